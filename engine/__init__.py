@@ -1,0 +1,1 @@
+"""negengine.engine: what runs. Never imports torch, transformers or optimum."""

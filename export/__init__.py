@@ -1,0 +1,1 @@
+"""negengine.export: Hugging Face checkpoints to ONNX. The only place that imports torch, transformers and optimum."""
