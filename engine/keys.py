@@ -1,0 +1,58 @@
+"""Keyed hashes of strings: the only source of chance in the project.
+
+A random choice (which pairs a sample holds, which verbs of a pair are kept) is the smallest of the keyed hashes of
+the strings to choose from. So it depends on those strings and the seed alone: on no order, batch, shard or list
+position.
+"""
+
+from collections.abc import Sequence
+from hashlib import blake2b
+
+import numpy as np
+from numpy.typing import NDArray
+
+# The constants of splitmix64 (Steele, Lea & Flood 2014, "Fast splittable pseudorandom number generators", fig. 14).
+_INCREMENT = np.uint64(0x9E3779B97F4A7C15)
+_MULTIPLIER_1 = np.uint64(0xBF58476D1CE4E5B9)
+_MULTIPLIER_2 = np.uint64(0x94D049BB133111EB)
+
+
+def string_keys(strings: Sequence[str], key: str) -> NDArray[np.uint64]:
+    """Hash each string under a key; the same on every machine.
+
+    Args:
+        strings: n strings.
+        key: What the hashes are for, and the seed: other keys give unrelated hashes.
+
+    Returns:
+        uint64 [n].
+    """
+    secret = blake2b(key.encode()).digest()
+    digests = b"".join(blake2b(string.encode(), digest_size=8, key=secret).digest() for string in strings)
+    return np.frombuffer(digests, dtype="<u8").astype(np.uint64)
+
+
+def combine(*keys: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Hash tuples of keys, element by element.
+
+    The order counts: combine(a, b) and combine(b, a) are unrelated. With all but one key fixed, different values of
+    that key never collide.
+
+    Args:
+        keys: uint64 arrays that broadcast against each other.
+
+    Returns:
+        uint64, of the broadcast shape.
+    """
+    combined = np.zeros((), dtype=np.uint64)
+    with np.errstate(over="ignore"):  # arithmetic modulo 2^64 is meant
+        for key in keys:
+            combined = _mix((combined + _INCREMENT) ^ key)
+    return combined
+
+
+def _mix(bits: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """The finaliser of splitmix64, a bijection on 64 bits."""
+    bits = (bits ^ (bits >> np.uint64(30))) * _MULTIPLIER_1
+    bits = (bits ^ (bits >> np.uint64(27))) * _MULTIPLIER_2
+    return bits ^ (bits >> np.uint64(31))
