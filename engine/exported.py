@@ -1,0 +1,101 @@
+"""An exported model on disk: a folder with model.onnx, tokenizer.json and export.json, found and checked."""
+
+import hashlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from .errors import InputError
+
+FORMAT = 1  # of export.json and of the graph's inputs and outputs; raised when older exports can no longer be run
+
+
+@dataclass(frozen=True)
+class ExportedModel:
+    """What `negengine export` wrote.
+
+    Attributes:
+        folder: where it lies.
+        name: hub id, or the name of the local folder it was made from.
+        revision: the hub's commit, or the SHA-256 of the local folder.
+        sha256: identifies the decisions: digest of the digests of graph, weights and tokenizer.
+        task: `fill-mask` or `text-classification`.
+        family: the architecture, such as `bert`.
+        mask_token: its text, such as `[MASK]`.
+        vocab_size: number of logits.
+        max_length: most tokens a sentence may have.
+        info: the whole of export.json.
+    """
+
+    folder: Path
+    name: str
+    revision: str
+    sha256: str
+    task: str
+    family: str
+    mask_token: str
+    vocab_size: int
+    max_length: int
+    info: dict[str, Any]
+
+    @property
+    def graph(self) -> Path:
+        """The fp32 graph."""
+        return self.folder / "model.onnx"
+
+
+def published_export(folder: Path) -> dict[str, Any] | None:
+    """The export.json of a folder, or None if the folder holds none that can be read."""
+    try:
+        info = json.loads((folder / "export.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return info if isinstance(info, dict) else None
+
+
+def load_exported(reference: str | Path, *, task: str = "fill-mask") -> ExportedModel:
+    """Find an exported model and check that its files are whole.
+
+    Args:
+        reference: a folder, or a name under `models/`.
+        task: what it must have been exported for.
+
+    Raises:
+        InputError: not there, damaged, of another format, or for another task.
+    """
+    folder = next((path for path in (Path(reference), Path("models") / reference) if path.is_dir()), None)
+    if folder is None:
+        raise InputError(f"no exported model {reference}: run `negengine export {reference}` first")
+    info = published_export(folder)
+    if info is None:
+        hint = " (it looks like a checkpoint)" if (folder / "config.json").is_file() else ""
+        raise InputError(f"{folder} is no exported model{hint}: run `negengine export {reference}` first")
+    if info.get("format") != FORMAT:
+        raise InputError(f"{folder} has format {info.get('format')}, this version reads {FORMAT}: export it again")
+    if info.get("task") != task:
+        raise InputError(f"{folder} was exported for {info.get('task')}, needed is {task}")
+    for name, wanted in info["files"].items():
+        path = folder / name
+        if not path.is_file():
+            raise InputError(f"{path} is missing: export the model again with --force")
+        if file_sha256(path) != wanted:
+            raise InputError(f"{path} is damaged (its sha256 is not that in export.json): export it again with --force")
+    return ExportedModel(
+        folder=folder,
+        name=info["name"],
+        revision=info["made_from"]["revision"],
+        sha256=hashlib.sha256(json.dumps(info["files"], sort_keys=True).encode()).hexdigest(),
+        task=info["task"],
+        family=info["family"],
+        mask_token=info["mask_token"],
+        vocab_size=info["vocab_size"],
+        max_length=info["max_length"],
+        info=info,
+    )
+
+
+def file_sha256(path: Path) -> str:
+    """SHA-256 of a file's bytes, in hex."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()

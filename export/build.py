@@ -1,0 +1,246 @@
+"""`negengine export`: a checkpoint becomes a folder that the engine runs, or nothing is left behind.
+
+    load ─► Optimum ─► simplify ─► fuse ─► hoist ─► decision head ─► parity ─► publish
+
+Everything is built in a temporary folder beside the target and renamed into place at the end, after the parity check.
+"""
+
+import json
+import shutil
+import tempfile
+import warnings
+from collections.abc import Callable
+from dataclasses import asdict
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+from optimum.exporters.onnx import model_configs as _registered  # noqa: F401 - fills the table of families
+from optimum.exporters.onnx import onnx_export_from_model
+from optimum.exporters.tasks import TasksManager
+from optimum.utils import logging as optimum_logging
+from transformers.utils import logging as transformers_logging
+
+from ..engine.errors import InputError
+from ..engine.exported import FORMAT, file_sha256, published_export
+from ..engine.lexicon import load_lexicon
+from ..engine.patterns import load_patterns
+from .checkpoint import Checkpoint, Source, load, locate
+from .flops import count_flops
+from .graph import Graph, save
+from .parity import Sentence, compare, random_sentences, reference_logits
+from .passes.fuse import STANDARD_ATTENTION, Fused, fuse
+from .passes.head import add_decision_head, add_mask_position
+from .passes.hoist import hoist
+from .passes.simplify import simplify
+
+OPSET = 17  # the first with LayerNormalization; ONNX Runtime's fusions know it well
+_TYPICAL_LENGTH = 18  # tokens of a sentence of the main job
+_SENTENCES_PER_PATTERN = 20
+
+
+def build(
+    reference: str,
+    output: Path | None = None,
+    *,
+    revision: str | None = None,
+    allow_pickle: bool = False,
+    force: bool = False,
+    say: Callable[[str], None] = lambda _: None,
+) -> Path:
+    """Export a masked language model to a folder.
+
+    Args:
+        reference: hub id, local folder, or `mini`.
+        output: the folder to write; by default `models/NAME`.
+        revision: branch, tag or commit on the hub.
+        allow_pickle: read pickled weights where there are no safetensors.
+        force: build anew even if the folder is up to date.
+        say: is told what happens, a line at a time.
+
+    Returns:
+        The folder, which was left alone if it was made from the same checkpoint by the same versions.
+
+    Raises:
+        InputError: the model cannot be had, cannot be used, or does not survive the parity check.
+    """
+    source = locate(reference, revision)
+    folder = output or Path("models") / source.name
+    made_from = _made_from(source)
+    if folder.exists() and not force:
+        existing = published_export(folder)
+        if existing is None:
+            raise InputError(f"{folder} exists and is no exported model: give another --output, or remove it")
+        if existing.get("made_from") == made_from:
+            say(f"{folder} is up to date (--force builds it anew)")
+            return folder
+    if folder.exists() and published_export(folder) is None:
+        raise InputError(f"{folder} exists and is no exported model: give another --output, or remove it")
+    say(f"loading {source.name}")
+    with _quiet():
+        checkpoint = load(source, allow_pickle=allow_pickle)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=f".{folder.name}.", dir=folder.parent) as temporary:
+        workspace = Path(temporary)
+        staged = workspace / "staged"
+        staged.mkdir()
+        _write(checkpoint, staged, workspace, made_from, say)
+        _publish(staged, folder, workspace)
+    return folder
+
+
+def _made_from(source: Source) -> dict[str, str]:
+    """What, if it changes, makes an export out of date."""
+    packages = ("negengine", "onnxruntime-gpu", "onnxruntime", "optimum-onnx", "transformers", "torch", "onnx")
+    return {"revision": source.revision} | {name: found for name in packages if (found := _version(name))}
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except ModuleNotFoundError:
+        return None
+
+
+def _write(
+    checkpoint: Checkpoint, staged: Path, workspace: Path, made_from: dict[str, str], say: Callable[[str], None]
+) -> None:
+    name, tokenizer = checkpoint.source.name, checkpoint.tokenizer
+    tokenizer.backend_tokenizer.no_truncation()
+    tokenizer.backend_tokenizer.no_padding()
+    tokenizer.save_pretrained(staged)
+    checkpoint.model.config.save_pretrained(staged)
+    vocabulary = int(checkpoint.model.config.vocab_size)
+    sentences = _pattern_sentences(checkpoint) + random_sentences(
+        vocabulary, tokenizer.mask_token_id, checkpoint.longest
+    )
+    reference = reference_logits(checkpoint.model, sentences)
+    say(f"exporting {name} ({checkpoint.family}) with Optimum")
+    graph = Graph(_optimum_export(checkpoint, workspace / "optimum"))
+    plain_flops = count_flops(graph, _TYPICAL_LENGTH)
+    simplify(graph, vocabulary=vocabulary, padding_id=tokenizer.pad_token_id, longest=checkpoint.longest)
+    fused = fuse(graph)
+    _check_fused(checkpoint, fused)
+    logits = hoist(graph, "logits", add_mask_position(graph))
+    add_decision_head(graph, logits)
+    files = save(graph.model, staged / "model.onnx")
+    flops = count_flops(graph, _TYPICAL_LENGTH)
+    say(f"comparing with PyTorch on {len(sentences)} sentences")
+    parity = compare(files[0], sentences, reference, name=name)
+    say(
+        f"max |Δlogit| {parity.largest_difference:.1e}, top-1 agreement {parity.top1_agreement:.1%}, "
+        f"{flops / 1e9:.2f} of {plain_flops / 1e9:.2f} GFLOP a sentence of {_TYPICAL_LENGTH} tokens left"
+    )
+    manifest: dict[str, Any] = {
+        "format": FORMAT,
+        "task": "fill-mask",
+        "name": name,
+        "family": checkpoint.family,
+        "made_from": made_from,
+        "mask_token": tokenizer.mask_token,
+        "vocab_size": vocabulary,
+        "max_length": checkpoint.longest,
+        "layers": int(checkpoint.model.config.num_hidden_layers),
+        "hidden_size": int(checkpoint.model.config.hidden_size),
+        "fused": asdict(fused),
+        "flops": {"length": _TYPICAL_LENGTH, "optimum": plain_flops, "hoisted": flops},
+        "parity": asdict(parity),
+        "files": {path.name: file_sha256(path) for path in (*files, staged / "tokenizer.json")},
+    }
+    (staged / "export.json").write_text(json.dumps(manifest, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def _optimum_export(checkpoint: Checkpoint, folder: Path) -> onnx.ModelProto:
+    """Optimum's export, with `input_ids` as the only input: masks and segments take their defaults."""
+    family = checkpoint.family
+    try:
+        constructor = TasksManager.get_exporter_config_constructor(
+            "onnx", model=checkpoint.model, task="fill-mask", library_name="transformers"
+        )
+    except (KeyError, ValueError):
+        raise InputError(f"{checkpoint.source.name}: Optimum has no fill-mask export for the family {family}") from None
+    config = constructor(checkpoint.model.config)
+    axes = {"input_ids": {0: "batch", 1: "length"}}
+    config.__class__ = type("IdsOnly", (type(config),), {"inputs": property(lambda _: axes)})
+    try:
+        with _quiet():
+            onnx_export_from_model(
+                checkpoint.model,
+                folder,
+                opset=max(OPSET, config.DEFAULT_ONNX_OPSET) if family in _NEEDS_NEWER_OPSET else OPSET,
+                task="fill-mask",
+                custom_onnx_configs={"model": config},
+                do_validation=False,  # our own parity check is stricter, and comes after the passes
+                preprocessors=[],
+            )
+    except Exception as error:  # noqa: BLE001 - tracing an unsuitable model fails in any way
+        line = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
+        raise InputError(f"{checkpoint.source.name}: the family {family} cannot be exported: {line}") from None
+    return onnx.load(folder / "model.onnx")
+
+
+_NEEDS_NEWER_OPSET: frozenset[str] = frozenset()
+
+
+def _check_fused(checkpoint: Checkpoint, fused: Fused) -> None:
+    layers = int(checkpoint.model.config.num_hidden_layers)
+    if checkpoint.family in STANDARD_ATTENTION and fused.attention != layers:
+        raise InputError(
+            f"{checkpoint.source.name}: {fused.attention} of {layers} attentions were fused, as this "
+            f"{checkpoint.family} differs from the common one; it would be exact, but slow"
+        )
+
+
+def _pattern_sentences(checkpoint: Checkpoint) -> list[Sentence]:
+    """Sentences of all bundled patterns, with fillers spread over the lists, encoded by transformers itself."""
+    lexicon, tokenizer = load_lexicon(), checkpoint.tokenizer
+    sentences = []
+    for pattern in load_patterns().all:
+        for i in range(_SENTENCES_PER_PATTERN):
+            name = i * len(lexicon.names) // _SENTENCES_PER_PATTERN
+            fillers = {
+                "NAME": lexicon.names[name],
+                "PROF": lexicon.professions[(7 * i) % len(lexicon.professions)],
+                "ACT": lexicon.verbs[(37 * i) % len(lexicon.verbs)],
+                "PRON": "she" if lexicon.genders[name] == "f" else "he",
+            }
+            ids = np.array(tokenizer(pattern.text(fillers, tokenizer.mask_token))["input_ids"], np.int32)
+            (positions,) = np.nonzero(ids == tokenizer.mask_token_id)
+            if len(positions) != 1:
+                raise InputError(f"{checkpoint.source.name}: its tokenizer does not keep {tokenizer.mask_token} whole")
+            sentences.append(Sentence(ids, int(positions[0])))
+    return sentences
+
+
+def _publish(staged: Path, folder: Path, workspace: Path) -> None:
+    """Put the finished folder in place; an older export goes away only once the new one is there."""
+    if folder.exists():
+        folder.rename(workspace / "replaced")
+    try:
+        staged.rename(folder)
+    except OSError:
+        if (workspace / "replaced").exists():
+            (workspace / "replaced").rename(folder)
+        raise
+    shutil.rmtree(workspace / "replaced", ignore_errors=True)
+
+
+class _quiet:  # noqa: N801 - used as a verb
+    """Keep the libraries' progress bars and notices off the terminal."""
+
+    def __enter__(self) -> None:
+        self._levels = transformers_logging.get_verbosity(), optimum_logging.get_verbosity()
+        transformers_logging.set_verbosity_error()
+        optimum_logging.set_verbosity_error()
+        transformers_logging.disable_progress_bar()
+        self._warnings = warnings.catch_warnings()
+        self._warnings.__enter__()
+        warnings.simplefilter("ignore")
+
+    def __exit__(self, *error: object) -> None:
+        self._warnings.__exit__(*error)  # type: ignore[arg-type]
+        transformers_logging.enable_progress_bar()
+        transformers_logging.set_verbosity(self._levels[0])
+        optimum_logging.set_verbosity(self._levels[1])

@@ -1,0 +1,208 @@
+"""Load a masked language model from the Hugging Face hub or a folder, and refuse what the engine cannot use.
+
+Every refusal is one line that names the model and what would be right. Weights are read from safetensors; pickles, which
+can run code when they are opened, only where the caller allows it.
+"""
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import huggingface_hub
+import torch
+from huggingface_hub.errors import (
+    EntryNotFoundError,
+    GatedRepoError,
+    HfHubHTTPError,
+    HFValidationError,
+    LocalEntryNotFoundError,
+    RepositoryNotFoundError,
+    RevisionNotFoundError,
+)
+from requests import RequestException
+from transformers import AutoConfig, AutoModelForMaskedLM, AutoTokenizer, PretrainedConfig, PreTrainedModel
+from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING
+from transformers.tokenization_utils_fast import PreTrainedTokenizerFast
+
+from ..engine.errors import InputError
+
+BUNDLED = Path(__file__).parent / "mini"
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a checkpoint comes from, before its weights are read.
+
+    `name` is what it is called under `models/`; `location` what transformers loads; `revision` the hub's commit, or the
+    SHA-256 of a local folder's files: it changes whenever the checkpoint does.
+    """
+
+    name: str
+    location: str
+    revision: str
+    is_local: bool
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A checkpoint in memory, in fp32, ready to export."""
+
+    source: Source
+    model: PreTrainedModel
+    tokenizer: PreTrainedTokenizerFast
+
+    @property
+    def family(self) -> str:
+        """The architecture's name in transformers, such as `bert`."""
+        family: str = self.model.config.model_type
+        return family
+
+    @property
+    def longest(self) -> int:
+        """Most tokens that a sentence may have, special tokens counted in."""
+        return longest_input(self.model.config)
+
+
+def locate(reference: str, revision: str | None = None) -> Source:
+    """Find a checkpoint without loading it.
+
+    Args:
+        reference: `mini` (the bundled model), a local folder, or a hub id such as `roberta-base`.
+        revision: branch, tag or commit on the hub.
+
+    Raises:
+        InputError: it is not there, or cannot be reached.
+    """
+    folder = BUNDLED if reference == "mini" else Path(reference)
+    if folder.is_dir():
+        if revision is not None:
+            raise InputError(f"{reference} is a local folder: --revision is for models of the hub")
+        if not (folder / "config.json").is_file():
+            raise InputError(f"{folder} holds no config.json: give a folder that transformers' save_pretrained wrote")
+        name = "mini" if reference == "mini" else folder.resolve().name
+        return Source(name, str(folder), f"sha256:{_folder_digest(folder)}", is_local=True)
+    if folder.exists() or reference.startswith((".", "/", "~")):
+        raise InputError(f"{reference} is no folder: give a hub id, a local folder, or mini")
+    config = _hub_config(reference, revision)
+    return Source(reference, reference, config.parent.name, is_local=False)
+
+
+def _folder_digest(folder: Path) -> str:
+    digest = hashlib.sha256()
+    for path in sorted(path for path in folder.iterdir() if path.suffix in _DIGESTED):
+        digest.update(f"{path.name}\0{path.stat().st_size}\0".encode())
+        with path.open("rb") as stream:
+            digest.update(hashlib.file_digest(stream, "sha256").digest())
+    return digest.hexdigest()
+
+
+_DIGESTED = {".json", ".safetensors", ".bin", ".txt", ".model"}
+
+
+def _hub_config(reference: str, revision: str | None) -> Path:
+    wanted = f"{reference} (revision {revision})" if revision else reference
+    try:
+        return Path(huggingface_hub.hf_hub_download(reference, "config.json", revision=revision))
+    except HFValidationError:
+        raise InputError(f"{reference!r} is neither a folder here nor a hub id: give ORG/NAME, a folder, or mini") from None
+    except GatedRepoError:
+        raise InputError(f"{wanted} is gated: accept its terms on the hub and log in with `hf auth login`") from None
+    except RevisionNotFoundError:
+        raise InputError(f"{reference} has no revision {revision!r} on the hub") from None
+    except EntryNotFoundError as error:
+        if not isinstance(error, LocalEntryNotFoundError):
+            raise InputError(f"{wanted} has no config.json on the hub: it is no transformers model") from None
+        state = "offline mode is on (HF_HUB_OFFLINE)" if huggingface_hub.constants.HF_HUB_OFFLINE else "no connection"
+        raise InputError(
+            f"{wanted} is neither a folder here nor in the cache, and the hub was not reached: {state}"
+        ) from None
+    except RepositoryNotFoundError:
+        raise InputError(f"{wanted} is neither a folder here nor a model on the hub (or it is private)") from None
+    except (HfHubHTTPError, RequestException, OSError) as error:
+        raise InputError(f"{wanted}: the hub did not answer: {_first_line(error)}") from None
+
+
+def load(source: Source, *, allow_pickle: bool = False) -> Checkpoint:
+    """Load model and tokenizer, in fp32 and evaluation mode.
+
+    Raises:
+        InputError: not a masked language model, no mask token, no fast tokenizer, no safetensors, damaged files.
+    """
+    arguments: dict[str, Any] = {} if source.is_local else {"revision": source.revision}
+    try:
+        config = AutoConfig.from_pretrained(source.location, **arguments)
+    except (OSError, ValueError, KeyError) as error:
+        raise InputError(f"{source.name}: config.json is not readable: {_first_line(error)}") from None
+    _check_architecture(source.name, config)
+    tokenizer = _load_tokenizer(source, arguments)
+    return Checkpoint(source, _load_model(source, config, arguments, allow_pickle=allow_pickle), tokenizer)
+
+
+def _check_architecture(name: str, config: PretrainedConfig) -> None:
+    if type(config) not in MODEL_FOR_MASKED_LM_MAPPING:
+        raise InputError(f"{name} is a {config.model_type} model, which has no masked-LM head in transformers")
+    if getattr(config, "is_decoder", False):
+        raise InputError(f"{name} is configured as a decoder (is_decoder): a masked language model is an encoder")
+
+
+def _load_tokenizer(source: Source, arguments: dict[str, Any]) -> PreTrainedTokenizerFast:
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(source.location, use_fast=True, **arguments)
+    except Exception as error:  # noqa: BLE001 - transformers raises nearly everything here
+        raise InputError(f"{source.name}: no fast tokenizer could be loaded: {_first_line(error)}") from None
+    if not tokenizer.is_fast:
+        raise InputError(f"{source.name}: its tokenizer has no fast version (tokenizer.json), which the engine runs on")
+    if tokenizer.mask_token is None:
+        raise InputError(f"{source.name}: its tokenizer has no mask token: a masked language model is needed")
+    fast: PreTrainedTokenizerFast = tokenizer
+    return fast
+
+
+def _load_model(
+    source: Source, config: PretrainedConfig, arguments: dict[str, Any], *, allow_pickle: bool
+) -> PreTrainedModel:
+    try:
+        model, report = AutoModelForMaskedLM.from_pretrained(
+            source.location,
+            config=config,
+            dtype=torch.float32,
+            attn_implementation="eager",  # plain operators in the exported graph, which the fusions recognise
+            use_safetensors=None if allow_pickle else True,
+            output_loading_info=True,
+            **arguments,
+        )
+    except Exception as error:
+        line = _first_line(error)
+        if not allow_pickle and "safetensors" in line and "no file named" in line:
+            raise InputError(
+                f"{source.name} has no safetensors weights; --allow-pickle reads pickled ones, which can run code: "
+                "only for a source you trust"
+            ) from None
+        if isinstance(error, (OSError, ValueError, RuntimeError)) or "safetensors" in type(error).__name__.lower():
+            raise InputError(f"{source.name}: the weights could not be read: {line}") from None
+        if type(error).__name__ == "SafetensorError":
+            raise InputError(f"{source.name}: the weights are damaged: {line}") from None
+        raise
+    if missing := sorted(report["missing_keys"]):
+        raise InputError(
+            f"{source.name} is no masked language model: its weights lack {missing[0]}"
+            + (f" and {len(missing) - 1} more" if len(missing) > 1 else "")
+        )
+    loaded: PreTrainedModel = model.eval()
+    return loaded
+
+
+def longest_input(config: PretrainedConfig) -> int:
+    """Most tokens a model takes. RoBERTa's family counts positions from the padding id on and loses those before it."""
+    positions = int(getattr(config, "max_position_embeddings", 0) or 512)
+    offset = config.pad_token_id + 1 if config.model_type in _POSITIONS_AFTER_PADDING else 0
+    return positions - offset
+
+
+_POSITIONS_AFTER_PADDING = frozenset({"roberta", "xlm-roberta", "camembert", "mpnet", "longformer", "data2vec-text"})
+
+
+def _first_line(error: Exception) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[0] if lines else type(error).__name__

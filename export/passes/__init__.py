@@ -1,0 +1,1 @@
+"""Graph passes, in the order in which `negengine.export.build` runs them: simplify, fuse, hoist (with the head)."""
