@@ -1,0 +1,62 @@
+# Two targets are enough for a start: `make demo` runs the main job on the bundled model, `make test` passes the tests.
+# Everything is installed into .venv; a second run installs nothing.
+
+VENV   ?= .venv
+MODEL  ?= mini
+RUN    ?= runs/$(MODEL)
+ARGS   ?=
+PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do \
+	$$p -c 'import sys, venv, ensurepip; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' 2>/dev/null && echo $$p && break; done)
+BIN    := $(VENV)/bin
+READY  := $(VENV)/.ready
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test lint types export select score bench clean
+
+help:  ## list the targets
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | awk -F'\t' '{printf "  make %-8s %s\n", $$1, $$2}'
+	@echo "  MODEL=$(MODEL) RUN=$(RUN) VENV=$(VENV); ARGS='…' is handed to the command"
+
+setup: $(READY)  ## install everything into .venv
+
+$(READY): pyproject.toml constraints.txt
+	@test -n "$(PYTHON)" || { echo "Python 3.11, 3.12 or 3.13 with venv is needed: install it, or give PYTHON=/path/to/python" >&2; exit 2; }
+	@echo "== installing into $(VENV) with $(PYTHON) (a few minutes the first time)"
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[export,test]'
+	@touch $@
+
+demo: $(READY)  ## export, select and score the bundled model on a sample, under 5 minutes
+	@echo "== export the bundled model"
+	$(BIN)/negengine export mini
+	@echo "== select: which verbs does it repeat for 60 [NAME, PROF] pairs?"
+	$(BIN)/negengine select mini --pairs 60 --output runs/demo $(ARGS)
+	@echo "== score: is the verb still repeated once a sentence is negated?"
+	$(BIN)/negengine score runs/demo $(ARGS)
+
+test: $(READY) lint types  ## lint, check types, run all tests (also builds and installs the wheel)
+	$(BIN)/python -m pytest $(ARGS)
+
+lint: $(READY)  ## ruff: rules and format
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+# The packages' folders are not named like the packages; a link gives mypy the names that Python sees.
+types: $(READY)  ## mypy, strict
+	@mkdir -p .types && ln -sfn .. .types/negengine
+	MYPYPATH=.types $(BIN)/mypy -p negengine.engine -p negengine.export -p negengine.bench
+
+export: $(READY)  ## export MODEL (hub id, local folder or mini) to models/MODEL
+	$(BIN)/negengine export $(MODEL) $(ARGS)
+
+select: $(READY)  ## select with MODEL over the whole grid, into runs/MODEL
+	$(BIN)/negengine select $(MODEL) $(ARGS)
+
+score: $(READY)  ## score RUN
+	$(BIN)/negengine score $(RUN) $(ARGS)
+
+bench: $(READY)  ## throughput beside the peers and the ceiling of this machine
+	$(BIN)/negengine bench $(ARGS)
+
+clean:  ## remove what make has made, but for models/ and runs/
+	rm -rf $(VENV) .types build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis *.egg-info
