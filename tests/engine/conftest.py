@@ -1,0 +1,115 @@
+"""Small tokenizers of every kind, built in code, and the real ones where they are at hand."""
+
+from pathlib import Path
+from string import ascii_letters, ascii_lowercase, digits
+
+import pytest
+from hypothesis import settings
+from negengine.engine.tokens import MaskTokenizer
+from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
+
+# No deadline: how long an example takes on a busy machine says nothing about the code.
+settings.register_profile("no deadline", deadline=None)
+settings.load_profile("no deadline")
+
+REAL = Path(__file__).parents[3] / "shared" / "data" / "tokenizers"
+MINI = Path(__file__).parents[2] / "export" / "mini"
+SENTENCE = "a an anna maria john dancer architect who likes like to doesn t smoke dance she he is isn very happy"
+WORDS = SENTENCE.split()
+
+
+def bert_tokenizer(vocabulary: list[str], *, lowercase: bool) -> Tokenizer:
+    """WordPiece as BERT has it, from a list of entries whose ids are their positions."""
+    ids = {entry: number for number, entry in enumerate(vocabulary)}
+    tokenizer = Tokenizer(models.WordPiece(ids, unk_token="[UNK]"))  # noqa: S106 -- no password
+    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=lowercase)
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]", special_tokens=[("[CLS]", ids["[CLS]"]), ("[SEP]", ids["[SEP]"])]
+    )
+    tokenizer.decoder = decoders.WordPiece()
+    tokenizer.add_special_tokens(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"])
+    return tokenizer
+
+
+def wordpiece(*, lowercase: bool) -> MaskTokenizer:
+    letters = ascii_lowercase if lowercase else ascii_letters
+    names = [] if lowercase else ["Anna", "Maria", "She", "He", "A", "An"]
+    pieces = [*letters, *digits, *".,'-", *(f"##{letter}" for letter in letters + digits), "##er", "##ing", *names]
+    vocabulary = dict.fromkeys(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *pieces, *WORDS])
+    return MaskTokenizer(bert_tokenizer(list(vocabulary), lowercase=lowercase), "[MASK]")
+
+
+def byte_level_bpe() -> MaskTokenizer:
+    """As RoBERTa has it: marks for leading spaces, and a mask token that takes the space before it."""
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    text = SENTENCE + " Anna likes to smoke. She is happy to dance. He doesn't like to. smoke Maria isn't."
+    trainer = trainers.BpeTrainer(
+        vocab_size=400, initial_alphabet=alphabet, special_tokens=["<s>", "<pad>", "</s>", "<unk>"], show_progress=False
+    )
+    tokenizer.train_from_iterator([text] * 9, trainer)
+    tokenizer.add_special_tokens([AddedToken("<mask>", lstrip=True)])
+    tokenizer.post_processor = processors.RobertaProcessing(sep=("</s>", 2), cls=("<s>", 0), add_prefix_space=False)
+    return MaskTokenizer(tokenizer, "<mask>")
+
+
+def unigram() -> MaskTokenizer:
+    """As XLM-RoBERTa has it: after the mask token, which takes the space before it, a word starts anew."""
+    words = [(f"▁{word}", -4.0) for word in [*WORDS, "Anna", "She", "He"]]
+    pieces = [*words, ("er", -6.0), ("ing", -6.0), ("▁", -5.0), ("▁s", -6.0)]
+    letters = [(letter, -9.0) for letter in ascii_letters + digits + ".,'-"]
+    special = [(token, 0.0) for token in ("<s>", "<pad>", "</s>", "<unk>")]
+    tokenizer = Tokenizer(models.Unigram([*special, *pieces, *letters], unk_id=3, byte_fallback=False))
+    tokenizer.normalizer = normalizers.NFKC()
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace()])
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="<s> $A </s>", special_tokens=[("<s>", 0), ("</s>", 2)]
+    )
+    tokenizer.decoder = decoders.Metaspace()
+    tokenizer.add_special_tokens(["<s>", "<pad>", "</s>", "<unk>", AddedToken("<mask>", lstrip=True)])
+    return MaskTokenizer(tokenizer, "<mask>")
+
+
+def published(name: str) -> MaskTokenizer:
+    folder = REAL / name
+    if not folder.is_dir():
+        pytest.skip(f"no copy of the tokenizer of {name} beside the repository")
+    if name.startswith("bert"):
+        vocabulary = (folder / "vocab.txt").read_text("utf-8").splitlines()
+        return MaskTokenizer(bert_tokenizer(vocabulary, lowercase=name.endswith("uncased")), "[MASK]")
+    return MaskTokenizer.load(folder, "<mask>")
+
+
+SMALL = {
+    "WordPiece cased": lambda: wordpiece(lowercase=False),
+    "WordPiece uncased": lambda: wordpiece(lowercase=True),
+    "byte-level BPE": byte_level_bpe,
+    "Unigram": unigram,
+}
+
+
+@pytest.fixture(scope="session")
+def small_tokenizers():
+    """A tokenizer of each kind, with a vocabulary of some hundred entries."""
+    return {kind: make() for kind, make in SMALL.items()}
+
+
+@pytest.fixture(params=SMALL, scope="session")
+def small_tokenizer(request, small_tokenizers):
+    """Each of the small tokenizers."""
+    return small_tokenizers[request.param]
+
+
+@pytest.fixture(scope="session")
+def published_tokenizer():
+    """The tokenizer of a published model, by name."""
+    return published
+
+
+@pytest.fixture(scope="session")
+def mini_tokenizer():
+    """The tokenizer of the bundled model."""
+    return MaskTokenizer.load(MINI, "[MASK]")
