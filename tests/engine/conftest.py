@@ -78,7 +78,7 @@ def published(name: str) -> MaskTokenizer:
     if not folder.is_dir():
         pytest.skip(f"no copy of the tokenizer of {name} beside the repository")
     if name.startswith("bert"):
-        vocabulary = (folder / "vocab.txt").read_text("utf-8").splitlines()
+        vocabulary = (folder / "vocab.txt").read_text("utf-8").removesuffix("\n").split("\n")
         return MaskTokenizer(bert_tokenizer(vocabulary, lowercase=name.endswith("uncased")), "[MASK]")
     return MaskTokenizer.load(folder, "<mask>")
 
