@@ -18,6 +18,7 @@ from tokenizers import Encoding, Tokenizer
 from tokenizers.models import WordPiece
 
 from .errors import InputError
+from .keys import string_keys
 from .patterns import MASK, Hole, Pattern
 from .pieces import Place, Slice, SlotwiseComposer
 
@@ -107,7 +108,9 @@ class MaskTokenizer:
 
     def token_text(self, token_id: int) -> str:
         """A token as a person reads it: without the marks for leading spaces and continued words."""
-        token: str = self._tokenizer.id_to_token(token_id)
+        token: str | None = self._tokenizer.id_to_token(token_id)
+        if token is None:  # models may have more output rows than their tokenizer has tokens
+            return f"#{token_id}"
         model = self._tokenizer.model
         if isinstance(model, WordPiece):
             return token.removeprefix(model.continuing_subword_prefix) or token
@@ -297,7 +300,7 @@ def _learn(whole: WholeSentenceComposer) -> SlotwiseComposer:
 
 def _prove(slotwise: SlotwiseComposer, whole: WholeSentenceComposer, seed: int) -> int:
     """Compare with the tokenizer on every filler of every slot and on random combinations; how many sentences."""
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(string_keys([str(seed)], "proof"))
     sizes = {slot: len(words) for slot, words in whole.fillers.items()}
     covering = max(sizes.values())
     fillers = {
