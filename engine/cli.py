@@ -28,7 +28,9 @@ Output = Annotated[Path | None, typer.Option("--output", "-o", help="The very fo
 DeviceOption = Annotated[str, typer.Option("--device", help="auto, cpu, cuda or cuda:INDEX.")]
 Precision = Annotated[str, typer.Option("--precision", help="auto, fp32 or mixed.")]
 Seed = Annotated[int, typer.Option("--seed", help="Of every random choice.")]
-ShardOption = Annotated[str | None, typer.Option("--shard", metavar="I/N", help="Do the I-th of N shares (merge them later).")]
+ShardOption = Annotated[
+    str | None, typer.Option("--shard", metavar="I/N", help="Do the I-th of N shares (merge them later).")
+]
 BatchTokens = Annotated[int | None, typer.Option("--batch-tokens", min=16, help="Tokens in a batch.")]
 Threads = Annotated[int | None, typer.Option("--threads", min=1, help="CPU threads inside an operator.")]
 Json = Annotated[bool, typer.Option("--json", help="One JSON document on stdout, everything else on stderr.")]
@@ -74,7 +76,7 @@ def _say(line: str) -> None:
     print(line, file=sys.stderr)
 
 
-def _show(*renderables: Any) -> None:  # noqa: ANN401 - whatever rich can draw
+def _show(*renderables: Any) -> None:
     from rich.console import Console
 
     console = Console()
@@ -82,7 +84,7 @@ def _show(*renderables: Any) -> None:  # noqa: ANN401 - whatever rich can draw
         console.print(item)
 
 
-def _document(value: Any) -> None:  # noqa: ANN401 - whatever JSON can hold
+def _document(value: Any) -> None:
     print(json.dumps(value, ensure_ascii=False, indent=2))
 
 
@@ -107,7 +109,7 @@ def export(
         print(folder)
 
 
-def _export_package() -> Any:  # noqa: ANN401 - a module
+def _export_package() -> Any:
     try:
         from ..export import build
     except ModuleNotFoundError as error:

@@ -62,7 +62,8 @@ class Decisions:
 
     def repeated(self, expected: NDArray[np.int32]) -> NDArray[np.bool_]:
         """Whether the top-1 is the expected token: the decision of the Self-Contained Negation Test."""
-        return self.top1 == expected
+        same: NDArray[np.bool_] = self.top1 == expected
+        return same
 
     def margin(self, expected: NDArray[np.int32]) -> NDArray[np.float32]:
         """Expected token's logit minus the best other's: its sign is the decision, its size how far from flipping."""

@@ -1,7 +1,7 @@
 """Load a masked language model from the Hugging Face hub or a folder, and refuse what the engine cannot use.
 
-Every refusal is one line that names the model and what would be right. Weights are read from safetensors; pickles, which
-can run code when they are opened, only where the caller allows it.
+Every refusal is one line that names the model and what would be right. Weights are read from safetensors; pickles,
+which can run code when they are opened, only where the caller allows it.
 """
 
 import hashlib
@@ -21,6 +21,7 @@ from huggingface_hub.errors import (
     RevisionNotFoundError,
 )
 from requests import RequestException
+from safetensors import SafetensorError
 from transformers import AutoConfig, AutoModelForMaskedLM, AutoTokenizer, PretrainedConfig, PreTrainedModel
 from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING
 from transformers.tokenization_utils_fast import PreTrainedTokenizerFast
@@ -105,7 +106,9 @@ def _hub_config(reference: str, revision: str | None) -> Path:
     try:
         return Path(huggingface_hub.hf_hub_download(reference, "config.json", revision=revision))
     except HFValidationError:
-        raise InputError(f"{reference!r} is neither a folder here nor a hub id: give ORG/NAME, a folder, or mini") from None
+        raise InputError(
+            f"{reference!r} is neither a folder here nor a hub id: give ORG/NAME, a folder, or mini"
+        ) from None
     except GatedRepoError:
         raise InputError(f"{wanted} is gated: accept its terms on the hub and log in with `hf auth login`") from None
     except RevisionNotFoundError:
@@ -179,10 +182,8 @@ def _load_model(
                 f"{source.name} has no safetensors weights; --allow-pickle reads pickled ones, which can run code: "
                 "only for a source you trust"
             ) from None
-        if isinstance(error, (OSError, ValueError, RuntimeError)) or "safetensors" in type(error).__name__.lower():
+        if isinstance(error, (OSError, ValueError, RuntimeError, SafetensorError)):
             raise InputError(f"{source.name}: the weights could not be read: {line}") from None
-        if type(error).__name__ == "SafetensorError":
-            raise InputError(f"{source.name}: the weights are damaged: {line}") from None
         raise
     if missing := sorted(report["missing_keys"]):
         raise InputError(

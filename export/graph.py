@@ -85,7 +85,8 @@ class Graph:
 
     def array(self, constant: str) -> NDArray[np.generic]:
         """The values of an initializer."""
-        return numpy_helper.to_array(self.constants[constant])
+        values: NDArray[np.generic] = numpy_helper.to_array(self.constants[constant])
+        return values
 
     def replace_uses(self, old: str, new: str) -> None:
         """Let every node and graph output that reads `old` read `new`."""
@@ -165,7 +166,7 @@ def _constant_nodes_to_initializers(model: ModelProto) -> None:
 
 
 def reads(node: NodeProto) -> list[str]:
-    """All tensors that a node reads: its inputs, and what the branches of an If or the body of a Loop take from outside."""
+    """All tensors that a node reads: its inputs, and what the graphs inside it (of an If, a Loop) take from outside."""
     names = list(node.input)
     for item in node.attribute:
         if item.type == onnx.AttributeProto.GRAPH:

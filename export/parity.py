@@ -69,7 +69,12 @@ def reference_logits(model: PreTrainedModel, sentences: Sequence[Sentence]) -> N
 
 
 def compare(
-    graph: Path, sentences: Sequence[Sentence], reference: NDArray[np.float32], *, name: str, tolerance: float = TOLERANCE
+    graph: Path,
+    sentences: Sequence[Sentence],
+    reference: NDArray[np.float32],
+    *,
+    name: str,
+    tolerance: float = TOLERANCE,
 ) -> Parity:
     """Run the exported graph on the CPU and compare.
 

@@ -19,11 +19,35 @@ from ..graph import Graph, attribute, observe
 from .head import mask_rows
 
 _ELEMENTWISE = frozenset(
-    "Add Sub Mul Div Pow Sqrt Neg Exp Erf Tanh Sigmoid Relu Gelu FastGelu QuickGelu BiasGelu Cast Identity Clip "
-    "Where Max Min Reciprocal Softplus".split()
+    [
+        "Add",
+        "Sub",
+        "Mul",
+        "Div",
+        "Pow",
+        "Sqrt",
+        "Neg",
+        "Exp",
+        "Erf",
+        "Tanh",
+        "Sigmoid",
+        "Relu",
+        "Gelu",
+        "FastGelu",
+        "QuickGelu",
+        "BiasGelu",
+        "Cast",
+        "Identity",
+        "Clip",
+        "Where",
+        "Max",
+        "Min",
+        "Reciprocal",
+        "Softplus",
+    ]
 )
 _NORMALISING = frozenset(
-    "LayerNormalization SimplifiedLayerNormalization SkipLayerNormalization SkipSimplifiedLayerNormalization".split()
+    ["LayerNormalization", "SimplifiedLayerNormalization", "SkipLayerNormalization", "SkipSimplifiedLayerNormalization"]
 )
 _ALONG_LAST_AXIS = frozenset({"Softmax", "LogSoftmax", "Split"})
 
