@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .errors import InputError
+from .exported import ExportedModel
 from .model import MaskedLM
 from .tokens import MaskTokenizer, Slice
 
@@ -17,18 +18,18 @@ MASK = "[MASK]"  # what may stand in a text for the model's own mask token
 
 
 def slices(
-    tokenizer: MaskTokenizer, texts: Sequence[str], *, longest: int, places: Sequence[str] | None = None
+    exported: ExportedModel, tokenizer: MaskTokenizer, texts: Sequence[str], places: Sequence[str] | None = None
 ) -> list[Slice]:
     """Encode texts and group them by their exact number of tokens, shortest first.
 
     Args:
+        exported: the model that they are for.
         tokenizer: the model's.
         texts: each with one mask, written [MASK] or as the model's own mask token.
-        longest: most tokens the model takes, special tokens counted in.
         places: where each text comes from, as `file:line`, for the message if it is bad.
 
     Raises:
-        InputError: a text without a mask, with two, or too long.
+        InputError: a text without a mask, with two, with padding, or too long.
     """
     encoded = tokenizer.encode([text.replace(MASK, tokenizer.mask_token) for text in texts])
     by_length: dict[int, list[int]] = {}
@@ -38,8 +39,12 @@ def slices(
         place = places[row] if places else repr(texts[row])
         if len(found) != 1:
             raise InputError(f"{place}: {len(found) or 'no'} masks, where one {MASK} is needed")
-        if len(ids) > longest:
-            raise InputError(f"{place}: {len(ids)} tokens, the model takes {longest}: shorten the text")
+        if len(ids) > exported.max_length:
+            raise InputError(
+                f"{place}: {len(ids)} tokens, {exported.name} takes {exported.max_length}: shorten the text"
+            )
+        if exported.padding_id in ids:
+            raise InputError(f"{place}: holds the padding token, which the model does not read: take it out")
         positions[row] = found[0]
         by_length.setdefault(len(ids), []).append(row)
     return [

@@ -23,6 +23,7 @@ class ExportedModel:
         task: `fill-mask` or `text-classification`.
         family: the architecture, such as `bert`.
         mask_token: its text, such as `[MASK]`.
+        padding_id: the id that no sentence may hold, if there is one.
         vocab_size: number of logits.
         max_length: most tokens a sentence may have.
         info: the whole of export.json.
@@ -35,6 +36,7 @@ class ExportedModel:
     task: str
     family: str
     mask_token: str
+    padding_id: int | None
     vocab_size: int
     max_length: int
     info: dict[str, Any]
@@ -89,6 +91,7 @@ def load_exported(reference: str | Path, *, task: str = "fill-mask") -> Exported
         task=info["task"],
         family=info["family"],
         mask_token=info["mask_token"],
+        padding_id=info["padding_id"],
         vocab_size=info["vocab_size"],
         max_length=info["max_length"],
         info=info,

@@ -28,7 +28,7 @@ def predict(reference: str, texts: Sequence[str], *, top: int = 5, device: str =
     """
     exported = load_exported(reference)
     tokenizer = MaskTokenizer.load(exported.folder, exported.mask_token)
-    sentences = slices(tokenizer, texts, longest=exported.max_length)
+    sentences = slices(exported, tokenizer, texts)
     model = MaskedLM(exported, choose_device(device))
     results: list[dict[str, Any]] = [{} for _ in texts]
     for rows, logits in logits_in_batches(model, sentences):

@@ -113,14 +113,15 @@ def _write(
     tokenizer.save_pretrained(staged)
     checkpoint.model.config.save_pretrained(staged)
     vocabulary = int(checkpoint.model.config.vocab_size)
-    sentences = _pattern_sentences(checkpoint) + random_sentences(
-        vocabulary, tokenizer.mask_token_id, checkpoint.longest
-    )
+    # No mask but the one, and no padding: where it stands, PyTorch counts positions anew in some families.
+    ordinary = sorted(set(range(vocabulary)) - {tokenizer.mask_token_id, checkpoint.padding_id})
+    sentences = _pattern_sentences(checkpoint)
+    sentences += random_sentences(ordinary, tokenizer.mask_token_id, checkpoint.longest)
     reference = reference_logits(checkpoint.model, sentences)
     say(f"exporting {name} ({checkpoint.family}) with Optimum")
     graph = Graph(_optimum_export(checkpoint, workspace / "optimum"))
     plain_flops = count_flops(graph, _TYPICAL_LENGTH)
-    simplify(graph, vocabulary=vocabulary, padding_id=tokenizer.pad_token_id, longest=checkpoint.longest)
+    simplify(graph, vocabulary=vocabulary, padding_id=checkpoint.padding_id, longest=checkpoint.longest)
     fused = fuse(graph)
     _check_fused(checkpoint, fused)
     logits = hoist(graph, "logits", add_mask_position(graph))
@@ -140,6 +141,7 @@ def _write(
         "family": checkpoint.family,
         "made_from": made_from,
         "mask_token": tokenizer.mask_token,
+        "padding_id": checkpoint.padding_id,
         "vocab_size": vocabulary,
         "max_length": checkpoint.longest,
         "layers": int(checkpoint.model.config.num_hidden_layers),

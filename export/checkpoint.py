@@ -64,6 +64,12 @@ class Checkpoint:
         """Most tokens that a sentence may have, special tokens counted in."""
         return longest_input(self.model.config)
 
+    @property
+    def padding_id(self) -> int | None:
+        """The id that no sentence holds: the model takes it for no token at all."""
+        padding: int | None = 1 if self.family == "mpnet" else self.model.config.pad_token_id  # MPNet does not ask
+        return padding
+
 
 def locate(reference: str, revision: str | None = None) -> Source:
     """Find a checkpoint without loading it.
@@ -197,11 +203,12 @@ def _load_model(
 def longest_input(config: PretrainedConfig) -> int:
     """Most tokens a model takes. RoBERTa's family counts positions from the padding id on and loses those before it."""
     positions = int(getattr(config, "max_position_embeddings", 0) or 512)
-    offset = config.pad_token_id + 1 if config.model_type in _POSITIONS_AFTER_PADDING else 0
-    return positions - offset
+    if config.model_type in _POSITIONS_AFTER_PADDING:
+        return positions - 1 - config.pad_token_id
+    return positions - 2 if config.model_type == "mpnet" else positions
 
 
-_POSITIONS_AFTER_PADDING = frozenset({"roberta", "xlm-roberta", "camembert", "mpnet", "longformer", "data2vec-text"})
+_POSITIONS_AFTER_PADDING = frozenset({"roberta", "xlm-roberta", "camembert", "longformer", "data2vec-text"})
 
 
 def _first_line(error: Exception) -> str:

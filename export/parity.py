@@ -44,14 +44,13 @@ class Parity:
     tolerance: float = TOLERANCE
 
 
-def random_sentences(vocabulary: int, mask_id: int, longest: int, seed: int = 0) -> list[Sentence]:
-    """One string of random tokens for each of several lengths up to the longest."""
+def random_sentences(tokens: Sequence[int], mask_id: int, longest: int, seed: int = 0) -> list[Sentence]:
+    """One string of random tokens, drawn from those given, for each of several lengths up to the longest."""
     random = np.random.default_rng(seed)
     sentences = []
     for length in sorted({3, 17, 64, 150, min(longest, 512)}):
         if length <= longest:
-            ids = random.integers(0, vocabulary, length).astype(np.int32)
-            ids[ids == mask_id] = (mask_id + 1) % vocabulary
+            ids = random.choice(np.array(tokens, np.int32), length)
             position = int(random.integers(length))
             ids[position] = mask_id
             sentences.append(Sentence(ids, position))

@@ -1,19 +1,22 @@
-"""Small tokenizers of every kind, built in code, and the real ones where they are at hand."""
+"""What many tests share: the bundled model exported once, small tokenizers of every kind, the data beside the project."""
 
 from pathlib import Path
 from string import ascii_letters, ascii_lowercase, digits
 
 import pytest
 from hypothesis import settings
+from negengine.engine.exported import ExportedModel, load_exported
 from negengine.engine.tokens import MaskTokenizer
+from negengine.export.build import build
 from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 
 # No deadline: how long an example takes on a busy machine says nothing about the code.
 settings.register_profile("no deadline", deadline=None)
 settings.load_profile("no deadline")
 
-REAL = Path(__file__).parents[3] / "shared" / "data" / "tokenizers"
-MINI = Path(__file__).parents[2] / "export" / "mini"
+SHARED = Path(__file__).parents[2] / "shared"
+REAL = SHARED / "data" / "tokenizers"
+MINI = Path(__file__).parents[1] / "export" / "mini"
 SENTENCE = "a an anna maria john dancer architect who likes like to doesn t smoke dance she he is isn very happy"
 WORDS = SENTENCE.split()
 
@@ -113,3 +116,17 @@ def published_tokenizer():
 def mini_tokenizer():
     """The tokenizer of the bundled model."""
     return MaskTokenizer.load(MINI, "[MASK]")
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    """The folder of data sets and papers beside the project; tests that need it skip where it is missing."""
+    if not SHARED.is_dir():
+        pytest.skip("no folder ../shared with the data sets")
+    return SHARED
+
+
+@pytest.fixture(scope="session")
+def mini(tmp_path_factory) -> ExportedModel:
+    """The bundled model, exported once for the whole session."""
+    return load_exported(build("mini", tmp_path_factory.mktemp("models") / "mini"))
