@@ -120,6 +120,182 @@ def _export_package() -> Any:
 
 
 @app.command()
+def select(
+    model: Model = "mini",
+    pairs: Annotated[int | None, typer.Option(min=1, metavar="N", help="A sample of N [NAME, PROF] pairs.")] = None,
+    max_verbs: Annotated[int, typer.Option(min=1, help="Most verbs kept of a pair.")] = 20,
+    coreference: Annotated[
+        str, typer.Option(help="Target about: pronoun, same-name, same-gender or other-gender.")
+    ] = "pronoun",
+    verbs: Annotated[str, typer.Option(help="One token in-context, or also bare.")] = "in-context",
+    lexicon: Annotated[Path | None, typer.Option(metavar="DIR", help="Your own word lists.")] = None,
+    patterns: Annotated[Path | None, typer.Option(metavar="FILE", help="Your own pattern set, TOML.")] = None,
+    seed: Seed = 0,
+    device: DeviceOption = "auto",
+    precision: Precision = "auto",
+    batch_tokens: BatchTokens = None,
+    threads: Threads = None,
+    shard: ShardOption = None,
+    output: Output = None,
+    as_json: Json = False,
+) -> None:
+    """Find the triplets [NAME, PROF, verb] whose verb the model repeats.
+
+    Running it again resumes it. Example: negengine select mini --pairs 60
+    """
+    from . import select as selection_run
+    from .exported import load_exported
+    from .grid import Coreference
+    from .lexicon import load_lexicon
+    from .patterns import load_patterns
+    from .store import Shard
+    from .tokens import VerbConvention
+
+    exported = load_exported(model)
+    settings = selection_run.Settings(
+        seed=seed,
+        pairs=pairs,
+        max_verbs=max_verbs,
+        coreference=_choice(Coreference, "--coreference", coreference),
+        verbs=_choice(VerbConvention, "--verbs", verbs),
+    )
+    share = Shard.parse(shard or "1/1")
+    plan = selection_run.plan(exported, load_lexicon(lexicon), load_patterns(patterns), settings)
+    folder = output or _run_folder(exported.name, share)
+    _say_composer(plan.patterns.selecting.name, plan.composer)
+    decider, session = _decider(exported, device, precision, batch_tokens, threads)
+    summary = selection_run.select(plan, decider, folder, shard=share, session=session)
+    if summary is None:
+        _shard_done("select", folder, share, as_json)
+    else:
+        _show_selection(folder, as_json)
+
+
+@app.command()
+def score(
+    run: Annotated[Path, typer.Argument(help="A run folder with a finished selection.")],
+    model: Annotated[str | None, typer.Option(help="Where the run's model is, if it has moved.")] = None,
+    device: DeviceOption = "auto",
+    precision: Precision = "auto",
+    batch_tokens: BatchTokens = None,
+    threads: Threads = None,
+    shard: ShardOption = None,
+    output: Output = None,
+    as_json: Json = False,
+) -> None:
+    """Score the selected triplets in all patterns: rates, drops, intervals.
+
+    Running it again resumes it. Example: negengine score runs/mini
+    """
+    from . import score as scoring_run
+    from .store import Shard
+
+    selected = scoring_run.read_selected(run)
+    exported = selected.exported(model)
+    share = Shard.parse(shard or "1/1")
+    plan = scoring_run.plan(selected, exported)
+    folder = output or (run if share.count == 1 else run.with_name(f"{run.name}-score-{share.index}-of-{share.count}"))
+    for pattern in plan.patterns:
+        _say_composer(pattern.pattern.name, pattern.composer)
+    decider, session = _decider(exported, device, precision, batch_tokens, threads)
+    rates = scoring_run.score(plan, decider, folder, shard=share, session=session)
+    if rates is None:
+        _shard_done("score", folder, share, as_json)
+    else:
+        _show_scores(folder, as_json)
+
+
+@app.command()
+def merge(
+    shards: Annotated[list[Path], typer.Argument(metavar="SHARD...", help="The folders of all shards.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The run folder to write.")],
+    as_json: Json = False,
+) -> None:
+    """Put the shards of a selection or a scoring together.
+
+    Example: negengine merge runs/mini-1-of-2 runs/mini-2-of-2 -o runs/mini
+    """
+    from .merge import merge as run
+
+    stage = run(shards, output).stage
+    if stage == "score":
+        _show_scores(output, as_json)
+    else:
+        _show_selection(output, as_json)
+
+
+def _choice(kind: Any, option: str, word: str) -> Any:
+    try:
+        return kind(word)
+    except ValueError:
+        raise InputError(f"{option} {word}: give {', '.join(kind)}") from None
+
+
+def _run_folder(model: str, shard: Any) -> Path:
+    return Path("runs") / (model if shard.count == 1 else f"{model}-{shard.index}-of-{shard.count}")
+
+
+def _say_composer(pattern: str, composer: Any) -> None:
+    if composer.slotwise:
+        _say(f"{pattern}: composed from pieces, equal to the tokenizer on {composer.proved:,} sentences")
+    else:
+        _say(f"{pattern}: every sentence is tokenized, which is slower: {composer.reason}")
+
+
+def _decider(
+    exported: Any,
+    device: str,
+    precision: str,
+    batch_tokens: int | None,
+    threads: int | None,
+) -> tuple[Any, dict[str, Any]]:
+    from .device import choose_device
+    from .model import MaskedLM
+
+    chosen = choose_device(device)
+    model = MaskedLM(exported, chosen, batch_tokens=batch_tokens, threads=threads)
+    _say(f"{exported.name} on {chosen}, fp32, {model.batch_tokens} tokens a batch")
+    return model, {"device": str(chosen), "precision": "fp32", "batch tokens": model.batch_tokens}
+
+
+def _shard_done(stage: str, folder: Path, shard: Any, as_json: bool) -> None:
+    if as_json:
+        _document({"run": str(folder), "stage": stage, "shard": str(shard), "finished": True})
+    else:
+        print(f"{folder}: shard {shard} of {stage} is finished; when all are, `negengine merge SHARD… -o RUN`")
+
+
+def _show_selection(folder: Path, as_json: bool) -> None:
+    from .published import published
+    from .tables import selection_table
+
+    summary = json.loads((folder / "selection.json").read_text(encoding="utf-8"))
+    if as_json:
+        _document({"run": str(folder), **summary})
+    else:
+        _show(selection_table(summary, published(summary["model"])))
+        print(f"{folder}: next, `negengine score {folder}`")
+
+
+def _show_scores(folder: Path, as_json: bool) -> None:
+    import polars as pl
+
+    from .published import published
+    from .score import read_selected
+    from .tables import rates_table, reading, selection_table
+
+    rates = pl.read_parquet(folder / "rates.parquet")
+    summary = json.loads((folder / "selection.json").read_text(encoding="utf-8"))
+    patterns = read_selected(folder).patterns
+    if as_json:
+        _document({"run": str(folder), "rates": rates.to_dicts(), "reading": reading(rates, patterns)})
+        return
+    paper = published(summary["model"])
+    _show(selection_table(summary, paper), rates_table(rates, patterns, summary, paper))
+    print(reading(rates, patterns))
+
+
+@app.command()
 def predict(
     model: Model,
     texts: Annotated[list[str], typer.Argument(metavar="TEXT...", help="Sentences with one [MASK] each.")],

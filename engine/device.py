@@ -106,7 +106,7 @@ def open_session(graph: Path, device: Device, threads: int | None = None) -> ort
     session.disable_fallback()
     if session.get_providers()[0] != "CUDAExecutionProvider":
         raise InputError(
-            f"--device {device}: CUDA does not start here; install the CUDA libraries with `pip install negengine[cuda]`"
+            f"--device {device}: CUDA does not start here; its libraries come with `pip install negengine[cuda]`"
         )
     return session
 

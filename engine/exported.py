@@ -77,6 +77,9 @@ def load_exported(reference: str | Path, *, task: str = "fill-mask") -> Exported
         raise InputError(f"{folder} has format {info.get('format')}, this version reads {FORMAT}: export it again")
     if info.get("task") != task:
         raise InputError(f"{folder} was exported for {info.get('task')}, needed is {task}")
+    missing = [key for key in _KEYS if key not in info]
+    if missing:
+        raise InputError(f"{folder}/export.json lacks {', '.join(missing)}: export the model again with --force")
     for name, wanted in info["files"].items():
         path = folder / name
         if not path.is_file():
@@ -96,6 +99,9 @@ def load_exported(reference: str | Path, *, task: str = "fill-mask") -> Exported
         max_length=info["max_length"],
         info=info,
     )
+
+
+_KEYS = ("name", "family", "made_from", "mask_token", "padding_id", "vocab_size", "max_length", "files")
 
 
 def file_sha256(path: Path) -> str:

@@ -113,6 +113,20 @@ class PatternSet:
         content = json.dumps([[pattern.name, pattern.role, pattern.context, pattern.target] for pattern in self.all])
         return hashlib.sha256(content.encode()).hexdigest()
 
+    def to_json(self) -> dict[str, Any]:
+        """The set as it is kept in a run's run.json; `from_json` reads it back."""
+        patterns = [[pattern.name, str(pattern.role), pattern.context, pattern.target] for pattern in self.all]
+        return {"name": self.name, "patterns": patterns}
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> "PatternSet":
+        """The inverse of `to_json`."""
+        patterns = [
+            Pattern(name=name, context=context, target=target, role=Role(role))
+            for name, role, context, target in content["patterns"]
+        ]
+        return cls(content["name"], patterns[0], tuple(patterns[1:]))
+
 
 def load_patterns(path: Path | None = None, slots: Collection[str] = SLOTS) -> PatternSet:
     """Read a pattern set, by default that of the Self-Contained Negation Test.

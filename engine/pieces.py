@@ -6,7 +6,7 @@ pieces in every place have one layout, and are written together, one column at a
 """
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -27,6 +27,17 @@ class Slice:
     rows: NDArray[np.int64]
     ids: NDArray[np.int32]
     mask_position: NDArray[np.int32]
+
+
+_PORTION = 4096  # sentences; a second or two of work on a slow machine, and several batches everywhere
+
+
+def in_portions(slices: Iterable[Slice]) -> Iterator[Slice]:
+    """The same sentences in smaller slices, so that progress can be told and an interrupt be heard between them."""
+    for whole in slices:
+        for start in range(0, len(whole.rows), _PORTION):
+            part = slice(start, start + _PORTION)
+            yield Slice(whole.rows[part], whole.ids[part], whole.mask_position[part])
 
 
 @dataclass(frozen=True, eq=False)

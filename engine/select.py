@@ -6,8 +6,10 @@ depends on neither batches nor shards nor interruptions. A part of the run is a 
 is decided within one part.
 """
 
-from collections.abc import Mapping
+import json
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,8 +22,14 @@ from .grid import Coreference, Grid, all_pairs, sample_pairs, subjects, verb_ord
 from .lexicon import Lexicon
 from .model import Decider
 from .patterns import PatternSet
+from .pieces import in_portions
+from .pipeline import overlap
+from .progress import metered
+from .store import RunFolder, Shard
 from .tokens import Composer, MaskTokenizer, Slice, VerbConvention, composer, mask_fillers
 
+STAGE = "select"
+TRIPLETS_FILE, SELECTION_FILE = "triplets.parquet", "selection.json"
 NEAR_TIE = 1e-4  # logits; a decision this close can differ between two ways to compute the same model in fp32
 _CANDIDATES_PER_PART = 32_768  # minutes of work on a laptop, tenths of a second on a large GPU
 
@@ -67,6 +75,22 @@ class Selection:
     def parts(self) -> tuple[range, ...]:
         """All parts of the run: ranges of positions in the grid's pairs."""
         return self.grid.parts(self.pairs_per_part)
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What a later stage needs of this one."""
+        return {
+            "model": self.exported.name,
+            "model folder": str(self.exported.folder.resolve()),
+            "model sha256": self.exported.sha256,
+            "pattern": self.patterns.selecting.name,
+            "pattern set": self.patterns.to_json(),
+            "coreference": str(self.settings.coreference),
+            "verbs": len(self.verb),
+            "verb convention": str(self.settings.verbs),
+            "pairs": len(self.grid.pairs),
+            "seed": self.settings.seed,
+        }
 
     @property
     def identity(self) -> dict[str, Any]:
@@ -157,15 +181,18 @@ class PartRepeats:
     near_ties: int
 
 
-def decide_part(decider: Decider, sentences: PartSentences, verbs: int) -> PartRepeats:
-    """Run a part's sentences."""
+def decide_part(
+    decider: Decider, sentences: PartSentences, verbs: int, advance: Callable[[int], None] = lambda _: None
+) -> PartRepeats:
+    """Run a part's sentences; `advance` is told how many are done."""
     repeated = np.empty(len(sentences.expected), np.bool_)
     near_ties = 0
-    for piece in sentences.slices:
+    for piece in in_portions(sentences.slices):
         expected = sentences.expected[piece.rows]
         decisions = decider.decide(piece.ids, piece.mask_position, expected)
         repeated[piece.rows] = decisions.repeated(expected)
         near_ties += int(np.count_nonzero(np.abs(decisions.margin(expected)) < NEAR_TIE))
+        advance(len(piece.rows))
     return PartRepeats(repeated.reshape(-1, verbs), near_ties)
 
 
@@ -199,18 +226,79 @@ def keep_verbs(selection: Selection, part: range, repeated: NDArray[np.bool_]) -
     )
 
 
-def summary(selection: Selection, counts: Mapping[str, int], selected: int) -> dict[str, Any]:
-    """Rows 1 to 6 of the paper's Table 5, and what else a reader of the run needs."""
-    tested, repeating = counts["tested"], counts["repeating"]
-    return {
-        "model": selection.exported.name,
-        "pattern": selection.patterns.selecting.name,
-        "coreference": str(selection.settings.coreference),
-        "verbs": len(selection.verb),
-        "pairs": len(selection.grid.pairs),
-        "tested": tested,
-        "repeating": repeating,
-        "ratio": 100 * repeating / tested,
-        "selected": selected,
+def select(
+    selection: Selection, decider: Decider, folder: Path, *, shard: Shard | None = None, session: Mapping[str, Any]
+) -> dict[str, Any] | None:
+    """Run a selection, or resume it, and write its results.
+
+    Args:
+        selection: from `plan`.
+        decider: the model.
+        folder: the run folder.
+        shard: the share to do; by default the whole.
+        session: what run.json notes of this process: device, precision.
+
+    Returns:
+        The content of selection.json, or None for one of several shards: `merge` puts those together.
+
+    Raises:
+        InputError: the folder belongs to another run or is in use, or the disk is full.
+    """
+    parts, verbs = selection.parts, selection.grid.verbs
+    with RunFolder.create_or_resume(
+        folder,
+        STAGE,
+        selection.identity,
+        parts=len(parts),
+        shard=shard,
+        about=selection.facts,
+        session=session,
+    ) as run:
+        own = sum(len(parts[number]) for number in run.parts) * verbs
+        todo = sum(len(parts[number]) for number in run.missing_parts) * verbs
+        with metered("select", own, own - todo) as meter:
+
+            def decide(_: int, sentences: PartSentences) -> PartRepeats:
+                return decide_part(decider, sentences, verbs, meter.advance)
+
+            def write(number: int, repeats: PartRepeats) -> None:
+                counts = {
+                    "tested": repeats.repeated.size,
+                    "repeating": int(repeats.repeated.sum()),
+                    "near_ties": repeats.near_ties,
+                }
+                run.write_part(number, keep_verbs(selection, parts[number], repeats.repeated), counts)
+
+            overlap(run.missing_parts, lambda number: compose_part(selection, parts[number]), decide, write)
+        return publish(run)
+
+
+def publish(run: RunFolder) -> dict[str, Any] | None:
+    """Put the parts of a finished selection together: triplets.parquet and selection.json.
+
+    Returns:
+        The content of selection.json: rows 1 to 6 of the paper's Table 5, and what else a reader of the run needs.
+        None for a shard, which has its parts alone.
+    """
+    if run.shard.count > 1:
+        run.finish_stage({})
+        return None
+    if run.is_finished:
+        content: dict[str, Any] = json.loads((run.folder / SELECTION_FILE).read_bytes())
+        return content
+    triplets = run.read_parts().with_row_index("triplet").cast({"triplet": pl.Int64})
+    counts, facts = run.counts(), run.record["about"]
+    summary = {
+        "model": facts["model"],
+        "pattern": facts["pattern"],
+        "coreference": facts["coreference"],
+        "verbs": facts["verbs"],
+        "pairs": facts["pairs"],
+        "tested": counts["tested"],
+        "repeating": counts["repeating"],
+        "ratio": 100 * counts["repeating"] / counts["tested"],
+        "selected": len(triplets),
         "near_ties": counts["near_ties"],
     }
+    run.finish_stage({TRIPLETS_FILE: triplets, SELECTION_FILE: summary})
+    return summary

@@ -73,7 +73,7 @@ def build(
         existing = published_export(folder)
         if existing is None:
             raise InputError(f"{folder} exists and is no exported model: give another --output, or remove it")
-        if existing.get("made_from") == made_from:
+        if existing.get("made_from") == made_from and existing.get("format") == FORMAT:
             say(f"{folder} is up to date (--force builds it anew)")
             return folder
     if folder.exists() and published_export(folder) is None:

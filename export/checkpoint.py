@@ -204,7 +204,7 @@ def longest_input(config: PretrainedConfig) -> int:
     """Most tokens a model takes. RoBERTa's family counts positions from the padding id on and loses those before it."""
     positions = int(getattr(config, "max_position_embeddings", 0) or 512)
     if config.model_type in _POSITIONS_AFTER_PADDING:
-        return positions - 1 - config.pad_token_id
+        return positions - 1 - int(config.pad_token_id)
     return positions - 2 if config.model_type == "mpnet" else positions
 
 
