@@ -81,8 +81,8 @@ def make_folder(path: Path) -> None:
     Raises:
         InputError: It cannot be created, or something that is no folder stands in its way.
     """
-    missing = [folder for folder in (path, *path.parents) if not folder.exists()]
     try:
+        missing = [folder for folder in (path, *path.parents) if not folder.exists()]
         path.mkdir(parents=True, exist_ok=True)
         for folder in missing:
             _flush(folder.parent)
@@ -99,9 +99,12 @@ def is_leftover(path: Path) -> bool:
 
 def remove_leftovers(folder: Path) -> None:
     """Remove what killed processes left unfinished in a folder; only its one owner may do that."""
-    for path in folder.iterdir():
-        if is_leftover(path):
-            path.unlink(missing_ok=True)
+    try:
+        for path in folder.iterdir():
+            if is_leftover(path):
+                path.unlink(missing_ok=True)
+    except OSError as error:
+        raise unwritable(folder, error) from error
 
 
 def sha256(content: bytes) -> str:

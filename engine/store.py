@@ -9,12 +9,8 @@ marker's digest, so to resume is to do the others: whatever a kill, a full disk 
 The *identity* of a stage is all that decides its rows; a folder with another identity is refused.
 """
 
-import errno
-import fcntl
 import json
-import os
 import re
-import socket
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -37,10 +33,11 @@ from .atomic import (
     write_json,
 )
 from .errors import InputError
+from .lock import LOCK_FILE, locked
 
 FORMAT = 1
 RUN_FILE = "run.json"
-_LOCK_FILE = ".lock"
+_RECORD = {"identity", "parts", "shard", "about", "finished", "files", "sessions"}
 
 
 @dataclass(frozen=True)
@@ -92,18 +89,22 @@ class Part:
             return (content, marker) if whole and isinstance(marker["counts"], dict) else None
         except (FileNotFoundError, ValueError, KeyError, TypeError):
             return None
+        except OSError as error:
+            raise InputError(f"{error.filename}: cannot be read ({error.strerror})") from error
 
     def write(self, content: bytes, marker: Mapping[str, Any]) -> None:
         """Write rows, then the marker that vouches for them."""
-        # A marker of damaged rows must not survive beside new ones, though its digest would not fit either.
         write_bytes(self.rows, content)
         write_json(self.marker, marker)
 
     def remove(self) -> bool:
         """Remove what there is of the part; whether there was a marker."""
-        marked = self.marker.exists()
-        self.marker.unlink(missing_ok=True)
-        self.rows.unlink(missing_ok=True)
+        try:
+            marked = self.marker.exists()
+            self.marker.unlink(missing_ok=True)
+            self.rows.unlink(missing_ok=True)
+        except OSError as error:
+            raise unwritable(self.rows, error) from error
         return marked
 
 
@@ -154,25 +155,24 @@ class RunFolder:
             InputError: The folder is something else, was made with another identity, is held by another process, or
                 cannot be written. Nothing in it is changed then.
         """
-        if folder.exists():
-            _read_document(folder)  # before anything is written: it may be no run at all
+        _read_document(folder)  # before anything is written: it may be no run at all
         make_folder(folder)
-        with _locked(folder):
+        with locked(folder):
             document = _read_document(folder) or {"format": FORMAT, "stages": {}}
             shard = shard or Shard()
             facts = _as_json({"identity": identity, "parts": parts, "shard": str(shard) if shard.count > 1 else None})
             known = document["stages"].get(stage)
             if known is not None:
                 _refuse_other_identity(folder, stage, known, facts)
-            make_folder(folder / "parts" / stage)
             remove_leftovers(folder)
-            remove_leftovers(folder / "parts" / stage)
             record = known or {**facts, "about": {}, "finished": False, "files": {}, "sessions": []}
             document["stages"][stage] = record
             run = cls(folder, stage, document, session or {})
             if known is None or (about and record["about"] != _as_json(about)):
                 record["about"] = _as_json(about or {})
                 run._save()
+            make_folder(folder / "parts" / stage)  # after run.json, without which the folder would seem to be no run
+            remove_leftovers(folder / "parts" / stage)
             try:
                 yield run
             except BaseException:
@@ -213,6 +213,10 @@ class RunFolder:
             for key, value in self._finished[number].items():
                 total[key] = total.get(key, 0) + value
         return total
+
+    def part_counts(self, number: int) -> Mapping[str, int | float]:
+        """A finished part's counts."""
+        return self._finished[number]
 
     def write_part(self, number: int, frame: pl.DataFrame, counts: Mapping[str, int | float]) -> None:
         """Finish a part.
@@ -290,6 +294,10 @@ class RunFolder:
         known = self._document["stages"].get(stage)
         if known is not None:
             _refuse_other_identity(self.folder, stage, known, record)
+            if known["finished"] and known["files"] != record["files"]:
+                raise InputError(
+                    f"{self.folder}: its {stage} gave other files than that of {source}; choose another --output"
+                )
         for name, digest in record["files"].items():
             content = (source / name).read_bytes()
             if _digest(self.folder / name) != digest:
@@ -335,7 +343,8 @@ class RunFolder:
             self._save()
 
     def _save(self) -> None:
-        write_json(self.folder / RUN_FILE, {"format": FORMAT, "negengine": version("negengine"), **self._document})
+        document = {"format": FORMAT, "negengine": version("negengine"), "stages": self._document["stages"]}
+        write_json(self.folder / RUN_FILE, document)
 
 
 def read_run(folder: Path) -> dict[str, Any]:
@@ -383,10 +392,7 @@ def _shown(value: Any) -> str:
 
 
 def _refuse_other_identity(folder: Path, stage: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
-    facts = [
-        {**side["identity"], "parts": side["parts"], "shard": side["shard"] and f"{side['shard']}"}
-        for side in (old, new)
-    ]
+    facts = [{**side["identity"], "parts": side["parts"], "shard": side["shard"]} for side in (old, new)]
     if changed := differences(*facts):
         raise InputError(f"{folder}: {stage} was made with {changed}: choose another --output")
 
@@ -410,9 +416,8 @@ def _read_document(folder: Path) -> dict[str, Any] | None:
     try:
         content = path.read_bytes()
     except FileNotFoundError:
-        foreign = [
-            entry.name for entry in sorted(folder.iterdir()) if entry.name != _LOCK_FILE and not is_leftover(entry)
-        ]
+        entries = sorted(folder.iterdir()) if folder.is_dir() else []
+        foreign = [entry.name for entry in entries if entry.name != LOCK_FILE and not is_leftover(entry)]
         if foreign:
             raise InputError(
                 f"{folder}: holds {foreign[0]!r} but no {RUN_FILE}, so it is no run folder; choose another --output"
@@ -423,38 +428,14 @@ def _read_document(folder: Path) -> dict[str, Any] | None:
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror})") from error
     try:
-        document = json.loads(content)
-        stages = document["stages"]
-        well_formed = all(
-            {"identity", "parts", "shard", "finished", "files", "sessions"} <= set(s) for s in stages.values()
-        )
+        document: dict[str, Any] = json.loads(content)
+        made_as = document["format"]
+        stages = document["stages"].values() if made_as == FORMAT else []
+        well_formed = all(stage.keys() >= _RECORD for stage in stages)
     except (ValueError, KeyError, TypeError, AttributeError):
-        document, well_formed = {}, False
-    if document.get("format", FORMAT) != FORMAT:
-        raise InputError(f"{path}: format {document['format']}, this version reads {FORMAT}; choose another --output")
+        well_formed = False
     if not well_formed:
-        raise InputError(f"{path}: not written by negengine; choose another --output")
-    return {key: document[key] for key in document}
-
-
-@contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    """Keep other processes out. The kernel gives the lock back when this process ends, however it ends."""
-    path = folder / _LOCK_FILE
-    try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
-    except OSError as error:
-        raise unwritable(path, error) from error
-    try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            os.ftruncate(descriptor, 0)
-            os.pwrite(descriptor, f"process {os.getpid()} on {socket.gethostname()}".encode(), 0)
-        except OSError as error:
-            if error.errno not in {errno.EWOULDBLOCK, errno.EACCES}:
-                raise unwritable(path, error) from error
-            holder = os.pread(descriptor, 200, 0).decode(errors="replace") or "another process"
-            raise InputError(f"{folder}: in use by {holder}; wait until it ends or choose another --output") from error
-        yield
-    finally:
-        os.close(descriptor)
+        raise InputError(f"{path}: not as negengine writes it; choose another --output")
+    if made_as != FORMAT:
+        raise InputError(f"{path}: format {made_as}, this version reads {FORMAT}; choose another --output")
+    return document
