@@ -158,21 +158,31 @@ class RunFolder:
         _read_document(folder)  # before anything is written: it may be no run at all
         make_folder(folder)
         with locked(folder):
-            document = _read_document(folder) or {"format": FORMAT, "stages": {}}
+            document = _read_document(folder)
+            if document is None:  # first of all: without it the folder would seem to be no run
+                document = {"format": FORMAT, "stages": {}}
+                _write_document(folder, document)
             shard = shard or Shard()
             facts = _as_json({"identity": identity, "parts": parts, "shard": str(shard) if shard.count > 1 else None})
             known = document["stages"].get(stage)
             if known is not None:
                 _refuse_other_identity(folder, stage, known, facts)
             remove_leftovers(folder)
-            record = known or {**facts, "about": {}, "finished": False, "files": {}, "sessions": []}
-            document["stages"][stage] = record
-            run = cls(folder, stage, document, session or {})
-            if known is None or (about and record["about"] != _as_json(about)):
-                record["about"] = _as_json(about or {})
-                run._save()
-            make_folder(folder / "parts" / stage)  # after run.json, without which the folder would seem to be no run
+            make_folder(folder / "parts" / stage)
             remove_leftovers(folder / "parts" / stage)
+            # A new stage is recorded with its first work: a run that is refused after all claims nothing.
+            document["stages"][stage] = known or {
+                **facts,
+                "about": {},
+                "finished": False,
+                "files": {},
+                "sessions": [],
+            }
+            run = cls(folder, stage, document, session or {})
+            if run.record["about"] != (newest := _as_json(about or run.record["about"])):
+                run.record["about"] = newest
+                if known is not None:
+                    run._save()
             try:
                 yield run
             except BaseException:
@@ -229,13 +239,13 @@ class RunFolder:
         Raises:
             InputError: It cannot be written (see `atomic.write_atomically`).
         """
-        self._begin()
         content = parquet_bytes(frame)
         counts = {**counts, "rows": len(frame)}
         self.copy_part(number, content, {"bytes": len(content), "sha256": sha256(content), "counts": counts})
 
     def copy_part(self, number: int, content: bytes, marker: Mapping[str, Any]) -> None:
         """Finish a part with a Parquet file and a marker that another folder holds."""
+        self._begin()
         Part.of(self.folder, self.stage, number).write(content, marker)
         self._finished[number] = dict(marker["counts"])
 
@@ -343,8 +353,7 @@ class RunFolder:
             self._save()
 
     def _save(self) -> None:
-        document = {"format": FORMAT, "negengine": version("negengine"), "stages": self._document["stages"]}
-        write_json(self.folder / RUN_FILE, document)
+        _write_document(self.folder, self._document)
 
 
 def read_run(folder: Path) -> dict[str, Any]:
@@ -378,10 +387,16 @@ def finished_stage(folder: Path, stage: str) -> dict[str, Any]:
     return record
 
 
-def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
-    """Each key whose values differ, as `seed 0, now 1`; empty where there is none."""
+def differences(old: Mapping[str, Any], new: Mapping[str, Any], then: str = "now") -> str:
+    """Each key whose values differ, as `seed 0, now 1`; empty where there is none.
+
+    Args:
+        old: One side.
+        new: The other.
+        then: The word for the other side.
+    """
     keys = [key for key in {**old, **new} if key not in old or key not in new or old[key] != new[key]]
-    return "; ".join(f"{key} {_shown(old.get(key))}, now {_shown(new.get(key))}" for key in keys)
+    return "; ".join(f"{key} {_shown(old.get(key))}, {then} {_shown(new.get(key))}" for key in keys)
 
 
 def _shown(value: Any) -> str:
@@ -392,8 +407,8 @@ def _shown(value: Any) -> str:
 
 
 def _refuse_other_identity(folder: Path, stage: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
-    facts = [{**side["identity"], "parts": side["parts"], "shard": side["shard"]} for side in (old, new)]
-    if changed := differences(*facts):
+    then, now = ({**side["identity"], "parts": side["parts"], "shard": side["shard"]} for side in (old, new))
+    if changed := differences(then, now):
         raise InputError(f"{folder}: {stage} was made with {changed}: choose another --output")
 
 
@@ -408,6 +423,11 @@ def _digest(path: Path) -> str | None:
 
 def _unlike(folder: Path, files: Mapping[str, str]) -> list[str]:
     return [name for name, digest in files.items() if _digest(folder / name) != digest]
+
+
+def _write_document(folder: Path, document: Mapping[str, Any]) -> None:
+    newest = {"format": FORMAT, "negengine": version("negengine"), "stages": document["stages"]}
+    write_json(folder / RUN_FILE, newest)
 
 
 def _read_document(folder: Path) -> dict[str, Any] | None:

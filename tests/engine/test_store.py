@@ -110,7 +110,7 @@ def test_a_second_stage_keeps_the_first(tmp_path):
     work(tmp_path / "run")
     first = read_run(tmp_path / "run")["stages"]["select"]
     with hold(tmp_path / "run", "score") as run:
-        assert run.missing_parts == [0, 1, 2]
+        run.write_part(0, rows(0), {})
     assert list(read_run(tmp_path / "run")["stages"]) == ["select", "score"]
     assert read_run(tmp_path / "run")["stages"]["select"] == first
 
@@ -538,14 +538,16 @@ def test_a_carried_stage_is_finished_there_and_stands_first(tmp_path):
 
 
 def test_an_unfinished_stage_is_not_carried(tmp_path):
-    with hold(tmp_path / "run"):
-        pass
+    with hold(tmp_path / "run") as run:
+        run.write_part(0, rows(0), {})
     with hold(tmp_path / "shard", "score") as run, pytest.raises(InputError, match="select is not finished"):
         run.carry_stage(tmp_path / "run", "select")
 
 
-def test_a_stage_is_not_carried_over_another(tmp_path):
+def test_a_stage_is_not_carried_over_another_and_the_refused_stage_claims_nothing(tmp_path):
     work(tmp_path / "run")
     work(tmp_path / "other", identity={"seed": 1})
+    before = (tmp_path / "other" / "run.json").read_bytes()
     with hold(tmp_path / "other", "score") as run, pytest.raises(InputError, match="seed 1, now 0"):
         run.carry_stage(tmp_path / "run", "select")
+    assert (tmp_path / "other" / "run.json").read_bytes() == before
