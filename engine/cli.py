@@ -6,6 +6,7 @@ What a command needs is imported inside it, so that `negengine --help` answers a
 import json
 import signal
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
@@ -26,7 +27,7 @@ app = typer.Typer(
 Model = Annotated[str, typer.Argument(help="An exported folder, or its name under models/.")]
 Output = Annotated[Path | None, typer.Option("--output", "-o", help="The very folder (or file) to write.")]
 DeviceOption = Annotated[str, typer.Option("--device", help="auto, cpu, cuda or cuda:INDEX.")]
-Precision = Annotated[str, typer.Option("--precision", help="auto, fp32 or mixed.")]
+PrecisionOption = Annotated[str, typer.Option("--precision", help="auto, fp32 or mixed.")]
 Seed = Annotated[int, typer.Option("--seed", help="Of every random choice.")]
 ShardOption = Annotated[
     str | None, typer.Option("--shard", metavar="I/N", help="Do the I-th of N shares (merge them later).")
@@ -128,11 +129,14 @@ def select(
         str, typer.Option(help="Target about: pronoun, same-name, same-gender or other-gender.")
     ] = "pronoun",
     verbs: Annotated[str, typer.Option(help="One token in-context, or also bare.")] = "in-context",
+    lazy: Annotated[
+        bool, typer.Option("--lazy", help="Stop a pair at --max-verbs: same triplets, fewer calls.")
+    ] = False,
     lexicon: Annotated[Path | None, typer.Option(metavar="DIR", help="Your own word lists.")] = None,
     patterns: Annotated[Path | None, typer.Option(metavar="FILE", help="Your own pattern set, TOML.")] = None,
     seed: Seed = 0,
     device: DeviceOption = "auto",
-    precision: Precision = "auto",
+    precision: PrecisionOption = "auto",
     batch_tokens: BatchTokens = None,
     threads: Threads = None,
     shard: ShardOption = None,
@@ -148,6 +152,7 @@ def select(
     from .grid import Coreference
     from .lexicon import load_lexicon
     from .patterns import load_patterns
+    from .precision import Precision, choose_decider
     from .store import Shard
     from .tokens import VerbConvention
 
@@ -158,12 +163,22 @@ def select(
         max_verbs=max_verbs,
         coreference=_choice(Coreference, "--coreference", coreference),
         verbs=_choice(VerbConvention, "--verbs", verbs),
+        lazy=lazy,
     )
     share = Shard.parse(shard or "1/1")
     plan = selection_run.plan(exported, load_lexicon(lexicon), load_patterns(patterns), settings)
     folder = output or _run_folder(exported.name, share)
     _say_composer(plan.patterns.selecting.name, plan.composer)
-    decider, session = _decider(exported, device, precision, batch_tokens, threads)
+    models, session = _open_models(exported, device, precision, batch_tokens, threads)
+    decider = choose_decider(
+        models,
+        Precision(precision),
+        plan.patterns.selecting.name,
+        partial(selection_run.sample, plan),
+        total=plan.grid.size // share.count,
+        seed=seed,
+        say=_say,
+    )
     summary = selection_run.select(plan, decider, folder, shard=share, session=session)
     if summary is None:
         _shard_done("select", folder, share, as_json)
@@ -176,7 +191,7 @@ def score(
     run: Annotated[Path, typer.Argument(help="A run folder with a finished selection.")],
     model: Annotated[str | None, typer.Option(help="Where the run's model is, if it has moved.")] = None,
     device: DeviceOption = "auto",
-    precision: Precision = "auto",
+    precision: PrecisionOption = "auto",
     batch_tokens: BatchTokens = None,
     threads: Threads = None,
     shard: ShardOption = None,
@@ -188,6 +203,7 @@ def score(
     Running it again resumes it. Example: negengine score runs/mini
     """
     from . import score as scoring_run
+    from .precision import Precision, choose_decider
     from .store import Shard
 
     selected = scoring_run.read_selected(run)
@@ -197,8 +213,20 @@ def score(
     folder = output or (run if share.count == 1 else run.with_name(f"{run.name}-score-{share.index}-of-{share.count}"))
     for pattern in plan.patterns:
         _say_composer(pattern.pattern.name, pattern.composer)
-    decider, session = _decider(exported, device, precision, batch_tokens, threads)
-    rates = scoring_run.score(plan, decider, folder, shard=share, session=session)
+    models, session = _open_models(exported, device, precision, batch_tokens, threads)
+    deciders = {
+        pattern.pattern.name: choose_decider(
+            models,
+            Precision(precision),
+            pattern.pattern.name,
+            partial(scoring_run.sample, pattern, seed=selected.facts["seed"]),
+            total=len(selected.triplets) // share.count,
+            seed=selected.facts["seed"],
+            say=_say,
+        )
+        for pattern in plan.patterns
+    }
+    rates = scoring_run.score(plan, deciders, folder, shard=share, session=session)
     if rates is None:
         _shard_done("score", folder, share, as_json)
     else:
@@ -242,7 +270,7 @@ def _say_composer(pattern: str, composer: Any) -> None:
         _say(f"{pattern}: every sentence is tokenized, which is slower: {composer.reason}")
 
 
-def _decider(
+def _open_models(
     exported: Any,
     device: str,
     precision: str,
@@ -250,12 +278,14 @@ def _decider(
     threads: int | None,
 ) -> tuple[Any, dict[str, Any]]:
     from .device import choose_device
-    from .model import MaskedLM
+    from .precision import Precision, open_models
 
     chosen = choose_device(device)
-    model = MaskedLM(exported, chosen, batch_tokens=batch_tokens, threads=threads)
-    _say(f"{exported.name} on {chosen}, fp32, {model.batch_tokens} tokens a batch")
-    return model, {"device": str(chosen), "precision": "fp32", "batch tokens": model.batch_tokens}
+    kind = _choice(Precision, "--precision", precision)
+    models = open_models(exported, chosen, kind, batch_tokens=batch_tokens, threads=threads)
+    tokens = models.exact.batch_tokens
+    _say(f"{exported.name} on {chosen}, {tokens} tokens a batch")
+    return models, {"device": str(chosen), "precision": str(kind), "batch tokens": tokens}
 
 
 def _shard_done(stage: str, folder: Path, shard: Any, as_json: bool) -> None:

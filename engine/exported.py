@@ -8,6 +8,7 @@ from typing import Any
 
 from .errors import InputError
 
+TWINS = {"cpu": "model.int8.onnx", "cuda": "model.fp16.onnx"}  # the faster graph for each kind of device
 FORMAT = 1  # of export.json and of the graph's inputs and outputs; raised when older exports can no longer be run
 
 
@@ -19,7 +20,7 @@ class ExportedModel:
         folder: where it lies.
         name: hub id, or the name of the local folder it was made from.
         revision: the hub's commit, or the SHA-256 of the local folder.
-        sha256: identifies the decisions: digest of the digests of graph, weights and tokenizer.
+        sha256: identifies the decisions: digest of the digests of fp32 graph, weights and tokenizer.
         task: `fill-mask` or `text-classification`.
         family: the architecture, such as `bert`.
         mask_token: its text, such as `[MASK]`.
@@ -45,6 +46,10 @@ class ExportedModel:
     def graph(self) -> Path:
         """The fp32 graph."""
         return self.folder / "model.onnx"
+
+    def twin(self, kind: str) -> Path | None:
+        """The faster graph of low precision for `cpu` or `cuda`, if the export holds it."""
+        return self.folder / TWINS[kind] if TWINS[kind] in self.info["files"] else None
 
 
 def published_export(folder: Path) -> dict[str, Any] | None:
@@ -86,11 +91,12 @@ def load_exported(reference: str | Path, *, task: str = "fill-mask") -> Exported
             raise InputError(f"{path} is missing: export the model again with --force")
         if file_sha256(path) != wanted:
             raise InputError(f"{path} is damaged (its sha256 is not that in export.json): export it again with --force")
+    deciding = {name: digest for name, digest in info["files"].items() if name not in TWINS.values()}
     return ExportedModel(
         folder=folder,
         name=info["name"],
         revision=info["made_from"]["revision"],
-        sha256=hashlib.sha256(json.dumps(info["files"], sort_keys=True).encode()).hexdigest(),
+        sha256=hashlib.sha256(json.dumps(deciding, sort_keys=True).encode()).hexdigest(),
         task=info["task"],
         family=info["family"],
         mask_token=info["mask_token"],

@@ -29,6 +29,19 @@ class Slice:
     mask_position: NDArray[np.int32]
 
 
+@dataclass(frozen=True, eq=False)
+class Sentences:
+    """Sentences of one pattern, grouped by length, and the token expected in each.
+
+    Attributes:
+        slices: between them every row once.
+        expected: int32 [n], by row.
+    """
+
+    slices: Sequence[Slice]
+    expected: NDArray[np.int32]
+
+
 _PORTION = 4096  # sentences; a second or two of work on a slow machine, and several batches everywhere
 
 

@@ -18,8 +18,9 @@ from .errors import InputError
 from .exported import ExportedModel, load_exported
 from .model import Decider
 from .patterns import Pattern, PatternSet
-from .pieces import in_portions
+from .pieces import Sentences, in_portions
 from .pipeline import overlap
+from .precision import audit_counts, passes
 from .progress import metered
 from .rates import rates
 from .select import SELECTION_FILE, TRIPLETS_FILE
@@ -178,8 +179,15 @@ def compose_part(scoring: Scoring, part: range) -> list[list[Slice]]:
     ]
 
 
+def sample(pattern: ScoredPattern, n: int, seed: int) -> Sentences:
+    """Random triplets of the run as sentences of a pattern, to calibrate on."""
+    rows = np.sort(np.random.default_rng(seed).permutation(len(pattern.expected))[:n])
+    slices = pattern.composer.compose({slot: indices[rows] for slot, indices in pattern.fillers.items()})
+    return Sentences(list(slices), pattern.expected[rows])
+
+
 def decide_part(
-    decider: Decider,
+    deciders: Mapping[str, Decider],
     scoring: Scoring,
     part: range,
     sentences: list[list[Slice]],
@@ -202,7 +210,7 @@ def decide_part(
             "top1_logprob": np.empty(len(part), np.float32),
         }
         for piece in in_portions(slices):
-            decisions = decider.decide(piece.ids, piece.mask_position, expected[piece.rows])
+            decisions = deciders[pattern.pattern.name].decide(piece.ids, piece.mask_position, expected[piece.rows])
             columns["top1"][piece.rows] = decisions.top1
             columns["repeated"][piece.rows] = decisions.repeated(expected[piece.rows])
             columns["expected_rank"][piece.rows] = decisions.expected_rank
@@ -225,13 +233,18 @@ def decide_part(
 
 
 def score(
-    scoring: Scoring, decider: Decider, folder: Path, *, shard: Shard | None = None, session: Mapping[str, Any]
+    scoring: Scoring,
+    deciders: Mapping[str, Decider],
+    folder: Path,
+    *,
+    shard: Shard | None = None,
+    session: Mapping[str, Any],
 ) -> pl.DataFrame | None:
     """Run a scoring, or resume it, and write its results.
 
     Args:
         scoring: from `plan`.
-        decider: the model.
+        deciders: pattern → the model as it decides that pattern's sentences.
         folder: the run folder: that of the selection, or another, which then gets a copy of the triplets.
         shard: the share to do; by default the whole.
         session: what run.json notes of this process: device, precision.
@@ -249,13 +262,15 @@ def score(
         todo = sum(len(parts[number]) for number in run.missing_parts) * patterns
         with metered("score", own, own - todo) as meter:
 
-            def decide(number: int, sentences: list[list[Slice]]) -> pl.DataFrame:
-                return decide_part(decider, scoring, parts[number], sentences, meter.advance)
+            def decide(number: int, sentences: list[list[Slice]]) -> tuple[pl.DataFrame, dict[str, float]]:
+                scores = decide_part(deciders, scoring, parts[number], sentences, meter.advance)
+                return scores, audit_counts(deciders)
 
-            def write(number: int, scores: pl.DataFrame) -> None:
-                run.write_part(number, scores, {})
+            def write(number: int, decided: tuple[pl.DataFrame, dict[str, float]]) -> None:
+                run.write_part(number, *decided)
 
-            overlap(run.missing_parts, lambda number: compose_part(scoring, parts[number]), decide, write)
+            for numbers in passes(run, deciders):
+                overlap(numbers, lambda number: compose_part(scoring, parts[number]), decide, write)
         return publish(run)
 
 

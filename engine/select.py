@@ -8,7 +8,7 @@ is decided within one part.
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,18 +19,22 @@ from numpy.typing import NDArray
 from .errors import InputError
 from .exported import ExportedModel
 from .grid import Coreference, Grid, all_pairs, sample_pairs, subjects, verb_order
+from .lazy import first_repeating
 from .lexicon import Lexicon
 from .model import Decider
 from .patterns import PatternSet
-from .pieces import in_portions
+from .pieces import Sentences, in_portions
 from .pipeline import overlap
+from .precision import audit_counts, audit_summary, passes
 from .progress import metered
 from .store import RunFolder, Shard
-from .tokens import Composer, MaskTokenizer, Slice, VerbConvention, composer, mask_fillers
+from .tokens import Composer, MaskTokenizer, VerbConvention, composer, mask_fillers
 
 STAGE = "select"
 TRIPLETS_FILE, SELECTION_FILE = "triplets.parquet", "selection.json"
+_TWO_SIDED_95 = 1.959964  # standard deviations; a sum over many pairs is close to normal
 NEAR_TIE = 1e-4  # logits; a decision this close can differ between two ways to compute the same model in fp32
+_PAIRS_PER_LAZY_PART = 512
 _CANDIDATES_PER_PART = 32_768  # minutes of work on a laptop, tenths of a second on a large GPU
 
 
@@ -43,6 +47,7 @@ class Settings:
     max_verbs: int = 20
     coreference: Coreference = Coreference.PRONOUN
     verbs: VerbConvention = VerbConvention.IN_CONTEXT
+    lazy: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,8 +73,8 @@ class Selection:
 
     @property
     def pairs_per_part(self) -> int:
-        """How many pairs make a part."""
-        return max(1, _CANDIDATES_PER_PART // len(self.verb))
+        """How many pairs make a part; more in a lazy run, whose rounds get smaller and smaller."""
+        return _PAIRS_PER_LAZY_PART if self.settings.lazy else max(1, _CANDIDATES_PER_PART // len(self.verb))
 
     @property
     def parts(self) -> tuple[range, ...]:
@@ -88,6 +93,7 @@ class Selection:
             "coreference": str(self.settings.coreference),
             "verbs": len(self.verb),
             "verb convention": str(self.settings.verbs),
+            "lazy": self.settings.lazy,
             "pairs": len(self.grid.pairs),
             "seed": self.settings.seed,
         }
@@ -105,6 +111,7 @@ class Selection:
             "verbs": str(self.settings.verbs),
             "max verbs": self.settings.max_verbs,
             "pairs": self.settings.pairs,
+            "lazy": self.settings.lazy,
             "pairs per part": self.pairs_per_part,
         }
 
@@ -152,17 +159,14 @@ def _extremes(selection: Selection, words: Mapping[str, tuple[str, ...]]) -> dic
     return {slot: np.arange(most) % len(words[slot]) for slot in selection.patterns.selecting.slots}
 
 
-@dataclass(frozen=True, eq=False)
-class PartSentences:
-    """The sentences of a part, by length, and the token expected in each."""
-
-    slices: list[Slice]
-    expected: NDArray[np.int32]
-
-
-def compose_part(selection: Selection, part: range) -> PartSentences:
+def compose_part(selection: Selection, part: range) -> Sentences:
     """All candidates of a range of pairs as token ids."""
-    name, profession, verb = selection.grid.part_indices(part)
+    return _sentences(selection, *selection.grid.part_indices(part))
+
+
+def _sentences(
+    selection: Selection, name: NDArray[np.int64], profession: NDArray[np.int64], verb: NDArray[np.int64]
+) -> Sentences:
     fillers = {
         "NAME": name,
         "PROF": profession,
@@ -170,21 +174,73 @@ def compose_part(selection: Selection, part: range) -> PartSentences:
         "PRON": selection.subject[name, profession],
     }
     wanted = {slot: fillers[slot] for slot in selection.patterns.selecting.slots}
-    return PartSentences(list(selection.composer.compose(wanted)), selection.token[verb])
+    return Sentences(list(selection.composer.compose(wanted)), selection.token[verb])
+
+
+def sample(selection: Selection, n: int) -> Sentences:
+    """Random candidates of the run as sentences, to calibrate on."""
+    index = np.sort(np.random.default_rng(selection.settings.seed).integers(0, selection.grid.size, n))
+    name, profession, verb = selection.grid.locate(index)
+    return _sentences(selection, name, profession, verb)
 
 
 @dataclass(frozen=True, eq=False)
 class PartRepeats:
-    """What the model decided about a part: bool [pairs, verbs] repeated, and the number of near-ties."""
+    """What the model decided about a part.
+
+    Attributes:
+        repeated: bool [pairs, verbs]; in a lazy run, verbs that were not tested are False.
+        near_ties: how many margins were below `NEAR_TIE`.
+        tested: how many candidates were tested.
+        repeating: how many repeat, an estimate in a lazy run.
+        variance: of that estimate.
+        audit: the audit's counts.
+    """
 
     repeated: NDArray[np.bool_]
     near_ties: int
+    tested: int
+    repeating: float
+    variance: float = 0.0
+    audit: Mapping[str, float] = field(default_factory=dict)
 
 
 def decide_part(
-    decider: Decider, sentences: PartSentences, verbs: int, advance: Callable[[int], None] = lambda _: None
+    decider: Decider, sentences: Sentences, verbs: int, advance: Callable[[int], None] = lambda _: None
 ) -> PartRepeats:
     """Run a part's sentences; `advance` is told how many are done."""
+    repeated, near_ties = _decide(decider, sentences, advance)
+    return PartRepeats(repeated.reshape(-1, verbs), near_ties, repeated.size, int(repeated.sum()))
+
+
+def decide_part_lazily(
+    decider: Decider, selection: Selection, part: range, advance: Callable[[int], None] = lambda _: None
+) -> PartRepeats:
+    """Test the verbs of a part's pairs in the order of their keys until enough repeat (see `lazy`)."""
+    name, profession = _pairs(selection, part)
+    near_ties = 0
+
+    def decide(pair: NDArray[np.int64], verb: NDArray[np.int64]) -> NDArray[np.bool_]:
+        nonlocal near_ties
+        repeated, ties = _decide(decider, _sentences(selection, name[pair], profession[pair], verb))
+        near_ties += ties
+        return repeated
+
+    found = first_repeating(_verb_order(selection, name, profession), selection.settings.max_verbs, decide)
+    advance(found.repeated.size)
+    return PartRepeats(
+        repeated=found.repeated,
+        near_ties=near_ties,
+        tested=int(found.tested.sum()),
+        repeating=float(found.repeating.sum()),
+        variance=float(found.variance.sum()),
+    )
+
+
+def _decide(
+    decider: Decider, sentences: Sentences, advance: Callable[[int], None] = lambda _: None
+) -> tuple[NDArray[np.bool_], int]:
+    """Which sentences repeat the verb, bool [n], and how many are near-ties."""
     repeated = np.empty(len(sentences.expected), np.bool_)
     near_ties = 0
     for piece in in_portions(sentences.slices):
@@ -193,7 +249,18 @@ def decide_part(
         repeated[piece.rows] = decisions.repeated(expected)
         near_ties += int(np.count_nonzero(np.abs(decisions.margin(expected)) < NEAR_TIE))
         advance(len(piece.rows))
-    return PartRepeats(repeated.reshape(-1, verbs), near_ties)
+    return repeated, near_ties
+
+
+def _pairs(selection: Selection, part: range) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Name and profession of a part's pairs, each int64 [pairs]."""
+    return np.divmod(selection.grid.pairs[part.start : part.stop], selection.grid.professions)
+
+
+def _verb_order(selection: Selection, name: NDArray[np.int64], profession: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Each pair's usable verbs by ascending key, int64 [pairs, verbs]."""
+    keys = verb_order(selection.lexicon, selection.settings.seed, name, profession, selection.verb)
+    return np.argsort(keys, axis=1, kind="stable")
 
 
 def keep_verbs(selection: Selection, part: range, repeated: NDArray[np.bool_]) -> pl.DataFrame:
@@ -207,9 +274,8 @@ def keep_verbs(selection: Selection, part: range, repeated: NDArray[np.bool_]) -
     Returns:
         One row a triplet with name, gender, pronoun (what fills {PRON}), profession, verb; ordered by pair, then key.
     """
-    name, profession = np.divmod(selection.grid.pairs[part.start : part.stop], selection.grid.professions)
-    keys = verb_order(selection.lexicon, selection.settings.seed, name, profession, selection.verb)
-    order = np.argsort(keys, axis=1, kind="stable")
+    name, profession = _pairs(selection, part)
+    order = _verb_order(selection, name, profession)
     in_order = np.take_along_axis(repeated, order, axis=1)
     kept = in_order & (in_order.cumsum(axis=1) <= selection.settings.max_verbs)
     pair, position = np.nonzero(kept)
@@ -245,6 +311,7 @@ def select(
         InputError: the folder belongs to another run or is in use, or the disk is full.
     """
     parts, verbs = selection.parts, selection.grid.verbs
+    deciders = {selection.patterns.selecting.name: decider}
     with RunFolder.create_or_resume(
         folder,
         STAGE,
@@ -258,18 +325,28 @@ def select(
         todo = sum(len(parts[number]) for number in run.missing_parts) * verbs
         with metered("select", own, own - todo) as meter:
 
-            def decide(_: int, sentences: PartSentences) -> PartRepeats:
-                return decide_part(decider, sentences, verbs, meter.advance)
+            def prepare(number: int) -> Sentences | None:
+                return None if selection.settings.lazy else compose_part(selection, parts[number])
+
+            def decide(number: int, sentences: Sentences | None) -> PartRepeats:
+                if sentences is None:
+                    repeats = decide_part_lazily(decider, selection, parts[number], meter.advance)
+                else:
+                    repeats = decide_part(decider, sentences, verbs, meter.advance)
+                return replace(repeats, audit=audit_counts(deciders))
 
             def write(number: int, repeats: PartRepeats) -> None:
                 counts = {
-                    "tested": repeats.repeated.size,
-                    "repeating": int(repeats.repeated.sum()),
+                    "tested": repeats.tested,
+                    "repeating": repeats.repeating,
+                    "variance": repeats.variance,
                     "near_ties": repeats.near_ties,
+                    **repeats.audit,
                 }
                 run.write_part(number, keep_verbs(selection, parts[number], repeats.repeated), counts)
 
-            overlap(run.missing_parts, lambda number: compose_part(selection, parts[number]), decide, write)
+            for numbers in passes(run, deciders):
+                overlap(numbers, prepare, decide, write)
         return publish(run)
 
 
@@ -288,6 +365,7 @@ def publish(run: RunFolder) -> dict[str, Any] | None:
         return content
     triplets = run.read_parts().with_row_index("triplet").cast({"triplet": pl.Int64})
     counts, facts = run.counts(), run.record["about"]
+    candidates = facts["pairs"] * facts["verbs"]
     summary = {
         "model": facts["model"],
         "pattern": facts["pattern"],
@@ -295,10 +373,19 @@ def publish(run: RunFolder) -> dict[str, Any] | None:
         "verbs": facts["verbs"],
         "pairs": facts["pairs"],
         "tested": counts["tested"],
-        "repeating": counts["repeating"],
-        "ratio": 100 * counts["repeating"] / counts["tested"],
+        "repeating": round(counts["repeating"]),
+        "ratio": 100 * counts["repeating"] / candidates,
         "selected": len(triplets),
         "near_ties": counts["near_ties"],
+        "precision": audit_summary(counts),
     }
+    if facts["lazy"]:
+        half = _TWO_SIDED_95 * 100 * counts["variance"] ** 0.5 / candidates
+        summary["lazy"] = {
+            "candidates": candidates,
+            "times_fewer_calls": candidates / counts["tested"],
+            "ratio_low": max(0.0, summary["ratio"] - half),
+            "ratio_high": min(100.0, summary["ratio"] + half),
+        }
     run.finish_stage({TRIPLETS_FILE: triplets, SELECTION_FILE: summary})
     return summary

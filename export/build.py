@@ -24,16 +24,17 @@ from optimum.utils import logging as optimum_logging
 from transformers.utils import logging as transformers_logging
 
 from ..engine.errors import InputError
-from ..engine.exported import FORMAT, file_sha256, published_export
+from ..engine.exported import FORMAT, TWINS, file_sha256, published_export
 from ..engine.lexicon import load_lexicon
 from ..engine.patterns import load_patterns
 from .checkpoint import Checkpoint, Source, load, locate
 from .flops import count_flops
 from .graph import Graph, save
-from .parity import Sentence, compare, random_sentences, reference_logits
+from .parity import Sentence, batches, compare, random_sentences, reference_logits
 from .passes.fuse import STANDARD_ATTENTION, Fused, fuse
 from .passes.head import add_decision_head, add_mask_position
 from .passes.hoist import hoist
+from .passes.quantize import quantize
 from .passes.simplify import simplify
 
 OPSET = 17  # the first with LayerNormalization; ONNX Runtime's fusions know it well
@@ -134,6 +135,9 @@ def _write(
         f"max |Δlogit| {parity.largest_difference:.1e}, top-1 agreement {parity.top1_agreement:.1%}, "
         f"{flops / 1e9:.2f} of {plain_flops / 1e9:.2f} GFLOP a sentence of {_TYPICAL_LENGTH} tokens left"
     )
+    say("quantizing to int8")
+    with _quiet():
+        files += save(quantize(graph, batches(sentences)).model, staged / TWINS["cpu"])
     manifest: dict[str, Any] = {
         "format": FORMAT,
         "task": "fill-mask",

@@ -57,6 +57,21 @@ def random_sentences(tokens: Sequence[int], mask_id: int, longest: int, seed: in
     return sentences
 
 
+def batches(sentences: Sequence[Sentence]) -> list[dict[str, NDArray[np.int32]]]:
+    """The sentences as inputs of a finished graph, one batch for each length."""
+    by_length: dict[int, list[Sentence]] = {}
+    for sentence in sentences:
+        by_length.setdefault(len(sentence.ids), []).append(sentence)
+    return [
+        {
+            "input_ids": np.stack([sentence.ids for sentence in group]),
+            "mask_position": np.array([sentence.mask_position for sentence in group], np.int32),
+            "expected_id": np.zeros(len(group), np.int32),
+        }
+        for _, group in sorted(by_length.items())
+    ]
+
+
 def reference_logits(model: PreTrainedModel, sentences: Sequence[Sentence]) -> NDArray[np.float32]:
     """PyTorch's logits at the mask, one sentence at a time: float32 [n, V]."""
     rows = []

@@ -1,0 +1,84 @@
+"""Lazy selection: test a pair's verbs in the order in which they would be kept, and stop once enough repeat.
+
+At most 20 verbs of a pair are kept: among those that repeat, the ones with the smallest keys. Testing the verbs by
+ascending key and stopping at the 20th that repeats gives the same triplets as testing all of them. Pairs advance
+together, a round of tests for all pairs that still lack verbs, so that batches stay full.
+
+How many verbs repeat in all is then an estimate. Of a pair that was stopped at its k-th repetition in n tests, out of
+V verbs, Haldane's estimator (1945, Biometrika 33, 222-225) is unbiased, also without replacement:
+
+    R = V (k - 1) / (n - 1)        var R = V² p (1 - p) / (n - 2) · (1 - (n - 1) / V),   p = (k - 1) / (n - 1)
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+# Of the tests that a pair is expected to need, so many are made in its next round: fewer would make more and smaller
+# rounds, more would test verbs in vain.
+_ROUND = 0.8
+
+Decide = Callable[[NDArray[np.int64], NDArray[np.int64]], NDArray[np.bool_]]
+
+
+@dataclass(frozen=True, eq=False)
+class LazyRepeats:
+    """What was found of some pairs.
+
+    Attributes:
+        repeated: bool [pairs, verbs], which verbs are known to repeat; the untested ones are False.
+        tested: int64 [pairs], how many verbs were tested.
+        repeating: float64 [pairs], how many of all verbs repeat: an estimate where not all were tested.
+        variance: float64 [pairs], of that estimate.
+    """
+
+    repeated: NDArray[np.bool_]
+    tested: NDArray[np.int64]
+    repeating: NDArray[np.float64]
+    variance: NDArray[np.float64]
+
+
+def first_repeating(order: NDArray[np.int64], enough: int, decide: Decide) -> LazyRepeats:
+    """Test each pair's verbs in order until enough of them repeat.
+
+    Args:
+        order: int64 [pairs, verbs], each pair's verbs by ascending key.
+        enough: stop a pair at this many.
+        decide: from pairs and verbs, each int64 [n], to whether they repeat, bool [n].
+    """
+    pairs, verbs = order.shape
+    in_order = np.zeros((pairs, verbs), np.bool_)
+    tested, found = np.zeros(pairs, np.int64), np.zeros(pairs, np.int64)
+    while len(active := np.flatnonzero((found < enough) & (tested < verbs))):
+        lacking = enough - found[active]
+        rate = (found[active] + 1) / (tested[active] + 2)
+        step = np.maximum(lacking, np.ceil(_ROUND * lacking / rate)).astype(np.int64)
+        step = np.minimum(step, verbs - tested[active])
+        pair = np.repeat(active, step)
+        position = np.arange(len(pair)) - np.repeat(np.cumsum(step) - step, step) + tested[pair]
+        in_order[pair, position] = decide(pair, order[pair, position])
+        tested[active] += step
+        found[active] = in_order[active].sum(axis=1)
+    repeated = np.zeros_like(in_order)
+    np.put_along_axis(repeated, order, in_order, axis=1)
+    repeating, variance = _estimate(in_order, tested, enough)
+    return LazyRepeats(repeated, tested, repeating, variance)
+
+
+def _estimate(
+    in_order: NDArray[np.bool_], tested: NDArray[np.int64], enough: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Haldane's estimate and its variance for pairs that stopped early; the count for those that did not."""
+    verbs = in_order.shape[1]
+    counts = in_order.sum(axis=1)
+    stopped = (tested < verbs) & (counts >= enough)
+    # The round may have gone on beyond the k-th repetition: the estimator counts the tests up to it.
+    n = (in_order.cumsum(axis=1) < enough).sum(axis=1) + 1
+    with np.errstate(divide="ignore", invalid="ignore"):
+        p = np.where(n > 1, (enough - 1) / np.maximum(n - 1, 1), 1.0)
+        spread = np.where(n > 2, p * (1 - p) / np.maximum(n - 2, 1), 0.25)
+    repeating = np.where(stopped, verbs * p, counts)
+    variance = np.where(stopped, verbs**2 * spread * (1 - (n - 1) / verbs), 0.0)
+    return repeating.astype(np.float64), variance.astype(np.float64)
