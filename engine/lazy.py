@@ -53,7 +53,7 @@ def first_repeating(order: NDArray[np.int64], enough: int, decide: Decide) -> La
     tested, found = np.zeros(pairs, np.int64), np.zeros(pairs, np.int64)
     while len(active := np.flatnonzero((found < enough) & (tested < verbs))):
         lacking = enough - found[active]
-        rate = (found[active] + 1) / (tested[active] + 2)
+        rate = (found[active] + 1) / (tested[active] + 1)  # 1 at first: no test in vain before anything is known
         step = np.maximum(lacking, np.ceil(_ROUND * lacking / rate)).astype(np.int64)
         step = np.minimum(step, verbs - tested[active])
         pair = np.repeat(active, step)
