@@ -1,4 +1,4 @@
-"""Load a masked language model from the Hugging Face hub or a folder, and refuse what the engine cannot use.
+"""Load a checkpoint from the Hugging Face hub or a folder, and refuse what the engine cannot use.
 
 Every refusal is one line that names the model and what would be right. Weights are read from safetensors; pickles,
 which can run code when they are opened, only where the caller allows it.
@@ -22,13 +22,57 @@ from huggingface_hub.errors import (
 )
 from requests import RequestException
 from safetensors import SafetensorError
-from transformers import AutoConfig, AutoModelForMaskedLM, AutoTokenizer, PretrainedConfig, PreTrainedModel
-from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING
+from transformers import (
+    AutoConfig,
+    AutoModelForMaskedLM,
+    AutoModelForSequenceClassification,
+    AutoTokenizer,
+    PretrainedConfig,
+    PreTrainedModel,
+)
+from transformers.models.auto.modeling_auto import (
+    MODEL_FOR_MASKED_LM_MAPPING,
+    MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING,
+)
 from transformers.tokenization_utils_fast import PreTrainedTokenizerFast
 
 from ..engine.errors import InputError
 
 BUNDLED = Path(__file__).parent / "mini"
+
+
+@dataclass(frozen=True)
+class Head:
+    """What a checkpoint is loaded for.
+
+    Attributes:
+        task: as the exporter calls it.
+        noun: what a checkpoint with this head is.
+        adjective: the head, in a message that it is missing.
+        loader: transformers' class that loads the model with this head.
+        families: the configurations for which transformers has the head.
+        fills_masks: whether the tokenizer must have a mask token.
+    """
+
+    task: str
+    noun: str
+    adjective: str
+    loader: Any
+    families: Any
+    fills_masks: bool
+
+
+MASKED_LM = Head(
+    "fill-mask", "masked language model", "masked-LM", AutoModelForMaskedLM, MODEL_FOR_MASKED_LM_MAPPING, True
+)
+CLASSIFIER = Head(
+    "text-classification",
+    "sequence classifier",
+    "sequence-classification",
+    AutoModelForSequenceClassification,
+    MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING,
+    False,
+)
 
 
 @dataclass(frozen=True)
@@ -132,47 +176,52 @@ def _hub_config(reference: str, revision: str | None) -> Path:
         raise InputError(f"{wanted}: the hub did not answer: {_first_line(error)}") from None
 
 
-def load(source: Source, *, allow_pickle: bool = False) -> Checkpoint:
+def load(source: Source, *, allow_pickle: bool = False, head: Head = MASKED_LM) -> Checkpoint:
     """Load model and tokenizer, in fp32 and evaluation mode.
 
+    Args:
+        source: from `locate`.
+        allow_pickle: read pickled weights where there are no safetensors.
+        head: what the model is to do.
+
     Raises:
-        InputError: not a masked language model, no mask token, no fast tokenizer, no safetensors, damaged files.
+        InputError: no such head, no mask token, no fast tokenizer, no safetensors, damaged files.
     """
     arguments: dict[str, Any] = {} if source.is_local else {"revision": source.revision}
     try:
         config = AutoConfig.from_pretrained(source.location, **arguments)
     except (OSError, ValueError, KeyError) as error:
         raise InputError(f"{source.name}: config.json is not readable: {_first_line(error)}") from None
-    _check_architecture(source.name, config)
-    tokenizer = _load_tokenizer(source, arguments)
-    return Checkpoint(source, _load_model(source, config, arguments, allow_pickle=allow_pickle), tokenizer)
+    _check_architecture(source.name, config, head)
+    tokenizer = _load_tokenizer(source, arguments, head)
+    return Checkpoint(source, _load_model(source, config, arguments, head, allow_pickle=allow_pickle), tokenizer)
 
 
-def _check_architecture(name: str, config: PretrainedConfig) -> None:
-    if type(config) not in MODEL_FOR_MASKED_LM_MAPPING:
-        raise InputError(f"{name} is a {config.model_type} model, which has no masked-LM head in transformers")
+def _check_architecture(name: str, config: PretrainedConfig, head: Head) -> None:
+    if type(config) not in head.families:
+        raise InputError(f"{name} is a {config.model_type} model, which has no {head.adjective} head in transformers")
     if getattr(config, "is_decoder", False):
-        raise InputError(f"{name} is configured as a decoder (is_decoder): a masked language model is an encoder")
+        raise InputError(f"{name} is configured as a decoder (is_decoder): a {head.noun} is an encoder")
 
 
-def _load_tokenizer(source: Source, arguments: dict[str, Any]) -> PreTrainedTokenizerFast:
+def _load_tokenizer(source: Source, arguments: dict[str, Any], head: Head) -> PreTrainedTokenizerFast:
     try:
         tokenizer = AutoTokenizer.from_pretrained(source.location, use_fast=True, **arguments)
     except Exception as error:  # noqa: BLE001 - transformers raises nearly everything here
         raise InputError(f"{source.name}: no fast tokenizer could be loaded: {_first_line(error)}") from None
     if not tokenizer.is_fast:
         raise InputError(f"{source.name}: its tokenizer has no fast version (tokenizer.json), which the engine runs on")
-    if tokenizer.mask_token is None:
+    if head.fills_masks and tokenizer.mask_token is None:
         raise InputError(f"{source.name}: its tokenizer has no mask token: a masked language model is needed")
     fast: PreTrainedTokenizerFast = tokenizer
     return fast
 
 
 def _load_model(
-    source: Source, config: PretrainedConfig, arguments: dict[str, Any], *, allow_pickle: bool
+    source: Source, config: PretrainedConfig, arguments: dict[str, Any], head: Head, *, allow_pickle: bool
 ) -> PreTrainedModel:
     try:
-        model, report = AutoModelForMaskedLM.from_pretrained(
+        model, report = head.loader.from_pretrained(
             source.location,
             config=config,
             dtype=torch.float32,
@@ -193,7 +242,7 @@ def _load_model(
         raise
     if missing := sorted(report["missing_keys"]):
         raise InputError(
-            f"{source.name} is no masked language model: its weights lack {missing[0]}"
+            f"{source.name} is no {head.noun}: its weights lack {missing[0]}"
             + (f" and {len(missing) - 1} more" if len(missing) > 1 else "")
         )
     loaded: PreTrainedModel = model.eval()

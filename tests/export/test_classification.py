@@ -1,0 +1,209 @@
+"""Exported classifiers of pairs against PyTorch, for families with segments and without; what is refused, and how."""
+
+# ruff: noqa: S106 -- tokens of a tokenizer are no passwords
+import json
+
+import numpy as np
+import pytest
+import torch
+from negengine.engine.classifier import PairClassifier, encode_pairs, labels
+from negengine.engine.errors import InputError
+from negengine.engine.exported import load_exported
+from negengine.export import classification
+from negengine.export.build import build as build_masked_lm
+from negengine.export.classification import build
+from tokenizers import Tokenizer, models, pre_tokenizers, processors
+from transformers import (
+    AlbertConfig,
+    AutoModelForSequenceClassification,
+    AutoTokenizer,
+    BertConfig,
+    DistilBertConfig,
+    ElectraConfig,
+    PreTrainedTokenizerFast,
+    RobertaConfig,
+    XLNetConfig,
+)
+
+SIZES = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 64}
+FAMILIES = {
+    "bert": (BertConfig, SIZES),
+    "albert": (AlbertConfig, SIZES | {"embedding_size": 16}),
+    "electra": (ElectraConfig, SIZES | {"embedding_size": 16}),
+    "distilbert": (DistilBertConfig, {"dim": 32, "n_layers": 2, "n_heads": 4, "hidden_dim": 64}),
+    "roberta": (RobertaConfig, SIZES),
+}
+SEGMENTED = {"bert", "albert", "electra"}
+SENTENCE = "a the man woman dog is are not never sleeping running outside . , in park two no one who likes to"
+WORDS = SENTENCE.split()
+LABELS = ("entailment", "neutral", "contradiction")
+PAIRS = [
+    ("a man is sleeping .", "a man is not sleeping ."),
+    ("two dog are running in the park", "no one is outside"),
+    ("the woman who likes to , never , outside . " * 4, "the dog ."),
+    ("a", "the"),
+]
+
+
+def bert_like_tokenizer(**options):
+    """[CLS] first [SEP] second [SEP], the second text in segment 1."""
+    vocabulary = {token: i for i, token in enumerate(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS])}
+    backend = Tokenizer(models.WordLevel(vocabulary, unk_token="[UNK]"))
+    backend.pre_tokenizer = pre_tokenizers.Whitespace()
+    backend.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]",
+        pair="[CLS] $A [SEP] $B:1 [SEP]:1",
+        special_tokens=[("[CLS]", 2), ("[SEP]", 3)],
+    )
+    backend.add_special_tokens(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"])
+    return PreTrainedTokenizerFast(tokenizer_object=backend, pad_token="[PAD]", mask_token="[MASK]", **options)
+
+
+UNSEGMENTED = {"model_input_names": ["input_ids", "attention_mask"]}
+
+
+def roberta_like_tokenizer():
+    """<s> first </s></s> second </s>, all in segment 0."""
+    vocabulary = {token: i for i, token in enumerate(["<s>", "<pad>", "</s>", "<unk>", *WORDS, "<mask>"])}
+    backend = Tokenizer(models.WordLevel(vocabulary, unk_token="<unk>"))
+    backend.pre_tokenizer = pre_tokenizers.Whitespace()
+    backend.post_processor = processors.RobertaProcessing(sep=("</s>", 2), cls=("<s>", 0))
+    backend.add_special_tokens(["<s>", "<pad>", "</s>", "<unk>", "<mask>"])
+    return PreTrainedTokenizerFast(tokenizer_object=backend, pad_token="<pad>", mask_token="<mask>", **UNSEGMENTED)
+
+
+def save_classifier(folder, family, names=LABELS, **overrides):
+    make, sizes = FAMILIES[family]
+    if family == "roberta":
+        tokenizer = roberta_like_tokenizer()
+    else:
+        tokenizer = bert_like_tokenizer(**({} if family in SEGMENTED else UNSEGMENTED))
+    config = make(
+        vocab_size=len(tokenizer),
+        max_position_embeddings=66,
+        pad_token_id=tokenizer.pad_token_id,
+        id2label=dict(enumerate(names)),
+        label2id={name: i for i, name in enumerate(names)},
+        **sizes | overrides,
+    )
+    torch.manual_seed(0)
+    model = AutoModelForSequenceClassification.from_config(config).eval()
+    with torch.no_grad():  # biases and normalisations too, so that nothing is neutral by chance
+        for parameter in model.parameters():
+            parameter.add_(torch.randn_like(parameter) * 0.2)
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    cache = {}
+
+    def make(family):
+        if family not in cache:
+            folder = tmp_path_factory.mktemp("classifiers")
+            checkpoint = save_classifier(folder / family, family)
+            cache[family] = (
+                checkpoint,
+                load_exported(build(str(checkpoint), folder / "out"), task="text-classification"),
+            )
+        return cache[family]
+
+    return make
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_engine_equals_transformers_on_text_pairs(family, made):
+    """The whole way: transformers' own tokenizer and model, pair by pair, against our encoding and graph in batches."""
+    checkpoint, exported = made(family)
+    tokenizer = AutoTokenizer.from_pretrained(checkpoint)
+    model = AutoModelForSequenceClassification.from_pretrained(checkpoint, dtype=torch.float32).eval()
+    logits = PairClassifier(exported, batch_tokens=64).classify(encode_pairs(exported, PAIRS))
+    for pair, found in zip(PAIRS, logits, strict=True):
+        with torch.inference_mode():
+            wanted = model(**tokenizer(*pair, return_tensors="pt")).logits[0].numpy()
+        np.testing.assert_allclose(found, wanted, atol=1e-5 * max(1, np.abs(wanted).max()))
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_segments_are_an_input_where_the_family_has_them(family, made):
+    _, exported = made(family)
+    assert PairClassifier(exported).takes_segments == (family in SEGMENTED) == exported.info["segments"]
+
+
+@pytest.mark.parametrize("family", sorted(SEGMENTED))
+def test_segments_change_the_answer(family, made):
+    """An input that the graph ignored would pass every other test with equal segments."""
+    _, exported = made(family)
+    (pair,) = encode_pairs(exported, PAIRS[:1]).slices
+    swapped = type(pair)(pair.rows, pair.ids, 1 - pair.segments)
+    classifier = PairClassifier(exported)
+    assert np.abs(classifier.logits(pair) - classifier.logits(swapped)).max() > 1e-3
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_last_layer_is_computed_for_the_first_token_alone(family, made):
+    info = made(family)[1].info
+    assert info["hoisted"]
+    assert info["fused"]["attention"] == 2
+    assert info["flops"]["hoisted"] < 0.8 * info["flops"]["optimum"]
+
+
+def test_labels_are_those_of_the_head_in_order(made):
+    assert labels(made("bert")[1]) == LABELS
+
+
+def test_a_second_export_of_the_same_checkpoint_does_nothing(made):
+    checkpoint, exported = made("bert")
+    before = (exported.folder / "export.json").stat().st_mtime_ns
+    said = []
+    build(str(checkpoint), exported.folder, say=said.append)
+    assert (exported.folder / "export.json").stat().st_mtime_ns == before
+    assert "up to date" in said[0]
+
+
+def test_an_export_for_another_task_is_not_replaced(tmp_path, made):
+    (tmp_path / "export.json").write_text(json.dumps({"task": "fill-mask"}))
+    with pytest.raises(InputError, match=r"was exported for fill-mask: give another --output"):
+        build(str(made("bert")[0]), tmp_path)
+
+
+def test_a_classifier_is_no_masked_language_model(tmp_path, made):
+    with pytest.raises(InputError, match=r"bert is no masked language model: its weights lack"):
+        build_masked_lm(str(made("bert")[0]), tmp_path / "out")
+
+
+def test_a_masked_language_model_is_no_classifier(tmp_path):
+    with pytest.raises(InputError, match=r"mini is no sequence classifier: its weights lack"):
+        build("mini", tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_head_with_one_output_is_refused(tmp_path):
+    save_classifier(tmp_path / "scorer", "bert", names=("score",))
+    with pytest.raises(InputError, match=r"scorer has 1 label: it scores pairs"):
+        build(str(tmp_path / "scorer"), tmp_path / "out")
+
+
+def test_several_labels_at_once_are_refused(tmp_path):
+    save_classifier(tmp_path / "multi", "bert", problem_type="multi_label_classification")
+    with pytest.raises(InputError, match="multi gives several labels at once"):
+        build(str(tmp_path / "multi"), tmp_path / "out")
+
+
+def test_xlnet_is_refused_as_optimum_does_not_export_it(tmp_path):
+    config = XLNetConfig(vocab_size=60, d_model=16, n_layer=1, n_head=2, d_inner=16, num_labels=3)
+    AutoModelForSequenceClassification.from_config(config).save_pretrained(tmp_path / "xlnet")
+    bert_like_tokenizer().save_pretrained(tmp_path / "xlnet")
+    with pytest.raises(InputError, match="xlnet: Optimum has no text-classification export for the family xlnet"):
+        build(str(tmp_path / "xlnet"), tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_graph_that_disagrees_with_pytorch_is_not_published(tmp_path, made, monkeypatch):
+    reference = classification.reference_logits
+    monkeypatch.setattr(classification, "reference_logits", lambda *args, **named: reference(*args, **named) + 0.1)
+    with pytest.raises(InputError, match="the exported graph disagrees with PyTorch"):
+        build(str(made("bert")[0]), tmp_path / "out")
+    assert not (tmp_path / "out").exists()
