@@ -8,7 +8,6 @@ Everything is built in a temporary folder beside the target and renamed into pla
 import json
 import shutil
 import tempfile
-import warnings
 from collections.abc import Callable
 from dataclasses import asdict
 from importlib.metadata import version
@@ -20,11 +19,10 @@ import onnx
 from optimum.exporters.onnx import model_configs as _registered  # noqa: F401 - fills the table of families
 from optimum.exporters.onnx import onnx_export_from_model
 from optimum.exporters.tasks import TasksManager
-from optimum.utils import logging as optimum_logging
-from transformers.utils import logging as transformers_logging
 
+from ..engine.atomic import make_folder, unwritable
 from ..engine.errors import InputError
-from ..engine.exported import FORMAT, TWINS, file_sha256, published_export
+from ..engine.exported import FORMAT, TWINS, file_sha256, load_exported, published_export
 from ..engine.lexicon import load_lexicon
 from ..engine.patterns import load_patterns
 from .checkpoint import Checkpoint, Source, load, locate
@@ -36,6 +34,7 @@ from .passes.head import add_decision_head, add_mask_position
 from .passes.hoist import hoist
 from .passes.quantize import quantize
 from .passes.simplify import simplify
+from .quiet import quiet
 
 OPSET = 17  # the first with LayerNormalization; ONNX Runtime's fusions know it well
 _TYPICAL_LENGTH = 18  # tokens of a sentence of the main job
@@ -70,26 +69,33 @@ def build(
     source = locate(reference, revision)
     folder = output or Path("models") / source.name
     made_from = _made_from(source)
-    if folder.exists() and not force:
-        existing = published_export(folder)
-        if existing is None:
+    if folder.exists():
+        if published_export(folder) is None:
             raise InputError(f"{folder} exists and is no exported model: give another --output, or remove it")
-        if existing.get("made_from") == made_from and existing.get("format") == FORMAT:
+        if not force and _is_up_to_date(folder, made_from):
             say(f"{folder} is up to date (--force builds it anew)")
             return folder
-    if folder.exists() and published_export(folder) is None:
-        raise InputError(f"{folder} exists and is no exported model: give another --output, or remove it")
     say(f"loading {source.name}")
-    with _quiet():
-        checkpoint = load(source, allow_pickle=allow_pickle)
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=f".{folder.name}.", dir=folder.parent) as temporary:
-        workspace = Path(temporary)
-        staged = workspace / "staged"
-        staged.mkdir()
-        _write(checkpoint, staged, workspace, made_from, say)
-        _publish(staged, folder, workspace)
+    make_folder(folder.parent)
+    try:
+        with quiet(), tempfile.TemporaryDirectory(prefix=f".{folder.name}.", dir=folder.parent) as temporary:
+            workspace = Path(temporary)
+            staged = workspace / "staged"
+            staged.mkdir()
+            checkpoint = load(source, allow_pickle=allow_pickle)
+            _write(checkpoint, staged, workspace, made_from, say)
+            _publish(staged, folder, workspace)
+    except OSError as error:  # a full disk, above all
+        raise unwritable(folder, error) from error
     return folder
+
+
+def _is_up_to_date(folder: Path, made_from: dict[str, str]) -> bool:
+    """Whether an export was made from the same by the same, and is whole."""
+    try:
+        return bool(load_exported(folder).info["made_from"] == made_from)
+    except InputError:
+        return False
 
 
 def _made_from(source: Source) -> dict[str, str]:
@@ -136,8 +142,7 @@ def _write(
         f"{flops / 1e9:.2f} of {plain_flops / 1e9:.2f} GFLOP a sentence of {_TYPICAL_LENGTH} tokens left"
     )
     say("quantizing to int8")
-    with _quiet():
-        files += save(quantize(graph, batches(sentences)).model, staged / TWINS["cpu"])
+    files += save(quantize(graph, batches(sentences)).model, staged / TWINS["cpu"])
     manifest: dict[str, Any] = {
         "format": FORMAT,
         "task": "fill-mask",
@@ -171,23 +176,19 @@ def _optimum_export(checkpoint: Checkpoint, folder: Path) -> onnx.ModelProto:
     axes = {"input_ids": {0: "batch", 1: "length"}}
     config.__class__ = type("IdsOnly", (type(config),), {"inputs": property(lambda _: axes)})
     try:
-        with _quiet():
-            onnx_export_from_model(
-                checkpoint.model,
-                folder,
-                opset=max(OPSET, config.DEFAULT_ONNX_OPSET) if family in _NEEDS_NEWER_OPSET else OPSET,
-                task="fill-mask",
-                custom_onnx_configs={"model": config},
-                do_validation=False,  # our own parity check is stricter, and comes after the passes
-                preprocessors=[],
-            )
+        onnx_export_from_model(
+            checkpoint.model,
+            folder,
+            opset=OPSET,
+            task="fill-mask",
+            custom_onnx_configs={"model": config},
+            do_validation=False,  # our own parity check is stricter, and comes after the passes
+            preprocessors=[],
+        )
     except Exception as error:  # noqa: BLE001 - tracing an unsuitable model fails in any way
         line = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
         raise InputError(f"{checkpoint.source.name}: the family {family} cannot be exported: {line}") from None
     return onnx.load(folder / "model.onnx")
-
-
-_NEEDS_NEWER_OPSET: frozenset[str] = frozenset()
 
 
 def _check_fused(checkpoint: Checkpoint, fused: Fused) -> None:
@@ -233,20 +234,4 @@ def _publish(staged: Path, folder: Path, workspace: Path) -> None:
     shutil.rmtree(workspace / "replaced", ignore_errors=True)
 
 
-class _quiet:  # noqa: N801 - used as a verb
-    """Keep the libraries' progress bars and notices off the terminal."""
-
-    def __enter__(self) -> None:
-        self._levels = transformers_logging.get_verbosity(), optimum_logging.get_verbosity()
-        transformers_logging.set_verbosity_error()
-        optimum_logging.set_verbosity_error()
-        transformers_logging.disable_progress_bar()
-        self._warnings = warnings.catch_warnings()
-        self._warnings.__enter__()
-        warnings.simplefilter("ignore")
-
-    def __exit__(self, *error: object) -> None:
-        self._warnings.__exit__(*error)  # type: ignore[arg-type]
-        transformers_logging.enable_progress_bar()
-        transformers_logging.set_verbosity(self._levels[0])
-        optimum_logging.set_verbosity(self._levels[1])
+_quiet = quiet

@@ -3,7 +3,6 @@
 The attention by our own pass (`attend` says why), the rest by ONNX Runtime's optimizer for transformers.
 """
 
-import logging
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,19 +37,11 @@ def fuse(graph: Graph) -> Fused:
     options = FusionOptions("bert")
     options.enable_attention = False
     options.enable_embed_layer_norm = False  # its operator wants position and segment machinery that is gone by now
-    loggers = [logging.getLogger(name) for name in ("onnxruntime.transformers", "fusion_base", "fusion_utils")]
-    levels = [logger.level for logger in loggers]
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.onnx"
         save(graph.model, path)
-        for logger in loggers:
-            logger.setLevel(logging.ERROR)
-        try:
-            # opt_level 0: nothing is folded for this machine's processor; the session does that anew on each machine.
-            fused = optimize_model(str(path), model_type="bert", opt_level=0, optimization_options=options)
-        finally:
-            for logger, level in zip(loggers, levels, strict=True):
-                logger.setLevel(level)
+        # opt_level 0: nothing is folded for this machine's processor; the session does that anew on each machine.
+        fused = optimize_model(str(path), model_type="bert", opt_level=0, optimization_options=options)
         graph.model.CopyFrom(fused.model)
     _name_domains(graph.model)
     graph.index()

@@ -1,0 +1,23 @@
+"""Keep the libraries' notices off the terminal: what matters of an export, we say ourselves."""
+
+import contextlib
+import io
+import logging
+import warnings
+from collections.abc import Iterator
+
+from transformers.utils import logging as transformers_logging
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """Silence warnings, log records below an error, progress bars and prints on stdout."""
+    with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
+        warnings.simplefilter("ignore")
+        transformers_logging.disable_progress_bar()
+        logging.disable(logging.WARNING)
+        try:
+            yield
+        finally:
+            logging.disable(logging.NOTSET)
+            transformers_logging.enable_progress_bar()
