@@ -246,6 +246,9 @@ class RunFolder:
     def copy_part(self, number: int, content: bytes, marker: Mapping[str, Any]) -> None:
         """Finish a part with a Parquet file and a marker that another folder holds."""
         self._begin()
+        if self.record["finished"]:  # the final files are no longer those of the parts
+            self.record["finished"] = False
+            self._save()
         Part.of(self.folder, self.stage, number).write(content, marker)
         self._finished[number] = dict(marker["counts"])
 

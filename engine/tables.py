@@ -11,12 +11,6 @@ from .grid import Coreference
 from .patterns import PatternSet, Role
 from .published import Published, PublishedDrops
 
-_ROLE_TEXTS = {
-    Role.SELECTING: "100 % by construction",
-    Role.FORBIDDEN: "repetition forbidden",
-    Role.CONTROL: "control",
-}
-
 
 def selection_table(selection: Mapping[str, Any], published: Published | None) -> Table:
     """The selection in the layout of Table 5.
@@ -75,7 +69,7 @@ def rates_table(
     for heading in ("repetition %", "drop", "95 % interval", "triplets"):
         table.add_column(heading, justify="right")
     if column:
-        table.add_column("paper's drop", justify="right")
+        table.add_column("paper", justify="right")
         if published and coreference != Coreference.PRONOUN:  # the paper's doubts are about Tables 8 and 9
             table.caption = "paper: " + "; ".join(published.doubts)
     table.add_column("role")
@@ -86,7 +80,7 @@ def rates_table(
         if column:
             drop = column.drops.get(row["pattern"])
             cells.append("" if drop is None else f"{drop:.1f}")
-        table.add_row(*cells, _ROLE_TEXTS[role] if role else "")
+        table.add_row(*cells, role or "")
     return table
 
 
@@ -103,7 +97,8 @@ def reading(rates: pl.DataFrame, patterns: PatternSet) -> str:
     if not forbidden or not controls:
         return "No reading (§3.5): it compares forbidden patterns with controls, and there are not both."
     pairs = [(f, c) for f in forbidden for c in controls]
-    failing = [f"{_drop(f)} is not above {_drop(c)}" for f, c in pairs if f["drop"] <= c["drop"]]
+    not_below = {_drop(f): [c for c in controls if f["drop"] <= c["drop"]] for f in forbidden}
+    failing = [f"{drop} is not above {_and(over)}" for drop, over in not_below.items() if over]
     if failing:
         said = f"Does not pass the test (§3.5): the drop of {'; that of '.join(failing)}"
     else:

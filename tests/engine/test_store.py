@@ -77,6 +77,23 @@ def test_counts_are_summed_over_the_parts(tmp_path):
     assert json.loads((tmp_path / "run" / "selection.json").read_text()) == {"tested": 10 + 11 + 12, "rows": 2 + 3 + 4}
 
 
+def test_counts_of_one_part_survive_the_process(tmp_path):
+    work(tmp_path / "run")
+    with hold(tmp_path / "run") as run:
+        assert run.part_counts(1) == {"tested": 11, "rows": 3}
+
+
+def test_a_part_done_otherwise_makes_the_stage_unfinished(tmp_path):
+    work(tmp_path / "run")
+    with hold(tmp_path / "run") as run:
+        run.write_part(1, rows(2), {"tested": 0})
+        assert run.counts() == {"tested": 10 + 0 + 12, "rows": 2 + 4 + 4}
+    with pytest.raises(InputError, match="select is not finished"):
+        finished_stage(tmp_path / "run", "select")
+    work(tmp_path / "run")
+    assert pl.read_parquet(tmp_path / "run" / "triplets.parquet").equals(pl.concat([rows(0), rows(2), rows(2)]))
+
+
 def test_a_marker_tells_the_digest_of_its_rows(tmp_path):
     work(tmp_path / "run")
     folder = tmp_path / "run" / "parts" / "select"

@@ -104,7 +104,7 @@ def test_brackets_in_a_name_are_shown():
 
 def test_rows_of_table_6():
     table = rates_table(rates(CpTp=0.0, CpTn=(27.73, 27.1, 28.34)), PATTERNS, SELECTION, None)
-    assert cells(table, "CpTn") == ["72.3", "27.7", "27.1 to 28.3", "1,000", "repetition forbidden"]
+    assert cells(table, "CpTn") == ["72.3", "27.7", "27.1 to 28.3", "1,000", "forbidden"]
 
 
 def test_the_selecting_pattern_has_no_interval():
@@ -113,7 +113,7 @@ def test_the_selecting_pattern_has_no_interval():
         "0.0",
         "",
         "1,000",
-        "100 % by construction",
+        "selecting",
     ]
 
 
@@ -176,6 +176,24 @@ def test_a_failure_names_what_is_not_above_what():
     assert reading(paper_rates("bert-large-cased"), PATTERNS) == (
         "Does not pass the test (§3.5): the drop of CnTp (16.5) is not above CpTv (42.9)."
     )
+
+
+def test_a_failure_names_each_forbidden_pattern_once():
+    low = rates(CpTn=1.0, CnTp=2.0, CnTn=10.0, CpTv=20.0)
+    assert reading(low, PATTERNS) == (
+        "Does not pass the test (§3.5): the drop of CpTn (1.0) is not above CnTn (10.0) and CpTv (20.0); "
+        "that of CnTp (2.0) is not above CnTn (10.0) and CpTv (20.0)."
+    )
+
+
+def test_tables_fit_in_80_columns():
+    stream = io.StringIO()
+    Console(file=stream, width=80).print(
+        selection_table(SELECTION, published("roberta-base")),
+        rates_table(paper_rates("roberta-base"), PATTERNS, SELECTION, published("roberta-base")),
+    )
+    rows = [line for line in stream.getvalue().splitlines() if line.startswith("│")]
+    assert len(rows) == 6 + 5  # none goes on in a second line
 
 
 def test_equal_drops_do_not_pass():
