@@ -186,6 +186,11 @@ def attribute(node: NodeProto, name: str, default: object = None) -> object:
     return default
 
 
+def attributes(node: NodeProto) -> dict[str, object]:
+    """All attributes of a node, to give to a twin."""
+    return {item.name: helper.get_attribute_value(item) for item in node.attribute}
+
+
 def save(model: ModelProto, path: Path) -> list[Path]:
     """Write a model, its weights in a file beside it if protobuf could not hold them.
 

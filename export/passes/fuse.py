@@ -36,6 +36,11 @@ def fuse(graph: Graph) -> Fused:
     fuse_attention(graph)
     options = FusionOptions("bert")
     options.enable_attention = False
+    # Residual sums and biases stay operators of their own: on CUDA the session fuses them anew (SkipLayerNormalization,
+    # BiasGelu), and on the CPU those fused kernels are slower than the pieces (`negengine.engine.device`).
+    options.enable_skip_layer_norm = False
+    options.enable_bias_skip_layer_norm = False
+    options.enable_bias_gelu = False
     options.enable_embed_layer_norm = False  # its operator wants position and segment machinery that is gone by now
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.onnx"

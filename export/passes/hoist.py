@@ -13,9 +13,9 @@ needed whole for another reason (the last layer's input, by K and V), its row is
 from collections.abc import Mapping
 
 import numpy as np
-from onnx import NodeProto, helper
+from onnx import NodeProto
 
-from ..graph import Graph, attribute, observe
+from ..graph import Graph, attribute, attributes, observe
 from .head import mask_rows
 
 _ELEMENTWISE = frozenset(
@@ -158,9 +158,8 @@ class _Rules:
     def _attend(self, node: NodeProto, query: str) -> str:
         """The same attention, asked by the mask's row alone: its query has length 1."""
         graph, axis = self.graph, self._numbers(1)
-        kept = {item.name: helper.get_attribute_value(item) for item in node.attribute}
         inputs = [graph.add("Unsqueeze", [query, axis], "query"), *node.input[1:]]
-        context = graph.add("MultiHeadAttention", inputs, "context", domain=node.domain, **kept)
+        context = graph.add("MultiHeadAttention", inputs, "context", domain=node.domain, **attributes(node))
         return graph.add("Squeeze", [context, axis], "context")
 
     def _numbers(self, *values: int) -> str:

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from onnx import NodeProto
 from onnxruntime.quantization import QuantType, quantize_dynamic
 
-from ..graph import Graph, observe, save
+from ..graph import Graph, attributes, observe, save
 
 _OUTLIERS = 16  # a multiple of the processor's vector width
 _ACTIVATIONS = frozenset({"BiasGelu", "Gelu", "FastGelu", "Relu"})
@@ -34,11 +34,17 @@ Feeds = dict[str, NDArray[np.int32]]
 
 @dataclass(frozen=True)
 class _FeedForward:
-    """MatMul, activation, MatMul: the second one's input channels are the first one's output channels."""
+    """A feed-forward block: its first product, the steps from there (bias, activation) and the second product."""
 
     first: NodeProto
-    activation: NodeProto
+    steps: tuple[NodeProto, ...]
     second: NodeProto
+
+    @property
+    def active(self) -> str:
+        """The tensor [B, L, channels] between the two products."""
+        tensor: str = self.second.input[0]
+        return tensor
 
 
 def quantize(graph: Graph, sentences: Sequence[Feeds]) -> Graph:
@@ -53,9 +59,9 @@ def quantize(graph: Graph, sentences: Sequence[Feeds]) -> Graph:
     """
     twin = Graph(_copy(graph.model))
     blocks = _feed_forwards(twin)
-    peaks = _channel_peaks(twin, [block.activation.output[0] for block in blocks], sentences)
+    peaks = _channel_peaks(twin, [block.active for block in blocks], sentences)
     for block in blocks:
-        _split_outliers(twin, block, peaks[block.activation.output[0]])
+        _split_outliers(twin, block, peaks[block.active])
     twin.prune()
     rows = _mask_row_tensors(twin)
     kept = [node.name for node in twin.nodes if node.op_type == "MatMul" and not _is_worth_it(twin, node, rows)]
@@ -82,19 +88,26 @@ def _copy(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def _feed_forwards(graph: Graph) -> list[_FeedForward]:
-    found = []
-    for second in graph.nodes:
-        activation = graph.producer.get(second.input[0]) if second.op_type == "MatMul" else None
-        if activation is None or activation.op_type not in _ACTIVATIONS or second.input[1] not in graph.constants:
-            continue
-        first = graph.producer.get(activation.input[0])
-        if first is None or first.op_type != "MatMul" or first.input[1] not in graph.constants:
-            continue
-        alone = all(len(graph.consumers(node.output[0])) == 1 for node in (first, activation))
-        if alone and all(name in graph.constants for name in activation.input[1:]):
-            found.append(_FeedForward(first, activation, second))
     rows = _mask_row_tensors(graph)
-    return [block for block in found if block.second.output[0] not in rows]
+    products = [node for node in graph.nodes if node.op_type == "MatMul" and node.input[1] in graph.constants]
+    blocks = (_block_before(graph, second) for second in products if second.output[0] not in rows)
+    return [block for block in blocks if block is not None]
+
+
+def _block_before(graph: Graph, second: NodeProto) -> _FeedForward | None:
+    """Walk back from a product over one activation and biases to another product, if there is no other way."""
+    steps: list[NodeProto] = []
+    tensor = second.input[0]
+    while (node := graph.producer.get(tensor)) is not None and len(graph.consumers(tensor)) == 1:
+        if node.op_type == "MatMul" and node.input[1] in graph.constants:
+            active = sum(step.op_type in _ACTIVATIONS for step in steps)
+            return _FeedForward(node, tuple(reversed(steps)), second) if active == 1 else None
+        inner = [name for name in node.input if name not in graph.constants]
+        if node.op_type not in _ACTIVATIONS | {"Add"} or len(inner) != 1:
+            return None
+        steps.append(node)
+        tensor = inner[0]
+    return None
 
 
 def _channel_peaks(graph: Graph, tensors: list[str], sentences: Sequence[Feeds]) -> dict[str, NDArray[np.float32]]:
@@ -117,13 +130,16 @@ def _split_outliers(graph: Graph, block: _FeedForward, peaks: NDArray[np.float32
 
 
 def _half(graph: Graph, block: _FeedForward, channels: NDArray[np.int64], stem: str) -> str:
+    """The block with some of its inner channels alone."""
+
     def part(constant: str, axis: int) -> str:
         return graph.constant(graph.array(constant).take(channels, axis), f"{stem}_weight")
 
-    inner = graph.add("MatMul", [block.first.input[0], part(block.first.input[1], 1)], f"{stem}_inner")
-    inputs = [inner, *(part(name, 0) for name in block.activation.input[1:])]
-    active = graph.add(block.activation.op_type, inputs, f"{stem}_active", domain=block.activation.domain)
-    return graph.add("MatMul", [active, part(block.second.input[1], 0)], f"{stem}_outer")
+    tensor = graph.add("MatMul", [block.first.input[0], part(block.first.input[1], 1)], f"{stem}_inner")
+    for step in block.steps:
+        inputs = [part(name, -1) if name in graph.constants else tensor for name in step.input]
+        tensor = graph.add(step.op_type, inputs, f"{stem}_active", domain=step.domain, **attributes(step))
+    return graph.add("MatMul", [tensor, part(block.second.input[1], 0)], f"{stem}_outer")
 
 
 def _mask_row_tensors(graph: Graph) -> set[str]:
