@@ -142,6 +142,7 @@ def select(
     shard: ShardOption = None,
     output: Output = None,
     as_json: Json = False,
+    verbose: Verbose = False,
 ) -> None:
     """Find the triplets [NAME, PROF, verb] whose verb the model repeats.
 
@@ -169,6 +170,10 @@ def select(
     plan = selection_run.plan(exported, load_lexicon(lexicon), load_patterns(patterns), settings)
     folder = output or _run_folder(exported.name, share)
     _say_composer(plan.patterns.selecting.name, plan.composer)
+    if verbose:
+        _say(f"{plan.grid.verbs:,} of {len(plan.lexicon.verbs):,} verbs are one token at the mask")
+        _say(f"{len(plan.grid.pairs):,} pairs, {plan.grid.size:,} candidates, {len(plan.parts):,} parts")
+        _say_identity(plan.identity)
     models, session = _open_models(exported, device, precision, batch_tokens, threads)
     decider = choose_decider(
         models,
@@ -197,6 +202,7 @@ def score(
     shard: ShardOption = None,
     output: Output = None,
     as_json: Json = False,
+    verbose: Verbose = False,
 ) -> None:
     """Score the selected triplets in all patterns: rates, drops, intervals.
 
@@ -213,6 +219,9 @@ def score(
     folder = output or (run if share.count == 1 else run.with_name(f"{run.name}-score-{share.index}-of-{share.count}"))
     for pattern in plan.patterns:
         _say_composer(pattern.pattern.name, pattern.composer)
+    if verbose:
+        _say(f"{len(selected.triplets):,} triplets, {len(plan.patterns)} patterns, {len(plan.parts):,} parts")
+        _say_identity(plan.identity)
     models, session = _open_models(exported, device, precision, batch_tokens, threads)
     deciders = {
         pattern.pattern.name: choose_decider(
@@ -268,6 +277,11 @@ def _say_composer(pattern: str, composer: Any) -> None:
         _say(f"{pattern}: composed from pieces, equal to the tokenizer on {composer.proved:,} sentences")
     else:
         _say(f"{pattern}: every sentence is tokenized, which is slower: {composer.reason}")
+
+
+def _say_identity(identity: dict[str, Any]) -> None:
+    for key, value in identity.items():
+        _say(f"{key}: {value}")
 
 
 def _open_models(
@@ -345,3 +359,20 @@ def predict(
         _document(predictions)
     else:
         _show(*(predictions_table(item) for item in predictions))
+
+
+@app.command()
+def doctor(as_json: Json = False) -> None:
+    """Say what runs here, and what is missing for the rest.
+
+    Example: negengine doctor
+    """
+    from .doctor import diagnose
+
+    found = diagnose()
+    if as_json:
+        _document(found)
+    else:
+        width = max(map(len, found))
+        for name, value in found.items():
+            print(f"{name:{width}}  {value}")
