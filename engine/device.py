@@ -1,13 +1,14 @@
 """Where a model runs: choosing a device, and opening an ONNX Runtime session that stays on it.
 
-ONNX Runtime lists its CUDA provider on machines without a GPU and falls back to the CPU without an error. Both are
-undone here: a driver is asked for its devices first, and a session on CUDA either runs wholly there or is not opened.
+ONNX Runtime lists its CUDA provider on machines without a GPU and falls back to the CPU without an error, as a whole or
+operator by operator. All that is undone here: a driver is asked for its devices first, and a session on CUDA either
+runs there, but for arithmetic with shapes, or is not opened.
 """
 
 import ctypes
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -73,18 +74,38 @@ def cuda_devices() -> int:
     return count.value
 
 
+def cuda_memory(device: Device) -> int | None:
+    """Bytes of a CUDA device's memory; None if the driver does not tell."""
+    try:
+        driver = ctypes.CDLL("nvcuda.dll" if os.name == "nt" else "libcuda.so.1")
+    except OSError:
+        return None
+    number, total = ctypes.c_int(0), ctypes.c_size_t(0)
+    if driver.cuInit(0) != 0 or driver.cuDeviceGet(ctypes.byref(number), device.index) != 0:
+        return None
+    if driver.cuDeviceTotalMem_v2(ctypes.byref(total), number) != 0:
+        return None
+    return total.value or None
+
+
 def cpu_threads() -> int:
     """Cores that this process may use: fewer than the machine has, inside a container or a batch job."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def open_session(graph: Path, device: Device, threads: int | None = None) -> ort.InferenceSession:
+_MEMORY_SHARE = 0.45  # of a device, for one session: a run at mixed precision has two
+
+
+def open_session(
+    graph: Path, device: Device, threads: int | None = None, cuda_options: Mapping[str, str] | None = None
+) -> ort.InferenceSession:
     """Open a session that runs on the device and nowhere else.
 
     Args:
         graph: an .onnx file.
         device: from `choose_device`.
         threads: threads inside an operator on the CPU; by default one for each core of this process.
+        cuda_options: of ONNX Runtime's CUDA provider, beyond those that every session here has.
 
     Raises:
         InputError: the graph does not load, or not wholly on CUDA.
@@ -96,20 +117,39 @@ def open_session(graph: Path, device: Device, threads: int | None = None) -> ort
         return _open(graph, options, ["CPUExecutionProvider"], _SLOWER_ON_CPU)
     if hasattr(ort, "preload_dlls"):
         ort.preload_dlls()
-    options.add_session_config_entry("session.disable_cpu_ep_fallback", "1")
-    cuda_options = {
+    options.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
+    chosen = {
         "device_id": str(device.index),
         "use_tf32": "0",  # fp32 is the reference: ten bits of mantissa would not be
-        "sdpa_kernel": "1",  # flash attention: cuDNN's plans cost hundreds of milliseconds for each new shape
         "arena_extend_strategy": "kSameAsRequested",
+        **({"gpu_mem_limit": str(int(memory * _MEMORY_SHARE))} if (memory := cuda_memory(device)) else {}),
+        **(cuda_options or {}),
     }
-    session = _open(graph, options, [("CUDAExecutionProvider", cuda_options)])
+    session = _open(graph, options, [("CUDAExecutionProvider", chosen)])
     session.disable_fallback()
     if session.get_providers()[0] != "CUDAExecutionProvider":
         raise InputError(
             f"--device {device}: CUDA does not start here; its libraries come with `pip install negengine[cuda]`"
         )
+    if left := on_cpu(session) - _SHAPE_ARITHMETIC:
+        raise InputError(f"{graph}: CUDA does not take {', '.join(sorted(left))} of this model: use --device cpu")
     return session
+
+
+# What may stay on the CPU in a session on CUDA: counting with a few numbers. The option of ONNX Runtime that forbids
+# the CPU altogether forbids most of these as well.
+_SHAPE_ARITHMETIC = frozenset(
+    [
+        *("Shape", "Gather", "Slice", "Squeeze", "Unsqueeze", "Concat", "Reshape", "Range", "Cast"),
+        *("Add", "Sub", "Mul", "Div", "Sqrt", "Max", "Min", "Equal", "Not", "Where"),
+    ]
+)
+
+
+def on_cpu(session: ort.InferenceSession) -> set[str]:
+    """The operators that a session on CUDA leaves to the CPU."""
+    placed = session.get_provider_graph_assignment_info()
+    return {node.op_type for group in placed if group.ep_name == "CPUExecutionProvider" for node in group.get_nodes()}
 
 
 # Fusions whose CPU kernels take longer than the operators that they replace: on 2,040 × 384 values

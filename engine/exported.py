@@ -91,7 +91,7 @@ def load_exported(reference: str | Path, *, task: str = "fill-mask") -> Exported
             raise InputError(f"{path} is missing: export the model again with --force")
         if file_sha256(path) != wanted:
             raise InputError(f"{path} is damaged (its sha256 is not that in export.json): export it again with --force")
-    deciding = {name: digest for name, digest in info["files"].items() if name not in TWINS.values()}
+    deciding = {name: digest for name, digest in info["files"].items() if not name.startswith(tuple(TWINS.values()))}
     return ExportedModel(
         folder=folder,
         name=info["name"],

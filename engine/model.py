@@ -2,8 +2,8 @@
 
 All sentences of a call have the same number of tokens, so nothing is padded and no attention mask exists. What comes
 back per sentence is six numbers, computed inside the graph (`negengine.export.passes.head`); the logits over the
-vocabulary stay where they are. IO binding writes them straight into the result on the CPU; on CUDA, ids go into device
-buffers that are allocated once for each length, and decisions come out of such buffers.
+vocabulary stay where they are. On the CPU, IO binding writes them straight into the result; how batches run on CUDA is
+in `cuda.py`.
 """
 
 from collections.abc import Sequence
@@ -15,6 +15,7 @@ import numpy as np
 import onnxruntime as ort
 from numpy.typing import NDArray
 
+from .cuda import INPUTS, OUTPUTS, WIDTHS, Batch, Batches, open_batches, sentences_in
 from .device import CPU, Device, open_session
 from .exported import ExportedModel
 
@@ -78,7 +79,8 @@ class Decisions:
     @classmethod
     def empty(cls, n: int) -> "Decisions":
         """Room for n decisions, their values undefined."""
-        return cls(np.empty((n, 2), np.int32), np.empty((n, 4), np.float32))
+        ids, logits = (WIDTHS[name] for name in OUTPUTS)
+        return cls(np.empty((n, ids), np.int32), np.empty((n, logits), np.float32))
 
 
 class Decider(Protocol):
@@ -109,83 +111,61 @@ class MaskedLM:
         self.exported = exported
         self.device = device
         self.batch_tokens = batch_tokens or BATCH_TOKENS[device.kind]
-        self._session = open_session(graph or exported.graph, device, threads)
-        self._run_options = ort.RunOptions()
-        # `logits` is an output too: without this its computation would not cost, but its copy would.
-        self._run_options.only_execute_path_to_fetches = True
-        self._on_device: dict[int, _DeviceBuffers] = {}
+        path = graph or exported.graph
+        self._batches: Batches = (
+            _OnCpu(open_session(path, device, threads))
+            if device.kind == "cpu"
+            else open_batches(path, device, self.batch_tokens, half=graph is not None)
+        )
 
     def decide(self, ids: Ids, mask_position: Ids, expected: Ids) -> Decisions:
         """Decide about n sentences of one length, in batches; see `Decider`."""
         ids, mask_position, expected = (np.ascontiguousarray(a, np.int32) for a in (ids, mask_position, expected))
         decisions = Decisions.empty(len(ids))
         size = self.batch_size(ids.shape[1])
-        run = self._run_on_cpu if self.device.kind == "cpu" else self._run_on_cuda
-        for start in range(0, len(ids), size):
-            batch = slice(start, start + size)
-            run(ids[batch], mask_position[batch], expected[batch], decisions.ids[batch], decisions.logits[batch])
+        slices = [slice(start, start + size) for start in range(0, len(ids), size)]
+        self._batches.run(
+            [
+                Batch((ids[part], mask_position[part], expected[part]), (decisions.ids[part], decisions.logits[part]))
+                for part in slices
+            ]
+        )
         return decisions
 
     def batch_size(self, length: int) -> int:
         """Sentences of this length in a batch."""
-        return max(1, self.batch_tokens // length)
+        return sentences_in(self.batch_tokens, length)
 
     def logits(self, ids: Ids, mask_position: Ids) -> NDArray[np.float32]:
         """All logits at the mask, float32 [n, V]; for few sentences, as they all come back from the device."""
-        feeds = {"input_ids": ids, "mask_position": mask_position, "expected_id": np.zeros_like(mask_position)}
+        feeds = dict(zip(INPUTS, (ids, mask_position, np.zeros_like(mask_position)), strict=True))
         size = self.batch_size(ids.shape[1])
-        batches: Sequence[NDArray[np.float32]] = [
-            self._session.run(["logits"], {k: v[i : i + size] for k, v in feeds.items()}, self._run_options)[0]
-            for i in range(0, len(ids), size)
-        ]
-        return np.concatenate(batches)
-
-    def _run_on_cpu(self, *arrays: NDArray[np.generic]) -> None:
-        binding = self._session.io_binding()
-        for name, array in zip(_TENSORS, arrays, strict=True):
-            bind = binding.bind_input if name in _INPUTS else binding.bind_output
-            bind(name, "cpu", 0, array.dtype.type, array.shape, array.ctypes.data)
-        self._session.run_with_iobinding(binding, self._run_options)
-
-    def _run_on_cuda(self, ids: Ids, *others: NDArray[np.generic]) -> None:
-        length = ids.shape[1]
-        if length not in self._on_device:
-            self._on_device[length] = _DeviceBuffers(self._session, self.device, self.batch_size(length), length)
-        self._on_device[length].run(self._run_options, ids, *others)
+        return np.concatenate(
+            [
+                self._batches.logits({name: array[start : start + size] for name, array in feeds.items()})
+                for start in range(0, len(ids), size)
+            ]
+        )
 
 
-_INPUTS = ("input_ids", "mask_position", "expected_id")
-_TENSORS = (*_INPUTS, "decision_ids", "decision_logits")
+class _OnCpu:
+    """Batches on the CPU, one after the other: each uses all cores."""
 
+    def __init__(self, session: ort.InferenceSession) -> None:
+        self._session = session
+        self._options = ort.RunOptions()
+        # `logits` is an output too: without this its computation would not cost, but its copy would.
+        self._options.only_execute_path_to_fetches = True
 
-class _DeviceBuffers:
-    """Inputs and outputs of one batch shape, allocated on the device once and bound once.
+    def run(self, batches: Sequence[Batch]) -> None:
+        for batch in batches:
+            binding = self._session.io_binding()
+            for name, array in zip(INPUTS, batch.inputs, strict=True):
+                binding.bind_input(name, "cpu", 0, array.dtype.type, array.shape, array.ctypes.data)
+            for name, array in zip(OUTPUTS, batch.outputs, strict=True):
+                binding.bind_output(name, "cpu", 0, array.dtype.type, array.shape, array.ctypes.data)
+            self._session.run_with_iobinding(binding, self._options)
 
-    A smaller last batch is filled up by repeating its first sentence: shapes stay few, and so does memory.
-    """
-
-    def __init__(self, session: ort.InferenceSession, device: Device, batch: int, length: int) -> None:
-        self._session, self._batch = session, batch
-        shapes = {"input_ids": (batch, length), "decision_ids": (batch, 2), "decision_logits": (batch, 4)}
-        self._values = {
-            name: ort.OrtValue.ortvalue_from_shape_and_type(
-                shapes.get(name, (batch,)),
-                np.float32 if name == "decision_logits" else np.int32,
-                device.kind,
-                device.index,
-            )
-            for name in _TENSORS
-        }
-        self._binding = session.io_binding()
-        for name, value in self._values.items():
-            (self._binding.bind_ortvalue_input if name in _INPUTS else self._binding.bind_ortvalue_output)(name, value)
-
-    def run(self, options: ort.RunOptions, *arrays: NDArray[np.generic]) -> None:
-        """Copy up, run, copy down: three inputs, then two outputs that are written into."""
-        n = len(arrays[0])
-        for name, array in zip(_INPUTS, arrays[:3], strict=True):
-            filled = array if n == self._batch else np.concatenate([array, array[:1].repeat(self._batch - n, axis=0)])
-            self._values[name].update_inplace(np.ascontiguousarray(filled))
-        self._session.run_with_iobinding(self._binding, options)
-        for name, array in zip(_TENSORS[3:], arrays[3:], strict=True):
-            array[:] = self._values[name].numpy()[:n]
+    def logits(self, feeds: dict[str, NDArray[np.generic]]) -> NDArray[np.float32]:
+        logits: NDArray[np.float32] = self._session.run(["logits"], feeds, self._options)[0]
+        return logits

@@ -1,6 +1,6 @@
 """`negengine export`: a checkpoint becomes a folder that the engine runs, or nothing is left behind.
 
-    load ─► Optimum ─► simplify ─► fuse ─► hoist ─► decision head ─► parity ─► publish
+    load ─► Optimum ─► simplify ─► fuse ─► hoist ─► decision head ─► parity ─► twins (int8, fp16) ─► publish
 
 Everything is built in a temporary folder beside the target and renamed into place at the end, after the parity check.
 """
@@ -30,6 +30,7 @@ from .flops import count_flops
 from .graph import Graph, save
 from .parity import Sentence, batches, compare, random_sentences, reference_logits
 from .passes.fuse import STANDARD_ATTENTION, Fused, fuse
+from .passes.half import half
 from .passes.head import add_decision_head, add_mask_position
 from .passes.hoist import hoist
 from .passes.quantize import quantize
@@ -142,7 +143,11 @@ def _write(
         f"{flops / 1e9:.2f} of {plain_flops / 1e9:.2f} GFLOP a sentence of {_TYPICAL_LENGTH} tokens left"
     )
     say("quantizing to int8")
-    files += save(quantize(graph, batches(sentences)).model, staged / TWINS["cpu"])
+    observed = batches(sentences)
+    files += save(quantize(graph, observed).model, staged / TWINS["cpu"])
+    say("converting to fp16")
+    halved = half(graph, observed)
+    files += save(halved.graph.model, staged / TWINS["cuda"])
     manifest: dict[str, Any] = {
         "format": FORMAT,
         "task": "fill-mask",
@@ -158,6 +163,7 @@ def _write(
         "fused": asdict(fused),
         "flops": {"length": _TYPICAL_LENGTH, "optimum": plain_flops, "hoisted": flops},
         "parity": asdict(parity),
+        "fp16": {"products": halved.products, "kept in fp32": halved.kept},
         "files": {path.name: file_sha256(path) for path in (*files, staged / "tokenizer.json")},
     }
     (staged / "export.json").write_text(json.dumps(manifest, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
@@ -232,6 +238,3 @@ def _publish(staged: Path, folder: Path, workspace: Path) -> None:
             (workspace / "replaced").rename(folder)
         raise
     shutil.rmtree(workspace / "replaced", ignore_errors=True)
-
-
-_quiet = quiet

@@ -1,5 +1,12 @@
-"""What many tests share: the bundled model exported once, small tokenizers of every kind, the data beside the project."""
+"""What many tests share: the bundled model exported once, small tokenizers of every kind, the data sets."""
 
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from string import ascii_letters, ascii_lowercase, digits
 
@@ -24,7 +31,7 @@ WORDS = SENTENCE.split()
 def bert_tokenizer(vocabulary: list[str], *, lowercase: bool) -> Tokenizer:
     """WordPiece as BERT has it, from a list of entries whose ids are their positions."""
     ids = {entry: number for number, entry in enumerate(vocabulary)}
-    tokenizer = Tokenizer(models.WordPiece(ids, unk_token="[UNK]"))  # noqa: S106 -- no password
+    tokenizer = Tokenizer(models.WordPiece(ids, unk_token="[UNK]"))
     tokenizer.normalizer = normalizers.BertNormalizer(lowercase=lowercase)
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     tokenizer.post_processor = processors.TemplateProcessing(
@@ -130,3 +137,49 @@ def shared() -> Path:
 def mini(tmp_path_factory) -> ExportedModel:
     """The bundled model, exported once for the whole session."""
     return load_exported(build("mini", tmp_path_factory.mktemp("models") / "mini"))
+
+
+@dataclass(frozen=True)
+class Placed:
+    """What ONNX Runtime did with a graph on stand-in CUDA libraries.
+
+    `operators` maps a provider to its operators and how many there are; `kernels` lists the attention kernels in the
+    order of the calls, `calls` those CUDA calls that matter for graphs; `options` are the CUDA provider's.
+    """
+
+    operators: dict[str, dict[str, int]]
+    kernels: list[str]
+    calls: list[str]
+    options: dict[str, str]
+
+
+@pytest.fixture(scope="session")
+def place_on_cuda(tmp_path_factory) -> Callable[..., Placed]:
+    """Run a graph on CUDA without a GPU, in a process of its own: (graph, batch tokens, half or single, lengths)."""
+    scripts, folder = Path(__file__).parent / "stand_in", tmp_path_factory.mktemp("cuda")
+    built = subprocess.run([sys.executable, scripts / "cuda.py", folder], capture_output=True, text=True, check=False)
+    if built.returncode == 3:
+        pytest.skip(f"no stand-in for CUDA: {built.stdout}")
+    assert built.returncode == 0, built.stderr
+
+    def run(graph: Path, batch_tokens: int, precision: str, lengths: list[int]) -> Placed:
+        log = folder / "calls"
+        log.write_text("")
+        environment = {
+            **os.environ,
+            "LD_LIBRARY_PATH": str(folder),
+            "STAND_IN_LOG": str(log),
+            "ORT_ENABLE_ATTENTION_KERNEL_DEBUG_INFO": "1",
+        }
+        command = [sys.executable, scripts / "place.py", graph, batch_tokens, precision, *lengths]
+        done = subprocess.run([*map(str, command)], capture_output=True, text=True, check=False, env=environment)
+        assert done.returncode == 0, done.stderr[-2000:]
+        *said, found = done.stdout.strip().splitlines()
+        document = json.loads(found)
+        operators: dict[str, dict[str, int]] = {}
+        for provider, operator, n in document["placed"]:
+            operators.setdefault(provider, {})[operator] = n
+        kernels = re.findall(r"SdpaKernel=(\w+)", "\n".join(said))
+        return Placed(operators, kernels, log.read_text().splitlines(), document["options"])
+
+    return run

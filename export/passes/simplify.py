@@ -107,9 +107,8 @@ def _slice_tables(graph: Graph, probes: Sequence[NDArray[np.int64]]) -> None:
             graph.replace_uses(node.output[0], graph.constant(table[first : first + 1][None], "row"))
         elif all((rows == np.arange(first, first + rows.shape[-1])).all() for rows in indices):
             rest = graph.constant(table[first:][None], "positions")
-            length = graph.add(
-                "Slice", [graph.add("Shape", ["input_ids"], "shape"), *_numbers(graph, [1], [2])], "length"
-            )
+            # Shape's own bounds, not a Slice of it: that would be a node on the CPU, which a session on CUDA refuses.
+            length = graph.add("Shape", ["input_ids"], "length", start=1, end=2)
             bounds = _numbers(graph, [0]), [length], _numbers(graph, [1])
             rows = graph.add("Slice", [rest, *(name for group in bounds for name in group)], "position_rows")
             graph.replace_uses(node.output[0], rows)

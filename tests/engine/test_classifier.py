@@ -1,6 +1,5 @@
 """Pairs of texts as the engine encodes, cuts and classifies them, against transformers."""
 
-# ruff: noqa: S106 -- tokens of a tokenizer are no passwords
 import json
 
 import numpy as np

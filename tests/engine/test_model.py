@@ -9,7 +9,7 @@ from negengine.engine import device as devices
 from negengine.engine.device import CPU, choose_device, open_session
 from negengine.engine.errors import InputError
 from negengine.engine.lexicon import load_lexicon
-from negengine.engine.model import Decisions, MaskedLM, _DeviceBuffers
+from negengine.engine.model import Decisions, MaskedLM
 from negengine.engine.patterns import load_patterns
 from negengine.engine.tokens import MaskTokenizer
 from transformers import AutoModelForMaskedLM
@@ -89,17 +89,6 @@ def test_margin_is_positive_exactly_where_the_expected_token_is_the_top1(engine)
 def test_margin_is_against_the_runner_up_if_repeated_and_against_the_top1_if_not():
     decisions = Decisions(np.array([[3, 1], [3, 2]], np.int32), np.array([[5, 4, 5, 6], [5, 4, 4, 6]], np.float32))
     np.testing.assert_allclose(decisions.margin(np.array([3, 8], np.int32)), [1, -1])
-
-
-def test_device_buffers_give_the_same_as_direct_runs_for_full_and_partial_batches(mini, engine):
-    """The code that serves CUDA, here with buffers in main memory: fixed shapes, the last batch filled up."""
-    buffers = _DeviceBuffers(open_session(mini.graph, CPU), CPU, batch=8, length=12)
-    for n in (8, 3, 8, 1):
-        batch = random_batch(n, 12, seed=n)
-        found, wanted = Decisions.empty(n), engine.decide(*batch)
-        buffers.run(engine._run_options, *batch, found.ids, found.logits)
-        assert (found.ids == wanted.ids).all()
-        np.testing.assert_allclose(found.logits, wanted.logits, atol=1e-4)
 
 
 def test_cuda_without_a_device_is_an_error_and_auto_takes_the_cpu(monkeypatch):

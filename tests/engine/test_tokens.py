@@ -156,7 +156,7 @@ def with_replacement(old, new):
     """A tokenizer of words that replaces a piece of text first, and whose mask is a word like any other."""
     sentence = "[UNK] [MASK] Anna Maria John is a dancer who likes to smoke dance . , She He happy star"
     vocabulary = {word: number for number, word in enumerate(sentence.split())}
-    tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="[UNK]"))  # noqa: S106 -- no password
+    tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="[UNK]"))
     tokenizer.normalizer = normalizers.Replace(old, new)
     tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex(r" |(?=[.,])"), "removed")
     return MaskTokenizer(tokenizer, "[MASK]")

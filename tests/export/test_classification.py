@@ -1,6 +1,5 @@
 """Exported classifiers of pairs against PyTorch, for families with segments and without; what is refused, and how."""
 
-# ruff: noqa: S106 -- tokens of a tokenizer are no passwords
 import json
 
 import numpy as np

@@ -1,0 +1,117 @@
+"""Where ONNX Runtime would run the exported graphs on CUDA, shown without a GPU.
+
+Its own CUDA provider starts on stand-in libraries (tests/stand_in) that compute nothing. Which nodes it takes, which
+attention kernels it chooses and what it does while it captures a CUDA graph is real; speed and numbers are not tested.
+"""
+
+import numpy as np
+import onnx
+import pytest
+import torch
+from negengine.engine.exported import load_exported
+from negengine.export.build import build
+from negengine.export.graph import Graph, save
+from negengine.export.passes.half import half
+from transformers import PreTrainedTokenizerFast, RobertaConfig, RobertaForMaskedLM
+
+CUDA, LENGTHS = "CUDAExecutionProvider", [18, 27]
+LAYERS = {"mini": 6, "roberta-base": 2}
+STREAMS, GRAPHS = 16384, 2048  # tokens in a batch: above and below what is captured
+
+
+@pytest.fixture(scope="module")
+def roberta_base(tmp_path_factory, small_tokenizers):
+    """Two layers of roberta-base's shape, with random weights and a small vocabulary."""
+    tokenizer = small_tokenizers["byte-level BPE"]
+    wrapped = PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer._tokenizer, mask_token=tokenizer.mask_token, pad_token="<pad>"
+    )
+    torch.manual_seed(0)
+    config = RobertaConfig(vocab_size=len(wrapped), num_hidden_layers=2, max_position_embeddings=514)
+    folder = tmp_path_factory.mktemp("roberta")
+    RobertaForMaskedLM(config).save_pretrained(folder / "checkpoint")
+    wrapped.save_pretrained(folder / "checkpoint")
+    return load_exported(build(str(folder / "checkpoint"), folder / "exported"))
+
+
+@pytest.fixture(scope="module", params=LAYERS)
+def shape(request):
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def graphs(shape, request, tmp_path_factory):
+    """Precision → graph."""
+    exported = request.getfixturevalue({"mini": "mini", "roberta-base": "roberta_base"}[shape])
+    ids = np.random.default_rng(0).integers(5, 200, (4, 18)).astype(np.int32)
+    feeds = {"input_ids": ids, "mask_position": ids[:, 0] % 18, "expected_id": ids[:, 1]}
+    twin = half(Graph(onnx.load(exported.graph)), [feeds])
+    (path,) = save(twin.graph.model, tmp_path_factory.mktemp("half") / "model.fp16.onnx")
+    return {"single": exported.graph, "half": path}
+
+
+@pytest.fixture(scope="module", params=["single", "half"])
+def precision(request):
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def streams(place_on_cuda, graphs, precision):
+    return place_on_cuda(graphs[precision], STREAMS, precision, LENGTHS)
+
+
+@pytest.fixture(scope="module")
+def captured(place_on_cuda, graphs, precision):
+    return place_on_cuda(graphs[precision], GRAPHS, precision, LENGTHS)
+
+
+def test_every_node_runs_on_cuda(streams, shape):
+    assert set(streams.operators) == {CUDA}
+    assert streams.operators[CUDA]["MultiHeadAttention"] == LAYERS[shape]
+    assert streams.operators[CUDA]["TopK"] == 1
+
+
+def test_attention_in_fp16_is_flash_attention_and_in_fp32_the_reference(streams, precision, shape):
+    assert set(streams.kernels) == {"FLASH_ATTENTION" if precision == "half" else "MATH"}
+    assert len(streams.kernels) % LAYERS[shape] == 0
+
+
+def test_fp16_normalises_and_activates_by_fused_kernels(streams, precision, shape):
+    if precision == "half":
+        assert streams.operators[CUDA]["SkipLayerNormalization"] == 2 * LAYERS[shape]
+        assert streams.operators[CUDA]["BiasGelu"] == LAYERS[shape] + 1
+
+
+def test_fp32_is_not_rounded_to_tf32_and_memory_is_bounded(streams):
+    assert streams.options["use_tf32"] == "0"
+    assert int(streams.options["gpu_mem_limit"]) < 64 << 30
+    assert streams.options["device_id"] == "1"
+
+
+def test_large_batches_are_not_captured(streams):
+    assert "capture" not in streams.calls
+
+
+def test_small_batches_are_captured_once_a_length_and_then_replayed(captured):
+    assert captured.calls.count("capture") == len(LENGTHS)
+    assert captured.calls.count("replay") == 2 * len(LENGTHS)
+
+
+def test_nothing_is_allocated_or_waited_for_during_a_capture(captured):
+    assert [call for call in captured.calls if call.startswith("!")] == []
+
+
+@pytest.mark.parametrize("precision", ["single", "half"], scope="function")
+@pytest.mark.parametrize("family", ["mpnet", "deberta-v2", "modernbert"])
+def test_other_families_leave_no_more_than_shape_arithmetic_to_the_cpu(
+    family, precision, exported, place_on_cuda, tmp_path
+):
+    graph = load_exported(exported(family)).graph
+    if precision == "half":
+        ids = np.random.default_rng(0).integers(5, 60, (2, 18)).astype(np.int32)
+        feeds = {"input_ids": ids, "mask_position": ids[:, 0] % 18, "expected_id": ids[:, 1]}
+        (graph,) = save(half(Graph(onnx.load(graph)), [feeds]).graph.model, tmp_path / "model.fp16.onnx")
+    placed = place_on_cuda(graph, STREAMS, precision, [18])
+    on_cpu = set(placed.operators.get("CPUExecutionProvider", {}))
+    assert not on_cpu & {"MatMul", "Gemm", "MultiHeadAttention", "Softmax", "LayerNormalization", "Gelu", "TopK"}
+    assert placed.operators[CUDA]["MatMul"] > 10

@@ -1,0 +1,35 @@
+"""Run a graph as the engine would on CUDA, on the stand-in libraries, and tell in JSON where it runs.
+
+`python place.py GRAPH BATCH_TOKENS half|single LENGTH...`, started with LD_LIBRARY_PATH on the stand-ins. The last line
+of stdout is a JSON document: the (provider, operator) counts as ONNX Runtime placed them, and what it says about its
+attention kernels is on stdout before it.
+"""
+
+import json
+import sys
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import onnxruntime
+
+onnxruntime.preload_dlls = lambda *_, **__: None  # a real CUDA, where there is one, is not to be mixed with stand-ins
+
+from negengine.engine.cuda import Batch, open_batches  # noqa: E402
+from negengine.engine.device import choose_device  # noqa: E402
+
+path, batch_tokens, precision, *lengths = sys.argv[1:]
+batches = open_batches(Path(path), choose_device("cuda:1"), int(batch_tokens), half=precision == "half")
+for length in map(int, lengths):
+    ids, few = np.full((5, length), 7, np.int32), np.ones(5, np.int32)
+    for _ in range(2):
+        batches.run([Batch((ids, few, few), (np.empty((5, 2), np.int32), np.empty((5, 4), np.float32)))])
+batches.logits({"input_ids": ids, "mask_position": few, "expected_id": few})
+session = batches._session
+placed = Counter(
+    (group.ep_name, node.op_type)
+    for group in session.get_provider_graph_assignment_info()
+    for node in group.get_nodes()
+)
+options = session.get_provider_options()["CUDAExecutionProvider"]
+sys.stdout.write("\n" + json.dumps({"placed": [[*key, n] for key, n in placed.items()], "options": options}) + "\n")
