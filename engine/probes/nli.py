@@ -10,7 +10,7 @@ Rows of summary.parquet, values as fractions:
     new        Tneg-H, T-Hneg, Tneg-Hneg, all      accuracy, majority, label_share:LABEL, truncated,
                                                    drop, relative_drop                    (from original, all)
                                                    drop_from_negation, relative_drop_from_negation
-    new        Tneg-H vs T-Hneg …                  difference, mcnemar_p, mcnemar_p_holm  (the same original pairs)
+    new        Tneg-H vs T-Hneg …                  difference:accuracy, mcnemar_p:accuracy, mcnemar_p_holm:accuracy
     original   all, negation                       accuracy, majority, label_share:LABEL, truncated
     original   all                                 negation_share                         (Table 1)
 
@@ -34,19 +34,18 @@ from scipy import stats
 from ..classifier import PairClassifier, encode_pairs, labels
 from ..errors import InputError
 from ..exported import ExportedModel
-from ..progress import metered
 from ..rates import cluster_interval
 from ..statistics import CONFIDENCE, mcnemar, mean, proportion
-from ..store import RunFolder
-from .adjust import P_VALUE, with_holm
 from .cues import has_cue
 from .nli_labels import Label, coarsen, common_scheme, map_head
-from .nli_pairs import KINDS, NEW, ORIGINAL, SOURCES, Pair, PairSet, read_benchmark, read_original
+from .nli_pairs import KINDS, NEW, SOURCES, Pair, PairSet, read_benchmark, read_original
+from .run import model_identity
+from .run import run as run_probe
+from .summary import ALL, DIFFERENCE, ORIGINAL, P_VALUE, VERSUS, Row, frame, with_holm
 
 STAGE = "nli"
-ITEMS_FILE, SUMMARY_FILE = "items.parquet", "summary.parquet"
 PAPER_LENGTH = 128  # tokens of a pair at most, appendix B
-ALL, WITH_CUE = "all", "negation"
+WITH_CUE = "negation"
 _PAIRS_PER_PART = 1024
 
 
@@ -79,8 +78,7 @@ class Evaluation:
     def identity(self) -> dict[str, Any]:
         """What must be the same for two runs to give the same items."""
         return {
-            "model": self.exported.name,
-            "model sha256": self.exported.sha256,
+            **model_identity(self.exported),
             "labels": [str(label) for label in self.head],
             "max length": self.max_length,
             **{f"{pairs.source} {pairs.condition} sha256": pairs.sha256 for pairs in self.sets},
@@ -139,23 +137,20 @@ def run(
         The summary: dataset, condition, split, metric, value, low, high, n.
     """
     parts = evaluation.parts
-    with RunFolder.create_or_resume(
-        folder, STAGE, evaluation.identity, parts=len(parts), about=_about(evaluation), session=session
-    ) as store:
-        if store.is_finished:
-            return pl.read_parquet(folder / SUMMARY_FILE)
-        total = sum(len(pairs) for _, pairs in parts)
-        todo = sum(len(parts[number][1]) for number in store.missing_parts)
-        with metered("nli", total, total - todo) as meter:
-            for number in store.missing_parts:
-                pairs, share = parts[number]
-                frame = judge(evaluation, classifier, pairs, share)
-                store.write_part(number, frame, {"truncated": int(frame["truncated"].sum())})
-                meter.advance(len(share))
-        items = store.read_parts()
-        summary = summarise(items)
-        store.finish_stage({ITEMS_FILE: items, SUMMARY_FILE: summary})
-        return summary
+
+    def score(number: int) -> pl.DataFrame:
+        return judge(evaluation, classifier, *parts[number])
+
+    return run_probe(
+        folder,
+        STAGE,
+        evaluation.identity,
+        [len(pairs) for _, pairs in parts],
+        score,
+        summarise,
+        about=_about(evaluation),
+        session=session,
+    )
 
 
 def _about(evaluation: Evaluation) -> dict[str, Any]:
@@ -221,17 +216,6 @@ _ITEMS = {
     "correct": pl.Boolean,
     "truncated": pl.Boolean,
 }
-_SUMMARY = {
-    "dataset": pl.String,
-    "condition": pl.String,
-    "split": pl.String,
-    "metric": pl.String,
-    "value": pl.Float64,
-    "low": pl.Float64,
-    "high": pl.Float64,
-    "n": pl.Int64,
-}
-Row = tuple[str, str, str, str, float, float | None, float | None, int]
 
 
 def summarise(items: pl.DataFrame) -> pl.DataFrame:
@@ -242,43 +226,43 @@ def summarise(items: pl.DataFrame) -> pl.DataFrame:
         original = _splits(own, ORIGINAL)
         new = _splits(own, NEW)
         for condition, splits in ((ORIGINAL, original), (NEW, new)):
-            for split, frame in splits.items():
-                rows += _rates(source, condition, split, frame)
+            for split, part in splits.items():
+                rows += _rates(source, condition, split, part)
         for reference, suffix in ((ALL, ""), (WITH_CUE, "_from_negation")):
             if reference in original:
-                for split, frame in new.items():
-                    rows += _drops(source, split, original[reference], frame, suffix)
+                for split, part in new.items():
+                    rows += _drops(source, split, original[reference], part, suffix)
         if ALL in original:
             cues = original[ALL]["negation"]
             rows.append((source, ORIGINAL, ALL, "negation_share", *proportion(int(cues.sum()), len(cues)), len(cues)))
         rows += _comparisons(source, new)
-    return with_holm(pl.DataFrame(rows, schema=_SUMMARY, orient="row"))
+    return with_holm(frame(rows))
 
 
 def _splits(own: pl.DataFrame, condition: str) -> dict[str, pl.DataFrame]:
     """The splits of a condition that hold any items."""
-    frame = own.filter(pl.col("condition") == condition)
+    judged = own.filter(pl.col("condition") == condition)
     if condition == NEW:
-        splits = {kind: frame.filter(pl.col("split") == kind) for kind in KINDS} | {ALL: frame}
+        splits = {kind: judged.filter(pl.col("split") == kind) for kind in KINDS} | {ALL: judged}
     else:
-        splits = {ALL: frame, WITH_CUE: frame.filter("negation")}
+        splits = {ALL: judged, WITH_CUE: judged.filter("negation")}
     return {split: part for split, part in splits.items() if not part.is_empty()}
 
 
-def _rates(source: str, condition: str, split: str, frame: pl.DataFrame) -> Iterator[Row]:
-    n = len(frame)
-    value, low, high = proportion(int(frame["correct"].sum()), n)
+def _rates(source: str, condition: str, split: str, judged: pl.DataFrame) -> Iterator[Row]:
+    n = len(judged)
+    value, low, high = proportion(int(judged["correct"].sum()), n)
     if condition == NEW and split == ALL:  # three new pairs share their sentences: they are no independent draws
-        clusters = frame.group_by(pl.col("item") // 3, maintain_order=True).agg(pl.col("correct").sum(), pl.len())
+        clusters = judged.group_by(pl.col("item") // 3, maintain_order=True).agg(pl.col("correct").sum(), pl.len())
         low, high = cluster_interval(
             clusters["correct"].to_numpy().astype(np.int64), clusters["len"].to_numpy().astype(np.int64)
         )
     yield source, condition, split, "accuracy", value, low, high, n
-    yield source, condition, split, "majority", _largest(frame["expected"]) / n, None, None, n
+    yield source, condition, split, "majority", _largest(judged["expected"]) / n, None, None, n
     for label in SOURCES[source]:
-        count = int((frame["gold"] == label).sum())
+        count = int((judged["gold"] == label).sum())
         yield source, condition, split, f"label_share:{label}", count / n, None, None, n
-    yield source, condition, split, "truncated", int(frame["truncated"].sum()) / n, None, None, n
+    yield source, condition, split, "truncated", int(judged["truncated"].sum()) / n, None, None, n
 
 
 def _largest(labels_: pl.Series) -> int:
@@ -286,7 +270,7 @@ def _largest(labels_: pl.Series) -> int:
 
 
 def _drops(source: str, split: str, original: pl.DataFrame, new: pl.DataFrame, suffix: str) -> Iterator[Row]:
-    before, after = (_outcomes(frame, split if frame is new else "") for frame in (original, new))
+    before, after = (_outcomes(judged, split if judged is new else "") for judged in (original, new))
     first, second = float(before.mean()), float(after.mean())
     low = high = None
     if min(len(before), len(after)) > 1 and max(np.ptp(before), np.ptp(after)) > 0:
@@ -300,13 +284,13 @@ def _drops(source: str, split: str, original: pl.DataFrame, new: pl.DataFrame, s
         yield source, NEW, split, f"relative_drop{suffix}", 1 - second / first, low, high, len(new)
 
 
-def _outcomes(frame: pl.DataFrame, split: str) -> NDArray[np.float64]:
+def _outcomes(judged: pl.DataFrame, split: str) -> NDArray[np.float64]:
     """1 for each right pair, 0 for each wrong one; of all new pairs, the mean of each triple if all are whole."""
     if split == ALL:
-        triples = frame.group_by(pl.col("item") // 3, maintain_order=True).agg(pl.col("correct").mean(), pl.len())
+        triples = judged.group_by(pl.col("item") // 3, maintain_order=True).agg(pl.col("correct").mean(), pl.len())
         if (triples["len"] == len(KINDS)).all():
             return triples["correct"].to_numpy()
-    return frame["correct"].cast(pl.Float64).to_numpy()
+    return judged["correct"].cast(pl.Float64).to_numpy()
 
 
 def _comparisons(source: str, new: Mapping[str, pl.DataFrame]) -> Iterator[Row]:
@@ -315,10 +299,10 @@ def _comparisons(source: str, new: Mapping[str, pl.DataFrame]) -> Iterator[Row]:
         both = _by_pair(new[one]).join(_by_pair(new[other]), on="pair", suffix="_other")
         if not both.is_empty():
             first, second = both["correct"].to_numpy(), both["correct_other"].to_numpy()
-            split = f"{one} vs {other}"
-            yield source, NEW, split, "difference", *mean(first.astype(np.float64) - second), len(both)
-            yield source, NEW, split, P_VALUE, mcnemar(first, second), None, None, len(both)
+            split = f"{one}{VERSUS}{other}"
+            yield source, NEW, split, f"{DIFFERENCE}:accuracy", *mean(first.astype(np.float64) - second), len(both)
+            yield source, NEW, split, f"{P_VALUE}:accuracy", mcnemar(first, second), None, None, len(both)
 
 
-def _by_pair(frame: pl.DataFrame) -> pl.DataFrame:
-    return frame.select(pair=pl.col("item") // 3, correct="correct")
+def _by_pair(judged: pl.DataFrame) -> pl.DataFrame:
+    return judged.select(pair=pl.col("item") // 3, correct="correct")

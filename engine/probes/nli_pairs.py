@@ -12,10 +12,11 @@ from pathlib import Path
 
 from ..errors import InputError
 from .nli_labels import THREE_WAY, TWO_WAY, Label, parse_label
+from .summary import ORIGINAL
 
 SOURCES = {"RTE": TWO_WAY, "SNLI": THREE_WAY, "MNLI": THREE_WAY}
 KINDS = ("Tneg-H", "T-Hneg", "Tneg-Hneg")
-NEW, ORIGINAL = "new", "original"
+NEW = "new"  # the condition of the pairs with negation
 NO_CONSENSUS = "-"  # SNLI's gold label where the annotators did not agree: left out, as everywhere
 
 # A file in cp1252 with a letter beyond ASCII is practically never valid UTF-8, so UTF-8 can be tried first.

@@ -8,7 +8,8 @@ import polars as pl
 from rich.table import Table
 
 from .nli_labels import Label
-from .nli_pairs import KINDS, NEW, ORIGINAL, SOURCES
+from .nli_pairs import KINDS, NEW, SOURCES
+from .summary import DIFFERENCE, HOLM, ORIGINAL, P_VALUE
 
 _PUBLISHED = Path(__file__).parents[1] / "resources" / "published" / "nli-negation.toml"
 _ROWS = (
@@ -96,8 +97,8 @@ def comparison_table(summary: pl.DataFrame) -> Table:
     for heading in ("difference", "p (McNemar, exact)", "p (Holm)", "n"):
         table.add_column(heading, justify="right")
     for source, condition, split, metric in values:
-        if metric == "difference":
-            p, adjusted = (values[source, condition, split, name]["value"] for name in ("mcnemar_p", "mcnemar_p_holm"))
+        if metric == f"{DIFFERENCE}:accuracy":
+            p, adjusted = (values[source, condition, split, f"{name}:accuracy"]["value"] for name in (P_VALUE, HOLM))
             difference = values[source, condition, split, metric]
             table.add_row(
                 source,
