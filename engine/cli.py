@@ -12,7 +12,10 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
+from . import options
+from .console import document, say, show
 from .errors import InputError
+from .probes import commands
 
 app = typer.Typer(
     name="negengine",
@@ -23,19 +26,6 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
 )
-
-Model = Annotated[str, typer.Argument(help="An exported folder, or its name under models/.")]
-Output = Annotated[Path | None, typer.Option("--output", "-o", help="The very folder (or file) to write.")]
-DeviceOption = Annotated[str, typer.Option("--device", help="auto, cpu, cuda or cuda:INDEX.")]
-PrecisionOption = Annotated[str, typer.Option("--precision", help="auto, fp32 or mixed.")]
-Seed = Annotated[int, typer.Option("--seed", help="Of every random choice.")]
-ShardOption = Annotated[
-    str | None, typer.Option("--shard", metavar="I/N", help="Do the I-th of N shares (merge them later).")
-]
-BatchTokens = Annotated[int | None, typer.Option("--batch-tokens", min=16, help="Tokens in a batch.")]
-Threads = Annotated[int | None, typer.Option("--threads", min=1, help="CPU threads inside an operator.")]
-Json = Annotated[bool, typer.Option("--json", help="One JSON document on stdout, everything else on stderr.")]
-Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Say more on stderr.")]
 
 
 def main() -> NoReturn:
@@ -73,57 +63,47 @@ def _same_command() -> str:
     return shlex.join(["negengine", *sys.argv[1:]])
 
 
-def _say(line: str) -> None:
-    print(line, file=sys.stderr)
-
-
-def _show(*renderables: Any) -> None:
-    from rich.console import Console
-
-    console = Console()
-    for item in renderables:
-        console.print(item)
-
-
-def _document(value: Any) -> None:
-    print(json.dumps(value, ensure_ascii=False, indent=2))
-
-
 @app.command()
 def export(
     model: Annotated[str, typer.Argument(help="Hub id, local folder, or mini (the bundled model).")] = "mini",
-    output: Output = None,
+    output: options.Output = None,
     revision: Annotated[str | None, typer.Option(help="Branch, tag or commit on the hub.")] = None,
     allow_pickle: Annotated[bool, typer.Option(help="Read pickled weights: they can run code.")] = False,
+    task: Annotated[str, typer.Option(help="fill-mask, or text-classification for sentence pairs.")] = "fill-mask",
     force: Annotated[bool, typer.Option(help="Build anew even if nothing changed.")] = False,
-    as_json: Json = False,
+    as_json: options.Json = False,
 ) -> None:
-    """Export a masked language model to ONNX, once.
+    """Export a masked language model, or a classifier of sentence pairs, to ONNX, once.
 
     Example: negengine export roberta-base
     """
-    build = _export_package().build
-    folder = build(model, output, revision=revision, allow_pickle=allow_pickle, force=force, say=_say)
+    build = _export_package(task)
+    folder = build(model, output, revision=revision, allow_pickle=allow_pickle, force=force, say=say)
     if as_json:
-        _document({"folder": str(folder), **json.loads((folder / "export.json").read_text(encoding="utf-8"))})
+        document({"folder": str(folder), **json.loads((folder / "export.json").read_text(encoding="utf-8"))})
     else:
         print(folder)
 
 
-def _export_package() -> Any:
+def _export_package(task: str) -> Any:
+    """The function that exports for a task."""
     try:
-        from ..export import build
+        from ..export.build import build
+        from ..export.classification import build as build_classifier
     except ModuleNotFoundError as error:
         if (error.name or "").startswith("negengine"):
             raise
         raise InputError(f"export needs {error.name}: pip install 'negengine[export]'") from None
-    return build
+    builders = {"fill-mask": build, "text-classification": build_classifier}
+    if task not in builders:
+        raise InputError(f"--task {task}: give {' or '.join(builders)}")
+    return builders[task]
 
 
 @app.command()
 def select(
-    model: Model = "mini",
-    pairs: Annotated[int | None, typer.Option(min=1, metavar="N", help="A sample of N [NAME, PROF] pairs.")] = None,
+    model: options.Model = "mini",
+    pairs: options.Pairs = None,
     max_verbs: Annotated[int, typer.Option(min=1, help="Most verbs kept of a pair.")] = 20,
     coreference: Annotated[
         str, typer.Option(help="Target about: pronoun, same-name, same-gender or other-gender.")
@@ -132,17 +112,17 @@ def select(
     lazy: Annotated[
         bool, typer.Option("--lazy", help="Stop a pair at --max-verbs: same triplets, fewer calls.")
     ] = False,
-    lexicon: Annotated[Path | None, typer.Option(metavar="DIR", help="Your own word lists.")] = None,
+    lexicon: options.Lexicon = None,
     patterns: Annotated[Path | None, typer.Option(metavar="FILE", help="Your own pattern set, TOML.")] = None,
-    seed: Seed = 0,
-    device: DeviceOption = "auto",
-    precision: PrecisionOption = "auto",
-    batch_tokens: BatchTokens = None,
-    threads: Threads = None,
-    shard: ShardOption = None,
-    output: Output = None,
-    as_json: Json = False,
-    verbose: Verbose = False,
+    seed: options.Seed = 0,
+    device: options.Device = "auto",
+    precision: options.Precision = "auto",
+    batch_tokens: options.BatchTokens = None,
+    threads: options.Threads = None,
+    shard: options.Shard = None,
+    output: options.Output = None,
+    as_json: options.Json = False,
+    verbose: options.Verbose = False,
 ) -> None:
     """Find the triplets [NAME, PROF, verb] whose verb the model repeats.
 
@@ -162,8 +142,8 @@ def select(
         seed=seed,
         pairs=pairs,
         max_verbs=max_verbs,
-        coreference=_choice(Coreference, "--coreference", coreference),
-        verbs=_choice(VerbConvention, "--verbs", verbs),
+        coreference=options.choice(Coreference, "--coreference", coreference),
+        verbs=options.choice(VerbConvention, "--verbs", verbs),
         lazy=lazy,
     )
     share = Shard.parse(shard or "1/1")
@@ -171,8 +151,8 @@ def select(
     folder = output or _run_folder(exported.name, share)
     _say_composer(plan.patterns.selecting.name, plan.composer)
     if verbose:
-        _say(f"{plan.grid.verbs:,} of {len(plan.lexicon.verbs):,} verbs are one token at the mask")
-        _say(f"{len(plan.grid.pairs):,} pairs, {plan.grid.size:,} candidates, {len(plan.parts):,} parts")
+        say(f"{plan.grid.verbs:,} of {len(plan.lexicon.verbs):,} verbs are one token at the mask")
+        say(f"{len(plan.grid.pairs):,} pairs, {plan.grid.size:,} candidates, {len(plan.parts):,} parts")
         _say_identity(plan.identity)
     models, session = _open_models(exported, device, precision, batch_tokens, threads)
     decider = choose_decider(
@@ -182,7 +162,7 @@ def select(
         partial(selection_run.sample, plan),
         total=plan.grid.size // share.count,
         seed=seed,
-        say=_say,
+        say=say,
     )
     summary = selection_run.select(plan, decider, folder, shard=share, session=session)
     if summary is None:
@@ -195,14 +175,14 @@ def select(
 def score(
     run: Annotated[Path, typer.Argument(help="A run folder with a finished selection.")],
     model: Annotated[str | None, typer.Option(help="Where the run's model is, if it has moved.")] = None,
-    device: DeviceOption = "auto",
-    precision: PrecisionOption = "auto",
-    batch_tokens: BatchTokens = None,
-    threads: Threads = None,
-    shard: ShardOption = None,
-    output: Output = None,
-    as_json: Json = False,
-    verbose: Verbose = False,
+    device: options.Device = "auto",
+    precision: options.Precision = "auto",
+    batch_tokens: options.BatchTokens = None,
+    threads: options.Threads = None,
+    shard: options.Shard = None,
+    output: options.Output = None,
+    as_json: options.Json = False,
+    verbose: options.Verbose = False,
 ) -> None:
     """Score the selected triplets in all patterns: rates, drops, intervals.
 
@@ -220,7 +200,7 @@ def score(
     for pattern in plan.patterns:
         _say_composer(pattern.pattern.name, pattern.composer)
     if verbose:
-        _say(f"{len(selected.triplets):,} triplets, {len(plan.patterns)} patterns, {len(plan.parts):,} parts")
+        say(f"{len(selected.triplets):,} triplets, {len(plan.patterns)} patterns, {len(plan.parts):,} parts")
         _say_identity(plan.identity)
     models, session = _open_models(exported, device, precision, batch_tokens, threads)
     deciders = {
@@ -231,7 +211,7 @@ def score(
             partial(scoring_run.sample, pattern, seed=selected.facts["seed"]),
             total=len(selected.triplets) // share.count,
             seed=selected.facts["seed"],
-            say=_say,
+            say=say,
         )
         for pattern in plan.patterns
     }
@@ -246,7 +226,7 @@ def score(
 def merge(
     shards: Annotated[list[Path], typer.Argument(metavar="SHARD...", help="The folders of all shards.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="The run folder to write.")],
-    as_json: Json = False,
+    as_json: options.Json = False,
 ) -> None:
     """Put the shards of a selection or a scoring together.
 
@@ -261,27 +241,20 @@ def merge(
         _show_selection(output, as_json)
 
 
-def _choice(kind: Any, option: str, word: str) -> Any:
-    try:
-        return kind(word)
-    except ValueError:
-        raise InputError(f"{option} {word}: give {', '.join(kind)}") from None
-
-
 def _run_folder(model: str, shard: Any) -> Path:
     return Path("runs") / (model if shard.count == 1 else f"{model}-{shard.index}-of-{shard.count}")
 
 
 def _say_composer(pattern: str, composer: Any) -> None:
     if composer.slotwise:
-        _say(f"{pattern}: composed from pieces, equal to the tokenizer on {composer.proved:,} sentences")
+        say(f"{pattern}: composed from pieces, equal to the tokenizer on {composer.proved:,} sentences")
     else:
-        _say(f"{pattern}: every sentence is tokenized, which is slower: {composer.reason}")
+        say(f"{pattern}: every sentence is tokenized, which is slower: {composer.reason}")
 
 
 def _say_identity(identity: dict[str, Any]) -> None:
     for key, value in identity.items():
-        _say(f"{key}: {value}")
+        say(f"{key}: {value}")
 
 
 def _open_models(
@@ -295,16 +268,16 @@ def _open_models(
     from .precision import Precision, open_models
 
     chosen = choose_device(device)
-    kind = _choice(Precision, "--precision", precision)
+    kind = options.choice(Precision, "--precision", precision)
     models = open_models(exported, chosen, kind, batch_tokens=batch_tokens, threads=threads)
     tokens = models.exact.batch_tokens
-    _say(f"{exported.name} on {chosen}, {tokens} tokens a batch")
+    say(f"{exported.name} on {chosen}, {tokens} tokens a batch")
     return models, {"device": str(chosen), "precision": str(kind), "batch tokens": tokens}
 
 
 def _shard_done(stage: str, folder: Path, shard: Any, as_json: bool) -> None:
     if as_json:
-        _document({"run": str(folder), "stage": stage, "shard": str(shard), "finished": True})
+        document({"run": str(folder), "stage": stage, "shard": str(shard), "finished": True})
     else:
         print(f"{folder}: shard {shard} of {stage} is finished; when all are, `negengine merge SHARD… -o RUN`")
 
@@ -315,9 +288,9 @@ def _show_selection(folder: Path, as_json: bool) -> None:
 
     summary = json.loads((folder / "selection.json").read_text(encoding="utf-8"))
     if as_json:
-        _document({"run": str(folder), **summary})
+        document({"run": str(folder), **summary})
     else:
-        _show(selection_table(summary, published(summary["model"])))
+        show(selection_table(summary, published(summary["model"])))
         print(f"{folder}: next, `negengine score {folder}`")
 
 
@@ -332,20 +305,20 @@ def _show_scores(folder: Path, as_json: bool) -> None:
     summary = json.loads((folder / "selection.json").read_text(encoding="utf-8"))
     patterns = read_selected(folder).patterns
     if as_json:
-        _document({"run": str(folder), "rates": rates.to_dicts(), "reading": reading(rates, patterns)})
+        document({"run": str(folder), "rates": rates.to_dicts(), "reading": reading(rates, patterns)})
         return
     paper = published(summary["model"])
-    _show(selection_table(summary, paper), rates_table(rates, patterns, summary, paper))
+    show(selection_table(summary, paper), rates_table(rates, patterns, summary, paper))
     print(reading(rates, patterns))
 
 
 @app.command()
 def predict(
-    model: Model,
+    model: options.Model,
     texts: Annotated[list[str], typer.Argument(metavar="TEXT...", help="Sentences with one [MASK] each.")],
     top: Annotated[int, typer.Option("--top", "-k", min=1, help="How many tokens to show.")] = 5,
-    device: DeviceOption = "auto",
-    as_json: Json = False,
+    device: options.Device = "auto",
+    as_json: options.Json = False,
 ) -> None:
     """Show the most probable tokens at the mask of free text.
 
@@ -356,13 +329,13 @@ def predict(
 
     predictions = run(model, texts, top=top, device=device)
     if as_json:
-        _document(predictions)
+        document(predictions)
     else:
-        _show(*(predictions_table(item) for item in predictions))
+        show(*(predictions_table(item) for item in predictions))
 
 
 @app.command()
-def doctor(as_json: Json = False) -> None:
+def doctor(as_json: options.Json = False) -> None:
     """Say what runs here, and what is missing for the rest.
 
     Example: negengine doctor
@@ -371,8 +344,11 @@ def doctor(as_json: Json = False) -> None:
 
     found = diagnose()
     if as_json:
-        _document(found)
+        document(found)
     else:
         width = max(map(len, found))
         for name, value in found.items():
             print(f"{name:{width}}  {value}")
+
+
+commands.register(app)

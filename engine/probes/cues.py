@@ -14,10 +14,12 @@ paper's. `No.` before a number is no negation.
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
+
+from rich.table import Table
 
 from ..errors import InputError
 
@@ -157,6 +159,18 @@ def cue_share(path: Path) -> CueShare:
     return CueShare(
         path, sentences, negated, by_kind, dict(sorted(words.items(), key=lambda item: (-item[1], item[0])))
     )
+
+
+def cues_table(shares: Sequence[CueShare]) -> Table:
+    """Texts in the layout of Table 1: sentences, the share with a cue, and how that is made up."""
+    table = Table(title="Sentences with a negation cue", title_justify="left")
+    table.add_column("text")
+    for heading in ("sentences", "with a cue", "share, %", *(f"{kind}, %" for kind in Kind)):
+        table.add_column(heading, justify="right")
+    for share in shares:
+        kinds = (f"{100 * share.by_kind[kind] / share.sentences:.2f}" for kind in Kind)
+        table.add_row(str(share.path), f"{share.sentences:,}", f"{share.negated:,}", f"{100 * share.share:.2f}", *kinds)
+    return table
 
 
 def _lines(path: Path) -> Iterator[str]:
