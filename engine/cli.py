@@ -352,3 +352,6 @@ def doctor(as_json: options.Json = False) -> None:
 
 
 commands.register(app)
+
+if __name__ == "__main__":
+    main()

@@ -37,6 +37,7 @@ from transformers.models.auto.modeling_auto import (
 from transformers.tokenization_utils_fast import PreTrainedTokenizerFast
 
 from ..engine.errors import InputError
+from .quiet import quiet
 
 BUNDLED = Path(__file__).parent / "mini"
 
@@ -154,7 +155,8 @@ _DIGESTED = {".json", ".safetensors", ".bin", ".txt", ".model"}
 def _hub_config(reference: str, revision: str | None) -> Path:
     wanted = f"{reference} (revision {revision})" if revision else reference
     try:
-        return Path(huggingface_hub.hf_hub_download(reference, "config.json", revision=revision))
+        with quiet():  # it warns of each of its attempts
+            return Path(huggingface_hub.hf_hub_download(reference, "config.json", revision=revision))
     except HFValidationError:
         raise InputError(
             f"{reference!r} is neither a folder here nor a hub id: give ORG/NAME, a folder, or mini"

@@ -3,18 +3,22 @@
 import contextlib
 import io
 import logging
+import sys
 import warnings
 from collections.abc import Iterator
 
+from huggingface_hub.utils import enable_progress_bars
 from transformers.utils import logging as transformers_logging
 
 
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
-    """Silence warnings, log records below an error, progress bars and prints on stdout."""
+    """Silence warnings, log records below an error, prints on stdout, and all progress bars but those of downloads."""
     with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
         warnings.simplefilter("ignore")
         transformers_logging.disable_progress_bar()
+        if sys.stderr.isatty():
+            enable_progress_bars()
         logging.disable(logging.WARNING)
         try:
             yield

@@ -136,9 +136,9 @@ class _Rules:
             return {node.output[0]: self._attend(node, rows[node.input[0]])}
         twin = NodeProto()
         twin.CopyFrom(node)
-        twin.name = f"{node.name}_at_mask"
         twin.input[:] = [rows.get(name) or self._flat(name) for name in node.input]
         twin.output[:] = [name and self.graph.name("at_mask") for name in node.output]
+        twin.name = f"node_{twin.output[0]}"
         for item in twin.attribute:
             if item.name == "axis":
                 item.i = -1

@@ -1,0 +1,277 @@
+"""An export is whole, repeatable and atomic, and what cannot be used is refused in one line."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+import torch
+from negengine.engine.errors import InputError
+from negengine.engine.exported import load_exported
+from negengine.export import build as building
+from negengine.export.build import build
+from negengine.export.checkpoint import locate
+from safetensors.torch import load_file, save_file
+from transformers import BertConfig, BertForMaskedLM, BertModel
+
+FILES = {"model.onnx", "model.int8.onnx", "model.fp16.onnx", "tokenizer.json", "export.json", "config.json"}
+
+
+@pytest.fixture
+def copy(checkpoint, tmp_path):
+    """A checkpoint of its own to damage."""
+    return Path(shutil.copytree(checkpoint("bert"), tmp_path / "tiny"))
+
+
+def refused(reference, folder, match, **options):
+    with pytest.raises(InputError, match=match) as caught:
+        build(str(reference), folder, **options)
+    assert "\n" not in str(caught.value)
+    assert not folder.exists()
+    assert not list(folder.parent.glob(f".{folder.name}.*"))
+
+
+# ---------------------------------------------------------------- what is written
+
+
+def test_an_export_holds_its_graphs_tokenizer_and_the_proof_of_parity(exported):
+    folder = exported("bert")
+    assert {path.name for path in folder.iterdir()} >= FILES
+    info = json.loads((folder / "export.json").read_text("utf-8"))
+    assert info["parity"]["largest_difference"] < 1e-4
+    assert info["parity"]["top1_agreement"] == 1
+    assert info["parity"]["sentences"] > 100
+    assert info["fp16"]["products"] > 0
+    assert set(info["files"]) == {"model.onnx", "model.int8.onnx", "model.fp16.onnx", "tokenizer.json"}
+
+
+def test_a_second_export_does_nothing_and_force_builds_anew(copy, tmp_path):
+    said = []
+    folder = build(str(copy), tmp_path / "out")
+    before = {path.name: (path.stat().st_mtime_ns, path.stat().st_ino) for path in folder.iterdir()}
+    build(str(copy), folder, say=said.append)
+    assert said == [f"{folder} is up to date (--force builds it anew)"]
+    assert before == {path.name: (path.stat().st_mtime_ns, path.stat().st_ino) for path in folder.iterdir()}
+    identity = load_exported(folder).sha256
+    build(str(copy), folder, force=True)
+    assert (folder / "model.onnx").stat().st_ino != before["model.onnx"][1]
+    assert load_exported(folder).sha256 == identity
+
+
+def test_a_changed_checkpoint_is_exported_again(copy, tmp_path):
+    folder = build(str(copy), tmp_path / "out")
+    before = load_exported(folder).sha256
+    weights = load_file(copy / "model.safetensors")
+    weights["cls.predictions.bias"] = weights["cls.predictions.bias"] + 1.5 * torch.rand(
+        weights["cls.predictions.bias"].shape
+    )
+    save_file(weights, copy / "model.safetensors", metadata={"format": "pt"})
+    build(str(copy), folder)
+    assert load_exported(folder).sha256 != before
+
+
+def test_a_damaged_export_is_built_anew(copy, tmp_path):
+    folder = build(str(copy), tmp_path / "out")
+    whole = (folder / "model.onnx").read_bytes()
+    (folder / "model.onnx").write_bytes(whole[:-100])
+    build(str(copy), folder)
+    assert (folder / "model.onnx").read_bytes() == whole
+
+
+@pytest.mark.parametrize("stage", ["hoist", "compare", "quantize", "half"])
+def test_whatever_fails_leaves_the_older_export_as_it_was(stage, copy, tmp_path, monkeypatch):
+    folder = tmp_path / "out"
+    folder.mkdir()
+    (folder / "export.json").write_text("{}")
+    monkeypatch.setattr(building, stage, lambda *_, **__: (_ for _ in ()).throw(OSError(28, "No space left on device")))
+    with pytest.raises(InputError, match="no space left to write out"):
+        build(str(copy), folder, force=True)
+    assert [path.name for path in tmp_path.iterdir() if path.name != "tiny"] == ["out"]
+    assert (folder / "export.json").read_text() == "{}"
+
+
+def test_a_disagreement_with_pytorch_fails_the_export(copy, tmp_path, monkeypatch):
+    wrong = building.reference_logits
+    monkeypatch.setattr(building, "reference_logits", lambda *given: wrong(*given) + 0.5)
+    refused(copy, tmp_path / "out", r"tiny: the exported graph disagrees with PyTorch: \|Δlogit\| 0.5")
+
+
+# ---------------------------------------------------------------- what is refused
+
+
+def test_a_folder_that_is_no_export_is_not_overwritten(copy, tmp_path):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.txt").write_text("years of work")
+    with pytest.raises(InputError, match="mine exists and is no exported model"):
+        build(str(copy), tmp_path / "mine", force=True)
+    assert (tmp_path / "mine" / "thesis.txt").read_text() == "years of work"
+
+
+def test_a_folder_without_configuration(copy, tmp_path):
+    (copy / "config.json").unlink()
+    refused(copy, tmp_path / "out", r"tiny holds no config\.json")
+
+
+def test_a_configuration_that_is_not_json(copy, tmp_path):
+    (copy / "config.json").write_text("{")
+    refused(copy, tmp_path / "out", r"config\.json is not readable")
+
+
+def test_pickled_weights_need_the_option(copy, tmp_path):
+    model = BertForMaskedLM.from_pretrained(copy)
+    (copy / "model.safetensors").unlink()
+    torch.save(model.state_dict(), copy / "pytorch_model.bin")
+    refused(copy, tmp_path / "out", "no safetensors weights; --allow-pickle reads pickled ones")
+    assert load_exported(build(str(copy), tmp_path / "out", allow_pickle=True)).family == "bert"
+
+
+def test_cut_off_weights(copy, tmp_path):
+    weights = (copy / "model.safetensors").read_bytes()
+    (copy / "model.safetensors").write_bytes(weights[: len(weights) // 2])
+    refused(copy, tmp_path / "out", "the weights could not be read")
+
+
+def test_an_encoder_without_its_masked_lm_head(copy, tmp_path):
+    BertModel(BertConfig.from_pretrained(copy)).save_pretrained(copy)
+    refused(copy, tmp_path / "out", r"tiny is no masked language model: its weights lack cls\.predictions")
+
+
+def test_a_tokenizer_without_mask(copy, tmp_path):
+    for name in ("special_tokens_map.json", "tokenizer_config.json"):
+        if (copy / name).exists():
+            content = json.loads((copy / name).read_text())
+            content.pop("mask_token", None)
+            (copy / name).write_text(json.dumps(content))
+    refused(copy, tmp_path / "out", "its tokenizer has no mask token")
+
+
+def test_no_tokenizer(copy, tmp_path):
+    for path in copy.glob("*token*"):
+        path.unlink()
+    refused(copy, tmp_path / "out", "tiny: no fast tokenizer could be loaded")
+
+
+def test_a_revision_of_a_local_folder(copy, tmp_path):
+    refused(copy, tmp_path / "out", "--revision is for models of the hub", revision="main")
+
+
+@pytest.mark.parametrize("reference", ["./missing", "/missing/model", "~/model"])
+def test_a_path_that_is_not_there(reference, tmp_path):
+    refused(reference, tmp_path / "out", "is no folder: give a hub id, a local folder, or mini")
+
+
+def test_a_name_that_cannot_be_a_hub_id(tmp_path):
+    refused("a/b/c", tmp_path / "out", "neither a folder here nor a hub id")
+
+
+def test_the_bundled_model_is_located_like_any_folder():
+    bundled = locate("mini")
+    assert bundled.revision == locate(bundled.location).revision
+    assert bundled.is_local
+
+
+# ---------------------------------------------------------------- the hub, served here
+
+
+COMMITS = {"main": "a" * 40, "v1": "b" * 40, "a" * 40: "a" * 40, "b" * 40: "b" * 40}
+
+
+class Hub(BaseHTTPRequestHandler):
+    """As much of the hub as a download needs: one repository, two revisions."""
+
+    def do_HEAD(self):
+        self.answer(body=False)
+
+    def do_GET(self):
+        self.answer(body=True)
+
+    def answer(self, *, body):
+        parts = self.path.partition("?")[0].strip("/").split("/")
+        if parts[:2] == ["api", "models"]:  # is there a folder of chat templates?
+            return self.fail(404, "EntryNotFound")
+        if parts[:2] != ["lab", "tiny"]:
+            return self.fail(404, "RepoNotFound")
+        if parts[3] not in COMMITS:
+            return self.fail(404, "RevisionNotFound")
+        path = self.server.folder / "/".join(parts[4:])
+        if not path.is_file():
+            return self.fail(404, "EntryNotFound")
+        content = path.read_bytes()
+        self.send_response(200)
+        self.send_header("X-Repo-Commit", COMMITS[parts[3]])
+        self.send_header("ETag", f'"{hash(content) & 0xFFFFFFFF:x}"')
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        if body:
+            self.wfile.write(content)
+        return None
+
+    def fail(self, status, code):
+        self.send_response(status)
+        self.send_header("X-Error-Code", code)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture(scope="module")
+def hub(checkpoint):
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Hub)
+    server.folder = checkpoint("bert")
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.fixture
+def from_hub(tmp_path):
+    """Runs the command in a process of its own, as the hub's address is read at start."""
+
+    def run(address, *arguments, **environment):
+        command = [sys.executable, "-m", "negengine.engine.cli", "export", *arguments]
+        own = {"HF_ENDPOINT": address, "HF_HOME": str(tmp_path / "hf"), "HF_HUB_DISABLE_TELEMETRY": "1"}
+        return subprocess.run(
+            command,
+            capture_output=True,
+            text=True,
+            check=False,
+            cwd=tmp_path,
+            env={**os.environ, **own, **environment},
+        )
+
+    return run
+
+
+def test_a_model_of_the_hub_is_fetched_once_and_then_taken_from_the_cache(hub, from_hub, tmp_path):
+    done = from_hub(hub, "lab/tiny", "--revision", "v1")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == "models/lab/tiny"
+    assert load_exported(tmp_path / "models" / "lab" / "tiny").revision == "b" * 40
+    offline = from_hub("http://127.0.0.1:9", "lab/tiny", "--revision", "v1", "-o", "again", HF_HUB_OFFLINE="1")
+    assert offline.returncode == 0, offline.stderr
+    assert load_exported(tmp_path / "again").sha256 == load_exported(tmp_path / "models" / "lab" / "tiny").sha256
+
+
+@pytest.mark.parametrize(
+    ("arguments", "environment", "said"),
+    [
+        (("lab/other",), {}, "lab/other is neither a folder here nor a model on the hub"),
+        (("lab/tiny", "--revision", "v9"), {}, "lab/tiny has no revision 'v9' on the hub"),
+        (("lab/tiny",), {"HF_ENDPOINT": "http://127.0.0.1:9"}, "the hub was not reached: no connection"),
+        (("lab/tiny",), {"HF_HUB_OFFLINE": "1"}, "offline mode is on (HF_HUB_OFFLINE)"),
+    ],
+)
+def test_what_the_hub_does_not_give_is_told_in_one_line(arguments, environment, said, hub, from_hub, tmp_path):
+    done = from_hub(hub, *arguments, **environment)
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert not (tmp_path / "models").exists()

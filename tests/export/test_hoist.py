@@ -1,0 +1,114 @@
+"""Hoisting the mask's row changes no logit and saves what it should; an operator without a rule stops it, no more."""
+
+import numpy as np
+import pytest
+from negengine.export.flops import count_flops
+from negengine.export.graph import Graph, observe
+from negengine.export.passes.head import add_mask_position
+from negengine.export.passes.hoist import hoist
+from onnx import TensorProto, helper, numpy_helper
+
+VOCABULARY, WIDTH, INNER, HEADS, LENGTH = 11, 8, 16, 2, 6
+
+
+class Encoder:
+    """A small encoder of two layers, normalised after its blocks (as BERT) or before them (as later models)."""
+
+    def __init__(self, *, before, unknown=False):
+        self.nodes, self.constants, self.random = [], {}, np.random.default_rng(0)
+        x = self.add("Gather", [self.constant((VOCABULARY, WIDTH)), "input_ids"])
+        for layer in range(2):
+            for block in (self.attention, self.feed_forward):
+                normal = self.normalise(x) if before else x
+                x = self.add("Add", [block(normal), x])
+                x = x if before else self.normalise(x)
+            if unknown and layer == 1:  # reverses the rows of a sentence: the mask's row is not where it was
+                x = self.add("Slice", [x, *(self.number(n) for n in (-1, -LENGTH - 1, 1, -1))])
+        self.add("MatMul", [self.normalise(x) if before else x, self.constant((WIDTH, VOCABULARY))], "logits")
+
+    def add(self, kind, inputs, output=None, domain="", **attributes):
+        output = output or f"t{len(self.nodes)}"
+        self.nodes.append(helper.make_node(kind, inputs, [output], domain=domain, **attributes))
+        return output
+
+    def constant(self, shape):
+        return self.keep(self.random.normal(size=shape).astype(np.float32))
+
+    def number(self, value):
+        return self.keep(np.array([value], np.int64))
+
+    def keep(self, values):
+        name = f"c{len(self.constants)}"
+        self.constants[name] = values
+        return name
+
+    def linear(self, x, inner, outer):
+        return self.add("Add", [self.constant(outer), self.add("MatMul", [x, self.constant((inner, outer))])])
+
+    def normalise(self, x):
+        return self.add("LayerNormalization", [x, self.constant(WIDTH), self.constant(WIDTH)], axis=-1)
+
+    def attention(self, x):
+        parts = [self.linear(x, WIDTH, WIDTH) for _ in range(3)]
+        return self.linear(self.add("MultiHeadAttention", parts, domain="com.microsoft", num_heads=HEADS), WIDTH, WIDTH)
+
+    def feed_forward(self, x):
+        inner = self.add("Gelu", [self.linear(x, WIDTH, INNER)], domain="com.microsoft")
+        return self.linear(inner, INNER, WIDTH)
+
+    def graph(self):
+        inputs = [helper.make_tensor_value_info("input_ids", TensorProto.INT32, ["batch", "length"])]
+        outputs = [helper.make_tensor_value_info("logits", TensorProto.FLOAT, ["batch", "length", VOCABULARY])]
+        constants = [numpy_helper.from_array(values, name) for name, values in self.constants.items()]
+        graph = helper.make_graph(self.nodes, "encoder", inputs, outputs, constants)
+        domains = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
+        return Graph(helper.make_model(graph, opset_imports=domains, ir_version=8))
+
+
+def hoisted(encoder):
+    graph = encoder.graph()
+    row = hoist(graph, "logits", add_mask_position(graph))
+    del graph.model.graph.output[:]
+    graph.model.graph.output.append(helper.make_tensor_value_info(row, TensorProto.FLOAT, ["batch", VOCABULARY]))
+    graph.prune()
+    return graph, row
+
+
+def sentences(n):
+    random = np.random.default_rng(1)
+    ids = random.integers(0, VOCABULARY, (n, LENGTH)).astype(np.int32)
+    return {"input_ids": ids, "mask_position": random.integers(0, LENGTH, n).astype(np.int32)}
+
+
+@pytest.mark.parametrize("unknown", [False, True])
+@pytest.mark.parametrize("before", [False, True])
+def test_the_logits_at_the_mask_are_the_same(before, unknown):
+    feeds = sentences(5)
+    encoder = Encoder(before=before, unknown=unknown)
+    whole = observe(encoder.graph().model, feeds, ["logits"])["logits"]
+    graph, row = hoisted(encoder)
+    found = observe(graph.model, feeds, [row])[row]
+    np.testing.assert_allclose(found, whole[np.arange(5), feeds["mask_position"]], atol=1e-5)
+
+
+@pytest.mark.parametrize("before", [False, True])
+def test_in_the_last_layer_only_keys_and_values_are_computed_for_all_positions(before):
+    """Counted by hand, 2 m k n for a product of m × k and k × n; L tokens, width H, feed-forward I, vocabulary V.
+
+    A whole layer: 4 products L·H·H, two of the feed-forward L·H·I, scores and context L·L·H each.
+    Hoisted: K and V for L rows; query, output, feed-forward for one row; one row of scores and context; V for one row.
+    """
+    n, h, i, v = LENGTH, WIDTH, INNER, VOCABULARY
+    layer = 2 * (4 * n * h * h + 2 * n * h * i + 2 * n * n * h)
+    last = 2 * (2 * n * h * h + 2 * h * h + 2 * h * i + 2 * n * h)
+    encoder = Encoder(before=before)
+    assert count_flops(encoder.graph(), n) == 2 * layer + 2 * n * h * v
+    assert count_flops(hoisted(encoder)[0], n) == layer + last + 2 * h * v
+
+
+def test_an_operator_without_a_rule_stops_the_hoist_where_it_stands():
+    """Behind the reversal only the vocabulary is left: that alone is saved."""
+    encoder = Encoder(before=False, unknown=True)
+    whole = count_flops(encoder.graph(), LENGTH)
+    saved = 2 * (LENGTH - 1) * WIDTH * VOCABULARY
+    assert count_flops(hoisted(encoder)[0], LENGTH) == whole - saved
