@@ -313,6 +313,24 @@ def _show_scores(folder: Path, as_json: bool) -> None:
 
 
 @app.command()
+def compare(
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="The folders of finished runs.")],
+    as_json: options.Json = False,
+) -> None:
+    """Compare the patterns of a run, runs of two models, or runs that differ in --coreference.
+
+    Example: negengine compare runs/roberta-base runs/roberta-large
+    """
+    from . import compare as comparison
+
+    rows, table = comparison.compare([comparison.read_finished(folder) for folder in runs])
+    if as_json:
+        document(rows.to_dicts())
+    else:
+        show(table)
+
+
+@app.command()
 def predict(
     model: options.Model,
     texts: Annotated[list[str], typer.Argument(metavar="TEXT...", help="Sentences with one [MASK] each.")],

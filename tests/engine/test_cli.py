@@ -106,6 +106,7 @@ def test_running_a_model_loads_nothing_of_the_exporter(mini, tmp_path):
         (("select", "MINI", "--speed", "9"), "No such option: --speed"),
         (("score", "nowhere"), "nowhere"),
         (("merge", "nowhere", "-o", "whole"), "nowhere"),
+        (("compare", "nowhere"), "nowhere"),
         (("predict", "MINI", "no mask here"), "no mask here"),
         (("predict", "MINI", "[MASK] and [MASK]"), "[MASK] and [MASK]"),
         (("export", "mini", "--task", "chess"), "--task chess: give fill-mask or text-classification"),
