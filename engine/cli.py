@@ -102,6 +102,7 @@ def _export_package(task: str) -> Any:
 
 @app.command()
 def select(
+    context: typer.Context,
     model: options.Model = "mini",
     pairs: options.Pairs = None,
     max_verbs: Annotated[int, typer.Option(min=1, help="Most verbs kept of a pair.")] = 20,
@@ -115,7 +116,7 @@ def select(
     lexicon: options.Lexicon = None,
     patterns: Annotated[Path | None, typer.Option(metavar="FILE", help="Your own pattern set, TOML.")] = None,
     seed: options.Seed = 0,
-    device: options.Device = "auto",
+    device: options.Devices = "auto",
     precision: options.Precision = "auto",
     batch_tokens: options.BatchTokens = None,
     threads: options.Threads = None,
@@ -138,6 +139,11 @@ def select(
     from .tokens import VerbConvention
 
     exported = load_exported(model)
+    if "," in device:
+        folder = output or _run_folder(exported.name, Shard.parse("1/1"))
+        _on_each_device(context, folder, folder)
+        _show_selection(folder, as_json)
+        return
     settings = selection_run.Settings(
         seed=seed,
         pairs=pairs,
@@ -173,9 +179,10 @@ def select(
 
 @app.command()
 def score(
+    context: typer.Context,
     run: Annotated[Path, typer.Argument(help="A run folder with a finished selection.")],
     model: Annotated[str | None, typer.Option(help="Where the run's model is, if it has moved.")] = None,
-    device: options.Device = "auto",
+    device: options.Devices = "auto",
     precision: options.Precision = "auto",
     batch_tokens: options.BatchTokens = None,
     threads: options.Threads = None,
@@ -194,6 +201,11 @@ def score(
 
     selected = scoring_run.read_selected(run)
     exported = selected.exported(model)
+    if "," in device:
+        folder = output or run
+        _on_each_device(context, folder, run.with_name(f"{run.name}-score"))
+        _show_scores(folder, as_json)
+        return
     share = Shard.parse(shard or "1/1")
     plan = scoring_run.plan(selected, exported)
     folder = output or (run if share.count == 1 else run.with_name(f"{run.name}-score-{share.index}-of-{share.count}"))
@@ -239,6 +251,23 @@ def merge(
         _show_scores(output, as_json)
     else:
         _show_selection(output, as_json)
+
+
+def _on_each_device(context: typer.Context, folder: Path, shards: Path) -> None:
+    """Run this very command once for each of its devices, and merge the shards (SHARDS-1-of-2 …) into the folder."""
+    from .launch import run_shards
+    from .merge import merge
+
+    if context.params["shard"]:
+        raise InputError(f"--shard {context.params['shard']}: with several devices each does its own share; give one")
+    command = [context.info_name or ""]
+    for parameter in context.command.params:
+        value = context.params.get(parameter.name or "")
+        if parameter.name in {"device", "shard", "output", "as_json", "context"} or value is None or value is False:
+            continue
+        option = [parameter.opts[0]] if parameter.opts[0].startswith("-") else []
+        command += option if value is True else [*option, str(value)]
+    merge(run_shards(context.params["device"].split(","), command, shards, say), folder)
 
 
 def _run_folder(model: str, shard: Any) -> Path:

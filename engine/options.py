@@ -11,6 +11,9 @@ from .errors import InputError
 Model = Annotated[str, typer.Argument(help="An exported folder, or its name under models/.")]
 Output = Annotated[Path | None, typer.Option("--output", "-o", help="The very folder to write.")]
 Device = Annotated[str, typer.Option("--device", help="auto, cpu, cuda or cuda:INDEX.")]
+Devices = Annotated[
+    str, typer.Option("--device", help="auto, cpu, cuda or cuda:INDEX; several, as in cuda:0,cuda:1, share the work.")
+]
 Precision = Annotated[str, typer.Option("--precision", help="auto, fp32 or mixed.")]
 Seed = Annotated[int, typer.Option("--seed", help="Of every random choice.")]
 Pairs = Annotated[int | None, typer.Option("--pairs", min=1, metavar="N", help="A sample of N [NAME, PROF] pairs.")]

@@ -250,3 +250,33 @@ def test_a_second_process_in_the_same_folder_is_refused_while_the_first_one_runs
     assert str(first.pid) in err.splitlines()[-1]
     first.kill()
     first.communicate(timeout=60)
+
+
+# ---------------------------------------------------------------- several devices
+
+
+def test_several_devices_share_a_run_and_give_the_bytes_of_one(mini, undisturbed, tmp_path):
+    command = [sys.executable, "-c", SMALL_PARTS, "select", str(mini.folder), *ARGUMENTS, "--device", "cpu,cpu"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "cpu (1): " in done.stderr
+    assert "cpu (2): " in done.stderr
+    assert {path.name for path in tmp_path.iterdir()} == {"run", "run-1-of-2", "run-2-of-2"}
+    assert (tmp_path / "run" / "triplets.parquet").read_bytes() == undisturbed
+    scored = subprocess.run(
+        [*PROGRAM, "score", "run", "--device", "cpu,cpu", "--json"],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+    )
+    assert scored.returncode == 0, scored.stderr
+    assert {row["pattern"] for row in json.loads(scored.stdout)["rates"]} == {"CpTp", "CpTn", "CnTp", "CnTn", "CpTv"}
+
+
+def test_a_process_that_fails_stops_the_others_and_says_why(mini, negengine, tmp_path):
+    arguments = ["select", mini.folder, "--pairs", 6, "-o", "run", "--device", "cpu,cuda:7"]
+    done = negengine(*arguments, env=_without_gpu(tmp_path))
+    assert done.returncode == 2
+    assert "cuda:7 (2): negengine: --device cuda:7: " in done.stderr
+    assert done.stderr.splitlines()[-1].startswith("negengine: --device cuda:7: the process on run-2-of-2 ended")
