@@ -24,9 +24,9 @@ Rows of summary.parquet, values as fractions:
     NEG-136-NAT   as SIMP, and splits licensed, unlicensed, affirmative-licensed …
 
 H and L are the highly and the less constraining contexts; the bins go from cloze-1, the contexts where fewest people
-gave the expected word, to cloze-4. The negative contexts have no expected word. A shuffled value is the mean over draws, sd:
-the standard deviation between them (divided by their number, as upstream). `original vs …` and `affirmative vs negative`
-hold the paired tests; of shuffles the first draw is taken, so that each item has one outcome.
+gave the expected word, to cloze-4. The negative contexts have no expected word. A shuffled value is the mean over
+draws, sd: the standard deviation between them (divided by their number, as upstream). `original vs …` and `affirmative
+vs negative` hold the paired tests; of shuffles the first draw is taken, so that each item has one outcome.
 """
 
 from collections.abc import Mapping, Sequence
