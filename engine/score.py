@@ -180,8 +180,12 @@ def compose_part(scoring: Scoring, part: range) -> list[list[Slice]]:
 
 
 def sample(pattern: ScoredPattern, n: int, seed: int) -> Sentences:
-    """Random triplets of the run as sentences of a pattern, to calibrate on."""
-    rows = np.sort(np.random.default_rng(seed).permutation(len(pattern.expected))[:n])
+    """Random triplets of the run as sentences of a pattern, to calibrate on; every verb has its share."""
+    total, random = len(pattern.expected), np.random.default_rng(seed)
+    n = min(n, total)
+    shuffled = random.permutation(total)
+    by_verb = shuffled[np.argsort(pattern.expected[shuffled], kind="stable")]
+    rows = np.sort(by_verb[((np.arange(n) + random.random()) * total / n).astype(np.int64)])
     slices = pattern.composer.compose({slot: indices[rows] for slot, indices in pattern.fillers.items()})
     return Sentences(list(slices), pattern.expected[rows])
 

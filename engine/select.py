@@ -178,10 +178,17 @@ def _sentences(
 
 
 def sample(selection: Selection, n: int) -> Sentences:
-    """Random candidates of the run as sentences, to calibrate on."""
-    index = np.sort(np.random.default_rng(selection.settings.seed).integers(0, selection.grid.size, n))
-    name, profession, verb = selection.grid.locate(index)
+    """Random candidates of the run as sentences, to calibrate on; every verb is as frequent as every other."""
+    name, profession, verb = selection.grid.locate(sample_indices(selection, n))
     return _sentences(selection, name, profession, verb)
+
+
+def sample_indices(selection: Selection, n: int) -> NDArray[np.int64]:
+    """The grid indices of `sample`, int64 [n], ascending."""
+    random = np.random.default_rng(selection.settings.seed)
+    verbs, pairs = len(selection.verb), len(selection.grid.pairs)
+    verb = np.concatenate([random.permutation(verbs) for _ in range(-(-n // verbs))])[:n]
+    return np.sort(random.integers(0, pairs, n) * verbs + verb)
 
 
 @dataclass(frozen=True, eq=False)

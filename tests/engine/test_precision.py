@@ -47,7 +47,10 @@ def sentences(n):
 
 
 def calibration(bound, bias=0.0):
-    return Calibration(bias=bias, deviation=bound / 4.5, bound=bound, close=0.1, speedup=2.0, sentences=1000)
+    never = np.array([], np.int32)
+    return Calibration(
+        bias=bias, deviation=bound / 4.5, bound=bound, never=never, close=0.1, speedup=2.0, sentences=1000
+    )
 
 
 def test_margins_of_the_fake_are_what_it_was_told():
@@ -86,6 +89,33 @@ def test_calibration_measures_bias_deviation_and_bound():
     assert found.sentences == 1000
     share = np.mean(np.abs(truth) < found.bound)
     assert found.close == pytest.approx(share, abs=0.05)
+
+
+def test_a_verb_that_the_twin_gets_wrong_by_far_is_left_to_fp32_and_does_not_widen_the_bound():
+    random = np.random.default_rng(0)
+    truth = random.normal(0, 2, 2000)
+    ids, position, expected = sentences(2000)
+    expected[::100] = 9
+    noise = random.normal(0, 0.1, 2000)
+    noise[::100] += random.choice([-3, 3], 20)
+    fast, exact = MarginDecider(truth + noise), MarginDecider(truth)
+    found = calibrate(fast, exact, Sentences([Slice(np.arange(2000), ids, position)], expected))
+    assert found.never.tolist() == [9]
+    assert found.deviation == pytest.approx(0.1, abs=0.01)
+    assert found.bound < 0.6
+    mixed = MixedDecider(fast, exact, found, audit_share=0)
+    assert (mixed.decide(ids, position, expected).repeated(expected) == (truth > 0)).all()
+
+
+def test_where_errors_are_large_everywhere_no_verb_is_blamed():
+    random = np.random.default_rng(0)
+    truth, noise = random.normal(0, 2, 2000), random.standard_cauchy(2000)
+    ids, position, expected = sentences(2000)
+    expected[:] = np.arange(2000) % 50
+    sample = Sentences([Slice(np.arange(2000), ids, position)], expected)
+    found = calibrate(MarginDecider(truth + noise), MarginDecider(truth), sample)
+    assert len(found.never) == 0
+    assert found.bound > np.abs(noise).max() * 0.9
 
 
 def test_an_audit_that_finds_a_disagreement_corrects_it_widens_the_bound_and_decides_again():
