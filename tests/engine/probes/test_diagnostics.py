@@ -163,6 +163,7 @@ def test_orders_depend_on_the_sentence_draw_and_seed_alone(small):
     assert set(one) != set(build_items(turned, draws=3, seed=3))
     sentence = "a b c d e f g h i j"
     assert len({data.shuffle(sentence, draw, seed) for draw in (1, 2) for seed in (0, 1)}) == 4
+    assert data.shuffle(sentence.upper(), 1, 0) != data.shuffle(sentence, 1, 0).upper()
 
 
 def test_a_value_on_a_quartile_is_in_the_lower_bin():
