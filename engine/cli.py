@@ -382,6 +382,36 @@ def predict(
 
 
 @app.command()
+def bench(
+    models: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[MODEL...]",
+            help="mini, any checkpoint, or random weights: bert-base-shape, bert-large-shape, roberta-base-shape.",
+        ),
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Under three minutes: less of everything, no sweep.")] = False,
+    rounds: Annotated[int | None, typer.Option(min=1, help="How often each way is timed.")] = None,
+    device: options.Device = "auto",
+) -> None:
+    """Measure the engine beside its peers and the ceiling of this machine; the last line is one JSON document.
+
+    Example: negengine bench mini --quick
+    """
+    try:
+        from ..bench.report import tables
+        from ..bench.run import bench as measure
+    except ModuleNotFoundError as error:
+        if (error.name or "").startswith("negengine"):
+            raise
+        raise InputError(f"bench needs {error.name}: pip install 'negengine[export]'") from None
+    found = measure(models or ["mini"], device=device, quick=quick, rounds=rounds, say=say)
+    for result in found["models"]:
+        show(*tables(result))
+    print(json.dumps(found, ensure_ascii=False))
+
+
+@app.command()
 def doctor(as_json: options.Json = False) -> None:
     """Say what runs here, and what is missing for the rest.
 

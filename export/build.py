@@ -160,6 +160,7 @@ def _write(
         "max_length": checkpoint.longest,
         "layers": int(checkpoint.model.config.num_hidden_layers),
         "hidden_size": int(checkpoint.model.config.hidden_size),
+        "intermediate_size": _intermediate_size(checkpoint),
         "fused": asdict(fused),
         "flops": {"length": _TYPICAL_LENGTH, "optimum": plain_flops, "hoisted": flops},
         "parity": asdict(parity),
@@ -167,6 +168,12 @@ def _write(
         "files": {path.name: file_sha256(path) for path in (*files, staged / "tokenizer.json")},
     }
     (staged / "export.json").write_text(json.dumps(manifest, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def _intermediate_size(checkpoint: Checkpoint) -> int:
+    """Width of the feed-forward blocks, under the name that the family gives it."""
+    config = checkpoint.model.config
+    return int(getattr(config, "intermediate_size", 0) or getattr(config, "hidden_dim", 0))
 
 
 def _optimum_export(checkpoint: Checkpoint, folder: Path) -> onnx.ModelProto:

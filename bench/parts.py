@@ -1,0 +1,175 @@
+"""Where the time goes: a selection taken apart, and sweeps over lengths, batch sizes and threads."""
+
+import json
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+import onnx
+import onnxruntime as ort
+
+from ..engine import select
+from ..engine.device import CPU, Device
+from ..engine.exported import ExportedModel
+from ..engine.model import Decider, Decisions, Ids, MaskedLM
+from ..engine.pieces import Sentences
+
+_COMPOSED = 200_000  # sentences; a tenth of a second or less
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Seconds for 1,000 sentences each, and what they make of a run.
+
+    Attributes:
+        composing: token ids from pieces, on one core.
+        model: everything up to the logits at the mask.
+        decisions: top-2, rank and log-sum-exp; None where it cannot be told apart.
+        writing: finished parts, with fsync.
+        model_share: time inside the model over the wall time of a selection.
+    """
+
+    composing: float
+    model: float
+    decisions: float | None
+    writing: float
+    model_share: float
+
+
+class _Timed:
+    """A decider that adds up the time spent in it."""
+
+    def __init__(self, decider: Decider) -> None:
+        self._decider = decider
+        self.seconds = 0.0
+
+    def decide(self, ids: Ids, mask_position: Ids, expected: Ids) -> Decisions:
+        started = time.perf_counter()
+        decisions = self._decider.decide(ids, mask_position, expected)
+        self.seconds += time.perf_counter() - started
+        return decisions
+
+
+class _Nothing:
+    """A model that costs nothing and repeats every fourth sentence."""
+
+    def decide(self, ids: Ids, mask_position: Ids, expected: Ids) -> Decisions:  # noqa: ARG002
+        decisions = Decisions.empty(len(ids))
+        repeats = np.arange(len(ids)) % 4 == 0
+        decisions.ids[:] = np.stack([np.where(repeats, expected, expected + 1), np.where(repeats, 1, 2)], axis=1)
+        decisions.logits[:] = 0
+        return decisions
+
+
+def take_apart(selection: select.Selection, model: MaskedLM, sentences: Sentences) -> Parts:
+    """Time the parts of a selection.
+
+    Args:
+        selection: any; a sample of its pairs is run from end to end.
+        model: in fp32.
+        sentences: to time the model on.
+    """
+    pairs = range(min(len(selection.grid.pairs), max(1, _COMPOSED // len(selection.verb))))
+    started = time.perf_counter()
+    composed = select.compose_part(selection, pairs)
+    composing = (time.perf_counter() - started) / len(composed.expected)
+
+    n = len(sentences.expected)
+    started = time.perf_counter()
+    for piece in sentences.slices:
+        model.decide(piece.ids, piece.mask_position, sentences.expected[piece.rows])
+    both = (time.perf_counter() - started) / n
+    share = _decision_share(model.exported, sentences) if model.device == CPU else None
+
+    with TemporaryDirectory() as folder:
+        small = select.plan(
+            selection.exported, selection.lexicon, selection.patterns, select.Settings(pairs=len(pairs))
+        )
+        started = time.perf_counter()
+        select.select(small, _Nothing(), Path(folder) / "nothing", session={})
+        total = (time.perf_counter() - started) / small.grid.size
+        few = select.plan(selection.exported, selection.lexicon, selection.patterns, select.Settings(pairs=4))
+        timed = _Timed(model)
+        started = time.perf_counter()
+        select.select(few, timed, Path(folder) / "few", session={})
+        model_share = timed.seconds / (time.perf_counter() - started)
+    return Parts(
+        composing=1000 * composing,
+        model=1000 * both * (1 - (share or 0)),
+        decisions=1000 * both * share if share is not None else None,
+        writing=1000 * max(0.0, total - composing),
+        model_share=model_share,
+    )
+
+
+def _decision_share(exported: ExportedModel, sentences: Sentences) -> float:
+    """The share of the decision head in the time of all operators, from ONNX Runtime's own profile on the CPU."""
+    graph = onnx.load(exported.graph, load_external_data=False).graph
+    behind = {next(node.input[0] for node in graph.node if "logits" in node.output)}
+    head = set()
+    for node in graph.node:
+        if not behind.isdisjoint(node.input):
+            behind.update(node.output)
+            head.add(node.name)
+    options = ort.SessionOptions()
+    options.enable_profiling = True
+    options.log_severity_level = 3
+    with TemporaryDirectory() as folder:
+        options.profile_file_prefix = str(Path(folder) / "profile")
+        session = ort.InferenceSession(str(exported.graph), options, providers=["CPUExecutionProvider"])
+        piece = max(sentences.slices, key=lambda own: len(own.rows))
+        feeds = {
+            "input_ids": piece.ids[:128],
+            "mask_position": piece.mask_position[:128],
+            "expected_id": sentences.expected[piece.rows[:128]],
+        }
+        for _ in range(3):
+            session.run(["decision_ids", "decision_logits"], feeds)
+        events = json.loads(Path(session.end_profiling()).read_text(encoding="utf-8"))
+    times = {True: 0.0, False: 0.0}
+    for event in events:
+        if event.get("cat") == "Node" and str(event["name"]).endswith("_kernel_time"):
+            times[str(event["name"]).removesuffix("_kernel_time") in head] += event["dur"]
+    return times[True] / (times[True] + times[False])
+
+
+@dataclass(frozen=True)
+class Point:
+    """One measurement of a sweep: tokens of a sentence, tokens of a batch, CPU threads, sentences a second."""
+
+    length: int
+    batch_tokens: int
+    threads: int
+    rate: float
+
+
+def sweep(
+    exported: ExportedModel,
+    device: Device,
+    lengths: Sequence[int],
+    batch_tokens: Sequence[int],
+    threads: Sequence[int],
+    graph: Path | None = None,
+) -> list[Point]:
+    """Sentences a second of random ids, for every combination."""
+    points = []
+    random = np.random.default_rng(0)
+    for count in threads:
+        for tokens in batch_tokens:
+            model = MaskedLM(exported, device, graph=graph, batch_tokens=tokens, threads=count)
+            for length in lengths:
+                n = 2 * model.batch_size(length)
+                ids = random.integers(0, exported.vocab_size, (n, length)).astype(np.int32)
+                ids[ids == exported.padding_id] += 1
+                position, expected = ids[:, 0] % length, ids[:, 0]
+                model.decide(ids[: n // 2], position[: n // 2], expected[: n // 2])
+                seconds = []
+                for _ in range(3):
+                    started = time.perf_counter()
+                    model.decide(ids, position, expected)
+                    seconds.append(time.perf_counter() - started)
+                points.append(Point(length, tokens, count, n / float(np.median(seconds))))
+    return points

@@ -1,0 +1,155 @@
+"""Ways to find the top-1 at the mask of many sentences: the authors', the libraries', and ours.
+
+Each is a `Peer`: it is prepared once, then given all sentences and asked for the top-1 ids, so that every measurement
+is also a check that all do the same work. Tokenizing belongs to the work of those that are given texts.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from optimum.onnxruntime import ORTModelForMaskedLM
+from transformers import AutoModelForMaskedLM, AutoTokenizer, pipeline
+
+from ..engine.device import Device
+from ..engine.model import Decider
+from ..engine.precision import Models
+from ..export.quiet import quiet
+from .shapes import Measured
+from .workload import Workload
+
+AUTHORS_BATCH = 100
+BATCHES = (8, 32, 128)  # tried for the peers that have no batch size of their own
+Ids = NDArray[np.int32]
+
+
+@dataclass(frozen=True)
+class Peer:
+    """One way.
+
+    Attributes:
+        name: what it is called.
+        about: what it does, in a line.
+        run: all sentences → top-1 ids, int32 [n], in the order of the texts.
+        job: `selection`, or `scoring` for the way that takes one sentence at a time.
+        ours: whether it is the engine.
+    """
+
+    name: str
+    about: str
+    run: Callable[[Workload], Ids]
+    job: str = "selection"
+    ours: bool = False
+
+
+def pytorch_peers(measured: Measured, device: Device) -> list[Peer]:
+    """The authors' two ways, PyTorch with the head at the mask alone, and the fill-mask pipeline."""
+    tokenizer = AutoTokenizer.from_pretrained(measured.checkpoint)
+    place = "cpu" if device.kind == "cpu" else f"cuda:{device.index}"
+    with quiet():
+        model = AutoModelForMaskedLM.from_pretrained(measured.checkpoint, dtype=torch.float32).eval().to(place)
+        fill = pipeline("fill-mask", model=model, tokenizer=tokenizer, device=place, top_k=1)
+
+    def padded(texts: Sequence[str]) -> Ids:
+        encoded = tokenizer(list(texts), padding=True, return_tensors="pt").to(place)
+        with torch.inference_mode():
+            logits = model(**encoded).logits
+        rows, positions = (encoded["input_ids"] == tokenizer.mask_token_id).nonzero(as_tuple=True)
+        return _ids(logits[rows, positions].topk(1).indices[:, 0])
+
+    def at_mask(work: Workload) -> Ids:
+        found = np.empty(len(work), np.int32)
+        for rows, ids, position in _exact_batches(work, BATCHES[-1]):
+            with torch.inference_mode():
+                hidden = model.base_model(torch.from_numpy(ids.astype(np.int64)).to(place)).last_hidden_state
+                wanted = hidden[torch.arange(len(ids)), torch.from_numpy(position.astype(np.int64))]
+                found[rows] = _ids(_head(model)(wanted).argmax(-1))
+        return found
+
+    def piped(work: Workload, batch: int) -> Ids:
+        with quiet():
+            answers = fill(list(work.texts), batch_size=batch)
+        return np.array([answer[0]["token"] for answer in answers], np.int32)
+
+    return [
+        Peer("authors, selection", f"PyTorch, batches of {AUTHORS_BATCH} padded, logits at all positions",
+             lambda work: np.concatenate([padded(texts) for texts in _batches(work.texts, AUTHORS_BATCH)])),
+        Peer("authors, scoring", "PyTorch, one sentence at a time",
+             lambda work: np.concatenate([padded([text]) for text in work.texts]), job="scoring"),
+        Peer("PyTorch at the mask", f"batches of {BATCHES[-1]} of one length, head for the mask's row alone", at_mask),
+        *(Peer("pipeline", f"transformers' fill-mask pipeline, batches of {batch}", partial(piped, batch=batch))
+          for batch in BATCHES),
+    ]  # fmt: skip
+
+
+def optimum_peers(measured: Measured, device: Device, folder: Path) -> list[Peer]:
+    """Optimum's ONNX model of the same checkpoint."""
+    provider = "CPUExecutionProvider" if device.kind == "cpu" else "CUDAExecutionProvider"
+    tokenizer = AutoTokenizer.from_pretrained(measured.checkpoint)
+    with quiet(), TemporaryDirectory(dir=folder) as temporary:
+        model = ORTModelForMaskedLM.from_pretrained(
+            measured.checkpoint, export=True, provider=provider, cache_dir=temporary
+        )
+
+    def run(work: Workload, batch: int) -> Ids:
+        found = []
+        for texts in _batches(work.texts, batch):
+            encoded = tokenizer(list(texts), padding=True, return_tensors="pt")
+            logits = model(**encoded).logits
+            rows, positions = (encoded["input_ids"] == tokenizer.mask_token_id).nonzero(as_tuple=True)
+            found.append(_ids(logits[rows, positions].argmax(-1)))
+        return np.concatenate(found)
+
+    return [
+        Peer("Optimum", f"ORTModelForMaskedLM, batches of {batch} padded", partial(run, batch=batch))
+        for batch in BATCHES
+    ]
+
+
+def own_peers(models: Models, mixed: Decider | None) -> list[Peer]:
+    """The engine: fp32, its low-precision twin alone, and both together."""
+    ways: list[tuple[str, str, Decider]] = [("fp32", "our engine, the reference", models.exact)]
+    if models.fast is not None:
+        ways.append(("twin alone", "our int8 or fp16 graph, decisions unchecked", models.fast))
+    if mixed is not None:
+        ways.append(("mixed", "the twin, close calls and an audit in fp32", mixed))
+    return [Peer(name, about, _decided_by(decider), ours=True) for name, about, decider in ways]
+
+
+def _decided_by(decider: Decider) -> Callable[[Workload], Ids]:
+    def run(work: Workload) -> Ids:
+        found = np.empty(len(work), np.int32)
+        for piece in work.sentences.slices:
+            decisions = decider.decide(piece.ids, piece.mask_position, work.sentences.expected[piece.rows])
+            found[piece.rows] = decisions.top1
+        return found
+
+    return run
+
+
+def _head(model: Any) -> Any:
+    """The part of a masked LM that makes logits of hidden states, in the families measured here."""
+    return model.cls if hasattr(model, "cls") else model.lm_head
+
+
+def _ids(tensor: torch.Tensor) -> Ids:
+    ids: Ids = tensor.cpu().numpy().astype(np.int32)
+    return ids
+
+
+def _batches(texts: Sequence[str], size: int) -> Iterator[Sequence[str]]:
+    for start in range(0, len(texts), size):
+        yield texts[start : start + size]
+
+
+def _exact_batches(work: Workload, size: int) -> Iterator[tuple[NDArray[np.int64], Ids, Ids]]:
+    for piece in work.sentences.slices:
+        for start in range(0, len(piece.rows), size):
+            part = slice(start, start + size)
+            yield piece.rows[part], piece.ids[part], piece.mask_position[part]

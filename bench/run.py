@@ -1,0 +1,174 @@
+"""`negengine bench`: the engine, its peers and the ceiling, on one machine in one run."""
+
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from ..engine import select
+from ..engine.device import CPU, Device, choose_device, cpu_threads
+from ..engine.exported import ExportedModel
+from ..engine.precision import MixedDecider, Models, Precision, calibrate, open_models
+from .ceiling import least_flops, product_rate
+from .machine import describe
+from .measure import Timing, alternate, fastest
+from .parts import sweep, take_apart
+from .peers import Peer, optimum_peers, own_peers, pytorch_peers
+from .shapes import Measured, cache_folder, prepare
+from .workload import Workload, workload
+
+CANDIDATES = 10_900_000  # of the paper's Table 5, row 3
+AUTHORS, AUTHORS_SCORING = "authors, selection", "authors, scoring"
+_FEWEST, _MOST = 200, 100_000  # sentences of a round
+_LAZY_PAIRS = 8
+Say = Callable[[str], None]
+
+
+def bench(
+    names: Sequence[str], *, device: str = "auto", quick: bool = False, rounds: int | None = None, say: Say
+) -> dict[str, Any]:
+    """Measure models.
+
+    Args:
+        names: names of `shapes.SHAPES`, or what `negengine export` takes.
+        device: as for `choose_device`.
+        quick: fewer sentences and rounds, no sweep; under three minutes for the bundled model on two cores.
+        rounds: of each way; 3, or 5 without `quick`, by default.
+        say: told what is going on.
+
+    Returns:
+        A JSON document: the machine, and for each model what `measure` gives.
+    """
+    chosen = choose_device(device)
+    results = []
+    for name in names:
+        say(f"{name}: making ready")
+        results.append(measure(prepare(name), chosen, quick=quick, rounds=rounds or (3 if quick else 5), say=say))
+    return {"machine": describe(chosen), "command": " ".join(["negengine", *sys.argv[1:]]), "models": results}
+
+
+def measure(measured: Measured, device: Device, *, quick: bool, rounds: int, say: Say) -> dict[str, Any]:
+    """Measure one model; the keys of the result say what they hold and in which unit."""
+    exported = measured.exported
+    torch_peers = pytorch_peers(measured, device)
+    work = _work(exported, torch_peers[0], seconds=2 if quick else 8)
+    works = {"selection": work, "scoring": work.head(len(work) // 8)}
+    models = open_models(exported, device, Precision.AUTO)
+    mixed = None if measured.is_random else _mixed(models, work)
+    cache_folder().mkdir(parents=True, exist_ok=True)
+    peers = [peer for peer in torch_peers if peer.name != "pipeline"]
+    say("looking for the best batch size of the libraries")
+    few = work.head(128)
+    peers.append(fastest([peer for peer in torch_peers if peer.name == "pipeline"], few))
+    peers.append(fastest(optimum_peers(measured, device, cache_folder()), few))
+    peers += own_peers(models, mixed)
+    timings = alternate(peers, works, rounds, say)
+    say("the ceiling")
+    flops = _least(exported, work.length)
+    rates = _product_rates(exported, device, models)
+    say("parts")
+    parts = take_apart(work.selection, models.exact, work.head(500).sentences)
+    lazy = None if measured.is_random else _lazy(work, models, mixed, say)
+    return {
+        "model": measured.name,
+        "random weights": measured.is_random,
+        "device": str(device),
+        "work": {
+            "sentences": len(work),
+            "tokens": work.length,
+            "rounds": rounds,
+            "least GFLOP": flops / 1e9,
+        },
+        "product GFLOP/s": {kind: rate / 1e9 for kind, rate in rates.items()},
+        "ways": [_way(peer, timings, flops, rates) for peer in peers],
+        "lazy": lazy,
+        "close calls": None if mixed is None else mixed.calibration.close,
+        "seconds for 1,000": {
+            "composing": parts.composing,
+            "model": parts.model,
+            "decisions": parts.decisions,
+            "writing": parts.writing,
+        },
+        "model share": parts.model_share,
+        "sweep": [] if quick else _sweeps(exported, device),
+    }
+
+
+def _work(exported: ExportedModel, authors: Peer, seconds: float) -> Workload:
+    """As many sentences as the authors' way decides in some seconds."""
+    few = workload(exported, 2 * _FEWEST)
+    authors.run(few.head(_FEWEST // 2))
+    started = time.perf_counter()
+    authors.run(few)
+    rate = len(few) / (time.perf_counter() - started)
+    return workload(exported, int(min(max(rate * seconds, _FEWEST), _MOST)))
+
+
+def _mixed(models: Models, work: Workload) -> MixedDecider | None:
+    if models.fast is None:
+        return None
+    return MixedDecider(models.fast, models.exact, calibrate(models.fast, models.exact, work.sentences))
+
+
+def _least(exported: ExportedModel, length: float) -> float:
+    inner = exported.info["intermediate_size"]
+    return least_flops(length, exported.info["layers"], exported.info["hidden_size"], inner, exported.vocab_size)
+
+
+def _product_rates(exported: ExportedModel, device: Device, models: Models) -> dict[str, float]:
+    kinds = ("fp32", "int8") if device == CPU else ("fp32", "fp16")
+    sizes = exported.info["hidden_size"], exported.info["intermediate_size"]
+    return {kind: product_rate(device, models.exact.batch_tokens, *sizes, kind) for kind in kinds}
+
+
+def _way(peer: Peer, timings: dict[str, Timing], flops: float, rates: dict[str, float]) -> dict[str, Any]:
+    timing = timings[peer.name]
+    fast_kind = next(kind for kind in rates if kind != "fp32")
+    ceiling = {"twin alone": rates[fast_kind], "mixed": None}.get(peer.name, rates["fp32"])
+    return {
+        "way": peer.name,
+        "about": peer.about,
+        "ours": peer.ours,
+        "sentences/s": timing.rate,
+        "seconds": list(timing.seconds),
+        "times authors, selection": timing.rate / timings[AUTHORS].rate,
+        "times authors, scoring": timing.rate / timings[AUTHORS_SCORING].rate,
+        "share of ceiling": None if ceiling is None else timing.rate * flops / ceiling,
+        "hours for 10.9 M": CANDIDATES / timing.rate / 3600,
+        "MB": timing.megabytes,
+        "J": timing.joules,
+        "same top-1": timing.agreement,
+    }
+
+
+def _lazy(work: Workload, models: Models, mixed: MixedDecider | None, say: Say) -> dict[str, Any]:
+    """A selected test set for a few pairs: exhaustive in fp32 against lazy."""
+    say("lazy selection")
+    found: dict[str, Any] = {}
+    with TemporaryDirectory() as folder:
+        for name, lazy, decider in (("exhaustive", False, models.exact), ("lazy", True, mixed or models.exact)):
+            plan = select.plan(
+                work.selection.exported,
+                work.selection.lexicon,
+                work.selection.patterns,
+                select.Settings(pairs=_LAZY_PAIRS, lazy=lazy),
+            )
+            started = time.perf_counter()
+            summary = select.select(plan, decider, Path(folder) / name, session={})
+            found[f"{name} seconds"] = time.perf_counter() - started
+            found[f"{name} tested"] = (summary or {}).get("tested")
+        found["same triplets"] = (Path(folder) / "exhaustive" / select.TRIPLETS_FILE).read_bytes() == (
+            Path(folder) / "lazy" / select.TRIPLETS_FILE
+        ).read_bytes()
+    return {"pairs": _LAZY_PAIRS, **found, "times exhaustive": found["exhaustive seconds"] / found["lazy seconds"]}
+
+
+def _sweeps(exported: ExportedModel, device: Device) -> list[dict[str, Any]]:
+    most = cpu_threads() if device == CPU else 1
+    counts = sorted({1, *(2**i for i in range(1, most.bit_length()) if 2**i <= most), most})
+    points = sweep(exported, device, (12, 18, 32), (1024, 4096, 16384), (most,))
+    points += sweep(exported, device, (18,), (4096,), [count for count in counts if count != most])
+    return [asdict(point) for point in points]

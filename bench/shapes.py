@@ -1,0 +1,89 @@
+"""Models to measure: exported ones, or random weights in the shapes of well-known checkpoints, without a download.
+
+How long a model takes does not depend on its weights, but the share of close calls does: mixed precision on random
+weights says nothing, and its figures come from the bundled model or a real one.
+"""
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import platformdirs
+import torch
+from transformers import AutoModelForMaskedLM, AutoTokenizer, BertConfig, RobertaConfig
+
+from ..engine.errors import InputError
+from ..engine.exported import ExportedModel, load_exported
+from ..export.build import build
+from ..export.checkpoint import BUNDLED, locate
+
+_BASE = {"hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12, "intermediate_size": 3072}
+_LARGE = {"hidden_size": 1024, "num_hidden_layers": 24, "num_attention_heads": 16, "intermediate_size": 4096}
+SHAPES: dict[str, tuple[Any, dict[str, int]]] = {
+    "bert-base-shape": (BertConfig, _BASE | {"vocab_size": 28996}),
+    "bert-large-shape": (BertConfig, _LARGE | {"vocab_size": 28996}),
+    "roberta-base-shape": (
+        RobertaConfig,
+        _BASE | {"vocab_size": 50265, "max_position_embeddings": 514, "type_vocab_size": 1},
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A model to measure.
+
+    Attributes:
+        name: what it is called.
+        checkpoint: the folder or hub id that transformers loads.
+        exported: the same, exported.
+        is_random: whether its weights are.
+    """
+
+    name: str
+    checkpoint: str
+    exported: ExportedModel
+    is_random: bool
+
+
+def cache_folder() -> Path:
+    """Where checkpoints with random weights and exports made for measuring are kept."""
+    return platformdirs.user_cache_path("negengine", appauthor=False) / "bench"
+
+
+def prepare(name: str) -> Measured:
+    """Make what is measured, or find it made.
+
+    Args:
+        name: a name of `SHAPES`, or what `negengine export` takes.
+
+    Raises:
+        InputError: as for `export.build`.
+    """
+    folder = cache_folder()
+    if name not in SHAPES:
+        source = locate(name)
+        exported = build(name, folder / "exported" / source.name)
+        return Measured(name, source.location, load_exported(exported), is_random=False)
+    checkpoint = folder / "checkpoints" / name
+    if not (checkpoint / "complete").is_file():
+        _write_random(name, checkpoint)
+    return Measured(name, str(checkpoint), load_exported(build(str(checkpoint), folder / "exported" / name)), True)
+
+
+def _write_random(name: str, folder: Path) -> None:
+    """Save a checkpoint with random weights; the bundled model's tokenizer stands in, its ids are below any V here."""
+    shutil.rmtree(folder, ignore_errors=True)
+    tokenizer = AutoTokenizer.from_pretrained(BUNDLED)
+    make, sizes = SHAPES[name]
+    if len(tokenizer) > sizes["vocab_size"]:
+        raise InputError(f"{name}: its vocabulary is smaller than the bundled tokenizer's")
+    torch.manual_seed(0)
+    config = make(**sizes, pad_token_id=tokenizer.pad_token_id)
+    try:
+        AutoModelForMaskedLM.from_config(config).save_pretrained(folder)
+        tokenizer.save_pretrained(folder)
+        (folder / "complete").touch()
+    except OSError as error:
+        raise InputError(f"{folder} cannot be written: {error.strerror or error}") from error
