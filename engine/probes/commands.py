@@ -21,7 +21,7 @@ data = typer.Typer(help="Fetch the data sets of other authors.", no_args_is_help
 
 def register(app: typer.Typer) -> None:
     """Add the commands to the program."""
-    for command in (gh22, nli, cues):
+    for command in (gh22, lama, diagnostics, nli, cues):
         app.command()(command)
     app.add_typer(data, name="data")
 
@@ -69,6 +69,102 @@ def gh22(
     for kind, patterns in variants.items():
         show(tables.rates_table(summary, kind, patterns, exported.name), tables.drops_table(summary, kind))
     print(tables.acts_line(summary) or f"{folder}/summary.parquet has all figures")
+
+
+def lama(
+    model: options.Model = "mini",
+    data: Annotated[
+        list[Path] | None,
+        typer.Option("--data", metavar="PATH", help="Facts as LAMA or its negated copy have them; may be repeated."),
+    ] = None,
+    corpus: Annotated[
+        list[str] | None, typer.Option(help="GoogleRE, TREx, ConceptNet or SQuAD; all by default, may be repeated.")
+    ] = None,
+    vocabulary: Annotated[
+        str, typer.Option(metavar="all|words|FILE", help="Which tokens are ranked: all, words, or those of a list.")
+    ] = "all",
+    with_p159: Annotated[
+        bool, typer.Option("--with-p159", help="Count P159 too, whose negation is the affirmative sentence.")
+    ] = False,
+    device: options.Device = "auto",
+    batch_tokens: options.BatchTokens = None,
+    threads: options.Threads = None,
+    output: options.Output = None,
+    as_json: options.Json = False,
+) -> None:
+    """Ask facts, their negations and misprimed copies (Kassner and Schütze 2020).
+
+    Running it again resumes it. Example: negengine lama mini --corpus GoogleRE
+    """
+    import polars as pl
+
+    from ..data import find
+    from ..exported import load_exported
+    from ..tokens import MaskTokenizer
+    from . import lama as probe
+    from .lama_data import read_facts
+    from .lama_tables import tables
+    from .run import ITEMS_FILE
+    from .targets import read_words, word_ids
+
+    facts = read_facts(data or [find("negated-lama")], corpus or ())
+    exported = load_exported(model)
+    tokenizer = MaskTokenizer.load(exported.folder, exported.mask_token)
+    kept = None
+    if vocabulary == "words":
+        kept = word_ids(tokenizer, exported.vocab_size)
+    elif vocabulary != "all":
+        kept = read_words(tokenizer, Path(vocabulary))
+    plan = probe.plan(exported, facts, kept=kept, vocabulary=vocabulary, with_p159=with_p159)
+    say(f"{len(plan.facts):,} facts, {len(plan.kept):,} tokens ranked")
+    for why, count in plan.dropped.items():
+        say(f"left out: {count:,} {why}")
+    engine, session = _open_model(exported, device, batch_tokens, threads)
+    folder = output or _run_folder(exported.name, "lama")
+    summary = probe.run(plan, engine, folder, session=session)
+    if as_json:
+        _document(folder, summary)
+    else:
+        show(*tables(summary, pl.read_parquet(folder / ITEMS_FILE), exported.name))
+
+
+def diagnostics(
+    model: options.Model = "mini",
+    data: Data = None,
+    dataset: Annotated[
+        list[str] | None,
+        typer.Option(help="CPRAG-102, ROLE-88, NEG-136-SIMP or NEG-136-NAT; all by default, may be repeated."),
+    ] = None,
+    draws: Annotated[int, typer.Option(min=1, help="Shuffles of each context.")] = 3,
+    seed: options.Seed = 0,
+    device: options.Device = "auto",
+    batch_tokens: options.BatchTokens = None,
+    threads: options.Threads = None,
+    output: options.Output = None,
+    as_json: options.Json = False,
+) -> None:
+    """Predict where people's predictions are known (Ettinger 2020): accuracy, sensitivity, perturbed contexts.
+
+    Running it again resumes it. Example: negengine diagnostics mini --dataset ROLE-88
+    """
+    from ..data import find
+    from ..exported import load_exported
+    from . import diagnostics as probe
+    from .diagnostics_data import read_diagnostics
+
+    rows = read_diagnostics(find("lm-diagnostics", data), dataset or ())
+    exported = load_exported(model)
+    plan = probe.plan(exported, rows, draws=draws, seed=seed)
+    for name, words in plan.outside.items():
+        if words:
+            say(f"{name}: {len(words)} words are not one token: {', '.join(sorted(words)[:8])}")
+    engine, session = _open_model(exported, device, batch_tokens, threads)
+    folder = output or _run_folder(exported.name, "diagnostics")
+    summary = probe.run(plan, engine, folder, session=session)
+    if as_json:
+        _document(folder, summary)
+    else:
+        show(*probe.tables(summary, exported.name))
 
 
 def nli(
