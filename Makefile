@@ -11,7 +11,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint types export select score bench clean
+.PHONY: help setup demo test lint types export select score papers bench clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | awk -F'\t' '{printf "  make %-8s %s\n", $$1, $$2}'
@@ -54,6 +54,25 @@ select: $(READY)  ## select with MODEL over the whole grid, into runs/MODEL
 
 score: $(READY)  ## score RUN
 	$(BIN)/negengine score $(RUN) $(ARGS)
+
+# Without LAMA and DIAGNOSTICS, folders with the data, these are fetched. NLI names an exported classifier of pairs.
+PAPERS := runs/papers
+REPORT := $(PAPERS)/report.txt
+papers: $(READY)  ## every experiment of the four papers with MODEL, small samples, into runs/papers/report.txt
+	$(BIN)/negengine export $(MODEL)
+	$(if $(LAMA),,$(BIN)/negengine data get negated-lama)
+	$(if $(DIAGNOSTICS),,$(BIN)/negengine data get lm-diagnostics)
+	@mkdir -p $(PAPERS) && : > $(REPORT)
+	@for target in pronoun same-name same-gender other-gender; do \
+		$(BIN)/negengine select $(MODEL) --pairs 60 --lazy --coreference $$target -o $(PAPERS)/$$target > /dev/null && \
+		$(BIN)/negengine score $(PAPERS)/$$target >> $(REPORT) || exit $$?; done
+	$(BIN)/negengine compare $(PAPERS)/same-name $(PAPERS)/same-gender $(PAPERS)/other-gender >> $(REPORT)
+	$(BIN)/negengine compare $(PAPERS)/pronoun >> $(REPORT)
+	$(BIN)/negengine gh22 $(MODEL) --pairs 60 -o $(PAPERS)/gh22 >> $(REPORT)
+	$(BIN)/negengine lama $(MODEL) $(if $(LAMA),--data $(LAMA)) -o $(PAPERS)/lama >> $(REPORT)
+	$(BIN)/negengine diagnostics $(MODEL) $(if $(DIAGNOSTICS),--data $(DIAGNOSTICS)) -o $(PAPERS)/diagnostics >> $(REPORT)
+	$(if $(NLI),$(BIN)/negengine nli $(NLI) -o $(PAPERS)/nli >> $(REPORT))
+	@echo "== $(REPORT)" && cat $(REPORT)
 
 bench: $(READY)  ## throughput beside the peers and the ceiling of this machine
 	$(BIN)/negengine bench $(ARGS)

@@ -45,11 +45,13 @@ def main() -> NoReturn:
         sys.stderr.close()
         sys.exit(0)
     if status == _INTERRUPTED:
-        _fail(f"interrupted; what is finished is kept. To resume: {_same_command()}", _INTERRUPTED)
+        kept = f"; what is finished is kept. To resume: {_same_command()}" if sys.argv[1] in _RESUMABLE else ""
+        _fail(f"interrupted{kept}", _INTERRUPTED)
     sys.exit(status or 0)
 
 
 _INTERRUPTED = 130
+_RESUMABLE = {"select", "score", "merge", "gh22", "lama", "diagnostics", "nli"}
 
 
 def _fail(message: str, status: int) -> NoReturn:
