@@ -15,7 +15,7 @@ import urllib.request
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from http.client import HTTPException
+from http.client import HTTPException, IncompleteRead
 from pathlib import Path
 
 import platformdirs
@@ -27,7 +27,7 @@ from .errors import InputError
 CACHE_VARIABLE = "NEGENGINE_DATA"
 HOST = "https://codeload.github.com"
 _REGISTRY = Path(__file__).parent / "resources" / "data.toml"
-_WAITS = (0.0, 2.0, 8.0)  # seconds before each attempt
+_WAITS = (2.0, 8.0)  # seconds before each further attempt
 _TIMEOUT = 60.0
 _LARGEST = 256 * 2**20  # bytes, of an archive and of what it unpacks to; the real ones have a few MB
 
@@ -133,7 +133,7 @@ def get(
         name: of the data set.
         say: told the licence, and what is going on.
         host: where archives come from, as `HOST/owner/name/tar.gz/COMMIT`.
-        waits: seconds before each attempt.
+        waits: seconds before each further attempt, where another may help.
 
     Returns:
         The folder.
@@ -167,11 +167,13 @@ def _merged(members: Mapping[str, bytes], url: str) -> list[bytes]:
 
 def _fetch(url: str, waits: Sequence[float]) -> bytes:
     reason = ""
-    for wait in waits:
+    for wait in (0.0, *waits):
         time.sleep(wait)
         try:
             with urllib.request.urlopen(url, timeout=_TIMEOUT) as answer:  # noqa: S310 -- the scheme is ours
                 content: bytes = answer.read(_LARGEST + 1)
+                if len(content) <= _LARGEST and answer.length:  # a read with a limit does not say so itself
+                    raise IncompleteRead(content, answer.length)
         except urllib.error.HTTPError as error:
             reason = f"HTTP {error.code} {error.reason}"
             if error.code < 500 and error.code != 429:
