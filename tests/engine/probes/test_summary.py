@@ -1,0 +1,129 @@
+"""From items to the rows of summary.parquet, on items whose figures can be checked by hand."""
+
+import polars as pl
+import pytest
+from negengine.engine.probes.summary import (
+    ALL,
+    ORIGINAL,
+    SCHEMA,
+    Contrast,
+    cluster_means,
+    contrasts,
+    frame,
+    means,
+    paired,
+    with_holm,
+)
+from scipy import stats
+
+
+def items(rows):
+    """From (condition, item, splits, cluster, right)."""
+    names = ("condition", "item", "splits", "cluster", "right")
+    return pl.DataFrame(rows, schema=names, orient="row").select(pl.lit("D").alias("dataset"), *names)
+
+
+def plain(outcomes, condition=ORIGINAL, split="H"):
+    return [(condition, str(i), [ALL, split], str(i), right) for i, right in enumerate(outcomes)]
+
+
+def test_a_fraction_has_wilsons_interval():
+    """3 of 4: centre (3 + z²/2) / (4 + z²), after Wilson 1927."""
+    z2 = stats.norm.ppf(0.975) ** 2
+    (whole, part) = means(items(plain([True, True, True, False])), ["right"])
+    assert whole[:4] == ("D", ORIGINAL, ALL, "right")
+    assert part[2] == "H"
+    assert whole[4:] == part[4:]
+    _, _, _, _, value, low, high, n = whole
+    assert (value, n) == (0.75, 4)
+    assert (low + high) / 2 == pytest.approx((3 + z2 / 2) / (4 + z2))
+
+
+def test_a_mean_has_students_interval():
+    """0, 1, 2: mean 1, standard error 1 / √3, 2 degrees of freedom."""
+    (whole, _) = means(items(plain([0.0, 1.0, 2.0])), ["right"])
+    width = stats.t.ppf(0.975, 2) / 3**0.5
+    assert whole[4:] == (1, pytest.approx(1 - width), pytest.approx(1 + width), 3)
+
+
+def test_clusters_widen_the_interval():
+    """Ten clusters of four equal outcomes say what ten outcomes say."""
+    rows = [(ORIGINAL, f"{i} {j}", [ALL], str(i), i < 5) for i in range(10) for j in range(4)]
+    ((*_, value, low, high, n),) = means(items(rows), ["right"])
+    ((*_, _, lone_low, lone_high, _),) = means(items([(*row[:3], row[1], row[4]) for row in rows]), ["right"])
+    assert (value, n) == (0.5, 40)
+    assert low < lone_low < 0.5 < lone_high < high
+
+
+def test_all_comes_before_other_splits_and_order_is_that_of_items():
+    rows = [
+        (ORIGINAL, "1", ["B"], "1", True),
+        (ORIGINAL, "2", ["A", ALL], "2", True),
+        ("shuffled", "1", [ALL], "1", True),
+    ]
+    assert [row[1:3] for row in means(items(rows), ["right"])] == [
+        (ORIGINAL, ALL),
+        (ORIGINAL, "B"),
+        (ORIGINAL, "A"),
+        ("shuffled", ALL),
+    ]
+
+
+def test_what_does_not_apply_does_not_count():
+    assert means(items(plain([True, None, None])), ["right"])[0][4:] == (
+        1,
+        pytest.approx(1 / (1 + 3.8415), abs=1e-4),
+        1,
+        1,
+    )
+    assert means(items(plain([None])).with_columns(pl.col("right").cast(pl.Boolean)), ["right"]) == []
+
+
+def test_clusters_count_the_same_whatever_their_size():
+    """A has 1 1 0, B has 0: (⅔ + 0) / 2. One cluster has no such mean."""
+    outcomes = [("A", 1), ("A", 1), ("A", 0), ("B", 0)]
+    rows = [(ORIGINAL, str(i), [ALL, name], name, right) for i, (name, right) in enumerate(outcomes)]
+    (row,) = cluster_means(items(rows), ["right"], "-by-cluster")
+    assert (row[2], row[3], row[4], row[7]) == (ALL, "right-by-cluster", pytest.approx(1 / 3), 2)
+
+
+def test_a_contrast_takes_the_items_that_both_sides_have():
+    """Items 0 to 4 in both: four right in the first alone, none in the second alone. p = 2 / 2⁴."""
+    table = items([*plain([True] * 4 + [False] * 3), *plain([False] * 5, "shuffled")])
+    found = contrasts(table, [Contrast("D", "right", (ORIGINAL, ALL), ("shuffled", ALL))])
+    assert [row[:4] for row in found] == [
+        ("D", "original vs shuffled", ALL, "difference:right"),
+        ("D", "original vs shuffled", ALL, "mcnemar_p:right"),
+    ]
+    assert [row[4] for row in found] == [pytest.approx(4 / 5), pytest.approx(1 / 8)]
+    assert [row[7] for row in found] == [5, 5]
+
+
+def test_a_contrast_without_common_items_has_no_row():
+    table = items(plain([True]))
+    assert contrasts(table, [Contrast("D", "right", (ORIGINAL, ALL), ("shuffled", ALL))]) == []
+    assert contrasts(table, [Contrast("E", "right", (ORIGINAL, ALL), (ORIGINAL, "H"))]) == []
+
+
+def test_floats_are_paired_by_wilcoxon():
+    """All five differences are positive and distinct: p = 2 / 2⁵."""
+    difference, p = paired(pl.Series([1.0, 2, 3, 4, 5]), pl.Series([0.9, 1.8, 2.7, 3.6, 4.5]))
+    assert (difference, p) == (pytest.approx(0.3), pytest.approx(1 / 16))
+
+
+def test_holm_adjusts_over_all_tests_and_stands_after_each():
+    """0.01 and 0.04 of three are 0.03 and, ranked second, 0.08; 0.05 is raised to that."""
+    tests = {"a": 0.05, "b": 0.01, "c": 0.04}
+    rows = [("D", "x", ALL, f"mcnemar_p:{name}", p, None, None, 9) for name, p in tests.items()]
+    summary = with_holm(frame([("D", "x", ALL, "right", 0.5, 0.1, 0.9, 9), *rows]))
+    assert summary.schema == SCHEMA
+    assert summary["metric"].to_list() == [
+        "right",
+        *[f"{prefix}:{name}" for name in "abc" for prefix in ("mcnemar_p", "mcnemar_p_holm")],
+    ]
+    assert summary["value"].to_list() == pytest.approx([0.5, 0.05, 0.08, 0.01, 0.03, 0.04, 0.08])
+
+
+def test_a_summary_without_tests_stays_as_it_is():
+    summary = frame([("D", "x", ALL, "right", 0.5, 0.1, 0.9, 9)])
+    assert with_holm(summary).equals(summary)
