@@ -17,7 +17,7 @@ metric is the mean over facts, with `-by-relation` that over the relations' mean
 """
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -33,7 +33,7 @@ from ..exported import ExportedModel
 from ..model import MaskedLM
 from ..tokens import MaskTokenizer
 from . import run as probe
-from .lama_data import MISPRIMES, Fact, Facts
+from .lama_data import Fact, Facts
 from .published import trex_group
 from .summary import ALL, ITEM_SCHEMA, ORIGINAL, Contrast, cluster_means, contrasts, frame, means, with_holm
 from .targets import NOT_ONE_TOKEN, target_ids
@@ -175,48 +175,32 @@ def run(plan: Plan, model: MaskedLM, folder: Path, *, session: Mapping[str, Any]
 
 
 def _n_queries(facts: Sequence[Fact]) -> int:
-    return sum(len(queries(fact)) for fact in facts for _, queries in _QUERIES)
+    return sum(len(texts) for fact in facts for texts in _queries(fact).values())
+
+
+def _queries(fact: Fact) -> dict[str, tuple[str, ...]]:
+    """What a fact is asked in each condition: a query, or a query and its negation."""
+    original: tuple[str, ...] = (fact.affirmative,) if fact.negated is None else (fact.affirmative, fact.negated)
+    return {ORIGINAL: original} | {f"misprimed-{kind}": (text,) for kind, text in fact.misprimed.items()}
 
 
 def score(plan: Plan, model: MaskedLM, part: slice) -> pl.DataFrame:
-    """The items of a range of facts: one row a fact, then one for each of their misprimed queries."""
-    rows = range(len(plan.facts))[part]
-    frames = []
-    for condition, queries in _QUERIES:
-        which = [row for row in rows if queries(plan.facts[row])]
-        if which:
-            frames.append(_ask(plan, model, condition, which, queries))
+    """The items of a range of facts: one row a fact, one for each of their misprimed queries."""
+    asked: dict[tuple[str, int], list[tuple[int, tuple[str, ...]]]] = {}
+    for row in range(len(plan.facts))[part]:
+        for condition, texts in _queries(plan.facts[row]).items():
+            asked.setdefault((condition, len(texts)), []).append((row, texts))
+    frames = [_ask(plan, model, condition, *zip(*own, strict=True)) for (condition, _), own in asked.items()]
     return pl.concat([pl.DataFrame(schema=_SCHEMA), *frames], how="diagonal")
 
 
-Queries = Callable[[Fact], tuple[str, ...]]
-
-
-def _with_negation(fact: Fact) -> tuple[str, ...]:
-    return () if fact.negated is None else (fact.affirmative, fact.negated)
-
-
-def _without_negation(fact: Fact) -> tuple[str, ...]:
-    return (fact.affirmative,) if fact.negated is None else ()
-
-
-def _misprimed(kind: str) -> Queries:
-    return lambda fact: (fact.misprimed[kind],) if kind in fact.misprimed else ()
-
-
-# Condition, and what a fact is asked in it; nothing where the fact has no such query.
-_QUERIES: tuple[tuple[str, Queries], ...] = (
-    (ORIGINAL, _with_negation),
-    (ORIGINAL, _without_negation),
-    *((f"misprimed-{kind}", _misprimed(kind)) for kind in MISPRIMES),
-)
-
-
-def _ask(plan: Plan, model: MaskedLM, condition: str, which: Sequence[int], queries: Queries) -> pl.DataFrame:
+def _ask(
+    plan: Plan, model: MaskedLM, condition: str, which: Sequence[int], queries: Sequence[tuple[str, ...]]
+) -> pl.DataFrame:
     """The items of some facts, each asked by one query or by a query and its negation."""
     facts, gold = [plan.facts[row] for row in which], plan.gold[list(which)]
-    places = [fact.place for fact in facts]
-    sides = [_encode(plan, texts, places) for texts in zip(*map(queries, facts), strict=True)]
+    texts = list(zip(*queries, strict=True))
+    sides = [_encode(plan, side, [fact.place for fact in facts]) for side in texts]
     n = len(facts)
     rank, gold_logprob = np.empty(n, np.int32), np.empty(n, np.float32)
     correlation = np.empty(n)
@@ -248,10 +232,10 @@ def _ask(plan: Plan, model: MaskedLM, condition: str, which: Sequence[int], quer
         "gold": [fact.gold for fact in facts],
         "rank": rank,
         "gold_logprob": gold_logprob,
-        **_shown(plan, "", [queries(fact)[0] for fact in facts], top[0], top_logprob[0]),
+        **_shown(plan, "", texts[0], top[0], top_logprob[0]),
     }
     if len(sides) == 2:
-        columns |= _shown(plan, "negated_", [queries(fact)[1] for fact in facts], top[1], top_logprob[1])
+        columns |= _shown(plan, "negated_", texts[1], top[1], top_logprob[1])
         # A fact without a correlation has no overlap either, as in LAMA.
         defined = ~np.isnan(correlation)
         columns["spearman"] = pl.Series(correlation).fill_nan(None)
