@@ -9,10 +9,12 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from ..engine.device import CPU, Device
+from .energy import energy_used
 from .peers import Peer
 from .workload import Workload
 
-_ENERGY = Path("/sys/class/powercap/intel-rapl:0/energy_uj")
+_WARM_UP = 64  # sentences
 
 
 @dataclass(frozen=True)
@@ -23,13 +25,16 @@ class Timing:
         sentences: how many there were.
         seconds: wall time of each round.
         agreement: share of the sentences with the same top-1 as the reference.
+        decisions: share with the same decision, whether the top-1 is the expected verb: all that mixed precision
+            promises.
         megabytes: how far memory rose above what it was before, at most; None where the system does not tell.
-        joules: energy of the processor's package in the median round; None where it cannot be read.
+        joules: energy of the processor or the CUDA device in the median round; None where it cannot be read.
     """
 
     sentences: int
     seconds: tuple[float, ...]
     agreement: float
+    decisions: float
     megabytes: float | None
     joules: float | None
 
@@ -40,7 +45,11 @@ class Timing:
 
 
 def alternate(
-    peers: Sequence[Peer], works: Mapping[str, Workload], rounds: int, say: Callable[[str], None] = lambda _: None
+    peers: Sequence[Peer],
+    works: Mapping[str, Workload],
+    rounds: int,
+    say: Callable[[str], None] = lambda _: None,
+    device: Device = CPU,
 ) -> dict[str, Timing]:
     """Run all ways in turn, round by round, after a warm-up; the order is turned round each time.
 
@@ -49,6 +58,7 @@ def alternate(
         works: job → its sentences; those of a slower job are the first ones of the others.
         rounds: how often each is timed.
         say: told what is going on.
+        device: whose energy is measured.
     """
     answers: dict[str, NDArray[np.int32]] = {}
     seconds: dict[str, list[float]] = {peer.name: [] for peer in peers}
@@ -59,7 +69,7 @@ def alternate(
     for number in range(rounds):
         say(f"round {number + 1} of {rounds}")
         for peer in peers if number % 2 == 0 else reversed(peers):
-            with memory_rise() as risen, energy_used() as joules:
+            with memory_rise() as risen, energy_used(device) as joules:
                 started = time.perf_counter()
                 answers[peer.name] = peer.run(works[peer.job])
                 seconds[peer.name].append(time.perf_counter() - started)
@@ -71,6 +81,7 @@ def alternate(
             sentences=len(works[peer.job]),
             seconds=tuple(seconds[peer.name]),
             agreement=float(np.mean(answers[peer.name] == reference[: len(answers[peer.name])])),
+            decisions=_same_decisions(answers[peer.name], reference, works[peer.job].sentences.expected),
             megabytes=_largest(memory[peer.name]),
             joules=_median(energy[peer.name]),
         )
@@ -78,8 +89,14 @@ def alternate(
     }
 
 
+def _same_decisions(answers: NDArray[np.int32], reference: NDArray[np.int32], expected: NDArray[np.int32]) -> float:
+    return float(np.mean((answers == expected) == (reference[: len(answers)] == expected)))
+
+
 def fastest(variants: Sequence[Peer], work: Workload) -> Peer:
     """Of one way with several batch sizes, the one that is fastest on a few sentences."""
+    if len(variants) == 1:
+        return variants[0]
 
     def seconds(peer: Peer) -> float:
         peer.run(work.head(_WARM_UP // 4))
@@ -88,9 +105,6 @@ def fastest(variants: Sequence[Peer], work: Workload) -> Peer:
         return time.perf_counter() - started
 
     return min(variants, key=seconds)
-
-
-_WARM_UP = 64
 
 
 @contextmanager
@@ -111,24 +125,6 @@ def memory_rise() -> Iterator[list[float | None]]:
 def _status(path: Path, key: str) -> float:
     line = next(line for line in path.read_text().splitlines() if line.startswith(key))
     return float(line.split()[1])
-
-
-@contextmanager
-def energy_used() -> Iterator[list[float | None]]:
-    """Joules of the processor's package while the block ran, put into the list at its end, where RAPL can be read."""
-    used: list[float | None] = [None]
-    before = _microjoules()
-    yield used
-    after = _microjoules()
-    if before is not None and after is not None and after >= before:  # the counter starts anew now and then
-        used[0] = (after - before) / 1e6
-
-
-def _microjoules() -> float | None:
-    try:
-        return float(_ENERGY.read_text())
-    except (OSError, ValueError):
-        return None
 
 
 def _largest(values: Sequence[float | None]) -> float | None:

@@ -18,6 +18,8 @@ from ..engine.model import Decider, Decisions, Ids, MaskedLM
 from ..engine.pieces import Sentences
 
 _COMPOSED = 200_000  # sentences; a tenth of a second or less
+_COPIES = 12
+_PAIRS = 4  # run from end to end
 
 
 @dataclass(frozen=True)
@@ -26,6 +28,7 @@ class Parts:
 
     Attributes:
         composing: token ids from pieces, on one core.
+        transfer: ids to the device and decisions back, alone; on CUDA it is part of `model`, which hides most of it.
         model: everything up to the logits at the mask.
         decisions: top-2, rank and log-sum-exp; None where it cannot be told apart.
         writing: finished parts, with fsync.
@@ -33,6 +36,7 @@ class Parts:
     """
 
     composing: float
+    transfer: float
     model: float
     decisions: float | None
     writing: float
@@ -91,18 +95,39 @@ def take_apart(selection: select.Selection, model: MaskedLM, sentences: Sentence
         started = time.perf_counter()
         select.select(small, _Nothing(), Path(folder) / "nothing", session={})
         total = (time.perf_counter() - started) / small.grid.size
-        few = select.plan(selection.exported, selection.lexicon, selection.patterns, select.Settings(pairs=4))
+        few = select.plan(selection.exported, selection.lexicon, selection.patterns, select.Settings(pairs=_PAIRS))
         timed = _Timed(model)
         started = time.perf_counter()
         select.select(few, timed, Path(folder) / "few", session={})
         model_share = timed.seconds / (time.perf_counter() - started)
     return Parts(
         composing=1000 * composing,
+        transfer=1000 * _transfer(model, sentences),
         model=1000 * both * (1 - (share or 0)),
         decisions=1000 * both * share if share is not None else None,
         writing=1000 * max(0.0, total - composing),
         model_share=model_share,
     )
+
+
+def _transfer(model: MaskedLM, sentences: Sentences) -> float:
+    """Seconds a sentence for copying a batch to the device and its decisions back; none on the CPU."""
+    if model.device == CPU:
+        return 0.0
+    place = model.device.kind, model.device.index
+    piece = max(sentences.slices, key=lambda own: len(own.rows))
+    n = min(len(piece.rows), model.batch_size(piece.ids.shape[1]))
+    inputs = piece.ids[:n], piece.mask_position[:n], sentences.expected[piece.rows[:n]]
+    empty = Decisions.empty(n)
+    outputs = [ort.OrtValue.ortvalue_from_numpy(array, *place) for array in (empty.ids, empty.logits)]
+    seconds = []
+    for _ in range(_COPIES):
+        started = time.perf_counter()
+        kept = [ort.OrtValue.ortvalue_from_numpy(np.ascontiguousarray(array), *place) for array in inputs]
+        back = [value.numpy() for value in outputs]
+        seconds.append(time.perf_counter() - started)
+        del kept, back
+    return float(np.median(seconds)) / n
 
 
 def _decision_share(exported: ExportedModel, sentences: Sentences) -> float:

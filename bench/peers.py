@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from optimum.onnxruntime import ORTModelForMaskedLM
 from transformers import AutoModelForMaskedLM, AutoTokenizer, pipeline
 
 from ..engine.device import Device
@@ -25,7 +24,7 @@ from .shapes import Measured
 from .workload import Workload
 
 AUTHORS_BATCH = 100
-BATCHES = (8, 32, 128)  # tried for the peers that have no batch size of their own
+BATCHES = {"cpu": (8, 32, 128), "cuda": (32, 128, 512)}  # tried for the peers that have no batch size of their own
 Ids = NDArray[np.int32]
 
 
@@ -49,7 +48,10 @@ class Peer:
 
 
 def pytorch_peers(measured: Measured, device: Device) -> list[Peer]:
-    """The authors' two ways, PyTorch with the head at the mask alone, and the fill-mask pipeline."""
+    """The authors' two ways, PyTorch with the head at the mask alone, and the fill-mask pipeline.
+
+    The last two come once for each batch size that is tried.
+    """
     tokenizer = AutoTokenizer.from_pretrained(measured.checkpoint)
     place = "cpu" if device.kind == "cpu" else f"cuda:{device.index}"
     with quiet():
@@ -63,9 +65,9 @@ def pytorch_peers(measured: Measured, device: Device) -> list[Peer]:
         rows, positions = (encoded["input_ids"] == tokenizer.mask_token_id).nonzero(as_tuple=True)
         return _ids(logits[rows, positions].topk(1).indices[:, 0])
 
-    def at_mask(work: Workload) -> Ids:
+    def at_mask(work: Workload, batch: int) -> Ids:
         found = np.empty(len(work), np.int32)
-        for rows, ids, position in _exact_batches(work, BATCHES[-1]):
+        for rows, ids, position in _exact_batches(work, batch):
             with torch.inference_mode():
                 hidden = model.base_model(torch.from_numpy(ids.astype(np.int64)).to(place)).last_hidden_state
                 wanted = hidden[torch.arange(len(ids)), torch.from_numpy(position.astype(np.int64))]
@@ -82,25 +84,34 @@ def pytorch_peers(measured: Measured, device: Device) -> list[Peer]:
              lambda work: np.concatenate([padded(texts) for texts in _batches(work.texts, AUTHORS_BATCH)])),
         Peer("authors, scoring", "PyTorch, one sentence at a time",
              lambda work: np.concatenate([padded([text]) for text in work.texts]), job="scoring"),
-        Peer("PyTorch at the mask", f"batches of {BATCHES[-1]} of one length, head for the mask's row alone", at_mask),
+        *(Peer("PyTorch at the mask", f"batches of {batch} of one length, head for the mask's row alone",
+               partial(at_mask, batch=batch)) for batch in BATCHES[device.kind]),
         *(Peer("pipeline", f"transformers' fill-mask pipeline, batches of {batch}", partial(piped, batch=batch))
-          for batch in BATCHES),
+          for batch in BATCHES[device.kind]),
     ]  # fmt: skip
 
 
 def optimum_peers(measured: Measured, device: Device, folder: Path) -> list[Peer]:
-    """Optimum's ONNX model of the same checkpoint."""
+    """Optimum's ONNX model of the same checkpoint, once for each batch size that is tried.
+
+    Raises:
+        ImportError: Optimum's ONNX Runtime classes are not installed.
+        ValueError: Optimum does not know the architecture, or the device.
+    """
+    from optimum.onnxruntime import ORTModelForMaskedLM  # noqa: PLC0415 - the other peers can do without
+
     provider = "CPUExecutionProvider" if device.kind == "cpu" else "CUDAExecutionProvider"
+    place = None if device.kind == "cpu" else {"device_id": device.index}
     tokenizer = AutoTokenizer.from_pretrained(measured.checkpoint)
     with quiet(), TemporaryDirectory(dir=folder) as temporary:
         model = ORTModelForMaskedLM.from_pretrained(
-            measured.checkpoint, export=True, provider=provider, cache_dir=temporary
+            measured.checkpoint, export=True, provider=provider, provider_options=place, cache_dir=temporary
         )
 
     def run(work: Workload, batch: int) -> Ids:
         found = []
         for texts in _batches(work.texts, batch):
-            encoded = tokenizer(list(texts), padding=True, return_tensors="pt")
+            encoded = tokenizer(list(texts), padding=True, return_tensors="pt").to(model.device)
             logits = model(**encoded).logits
             rows, positions = (encoded["input_ids"] == tokenizer.mask_token_id).nonzero(as_tuple=True)
             found.append(_ids(logits[rows, positions].argmax(-1)))
@@ -108,7 +119,7 @@ def optimum_peers(measured: Measured, device: Device, folder: Path) -> list[Peer
 
     return [
         Peer("Optimum", f"ORTModelForMaskedLM, batches of {batch} padded", partial(run, batch=batch))
-        for batch in BATCHES
+        for batch in BATCHES[device.kind]
     ]
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from ..engine import select
 from ..engine.device import CPU, Device, choose_device, cpu_threads
 from ..engine.exported import ExportedModel
-from ..engine.precision import MixedDecider, Models, Precision, calibrate, open_models
+from ..engine.precision import AUDIT_SHARE, MixedDecider, Models, Precision, calibrate, open_models
 from .ceiling import least_flops, product_rate
 from .machine import describe
 from .measure import Timing, alternate, fastest
@@ -21,9 +21,12 @@ from .shapes import Measured, cache_folder, prepare
 from .workload import Workload, workload
 
 CANDIDATES = 10_900_000  # of the paper's Table 5, row 3
-AUTHORS, AUTHORS_SCORING = "authors, selection", "authors, scoring"
+AUTHORS, AUTHORS_SCORING, EXACT, TWIN = "authors, selection", "authors, scoring", "fp32", "twin alone"
+MINI = "mini"  # the bundled model, as `negengine export` calls it
 _FEWEST, _MOST = 200, 100_000  # sentences of a round
 _LAZY_PAIRS = 8
+_CALIBRATED = 1_000  # sentences of the bundled model, for the close calls that random weights cannot tell
+_TRIED = {"cpu": 128, "cuda": 4096}  # sentences for finding the best batch size
 Say = Callable[[str], None]
 
 
@@ -43,10 +46,11 @@ def bench(
         A JSON document: the machine, and for each model what `measure` gives.
     """
     chosen = choose_device(device)
-    results = []
+    results: list[dict[str, Any]] = []
     for name in names:
         say(f"{name}: making ready")
         results.append(measure(prepare(name), chosen, quick=quick, rounds=rounds or (3 if quick else 5), say=say))
+    _expect_mixed(results, chosen, say)
     return {"machine": describe(chosen), "command": " ".join(["negengine", *sys.argv[1:]]), "models": results}
 
 
@@ -59,19 +63,21 @@ def measure(measured: Measured, device: Device, *, quick: bool, rounds: int, say
     models = open_models(exported, device, Precision.AUTO)
     mixed = None if measured.is_random else _mixed(models, work)
     cache_folder().mkdir(parents=True, exist_ok=True)
-    peers = [peer for peer in torch_peers if peer.name != "pipeline"]
+    skipped: dict[str, str] = {}
+    try:
+        libraries = [*torch_peers, *optimum_peers(measured, device, cache_folder())]
+    except (ImportError, ValueError, RuntimeError) as error:
+        libraries, skipped["Optimum"] = torch_peers, str(error).partition("\n")[0]
     say("looking for the best batch size of the libraries")
-    few = work.head(128)
-    peers.append(fastest([peer for peer in torch_peers if peer.name == "pipeline"], few))
-    peers.append(fastest(optimum_peers(measured, device, cache_folder()), few))
-    peers += own_peers(models, mixed)
-    timings = alternate(peers, works, rounds, say)
+    peers = [*_at_their_best(libraries, work.head(_TRIED[device.kind])), *own_peers(models, mixed)]
+    timings = alternate(peers, works, rounds, say, device)
     say("the ceiling")
     flops = _least(exported, work.length)
     rates = _product_rates(exported, device, models)
     say("parts")
     parts = take_apart(work.selection, models.exact, work.head(500).sentences)
-    lazy = None if measured.is_random else _lazy(work, models, mixed, say)
+    authors_rate = timings[AUTHORS].rate
+    lazy = None if measured.is_random else _lazy(work, models, mixed, authors_rate, say)
     return {
         "model": measured.name,
         "random weights": measured.is_random,
@@ -84,10 +90,13 @@ def measure(measured: Measured, device: Device, *, quick: bool, rounds: int, say
         },
         "product GFLOP/s": {kind: rate / 1e9 for kind, rate in rates.items()},
         "ways": [_way(peer, timings, flops, rates) for peer in peers],
+        "skipped": skipped,
+        "mixed, expected": None,
         "lazy": lazy,
         "close calls": None if mixed is None else mixed.calibration.close,
         "seconds for 1,000": {
             "composing": parts.composing,
+            "transfer": parts.transfer,
             "model": parts.model,
             "decisions": parts.decisions,
             "writing": parts.writing,
@@ -107,10 +116,49 @@ def _work(exported: ExportedModel, authors: Peer, seconds: float) -> Workload:
     return workload(exported, int(min(max(rate * seconds, _FEWEST), _MOST)))
 
 
+def _at_their_best(peers: Sequence[Peer], few: Workload) -> list[Peer]:
+    """Each way with its best batch size."""
+    names = dict.fromkeys(peer.name for peer in peers)
+    return [fastest([peer for peer in peers if peer.name == name], few) for name in names]
+
+
 def _mixed(models: Models, work: Workload) -> MixedDecider | None:
     if models.fast is None:
         return None
     return MixedDecider(models.fast, models.exact, calibrate(models.fast, models.exact, work.sentences))
+
+
+def _expect_mixed(results: Sequence[dict[str, Any]], device: Device, say: Say) -> None:
+    """Put what mixed precision can be expected to do where random weights cannot show it."""
+    lacking = [found for found in results if found["random weights"] and any(w["way"] == TWIN for w in found["ways"])]
+    if not lacking:
+        return
+    close = next((found["close calls"] for found in results if found["model"] == MINI), None)
+    close = _close_calls(device, say) if close is None else close
+    for found in lacking:
+        found["mixed, expected"] = None if close is None else _expected(found["ways"], close)
+
+
+def _close_calls(device: Device, say: Say) -> float | None:
+    """Share of close calls of the bundled model; None if it has no twin for the device."""
+    say(f"close calls of {MINI}, for the speed of mixed precision to be expected")
+    exported = prepare(MINI).exported
+    mixed = _mixed(open_models(exported, device, Precision.AUTO), workload(exported, _CALIBRATED))
+    return None if mixed is None else mixed.calibration.close
+
+
+def _expected(ways: Sequence[dict[str, Any]], close: float) -> dict[str, Any]:
+    """Mixed precision as fast as the two models that it takes, and as often in fp32 as with the bundled model."""
+    rates = {way["way"]: way["sentences/s"] for way in ways}
+    rate = 1 / (1 / rates[TWIN] + (close + AUDIT_SHARE) / rates[EXACT])
+    return {
+        "close calls": close,
+        "sentences/s": rate,
+        "times fp32": rate / rates[EXACT],
+        "times authors, selection": rate / rates[AUTHORS],
+        "times authors, scoring": rate / rates[AUTHORS_SCORING],
+        "hours for 10.9 M": CANDIDATES / rate / 3600,
+    }
 
 
 def _least(exported: ExportedModel, length: float) -> float:
@@ -127,7 +175,7 @@ def _product_rates(exported: ExportedModel, device: Device, models: Models) -> d
 def _way(peer: Peer, timings: dict[str, Timing], flops: float, rates: dict[str, float]) -> dict[str, Any]:
     timing = timings[peer.name]
     fast_kind = next(kind for kind in rates if kind != "fp32")
-    ceiling = {"twin alone": rates[fast_kind], "mixed": None}.get(peer.name, rates["fp32"])
+    ceiling = {TWIN: rates[fast_kind], "mixed": None}.get(peer.name, rates["fp32"])
     return {
         "way": peer.name,
         "about": peer.about,
@@ -141,11 +189,12 @@ def _way(peer: Peer, timings: dict[str, Timing], flops: float, rates: dict[str, 
         "MB": timing.megabytes,
         "J": timing.joules,
         "same top-1": timing.agreement,
+        "same decision": timing.decisions,
     }
 
 
-def _lazy(work: Workload, models: Models, mixed: MixedDecider | None, say: Say) -> dict[str, Any]:
-    """A selected test set for a few pairs: exhaustive in fp32 against lazy."""
+def _lazy(work: Workload, models: Models, mixed: MixedDecider | None, authors_rate: float, say: Say) -> dict[str, Any]:
+    """A selected test set for a few pairs: lazy against exhaustive in fp32, and the authors' way at its rate."""
     say("lazy selection")
     found: dict[str, Any] = {}
     with TemporaryDirectory() as folder:
@@ -157,13 +206,20 @@ def _lazy(work: Workload, models: Models, mixed: MixedDecider | None, say: Say) 
                 select.Settings(pairs=_LAZY_PAIRS, lazy=lazy),
             )
             started = time.perf_counter()
-            summary = select.select(plan, decider, Path(folder) / name, session={})
+            summary = select.select(plan, decider, Path(folder) / name, session={}) or {}
             found[f"{name} seconds"] = time.perf_counter() - started
-            found[f"{name} tested"] = (summary or {}).get("tested")
+            found[f"{name} tested"] = summary["tested"]
+            found.setdefault("repeating %", summary["ratio"])
         found["same triplets"] = (Path(folder) / "exhaustive" / select.TRIPLETS_FILE).read_bytes() == (
             Path(folder) / "lazy" / select.TRIPLETS_FILE
         ).read_bytes()
-    return {"pairs": _LAZY_PAIRS, **found, "times exhaustive": found["exhaustive seconds"] / found["lazy seconds"]}
+    return {
+        "pairs": _LAZY_PAIRS,
+        **found,
+        "times fewer calls": found["exhaustive tested"] / found["lazy tested"],
+        "times exhaustive": found["exhaustive seconds"] / found["lazy seconds"],
+        "times authors, selection": found["exhaustive tested"] / authors_rate / found["lazy seconds"],
+    }
 
 
 def _sweeps(exported: ExportedModel, device: Device) -> list[dict[str, Any]]:
