@@ -128,7 +128,7 @@ def plan(
         with_p159: whether P159 counts.
 
     Raises:
-        InputError: no fact is left.
+        InputError: no fact is left, or a query is too long for the model.
     """
     tokenizer = MaskTokenizer.load(exported.folder, exported.mask_token)
     kept = np.arange(exported.vocab_size, dtype=np.int32) if kept is None else kept
@@ -148,6 +148,8 @@ def plan(
     if not len(counting):
         raise InputError(f"none of {len(facts.facts)} facts counts: {_listed(dropped)}")
     chosen = tuple(candidates[i] for i in counting)
+    asked = [(text, fact.place) for fact in chosen for texts in _queries(fact).values() for text in texts]
+    slices(exported, tokenizer, *zip(*asked, strict=True))  # a query that the model cannot take is refused here
     return Plan(exported, tokenizer, chosen, gold[counting], kept, vocabulary, dropped)
 
 

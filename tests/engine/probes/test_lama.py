@@ -329,6 +329,12 @@ def test_no_fact_that_counts_is_said_in_one_line(mini):
         lama.plan(mini, facts(rows))
 
 
+def test_a_query_that_is_too_long_is_refused_with_its_place_before_anything_is_run(mini):
+    rows = [ROWS[0], ("SQuAD", "Squad", "Squad", "water", "very " * 9_999 + "[MASK].", None)]
+    with pytest.raises(InputError, match=r"^facts\.jsonl:2: \d+ tokens, mini takes \d+: shorten the text$"):
+        lama.plan(mini, facts(rows))
+
+
 # ---------------------------------------------------------------- batches and run folders
 
 
