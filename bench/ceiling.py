@@ -5,10 +5,14 @@ encoder that computes in its last layer keys and values for all positions, and e
 
     layer       2 (4 L H² + 2 L H I + 2 L² H)
     last layer  2 (2 L H² + 2 H² + 2 H I + 2 L H)
-    head        2 (H² + H V)
+    head        2 (H E + E V)
+    embeddings  2 L E H, where E is not H
 
-for L tokens, hidden size H, feed-forward size I, vocabulary V. The fastest rate is measured: a chain of two products
-of a feed-forward block, (N × H) (H × I) and (N × I) (I × H), with nothing between, for the batch's number of tokens N.
+for L tokens, hidden size H, feed-forward size I, vocabulary V, width E of the embeddings (H but in ALBERT and ELECTRA).
+Where attention has further terms, as in DeBERTa, they are not counted.
+
+The fastest rate is measured: a chain of two products of a feed-forward block, (N × H) (H × I) and (N × I) (I × H), with
+nothing between, for the batch's number of tokens N.
 """
 
 import time
@@ -27,11 +31,15 @@ from ..export.quiet import quiet
 _REPEATS = 12
 
 
-def least_flops(length: float, layers: int, hidden: int, inner: int, vocabulary: int) -> float:
-    """Operations for one sentence; the module has the formula."""
+def least_flops(
+    length: float, layers: int, hidden: int, inner: int, vocabulary: int, embedding: int | None = None
+) -> float:
+    """Operations for one sentence; the module has the formula, in which E is H unless it is given."""
+    width = hidden if embedding is None else embedding
     layer = 2 * (4 * length * hidden**2 + 2 * length * hidden * inner + 2 * length**2 * hidden)
     last = 2 * (2 * length * hidden**2 + 2 * hidden**2 + 2 * hidden * inner + 2 * length * hidden)
-    return (layers - 1) * layer + last + 2 * (hidden**2 + hidden * vocabulary)
+    widening = 0 if width == hidden else 2 * length * width * hidden
+    return widening + (layers - 1) * layer + last + 2 * (hidden * width + width * vocabulary)
 
 
 def product_rate(device: Device, rows: int, hidden: int, inner: int, kind: str, threads: int | None = None) -> float:

@@ -5,6 +5,7 @@ is also a check that all do the same work. Tokenizing belongs to the work of tho
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -68,10 +69,8 @@ def pytorch_peers(measured: Measured, device: Device) -> list[Peer]:
     def at_mask(work: Workload, batch: int) -> Ids:
         found = np.empty(len(work), np.int32)
         for rows, ids, position in _exact_batches(work, batch):
-            with torch.inference_mode():
-                hidden = model.base_model(torch.from_numpy(ids.astype(np.int64)).to(place)).last_hidden_state
-                wanted = hidden[torch.arange(len(ids)), torch.from_numpy(position.astype(np.int64))]
-                found[rows] = _ids(_head(model)(wanted).argmax(-1))
+            with torch.inference_mode(), head_at(model, position):
+                found[rows] = _ids(model(torch.from_numpy(ids.astype(np.int64)).to(place)).logits[:, 0].argmax(-1))
         return found
 
     def piped(work: Workload, batch: int) -> Ids:
@@ -144,9 +143,26 @@ def _decided_by(decider: Decider) -> Callable[[Workload], Ids]:
     return run
 
 
-def _head(model: Any) -> Any:
-    """The part of a masked LM that makes logits of hidden states, in the families measured here."""
-    return model.cls if hasattr(model, "cls") else model.lm_head
+@contextmanager
+def head_at(model: Any, position: Ids) -> Iterator[None]:
+    """While the block runs, a masked LM's head sees one position of each sentence; its logits are [n, 1, V].
+
+    Args:
+        model: of any family of transformers: what its encoder gives is cut down before the head takes it.
+        position: int32 [n].
+    """
+    wanted = torch.from_numpy(position.astype(np.int64))
+
+    def cut(_module: Any, _inputs: Any, output: Any) -> Any:
+        hidden = output.last_hidden_state
+        output.last_hidden_state = hidden[torch.arange(len(hidden)), wanted][:, None]
+        return output
+
+    hook = model.base_model.register_forward_hook(cut)
+    try:
+        yield
+    finally:
+        hook.remove()
 
 
 def _ids(tensor: torch.Tensor) -> Ids:

@@ -1,5 +1,6 @@
 """`negengine bench`: the engine, its peers and the ceiling, on one machine in one run."""
 
+import json
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -162,8 +163,9 @@ def _expected(ways: Sequence[dict[str, Any]], close: float) -> dict[str, Any]:
 
 
 def _least(exported: ExportedModel, length: float) -> float:
-    inner = exported.info["intermediate_size"]
-    return least_flops(length, exported.info["layers"], exported.info["hidden_size"], inner, exported.vocab_size)
+    info, config = exported.info, json.loads((exported.folder / "config.json").read_text(encoding="utf-8"))
+    sizes = info["layers"], info["hidden_size"], info["intermediate_size"], exported.vocab_size
+    return least_flops(length, *sizes, embedding=config.get("embedding_size"))
 
 
 def _product_rates(exported: ExportedModel, device: Device, models: Models) -> dict[str, float]:

@@ -18,6 +18,12 @@ def test_least_flops_by_hand():
     assert least_flops(3, 2, 2, 5, 7) == least_flops(3, 1, 2, 5, 7) + whole
 
 
+def test_narrow_embeddings_by_hand():
+    """E = 1: widening 3·1·2 products, head 2·1 and 1·7 instead of 4 and 14."""
+    assert least_flops(3, 1, 2, 5, 7, embedding=1) == least_flops(3, 1, 2, 5, 7) + 2 * (6 + 2 + 7 - 4 - 14)
+    assert least_flops(3, 1, 2, 5, 7, embedding=2) == least_flops(3, 1, 2, 5, 7)
+
+
 def test_the_exported_graph_does_the_least_work_and_no_more(mini):
     info = mini.info
     sizes = info["layers"], info["hidden_size"], info["intermediate_size"], info["vocab_size"]
