@@ -227,6 +227,7 @@ def _lazy(work: Workload, models: Models, mixed: MixedDecider | None, authors_ra
 def _sweeps(exported: ExportedModel, device: Device) -> list[dict[str, Any]]:
     most = cpu_threads() if device == CPU else 1
     counts = sorted({1, *(2**i for i in range(1, most.bit_length()) if 2**i <= most), most})
-    points = sweep(exported, device, (12, 18, 32), (1024, 4096, 16384), (most,))
+    sizes = (1024, 4096) if device == CPU else (4096, 16384, 65536)
+    points = sweep(exported, device, (12, 18, 32), sizes, (most,))
     points += sweep(exported, device, (18,), (4096,), [count for count in counts if count != most])
     return [asdict(point) for point in points]

@@ -6,11 +6,8 @@ Everything is built in a temporary folder beside the target and renamed into pla
 """
 
 import json
-import shutil
-import tempfile
 from collections.abc import Callable
 from dataclasses import asdict
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +17,13 @@ from optimum.exporters.onnx import model_configs as _registered  # noqa: F401 - 
 from optimum.exporters.onnx import onnx_export_from_model
 from optimum.exporters.tasks import TasksManager
 
-from ..engine.atomic import make_folder, unwritable
 from ..engine.errors import InputError
-from ..engine.exported import FORMAT, TWINS, file_sha256, load_exported, published_export
+from ..engine.exported import FORMAT, TWINS, file_sha256
 from ..engine.lexicon import load_lexicon
 from ..engine.patterns import load_patterns
-from .checkpoint import Checkpoint, Source, load, locate
+from .checkpoint import MASKED_LM, Checkpoint
 from .flops import count_flops
+from .folder import export_folder
 from .graph import Graph, save
 from .parity import Sentence, batches, compare, random_sentences, reference_logits
 from .passes.fuse import STANDARD_ATTENTION, Fused, fuse
@@ -35,7 +32,6 @@ from .passes.head import add_decision_head, add_mask_position
 from .passes.hoist import hoist
 from .passes.quantize import quantize
 from .passes.simplify import simplify
-from .quiet import quiet
 
 OPSET = 17  # the first with LayerNormalization; ONNX Runtime's fusions know it well
 _TYPICAL_LENGTH = 18  # tokens of a sentence of the main job
@@ -67,49 +63,9 @@ def build(
     Raises:
         InputError: the model cannot be had, cannot be used, or does not survive the parity check.
     """
-    source = locate(reference, revision)
-    folder = output or Path("models") / source.name
-    made_from = _made_from(source)
-    if folder.exists():
-        if published_export(folder) is None:
-            raise InputError(f"{folder} exists and is no exported model: give another --output, or remove it")
-        if not force and _is_up_to_date(folder, made_from):
-            say(f"{folder} is up to date (--force builds it anew)")
-            return folder
-    say(f"loading {source.name}")
-    make_folder(folder.parent)
-    try:
-        with quiet(), tempfile.TemporaryDirectory(prefix=f".{folder.name}.", dir=folder.parent) as temporary:
-            workspace = Path(temporary)
-            staged = workspace / "staged"
-            staged.mkdir()
-            checkpoint = load(source, allow_pickle=allow_pickle)
-            _write(checkpoint, staged, workspace, made_from, say)
-            _publish(staged, folder, workspace)
-    except OSError as error:  # a full disk, above all
-        raise unwritable(folder, error) from error
-    return folder
-
-
-def _is_up_to_date(folder: Path, made_from: dict[str, str]) -> bool:
-    """Whether an export was made from the same by the same, and is whole."""
-    try:
-        return bool(load_exported(folder).info["made_from"] == made_from)
-    except InputError:
-        return False
-
-
-def _made_from(source: Source) -> dict[str, str]:
-    """What, if it changes, makes an export out of date."""
-    packages = ("negengine", "onnxruntime-gpu", "onnxruntime", "optimum-onnx", "transformers", "torch", "onnx")
-    return {"revision": source.revision} | {name: found for name in packages if (found := _version(name))}
-
-
-def _version(package: str) -> str | None:
-    try:
-        return version(package)
-    except ModuleNotFoundError:
-        return None
+    return export_folder(
+        reference, output, MASKED_LM, _write, revision=revision, allow_pickle=allow_pickle, force=force, say=say
+    )
 
 
 def _write(
@@ -131,7 +87,7 @@ def _write(
     plain_flops = count_flops(graph, _TYPICAL_LENGTH)
     simplify(graph, vocabulary=vocabulary, padding_id=checkpoint.padding_id, longest=checkpoint.longest)
     fused = fuse(graph)
-    _check_fused(checkpoint, fused)
+    check_fused(checkpoint, fused)
     logits = hoist(graph, "logits", add_mask_position(graph))
     add_decision_head(graph, logits)
     files = save(graph.model, staged / "model.onnx")
@@ -204,7 +160,12 @@ def _optimum_export(checkpoint: Checkpoint, folder: Path) -> onnx.ModelProto:
     return onnx.load(folder / "model.onnx")
 
 
-def _check_fused(checkpoint: Checkpoint, fused: Fused) -> None:
+def check_fused(checkpoint: Checkpoint, fused: Fused) -> None:
+    """Fail where a family whose attention has the standard form did not have all of it fused.
+
+    Raises:
+        InputError: as said.
+    """
     layers = int(checkpoint.model.config.num_hidden_layers)
     if checkpoint.family in STANDARD_ATTENTION and fused.attention != layers:
         raise InputError(
@@ -232,16 +193,3 @@ def _pattern_sentences(checkpoint: Checkpoint) -> list[Sentence]:
                 raise InputError(f"{checkpoint.source.name}: its tokenizer does not keep {tokenizer.mask_token} whole")
             sentences.append(Sentence(ids, int(positions[0])))
     return sentences
-
-
-def _publish(staged: Path, folder: Path, workspace: Path) -> None:
-    """Put the finished folder in place; an older export goes away only once the new one is there."""
-    if folder.exists():
-        folder.rename(workspace / "replaced")
-    try:
-        staged.rename(folder)
-    except OSError:
-        if (workspace / "replaced").exists():
-            (workspace / "replaced").rename(folder)
-        raise
-    shutil.rmtree(workspace / "replaced", ignore_errors=True)

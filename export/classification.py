@@ -8,7 +8,6 @@ the head takes it from the last layer, the gather is hoisted in the same way.
 """
 
 import json
-import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -24,20 +23,19 @@ from optimum.exporters.onnx import model_configs as _registered  # noqa: F401 - 
 from optimum.exporters.onnx import onnx_export_from_model
 from optimum.exporters.tasks import TasksManager
 
-from ..engine.atomic import make_folder, unwritable
 from ..engine.classifier import SEGMENTS, TASK
 from ..engine.errors import InputError
-from ..engine.exported import FORMAT, file_sha256, load_exported, published_export
+from ..engine.exported import FORMAT, file_sha256
 from ..engine.lexicon import load_lexicon
-from .build import OPSET, _check_fused, _made_from, _publish
-from .checkpoint import CLASSIFIER, Checkpoint, load, locate
+from .build import OPSET, check_fused
+from .checkpoint import CLASSIFIER, Checkpoint
 from .flops import count_flops
+from .folder import export_folder
 from .graph import Graph, attribute, observe, save
 from .parity import TOLERANCE, Parity, random_sentences
 from .passes.fuse import fuse
 from .passes.hoist import hoist
 from .passes.simplify import simplify
-from .quiet import quiet
 
 _TYPICAL_LENGTH = 40  # tokens of a pair of RTE, SNLI or MNLI, roughly
 _PAIRS = 24
@@ -76,39 +74,9 @@ def build(
     Raises:
         InputError: the model cannot be had, is no classifier, or does not survive the parity check.
     """
-    source = locate(reference, revision)
-    folder = output or Path("models") / source.name
-    made_from = _made_from(source)
-    if folder.exists():
-        existing = published_export(folder)
-        if existing is None:
-            raise InputError(f"{folder} exists and is no exported model: give another --output, or remove it")
-        if existing.get("task") != TASK:
-            raise InputError(f"{folder} was exported for {existing.get('task')}: give another --output, or remove it")
-        if not force and _is_up_to_date(folder, made_from):
-            say(f"{folder} is up to date (--force builds it anew)")
-            return folder
-    say(f"loading {source.name}")
-    make_folder(folder.parent)
-    try:
-        with quiet(), tempfile.TemporaryDirectory(prefix=f".{folder.name}.", dir=folder.parent) as temporary:
-            workspace = Path(temporary)
-            staged = workspace / "staged"
-            staged.mkdir()
-            checkpoint = load(source, allow_pickle=allow_pickle, head=CLASSIFIER)
-            _write(checkpoint, staged, workspace, made_from, say)
-            _publish(staged, folder, workspace)
-    except OSError as error:  # a full disk, above all
-        raise unwritable(folder, error) from error
-    return folder
-
-
-def _is_up_to_date(folder: Path, made_from: dict[str, str]) -> bool:
-    """Whether an export was made from the same by the same, and is whole."""
-    try:
-        return bool(load_exported(folder, task=TASK).info["made_from"] == made_from)
-    except InputError:
-        return False
+    return export_folder(
+        reference, output, CLASSIFIER, _write, revision=revision, allow_pickle=allow_pickle, force=force, say=say
+    )
 
 
 def _write(
@@ -130,7 +98,7 @@ def _write(
     plain_flops = count_flops(graph, length)
     simplify(graph, vocabulary=int(config.vocab_size), padding_id=checkpoint.padding_id, longest=checkpoint.longest)
     fused = fuse(graph)
-    _check_fused(checkpoint, fused)
+    check_fused(checkpoint, fused)
     hoisted = _hoist_first_token(graph)
     flops = count_flops(graph, length)
     if takes_segments:
