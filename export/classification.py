@@ -176,6 +176,8 @@ def _optimum_export(checkpoint: Checkpoint, folder: Path) -> onnx.ModelProto:
             do_validation=False,  # our own parity check is stricter, and comes after the passes
             preprocessors=[],
         )
+    except OSError:  # a full disk says nothing about the model
+        raise
     except Exception as error:  # noqa: BLE001 - tracing an unsuitable model fails in any way
         line = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
         raise InputError(f"{name}: the family {family} cannot be exported: {line}") from None

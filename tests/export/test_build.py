@@ -83,7 +83,7 @@ def test_a_damaged_export_is_built_anew(copy, tmp_path):
     assert (folder / "model.onnx").read_bytes() == whole
 
 
-@pytest.mark.parametrize("stage", ["hoist", "compare", "quantize", "half"])
+@pytest.mark.parametrize("stage", ["onnx_export_from_model", "hoist", "compare", "quantize", "half"])
 def test_whatever_fails_leaves_the_older_export_as_it_was(stage, copy, tmp_path, monkeypatch):
     folder = tmp_path / "out"
     folder.mkdir()
