@@ -71,13 +71,14 @@ def load_exported(reference: str | Path, *, task: str = "fill-mask") -> Exported
     Raises:
         InputError: not there, damaged, of another format, or for another task.
     """
+    command = f"negengine export {reference}" + (f" --task {task}" if task != "fill-mask" else "")
     folder = next((path for path in (Path(reference), Path("models") / reference) if path.is_dir()), None)
     if folder is None:
-        raise InputError(f"no exported model {reference}: run `negengine export {reference}` first")
+        raise InputError(f"no exported model {reference}: run `{command}` first")
     info = published_export(folder)
     if info is None:
         hint = " (it looks like a checkpoint)" if (folder / "config.json").is_file() else ""
-        raise InputError(f"{folder} is no exported model{hint}: run `negengine export {reference}` first")
+        raise InputError(f"{folder} is no exported model{hint}: run `{command}` first")
     if info.get("format") != FORMAT:
         raise InputError(f"{folder} has format {info.get('format')}, this version reads {FORMAT}: export it again")
     if info.get("task") != task:
