@@ -86,7 +86,7 @@ def take_apart(selection: select.Selection, model: MaskedLM, sentences: Sentence
     for piece in sentences.slices:
         model.decide(piece.ids, piece.mask_position, sentences.expected[piece.rows])
     both = (time.perf_counter() - started) / n
-    share = _decision_share(model.exported, sentences) if model.device == CPU else None
+    share = _decision_share(model.graph, sentences) if model.device == CPU else None
 
     with TemporaryDirectory() as folder:
         small = select.plan(
@@ -130,9 +130,9 @@ def _transfer(model: MaskedLM, sentences: Sentences) -> float:
     return float(np.median(seconds)) / n
 
 
-def _decision_share(exported: ExportedModel, sentences: Sentences) -> float:
+def _decision_share(path: Path, sentences: Sentences) -> float:
     """The share of the decision head in the time of all operators, from ONNX Runtime's own profile on the CPU."""
-    graph = onnx.load(exported.graph, load_external_data=False).graph
+    graph = onnx.load(path, load_external_data=False).graph
     behind = {next(node.input[0] for node in graph.node if "logits" in node.output)}
     head = set()
     for node in graph.node:
@@ -144,7 +144,7 @@ def _decision_share(exported: ExportedModel, sentences: Sentences) -> float:
     options.log_severity_level = 3
     with TemporaryDirectory() as folder:
         options.profile_file_prefix = str(Path(folder) / "profile")
-        session = ort.InferenceSession(str(exported.graph), options, providers=["CPUExecutionProvider"])
+        session = ort.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
         piece = max(sentences.slices, key=lambda own: len(own.rows))
         feeds = {
             "input_ids": piece.ids[:128],

@@ -13,7 +13,7 @@ from ..engine import select
 from ..engine.device import CPU, Device, choose_device, cpu_threads
 from ..engine.exported import ExportedModel
 from ..engine.precision import AUDIT_SHARE, MixedDecider, Models, Precision, calibrate, open_models
-from .ceiling import least_flops, product_rate
+from .ceiling import least_flops, product_rates
 from .machine import describe
 from .measure import Timing, alternate, fastest
 from .parts import sweep, take_apart
@@ -74,7 +74,8 @@ def measure(measured: Measured, device: Device, *, quick: bool, rounds: int, say
     timings = alternate(peers, works, rounds, say, device)
     say("the ceiling")
     flops = _least(exported, work.length)
-    rates = _product_rates(exported, device, models)
+    products = _products(exported, device, models)
+    rates = {kind: max(by_kernel.values()) for kind, by_kernel in products.items()}
     say("parts")
     parts = take_apart(work.selection, models.exact, work.head(500).sentences)
     authors_rate = timings[AUTHORS].rate
@@ -90,6 +91,9 @@ def measure(measured: Measured, device: Device, *, quick: bool, rounds: int, say
             "least GFLOP": flops / 1e9,
         },
         "product GFLOP/s": {kind: rate / 1e9 for kind, rate in rates.items()},
+        "product GFLOP/s by kernel": {
+            kind: {kernel: rate / 1e9 for kernel, rate in by_kernel.items()} for kind, by_kernel in products.items()
+        },
         "ways": [_way(peer, timings, flops, rates) for peer in peers],
         "skipped": skipped,
         "mixed, expected": None,
@@ -168,10 +172,10 @@ def _least(exported: ExportedModel, length: float) -> float:
     return least_flops(length, *sizes, embedding=config.get("embedding_size"))
 
 
-def _product_rates(exported: ExportedModel, device: Device, models: Models) -> dict[str, float]:
+def _products(exported: ExportedModel, device: Device, models: Models) -> dict[str, dict[str, float]]:
     kinds = ("fp32", "int8") if device == CPU else ("fp32", "fp16")
     sizes = exported.info["hidden_size"], exported.info["intermediate_size"]
-    return {kind: product_rate(device, models.exact.batch_tokens, *sizes, kind) for kind in kinds}
+    return {kind: product_rates(device, models.exact.batch_tokens, *sizes, kind) for kind in kinds}
 
 
 def _way(peer: Peer, timings: dict[str, Timing], flops: float, rates: dict[str, float]) -> dict[str, Any]:
@@ -227,7 +231,7 @@ def _lazy(work: Workload, models: Models, mixed: MixedDecider | None, authors_ra
 def _sweeps(exported: ExportedModel, device: Device) -> list[dict[str, Any]]:
     most = cpu_threads() if device == CPU else 1
     counts = sorted({1, *(2**i for i in range(1, most.bit_length()) if 2**i <= most), most})
-    sizes = (1024, 4096) if device == CPU else (4096, 16384, 65536)
+    sizes = (256, 512, 2048) if device == CPU else (4096, 16384, 65536)
     points = sweep(exported, device, (12, 18, 32), sizes, (most,))
-    points += sweep(exported, device, (18,), (4096,), [count for count in counts if count != most])
+    points += sweep(exported, device, (18,), (512,), [count for count in counts if count != most])
     return [asdict(point) for point in points]

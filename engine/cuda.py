@@ -15,76 +15,20 @@ import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 import onnxruntime as ort
 from numpy.typing import NDArray
 
+from .batches import INPUTS, OUTPUTS, WIDTHS, Batch, Batches, Feeds, sentences_in
 from .device import Device, on_cpu, open_session
 from .errors import InputError
-
-INPUTS = ("input_ids", "mask_position", "expected_id")
-OUTPUTS = ("decision_ids", "decision_logits")
-WIDTHS = {"decision_ids": 2, "decision_logits": 4}  # columns of the outputs
 
 REPLAYED_TOKENS = 4096  # batches of at most this many tokens are captured as graphs
 _STREAMS = 3  # one batch on its way up or down, one computing, one being prepared
 _MOST_GRAPHS = 64  # lengths with a graph: each holds memory for good
 _FEWEST_SENTENCES = 8
-
-Array = NDArray[np.generic]
-
-
-@dataclass(frozen=True, eq=False)
-class Batch:
-    """Sentences of one length, and where their decisions go.
-
-    Attributes:
-        inputs: input_ids int32 [n, L], mask_position int32 [n], expected_id int32 [n].
-        outputs: decision_ids int32 [n, 2], decision_logits float32 [n, 4]; written into.
-    """
-
-    inputs: tuple[Array, Array, Array]
-    outputs: tuple[Array, Array]
-
-    def __len__(self) -> int:
-        return len(self.inputs[0])
-
-    @property
-    def length(self) -> int:
-        """Tokens of each sentence."""
-        return int(self.inputs[0].shape[1])
-
-    def filled_up(self, size: int) -> list[Array]:
-        """The inputs with `size` sentences: the first one is repeated at the end. Shapes stay few, and so does memory.
-
-        Raises:
-            ValueError: there are none, or more than `size`.
-        """
-        missing = size - len(self)
-        if missing < 0 or len(self) == 0:
-            raise ValueError(f"{len(self)} sentences do not make a batch of {size}")
-        if missing == 0:
-            return [np.ascontiguousarray(array) for array in self.inputs]
-        return [np.concatenate([array, array[:1].repeat(missing, axis=0)]) for array in self.inputs]
-
-    def take(self, results: Sequence[Array]) -> None:
-        """Write the decisions, without those of the sentences that filled it up."""
-        for own, found in zip(self.outputs, results, strict=True):
-            own[:] = found[: len(self)]
-
-
-class Batches(Protocol):
-    """A way to run batches on a device."""
-
-    def run(self, batches: Sequence[Batch]) -> None:
-        """Decide about all sentences of some batches."""
-
-    def logits(self, feeds: dict[str, Array]) -> NDArray[np.float32]:
-        """All logits at the mask, float32 [n, V]."""
 
 
 def open_batches(graph: Path, device: Device, batch_tokens: int, *, half: bool) -> Batches:
@@ -109,11 +53,6 @@ def open_batches(graph: Path, device: Device, batch_tokens: int, *, half: bool) 
             if not on_cpu(session):
                 return Graphs(session, device, batch_tokens)
     return Streams(open_session(graph, device, cuda_options=options), device, batch_tokens)
-
-
-def sentences_in(batch_tokens: int, length: int) -> int:
-    """Sentences of a length in a full batch."""
-    return max(1, batch_tokens // length)
 
 
 def rounded_up(n: int, full: int) -> int:
@@ -176,8 +115,11 @@ class Streams:
         for _ in self._threads.map(self._run, batches):
             pass
 
-    def logits(self, feeds: dict[str, Array]) -> NDArray[np.float32]:
+    def logits(self, batches: Sequence[Feeds]) -> list[NDArray[np.float32]]:
         """See `Batches`."""
+        return list(self._threads.map(self._logits, batches))
+
+    def _logits(self, feeds: Feeds) -> NDArray[np.float32]:
         with _WORK.beside_others(), _memory_explained(self._device, self._batch_tokens):
             logits: NDArray[np.float32] = self._session.run(["logits"], feeds, self._options)[0]
         return logits
@@ -201,9 +143,9 @@ class Graphs:
         """See `Batches`."""
         self._thread.submit(self._run_all, batches).result()
 
-    def logits(self, feeds: dict[str, Array]) -> NDArray[np.float32]:
+    def logits(self, batches: Sequence[Feeds]) -> list[NDArray[np.float32]]:
         """See `Batches`."""
-        return self._thread.submit(self._logits, feeds).result()
+        return list(self._thread.map(self._logits, batches))
 
     def _run_all(self, batches: Sequence[Batch]) -> None:
         for batch in batches:
@@ -215,7 +157,7 @@ class Graphs:
             with _memory_explained(self._device, self._batch_tokens):
                 self._buffers[batch.length].run(batch)
 
-    def _logits(self, feeds: dict[str, Array]) -> NDArray[np.float32]:
+    def _logits(self, feeds: Feeds) -> NDArray[np.float32]:
         with _WORK.beside_others(), _memory_explained(self._device, self._batch_tokens):
             logits: NDArray[np.float32] = self._session.run(["logits"], feeds, _run_options(None))[0]
         return logits

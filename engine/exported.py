@@ -9,7 +9,8 @@ from typing import Any
 from .errors import InputError
 
 TWINS = {"cpu": "model.int8.onnx", "cuda": "model.fp16.onnx"}  # the faster graph for each kind of device
-FORMAT = 1  # of export.json and of the graph's inputs and outputs; raised when older exports can no longer be run
+CONVOLVED = "model.cpu.onnx"  # the fp32 graph with its products as convolutions
+FORMAT = 2  # of export.json and of the graph's inputs and outputs; raised when older exports can no longer be run
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,11 @@ class ExportedModel:
     def graph(self) -> Path:
         """The fp32 graph."""
         return self.folder / "model.onnx"
+
+    @property
+    def convolved(self) -> Path | None:
+        """The fp32 graph for CPUs whose convolutions are faster than their products, if the export holds it."""
+        return self.folder / CONVOLVED if CONVOLVED in self.info["files"] else None
 
     def twin(self, kind: str) -> Path | None:
         """The faster graph of low precision for `cpu` or `cuda`, if the export holds it."""

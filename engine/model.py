@@ -2,28 +2,29 @@
 
 All sentences of a call have the same number of tokens, so nothing is padded and no attention mask exists. What comes
 back per sentence is six numbers, computed inside the graph (`negengine.export.passes.head`); the logits over the
-vocabulary stay where they are. On the CPU, IO binding writes them straight into the result; how batches run on CUDA is
-in `cuda.py`.
+vocabulary stay where they are. How batches run is in `cpu.py` and `cuda.py`.
 """
 
-from collections.abc import Sequence
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 import numpy as np
-import onnxruntime as ort
 from numpy.typing import NDArray
 
-from .cuda import INPUTS, OUTPUTS, WIDTHS, Batch, Batches, open_batches, sentences_in
-from .device import CPU, Device, open_session
+from . import cuda
+from .batches import INPUTS, OUTPUTS, WIDTHS, Batch, Batches, Feeds, sentences_in
+from .cpu import Cores
+from .device import CPU, Device, cpu_threads, prefers_convolutions
 from .exported import ExportedModel
 
 Ids = NDArray[np.int32]
 
-# Tokens in a batch: enough rows for a core's matrix products to be at their best, and on a GPU enough work to hide the
-# launching of kernels (about 130 of them a batch in a model of 12 layers).
-BATCH_TOKENS = {"cpu": 4096, "cuda": 16384}
+# Tokens in a batch. On the CPU a core has its own: enough rows for its matrix products to be at their best, few enough
+# for what lies between them to stay in its cache. On a GPU, enough work to hide the launching of kernels (about 130 of
+# them a batch in a model of 12 layers).
+BATCH_TOKENS = {"cpu": 512, "cuda": 16384}
 
 
 @dataclass(frozen=True)
@@ -97,7 +98,18 @@ class Decider(Protocol):
 
 
 class MaskedLM:
-    """One session of an exported model on one device; batches of a fixed number of tokens."""
+    """One session of an exported model on one device; batches of a fixed number of tokens.
+
+    Args:
+        exported: the model.
+        device: where it runs.
+        graph: another graph of it than the fp32 one for the device.
+        batch_tokens: most tokens in a batch.
+        threads: batches at a time on the CPU, each on one core; by default as many as this process has cores.
+
+    Attributes:
+        graph: what runs.
+    """
 
     def __init__(
         self,
@@ -111,61 +123,42 @@ class MaskedLM:
         self.exported = exported
         self.device = device
         self.batch_tokens = batch_tokens or BATCH_TOKENS[device.kind]
-        path = graph or exported.graph
-        self._batches: Batches = (
-            _OnCpu(open_session(path, device, threads))
-            if device.kind == "cpu"
-            else open_batches(path, device, self.batch_tokens, half=graph is not None)
-        )
+        by_device = exported.convolved if device == CPU and prefers_convolutions() else None
+        self.graph = graph or by_device or exported.graph
+        self._batches: Batches
+        if device == CPU:
+            self._at_a_time = threads or cpu_threads()
+            self._batches = Cores(self.graph, self._at_a_time)
+        else:
+            self._at_a_time = 1
+            self._batches = cuda.open_batches(self.graph, device, self.batch_tokens, half=graph is not None)
 
     def decide(self, ids: Ids, mask_position: Ids, expected: Ids) -> Decisions:
         """Decide about n sentences of one length, in batches; see `Decider`."""
         ids, mask_position, expected = (np.ascontiguousarray(a, np.int32) for a in (ids, mask_position, expected))
         decisions = Decisions.empty(len(ids))
-        size = self.batch_size(ids.shape[1])
-        slices = [slice(start, start + size) for start in range(0, len(ids), size)]
         self._batches.run(
             [
                 Batch((ids[part], mask_position[part], expected[part]), (decisions.ids[part], decisions.logits[part]))
-                for part in slices
+                for part in self._cut(*ids.shape)
             ]
         )
         return decisions
 
     def batch_size(self, length: int) -> int:
-        """Sentences of this length in a batch."""
-        return sentences_in(self.batch_tokens, length)
+        """Sentences of this length that fill the device: a batch, or one for each core."""
+        return self._at_a_time * sentences_in(self.batch_tokens, length)
 
     def logits(self, ids: Ids, mask_position: Ids) -> NDArray[np.float32]:
         """All logits at the mask, float32 [n, V]; for few sentences, as they all come back from the device."""
-        feeds = dict(zip(INPUTS, (ids, mask_position, np.zeros_like(mask_position)), strict=True))
-        size = self.batch_size(ids.shape[1])
-        return np.concatenate(
-            [
-                self._batches.logits({name: array[start : start + size] for name, array in feeds.items()})
-                for start in range(0, len(ids), size)
-            ]
-        )
+        feeds: Feeds = dict(zip(INPUTS, (ids, mask_position, np.zeros_like(mask_position)), strict=True))
+        batches = [{name: array[part] for name, array in feeds.items()} for part in self._cut(*ids.shape)]
+        return np.concatenate(self._batches.logits(batches))
 
-
-class _OnCpu:
-    """Batches on the CPU, one after the other: each uses all cores."""
-
-    def __init__(self, session: ort.InferenceSession) -> None:
-        self._session = session
-        self._options = ort.RunOptions()
-        # `logits` is an output too: without this its computation would not cost, but its copy would.
-        self._options.only_execute_path_to_fetches = True
-
-    def run(self, batches: Sequence[Batch]) -> None:
-        for batch in batches:
-            binding = self._session.io_binding()
-            for name, array in zip(INPUTS, batch.inputs, strict=True):
-                binding.bind_input(name, "cpu", 0, array.dtype.type, array.shape, array.ctypes.data)
-            for name, array in zip(OUTPUTS, batch.outputs, strict=True):
-                binding.bind_output(name, "cpu", 0, array.dtype.type, array.shape, array.ctypes.data)
-            self._session.run_with_iobinding(binding, self._options)
-
-    def logits(self, feeds: dict[str, NDArray[np.generic]]) -> NDArray[np.float32]:
-        logits: NDArray[np.float32] = self._session.run(["logits"], feeds, self._options)[0]
-        return logits
+    def _cut(self, n: int, length: int) -> list[slice]:
+        """The batches of n sentences. Those of the CPU are even: no core waits for another's last one."""
+        size = sentences_in(self.batch_tokens, length)
+        if self.device == CPU:
+            rounds = max(1, math.ceil(n / self.batch_size(length)))
+            size = max(1, math.ceil(n / (rounds * self._at_a_time)))
+        return [slice(start, start + size) for start in range(0, n, size)]

@@ -16,8 +16,9 @@ import onnxruntime as ort
 from numpy.typing import NDArray
 from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
-_Message = TypeVar("_Message", NodeProto, TensorProto)
+_Message = TypeVar("_Message", ModelProto, NodeProto, TensorProto)
 _LARGEST_PROTOBUF = 2**31 - 2**20  # protobuf cannot serialise 2 GiB; larger weights go to a file beside the graph
+_SMALLEST_APART = 1024  # bytes; what is smaller stays in the graph
 
 
 class Graph:
@@ -33,6 +34,10 @@ class Graph:
         _constant_nodes_to_initializers(model)
         self.index()
         self._skip_identities()
+
+    def copy(self) -> "Graph":
+        """A twin of its own, to be rewritten."""
+        return Graph(_copy(self.model))
 
     def index(self) -> None:
         """Rebuild the lookups from the protobuf."""
@@ -191,18 +196,42 @@ def attributes(node: NodeProto) -> dict[str, object]:
     return {item.name: helper.get_attribute_value(item) for item in node.attribute}
 
 
-def save(model: ModelProto, path: Path) -> list[Path]:
-    """Write a model, its weights in a file beside it if protobuf could not hold them.
+def save(model: ModelProto, path: Path, *, weights_apart: bool = False) -> list[Path]:
+    """Write a model, its weights in a file beside it if protobuf could not hold them, or if asked for.
 
     Returns:
         The files written, the graph first.
     """
-    if model.ByteSize() < _LARGEST_PROTOBUF:
+    if not weights_apart and model.ByteSize() < _LARGEST_PROTOBUF:
         onnx.save(model, path)
         return [path]
     weights = path.with_name(path.name + "_data")
-    onnx.save(model, path, save_as_external_data=True, location=weights.name, size_threshold=1024)
+    # Of a copy, because the weights are taken out of what is saved.
+    onnx.save(_copy(model), path, save_as_external_data=True, location=weights.name, size_threshold=_SMALLEST_APART)
+    if not weights.exists():  # all are small
+        return [path]
+    weights.chmod(path.stat().st_mode)  # as readable as the graph: onnx writes it for its owner alone
     return [path, weights]
+
+
+def save_sharing(model: ModelProto, path: Path, other: Path) -> list[Path]:
+    """Write a model that reads the weights of the same names from the file of another, saved with `weights_apart`.
+
+    The weights are taken out of the model.
+
+    Returns:
+        The file written.
+    """
+    apart = {
+        tensor.name: tensor
+        for tensor in onnx.load(other, load_external_data=False).graph.initializer
+        if tensor.data_location == TensorProto.EXTERNAL
+    }
+    for tensor in model.graph.initializer:
+        if tensor.name in apart:
+            tensor.CopyFrom(apart[tensor.name])
+    path.write_bytes(model.SerializeToString())
+    return [path]
 
 
 def observe(
@@ -229,3 +258,11 @@ def observe(
     used = {value.name: feeds[value.name].astype(kinds[value.type]) for value in session.get_inputs()}
     values = session.run(wanted, used)
     return dict(zip(wanted, values, strict=True))
+
+
+def shapes(graph: Graph) -> dict[str, tuple[int, ...]]:
+    """The shape of every tensor of a finished graph, for two sentences of five tokens."""
+    feeds = {name: np.full((2, 5) if name == "input_ids" else 2, 1, np.int32) for name in graph.inputs}
+    written = [name for node in graph.nodes for name in node.output if name]
+    found = {name: values.shape for name, values in observe(graph.model, feeds, written).items()}
+    return found | {name: tuple(tensor.dims) for name, tensor in graph.constants.items()}

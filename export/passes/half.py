@@ -21,7 +21,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from onnx import ModelProto, NodeProto, TensorProto
+from onnx import NodeProto, TensorProto
 
 from ..graph import Graph, observe, reads
 from .residual import fuse_residuals
@@ -64,7 +64,7 @@ def half(graph: Graph, sentences: Sequence[Feeds]) -> Half:
         graph: with hoist and decision head; it is not changed.
         sentences: batches of real sentences, to measure the range of every tensor on.
     """
-    twin = Graph(_copy(graph.model))
+    twin = graph.copy()
     fuse_residuals(twin)
     peaks = _peaks(twin, sentences)
     decision = _decision(twin)
@@ -83,12 +83,6 @@ def half(graph: Graph, sentences: Sequence[Feeds]) -> Half:
         products=sum(node.op_type in _PRODUCTS | {"MultiHeadAttention"} for node in halved),
         kept=tuple(f"{_kind(twin, name)} {name}: {why}" for name, why in reasons.items() if why),
     )
-
-
-def _copy(model: ModelProto) -> ModelProto:
-    twin = ModelProto()
-    twin.CopyFrom(model)
-    return twin
 
 
 def _kind(graph: Graph, output: str) -> str:

@@ -32,6 +32,7 @@ from onnx import NodeProto
 from onnxruntime.quantization import QuantType, quantize_dynamic
 
 from ..graph import Graph, attributes, observe, save
+from .cpu import use_standard_attention
 
 _OUTLIERS = 16  # split off behind an activation; a multiple of the processor's vector width
 _SMOOTHED = 8  # channels behind a normalisation, about, that are made smaller
@@ -65,7 +66,7 @@ def quantize(graph: Graph, sentences: Sequence[Feeds]) -> Graph:
     Returns:
         The quantized graph, with the same inputs and outputs.
     """
-    twin = Graph(_copy(graph.model))
+    twin = graph.copy()
     blocks = _feed_forwards(twin)
     peaks = _channel_peaks(twin, [block.active for block in blocks], sentences)
     for block in blocks:
@@ -87,12 +88,8 @@ def quantize(graph: Graph, sentences: Sequence[Feeds]) -> Graph:
             nodes_to_exclude=kept,
             extra_options={"DefaultTensorType": onnx.TensorProto.FLOAT, "MatMulConstBOnly": True},
         )
-        return Graph(onnx.load(target))
-
-
-def _copy(model: onnx.ModelProto) -> onnx.ModelProto:
-    twin = onnx.ModelProto()
-    twin.CopyFrom(model)
+        twin = Graph(onnx.load(target))
+    use_standard_attention(twin)
     return twin
 
 

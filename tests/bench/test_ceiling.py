@@ -4,8 +4,9 @@ import numpy as np
 import onnx
 import onnxruntime as ort
 import pytest
-from negengine.bench.ceiling import _chain, least_flops, product_rate
+from negengine.bench.ceiling import _chain, least_flops, product_rates
 from negengine.engine.device import CPU
+from onnx import numpy_helper
 
 
 def test_least_flops_by_hand():
@@ -30,12 +31,19 @@ def test_the_exported_graph_does_the_least_work_and_no_more(mini):
     assert info["flops"]["hoisted"] == pytest.approx(least_flops(info["flops"]["length"], *sizes), rel=1e-3)
 
 
-@pytest.mark.parametrize("kind", ["fp32", "int8"])
-def test_the_chain_multiplies_twice(kind, tmp_path):
-    path = _chain(tmp_path, 16, 64, kind)
+@pytest.mark.parametrize(("kind", "operator"), [("fp32", "MatMul"), ("fp32", "Conv"), ("int8", "MatMul")])
+def test_the_chain_multiplies_twice(kind, operator, tmp_path):
+    path = _chain(tmp_path, 16, 64, kind, operator)
     kinds = [node.op_type for node in onnx.load(path).graph.node]
-    assert sum("MatMul" in name for name in kinds) == 2
+    assert sum(operator in name for name in kinds) == 2
     assert any("Integer" in name for name in kinds) == (kind == "int8")
-    (y,) = ort.InferenceSession(path, providers=["CPUExecutionProvider"]).run(None, {"x": np.ones((3, 16), np.float32)})
-    assert y.shape == (3, 16)
-    assert product_rate(CPU, 8, 16, 64, kind) > 0
+    x = np.random.default_rng(0).normal(size=(1, 1, 3, 16)).astype(np.float32)
+    (y,) = ort.InferenceSession(path, providers=["CPUExecutionProvider"]).run(None, {"x": x})
+    up, down = (numpy_helper.to_array(t) for t in onnx.load(_chain(tmp_path, 16, 64, "fp32")).graph.initializer)
+    np.testing.assert_allclose(y, x @ up @ down, atol=0.2 if kind == "int8" else 1e-5)
+
+
+def test_every_kernel_at_hand_is_timed():
+    assert set(product_rates(CPU, 8, 16, 64, "fp32")) == {"MatMul", "Conv", "PyTorch"}
+    assert set(product_rates(CPU, 8, 16, 64, "int8")) == {"MatMul"}
+    assert min(product_rates(CPU, 8, 16, 64, "fp32", threads=1).values()) > 0

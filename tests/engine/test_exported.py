@@ -51,7 +51,7 @@ def test_a_changed_or_missing_file_is_named(copy, name):
 
 def test_another_format_task_or_a_lacking_key_is_told(copy):
     edit(copy, format=99)
-    with pytest.raises(InputError, match="has format 99, this version reads 1"):
+    with pytest.raises(InputError, match="has format 99, this version reads 2"):
         load_exported("tiny")
     edit(copy, format=1, task="text-classification")
     with pytest.raises(InputError, match="was exported for text-classification, needed is fill-mask"):

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 from negengine.engine import device as devices
+from negengine.engine import model as models
 from negengine.engine.device import CPU, choose_device, open_session
 from negengine.engine.errors import InputError
 from negengine.engine.lexicon import load_lexicon
@@ -71,6 +72,50 @@ def test_batches_do_not_change_decisions(batch_tokens, mini, engine):
     whole, cut = engine.decide(*batch), MaskedLM(mini, batch_tokens=batch_tokens).decide(*batch)
     assert (whole.ids == cut.ids).all()
     np.testing.assert_allclose(whole.logits, cut.logits, atol=1e-4)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3, 64])
+def test_cores_do_not_change_decisions_nor_their_order(threads, mini, engine):
+    batch = random_batch(50, 13)
+    model = MaskedLM(mini, batch_tokens=60, threads=threads)
+    decisions, wanted = model.decide(*batch), engine.decide(*batch)
+    assert (decisions.ids == wanted.ids).all()
+    np.testing.assert_allclose(decisions.logits, wanted.logits, atol=1e-4)
+    np.testing.assert_allclose(model.logits(*batch[:2]), engine.logits(*batch[:2]), atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("n", "sizes"), [(0, []), (1, [1]), (2, [1, 1]), (9, [5, 4]), (11, [3, 3, 3, 2]), (10, [5, 5])]
+)
+def test_every_core_has_as_many_sentences_and_none_too_many(n, sizes, mini, monkeypatch):
+    """Batches hold 5 sentences of 12 tokens, so that 2 cores have 10 at a time."""
+    model = MaskedLM(mini, batch_tokens=60, threads=2)
+    assert model.batch_size(12) == 10
+    given = []
+    monkeypatch.setattr(model._batches, "run", lambda batches: given.extend(len(batch) for batch in batches))
+    model.decide(*random_batch(n, 12))
+    assert given == sizes
+
+
+def test_the_graph_is_the_one_that_suits_the_processor(mini, engine, monkeypatch):
+    decided = []
+    for wide_vectors, graph in ((True, "model.cpu.onnx"), (False, "model.onnx")):
+        monkeypatch.setattr(models, "prefers_convolutions", lambda found=wide_vectors: found)
+        model = MaskedLM(mini)
+        assert model.graph == mini.folder / graph
+        decided.append(model.decide(*random_batch(50, 13)))
+    assert (decided[0].top1 == decided[1].top1).all()
+    np.testing.assert_allclose(decided[0].logits, decided[1].logits, atol=1e-4)
+    assert MaskedLM(mini, graph=mini.twin("cpu")).graph == mini.folder / "model.int8.onnx"
+
+
+@pytest.mark.parametrize(
+    ("found", "preferred"),
+    [(["SSE42", "AVX2"], False), (["AVX2", "AVX512F"], True), (["X86_V3"], False), (["X86_V3", "X86_V4"], True)],
+)
+def test_processors_with_avx512_prefer_convolutions(found, preferred, monkeypatch):
+    monkeypatch.setattr(np, "show_config", lambda **_: {"SIMD Extensions": {"found": found}})
+    assert devices.prefers_convolutions() == preferred
 
 
 def test_no_sentences_give_no_decisions(engine):
