@@ -133,7 +133,7 @@ def _transfer(model: MaskedLM, sentences: Sentences) -> float:
 def _decision_share(path: Path, sentences: Sentences) -> float:
     """The share of the decision head in the time of all operators, from ONNX Runtime's own profile on the CPU."""
     graph = onnx.load(path, load_external_data=False).graph
-    behind = {next(node.input[0] for node in graph.node if "logits" in node.output)}
+    behind = {"logits"}
     head = set()
     for node in graph.node:
         if not behind.isdisjoint(node.input):

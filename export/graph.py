@@ -107,6 +107,19 @@ class Graph:
             self.model.graph.node.append(helper.make_node("Identity", [new], [value.name]))
             self.index()
 
+    def rename(self, old: str, new: str) -> None:
+        """Give a tensor that a node computes another name; one that has it already gets a fresh one."""
+        if old == new:
+            return
+        if new in self.producer:
+            self.rename(new, self.name(new))
+        for node in self.nodes:
+            for names in (node.input, node.output):
+                for i, name in enumerate(names):
+                    if name == old:
+                        names[i] = new
+        self.index()
+
     def from_constants(self) -> set[str]:
         """Tensors that depend on no graph input: initializers and what is computed from them alone."""
         known = set(self.constants)

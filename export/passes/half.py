@@ -103,7 +103,7 @@ def _peaks(graph: Graph, sentences: Sequence[Feeds]) -> dict[str, float]:
 
 def _decision(graph: Graph) -> set[str]:
     """Everything behind the vocabulary product, from its bias on."""
-    logits = graph.producer["logits"].input[0]
+    logits = "logits"
     bias: set[str] = set()
     while (node := graph.producer[logits]).op_type not in _PRODUCTS and node.op_type in _SAFE:
         bias.add(logits)

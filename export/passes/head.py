@@ -50,8 +50,10 @@ def add_decision_head(graph: Graph, logits: str) -> None:
     wide = graph.add("Cast", ["expected_id"], "expected_wide", to=TensorProto.INT64)
     expected = graph.add("GatherElements", [logits, graph.add("Unsqueeze", [wide, last], "expected")], "own", axis=-1)
 
-    above = graph.add("Cast", [graph.add("Greater", [logits, expected], "above")], "above", to=TensorProto.INT32)
+    # Counted in float32, exact to 16 million tokens and faster on the CPU than in integers.
+    above = graph.add("Cast", [graph.add("Greater", [logits, expected], "above")], "above", to=TensorProto.FLOAT)
     above = graph.add("ReduceSum", [above, last], "above", keepdims=1)
+    above = graph.add("Cast", [above], "above", to=TensorProto.INT32)
     rank = graph.add("Add", [above, graph.constant(np.array([1], np.int32), "one")], "rank")
 
     # max + log Σ exp(x − max): ReduceLogSumExp would need cuDNN on CUDA.
@@ -59,7 +61,7 @@ def add_decision_head(graph: Graph, logits: str) -> None:
     total = graph.add("ReduceSum", [shifted, last], "total", keepdims=1)
     log_sum_exp = graph.add("Add", [graph.add("Log", [total], "log_total"), best], "log_sum_exp")
 
-    outputs = {
+    results = {
         "decision_ids": (graph.add("Concat", [best_id, rank], "ids", axis=-1), TensorProto.INT32, 2),
         "decision_logits": (
             graph.add("Concat", [values, expected, log_sum_exp], "values", axis=-1),
@@ -69,10 +71,9 @@ def add_decision_head(graph: Graph, logits: str) -> None:
         "logits": (logits, TensorProto.FLOAT, "vocabulary"),
     }
     del graph.model.graph.output[:]
-    for name, (tensor, kind, width) in outputs.items():
-        graph.model.graph.node.append(helper.make_node("Identity", [tensor], [name], name=f"node_{name}"))
+    for name, (tensor, kind, width) in results.items():
+        graph.rename(tensor, name)
         graph.model.graph.output.append(helper.make_tensor_value_info(name, kind, ["batch", width]))
-    graph.index()
     graph.prune()
 
 
