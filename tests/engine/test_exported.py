@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 from negengine.engine.errors import InputError
-from negengine.engine.exported import load_exported
+from negengine.engine.exported import FORMAT, load_exported
 
 
 @pytest.fixture
@@ -51,9 +51,9 @@ def test_a_changed_or_missing_file_is_named(copy, name):
 
 def test_another_format_task_or_a_lacking_key_is_told(copy):
     edit(copy, format=99)
-    with pytest.raises(InputError, match="has format 99, this version reads 2"):
+    with pytest.raises(InputError, match=f"has format 99, this version reads {FORMAT}"):
         load_exported("tiny")
-    edit(copy, format=1, task="text-classification")
+    edit(copy, format=FORMAT, task="text-classification")
     with pytest.raises(InputError, match="was exported for text-classification, needed is fill-mask"):
         load_exported("tiny")
     edit(copy, task="fill-mask", vocab_size=None)
