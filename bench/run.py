@@ -12,6 +12,7 @@ from typing import Any
 from ..engine import select
 from ..engine.device import CPU, Device, choose_device, cpu_threads
 from ..engine.exported import ExportedModel
+from ..engine.model import BATCH_TOKENS
 from ..engine.precision import AUDIT_SHARE, MixedDecider, Models, Precision, calibrate, open_models
 from .ceiling import least_flops, product_rates
 from .machine import describe
@@ -233,5 +234,5 @@ def _sweeps(exported: ExportedModel, device: Device) -> list[dict[str, Any]]:
     counts = sorted({1, *(2**i for i in range(1, most.bit_length()) if 2**i <= most), most})
     sizes = (256, 512, 2048) if device == CPU else (4096, 16384, 65536)
     points = sweep(exported, device, (12, 18, 32), sizes, (most,))
-    points += sweep(exported, device, (18,), (512,), [count for count in counts if count != most])
+    points += sweep(exported, device, (18,), (BATCH_TOKENS[device.kind],), [count for count in counts if count != most])
     return [asdict(point) for point in points]

@@ -9,11 +9,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
-import onnxruntime as ort
 from numpy.typing import NDArray
 
 from .batches import INPUTS, OUTPUTS, Batch, Feeds
-from .device import CPU, open_session
+from .device import CPU, open_session, run_options
 
 
 class Cores:
@@ -30,9 +29,7 @@ class Cores:
     def __init__(self, graph: Path, count: int) -> None:
         self._session = open_session(graph, CPU, threads=1)
         self._threads = ThreadPoolExecutor(count, "core")
-        self._options = ort.RunOptions()
-        # `logits` is an output too: without this its computation would not cost, but its copy would.
-        self._options.only_execute_path_to_fetches = True
+        self._options = run_options()
 
     def run(self, batches: Sequence[Batch]) -> None:
         """See `Batches`. IO binding has the decisions written where they belong."""

@@ -22,7 +22,7 @@ import onnxruntime as ort
 from numpy.typing import NDArray
 
 from .batches import INPUTS, OUTPUTS, WIDTHS, Batch, Batches, Feeds, sentences_in
-from .device import Device, on_cpu, open_session
+from .device import Device, on_cpu, open_session, run_options
 from .errors import InputError
 
 REPLAYED_TOKENS = 4096  # batches of at most this many tokens are captured as graphs
@@ -106,8 +106,7 @@ class Streams:
 
     def __init__(self, session: ort.InferenceSession, device: Device, batch_tokens: int) -> None:
         self._session, self._device, self._batch_tokens = session, device, batch_tokens
-        self._options = ort.RunOptions()
-        self._options.only_execute_path_to_fetches = True
+        self._options = run_options()
         self._threads = ThreadPoolExecutor(_STREAMS, f"{device} streams")
 
     def run(self, batches: Sequence[Batch]) -> None:
@@ -218,8 +217,7 @@ class Buffers:
 
 def _run_options(graph: int | None) -> ort.RunOptions:
     """Options to capture or replay a CUDA graph by its number, or to run without one."""
-    options = ort.RunOptions()
-    options.only_execute_path_to_fetches = True
+    options = run_options()
     options.add_run_config_entry("gpu_graph_id", str(-1 if graph is None else graph))
     return options
 

@@ -183,3 +183,22 @@ def place_on_cuda(tmp_path_factory) -> Callable[..., Placed]:
         return Placed(operators, kernels, log.read_text().splitlines(), document["options"])
 
     return run
+
+
+@pytest.fixture
+def interrupt(monkeypatch) -> Callable[[object, str, int], list[str]]:
+    """Let a function of a module be interrupted at its n-th call; gives a list that grows with every call."""
+
+    def at_call(module: object, name: str, n: int) -> list[str]:
+        whole, calls = getattr(module, name), []
+
+        def interrupted(*args):
+            calls.append(name)
+            if len(calls) == n:
+                raise KeyboardInterrupt
+            return whole(*args)
+
+        monkeypatch.setattr(module, name, interrupted)
+        return calls
+
+    return at_call

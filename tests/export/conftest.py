@@ -3,8 +3,10 @@
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
+from numpy.typing import NDArray
 from transformers import (
     AlbertConfig,
     AutoModelForMaskedLM,
@@ -68,6 +70,14 @@ def tiny_model(family: str, tokenizer: PreTrainedTokenizerFast) -> PreTrainedMod
             spread = 0.1 if "norm" in name.lower() or name.endswith("bias") else 0.25
             parameter.add_(torch.randn_like(parameter) * spread)
     return model
+
+
+def batch(n: int, length: int, seed: int = 0) -> dict[str, NDArray[np.int32]]:
+    """Random sentences of one length as inputs of a finished graph."""
+    random = np.random.default_rng(seed)
+    ids = random.integers(5, 60, (n, length)).astype(np.int32)
+    position = random.integers(0, length, n).astype(np.int32)
+    return {"input_ids": ids, "mask_position": position, "expected_id": ids[:, 0]}
 
 
 @pytest.fixture(scope="session")

@@ -9,7 +9,7 @@ from negengine.export.graph import Graph, save, save_sharing
 from negengine.export.passes.cpu import convolve, use_standard_attention
 from onnx import TensorProto, helper
 
-from .conftest import FAMILIES
+from .conftest import FAMILIES, batch
 
 FUSED = sorted(family for family, (*_, attentions) in FAMILIES.items() if attentions)
 
@@ -24,16 +24,6 @@ def run(path_or_bytes, batch, outputs=("decision_ids", "decision_logits", "logit
     options.log_severity_level = 3
     session = ort.InferenceSession(path_or_bytes, options, providers=["CPUExecutionProvider"])
     return session.run(list(outputs), batch)
-
-
-def batch(n, length, vocabulary=60, seed=0):
-    random = np.random.default_rng(seed)
-    ids = random.integers(5, vocabulary, (n, length)).astype(np.int32)
-    return {
-        "input_ids": ids,
-        "mask_position": random.integers(0, length, n).astype(np.int32),
-        "expected_id": ids[:, 0],
-    }
 
 
 @pytest.mark.parametrize("family", FUSED)

@@ -7,17 +7,12 @@ from negengine.engine.exported import load_exported
 from negengine.export.graph import Graph, observe
 from negengine.export.passes.quantize import quantize
 
+from .conftest import batch
+
 
 @pytest.fixture(scope="module")
 def graph(exported):
     return Graph(onnx.load(load_exported(exported("bert")).graph))
-
-
-def batch(n, length, seed=0):
-    random = np.random.default_rng(seed)
-    ids = random.integers(5, 60, (n, length)).astype(np.int32)
-    position = random.integers(0, length, n).astype(np.int32)
-    return {"input_ids": ids, "mask_position": position, "expected_id": ids[:, 0]}
 
 
 @pytest.fixture(scope="module")

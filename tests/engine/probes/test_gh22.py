@@ -217,23 +217,15 @@ def test_a_second_run_does_nothing_and_returns_the_same(finished, mini, selectio
     assert before == {path: path.stat().st_mtime_ns for path in folder.rglob("*") if path.name != ".lock"}
 
 
-def test_an_interrupted_run_is_resumed_to_the_same_summary(finished, mini, selection, variants, tmp_path, monkeypatch):
+def test_an_interrupted_run_is_resumed_to_the_same_summary(
+    finished, mini, selection, variants, tmp_path, monkeypatch, interrupt
+):
     monkeypatch.setattr(gh22, "_ACTS_PER_PART", 5)
-    calls = 0
-    whole = gh22.decide_part
-
-    def interrupted(*args):
-        nonlocal calls
-        calls += 1
-        if calls == 3:
-            raise KeyboardInterrupt
-        return whole(*args)
-
-    monkeypatch.setattr(gh22, "decide_part", interrupted)
+    calls = interrupt(gh22, "decide_part", 3)
     with pytest.raises(KeyboardInterrupt):
         gh22.run(selection, variants, MaskedLM(mini), tmp_path / "run")
     resumed = gh22.run(selection, variants, MaskedLM(mini), tmp_path / "run")
-    assert calls == 3 + 2  # four parts: two were finished, the third was begun twice
+    assert len(calls) == 3 + 2  # four parts: two were finished, the third was begun twice
     assert resumed.equals(finished[1])
 
 

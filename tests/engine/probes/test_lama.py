@@ -363,24 +363,14 @@ def contents(folder):
     return {name: (folder / name).read_bytes() for name in ("items.parquet", "summary.parquet")}
 
 
-def test_an_interrupted_run_is_resumed_to_the_same_bytes(mini, model, tmp_path, monkeypatch, small_parts):
+def test_an_interrupted_run_is_resumed_to_the_same_bytes(mini, model, tmp_path, interrupt, small_parts):
     plan = lama.plan(mini, facts())
     lama.run(plan, model, tmp_path / "whole")
-    calls = 0
-    whole = lama.score
-
-    def interrupted(*args):
-        nonlocal calls
-        calls += 1
-        if calls == 2:
-            raise KeyboardInterrupt
-        return whole(*args)
-
-    monkeypatch.setattr(lama, "score", interrupted)
+    calls = interrupt(lama, "score", 2)
     with pytest.raises(KeyboardInterrupt):
         lama.run(plan, model, tmp_path / "resumed")
     lama.run(plan, model, tmp_path / "resumed")
-    assert calls == 3 + 1  # of three parts the second was begun twice
+    assert len(calls) == 3 + 1  # of three parts the second was begun twice
     assert contents(tmp_path / "resumed") == contents(tmp_path / "whole")
 
 
