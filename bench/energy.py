@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from ..engine.device import CPU, Device
+from ..engine.inference.device import CPU, Device
 
 _POWERCAP = Path("/sys/class/powercap")
 _PCI_BUS_ID_LENGTH = 32

@@ -6,7 +6,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from ..engine.device import Device, cpu_threads
+from ..engine.inference.device import Device, cpu_threads
 
 _PACKAGES = ("negengine", "onnxruntime-gpu", "onnxruntime", "torch", "transformers", "optimum-onnx", "numpy", "polars")
 _FLAGS = ("avx2", "avx512f", "avx512_vnni", "avx_vnni", "amx_int8", "amx_bf16", "asimddp", "i8mm", "sve")

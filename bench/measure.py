@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ..engine.device import CPU, Device
+from ..engine.inference.device import CPU, Device
 from .energy import energy_used
 from .peers import Peer
 from .workload import Workload

@@ -11,11 +11,11 @@ import numpy as np
 import onnx
 import onnxruntime as ort
 
-from ..engine import select
-from ..engine.device import CPU, Device
-from ..engine.exported import ExportedModel
-from ..engine.model import Decider, Decisions, Ids, MaskedLM
-from ..engine.pieces import Sentences
+from ..engine.inference.device import CPU, Device
+from ..engine.inference.exported import ExportedModel
+from ..engine.inference.model import Decider, Decisions, Ids, MaskedLM
+from ..engine.negation import select
+from ..engine.sentences.spans import Sentences
 
 _COMPOSED = 200_000  # sentences; a tenth of a second or less
 _COPIES = 12

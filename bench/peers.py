@@ -17,9 +17,9 @@ import torch
 from numpy.typing import NDArray
 from transformers import AutoModelForMaskedLM, AutoTokenizer, pipeline
 
-from ..engine.device import Device
-from ..engine.model import Decider
-from ..engine.precision import Models
+from ..engine.inference.device import Device
+from ..engine.inference.model import Decider
+from ..engine.inference.precision import Models
 from ..export.quiet import quiet
 from .shapes import Measured
 from .workload import Workload

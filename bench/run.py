@@ -9,11 +9,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from ..engine import select
-from ..engine.device import CPU, Device, choose_device, cpu_threads
-from ..engine.exported import ExportedModel
-from ..engine.model import BATCH_TOKENS
-from ..engine.precision import AUDIT_SHARE, MixedDecider, Models, Precision, calibrate, open_models
+from ..engine.inference.device import CPU, Device, choose_device, cpu_threads
+from ..engine.inference.exported import ExportedModel
+from ..engine.inference.model import BATCH_TOKENS
+from ..engine.inference.precision import AUDIT_SHARE, MixedDecider, Models, Precision, calibrate, open_models
+from ..engine.negation import select
 from .ceiling import least_flops, product_rates
 from .machine import describe
 from .measure import Timing, alternate, fastest

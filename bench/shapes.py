@@ -14,7 +14,7 @@ import torch
 from transformers import AutoModelForMaskedLM, AutoTokenizer, BertConfig, RobertaConfig
 
 from ..engine.errors import InputError
-from ..engine.exported import ExportedModel, load_exported
+from ..engine.inference.exported import ExportedModel, load_exported
 from ..export.build import build
 from ..export.checkpoint import BUNDLED, locate
 

@@ -4,11 +4,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..engine import select
-from ..engine.exported import ExportedModel
-from ..engine.lexicon import load_lexicon
-from ..engine.patterns import load_patterns
-from ..engine.pieces import Sentences, Slice
+from ..engine.inference.exported import ExportedModel
+from ..engine.negation import select
+from ..engine.sentences.lexicon import load_lexicon
+from ..engine.sentences.patterns import load_patterns
+from ..engine.sentences.spans import Sentences, Slice
 
 
 @dataclass(frozen=True, eq=False)

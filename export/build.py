@@ -18,9 +18,9 @@ from optimum.exporters.onnx import onnx_export_from_model
 from optimum.exporters.tasks import TasksManager
 
 from ..engine.errors import InputError
-from ..engine.exported import CONVOLVED, FORMAT, TWINS, file_sha256
-from ..engine.lexicon import load_lexicon
-from ..engine.patterns import load_patterns
+from ..engine.inference.exported import CONVOLVED, FORMAT, TWINS, file_sha256
+from ..engine.sentences.lexicon import load_lexicon
+from ..engine.sentences.patterns import load_patterns
 from .checkpoint import MASKED_LM, Checkpoint
 from .flops import count_flops
 from .folder import export_folder

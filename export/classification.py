@@ -23,10 +23,10 @@ from optimum.exporters.onnx import model_configs as _registered  # noqa: F401 - 
 from optimum.exporters.onnx import onnx_export_from_model
 from optimum.exporters.tasks import TasksManager
 
-from ..engine.classifier import SEGMENTS, TASK
 from ..engine.errors import InputError
-from ..engine.exported import FORMAT, file_sha256
-from ..engine.lexicon import load_lexicon
+from ..engine.inference.classifier import SEGMENTS, TASK
+from ..engine.inference.exported import FORMAT, file_sha256
+from ..engine.sentences.lexicon import load_lexicon
 from .build import OPSET, check_fused
 from .checkpoint import CLASSIFIER, Checkpoint
 from .flops import count_flops

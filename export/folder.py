@@ -6,9 +6,9 @@ from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
 
-from ..engine.atomic import make_folder, unwritable
 from ..engine.errors import InputError
-from ..engine.exported import load_exported, published_export
+from ..engine.inference.exported import load_exported, published_export
+from ..engine.runs.atomic import make_folder, unwritable
 from .checkpoint import Checkpoint, Head, Source, load, locate
 from .quiet import quiet
 

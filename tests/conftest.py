@@ -12,8 +12,8 @@ from string import ascii_letters, ascii_lowercase, digits
 
 import pytest
 from hypothesis import settings
-from negengine.engine.exported import ExportedModel, load_exported
-from negengine.engine.tokens import MaskTokenizer
+from negengine.engine.inference.exported import ExportedModel, load_exported
+from negengine.engine.sentences.tokens import MaskTokenizer
 from negengine.export.build import build
 from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 

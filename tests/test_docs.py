@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 import typer.main
-from negengine.engine.cli import app
+from negengine.engine.cli.main import app
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text("utf-8")

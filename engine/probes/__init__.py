@@ -1,1 +1,1 @@
-"""The probes of the other papers, on the same engine and the same run folders."""
+"""The other papers' experiments, one folder each."""

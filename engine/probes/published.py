@@ -5,14 +5,14 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-_FOLDER = Path(__file__).parents[1] / "resources" / "published"
-NEGATED_LAMA, WHAT_BERT_IS_NOT = "negated-lama", "what-bert-is-not"
+_FOLDER = Path(__file__).parent
+NEGATED_LAMA, WHAT_BERT_IS_NOT = "lama", "diagnostics"
 
 
 @cache
 def published(paper: str) -> dict[str, Any]:
     """The content of a paper's file; its head says what is in it."""
-    return tomllib.loads((_FOLDER / f"{paper}.toml").read_text("utf-8"))
+    return tomllib.loads((_FOLDER / paper / "published.toml").read_text("utf-8"))
 
 
 def column(paper: str, model: str) -> str | None:

@@ -6,9 +6,9 @@ from typing import Any
 
 import polars as pl
 
-from ..exported import ExportedModel
-from ..progress import metered
-from ..store import RunFolder
+from ..inference.exported import ExportedModel
+from ..runs.folder import RunFolder
+from ..runs.progress import metered
 
 ITEMS_FILE, SUMMARY_FILE = "items.parquet", "summary.parquet"
 

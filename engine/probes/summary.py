@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from ..rates import cluster_interval
+from ..negation.rates import cluster_interval
 from ..statistics import grouped_mean, holm, mcnemar, mean, proportion, wilcoxon
 
 ORIGINAL, ALL = "original", "all"

@@ -7,10 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 from tokenizers import Encoding
 
-from ..cloze import MASK
 from ..errors import InputError
-from ..tokens import MaskTokenizer
-from .textfiles import read_lines
+from ..inference.cloze import MASK
+from ..sentences.textfiles import read_lines
+from ..sentences.tokens import MaskTokenizer
 
 NOT_ONE_TOKEN = -1
 _FRAME = f"This is the {MASK} ."  # where words are looked up that belong to no sentence

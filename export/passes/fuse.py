@@ -37,7 +37,7 @@ def fuse(graph: Graph) -> Fused:
     options = FusionOptions("bert")
     options.enable_attention = False
     # Residual sums and biases stay operators of their own: on CUDA the session fuses them anew (SkipLayerNormalization,
-    # BiasGelu), and on the CPU those fused kernels are slower than the pieces (`negengine.engine.device`).
+    # BiasGelu), and on the CPU those fused kernels are slower than the pieces (`negengine.engine.inference.device`).
     options.enable_skip_layer_norm = False
     options.enable_bias_skip_layer_norm = False
     options.enable_bias_gelu = False

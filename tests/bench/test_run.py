@@ -11,8 +11,8 @@ from negengine.bench.measure import alternate, fastest, memory_rise
 from negengine.bench.peers import Peer
 from negengine.bench.shapes import prepare
 from negengine.bench.workload import workload
-from negengine.engine import cli
-from negengine.engine.device import CPU
+from negengine.engine.cli.main import main as cli
+from negengine.engine.inference.device import CPU
 from rich.console import Console
 from transformers import BertConfig, RobertaConfig
 

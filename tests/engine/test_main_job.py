@@ -8,15 +8,15 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from negengine.engine import score, select
-from negengine.engine.device import CPU
 from negengine.engine.errors import InputError
-from negengine.engine.grid import Coreference
-from negengine.engine.lexicon import Lexicon
-from negengine.engine.merge import merge
-from negengine.engine.model import Decisions, MaskedLM
-from negengine.engine.patterns import load_patterns
-from negengine.engine.store import Shard
+from negengine.engine.inference.device import CPU
+from negengine.engine.inference.model import Decisions, MaskedLM
+from negengine.engine.negation import score, select
+from negengine.engine.negation.grid import Coreference
+from negengine.engine.runs.folder import Shard
+from negengine.engine.runs.merge import merge
+from negengine.engine.sentences.lexicon import Lexicon
+from negengine.engine.sentences.patterns import load_patterns
 from transformers import AutoModelForMaskedLM, AutoTokenizer
 
 MINI = Path(__file__).parents[2] / "export" / "mini"

@@ -11,10 +11,10 @@ import json, resource, sys
 from pathlib import Path
 import numpy as np
 from negengine.engine import select
-from negengine.engine.exported import load_exported
-from negengine.engine.lexicon import load_lexicon
-from negengine.engine.model import Decisions
-from negengine.engine.patterns import load_patterns
+from negengine.engine.inference.exported import load_exported
+from negengine.engine.sentences.lexicon import load_lexicon
+from negengine.engine.inference.model import Decisions
+from negengine.engine.sentences.patterns import load_patterns
 
 def peak():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1024 if sys.platform == "linux" else 2**20)

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import torch
 from negengine.engine.errors import InputError
-from negengine.engine.exported import load_exported
+from negengine.engine.inference.exported import load_exported
 from negengine.export import build as building
 from negengine.export.build import build
 from negengine.export.checkpoint import locate
@@ -237,7 +237,7 @@ def from_hub(tmp_path):
     """Runs the command in a process of its own, as the hub's address is read at start."""
 
     def run(address, *arguments, **environment):
-        command = [sys.executable, "-m", "negengine.engine.cli", "export", *arguments]
+        command = [sys.executable, "-m", "negengine.engine.cli.main", "export", *arguments]
         own = {"HF_ENDPOINT": address, "HF_HOME": str(tmp_path / "hf"), "HF_HUB_DISABLE_TELEMETRY": "1"}
         return subprocess.run(
             command,

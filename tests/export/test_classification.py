@@ -5,9 +5,9 @@ import json
 import numpy as np
 import pytest
 import torch
-from negengine.engine.classifier import PairClassifier, encode_pairs, labels
 from negengine.engine.errors import InputError
-from negengine.engine.exported import load_exported
+from negengine.engine.inference.classifier import PairClassifier, encode_pairs, labels
+from negengine.engine.inference.exported import load_exported
 from negengine.export import classification
 from negengine.export.build import build as build_masked_lm
 from negengine.export.classification import build

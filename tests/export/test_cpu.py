@@ -4,7 +4,7 @@ import numpy as np
 import onnx
 import onnxruntime as ort
 import pytest
-from negengine.engine.exported import load_exported
+from negengine.engine.inference.exported import load_exported
 from negengine.export.graph import Graph, save, save_sharing
 from negengine.export.passes.cpu import convolve, use_standard_attention
 from onnx import TensorProto, helper

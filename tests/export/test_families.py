@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 import torch
 from negengine.engine.errors import InputError
-from negengine.engine.exported import load_exported
-from negengine.engine.lexicon import load_lexicon
-from negengine.engine.model import MaskedLM
-from negengine.engine.patterns import load_patterns
-from negengine.engine.tokens import MaskTokenizer
+from negengine.engine.inference.exported import load_exported
+from negengine.engine.inference.model import MaskedLM
+from negengine.engine.sentences.lexicon import load_lexicon
+from negengine.engine.sentences.patterns import load_patterns
+from negengine.engine.sentences.tokens import MaskTokenizer
 from negengine.export.build import build
 from transformers import AutoModelForMaskedLM, FNetConfig, FNetForMaskedLM, GPT2Config, GPT2LMHeadModel
 

@@ -3,9 +3,9 @@
 import numpy as np
 import onnx
 import pytest
-from negengine.engine.lexicon import load_lexicon
-from negengine.engine.model import MaskedLM
-from negengine.engine.patterns import load_patterns
+from negengine.engine.inference.model import MaskedLM
+from negengine.engine.sentences.lexicon import load_lexicon
+from negengine.engine.sentences.patterns import load_patterns
 from negengine.export.graph import Graph, observe, save
 from negengine.export.passes.half import HEADROOM, LARGEST, half
 from negengine.export.passes.residual import fuse_residuals

@@ -4,7 +4,7 @@ import numpy as np
 import onnx
 import pytest
 from negengine.engine.errors import InputError
-from negengine.engine.exported import load_exported
+from negengine.engine.inference.exported import load_exported
 from negengine.export.graph import Graph, save
 from negengine.export.parity import compare, random_sentences, reference_logits
 from onnx import numpy_helper

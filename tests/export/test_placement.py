@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 import pytest
 import torch
-from negengine.engine.exported import load_exported
+from negengine.engine.inference.exported import load_exported
 from negengine.export.build import build
 from negengine.export.graph import Graph, save
 from negengine.export.passes.half import half

@@ -3,7 +3,7 @@
 import numpy as np
 import onnx
 import pytest
-from negengine.engine.exported import load_exported
+from negengine.engine.inference.exported import load_exported
 from negengine.export.graph import Graph, observe
 from negengine.export.passes.quantize import quantize
 

@@ -15,9 +15,9 @@ import onnxruntime
 
 onnxruntime.preload_dlls = lambda *_, **__: None  # a real CUDA, where there is one, is not to be mixed with stand-ins
 
-from negengine.engine.batches import Batch  # noqa: E402
-from negengine.engine.cuda import open_batches  # noqa: E402
-from negengine.engine.device import choose_device  # noqa: E402
+from negengine.engine.inference.batches import Batch  # noqa: E402
+from negengine.engine.inference.cuda import open_batches  # noqa: E402
+from negengine.engine.inference.device import choose_device  # noqa: E402
 
 path, batch_tokens, precision, *lengths = sys.argv[1:]
 batches = open_batches(Path(path), choose_device("cuda:1"), int(batch_tokens), half=precision == "half")

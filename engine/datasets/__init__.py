@@ -1,0 +1,1 @@
+"""Data sets of other authors: where they are, and fetching them."""

@@ -1,0 +1,1 @@
+"""Token ids to decisions: exported models, devices, batches, precision."""

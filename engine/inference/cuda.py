@@ -1,0 +1,238 @@
+"""Batches on a CUDA device, in one of two ways, by their size.
+
+A forward pass launches about 130 kernels, at some 5 µs each. A batch of 10,000 tokens and more computes for longer than
+its launching takes; then `Streams` runs several batches at a time on one session: ONNX Runtime gives each run its own
+stream and releases Python's lock, so that one batch is copied while another is computed. Below 4,000 tokens the GPU
+would wait for the launches; then `Graphs` captures them once for each length and replays them as one.
+
+A replay reads and writes the addresses that were captured and does not look at what is bound: with another buffer or
+another shape it returns without an error what the old buffers lead to. It belongs to the thread that captured it, and
+while one captures, no other may allocate or wait on the device. So each captured length has buffers of its own that
+nothing else can bind, one thread does all the work of a session, and a capture has the device for itself.
+"""
+
+import threading
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import numpy as np
+import onnxruntime as ort
+from numpy.typing import NDArray
+
+from ..errors import InputError
+from .batches import INPUTS, OUTPUTS, WIDTHS, Batch, Batches, Feeds, sentences_in
+from .device import Device, on_cpu, open_session, run_options
+
+REPLAYED_TOKENS = 4096  # batches of at most this many tokens are captured as graphs
+_STREAMS = 3  # one batch on its way up or down, one computing, one being prepared
+_MOST_GRAPHS = 64  # lengths with a graph: each holds memory for good
+_FEWEST_SENTENCES = 8
+
+
+def open_batches(graph: Path, device: Device, batch_tokens: int, *, half: bool) -> Batches:
+    """Open a graph on a CUDA device.
+
+    Args:
+        graph: an .onnx file with the inputs and outputs of a finished export.
+        device: a CUDA device.
+        batch_tokens: most tokens in a batch.
+        half: whether the graph computes in fp16, and its attention may by a fused kernel.
+
+    Raises:
+        InputError: it does not load, or not wholly on CUDA.
+    """
+    # Flash attention; for biased scores, which flash cannot, the memory-efficient kernel. cuDNN's, the default on new
+    # devices, takes hundreds of milliseconds to plan each new shape. fp32 is the reference: unfused, as on the CPU.
+    options = {"sdpa_kernel": "3" if half else "16"}
+    if batch_tokens <= REPLAYED_TOKENS:
+        # A graph with operators on the CPU is refused, or would be replayed without them.
+        with suppress(InputError):
+            session = open_session(graph, device, cuda_options=options | {"enable_cuda_graph": "1"})
+            if not on_cpu(session):
+                return Graphs(session, device, batch_tokens)
+    return Streams(open_session(graph, device, cuda_options=options), device, batch_tokens)
+
+
+def rounded_up(n: int, full: int) -> int:
+    """The size that n sentences are filled up to: a full batch, or 1 or 1½ times a power of two.
+
+    So there are 16 sizes up to 1,000 sentences, and a third of the work is wasted at most, beyond the smallest.
+    """
+    power = 1 << (max(n, _FEWEST_SENTENCES) - 1).bit_length()
+    return min(full, power * 3 // 4 if n <= power * 3 // 4 else power)
+
+
+class _Work:
+    """Work on the GPU by any number of threads, or one capture alone."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._running = 0
+        self._capturing = False
+
+    @contextmanager
+    def beside_others(self) -> Iterator[None]:
+        with self._changed:
+            self._changed.wait_for(lambda: not self._capturing)
+            self._running += 1
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._running -= 1
+                self._changed.notify_all()
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        with self._changed:
+            self._changed.wait_for(lambda: not self._capturing)
+            self._capturing = True
+            self._changed.wait_for(lambda: self._running == 0)
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._capturing = False
+                self._changed.notify_all()
+
+
+_WORK = _Work()  # of the whole process: a capture fails over what any other session does
+
+
+class Streams:
+    """Large batches: several runs at a time on one session."""
+
+    def __init__(self, session: ort.InferenceSession, device: Device, batch_tokens: int) -> None:
+        self._session, self._device, self._batch_tokens = session, device, batch_tokens
+        self._options = run_options()
+        self._threads = ThreadPoolExecutor(_STREAMS, f"{device} streams")
+
+    def run(self, batches: Sequence[Batch]) -> None:
+        """See `Batches`."""
+        for _ in self._threads.map(self._run, batches):
+            pass
+
+    def logits(self, batches: Sequence[Feeds]) -> list[NDArray[np.float32]]:
+        """See `Batches`."""
+        return list(self._threads.map(self._logits, batches))
+
+    def _logits(self, feeds: Feeds) -> NDArray[np.float32]:
+        with _WORK.beside_others(), _memory_explained(self._device, self._batch_tokens):
+            logits: NDArray[np.float32] = self._session.run(["logits"], feeds, self._options)[0]
+        return logits
+
+    def _run(self, batch: Batch) -> None:
+        size = rounded_up(len(batch), sentences_in(self._batch_tokens, batch.length))
+        feeds = dict(zip(INPUTS, batch.filled_up(size), strict=True))
+        with _WORK.beside_others(), _memory_explained(self._device, self._batch_tokens):
+            batch.take(self._session.run([*OUTPUTS], feeds, self._options))
+
+
+class Graphs:
+    """Small batches: each length's kernels captured at its first batch, then replayed; see the module."""
+
+    def __init__(self, session: ort.InferenceSession, device: Device, batch_tokens: int) -> None:
+        self._session, self._device, self._batch_tokens = session, device, batch_tokens
+        self._thread = ThreadPoolExecutor(1, f"{device} graphs")
+        self._buffers: dict[int, Buffers] = {}
+
+    def run(self, batches: Sequence[Batch]) -> None:
+        """See `Batches`."""
+        self._thread.submit(self._run_all, batches).result()
+
+    def logits(self, batches: Sequence[Feeds]) -> list[NDArray[np.float32]]:
+        """See `Batches`."""
+        return list(self._thread.map(self._logits, batches))
+
+    def _run_all(self, batches: Sequence[Batch]) -> None:
+        for batch in batches:
+            if batch.length not in self._buffers:
+                size = sentences_in(self._batch_tokens, batch.length)
+                number = len(self._buffers) + 1
+                graph = number if number <= _MOST_GRAPHS else None
+                self._buffers[batch.length] = Buffers(self._session, self._device, size, batch.length, graph)
+            with _memory_explained(self._device, self._batch_tokens):
+                self._buffers[batch.length].run(batch)
+
+    def _logits(self, feeds: Feeds) -> NDArray[np.float32]:
+        with _WORK.beside_others(), _memory_explained(self._device, self._batch_tokens):
+            logits: NDArray[np.float32] = self._session.run(["logits"], feeds, _run_options(None))[0]
+        return logits
+
+
+class Buffers:
+    """Inputs and outputs of one batch shape, allocated on the device once and bound once.
+
+    Args:
+        session: where they are bound.
+        device: where they are allocated.
+        size: sentences of a batch; fewer are filled up.
+        length: tokens of a sentence.
+        graph: the number, from 1 on, of the CUDA graph that is captured on them; None captures none.
+    """
+
+    def __init__(
+        self, session: ort.InferenceSession, device: Device, size: int, length: int, graph: int | None = None
+    ) -> None:
+        self.size, self.length, self.graph = size, length, graph
+        self._session = session
+        self._captured = graph is None
+        self._options = _run_options(graph)
+        self._binding = session.io_binding()
+        with _WORK.beside_others():
+            self._inputs = [
+                self._allocate((size, length) if name == "input_ids" else (size,), np.int32, device) for name in INPUTS
+            ]
+            self._outputs = [
+                self._allocate((size, WIDTHS[name]), np.int32 if name == "decision_ids" else np.float32, device)
+                for name in OUTPUTS
+            ]
+        for name, value in zip(INPUTS, self._inputs, strict=True):
+            self._binding.bind_ortvalue_input(name, value)
+        for name, value in zip(OUTPUTS, self._outputs, strict=True):
+            self._binding.bind_ortvalue_output(name, value)
+
+    @staticmethod
+    def _allocate(shape: tuple[int, ...], kind: type[np.generic], device: Device) -> ort.OrtValue:
+        return ort.OrtValue.ortvalue_from_shape_and_type(shape, kind, device.kind, device.index)
+
+    def run(self, batch: Batch) -> None:
+        """Copy up, run, copy down.
+
+        Raises:
+            ValueError: the batch is of another length, or too large.
+        """
+        if batch.length != self.length:
+            raise ValueError(f"sentences of {batch.length} tokens in buffers for {self.length}")
+        filled = batch.filled_up(self.size)
+        with _WORK.beside_others() if self._captured else _WORK.alone():
+            for value, array in zip(self._inputs, filled, strict=True):
+                value.update_inplace(array)
+            self._session.run_with_iobinding(self._binding, self._options)
+            batch.take([value.numpy() for value in self._outputs])
+        self._captured = True
+
+
+def _run_options(graph: int | None) -> ort.RunOptions:
+    """Options to capture or replay a CUDA graph by its number, or to run without one."""
+    options = run_options()
+    options.add_run_config_entry("gpu_graph_id", str(-1 if graph is None else graph))
+    return options
+
+
+_OUT_OF_MEMORY = ("Failed to allocate memory", "out of memory")  # of the arena, of CUDA
+
+
+@contextmanager
+def _memory_explained(device: Device, batch_tokens: int) -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:
+        if any(sign in str(error) for sign in _OUT_OF_MEMORY):
+            raise InputError(
+                f"--device {device}: its memory does not hold batches of {batch_tokens} tokens: give --batch-tokens "
+                f"{max(16, batch_tokens // 2)}"
+            ) from error
+        raise

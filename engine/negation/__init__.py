@@ -1,0 +1,1 @@
+"""The Self-Contained Negation Test: grid, selection, scores, rates."""

@@ -1,0 +1,1 @@
+"""The diagnostics of Ettinger (2020)."""

@@ -1,0 +1,1 @@
+"""The test of Gubelmann and Handschuh (2022)."""

@@ -1,0 +1,1 @@
+"""Negated LAMA (Kassner and Schütze 2020)."""

@@ -1,0 +1,324 @@
+"""The facts of LAMA as cloze queries, with their negations and misprimes, from three layouts of files.
+
+    ours       CORPUS.jsonl (or .gz): relation, sub_label, obj_label, masked_sentence, masked_negation, misprimed_*
+    misprimed  CORPUS/{high_ranked,low_ranked,random}/RELATION.jsonl, as in norakassner/LAMA_primed_negated:
+               masked_sentences, masked_negations, masked_misprimed, lists of one text each
+    LAMA       CORPUS/RELATION.jsonl: for T-REx and Google-RE the queries come from templates ([X] subject, [Y] object;
+               relations.jsonl beside the folder TREx), for ConceptNet and SQuAD from masked_sentences and negated
+
+What a row is shows in its fields, what corpus it is of in the names of its file and folders. From LAMA's own files
+the facts are chosen as its code does (`scripts/batch_eval_KB_completion.py`): each subject and object of a template
+once, no Google-RE fact that most raters rejected, no query of more than 100 words.
+"""
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ...errors import InputError
+from ...inference.cloze import MASK
+from ...sentences.textfiles import Row, decoded, json_rows, read_lines
+
+CORPORA = ("GoogleRE", "TREx", "ConceptNet", "SQuAD")
+MISPRIMES = {"high": "high_ranked", "low": "low_ranked", "random": "random"}
+MOST_WORDS = 100
+TEMPLATES_FILE = "relations.jsonl"
+_CORPUS_NAMES = {corpus.lower(): corpus for corpus in CORPORA}
+# Those of LAMA's scripts/run_experiments.py, which has no file of them.
+_GOOGLE_RE = {
+    "place_of_birth": ("[X] was born in [Y] .", "[X] was not born in [Y] ."),
+    "date_of_birth": ("[X] (born [Y]).", "[X] (not born [Y])."),
+    "place_of_death": ("[X] died in [Y] .", "[X] did not die in [Y] ."),
+}
+_WITHOUT_RELATION = "Squad"
+_IDENTIFIERS = {"ConceptNet": "uuid", "SQuAD": "id"}
+
+
+@dataclass(frozen=True)
+class Fact:
+    """A fact as queries with one [MASK] each.
+
+    Attributes:
+        corpus: one of `CORPORA`.
+        relation: such as P36.
+        subject: what the fact is about.
+        gold: the word that belongs in the affirmative query.
+        affirmative: the query.
+        negated: its negation, if there is one.
+        misprimed: kind of misprime (a key of `MISPRIMES`) → the affirmative query after a misleading word.
+        identifier: what the source calls the fact, if it tells.
+        place: file and line.
+    """
+
+    corpus: str
+    relation: str
+    subject: str
+    gold: str
+    affirmative: str
+    negated: str | None
+    misprimed: Mapping[str, str]
+    identifier: str
+    place: str = field(compare=False)
+
+    @property
+    def item(self) -> str:
+        """What tells it from all other facts of its corpus."""
+        parts = (self.relation, self.subject, self.affirmative, self.gold, self.identifier)
+        return " | ".join(part for part in parts if part)
+
+
+@dataclass(frozen=True)
+class Facts:
+    """The facts of some files.
+
+    Attributes:
+        facts: by corpus and relation, else in the order of the files.
+        dropped: why rows of the files are not among them → how many.
+    """
+
+    facts: tuple[Fact, ...]
+    dropped: Mapping[str, int]
+
+    @property
+    def sha256(self) -> str:
+        """Hexadecimal digest of the facts and their order, whatever files they come from."""
+        rows = [[f.corpus, f.item, f.negated, sorted(f.misprimed.items())] for f in self.facts]
+        return hashlib.sha256(json.dumps(rows).encode()).hexdigest()
+
+
+def read_facts(paths: Sequence[Path], corpora: Sequence[str] = ()) -> Facts:
+    """Read the facts of files and folders.
+
+    Args:
+        paths: files, or folders that hold such files, in any of the layouts.
+        corpora: which ones to take; none for all.
+
+    Raises:
+        InputError: an unknown corpus name, no file, no fact of the corpora wanted, or a bad line.
+    """
+    for name in corpora:
+        if name not in CORPORA:
+            raise InputError(f"unknown corpus {name!r}; known are {', '.join(CORPORA)}")
+    files = [(path, _corpus_of(path.absolute())) for path in _files(paths)]
+    dropped: dict[str, int] = {}
+    facts: list[Fact] = []
+    primed: list[tuple[str, str, Row]] = []
+    for path, corpus in files:
+        if corpora and corpus not in corpora:
+            continue
+        rows = json_rows(read_lines(path))
+        if "masked_misprimed" in rows[0].fields:
+            primed += [(corpus, path.absolute().as_posix(), row) for row in rows]
+        elif "masked_sentence" in rows[0].fields:
+            facts += [_own_fact(corpus, row) for row in rows]
+        else:
+            facts += _lama_facts(corpus, path, rows, dropped)
+    for corpus, merged in _merge_rows(primed).items():
+        facts += [_own_fact(corpus, row) for row in merged]
+    if not facts:
+        raise InputError(f"{', '.join(map(str, paths))}: no fact of {', '.join(corpora) or 'any corpus'} in there")
+    facts.sort(key=lambda fact: (CORPORA.index(fact.corpus), fact.relation))
+    _refuse_duplicates(facts)
+    return Facts(tuple(facts), dropped)
+
+
+def merge(members: Mapping[str, bytes], source: str) -> dict[str, bytes]:
+    """Turn the misprimed layout into ours.
+
+    Args:
+        members: path → content of the files of norakassner/LAMA_primed_negated.
+        source: what they are called in messages.
+
+    Returns:
+        File name → content, JSON lines.
+
+    Raises:
+        InputError: a line is bad, or files contradict each other.
+    """
+    rows = [
+        (_corpus_of(Path(path)), path, row)
+        for path, content in members.items()
+        if path.startswith("data/") and path.endswith(".jsonl")
+        for row in json_rows(list(decoded(content, f"{source}/{path}")))
+    ]
+    return {
+        f"{corpus}.jsonl": "".join(json.dumps(row.fields, ensure_ascii=False) + "\n" for row in merged).encode()
+        for corpus, merged in _merge_rows(rows).items()
+    }
+
+
+def _files(paths: Sequence[Path]) -> Iterator[Path]:
+    for path in paths:
+        if path.is_file():
+            yield path
+            continue
+        found = sorted(
+            file
+            for file in path.rglob("*")
+            if file.name.endswith((".jsonl", ".jsonl.gz")) and file.name != TEMPLATES_FILE
+        )
+        if not found:
+            raise InputError(f"{path}: no .jsonl file in there; give LAMA's data folder, or a file of facts")
+        yield from found
+
+
+def _corpus_of(path: Path) -> str:
+    """The corpus named by a file or, going up, its folders."""
+    for name in (path.name.split(".")[0], *reversed(path.parts[:-1])):
+        if corpus := _CORPUS_NAMES.get(re.sub(r"[^a-z]", "", name.lower())):
+            return corpus
+    raise InputError(f"{path}: neither file nor folders name a corpus; known are {', '.join(CORPORA)}")
+
+
+def _one_mask(text: str, place: str) -> str:
+    if (masks := text.count(MASK)) != 1:
+        raise InputError(f"{place}: {masks or 'no'} {MASK} in {text!r}, where one is needed")
+    return text
+
+
+def _own_fact(corpus: str, row: Row) -> Fact:
+    affirmative = _one_mask(row.text("masked_sentence"), row.place)
+    queries = {
+        name: _one_mask(row.text(name), row.place)
+        for name in ("masked_negation", *(f"misprimed_{kind}" for kind in MISPRIMES))
+        if row.fields.get(name) is not None
+    }
+    return Fact(
+        corpus=corpus,
+        relation=row.text("relation"),
+        subject=row.text("sub_label"),
+        gold=row.text("obj_label"),
+        affirmative=affirmative,
+        negated=queries.pop("masked_negation", None),
+        misprimed={name.removeprefix("misprimed_"): query for name, query in queries.items()},
+        identifier=str(row.fields.get("source_id", "")),
+        place=row.place,
+    )
+
+
+def _only(row: Row, name: str) -> str:
+    """The one text of a field that holds a list."""
+    value = row.fields.get(name)
+    if not isinstance(value, list) or len(value) != 1 or not isinstance(value[0], str):
+        found = "is missing" if name not in row.fields else f"is {value!r}"
+        raise InputError(f"{row.place}: {name} {found}; a list of one text is needed")
+    return value[0]
+
+
+def _merge_rows(rows: Iterable[tuple[str, str, Row]]) -> dict[str, list[Row]]:
+    """Rows of the misprimed layout (corpus, path, row), one for each fact and kind of misprime, as rows of ours."""
+    tables: dict[str, dict[tuple[str, ...], Row]] = {}
+    for corpus, path, row in rows:
+        relation = row.text("pred") if corpus == "ConceptNet" else Path(path).stem.removesuffix("_random")
+        sentence, negation = _only(row, "masked_sentences"), _only(row, "masked_negations")
+        subject, gold = (str(row.fields.get(name, "")) for name in ("sub_label", "obj_label"))
+        fresh: dict[str, Any] = {
+            "relation": relation,
+            "sub_label": subject,
+            "obj_label": gold,
+            "masked_sentence": sentence,
+            "masked_negation": negation,
+            **{f"misprimed_{kind}": None for kind in MISPRIMES},
+        }
+        merged = tables.setdefault(corpus, {}).setdefault((relation, subject, gold, sentence), Row(fresh, row.place))
+        if merged.fields["masked_negation"] != negation:
+            raise InputError(f"{row.place}: another negation of {sentence!r} than in {merged.place}")
+        merged.fields[_kind_of(path)] = _only(row, "masked_misprimed")
+        if (identifier := _IDENTIFIERS.get(corpus)) in row.fields:
+            merged.fields["source_id"] = row.fields[identifier]
+    return {
+        corpus: sorted(table.values(), key=lambda row: str(row.fields["relation"]))
+        for corpus, table in sorted(tables.items())
+    }
+
+
+def _kind_of(path: str) -> str:
+    folders = path.split("/")
+    for kind, folder in MISPRIMES.items():
+        if folder in folders:
+            return f"misprimed_{kind}"
+    raise InputError(f"{path}: misprimed queries, but no folder is named {', '.join(MISPRIMES.values())}")
+
+
+def _lama_facts(corpus: str, path: Path, rows: Sequence[Row], dropped: dict[str, int]) -> Iterator[Fact]:
+    def drop(why: str) -> None:
+        dropped[why] = dropped.get(why, 0) + 1
+
+    stem = path.name.split(".")[0].removesuffix("_test")
+    templates = _templates(corpus, path, stem)
+    seen: set[tuple[str, str]] = set()
+    for row in rows:
+        subject, gold = row.text("sub_label"), row.text("obj_label")
+        if _is_rejected(row):
+            drop("rejected by most raters")
+            continue
+        if templates:
+            if (subject, gold) in seen:
+                drop("subject and object again")
+                continue
+            seen.add((subject, gold))
+            affirmative, negated = (template and _fill(template, subject) for template in templates)
+            relation, identifier = stem, ""
+        else:
+            affirmative = _only(row, "masked_sentences")
+            negated = _only(row, "negated") if row.fields.get("negated") else None
+            relation = _WITHOUT_RELATION if corpus == "SQuAD" else row.text("pred")
+            identifier = str(row.fields.get(_IDENTIFIERS[corpus], ""))
+            if len(affirmative.split()) > MOST_WORDS:
+                drop(f"more than {MOST_WORDS} words")
+                continue
+        yield Fact(
+            corpus,
+            relation,
+            subject,
+            gold,
+            _one_mask(affirmative or "", row.place),
+            negated and _one_mask(negated, row.place),
+            {},
+            identifier,
+            row.place,
+        )
+
+
+def _templates(corpus: str, path: Path, relation: str) -> tuple[str, str | None] | None:
+    """The affirmative and the negated template; none for the corpora whose queries are in the rows."""
+    if corpus == "GoogleRE":
+        if relation not in _GOOGLE_RE:
+            raise InputError(f"{path}: no relation of Google-RE; known are {', '.join(_GOOGLE_RE)}")
+        return _GOOGLE_RE[relation]
+    if corpus != "TREx":
+        return None
+    for folder in (path.absolute().parent, path.absolute().parent.parent):
+        file = folder / TEMPLATES_FILE
+        if file.is_file():
+            for row in json_rows(read_lines(file)):
+                if row.fields.get("relation") == relation:
+                    negated = row.text("template_negated") if row.fields.get("template_negated") else None
+                    return row.text("template"), negated
+            raise InputError(f"{file}: no template of {relation}, which {path} needs")
+    raise InputError(f"{path}: no {TEMPLATES_FILE} here or in the folder above; LAMA's templates are in it")
+
+
+def _fill(template: str, subject: str) -> str:
+    return template.replace("[X]", subject).replace("[Y]", MASK)
+
+
+def _is_rejected(row: Row) -> bool:
+    """Whether more raters of Google-RE said no than yes."""
+    judgments = row.fields.get("judgments")
+    if not isinstance(judgments, list):
+        return False
+    yes = sum(isinstance(entry, dict) and entry.get("judgment") == "yes" for entry in judgments)
+    return bool(len(judgments) - yes > yes)
+
+
+def _refuse_duplicates(facts: Sequence[Fact]) -> None:
+    first: dict[tuple[str, str], Fact] = {}
+    for fact in facts:
+        known = first.setdefault((fact.corpus, fact.item), fact)
+        if known is not fact:
+            raise InputError(f"{fact.place}: the same fact as in {known.place}; give each file once")

@@ -1,0 +1,1 @@
+"""Natural language inference with negation (Hossain and others 2020)."""

@@ -1,0 +1,1 @@
+"""Long work in resumable parts, whatever it computes."""

@@ -1,0 +1,1 @@
+"""Words to token ids: lexicon, patterns, tokenizer, composition."""

@@ -1,0 +1,130 @@
+"""Pairs of texts as the engine encodes, cuts and classifies them, against transformers."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+from negengine.engine.errors import InputError
+from negengine.engine.inference.classifier import PairClassifier, encode_pairs, labels
+from negengine.engine.inference.exported import load_exported
+from negengine.export.classification import build
+from tokenizers import Tokenizer, models, pre_tokenizers, processors
+from transformers import AutoTokenizer, BertConfig, BertForSequenceClassification, PreTrainedTokenizerFast
+
+LONGEST = 24
+WORDS = [f"w{i}" for i in range(40)]
+SHORT, MIDDLE, LONG = " ".join(WORDS[:3]), " ".join(WORDS[3:15]), " ".join(WORDS * 2)
+
+
+@pytest.fixture(scope="module")
+def checkpoint(tmp_path_factory):
+    ids = {token: i for i, token in enumerate(["[PAD]", "[UNK]", "[CLS]", "[SEP]", *WORDS])}
+    backend = Tokenizer(models.WordLevel(ids, unk_token="[UNK]"))
+    backend.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    backend.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B:1 [SEP]:1", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
+    )
+    backend.add_special_tokens(["[PAD]", "[UNK]", "[CLS]", "[SEP]"])
+    folder = tmp_path_factory.mktemp("checkpoint")
+    PreTrainedTokenizerFast(tokenizer_object=backend, pad_token="[PAD]").save_pretrained(folder)
+    torch.manual_seed(1)
+    config = BertConfig(
+        vocab_size=len(ids),
+        hidden_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        intermediate_size=64,
+        max_position_embeddings=LONGEST,
+        id2label={0: "entailment", 1: "not_entailment"},
+        label2id={"entailment": 0, "not_entailment": 1},
+        initializer_range=0.3,
+    )
+    BertForSequenceClassification(config).save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def exported(checkpoint, tmp_path_factory):
+    return load_exported(
+        build(str(checkpoint), tmp_path_factory.mktemp("exported") / "tiny"), task="text-classification"
+    )
+
+
+PAIRS = [(SHORT, MIDDLE), (LONG, SHORT), (SHORT, LONG), (LONG, LONG), (MIDDLE, MIDDLE), (SHORT, SHORT)]
+
+
+def rows_of(encoded):
+    return {
+        int(row): (ids, segments)
+        for part in encoded.slices
+        for row, ids, segments in zip(part.rows, part.ids, part.segments, strict=True)
+    }
+
+
+@pytest.mark.parametrize("longest", [None, 24, 11, 5])
+def test_ids_segments_and_cuts_are_those_of_transformers(longest, checkpoint, exported):
+    tokenizer = AutoTokenizer.from_pretrained(checkpoint)
+    found = rows_of(encode_pairs(exported, PAIRS, max_length=longest))
+    for row, pair in enumerate(PAIRS):
+        wanted = tokenizer(*pair, truncation="longest_first", max_length=longest or LONGEST)
+        assert found[row][0].tolist() == wanted["input_ids"]
+        assert found[row][1].tolist() == wanted["token_type_ids"]
+
+
+def test_a_pair_is_marked_as_cut_exactly_if_it_lost_tokens(exported):
+    """24 tokens with three special ones leave 21: 3 + 12 and 3 + 3 fit; 80 + 3, 3 + 80, 80 + 80 and 12 + 12 do not."""
+    assert encode_pairs(exported, PAIRS).truncated.tolist() == [False, True, True, True, True, False]
+
+
+def test_slices_hold_every_pair_once_by_ascending_length(exported):
+    encoded = encode_pairs(exported, PAIRS)
+    lengths = [part.ids.shape[1] for part in encoded.slices]
+    assert lengths == sorted(set(lengths))
+    assert sorted(np.concatenate([part.rows for part in encoded.slices]).tolist()) == list(range(len(PAIRS)))
+
+
+@pytest.mark.parametrize("batch_tokens", [1, 60, 100_000])
+def test_logits_equal_pytorch_whatever_the_batch(batch_tokens, checkpoint, exported):
+    tokenizer = AutoTokenizer.from_pretrained(checkpoint)
+    model = BertForSequenceClassification.from_pretrained(checkpoint).eval()
+    logits = PairClassifier(exported, batch_tokens=batch_tokens).classify(encode_pairs(exported, PAIRS))
+    for pair, found in zip(PAIRS, logits, strict=True):
+        inputs = tokenizer(*pair, truncation="longest_first", max_length=LONGEST, return_tensors="pt")
+        with torch.inference_mode():
+            wanted = model(**inputs).logits[0].numpy()
+        np.testing.assert_allclose(found, wanted, atol=2e-5)
+
+
+def test_no_pairs_give_no_logits(exported):
+    assert PairClassifier(exported).classify(encode_pairs(exported, [])).shape == (0, 2)
+
+
+def test_labels_stand_in_the_order_of_the_logits(exported):
+    assert labels(exported) == ("entailment", "not_entailment")
+
+
+@pytest.mark.parametrize("longest", [4, 25])
+def test_a_length_that_the_model_does_not_take_is_refused(longest, exported):
+    with pytest.raises(InputError, match=rf"--max-length {longest}: .* takes 5 to 24 tokens"):
+        encode_pairs(exported, PAIRS, max_length=longest)
+
+
+def test_a_text_with_the_padding_token_is_refused_with_its_place(exported):
+    with pytest.raises(InputError, match=r"RTE\.txt:7: holds the padding token"):
+        encode_pairs(exported, [(SHORT, "w1 [PAD] w2")], places=["RTE.txt:7"])
+
+
+def test_a_masked_language_model_is_no_classifier(mini):
+    with pytest.raises(InputError, match="was exported for fill-mask, needed is text-classification"):
+        PairClassifier(mini)
+
+
+def test_the_truncation_side_of_the_checkpoint_is_kept(checkpoint, exported, tmp_path):
+    """Some tokenizers cut at the start; tokenizer.json alone does not say so."""
+    tokenizer = AutoTokenizer.from_pretrained(checkpoint, truncation_side="left")
+    info = json.loads((exported.folder / "export.json").read_text())
+    assert info["truncation_side"] == "right"
+    left = type(exported)(**{**exported.__dict__, "info": exported.info | {"truncation_side": "left"}})
+    ((ids, _),) = rows_of(encode_pairs(left, [(LONG, SHORT)])).values()
+    assert ids.tolist() == tokenizer(LONG, SHORT, truncation=True, max_length=LONGEST)["input_ids"]

@@ -1,0 +1,170 @@
+"""The engine's decisions: exact against PyTorch on the real sentences, whatever the batch."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from negengine.engine.errors import InputError
+from negengine.engine.inference import device as devices
+from negengine.engine.inference import model as models
+from negengine.engine.inference.device import CPU, choose_device, open_session
+from negengine.engine.inference.model import Decisions, MaskedLM
+from negengine.engine.sentences.lexicon import load_lexicon
+from negengine.engine.sentences.patterns import load_patterns
+from negengine.engine.sentences.tokens import MaskTokenizer
+from transformers import AutoModelForMaskedLM
+
+MINI = Path(__file__).parents[3] / "export" / "mini"
+
+PATTERNS = {pattern.name: pattern for pattern in load_patterns().all}
+
+
+@pytest.fixture(scope="module")
+def pytorch():
+    return AutoModelForMaskedLM.from_pretrained(MINI, dtype=torch.float32).eval()
+
+
+@pytest.fixture(scope="module")
+def engine(mini):
+    return MaskedLM(mini)
+
+
+def pattern_sentences(tokenizer, pattern, n):
+    lexicon = load_lexicon()
+    for i in range(n):
+        name = (17 * i) % len(lexicon.names)
+        fillers = {
+            "NAME": lexicon.names[name],
+            "PROF": lexicon.professions[(7 * i) % len(lexicon.professions)],
+            "ACT": lexicon.verbs[(61 * i) % len(lexicon.verbs)],
+            "PRON": "she" if lexicon.genders[name] == "f" else "he",
+        }
+        (ids,) = tokenizer.encode_masked([pattern.text(fillers, tokenizer.mask_token)])
+        yield ids
+
+
+@pytest.mark.parametrize("name", PATTERNS)
+def test_decisions_equal_pytorch_on_the_bundled_model(name, engine, pytorch, mini_tokenizer):
+    for ids in pattern_sentences(mini_tokenizer, PATTERNS[name], 25):
+        position = np.flatnonzero(ids == mini_tokenizer.mask_id).astype(np.int32)
+        with torch.inference_mode():
+            logits = pytorch(torch.from_numpy(ids.astype(np.int64))[None]).logits[0, position[0]].numpy()
+        expected = np.array([np.argsort(-logits)[len(ids) % 3]], np.int32)  # the first, second or third guess
+        decision = engine.decide(ids[None], position, expected)
+        assert decision.top1[0] == logits.argmax()
+        assert decision.expected_rank[0] == 1 + len(ids) % 3
+        log_sum_exp = torch.logsumexp(torch.from_numpy(logits), 0).item()
+        wanted = [*np.sort(logits)[:-3:-1], logits[expected[0]], log_sum_exp]
+        np.testing.assert_allclose(decision.logits[0], wanted, atol=5e-5)
+        np.testing.assert_allclose(decision.expected_logprob[0], logits[expected[0]] - log_sum_exp, atol=5e-5)
+
+
+def random_batch(n, length, seed=0):
+    random = np.random.default_rng(seed)
+    ids = random.integers(5, 12_000, (n, length)).astype(np.int32)
+    return ids, random.integers(1, length - 1, n).astype(np.int32), random.integers(5, 12_000, n).astype(np.int32)
+
+
+@pytest.mark.parametrize("batch_tokens", [1, 100, 1_000_000])
+def test_batches_do_not_change_decisions(batch_tokens, mini, engine):
+    batch = random_batch(50, 13)
+    whole, cut = engine.decide(*batch), MaskedLM(mini, batch_tokens=batch_tokens).decide(*batch)
+    assert (whole.ids == cut.ids).all()
+    np.testing.assert_allclose(whole.logits, cut.logits, atol=1e-4)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3, 64])
+def test_cores_do_not_change_decisions_nor_their_order(threads, mini, engine):
+    batch = random_batch(50, 13)
+    model = MaskedLM(mini, batch_tokens=60, threads=threads)
+    decisions, wanted = model.decide(*batch), engine.decide(*batch)
+    assert (decisions.ids == wanted.ids).all()
+    np.testing.assert_allclose(decisions.logits, wanted.logits, atol=1e-4)
+    np.testing.assert_allclose(model.logits(*batch[:2]), engine.logits(*batch[:2]), atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("n", "sizes"), [(0, []), (1, [1]), (2, [1, 1]), (9, [5, 4]), (11, [3, 3, 3, 2]), (10, [5, 5])]
+)
+def test_every_core_has_as_many_sentences_and_none_too_many(n, sizes, mini, monkeypatch):
+    """Batches hold 5 sentences of 12 tokens, so that 2 cores have 10 at a time."""
+    model = MaskedLM(mini, batch_tokens=60, threads=2)
+    assert model.batch_size(12) == 10
+    given = []
+    monkeypatch.setattr(model._batches, "run", lambda batches: given.extend(len(batch) for batch in batches))
+    model.decide(*random_batch(n, 12))
+    assert given == sizes
+
+
+def test_the_graph_is_the_one_that_suits_the_processor(mini, engine, monkeypatch):
+    decided = []
+    for wide_vectors, graph in ((True, "model.cpu.onnx"), (False, "model.onnx")):
+        monkeypatch.setattr(models, "prefers_convolutions", lambda found=wide_vectors: found)
+        model = MaskedLM(mini)
+        assert model.graph == mini.folder / graph
+        decided.append(model.decide(*random_batch(50, 13)))
+    assert (decided[0].top1 == decided[1].top1).all()
+    np.testing.assert_allclose(decided[0].logits, decided[1].logits, atol=1e-4)
+    assert MaskedLM(mini, graph=mini.twin("cpu")).graph == mini.folder / "model.int8.onnx"
+
+
+@pytest.mark.parametrize(
+    ("found", "preferred"),
+    [(["SSE42", "AVX2"], False), (["AVX2", "AVX512F"], True), (["X86_V3"], False), (["X86_V3", "X86_V4"], True)],
+)
+def test_processors_with_avx512_prefer_convolutions(found, preferred, monkeypatch):
+    monkeypatch.setattr(np, "show_config", lambda **_: {"SIMD Extensions": {"found": found}})
+    assert devices.prefers_convolutions() == preferred
+
+
+def test_no_sentences_give_no_decisions(engine):
+    assert len(engine.decide(*random_batch(0, 9))) == 0
+
+
+def test_margin_is_positive_exactly_where_the_expected_token_is_the_top1(engine):
+    ids, position, _ = random_batch(40, 11)
+    best = engine.decide(ids, position, np.zeros(40, np.int32)).top1
+    expected = np.where(np.arange(40) % 2 == 0, best, best + 1).astype(np.int32)
+    decisions = engine.decide(ids, position, expected)
+    assert (decisions.repeated(expected) == (np.arange(40) % 2 == 0)).all()
+    assert ((decisions.margin(expected) > 0) == decisions.repeated(expected)).all()
+
+
+def test_margin_is_against_the_runner_up_if_repeated_and_against_the_top1_if_not():
+    decisions = Decisions(np.array([[3, 1], [3, 2]], np.int32), np.array([[5, 4, 5, 6], [5, 4, 4, 6]], np.float32))
+    np.testing.assert_allclose(decisions.margin(np.array([3, 8], np.int32)), [1, -1])
+
+
+def test_cuda_without_a_device_is_an_error_and_auto_takes_the_cpu(monkeypatch):
+    monkeypatch.setattr(devices, "cuda_devices", lambda: 0)
+    assert choose_device("auto") == CPU
+    with pytest.raises(InputError, match=r"--device cuda:1: .*CUDA"):
+        choose_device("cuda:1")
+
+
+def test_a_cuda_index_beyond_the_devices_is_an_error(monkeypatch):
+    monkeypatch.setattr(devices, "missing_for_cuda", lambda: None)
+    monkeypatch.setattr(devices, "cuda_devices", lambda: 2)
+    assert str(choose_device("cuda:1")) == "cuda:1"
+    with pytest.raises(InputError, match="the driver lists 2"):
+        choose_device("cuda:2")
+
+
+@pytest.mark.parametrize("word", ["gpu", "cuda:", "cuda:x", "CPU", ""])
+def test_an_unknown_device_is_an_error(word):
+    with pytest.raises(InputError, match="give auto, cpu, cuda or cuda:INDEX"):
+        choose_device(word)
+
+
+def test_a_damaged_graph_is_one_line(tmp_path):
+    (tmp_path / "model.onnx").write_bytes(b"no graph")
+    with pytest.raises(InputError, match=r"model\.onnx: ONNX Runtime does not open it") as caught:
+        open_session(tmp_path / "model.onnx", CPU)
+    assert "\n" not in str(caught.value)
+
+
+def test_tokenizer_of_the_export_is_that_of_the_checkpoint(mini, mini_tokenizer):
+    text = ["Jessica is a dancer who doesn't like to smoke. She isn't happy to [MASK]."]
+    again = MaskTokenizer.load(mini.folder, mini.mask_token).encode(text)[0]
+    assert (again == mini_tokenizer.encode(text)[0]).all()

@@ -1,0 +1,85 @@
+"""Lazy selection finds what exhaustive selection keeps, and its estimates are right."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from negengine.engine.negation.lazy import first_repeating
+
+
+def run(repeats, order, enough):
+    asked = []
+
+    def decide(pair, verb):
+        asked.append((pair, verb))
+        return repeats[pair, verb]
+
+    return first_repeating(order, enough, decide), asked
+
+
+def random_case(seed, pairs, verbs, rate):
+    random = np.random.default_rng(seed)
+    repeats = random.random((pairs, verbs)) < rate
+    order = random.permuted(np.tile(np.arange(verbs), (pairs, 1)), axis=1)
+    return repeats, order
+
+
+def kept(repeats, order, enough):
+    """The first `enough` repeating verbs of each pair, the obvious way."""
+    return [[verb for verb in row if repeats[pair, verb]][:enough] for pair, row in enumerate(order)]
+
+
+@given(
+    seed=st.integers(0, 10**6),
+    pairs=st.integers(1, 12),
+    verbs=st.integers(1, 60),
+    rate=st.sampled_from([0.0, 0.05, 0.3, 0.7, 1.0]),
+    enough=st.integers(1, 25),
+)
+def test_the_first_repeating_verbs_are_those_of_an_exhaustive_run(seed, pairs, verbs, rate, enough):
+    repeats, order = random_case(seed, pairs, verbs, rate)
+    found, _ = run(repeats, order, enough)
+    assert kept(found.repeated, order, enough) == kept(repeats, order, enough)
+
+
+@given(seed=st.integers(0, 10**6), rate=st.sampled_from([0.0, 0.1, 0.5, 1.0]))
+def test_no_candidate_is_tested_twice_and_all_that_are_tested_are_counted(seed, rate):
+    repeats, order = random_case(seed, 7, 40, rate)
+    found, asked = run(repeats, order, 5)
+    candidates = [pair * 40 + verb for pairs, verbs in asked for pair, verb in zip(pairs, verbs, strict=True)]
+    assert len(candidates) == len(set(candidates)) == found.tested.sum()
+
+
+def test_pairs_that_never_have_enough_are_tested_whole_and_counted_exactly():
+    repeats, order = random_case(1, 9, 50, 0.1)
+    found, _ = run(repeats, order, 50)
+    assert (found.tested == 50).all()
+    assert (found.repeating == repeats.sum(axis=1)).all()
+    assert (found.variance == 0).all()
+
+
+def test_a_pair_whose_verbs_all_repeat_takes_exactly_as_many_tests_as_are_wanted():
+    found, asked = run(np.ones((4, 100), bool), np.tile(np.arange(100), (4, 1)), 20)
+    assert (found.tested == 20).all()
+    assert len(asked) == 1
+    assert (found.repeating == 100).all()
+
+
+@pytest.mark.parametrize("rate", [0.2, 0.65])
+def test_the_estimate_is_unbiased_and_its_variance_honest(rate):
+    """2,000 pairs of one and the same composition: the mean of the estimates must meet the truth within its error."""
+    pairs, verbs, enough = 2_000, 200, 20
+    random = np.random.default_rng(7)
+    row = np.arange(verbs) < rate * verbs
+    repeats = random.permuted(np.tile(row, (pairs, 1)), axis=1)
+    found, _ = run(repeats, np.tile(np.arange(verbs), (pairs, 1)), enough)
+    truth = row.sum()
+    standard_error = found.repeating.std() / pairs**0.5
+    assert abs(found.repeating.mean() - truth) < 4 * standard_error
+    assert 0.8 < found.variance.mean() / found.repeating.var() < 1.25
+
+
+def test_a_fifth_repeating_saves_at_least_three_of_four_calls_over_the_whole_lexicon():
+    repeats, order = random_case(3, 300, 600, 0.2)
+    found, _ = run(repeats, order, 20)
+    assert found.tested.sum() < repeats.size / 3

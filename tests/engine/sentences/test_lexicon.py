@@ -1,0 +1,111 @@
+import re
+from pathlib import Path
+
+import pytest
+from negengine.engine.errors import InputError
+from negengine.engine.sentences.lexicon import load_lexicon
+
+
+@pytest.fixture
+def folder(tmp_path):
+    write(tmp_path, "names_female.txt", "Anna\nMaria\n")
+    write(tmp_path, "names_male.txt", "John\n")
+    write(tmp_path, "professions.txt", "an architect\na dancer\n")
+    write(tmp_path, "verbs.txt", "smoke\ndance\n")
+    return tmp_path
+
+
+def write(folder: Path, file: str, text: str | bytes) -> None:
+    (folder / file).write_bytes(text.encode() if isinstance(text, str) else text)
+
+
+def error_of(folder: Path) -> str:
+    with pytest.raises(InputError) as caught:
+        load_lexicon(folder)
+    return str(caught.value)
+
+
+def test_the_bundled_lexicon_has_the_sizes_of_the_paper():
+    lexicon = load_lexicon()
+    assert (lexicon.genders.count("f"), lexicon.genders.count("m"), len(lexicon.professions)) == (100, 100, 91)
+    assert lexicon.n_pairs == 18_200
+
+
+def test_the_bundled_lexicon_has_1480_verbs():
+    assert len(load_lexicon().verbs) == 1480
+
+
+def test_female_names_come_first(folder):
+    lexicon = load_lexicon(folder)
+    assert list(zip(lexicon.names, lexicon.genders, strict=True)) == [("Anna", "f"), ("Maria", "f"), ("John", "m")]
+
+
+def test_comments_empty_lines_and_outer_white_space_do_not_count(folder):
+    write(folder, "verbs.txt", "# verbs\n\n  smoke \t\r\n   # more\ndance")
+    assert load_lexicon(folder).verbs == ("smoke", "dance")
+
+
+def test_a_byte_order_mark_does_not_count(folder):
+    write(folder, "verbs.txt", b"\xef\xbb\xbfsmoke\n")
+    assert load_lexicon(folder).verbs == ("smoke",)
+
+
+def test_a_sharp_within_a_word_is_no_comment(folder):
+    write(folder, "professions.txt", "a C# developer\n")
+    assert load_lexicon(folder).professions == ("a C# developer",)
+
+
+def test_the_digest_is_of_the_entries_not_of_the_bytes(folder):
+    before = load_lexicon(folder).sha256
+    write(folder, "verbs.txt", "# the same\r\nsmoke\r\n\r\ndance\r\n")
+    assert load_lexicon(folder).sha256 == before
+
+
+@pytest.mark.parametrize("verbs", ["smoke\n", "dance\nsmoke\n", "smoke\nDance\n"])
+def test_other_entries_or_another_order_have_another_digest(folder, verbs):
+    before = load_lexicon(folder).sha256
+    write(folder, "verbs.txt", verbs)
+    assert load_lexicon(folder).sha256 != before
+
+
+def test_moving_a_name_to_the_other_gender_changes_the_digest(folder):
+    before = load_lexicon(folder).sha256
+    write(folder, "names_female.txt", "Anna\n")
+    write(folder, "names_male.txt", "Maria\nJohn\n")
+    assert load_lexicon(folder).sha256 != before
+
+
+@pytest.mark.parametrize("file", ["names_female.txt", "names_male.txt", "professions.txt", "verbs.txt"])
+def test_a_missing_file_is_named(folder, file):
+    (folder / file).unlink()
+    assert error_of(folder).startswith(f"{folder / file}: cannot be read (No such file or directory)")
+
+
+BAD_FILES = [
+    ("verbs.txt", "smoke\n\ndance\nsmoke\n", 4, "'smoke' stands already in {folder}/verbs.txt:1"),
+    ("names_male.txt", "John\nAnna\n", 2, "'Anna' stands already in {folder}/names_female.txt:1"),
+    ("professions.txt", "a dancer\na dancer\n", 2, "'a dancer' stands already in {folder}/professions.txt:1"),
+    ("professions.txt", "a dancer\narchitect\n", 2, "'architect' has no article; write 'an architect'"),
+    ("professions.txt", "dancer\n", 1, "'dancer' has no article; write 'a dancer'"),
+    ("professions.txt", "the dancer\n", 1, "'the dancer' has no article"),
+    ("professions.txt", "a\n", 1, "'a' has no article"),
+    ("verbs.txt", b"smoke\ncaf\xe9\n", 2, "byte 0xe9 is not UTF-8"),
+    ("verbs.txt", b"\xff\xfes\x00m\x00", 1, "byte 0xff is not UTF-8"),
+    ("verbs.txt", b"smoke\nda\x00nce\n", 2, "the character U+0000 "),
+    ("verbs.txt", "smoke\nda\x1bnce\n", 2, "the character U+001B "),
+    ("verbs.txt", "smoke\rdance\n", 1, "the character U+000D "),
+    ("verbs.txt", "give\u00a0up\n", 1, "the character U+00A0 "),
+    ("verbs.txt", "smoke\ngive\tup\n", 2, "the character U+0009 "),
+    ("verbs.txt", "smoke\ngive  up\n", 2, "two spaces in a row in 'give  up'"),
+    ("verbs.txt", "smoke # a habit\n", 1, "a comment after the entry in 'smoke # a habit'"),
+    ("verbs.txt", "", 1, "no entry in this file"),
+    ("verbs.txt", "# none\n\n", 1, "no entry in this file"),
+]
+
+
+@pytest.mark.parametrize(("file", "text", "line", "message"), BAD_FILES)
+def test_an_error_names_file_line_and_value_in_one_line(folder, file, text, line, message):
+    write(folder, file, text)
+    error = error_of(folder)
+    assert re.match(re.escape(f"{folder / file}:{line}: {message.format(folder=folder)}"), error)
+    assert "\n" not in error
