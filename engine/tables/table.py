@@ -1,0 +1,79 @@
+"""A table as a value: a frame, and how a person reads its columns.
+
+The frame holds every figure in full, in columns of its own: our value, its interval, the published value. Formats for
+machines (JSON, CSV) give the frame as it is. Formats for people (terminal, Markdown, LaTeX, HTML) give one cell for
+each `Column`, which may put several figures of the frame side by side: `83.2 (44.7)` is our value with the published
+one.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import polars as pl
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column as a person reads it. All fields but `heading` and the formats are names of columns of the frame.
+
+    Attributes:
+        heading: What stands above the column.
+        value: The main figure or text; None where the column shows an interval only.
+        beside: A figure in brackets behind the value: the published one, or a second rate.
+        low: Lower end of an interval.
+        high: Upper end of the interval. With a value the interval is shown as `[low, high]`, without as `low to high`.
+        p: A p-value behind the figure, as `p < 0.001` or `p = 0.012`.
+        decimals: Digits after the point. None: texts and whole numbers as they are, with thousands separators.
+            The name of a column of the frame: digits row by row.
+        significant: Significant digits instead of decimals.
+        scale: The figure is multiplied by it before it is shown: 100 for a fraction shown in percent.
+        signed: Whether positive figures get a plus sign.
+        unit: Such as `%` or `percentage points`; for formats that show units apart from the heading.
+    """
+
+    heading: str
+    value: str | None = None
+    beside: str | None = None
+    low: str | None = None
+    high: str | None = None
+    p: str | None = None
+    decimals: int | str | None = None
+    significant: int | None = None
+    scale: float = 1.0
+    signed: bool = False
+    unit: str = ""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns of the frame that are shown here."""
+        shown = (self.value, self.beside, self.low, self.high, self.p)
+        return tuple(name for name in shown if name is not None)
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """A frame with a title, and the columns that a person reads.
+
+    Attributes:
+        title: One line above the table.
+        frame: All figures, one row a line of the table.
+        columns: What a person reads, from left to right; texts and numbers of the frame.
+        section: A column of the frame: where its value changes, a line is drawn. It need not be shown.
+        notes: Sentences below the table: what brackets mean, where published figures are uncertain.
+
+    Raises:
+        ValueError: A column is shown that the frame does not have.
+    """
+
+    title: str
+    frame: pl.DataFrame
+    columns: Sequence[Column]
+    section: str | None = None
+    notes: Sequence[str] = field(default=())
+
+    def __post_init__(self) -> None:
+        named = [name for column in self.columns for name in column.names]
+        named += [self.section] if self.section else []
+        named += [column.decimals for column in self.columns if isinstance(column.decimals, str)]
+        if missing := [name for name in named if name not in self.frame.columns]:
+            raise ValueError(f"{self.title}: the frame has no column {missing[0]!r}")
