@@ -1,37 +1,41 @@
 """Exact decisions at low precision.
 
-A fast twin of the model (int8 on the CPU, fp16 on CUDA) decides where the margin of the decision is wide, and the fp32
-model where it is narrow. The margin is that of the decision asked for: the expected token's logit against the best
-other; its sign says whether the verb is repeated. How far the twin's margin is off is measured for each pattern, on
-sentences of the run itself, before it starts:
+A low-precision model (int8 on the CPU, fp16 on CUDA) decides where the margin of the decision is wide. The reference
+model (fp32) decides where it is narrow. The margin is that of the decision asked for: the expected token's logit minus
+the best other logit; its sign says whether the verb is repeated. How far the low-precision margin is off is measured
+for each pattern, on sentences of the run itself, before the run starts:
 
-    error = margin of the twin - margin in fp32        bias = mean error
+    error = low-precision margin - reference margin        bias = mean error
     bound = max(4.5 standard deviations, 1.1 × the largest) of (error - bias)
 
-Errors are nearly normal but for a few verbs: on the bundled model those of one in 763 are six times as large as all
-others'. So the sample has every verb in it, and a verb with an error beyond 4.5 robust deviations (1.4826 × the median
-|error - median|, Hampel 1974) is left out of bias and bound, and always decided in fp32.
+Errors are nearly normal except for a few verbs: on the bundled model the errors of one verb in 763 are six times as
+large as all others'. So the sample has every verb in it. A verb with an error beyond 4.5 robust deviations (1.4826 ×
+the median |error - median|, Hampel 1974) does not count for bias and bound. The reference model always decides it.
 
-The twin decides alone where |margin - bias| > bound. For a normal error 4.5 deviations leave less than one wrong
-decision in a million, as only those just beyond the bound are at risk. That is an estimate, so a random sample of what
-the twin decided alone is decided in fp32 as well: the audit. A disagreement there is corrected, the bound grows beyond
-it, and what had been decided within the new bound is decided again. What the run reports is the audit's count and the
-upper confidence bound (Clopper and Pearson 1934) on the share of wrong decisions.
+The low-precision model decides alone where |margin - bias| > bound. For a normal error 4.5 deviations leave less than
+one wrong decision in a million, as only decisions just beyond the bound are at risk. That is an estimate. So a random
+sample of these decisions is decided by the reference model as well: the audit. A hash of the sentence decides what is
+audited, so the audit does not depend on the order of work. A disagreement is corrected, and it asks for a wider bound.
+After all parts are done, every part that was decided with a narrower bound is decided again (see `negengine.engine.runs
+.loop`). The run reports the audit's count and the upper confidence bound (Clopper and Pearson 1934) on the share of
+wrong decisions.
 
-Rank, logits and the top-1 of a sentence that the twin decided are the twin's: only the decision itself is exact.
+Where the low-precision model decided, only the decision itself is exact. Rank, logits and the top-1 of a sentence
+that is not repeated come from the low-precision model.
 """
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from enum import StrEnum
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
 from ..errors import InputError
-from ..runs.folder import RunFolder
+from ..sentences.keys import combine, string_keys
 from ..sentences.spans import Sentences
 from .device import Device
 from .exported import TWINS, ExportedModel
@@ -42,7 +46,7 @@ AUDIT_SHARE = 0.005
 AUDIT_SENTENCES = 1_000  # at least, in a whole run
 _DEVIATIONS, _BEYOND_LARGEST, _BEYOND_DISAGREEMENT = 4.5, 1.1, 1.5
 _NORMAL = 1.4826  # standard deviation over median absolute deviation, of a normal distribution
-_MOST_LEFT_OUT = 0.05
+_MOST_EXCLUDED = 0.05
 _WORTH_IT = 1.1  # `auto` wants at least this much more speed
 _SHORT_RUN = 20 * CALIBRATION_SENTENCES[0]
 
@@ -51,39 +55,48 @@ class Precision(StrEnum):
     """How a run decides."""
 
     AUTO = "auto"
-    """Mixed where a short measurement says that it pays, else fp32."""
+    """Mixed where a short measurement says that it is faster, else fp32."""
     FP32 = "fp32"
-    """The reference."""
+    """The reference model alone."""
     MIXED = "mixed"
-    """A fast twin where the margin is wide, fp32 where it is narrow."""
+    """A low-precision model where the margin is wide, the reference model where it is narrow."""
 
 
 @dataclass(frozen=True)
 class Calibration:
-    """What was measured of a fast twin on one pattern.
+    """What was measured of a low-precision model on one pattern; JSON values, so that a run can record them.
 
     Attributes:
-        bias: mean error of the margin, in logits.
-        deviation: standard deviation of the error.
-        bound: the twin decides alone beyond this corrected margin.
-        never: int32, ascending: the expected tokens that it never decides about.
-        close: share of the sentences that are left to fp32.
-        speedup: how many times as fast as fp32 alone the two together are expected to be.
-        sentences: how many were measured.
+        bias: Mean error of the margin, in logits.
+        deviation: Standard deviation of the error, in logits.
+        bound: The low-precision model decides alone beyond this corrected margin, in logits.
+        never: The expected tokens that it never decides about, ascending.
+        close: Share of the sentences that the reference model decides.
+        speedup: How many times as fast as the reference model alone both together are expected to be.
+        sentences: How many sentences were measured.
+        audit_share: Share of the decisions of the low-precision model that are audited.
+        seed: Seed of the audit's hash.
     """
 
     bias: float
     deviation: float
     bound: float
-    never: Ids
+    never: tuple[int, ...]
     close: float
     speedup: float
     sentences: int
+    audit_share: float = AUDIT_SHARE
+    seed: int = 0
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> "Calibration":
+        """The inverse of `dataclasses.asdict`."""
+        return cls(**{**content, "never": tuple(content["never"])})
 
 
 @dataclass
 class Audit:
-    """What became of decisions, counted in sentences: `close` and `audited` ones were decided in fp32."""
+    """What became of decisions, counted in sentences: the reference model decided `close` and `audited` ones."""
 
     decided: int = 0
     close: int = 0
@@ -92,7 +105,7 @@ class Audit:
 
 
 def disagreement_bound(disagreements: int, audited: int, confidence: float = 0.95) -> float:
-    """Upper confidence bound on the share of wrong decisions among those that the twin made alone.
+    """Upper confidence bound on the share of wrong decisions among those of the low-precision model alone.
 
     One-sided, Clopper and Pearson (1934); 1 if nothing was audited.
     """
@@ -101,10 +114,12 @@ def disagreement_bound(disagreements: int, audited: int, confidence: float = 0.9
     return float(stats.beta.ppf(confidence, disagreements + 1, audited - disagreements))
 
 
-def calibrate(fast: Decider, exact: Decider, sample: Sentences, audit_share: float = AUDIT_SHARE) -> Calibration:
-    """Measure the twin's error and speed on sentences of the run."""
+def calibrate(
+    low_precision: Decider, reference: Decider, sample: Sentences, *, audit_share: float = AUDIT_SHARE, seed: int = 0
+) -> Calibration:
+    """Measure the low-precision model's error and speed on sentences of the run."""
     margins, seconds = [], []
-    for decider in (fast, exact):
+    for decider in (low_precision, reference):
         first = sample.slices[0]
         decider.decide(first.ids[:8], first.mask_position[:8], sample.expected[first.rows[:8]])  # not timed: warm-up
         started = time.perf_counter()
@@ -118,93 +133,87 @@ def calibrate(fast: Decider, exact: Decider, sample: Sentences, audit_share: flo
         )
         seconds.append(time.perf_counter() - started)
     error = margins[0].astype(np.float64) - margins[1]
-    expected = np.concatenate([sample.expected[piece.rows] for piece in sample.slices])
+    expected = np.concatenate([sample.expected[bucket.rows] for bucket in sample.slices])
     centre = np.median(error)
     outlying = np.abs(error - centre) > _DEVIATIONS * _NORMAL * np.median(np.abs(error - centre))
     never = np.unique(expected[outlying])
-    if np.isin(expected, never).mean() > _MOST_LEFT_OUT:  # not a few verbs, but the shape of the error
+    if np.isin(expected, never).mean() > _MOST_EXCLUDED:  # not a few verbs, but the shape of the error
         never = never[:0]
     usual = ~np.isin(expected, never)
     bias, deviation = float(error[usual].mean()), float(error[usual].std())
     bound = max(_DEVIATIONS * deviation, _BEYOND_LARGEST * float(np.abs(error[usual] - bias).max()))
     close = float(((np.abs(margins[0] - bias) <= bound) | ~usual).mean())
     speedup = 1 / (seconds[0] / seconds[1] + close + audit_share)
-    return Calibration(bias, deviation, bound, never, close, speedup, len(error))
+    return Calibration(
+        bias, deviation, bound, tuple(never.tolist()), close, speedup, len(error), audit_share=audit_share, seed=seed
+    )
 
 
 class MixedDecider:
-    """Decides sentences of one pattern with a fast twin, close calls and an audit in fp32; see the module."""
+    """Decides sentences of one pattern with a low-precision model, close calls and an audit with the reference model.
 
-    def __init__(
-        self,
-        fast: Decider,
-        exact: Decider,
-        calibration: Calibration,
-        *,
-        audit_share: float = AUDIT_SHARE,
-        seed: int = 0,
-    ) -> None:
-        self._fast, self._exact = fast, exact
+    What it decides about a sentence depends on the sentence and the calibration alone.
+
+    Attributes:
+        calibration: What it goes by.
+        needed: The bound that the audits so far ask for, in logits; 0 without a disagreement.
+    """
+
+    def __init__(self, low_precision: Decider, reference: Decider, calibration: Calibration) -> None:
+        self._low_precision, self._reference = low_precision, reference
         self.calibration = calibration
-        self.bound = calibration.bound
+        self.needed = 0.0
+        self._never = np.array(calibration.never, np.int32)
         self._audit = Audit()
-        self._audit_share = audit_share
-        self._random = np.random.default_rng(seed)
 
-    @property
-    def widened(self) -> bool:
-        """Whether the audit found the calibrated bound too narrow."""
-        return self.bound > self.calibration.bound
-
-    def take_audit(self) -> Audit:
-        """The counts since the last call."""
-        audit, self._audit = self._audit, Audit()
-        return audit
+    def take_audit(self) -> tuple[Audit, float]:
+        """The counts and the needed bound since the last call."""
+        taken = self._audit, self.needed
+        self._audit, self.needed = Audit(), 0.0
+        return taken
 
     def decide(self, ids: Ids, mask_position: Ids, expected: Ids) -> Decisions:
-        """See `Decider`. Whether the expected token is the top-1 is as in fp32; the other numbers may be the twin's."""
-        decisions = self._fast.decide(ids, mask_position, expected)
+        """See `Decider`. Whether the expected token is the top-1 is exact; other numbers may be of low precision."""
+        decisions = self._low_precision.decide(ids, mask_position, expected)
         certainty = self._certainty(decisions, expected)
-
-        def in_fp32(rows: NDArray[np.bool_]) -> NDArray[np.bool_]:
-            """Decide some sentences again; returns which of all decisions that changed."""
-            before = decisions.repeated(expected)
-            chosen = np.flatnonzero(rows)
-            if len(chosen):
-                decisions.put(chosen, self._exact.decide(ids[chosen], mask_position[chosen], expected[chosen]))
-            changed: NDArray[np.bool_] = before != decisions.repeated(expected)
-            return changed
-
-        close = certainty <= self.bound
-        in_fp32(close)
-        audited = ~close & (self._random.random(len(ids)) < self._audit_share)
-        wrong = in_fp32(audited)
+        close = certainty <= self.calibration.bound
+        audited = ~close & self._is_audited(ids)
+        before = decisions.repeated(expected)
+        chosen = np.flatnonzero(close | audited)
+        if len(chosen):
+            decisions.put(chosen, self._reference.decide(ids[chosen], mask_position[chosen], expected[chosen]))
+        wrong = audited & (before != decisions.repeated(expected))
         if wrong.any():
-            self.bound = _BEYOND_DISAGREEMENT * float(certainty[wrong].max())
-            closer = ~close & ~audited & (certainty <= self.bound)
-            in_fp32(closer)
-            close |= closer
+            self.needed = max(self.needed, _BEYOND_DISAGREEMENT * float(certainty[wrong].max()))
         self._audit.decided += len(ids)
         self._audit.close += int(close.sum())
         self._audit.audited += int(audited.sum())
         self._audit.disagreements += int(wrong.sum())
         return decisions
 
+    def _is_audited(self, ids: Ids) -> NDArray[np.bool_]:
+        """A hash of each sentence decides, bool [n]."""
+        weights = string_keys([str(column) for column in range(ids.shape[1])], f"audit, seed {self.calibration.seed}")
+        with np.errstate(over="ignore"):  # arithmetic modulo 2^64 is meant
+            sums = ids.astype(np.uint64) @ (weights | np.uint64(1))
+        chosen: NDArray[np.bool_] = combine(sums) < np.uint64(int(self.calibration.audit_share * 2**63)) * np.uint64(2)
+        return chosen
+
     def _certainty(self, decisions: Decisions, expected: Ids) -> NDArray[np.float32]:
         """How far the corrected margin is from zero; 0 where the correction changes the sign, and for some tokens."""
         margin = decisions.margin(expected)
         corrected = margin - np.float32(self.calibration.bias)
-        trusted = (margin * corrected > 0) & ~np.isin(expected, self.calibration.never)
+        trusted = (margin * corrected > 0) & ~np.isin(expected, self._never)
         certainty: NDArray[np.float32] = np.where(trusted, np.abs(corrected), 0)
         return certainty
 
 
 @dataclass(frozen=True, eq=False)
 class Models:
-    """The fp32 model and, where the export holds one for the device, its fast twin."""
+    """The reference model and, where the export holds one for the device, its low-precision model."""
 
-    exact: MaskedLM
-    fast: MaskedLM | None
+    reference: MaskedLM
+    low_precision: MaskedLM | None = None
 
 
 def open_models(
@@ -218,75 +227,116 @@ def open_models(
     """Open the sessions that a precision needs.
 
     Raises:
-        InputError: `mixed` is asked for and the export has no twin for the device.
+        InputError: `mixed` is asked for and the export has no low-precision model for the device.
     """
-    exact = MaskedLM(exported, device, batch_tokens=batch_tokens, threads=threads)
-    twin = exported.twin(device.kind)
-    if precision is Precision.FP32 or (precision is Precision.AUTO and twin is None):
-        return Models(exact, None)
-    if twin is None:
+    graph = exported.twin(device.kind)
+    if precision is Precision.MIXED and graph is None:
         raise InputError(
             f"--precision mixed: {exported.folder} has no {TWINS[device.kind]}: export the model again, or use fp32"
         )
-    return Models(exact, MaskedLM(exported, device, graph=twin, batch_tokens=batch_tokens, threads=threads))
+    reference = MaskedLM(exported, device, batch_tokens=batch_tokens, threads=threads)
+    if precision is Precision.FP32 or graph is None:
+        return Models(reference)
+    return Models(reference, MaskedLM(exported, device, graph=graph, batch_tokens=batch_tokens, threads=threads))
 
 
-def choose_decider(
-    models: Models,
-    precision: Precision,
-    pattern: str,
-    sample: Callable[[int], Sentences],
-    *,
-    total: int,
-    seed: int,
-    say: Callable[[str], None] = lambda _: None,
-) -> Decider:
-    """The decider for one pattern of a run.
+@dataclass(frozen=True, eq=False)
+class Workload:
+    """What a run will ask about one pattern.
 
-    Args:
-        models: from `open_models`.
-        precision: what was asked for.
-        pattern: its name, for what is said.
-        sample: gives a number of sentences of the pattern, as the run will have them.
-        total: how many the run has.
-        seed: of the audit's draws.
-        say: is told the choice, in a line.
+    Attributes:
+        pattern: The pattern's name.
+        sample: From a number to that many sentences of the pattern, as the run will have them.
+        total: How many sentences the whole run has, all shards together.
+        own: How many this process is expected to run: its shard's share.
     """
-    if models.fast is None:
-        return models.exact
-    if precision is Precision.AUTO and total < _SHORT_RUN:
-        say(f"{pattern}: fp32, as {total:,} sentences are too few for calibrating a faster way to pay")
-        return models.exact
-    share = min(1.0, max(AUDIT_SHARE, AUDIT_SENTENCES / max(total, 1)))
+
+    pattern: str
+    sample: Callable[[int], Sentences]
+    total: int
+    own: int
+
+
+def calibrate_pattern(
+    models: Models, precision: Precision, workload: Workload, *, seed: int, say: Callable[[str], None] = lambda _: None
+) -> dict[str, Any]:
+    """Choose how one pattern of a run is decided.
+
+    The sample depends on the whole run, not on the shard: all shards of a run measure the same sentences.
+
+    Returns:
+        A JSON value for the run's record: `precision`, `reason`, and for mixed precision the fields of `Calibration`.
+    """
+    fp32 = {"precision": str(Precision.FP32)}
+    if models.low_precision is None:
+        return {**fp32, "reason": "the reference model alone is open"}
+    if precision is Precision.AUTO and workload.own < _SHORT_RUN:
+        return {**fp32, "reason": f"with {workload.own:,} sentences, mixed precision would not be faster"}
+    share = min(1.0, max(AUDIT_SHARE, AUDIT_SENTENCES / max(workload.total, 1)))
     fewest, most = CALIBRATION_SENTENCES
-    n = min(total, max(fewest, min(total // 20, most)))
-    found = calibrate(models.fast, models.exact, sample(n), share)
-    told = (
-        f"{found.close:.1%} close calls (margin within {found.bound:.2f} logits, or one of {len(found.never)} verbs), "
-        f"{found.speedup:.2f} × the speed of fp32 expected, measured on {found.sentences:,} sentences"
-    )
+    n = max(1, min(workload.total, max(fewest, min(workload.total // 20, most))))
+    found = calibrate(models.low_precision, models.reference, workload.sample(n), audit_share=share, seed=seed)
+    measured = f"{found.close:.1%} of {found.sentences:,} measured sentences are checked again in fp32"
     if precision is Precision.AUTO and found.speedup < _WORTH_IT:
-        say(f"{pattern}: fp32, as mixed precision would not pay: {told}")
-        return models.exact
-    say(f"{pattern}: mixed precision: {told}")
-    return MixedDecider(models.fast, models.exact, found, audit_share=share, seed=seed)
+        say(f"{workload.pattern}: fp32; mixed precision would be {found.speedup:.2f} times as fast ({measured})")
+        return {**fp32, "reason": f"mixed precision would be {found.speedup:.2f} times as fast"}
+    say(f"{workload.pattern}: mixed precision, about {found.speedup:.1f} times as fast as fp32 ({measured})")
+    return {"precision": str(Precision.MIXED), **asdict(found), "never": list(found.never)}
 
 
-def audit_counts(deciders: Mapping[str, Decider]) -> dict[str, float]:
-    """What a part's marker records of its deciders since the last call: the audit, and the bounds they went by.
+def open_decider(models: Models, choice: Mapping[str, Any]) -> Decider:
+    """The decider of one pattern.
 
     Args:
-        deciders: pattern → its decider.
+        models: From `open_models`.
+        choice: From `calibrate_pattern`.
+
+    Raises:
+        InputError: The run was begun with mixed precision, and this machine has no low-precision model for it.
     """
-    mixed = {pattern: decider for pattern, decider in deciders.items() if isinstance(decider, MixedDecider)}
-    counts: dict[str, float] = {_BOUND.format(pattern): decider.bound for pattern, decider in mixed.items()}
-    for decider in mixed.values():
-        for name, value in asdict(decider.take_audit()).items():
-            counts[name] = counts.get(name, 0) + value
-    return counts
+    if choice["precision"] == Precision.FP32:
+        return models.reference
+    if models.low_precision is None:
+        raise InputError("this run was begun with mixed precision: give --precision mixed, or choose another --output")
+    fields = {key: value for key, value in choice.items() if key != "precision"}
+    return MixedDecider(models.low_precision, models.reference, Calibration.from_json(fields))
 
 
-_BOUND = "bound of {}"
+def widened(choice: Mapping[str, Any], needed: float) -> dict[str, Any]:
+    """A choice whose bound is at least what an audit needs."""
+    return {**choice, "bound": max(choice["bound"], needed)} if "bound" in choice else dict(choice)
+
+
+@dataclass(frozen=True)
+class Audited:
+    """What a part records of its deciders.
+
+    Attributes:
+        counts: The audit's counts, to be summed over parts.
+        bounds: Pattern → the bound that decided the part, in logits; mixed precision only.
+        needed: Pattern → the bound that the part's audit asks for, in logits.
+    """
+
+    counts: Mapping[str, int]
+    bounds: Mapping[str, float]
+    needed: Mapping[str, float]
+
+
+def take_audits(deciders: Mapping[str, Decider]) -> Audited:
+    """What was audited since the last call.
+
+    Args:
+        deciders: Pattern → its decider.
+    """
+    counts: dict[str, int] = {}
+    bounds, needed = {}, {}
+    for pattern, decider in deciders.items():
+        if isinstance(decider, MixedDecider):
+            audit, bound = decider.take_audit()
+            bounds[pattern], needed[pattern] = decider.calibration.bound, bound
+            for name, value in asdict(audit).items():
+                counts[name] = counts.get(name, 0) + value
+    return Audited(counts, bounds, needed)
 
 
 def audit_summary(counts: Mapping[str, float]) -> dict[str, float | str]:
@@ -301,20 +351,3 @@ def audit_summary(counts: Mapping[str, float]) -> dict[str, float | str]:
         "disagreements": disagreements,
         "disagreement_rate_upper_bound": disagreement_bound(disagreements, audited),
     }
-
-
-def passes(run: RunFolder, deciders: Mapping[str, Decider]) -> Iterator[list[int]]:
-    """The parts to do: the missing ones; then, if an audit widened a bound, those decided with a narrower one.
-
-    Parts that were decided in fp32 alone have no bound, and stay.
-    """
-    yield run.missing_parts
-    while narrower := [number for number in run.parts if _was_narrower(run.part_counts(number), deciders)]:
-        yield narrower
-
-
-def _was_narrower(counts: Mapping[str, float], deciders: Mapping[str, Decider]) -> bool:
-    return any(
-        isinstance(decider, MixedDecider) and decider.widened and counts.get(key, decider.bound) < decider.bound
-        for key, decider in ((_BOUND.format(pattern), decider) for pattern, decider in deciders.items())
-    )

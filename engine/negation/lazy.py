@@ -16,8 +16,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-# Of the tests that a pair is expected to need, so many are made in its next round: fewer would make more and smaller
-# rounds, more would test verbs in vain.
+# Share of the tests that a pair is expected to need which its next round makes. A smaller share gives more and smaller
+# rounds; a larger one tests verbs that are not needed.
 _ROUND = 0.8
 
 Decide = Callable[[NDArray[np.int64], NDArray[np.int64]], NDArray[np.bool_]]
@@ -40,20 +40,26 @@ class LazyRepeats:
     variance: NDArray[np.float64]
 
 
-def first_repeating(order: NDArray[np.int64], enough: int, decide: Decide) -> LazyRepeats:
+def first_repeating(
+    order: NDArray[np.int64], enough: int, decide: Decide, finished: Callable[[int], None] = lambda _: None
+) -> LazyRepeats:
     """Test each pair's verbs in order until enough of them repeat.
 
     Args:
         order: int64 [pairs, verbs], each pair's verbs by ascending key.
-        enough: stop a pair at this many.
-        decide: from pairs and verbs, each int64 [n], to whether they repeat, bool [n].
+        enough: Stop a pair at this many.
+        decide: From pairs and verbs, each int64 [n], to whether they repeat, bool [n].
+        finished: Is told after each round how many more pairs are finished.
     """
     pairs, verbs = order.shape
     in_order = np.zeros((pairs, verbs), np.bool_)
     tested, found = np.zeros(pairs, np.int64), np.zeros(pairs, np.int64)
+    unfinished = pairs
     while len(active := np.flatnonzero((found < enough) & (tested < verbs))):
+        finished(unfinished - len(active))
+        unfinished = len(active)
         lacking = enough - found[active]
-        rate = (found[active] + 1) / (tested[active] + 1)  # 1 at first: no test in vain before anything is known
+        rate = (found[active] + 1) / (tested[active] + 1)  # 1 at first: no needless test before anything is known
         step = np.maximum(lacking, np.ceil(_ROUND * lacking / rate)).astype(np.int64)
         step = np.minimum(step, verbs - tested[active])
         pair = np.repeat(active, step)
@@ -61,6 +67,7 @@ def first_repeating(order: NDArray[np.int64], enough: int, decide: Decide) -> La
         in_order[pair, position] = decide(pair, order[pair, position])
         tested[active] += step
         found[active] = in_order[active].sum(axis=1)
+    finished(unfinished)
     repeated = np.zeros_like(in_order)
     np.put_along_axis(repeated, order, in_order, axis=1)
     repeating, variance = _estimate(in_order, tested, enough)

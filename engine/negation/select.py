@@ -1,16 +1,15 @@
-"""The selection run: which verbs does the model repeat for each [NAME, PROF] pair?
+"""The selection: which verbs does the model repeat for each [NAME, PROF] pair?
 
-Section 3.2 of the paper: of all candidates [NAME, PROF, verb], those are kept whose verb is the model's top-1 in the
-selecting pattern, at most 20 verbs a pair. Which 20, a keyed hash of (seed, NAME, PROF, verb) decides, so the choice
-depends on neither batches nor shards nor interruptions. A part of the run is a range of pairs: what is kept of a pair
-is decided within one part.
+Section 3.2 of Kletz, Candito and Amsili (2023), "The Self-Contained Negation Test Set": of all candidates [NAME, PROF,
+verb], those are kept whose verb is the model's top-1 in the selecting pattern, at most 20 verbs a pair. A keyed hash
+of (seed, NAME, PROF, verb) decides which 20. So the choice does not depend on batches, shards or interruptions. A part
+is a range of pairs: what is kept of a pair is decided within one part.
 """
 
-import json
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar
 
 import numpy as np
 import polars as pl
@@ -19,10 +18,9 @@ from numpy.typing import NDArray
 from ..errors import InputError
 from ..inference.exported import ExportedModel
 from ..inference.model import Decider
-from ..inference.precision import audit_counts, audit_summary, passes
-from ..runs.folder import RunFolder, Shard
-from ..runs.overlap import overlap
-from ..runs.progress import metered
+from ..inference.precision import Workload, audit_summary, take_audits
+from ..runs.masked_stages import DecidingStage, PatternDeciders
+from ..runs.stage import Advance, Files, FinishedParts, PartResult
 from ..sentences.lexicon import Lexicon
 from ..sentences.patterns import PatternSet
 from ..sentences.spans import Sentences, in_portions
@@ -30,12 +28,11 @@ from ..sentences.tokens import Composer, MaskTokenizer, VerbConvention, composer
 from .grid import Coreference, Grid, all_pairs, sample_pairs, subjects, verb_order
 from .lazy import first_repeating
 
-STAGE = "select"
 TRIPLETS_FILE, SELECTION_FILE = "triplets.parquet", "selection.json"
-_TWO_SIDED_95 = 1.959964  # standard deviations; a sum over many pairs is close to normal
 NEAR_TIE = 1e-4  # logits; a decision this close can differ between two ways to compute the same model in fp32
-_PAIRS_PER_LAZY_PART = 512
-_CANDIDATES_PER_PART = 32_768  # minutes of work on a laptop, tenths of a second on a large GPU
+PAIRS_PER_LAZY_PART = 512  # more than otherwise: the rounds of a lazy part get smaller and smaller
+CANDIDATES_PER_PART = 32_768  # minutes of work on a laptop, tenths of a second on a large GPU
+_TWO_SIDED_95 = 1.959964  # standard deviations; a sum over many pairs is close to normal
 
 
 @dataclass(frozen=True)
@@ -51,16 +48,20 @@ class Settings:
 
 
 @dataclass(frozen=True, eq=False)
-class Selection:
-    """A selection ready to run: what is tested, and how sentences are made.
+class Selection(DecidingStage[Sentences]):
+    """A selection: what is tested, and how sentences are made.
 
     Attributes:
         verb: int64 [n_verbs], the usable verbs' indices in the lexicon.
         token: int32 [n_verbs], their token ids at the mask.
         subject: int64 [n_names, n_professions], what fills {PRON}: indices in `subject_words`.
+        pairs_per_part: How many pairs make a part.
     """
 
+    name: ClassVar[str] = "select"
+
     exported: ExportedModel
+    tokenizer: MaskTokenizer
     lexicon: Lexicon
     patterns: PatternSet
     settings: Settings
@@ -69,21 +70,78 @@ class Selection:
     token: NDArray[np.int32]
     subject_words: tuple[str, ...]
     subject: NDArray[np.int64]
-    composer: Composer
+    pairs_per_part: int
+
+    @classmethod
+    def plan(
+        cls,
+        exported: ExportedModel,
+        lexicon: Lexicon,
+        patterns: PatternSet,
+        settings: Settings | None = None,
+        *,
+        candidates_per_part: int = CANDIDATES_PER_PART,
+        pairs_per_lazy_part: int = PAIRS_PER_LAZY_PART,
+    ) -> "Selection":
+        """Lay out a selection; the model itself is not needed yet.
+
+        Args:
+            exported: The model.
+            lexicon: The words.
+            patterns: The pattern set; its selecting pattern is run.
+            settings: What else decides the triplets.
+            candidates_per_part: Size of a part of an exhaustive run, in candidates.
+            pairs_per_lazy_part: Size of a part of a lazy run, in pairs.
+
+        Raises:
+            InputError: No verb is one token, or there are too few pairs.
+        """
+        settings = settings or Settings()
+        tokenizer = MaskTokenizer.load(exported.folder, exported.mask_token)
+        subject_words, subject = subjects(lexicon, settings.coreference, settings.seed)
+        pattern = patterns.selecting
+        words = _fillers(lexicon, subject_words)
+        base = {slot: words[slot][0] for slot in pattern.slots}
+        verb, token = mask_fillers(tokenizer, pattern, lexicon.verbs, base, settings.verbs)
+        pairs = all_pairs(lexicon) if settings.pairs is None else sample_pairs(lexicon, settings.pairs, settings.seed)
+        return cls(
+            exported=exported,
+            tokenizer=tokenizer,
+            lexicon=lexicon,
+            patterns=patterns,
+            settings=settings,
+            grid=Grid(len(lexicon.names), len(lexicon.professions), len(verb), pairs),
+            verb=verb,
+            token=token,
+            subject_words=subject_words,
+            subject=subject,
+            pairs_per_part=pairs_per_lazy_part if settings.lazy else max(1, candidates_per_part // len(verb)),
+        )
 
     @property
-    def pairs_per_part(self) -> int:
-        """How many pairs make a part; more in a lazy run, whose rounds get smaller and smaller."""
-        return _PAIRS_PER_LAZY_PART if self.settings.lazy else max(1, _CANDIDATES_PER_PART // len(self.verb))
+    def seed(self) -> int:
+        """See `DecidingStage`."""
+        return self.settings.seed
 
     @property
     def parts(self) -> tuple[range, ...]:
-        """All parts of the run: ranges of positions in the grid's pairs."""
+        """All parts: ranges of positions in the grid's pairs."""
         return self.grid.parts(self.pairs_per_part)
 
     @property
-    def facts(self) -> dict[str, Any]:
-        """What a later stage needs of this one."""
+    def unit(self) -> str:
+        """Pairs in a lazy run, as nobody knows how many sentences it will need."""
+        return "pairs" if self.settings.lazy else "sentences"
+
+    @property
+    def sizes(self) -> Sequence[int]:
+        """See `Stage`."""
+        each = 1 if self.settings.lazy else len(self.verb)
+        return [len(part) * each for part in self.parts]
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """What publication and the scoring need."""
         return {
             "model": self.exported.name,
             "model folder": str(self.exported.folder.resolve()),
@@ -115,284 +173,188 @@ class Selection:
             "pairs per part": self.pairs_per_part,
         }
 
+    @cached_property
+    def composer(self) -> Composer:
+        """Makes the sentences of the selecting pattern."""
+        words = _fillers(self.lexicon, self.subject_words)
+        pattern = self.patterns.selecting
+        return composer(self.tokenizer, pattern, {slot: words[slot] for slot in pattern.slots}, self.settings.seed)
 
-def plan(
-    exported: ExportedModel, lexicon: Lexicon, patterns: PatternSet, settings: Settings | None = None
-) -> Selection:
-    """Lay out a selection run; the model itself is not needed yet.
+    def check(self, say: Callable[[str], None]) -> None:
+        """Refuse sentences that are too long for the model; see `Stage`."""
+        pattern = self.patterns.selecting
+        say(f"{self.grid.verbs:,} of {len(self.lexicon.verbs):,} verbs are one token at the mask")
+        say(f"{len(self.grid.pairs):,} pairs, {self.grid.size:,} candidates, {len(self.parts):,} parts")
+        say(composed(pattern.name, self.composer))
+        words = _fillers(self.lexicon, self.subject_words)
+        most = max((len(words[slot]) for slot in pattern.slots), default=1)
+        covering = {slot: np.arange(most) % len(words[slot]) for slot in pattern.slots}
+        longest = int(self.composer.lengths(covering).max())
+        if longest > self.exported.max_length:
+            raise InputError(
+                f"{pattern.name}: a sentence has {longest} tokens, {self.exported.name} takes "
+                f"{self.exported.max_length}: shorten it"
+            )
 
-    Raises:
-        InputError: no verb is one token, a sentence is too long for the model, or there are too few pairs.
-    """
-    settings = settings or Settings()
-    tokenizer = MaskTokenizer.load(exported.folder, exported.mask_token)
-    subject_words, subject = subjects(lexicon, settings.coreference, settings.seed)
-    words = {"NAME": lexicon.names, "PROF": lexicon.professions, "ACT": lexicon.verbs, "PRON": subject_words}
-    pattern = patterns.selecting
-    fillers = {slot: words[slot] for slot in pattern.slots}
-    base = {slot: fillers[slot][0] for slot in pattern.slots}
-    verb, token = mask_fillers(tokenizer, pattern, lexicon.verbs, base, settings.verbs)
-    pairs = all_pairs(lexicon) if settings.pairs is None else sample_pairs(lexicon, settings.pairs, settings.seed)
-    selection = Selection(
-        exported=exported,
-        lexicon=lexicon,
-        patterns=patterns,
-        settings=settings,
-        grid=Grid(len(lexicon.names), len(lexicon.professions), len(verb), pairs),
-        verb=verb,
-        token=token,
-        subject_words=subject_words,
-        subject=subject,
-        composer=composer(tokenizer, pattern, fillers, settings.seed),
-    )
-    longest = max(int(selection.composer.lengths(_extremes(selection, words)).max()), 0)
-    if longest > exported.max_length:
-        raise InputError(
-            f"{pattern.name}: a sentence has {longest} tokens, {exported.name} takes {exported.max_length}: shorten it"
+    def workloads(self, own: int) -> list[Workload]:
+        """See `DecidingStage`. A lazy run is expected to test twice as many verbs as it keeps."""
+        total = self.grid.size
+        if self.settings.lazy:
+            tests = min(self.grid.verbs, 2 * self.settings.max_verbs)
+            total, own = len(self.grid.pairs) * tests, own * tests
+        return [Workload(self.patterns.selecting.name, self.sample, total, own)]
+
+    def sample(self, n: int) -> Sentences:
+        """Random candidates of the run as sentences, to calibrate on; every verb is as frequent as every other."""
+        return self._sentences(*self.grid.locate(self.sample_indices(n)))
+
+    def sample_indices(self, n: int) -> NDArray[np.int64]:
+        """The grid indices of `sample`, int64 [n], ascending."""
+        random = np.random.default_rng(self.settings.seed)
+        verbs, pairs = len(self.verb), len(self.grid.pairs)
+        verb = np.concatenate([random.permutation(verbs) for _ in range(-(-n // verbs))])[:n]
+        return np.sort(random.integers(0, pairs, n) * verbs + verb)
+
+    def prepare(self, number: int) -> Sentences | None:
+        """All candidates of a part as token ids; None in a lazy run, which decides step by step what it tests."""
+        return None if self.settings.lazy else self._sentences(*self.grid.part_indices(self.parts[number]))
+
+    def decide(self, model: PatternDeciders, number: int, prepared: Sentences | None, advance: Advance) -> PartResult:
+        """See `Stage`."""
+        decider = model.deciders[self.patterns.selecting.name]
+        part = self.parts[number]
+        if prepared is None:
+            repeated, counts = self._decide_lazily(decider, part, advance)
+        else:
+            repeated, near_ties = _decide(decider, prepared, lambda n: advance(n, n))
+            repeats = int(repeated.sum())
+            counts = {"tested": repeated.size, "repeating": repeats, "variance": 0.0, "near_ties": near_ties}
+        audited = take_audits(model.deciders)
+        rows = self.keep_verbs(part, repeated.reshape(len(part), -1))
+        return PartResult(rows, {**counts, **audited.counts}, audited.bounds, audited.needed)
+
+    def _decide_lazily(
+        self, decider: Decider, part: range, advance: Advance
+    ) -> tuple[NDArray[np.bool_], dict[str, float]]:
+        """Test the verbs of a part's pairs in the order of their keys until enough repeat (see `lazy`)."""
+        name, profession = self._pairs(part)
+        near_ties = 0
+
+        def decide(pair: NDArray[np.int64], verb: NDArray[np.int64]) -> NDArray[np.bool_]:
+            nonlocal near_ties
+            sentences = self._sentences(name[pair], profession[pair], verb)
+            repeated, ties = _decide(decider, sentences, lambda n: advance(0, n))
+            near_ties += ties
+            return repeated
+
+        found = first_repeating(
+            self._verb_order(name, profession), self.settings.max_verbs, decide, lambda pairs: advance(pairs, 0)
         )
-    return selection
+        counts = {
+            "tested": int(found.tested.sum()),
+            "repeating": float(found.repeating.sum()),
+            "variance": float(found.variance.sum()),
+            "near_ties": near_ties,
+        }
+        return found.repeated, counts
+
+    def keep_verbs(self, part: range, repeated: NDArray[np.bool_]) -> pl.DataFrame:
+        """The triplets kept of a part: of each pair, the repeating verbs with the smallest keys.
+
+        Args:
+            part: Range of positions in the grid's pairs.
+            repeated: bool [pairs, verbs].
+
+        Returns:
+            One row a triplet with name, gender, pronoun (what fills {PRON}), profession, verb; ordered by pair, then
+            key.
+        """
+        name, profession = self._pairs(part)
+        order = self._verb_order(name, profession)
+        in_order = np.take_along_axis(repeated, order, axis=1)
+        kept = in_order & (in_order.cumsum(axis=1) <= self.settings.max_verbs)
+        pair, position = np.nonzero(kept)
+        lexicon = self.lexicon
+        chosen, who, what = self.verb[order[pair, position]], name[pair], profession[pair]
+        return pl.DataFrame(
+            {
+                "name": pl.Series(lexicon.names, dtype=pl.String).gather(who),
+                "gender": pl.Series(lexicon.genders, dtype=pl.String).gather(who),
+                "pronoun": pl.Series(self.subject_words, dtype=pl.String).gather(self.subject[who, what]),
+                "profession": pl.Series(lexicon.professions, dtype=pl.String).gather(what),
+                "verb": pl.Series(lexicon.verbs, dtype=pl.String).gather(chosen),
+            }
+        )
+
+    def _sentences(self, name: NDArray[np.int64], profession: NDArray[np.int64], verb: NDArray[np.int64]) -> Sentences:
+        indices = {
+            "NAME": name,
+            "PROF": profession,
+            "ACT": self.verb[verb],
+            "PRON": self.subject[name, profession],
+        }
+        wanted = {slot: indices[slot] for slot in self.patterns.selecting.slots}
+        return Sentences(list(self.composer.compose(wanted)), self.token[verb])
+
+    def _pairs(self, part: range) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Name and profession of a part's pairs, each int64 [pairs]."""
+        return np.divmod(self.grid.pairs[part.start : part.stop], self.grid.professions)
+
+    def _verb_order(self, name: NDArray[np.int64], profession: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Each pair's usable verbs by ascending key, int64 [pairs, verbs]."""
+        keys = verb_order(self.lexicon, self.settings.seed, name, profession, self.verb)
+        return np.argsort(keys, axis=1, kind="stable")
+
+    @staticmethod
+    def publish(parts: FinishedParts) -> Files:
+        """triplets.parquet, and selection.json: rows 1 to 6 of the paper's Table 5 and what readers of the run need."""
+        triplets = parts.rows.with_row_index("triplet").cast({"triplet": pl.Int64})
+        counts, metadata = parts.counts, parts.metadata
+        candidates = metadata["pairs"] * metadata["verbs"]
+        summary = {
+            "model": metadata["model"],
+            "pattern": metadata["pattern"],
+            "coreference": metadata["coreference"],
+            "verbs": metadata["verbs"],
+            "pairs": metadata["pairs"],
+            "tested": counts["tested"],
+            "repeating": round(counts["repeating"]),
+            "ratio": 100 * counts["repeating"] / candidates,
+            "selected": len(triplets),
+            "near_ties": counts["near_ties"],
+            "precision": audit_summary(counts),
+        }
+        if metadata["lazy"]:
+            half = _TWO_SIDED_95 * 100 * counts["variance"] ** 0.5 / candidates
+            summary["lazy"] = {
+                "candidates": candidates,
+                "times_fewer_calls": candidates / counts["tested"],
+                "ratio_low": max(0.0, summary["ratio"] - half),
+                "ratio_high": min(100.0, summary["ratio"] + half),
+            }
+        return {TRIPLETS_FILE: triplets, SELECTION_FILE: summary}
 
 
-def _extremes(selection: Selection, words: Mapping[str, tuple[str, ...]]) -> dict[str, NDArray[np.int64]]:
-    """Fillers that between them have the most tokens of each slot: every filler once, the shorter lists repeated."""
-    most = max(len(words[slot]) for slot in selection.patterns.selecting.slots)
-    return {slot: np.arange(most) % len(words[slot]) for slot in selection.patterns.selecting.slots}
+def composed(pattern: str, made: Composer) -> str:
+    """How a pattern's sentences are made, in one line."""
+    if made.slotwise:
+        return f"{pattern}: token ids were compared with the tokenizer's on {made.proved:,} sentences"
+    return f"{pattern}: every sentence is tokenized, which is slower: {made.reason}"
 
 
-def compose_part(selection: Selection, part: range) -> Sentences:
-    """All candidates of a range of pairs as token ids."""
-    return _sentences(selection, *selection.grid.part_indices(part))
+def _fillers(lexicon: Lexicon, subject_words: tuple[str, ...]) -> Mapping[str, Sequence[str]]:
+    """Slot → its words."""
+    return {"NAME": lexicon.names, "PROF": lexicon.professions, "ACT": lexicon.verbs, "PRON": subject_words}
 
 
-def _sentences(
-    selection: Selection, name: NDArray[np.int64], profession: NDArray[np.int64], verb: NDArray[np.int64]
-) -> Sentences:
-    fillers = {
-        "NAME": name,
-        "PROF": profession,
-        "ACT": selection.verb[verb],
-        "PRON": selection.subject[name, profession],
-    }
-    wanted = {slot: fillers[slot] for slot in selection.patterns.selecting.slots}
-    return Sentences(list(selection.composer.compose(wanted)), selection.token[verb])
-
-
-def sample(selection: Selection, n: int) -> Sentences:
-    """Random candidates of the run as sentences, to calibrate on; every verb is as frequent as every other."""
-    name, profession, verb = selection.grid.locate(sample_indices(selection, n))
-    return _sentences(selection, name, profession, verb)
-
-
-def sample_indices(selection: Selection, n: int) -> NDArray[np.int64]:
-    """The grid indices of `sample`, int64 [n], ascending."""
-    random = np.random.default_rng(selection.settings.seed)
-    verbs, pairs = len(selection.verb), len(selection.grid.pairs)
-    verb = np.concatenate([random.permutation(verbs) for _ in range(-(-n // verbs))])[:n]
-    return np.sort(random.integers(0, pairs, n) * verbs + verb)
-
-
-@dataclass(frozen=True, eq=False)
-class PartRepeats:
-    """What the model decided about a part.
-
-    Attributes:
-        repeated: bool [pairs, verbs]; in a lazy run, verbs that were not tested are False.
-        near_ties: how many margins were below `NEAR_TIE`.
-        tested: how many candidates were tested.
-        repeating: how many repeat, an estimate in a lazy run.
-        variance: of that estimate.
-        audit: the audit's counts.
-    """
-
-    repeated: NDArray[np.bool_]
-    near_ties: int
-    tested: int
-    repeating: float
-    variance: float = 0.0
-    audit: Mapping[str, float] = field(default_factory=dict)
-
-
-def decide_part(
-    decider: Decider, sentences: Sentences, verbs: int, advance: Callable[[int], None] = lambda _: None
-) -> PartRepeats:
-    """Run a part's sentences; `advance` is told how many are done."""
-    repeated, near_ties = _decide(decider, sentences, advance)
-    return PartRepeats(repeated.reshape(-1, verbs), near_ties, repeated.size, int(repeated.sum()))
-
-
-def decide_part_lazily(
-    decider: Decider, selection: Selection, part: range, advance: Callable[[int], None] = lambda _: None
-) -> PartRepeats:
-    """Test the verbs of a part's pairs in the order of their keys until enough repeat (see `lazy`)."""
-    name, profession = _pairs(selection, part)
-    near_ties = 0
-
-    def decide(pair: NDArray[np.int64], verb: NDArray[np.int64]) -> NDArray[np.bool_]:
-        nonlocal near_ties
-        repeated, ties = _decide(decider, _sentences(selection, name[pair], profession[pair], verb))
-        near_ties += ties
-        return repeated
-
-    found = first_repeating(_verb_order(selection, name, profession), selection.settings.max_verbs, decide)
-    advance(found.repeated.size)
-    return PartRepeats(
-        repeated=found.repeated,
-        near_ties=near_ties,
-        tested=int(found.tested.sum()),
-        repeating=float(found.repeating.sum()),
-        variance=float(found.variance.sum()),
-    )
-
-
-def _decide(
-    decider: Decider, sentences: Sentences, advance: Callable[[int], None] = lambda _: None
-) -> tuple[NDArray[np.bool_], int]:
+def _decide(decider: Decider, sentences: Sentences, advance: Callable[[int], None]) -> tuple[NDArray[np.bool_], int]:
     """Which sentences repeat the verb, bool [n], and how many are near-ties."""
     repeated = np.empty(len(sentences.expected), np.bool_)
     near_ties = 0
-    for piece in in_portions(sentences.slices):
-        expected = sentences.expected[piece.rows]
-        decisions = decider.decide(piece.ids, piece.mask_position, expected)
-        repeated[piece.rows] = decisions.repeated(expected)
+    for bucket in in_portions(sentences.slices):
+        expected = sentences.expected[bucket.rows]
+        decisions = decider.decide(bucket.ids, bucket.mask_position, expected)
+        repeated[bucket.rows] = decisions.repeated(expected)
         near_ties += int(np.count_nonzero(np.abs(decisions.margin(expected)) < NEAR_TIE))
-        advance(len(piece.rows))
+        advance(len(bucket.rows))
     return repeated, near_ties
-
-
-def _pairs(selection: Selection, part: range) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Name and profession of a part's pairs, each int64 [pairs]."""
-    return np.divmod(selection.grid.pairs[part.start : part.stop], selection.grid.professions)
-
-
-def _verb_order(selection: Selection, name: NDArray[np.int64], profession: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Each pair's usable verbs by ascending key, int64 [pairs, verbs]."""
-    keys = verb_order(selection.lexicon, selection.settings.seed, name, profession, selection.verb)
-    return np.argsort(keys, axis=1, kind="stable")
-
-
-def keep_verbs(selection: Selection, part: range, repeated: NDArray[np.bool_]) -> pl.DataFrame:
-    """The triplets kept of a part: of each pair, the repeating verbs with the smallest keys.
-
-    Args:
-        selection: the run.
-        part: range of positions in the grid's pairs.
-        repeated: bool [pairs, verbs].
-
-    Returns:
-        One row a triplet with name, gender, pronoun (what fills {PRON}), profession, verb; ordered by pair, then key.
-    """
-    name, profession = _pairs(selection, part)
-    order = _verb_order(selection, name, profession)
-    in_order = np.take_along_axis(repeated, order, axis=1)
-    kept = in_order & (in_order.cumsum(axis=1) <= selection.settings.max_verbs)
-    pair, position = np.nonzero(kept)
-    lexicon = selection.lexicon
-    chosen, who, what = selection.verb[order[pair, position]], name[pair], profession[pair]
-    return pl.DataFrame(
-        {
-            "name": pl.Series(lexicon.names, dtype=pl.String).gather(who),
-            "gender": pl.Series(lexicon.genders, dtype=pl.String).gather(who),
-            "pronoun": pl.Series(selection.subject_words, dtype=pl.String).gather(selection.subject[who, what]),
-            "profession": pl.Series(lexicon.professions, dtype=pl.String).gather(what),
-            "verb": pl.Series(lexicon.verbs, dtype=pl.String).gather(chosen),
-        }
-    )
-
-
-def select(
-    selection: Selection, decider: Decider, folder: Path, *, shard: Shard | None = None, session: Mapping[str, Any]
-) -> dict[str, Any] | None:
-    """Run a selection, or resume it, and write its results.
-
-    Args:
-        selection: from `plan`.
-        decider: the model.
-        folder: the run folder.
-        shard: the share to do; by default the whole.
-        session: what run.json notes of this process: device, precision.
-
-    Returns:
-        The content of selection.json, or None for one of several shards: `merge` puts those together.
-
-    Raises:
-        InputError: the folder belongs to another run or is in use, or the disk is full.
-    """
-    parts, verbs = selection.parts, selection.grid.verbs
-    deciders = {selection.patterns.selecting.name: decider}
-    with RunFolder.create_or_resume(
-        folder,
-        STAGE,
-        selection.identity,
-        parts=len(parts),
-        shard=shard,
-        about=selection.facts,
-        session=session,
-    ) as run:
-        own = sum(len(parts[number]) for number in run.parts) * verbs
-        todo = sum(len(parts[number]) for number in run.missing_parts) * verbs
-        with metered("select", own, own - todo) as meter:
-
-            def prepare(number: int) -> Sentences | None:
-                return None if selection.settings.lazy else compose_part(selection, parts[number])
-
-            def decide(number: int, sentences: Sentences | None) -> PartRepeats:
-                if sentences is None:
-                    repeats = decide_part_lazily(decider, selection, parts[number], meter.advance)
-                else:
-                    repeats = decide_part(decider, sentences, verbs, meter.advance)
-                return replace(repeats, audit=audit_counts(deciders))
-
-            def write(number: int, repeats: PartRepeats) -> None:
-                counts = {
-                    "tested": repeats.tested,
-                    "repeating": repeats.repeating,
-                    "variance": repeats.variance,
-                    "near_ties": repeats.near_ties,
-                    **repeats.audit,
-                }
-                run.write_part(number, keep_verbs(selection, parts[number], repeats.repeated), counts)
-
-            for numbers in passes(run, deciders):
-                overlap(numbers, prepare, decide, write)
-        return publish(run)
-
-
-def publish(run: RunFolder) -> dict[str, Any] | None:
-    """Put the parts of a finished selection together: triplets.parquet and selection.json.
-
-    Returns:
-        The content of selection.json: rows 1 to 6 of the paper's Table 5, and what else a reader of the run needs.
-        None for a shard, which has its parts alone.
-    """
-    if run.shard.count > 1:
-        run.finish_stage({})
-        return None
-    if run.is_finished:
-        content: dict[str, Any] = json.loads((run.folder / SELECTION_FILE).read_bytes())
-        return content
-    triplets = run.read_parts().with_row_index("triplet").cast({"triplet": pl.Int64})
-    counts, facts = run.counts(), run.record["about"]
-    candidates = facts["pairs"] * facts["verbs"]
-    summary = {
-        "model": facts["model"],
-        "pattern": facts["pattern"],
-        "coreference": facts["coreference"],
-        "verbs": facts["verbs"],
-        "pairs": facts["pairs"],
-        "tested": counts["tested"],
-        "repeating": round(counts["repeating"]),
-        "ratio": 100 * counts["repeating"] / candidates,
-        "selected": len(triplets),
-        "near_ties": counts["near_ties"],
-        "precision": audit_summary(counts),
-    }
-    if facts["lazy"]:
-        half = _TWO_SIDED_95 * 100 * counts["variance"] ** 0.5 / candidates
-        summary["lazy"] = {
-            "candidates": candidates,
-            "times_fewer_calls": candidates / counts["tested"],
-            "ratio_low": max(0.0, summary["ratio"] - half),
-            "ratio_high": min(100.0, summary["ratio"] + half),
-        }
-    run.finish_stage({TRIPLETS_FILE: triplets, SELECTION_FILE: summary})
-    return summary

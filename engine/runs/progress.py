@@ -201,3 +201,38 @@ def _duration(seconds: float) -> str:
     if whole < 3600:
         return f"{whole // 60} min {whole % 60:02d} s"
     return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
+
+
+class Reporter:
+    """What a run says while it works, on stderr."""
+
+    def __init__(self, stream: TextIO | None = None, *, verbose: bool = False, silent: bool = False) -> None:
+        self._stream, self._verbose, self._silent = stream, verbose, silent
+
+    def say(self, line: str) -> None:
+        """A line for everyone."""
+        if not self._silent:
+            _Tolerant(sys.stderr if self._stream is None else self._stream).write(line + "\n")
+
+    def detail(self, line: str) -> None:
+        """A line for developers."""
+        if self._verbose:
+            self.say(line)
+
+    @contextmanager
+    def meter(self, what: str, total: int, done: int = 0, *, unit: str = "sentences") -> Iterator["UnitMeter"]:
+        """Show how far a stage is."""
+        stream = io.StringIO() if self._silent else self._stream
+        with metered(what, total, done, stream=stream) as meter:
+            yield UnitMeter(meter)
+
+
+class UnitMeter:
+    """Counts units of work and the sentences that ran for them."""
+
+    def __init__(self, meter: Meter) -> None:
+        self._meter = meter
+
+    def advance(self, done: int, sentences: int) -> None:
+        """Count what is done."""
+        self._meter.advance(done)

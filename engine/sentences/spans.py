@@ -119,6 +119,7 @@ class SlotwiseComposer:
     places: tuple[Place, ...]
     proved: int = 0
     slotwise: bool = True
+    reason: str = ""
 
     def lengths(self, fillers: Mapping[str, NDArray[np.int64]]) -> NDArray[np.int32]:
         """See `tokens.Composer`."""

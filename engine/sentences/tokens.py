@@ -207,6 +207,10 @@ class Composer(Protocol):
     def proved(self) -> int:
         """How many sentences were compared with the tokenizer's."""
 
+    @property
+    def reason(self) -> str:
+        """Why every sentence is tokenized; empty if it is not."""
+
     def lengths(self, fillers: Mapping[str, NDArray[np.int64]]) -> NDArray[np.int32]:
         """The number of tokens of each sentence, int32 [n]."""
 

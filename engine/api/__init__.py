@@ -1,0 +1,1 @@
+"""The public functions that need everything: load, open, predict, merge."""

@@ -1,0 +1,87 @@
+"""`ng.load`: a model, exported on first use."""
+
+from pathlib import Path
+from typing import Any
+
+from ..errors import InputError
+from ..inference.exported import published_export
+from ..library.model import Model, ModelLike, check_opening, find_model
+from ..runs.progress import Reporter
+
+
+def load(
+    reference: ModelLike = "mini",
+    *,
+    device: str = "auto",
+    precision: str = "auto",
+    batch_tokens: int | None = None,
+    threads: int | None = None,
+    task: str = "fill-mask",
+    revision: str | None = None,
+    progress: bool = True,
+) -> Model:
+    """Find a model; a hub id, a checkpoint or `mini` that is not exported yet is exported first.
+
+    Args:
+        reference: An exported folder, its name under `models/`, a hub id, a checkpoint's folder, or `mini`.
+        device: `auto`, `cpu`, `cuda`, `cuda:1`; several, with commas between, share the work.
+        precision: `auto`, `fp32` or `mixed` (a low-precision model where that is safe).
+        batch_tokens: Most tokens in a batch.
+        threads: CPU threads.
+        task: `fill-mask` or `text-classification`.
+        revision: Branch, tag or commit on the hub, for an export.
+        progress: Whether to show what an export does.
+
+    Returns:
+        The model; nothing is opened before its first decision.
+
+    Raises:
+        InputError: It does not exist, cannot be exported, or a device or precision does not exist.
+    """
+    options: dict[str, Any] = {
+        "device": device,
+        "precision": precision,
+        "batch_tokens": batch_tokens,
+        "threads": threads,
+    }
+    check_opening(device, precision)
+    if not isinstance(reference, Model) and not is_exported(reference):
+        reference = export(str(reference), task=task, revision=revision, progress=progress)
+    return find_model(reference, task=task, **options)
+
+
+def is_exported(reference: str | Path) -> bool:
+    """Whether a folder, or the folder of this name under `models/`, holds an exported model."""
+    return any(published_export(path) is not None for path in (Path(reference), Path("models") / reference))
+
+
+def export(
+    reference: str,
+    output: Path | None = None,
+    *,
+    task: str = "fill-mask",
+    revision: str | None = None,
+    allow_pickle: bool = False,
+    force: bool = False,
+    progress: bool = True,
+) -> Path:
+    """Export a checkpoint to ONNX; see `negengine export`.
+
+    Returns:
+        The exported folder.
+
+    Raises:
+        InputError: The packages for exporting are missing, or the checkpoint cannot be exported.
+    """
+    try:
+        from ...export.build import build
+        from ...export.classification import build as build_classifier
+    except ModuleNotFoundError as error:
+        if (error.name or "").startswith("negengine"):
+            raise
+        raise InputError(f"export needs {error.name}: pip install 'negengine[export]'") from None
+    builders = {"fill-mask": build, "text-classification": build_classifier}
+    if task not in builders:
+        raise InputError(f"--task {task}: give {' or '.join(builders)}")
+    say = Reporter(silent=not progress).say
+    return builders[task](reference, output, revision=revision, allow_pickle=allow_pickle, force=force, say=say)

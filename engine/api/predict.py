@@ -1,0 +1,1 @@
+"""`ng.predict`: the most probable tokens at the mask of free text."""

@@ -1,0 +1,56 @@
+"""`ng.open` and `ng.merge`: run folders of any probe."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from ..errors import InputError
+from ..library.registry import publishers, run_class
+from ..library.run import Run
+from ..runs import merge as merging
+from ..runs.folder import resume_hint
+from ..runs.record import read_run
+
+
+def open_run(folder: str | Path) -> Run:
+    """Read a finished run of any probe.
+
+    Args:
+        folder: The run folder.
+
+    Returns:
+        The results of its last stage.
+
+    Raises:
+        InputError: The folder is not a run, its last stage is not finished, or no probe here reads it.
+    """
+    path = Path(folder)
+    stages = read_run(path).stages
+    if not stages:
+        raise InputError(f"{path}: this run was stopped before its first part; run its command again")
+    name, record = next(reversed(stages.items()))
+    found = run_class(name)
+    if found is None:
+        known = name in publishers()
+        raise InputError(
+            f"{path}: {name} is finished, its probe is not; {resume_hint(record)}"
+            if known
+            else f"{path}: no probe here reads the results of {name}; is the package that made them installed?"
+        )
+    return found.open(path)
+
+
+def merge(shards: Sequence[str | Path], output: str | Path) -> Run:
+    """Put the shards of a run together: the same bytes as one whole run.
+
+    Args:
+        shards: The folders of all shards of one run, in any order.
+        output: The run folder to write.
+
+    Returns:
+        The whole run.
+
+    Raises:
+        InputError: A shard is missing, not finished, or of another run; the output belongs to another run.
+    """
+    merging.merge([Path(shard) for shard in shards], Path(output), publishers())
+    return open_run(output)

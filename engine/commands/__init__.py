@@ -1,0 +1,1 @@
+"""What commands are made of: shared options, run commands, printing."""

@@ -1,0 +1,138 @@
+"""Run commands: a command is its own options and one call of the library; everything common is added here.
+
+Every run command has --device, --precision, --batch-tokens, --threads, --shard, --output, --format, --json and -v, and
+prints its result in one way. A command is a function with a first argument `setup`, which opens models and holds the
+run options, and which returns what the library function returns.
+"""
+
+import functools
+import inspect
+import shlex
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from . import options
+from .console import document, show_text
+
+if TYPE_CHECKING:
+    from ..library.model import Model
+    from ..library.options import RunOptions
+    from ..library.run import Shown
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What every run command was given beside its own options.
+
+    Attributes:
+        device: Devices, with commas between.
+        precision: auto, fp32 or mixed.
+        batch_tokens: Most tokens in a batch.
+        threads: CPU threads.
+        shard: I/N.
+        output: The run folder.
+        verbose: Whether to say more.
+    """
+
+    device: str
+    precision: str
+    batch_tokens: int | None
+    threads: int | None
+    shard: str | None
+    output: Path | None
+    verbose: bool
+
+    def model(self, reference: str, task: str = "fill-mask") -> "Model":
+        """The model of the run; wrong devices are refused before it is looked for."""
+        from ..library.model import find_model
+
+        return find_model(reference, task=task, **self.opening)
+
+    @property
+    def opening(self) -> dict[str, Any]:
+        """How models are opened: keyword arguments of `find_model` and `score`."""
+        return {
+            "device": self.device,
+            "precision": self.precision,
+            "batch_tokens": self.batch_tokens,
+            "threads": self.threads,
+        }
+
+    @property
+    def run(self) -> "RunOptions":
+        """The run options: keyword arguments of every run function."""
+        return {
+            "output": self.output,
+            "shard": self.shard,
+            "verbose": self.verbose,
+            "session": {"command": command_line()},
+        }
+
+
+_COMMON: dict[str, tuple[Any, Any]] = {
+    "device": (options.Devices, "auto"),
+    "precision": (options.PrecisionOption, options.Precision.AUTO),
+    "batch_tokens": (options.BatchTokens, None),
+    "threads": (options.Threads, None),
+    "shard": (options.Shard, None),
+    "output": (options.RunFolder, None),
+    "verbose": (options.Verbose, False),
+}
+_PRINTING: dict[str, tuple[Any, Any]] = {
+    "form": (options.FormatOption, options.Format.TABLE),
+    "as_json": (options.Json, False),
+}
+
+
+def run_command(function: "Callable[..., Shown]") -> Callable[..., None]:
+    """Add the common options to a run command, and print what it returns."""
+
+    @functools.wraps(function)
+    def command(*, form: options.Format, as_json: bool, **values: Any) -> None:
+        common = {name: values.pop(name) for name in _COMMON}
+        print_result(function(Setup(**common), **values), form, as_json)
+
+    return _with_options(command, function, {**_COMMON, **_PRINTING}, skip=1)
+
+
+def table_command(function: "Callable[..., Shown]") -> Callable[..., None]:
+    """Add --format and --json to a command, and print what it returns."""
+
+    @functools.wraps(function)
+    def command(*, form: options.Format, as_json: bool, **values: Any) -> None:
+        print_result(function(**values), form, as_json)
+
+    return _with_options(command, function, _PRINTING, skip=0)
+
+
+def print_result(result: "Shown", form: options.Format, as_json: bool) -> None:
+    """Print a result: its JSON document, or its tables in a format."""
+    from ..tables.render import Format
+
+    if as_json:
+        document(result.document())
+    else:
+        show_text(result.render(Format(form)))
+
+
+def command_line() -> str:
+    """This very command, as a shell takes it."""
+    return shlex.join(["negengine", *sys.argv[1:]])
+
+
+def _with_options(
+    command: Callable[..., None], function: Callable[..., Any], added: dict[str, tuple[Any, Any]], skip: int
+) -> Callable[..., None]:
+    """Give a command the signature that Typer reads: the function's own parameters, then the common ones."""
+    signature = inspect.signature(function, eval_str=True)
+    own = list(signature.parameters.values())[skip:]
+    common = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+        for name, (annotation, default) in added.items()
+    ]
+    command.__signature__ = inspect.Signature([*own, *common])  # type: ignore[attr-defined]
+    command.__annotations__ = {parameter.name: parameter.annotation for parameter in (*own, *common)}
+    return command

@@ -1,0 +1,108 @@
+"""A model and how it is opened: what `ng.load` gives and every run function takes."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from ..errors import InputError, choice
+from ..inference.device import Device, choose_device
+from ..inference.exported import ExportedModel, load_exported
+from ..inference.model import MaskedLM
+from ..inference.precision import Precision
+from ..runs.executors import Executor, ThisProcess
+from ..runs.processes import Processes
+from ..runs.stage import ModelOptions
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """An exported model, and where and how it runs. Nothing is opened before the first decision.
+
+    Attributes:
+        exported: The export: its folder, name, digests.
+        devices: Where it runs; several share the work, one process each.
+        precision: `auto`, `fp32` or `mixed`.
+        batch_tokens: Most tokens in a batch; None for the device's usual number.
+        threads: CPU threads, each with batches of its own; None for one a core.
+    """
+
+    exported: ExportedModel
+    devices: tuple[Device, ...]
+    precision: Precision = Precision.AUTO
+    batch_tokens: int | None = None
+    threads: int | None = None
+
+    @property
+    def name(self) -> str:
+        """The model's name: hub id, or the name of the local folder it was made from."""
+        return self.exported.name
+
+    @property
+    def options(self) -> ModelOptions:
+        """How sessions are opened, on the first device."""
+        return ModelOptions(self.devices[0], self.precision, self.batch_tokens, self.threads)
+
+    @property
+    def executor(self) -> Executor:
+        """This process for one device, a process each for several."""
+        return ThisProcess(self.devices[0]) if len(self.devices) == 1 else Processes(self.devices)
+
+    @cached_property
+    def reference(self) -> MaskedLM:
+        """The fp32 model, opened once and kept; for questions outside of runs, such as `predict`."""
+        return MaskedLM(self.exported, self.devices[0], batch_tokens=self.batch_tokens, threads=self.threads)
+
+    def __repr__(self) -> str:
+        devices = ", ".join(str(device) for device in self.devices)
+        return f"Model({self.name!r} on {devices}, precision {self.precision})"
+
+
+ModelLike = Model | str | Path
+
+
+def find_model(
+    reference: ModelLike,
+    *,
+    task: str = "fill-mask",
+    device: str = "auto",
+    precision: str = "auto",
+    batch_tokens: int | None = None,
+    threads: int | None = None,
+) -> Model:
+    """A model that is exported already.
+
+    Args:
+        reference: An exported folder, its name under `models/`, or a model, which is returned as it is.
+        task: What it must have been exported for.
+        device: `auto`, `cpu`, `cuda`, `cuda:1`; several, with commas between, share the work.
+        precision: `auto`, `fp32` or `mixed`.
+        batch_tokens: Most tokens in a batch.
+        threads: CPU threads.
+
+    Raises:
+        InputError: The model, a device or the precision does not exist.
+    """
+    if isinstance(reference, Model):
+        if reference.exported.task != task:
+            raise InputError(f"{reference.name} is a {reference.exported.task} model; {task} is needed")
+        return reference
+    devices, kind = check_opening(device, precision)
+    return Model(load_exported(reference, task=task), devices, kind, batch_tokens, threads)
+
+
+def check_opening(device: str, precision: str) -> tuple[tuple[Device, ...], Precision]:
+    """The devices and the precision that words name.
+
+    Raises:
+        InputError: One of them does not exist.
+    """
+    return choose_devices(device), choice(Precision, "--precision", precision)
+
+
+def choose_devices(words: str) -> tuple[Device, ...]:
+    """The devices that `cuda:0,cuda:1` names.
+
+    Raises:
+        InputError: One of them does not exist.
+    """
+    return tuple(choose_device(word.strip()) for word in words.split(","))

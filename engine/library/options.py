@@ -1,0 +1,66 @@
+"""The options that every run function takes, and the execution that they describe."""
+
+import sys
+from pathlib import Path
+from typing import Any, TypedDict
+
+from ..runs.executors import Executor
+from ..runs.loop import Execution
+from ..runs.progress import Reporter
+from ..runs.shard import Shard
+from .model import Model
+
+RUNS = Path("runs")
+
+
+class RunOptions(TypedDict, total=False):
+    """Keyword arguments of every run function.
+
+    Attributes:
+        output: The run folder; `runs/MODEL` with the probe's name by default. An unfinished run in it is resumed.
+        shard: `I/N`: do the I-th of N shards; `merge` puts them together.
+        executor: Where parts are decided; the model's devices by default.
+        progress: Whether to show how far the run is.
+        verbose: Whether to say more.
+        session: What else run.json tells of this process, such as the command line.
+    """
+
+    output: str | Path | None
+    shard: str | None
+    executor: Executor | None
+    progress: bool
+    verbose: bool
+    session: dict[str, Any]
+
+
+def execution(model: Model, options: RunOptions) -> Execution:
+    """Where and how a run function works.
+
+    Raises:
+        InputError: The shard is not of the form I/N.
+    """
+    return Execution(
+        executor=options.get("executor") or model.executor,
+        options=model.options,
+        shard=shard_of(options),
+        reporter=Reporter(verbose=options.get("verbose", False), silent=not options.get("progress", True)),
+        session=options.get("session") or {"python": sys.version.split()[0]},
+    )
+
+
+def shard_of(options: RunOptions) -> Shard:
+    """The shard to do, by default the whole run."""
+    return Shard.parse(options.get("shard") or "1/1")
+
+
+def run_folder(model: Model, options: RunOptions, probe: str = "") -> Path:
+    """The run folder: as given, or `runs/MODEL-PROBE-I-of-N`.
+
+    Args:
+        model: The model.
+        options: Of the run.
+        probe: The probe's name; empty for the main job.
+    """
+    if options.get("output"):
+        return Path(str(options["output"]))
+    return RUNS / f"{model.name}{'-' if probe else ''}{probe}{shard_of(options).suffix}"

@@ -1,0 +1,91 @@
+"""The registry: what commands, merge, compare and the library must know of each probe.
+
+A probe is a folder with an entry, a line in `BUNDLED`, and nothing else. Another package adds its own probes with
+entry points of the group `negengine.probes`, each naming a `Probe`. An entry names its parts as `module:attribute`,
+which are imported when they are needed: listing the probes imports none of them.
+"""
+
+import importlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.metadata import entry_points
+from typing import Any
+
+from ..errors import InputError
+from ..runs.stage import Publish
+from .run import Run
+
+GROUP = "negengine.probes"
+BUNDLED = (
+    "negengine.engine.negation.entry:PROBE",
+    "negengine.engine.probes.gh22.entry:PROBE",
+    "negengine.engine.probes.lama.entry:PROBE",
+    "negengine.engine.probes.diagnostics.entry:PROBE",
+    "negengine.engine.probes.nli.entry:PROBE",
+)
+
+
+@dataclass(frozen=True)
+class Probe:
+    """One experiment.
+
+    Attributes:
+        name: Such as `lama`.
+        stages: Its stages in the order in which they run: subclasses of `Stage`, as `module:attribute`.
+        runs: Stage → the subclass of `Run` that reads its results, as `module:attribute`; only for stages that a user
+            meets. A stage's name stands here so that a run folder finds its probe without importing it.
+        functions: Name in the library → the function, as `module:attribute`.
+        commands: The functions of the command line, as `module:attribute`; their modules import what they need inside.
+    """
+
+    name: str
+    stages: Sequence[str]
+    runs: Mapping[str, str]
+    functions: Mapping[str, str]
+    commands: Sequence[str] = field(default=())
+
+
+def load(reference: str) -> Any:
+    """What `module:attribute` names."""
+    module, _, attribute = reference.partition(":")
+    return getattr(importlib.import_module(module), attribute)
+
+
+@cache
+def probes() -> tuple[Probe, ...]:
+    """All probes: the bundled ones, then those of other packages by name.
+
+    Raises:
+        InputError: Another package names something that is not a probe, or a name that is taken.
+    """
+    found: dict[str, Probe] = {}
+    for reference in BUNDLED:
+        probe = load(reference)
+        found[probe.name] = probe
+    for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name):
+        probe = entry.load()
+        if not isinstance(probe, Probe):
+            raise InputError(f"the entry point {entry.name} of {GROUP} ({entry.value}) is not a Probe")
+        if probe.name in found:
+            raise InputError(f"the entry point {entry.name} of {GROUP} ({entry.value}) has the name of another probe")
+        found[probe.name] = probe
+    return tuple(found.values())
+
+
+def publishers() -> dict[str, Publish]:
+    """Stage → how its parts become results; all probes'."""
+    stages = (load(reference) for probe in probes() for reference in probe.stages)
+    return {stage.name: stage.publish for stage in stages}
+
+
+def run_class(stage: str) -> type[Run] | None:
+    """The class that reads the results of a stage; None if no probe has such results."""
+    references = [probe.runs[stage] for probe in probes() if stage in probe.runs]
+    return load(references[0]) if references else None
+
+
+def library_function(name: str) -> Any:
+    """The function of the library with this name; None if there is none."""
+    references = [probe.functions[name] for probe in probes() if name in probe.functions]
+    return load(references[0]) if references else None

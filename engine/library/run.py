@@ -1,0 +1,132 @@
+"""A run as a value: its folder, its results as frames, its tables."""
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import polars as pl
+
+from ..errors import InputError
+from ..runs.folder import finished_stage
+from ..runs.record import StageRecord, read_run
+from ..runs.shard import Shard
+from ..tables import Table
+from ..tables.render import Format, render, to_html
+from .model import Model
+
+
+class Shown:
+    """Anything with tables: it prints itself readably, and as tables in a notebook."""
+
+    @abstractmethod
+    def tables(self) -> list[Table]:
+        """The tables, in the order in which they are shown."""
+
+    def sentences(self) -> list[str]:
+        """What stands below the tables, one sentence or line each."""
+        return []
+
+    @abstractmethod
+    def document(self) -> Any:
+        """Everything as one JSON value."""
+
+    def render(self, form: Format = Format.TABLE) -> str:
+        """The tables as text; a terminal table also has the sentences."""
+        text = render(self.tables(), form)
+        return text + "".join(f"{line}\n" for line in self.sentences()) if form is Format.TABLE else text
+
+    def __str__(self) -> str:
+        return self.render().rstrip("\n")
+
+    def _repr_html_(self) -> str:
+        return to_html(self.tables())
+
+
+@dataclass(frozen=True, eq=False)
+class Run(Shown):
+    """A run folder with a finished stage.
+
+    Attributes:
+        stage: The stage whose results it holds.
+        folder: The run folder.
+        record: The stage's entry in run.json: identity, metadata, sessions, counts.
+        model: The model that ran, if this process has it.
+    """
+
+    stage: ClassVar[str]
+
+    folder: Path
+    record: StageRecord = field(repr=False)
+    model: Model | None = field(default=None, repr=False)
+
+    @classmethod
+    def open(cls, folder: Path, model: Model | None = None) -> Self:
+        """Read a finished run.
+
+        Raises:
+            InputError: The folder is not a run of this stage, it is not finished, or a file is damaged.
+        """
+        return cls(folder, finished_stage(folder, cls.stage), model)
+
+    @property
+    def model_name(self) -> str:
+        """The model's name."""
+        return str(self.record.identity["model"])
+
+    @property
+    def conditions(self) -> Mapping[str, Any]:
+        """What must be the same in two runs for their items to be compared; the identity without the model."""
+        return {key: value for key, value in self.record.identity.items() if not key.startswith("model")}
+
+    def outcomes(self) -> pl.DataFrame:
+        """One row an item and metric, for comparisons.
+
+        Returns:
+            dataset, condition, split, metric, item (words or a stable id), value (1 and 0, or any number).
+
+        Raises:
+            InputError: Runs of this kind cannot be compared.
+        """
+        raise InputError(f"{self.folder}: a run of {self.stage} cannot be compared")
+
+
+@dataclass(frozen=True, eq=False)
+class ShardRun(Shown):
+    """A finished shard: it has parts, and no results before `merge`.
+
+    Attributes:
+        folder: The run folder.
+        stage: The stage.
+        shard: Which shard.
+        parts: How many parts it has.
+    """
+
+    folder: Path
+    stage: str
+    shard: Shard
+    parts: int
+
+    @classmethod
+    def open(cls, folder: Path, stage: str) -> "ShardRun":
+        """Read the folder of a shard."""
+        record = read_run(folder).stages[stage]
+        shard = Shard.parse(record.shard or "1/1")
+        return cls(folder, stage, shard, len(shard.parts(record.parts)))
+
+    def tables(self) -> list[Table]:
+        """None."""
+        return []
+
+    def sentences(self) -> list[str]:
+        """What is done, and what to do next."""
+        then = "when all shards are, `negengine merge SHARD… -o RUN`"
+        if not self.parts:
+            total = read_run(self.folder).stages[self.stage].parts
+            return [f"{self.folder}: nothing to do for shard {self.shard}, as {self.stage} has {total} parts; {then}"]
+        return [f"{self.folder}: shard {self.shard} of {self.stage} is finished; {then}"]
+
+    def document(self) -> dict[str, Any]:
+        """See `Shown`."""
+        return {"run": str(self.folder), "stage": self.stage, "shard": str(self.shard), "finished": True}

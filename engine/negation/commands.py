@@ -1,0 +1,71 @@
+"""Commands of the Self-Contained Negation Test: `select` and `score`."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ..commands import options
+from ..commands.run_command import Setup, run_command
+
+if TYPE_CHECKING:
+    from ..library.run import Shown
+
+
+@run_command
+def select(
+    setup: Setup,
+    model: options.Model = "mini",
+    pairs: options.Pairs = None,
+    max_verbs: Annotated[int, typer.Option(min=1, help="Most verbs kept of a pair.")] = 20,
+    coreference: Annotated[
+        options.Coreference, typer.Option(help="What the target sentence is about.")
+    ] = options.Coreference.PRONOUN,
+    verbs: Annotated[
+        options.Verbs,
+        typer.Option(
+            help="in-context: verbs of one token at the mask; bare: one token without a space before it, too."
+        ),
+    ] = options.Verbs.IN_CONTEXT,
+    lazy: Annotated[
+        bool, typer.Option("--lazy", help="Stop testing a pair at --max-verbs: the same triplets, fewer sentences.")
+    ] = False,
+    lexicon: options.Lexicon = None,
+    patterns: Annotated[
+        str | None, typer.Option(metavar="NAME|FILE", help="A bundled pattern set, or your own TOML file.")
+    ] = None,
+    seed: options.Seed = 0,
+) -> "Shown":
+    """Find the triplets [NAME, PROF, verb] whose verb the model repeats.
+
+    Run the same command again to resume it. Example: negengine select mini --pairs 60
+    """
+    from .runs import select as run
+
+    return run(
+        setup.model(model),
+        pairs=pairs,
+        max_verbs=max_verbs,
+        coreference=coreference,
+        verbs=verbs,
+        lazy=lazy,
+        lexicon=lexicon,
+        patterns=patterns,
+        seed=seed,
+        **setup.run,
+    )
+
+
+@run_command
+def score(
+    setup: Setup,
+    run: Annotated[Path, typer.Argument(help="A run folder with a finished selection.")],
+    model: Annotated[str | None, typer.Option(help="Where the run's model is, if it has moved.")] = None,
+) -> "Shown":
+    """Score the selected triplets in all patterns: rates, drops, intervals.
+
+    Run the same command again to resume it. Example: negengine score runs/mini
+    """
+    from .runs import score as run_score
+
+    return run_score(run, model=model, **setup.opening, **setup.run)

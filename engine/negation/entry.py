@@ -1,0 +1,14 @@
+"""The Self-Contained Negation Test in the registry of probes."""
+
+from ..library.registry import Probe
+
+PROBE = Probe(
+    name="self-contained-negation",
+    stages=("negengine.engine.negation.select:Selection", "negengine.engine.negation.score:Scoring"),
+    runs={
+        "select": "negengine.engine.negation.runs:SelectionRun",
+        "score": "negengine.engine.negation.runs:ScoresRun",
+    },
+    functions={"select": "negengine.engine.negation.runs:select", "score": "negengine.engine.negation.runs:score"},
+    commands=("negengine.engine.negation.commands:select", "negengine.engine.negation.commands:score"),
+)

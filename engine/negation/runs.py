@@ -1,0 +1,236 @@
+"""`ng.select` and `ng.score`: the Self-Contained Negation Test as library functions, and their results."""
+
+import json
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar, Unpack
+
+import polars as pl
+
+from ..errors import choice
+from ..library.model import Model, ModelLike, find_model
+from ..library.options import RunOptions, execution, run_folder, shard_of
+from ..library.run import Run, ShardRun
+from ..runs.loop import run_stage
+from ..sentences.lexicon import load_lexicon
+from ..sentences.patterns import load_patterns
+from ..sentences.tokens import VerbConvention
+from ..tables import Table
+from .grid import Coreference
+from .published import published
+from .score import RATES_FILE, SCORES_FILE, Scoring, Selected, read_selected
+from .select import SELECTION_FILE, TRIPLETS_FILE, Selection, Settings
+from .tables import rates_table, reading, selection_table
+
+DATASET = "SCNT"
+_TRIPLET = ("name", "profession", "verb")
+
+
+@dataclass(frozen=True, eq=False)
+class SelectionRun(Run):
+    """A finished selection.
+
+    Attributes:
+        triplets: Columns triplet, name, gender, pronoun, profession, verb.
+        summary: The content of selection.json.
+    """
+
+    stage: ClassVar[str] = Selection.name
+
+    @cached_property
+    def triplets(self) -> pl.DataFrame:
+        """See the class."""
+        return pl.read_parquet(self.folder / TRIPLETS_FILE)
+
+    @cached_property
+    def summary(self) -> dict[str, Any]:
+        """See the class."""
+        content: dict[str, Any] = json.loads((self.folder / SELECTION_FILE).read_bytes())
+        return content
+
+    def tables(self) -> list[Table]:
+        """The selection in the layout of the paper's Table 5."""
+        return [selection_table(self.summary, published(self.summary["model"]))]
+
+    def sentences(self) -> list[str]:
+        """What to do next."""
+        if not self.summary["selected"]:
+            return [f"{self.folder}: the model does not repeat any verb, so there is nothing to score"]
+        return [f"{self.folder}: next, `negengine score {self.folder}`"]
+
+    def document(self) -> dict[str, Any]:
+        """See `Shown`."""
+        return {"run": str(self.folder), **self.summary}
+
+
+@dataclass(frozen=True, eq=False)
+class ScoresRun(Run):
+    """A finished scoring.
+
+    Attributes:
+        items: The content of scores.parquet: triplet, pattern, top1, repeated, expected_rank, expected_logprob,
+            top1_logprob (natural logarithms).
+        rates: The content of rates.parquet: pattern, n, repetitions, repetition_rate, drop, drop_low, drop_high
+            (percent).
+        selection: The selection that was scored.
+    """
+
+    stage: ClassVar[str] = Scoring.name
+
+    @cached_property
+    def items(self) -> pl.DataFrame:
+        """See the class."""
+        return pl.read_parquet(self.folder / SCORES_FILE)
+
+    @cached_property
+    def rates(self) -> pl.DataFrame:
+        """See the class."""
+        return pl.read_parquet(self.folder / RATES_FILE)
+
+    @cached_property
+    def selection(self) -> Selected:
+        """See the class."""
+        return read_selected(self.folder)
+
+    @property
+    def coreference(self) -> str:
+        """What the target sentence is about: a value of `Coreference`."""
+        return str(self.selection.summary["coreference"])
+
+    def tables(self) -> list[Table]:
+        """The selection as in the paper's Table 5, the rates as in Table 6."""
+        summary = self.selection.summary
+        paper = published(summary["model"])
+        return [
+            selection_table(summary, paper),
+            rates_table(self.rates, self.selection.patterns, summary, paper),
+        ]
+
+    def sentences(self) -> list[str]:
+        """Whether the model passes the test."""
+        return [self.reading]
+
+    @property
+    def reading(self) -> str:
+        """What the rates say, in one sentence."""
+        return reading(self.rates, self.selection.patterns)
+
+    def document(self) -> dict[str, Any]:
+        """See `Shown`."""
+        return {"run": str(self.folder), "rates": self.rates.to_dicts(), "reading": self.reading}
+
+    @property
+    def conditions(self) -> dict[str, Any]:
+        """Triplets are joined by their words, so only the patterns must be the same."""
+        return {"patterns sha256": self.record.identity["patterns sha256"], "coreference": self.coreference}
+
+    def outcomes(self) -> pl.DataFrame:
+        """One row a triplet and pattern: whether the verb is repeated."""
+        triplets = pl.read_parquet(self.folder / TRIPLETS_FILE)
+        return self.items.join(triplets, on="triplet", validate="m:1").select(
+            dataset=pl.lit(DATASET),
+            condition=pl.lit(self.coreference),
+            split="pattern",
+            metric=pl.lit("repetition_rate"),
+            item=pl.concat_str(_TRIPLET, separator="|"),
+            value=pl.col("repeated").cast(pl.Float64),
+        )
+
+
+def select(
+    model: ModelLike,
+    *,
+    pairs: int | None = None,
+    max_verbs: int = 20,
+    coreference: str = Coreference.PRONOUN,
+    verbs: str = VerbConvention.IN_CONTEXT,
+    lazy: bool = False,
+    lexicon: str | Path | None = None,
+    patterns: str | Path | None = None,
+    seed: int = 0,
+    **options: Unpack[RunOptions],
+) -> SelectionRun | ShardRun:
+    """Find the triplets [NAME, PROF, verb] whose verb the model repeats (section 3.2 of the paper).
+
+    Args:
+        model: From `load`, or the folder or name of an exported model.
+        pairs: A reproducible sample of that many [NAME, PROF] pairs; None for all.
+        max_verbs: Most verbs kept of a pair.
+        coreference: What the target sentence is about: pronoun, same-name, same-gender or other-gender.
+        verbs: in-context: verbs that are one token at the mask; bare: that are also one token alone.
+        lazy: Stop testing a pair once it has `max_verbs`: the same triplets from fewer sentences.
+        lexicon: A folder of word lists; the bundled one by default.
+        patterns: A pattern set by name, or a TOML file; the paper's by default.
+        seed: Seed for all random choices.
+        **options: See `RunOptions`.
+
+    Returns:
+        The finished run; a `ShardRun` if only a shard was asked for.
+
+    Raises:
+        InputError: An option is wrong, the run folder belongs to another run, or the disk is full.
+    """
+    settings = Settings(
+        seed=seed,
+        pairs=pairs,
+        max_verbs=max_verbs,
+        coreference=choice(Coreference, "--coreference", coreference),
+        verbs=choice(VerbConvention, "--verbs", verbs),
+        lazy=lazy,
+    )
+    opened = find_model(model)
+    words = load_lexicon(None if lexicon is None else Path(lexicon))
+    stage = Selection.plan(
+        opened.exported, words, load_patterns(None if patterns is None else Path(patterns)), settings
+    )
+    folder = run_folder(opened, options)
+    run_stage(stage, folder, execution(opened, options))
+    return SelectionRun.open(folder, opened) if shard_of(options).is_whole else ShardRun.open(folder, stage.name)
+
+
+def score(
+    run: SelectionRun | str | Path,
+    *,
+    model: ModelLike | None = None,
+    device: str = "auto",
+    precision: str = "auto",
+    batch_tokens: int | None = None,
+    threads: int | None = None,
+    **options: Unpack[RunOptions],
+) -> ScoresRun | ShardRun:
+    """Score the selected triplets in all patterns (section 3.3 of the paper).
+
+    Args:
+        run: A finished selection, or its folder.
+        model: The model that selected; by default that of the run, or the folder that the run has recorded.
+        device: As for `load`; used if the model has to be found.
+        precision: As for `load`; used if the model has to be found.
+        batch_tokens: As for `load`; used if the model has to be found.
+        threads: As for `load`; used if the model has to be found.
+        **options: See `RunOptions`. The scores go into the selection's folder by default.
+
+    Returns:
+        The finished run; a `ShardRun` if only a shard was asked for.
+
+    Raises:
+        InputError: The selection is not finished, the model is another one, or as for `select`.
+    """
+    shard = shard_of(options)
+    source = run.folder if isinstance(run, SelectionRun) else Path(run)
+    selected = read_selected(source)
+    given = model or (run.model if isinstance(run, SelectionRun) else None)
+    if isinstance(given, Model):
+        opened = given
+        selected.refuse_other_model(opened.exported)
+    else:
+        exported = selected.exported(None if given is None else str(given))
+        opened = find_model(
+            exported.folder, device=device, precision=precision, batch_tokens=batch_tokens, threads=threads
+        )
+    resolved = source.resolve()
+    default = source if shard.is_whole else resolved.with_name(f"{resolved.name}-score{shard.suffix}")
+    folder = Path(str(options["output"])) if options.get("output") else default
+    stage = Scoring.plan(selected, opened.exported)
+    run_stage(stage, folder, execution(opened, options), earlier={Selection.name: source})
+    return ScoresRun.open(folder, opened) if shard.is_whole else ShardRun.open(folder, stage.name)

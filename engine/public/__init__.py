@@ -1,0 +1,54 @@
+"""negengine: negation probes of masked language models, at the speed of the hardware.
+
+    import negengine as ng
+
+    model = ng.load("mini")
+    run = ng.select(model, pairs=60)
+    scores = ng.score(run)
+    print(scores)
+
+Everything is imported when it is used first, so that `import negengine` is quick. Probes of other packages are
+functions here, too.
+"""
+
+import importlib
+from typing import Any
+
+_NAMES = {
+    "InputError": "negengine.engine.errors:InputError",
+    "Model": "negengine.engine.library.model:Model",
+    "Processes": "negengine.engine.runs.processes:Processes",
+    "Run": "negengine.engine.library.run:Run",
+    "Table": "negengine.engine.tables.table:Table",
+    "ThisProcess": "negengine.engine.runs.executors:ThisProcess",
+    "compare": "negengine.engine.comparison.compare:compare",
+    "diagnostics": "negengine.engine.probes.diagnostics.runs:diagnostics",
+    "export": "negengine.engine.api.load:export",
+    "gh22": "negengine.engine.probes.gh22.runs:gh22",
+    "lama": "negengine.engine.probes.lama.runs:lama",
+    "load": "negengine.engine.api.load:load",
+    "merge": "negengine.engine.api.runs:merge",
+    "nli": "negengine.engine.probes.nli.runs:nli",
+    "open": "negengine.engine.api.runs:open_run",
+    "predict": "negengine.engine.api.predict:predict",
+    "score": "negengine.engine.negation.runs:score",
+    "select": "negengine.engine.negation.runs:select",
+}
+
+__all__ = sorted(_NAMES)  # noqa: PLE0605 - names that __getattr__ imports
+
+
+def __getattr__(name: str) -> Any:
+    if name in _NAMES:
+        module, _, attribute = _NAMES[name].partition(":")
+        return getattr(importlib.import_module(module), attribute)
+    if not name.startswith("_"):
+        from .engine.library.registry import library_function  # noqa: PLC0415 - probes of other packages
+
+        if (function := library_function(name)) is not None:
+            return function
+    raise AttributeError(f"module 'negengine' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

@@ -1,0 +1,95 @@
+"""Executors: where the parts of a stage are decided. An executor does not know what a part is.
+
+    ThisProcess   one device, in this process
+    Processes     several devices, one process each; the parts come back to this process
+
+Only the process that runs the loop writes the run folder, so an executor needs no folder of its own. Another one (a
+cluster) is another class with `start`.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+from ..inference.device import Device, cpu_threads
+from .overlap import overlap
+from .part import EncodedPart
+from .stage import ModelOptions, PartResult, Stage
+
+Finish = Callable[[int, EncodedPart], None]
+Advance = Callable[[int, int], None]
+Say = Callable[[str], None]
+
+
+class Workers(Protocol):
+    """Opened models that decide parts."""
+
+    @property
+    def description(self) -> Mapping[str, Any]:
+        """What the run's record tells of them; JSON values."""
+
+    def calibrate(self, own: int, say: Say) -> dict[str, Any]:
+        """Measure once what the decisions depend on; see `Stage.calibrate`."""
+
+    def run(self, numbers: Sequence[int], calibration: Mapping[str, Any], finish: Finish, advance: Advance) -> None:
+        """Decide parts, in any order.
+
+        Args:
+            numbers: Which ones.
+            calibration: From `calibrate`, or from the run's record.
+            finish: Is given every part once it is decided.
+            advance: Is told after each batch how much is done, and how many sentences ran.
+        """
+
+
+class Executor(Protocol):
+    """Where parts are decided."""
+
+    def start(self, stage: Stage[Any, Any], options: ModelOptions, say: Say) -> AbstractContextManager[Workers]:
+        """Open the stage's model where the parts will be decided, and close it at the end."""
+
+
+@dataclass(frozen=True)
+class ThisProcess:
+    """One device, in this process: parts are composed ahead and written behind in threads."""
+
+    device: Device
+
+    @contextmanager
+    def start(self, stage: Stage[Any, Any], options: ModelOptions, say: Say) -> Iterator[Workers]:
+        """See `Executor`."""
+        model = stage.open(replace(options, device=self.device))
+        description = stage.describe(model)
+        say(opened(description))
+        yield _Here(stage, model, description)
+
+
+@dataclass(frozen=True, eq=False)
+class _Here:
+    stage: Stage[Any, Any]
+    model: Any
+    description: Mapping[str, Any]
+
+    def calibrate(self, own: int, say: Say) -> dict[str, Any]:
+        return self.stage.calibrate(self.model, own, say)
+
+    def run(self, numbers: Sequence[int], calibration: Mapping[str, Any], finish: Finish, advance: Advance) -> None:
+        model = self.stage.use(self.model, calibration)
+
+        def decide(number: int, prepared: Any) -> PartResult:
+            return self.stage.decide(model, number, prepared, advance)
+
+        overlap(numbers, self.stage.prepare, decide, lambda number, result: finish(number, EncodedPart.of(result)))
+
+
+def opened(description: Mapping[str, Any]) -> str:
+    """What is said once a model is open."""
+    return ", ".join(f"{key} {value}" for key, value in description.items())
+
+
+def threads_each(devices: Sequence[Device], threads: int | None) -> list[int | None]:
+    """CPU threads for each of several devices: those on the CPU share the cores."""
+    on_cpu = sum(device.kind == "cpu" for device in devices)
+    each = threads or (max(1, cpu_threads() // on_cpu) if on_cpu > 1 else None)
+    return [each if device.kind == "cpu" else threads for device in devices]

@@ -1,0 +1,121 @@
+"""The one loop: any stage, on any executor, in any run folder.
+
+    refuse another identity → finished? → check → open the model → calibrate once → decide the missing parts
+    → decide again what a too narrow margin decided → put the parts together
+
+What is refused is refused before a model is opened, and a finished stage opens none.
+"""
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ..inference.precision import widened
+from .executors import Executor, Workers
+from .folder import RunFolder
+from .part import EncodedPart
+from .progress import Reporter
+from .shard import Shard
+from .stage import ModelOptions, Stage
+
+
+@dataclass(frozen=True, eq=False)
+class Execution:
+    """Everything beside the stage: where, how fast, which share, and what is said.
+
+    Attributes:
+        executor: Where parts are decided.
+        options: How models are opened; the executor sets the device.
+        shard: The share of the parts to do.
+        reporter: Is told how far the run is.
+        session: What else the run's record tells of this process, such as the command line.
+        started: When the command began, in seconds of `time.monotonic`.
+    """
+
+    executor: Executor
+    options: ModelOptions = field(default_factory=ModelOptions)
+    shard: Shard = field(default_factory=Shard)
+    reporter: Reporter = field(default_factory=Reporter)
+    session: Mapping[str, Any] = field(default_factory=dict)
+    started: float = field(default_factory=time.monotonic)
+
+
+def run_stage(
+    stage: Stage[Any, Any], folder: Path, execution: Execution, *, earlier: Mapping[str, Path] | None = None
+) -> None:
+    """Run a stage, or what is left of it, and write its results.
+
+    Args:
+        stage: What to compute.
+        folder: The run folder.
+        execution: Where and how.
+        earlier: Finished stages that this one builds on → the run folder that holds them.
+
+    Raises:
+        InputError: The folder belongs to another run or is in use; the stage cannot run; the disk is full.
+    """
+    with RunFolder.create_or_resume(
+        folder,
+        stage.name,
+        stage.identity,
+        parts=len(stage.sizes),
+        shard=execution.shard,
+        metadata=stage.metadata,
+        session=execution.session,
+        started=execution.started,
+    ) as run:
+        for name, source in (earlier or {}).items():
+            run.carry_stage(source, name)
+        if run.is_finished:
+            execution.reporter.detail(f"{folder}: {stage.name} is finished already")
+            return
+        if run.missing_parts or run.narrower_parts(run.needed_bounds()):
+            _decide(stage, run, execution)
+        run.finish(stage.publish)
+
+
+def _decide(stage: Stage[Any, Any], run: RunFolder, execution: Execution) -> None:
+    reporter = execution.reporter
+    stage.check(reporter.detail)
+    own = sum(stage.sizes[number] for number in run.parts)
+    with execution.executor.start(stage, execution.options, reporter.say) as workers:
+        run.session.update(workers.description)
+        calibration = _calibration(workers, run, own, execution)
+        run.session["precision"] = _precision(calibration, run.session.get("precision"))
+        _decide_parts(stage, run, workers, run.missing_parts, calibration, execution)
+        while narrower := run.narrower_parts(needed := run.needed_bounds()):
+            reporter.say(f"{stage.name}: an audit found a wrong decision, {len(narrower):,} parts are decided again")
+            wider = {pattern: widened(choice, needed.get(pattern, 0.0)) for pattern, choice in calibration.items()}
+            _decide_parts(stage, run, workers, narrower, wider, execution)
+
+
+def _calibration(workers: Workers, run: RunFolder, own: int, execution: Execution) -> Mapping[str, Mapping[str, Any]]:
+    """How each pattern is decided: as the run's record says, or measured now and recorded."""
+    if run.record.calibration is None:
+        run.set_calibration(workers.calibrate(own, execution.reporter.say))
+    return run.record.calibration or {}
+
+
+def _precision(calibration: Mapping[str, Mapping[str, Any]], otherwise: Any) -> Any:
+    """What the session used: one word, or pattern → word where patterns differ."""
+    kinds = {pattern: choice["precision"] for pattern, choice in calibration.items()}
+    return next(iter(kinds.values()), otherwise) if len(set(kinds.values())) < 2 else kinds
+
+
+def _decide_parts(
+    stage: Stage[Any, Any],
+    run: RunFolder,
+    workers: Workers,
+    numbers: list[int],
+    calibration: Mapping[str, Mapping[str, Any]],
+    execution: Execution,
+) -> None:
+    own, todo = (sum(stage.sizes[number] for number in which) for which in (run.parts, numbers))
+
+    def finish(number: int, part: EncodedPart) -> None:
+        run.write_part(number, part)
+
+    with execution.reporter.meter(stage.name, own, own - todo, unit=stage.unit) as meter:
+        workers.run(numbers, calibration, finish, meter.advance)

@@ -1,0 +1,132 @@
+"""Stages that run a masked language model: with decisions for each pattern, or with all logits of the reference model.
+
+Decisions can come from a low-precision model where their margin is wide (`DecidingStage`). Ranks, correlations and
+probabilities over the vocabulary need the reference model (`ReferenceStage`).
+"""
+
+from abc import abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from ..errors import InputError
+from ..inference.exported import ExportedModel
+from ..inference.model import Decider, MaskedLM
+from ..inference.precision import (
+    Models,
+    Precision,
+    Workload,
+    calibrate_pattern,
+    open_decider,
+    open_models,
+)
+from .stage import ModelOptions, Stage
+
+Prepared = TypeVar("Prepared")
+
+
+@dataclass(frozen=True, eq=False)
+class PatternDeciders:
+    """Opened models, and how each pattern is decided.
+
+    Attributes:
+        models: The reference model and its low-precision model.
+        precision: What was asked for.
+        deciders: Pattern → its decider; empty before a calibration is used.
+    """
+
+    models: Models
+    precision: Precision
+    deciders: Mapping[str, Decider] = field(default_factory=dict)
+
+
+class DecidingStage(Stage[PatternDeciders, Prepared]):
+    """A stage whose sentences belong to patterns; the precision is chosen pattern by pattern.
+
+    Attributes:
+        exported: The model.
+        seed: Of the audit.
+    """
+
+    exported: ExportedModel
+
+    @property
+    @abstractmethod
+    def seed(self) -> int:
+        """Seed of the audit's hash."""
+
+    @abstractmethod
+    def workloads(self, own: int) -> Sequence[Workload]:
+        """What is asked about each pattern.
+
+        Args:
+            own: How much of the work this run folder holds, in the unit of `sizes`.
+        """
+
+    def open(self, options: ModelOptions) -> PatternDeciders:
+        """See `Stage`."""
+        models = open_models(
+            self.exported,
+            options.device,
+            options.precision,
+            batch_tokens=options.batch_tokens,
+            threads=options.threads,
+        )
+        return PatternDeciders(models, options.precision)
+
+    def describe(self, model: PatternDeciders) -> Mapping[str, Any]:
+        """See `Stage`."""
+        return description(self.exported, model.models.reference)
+
+    def calibrate(self, model: PatternDeciders, own: int, say: Callable[[str], None]) -> dict[str, Any]:
+        """See `Stage`."""
+        return {
+            workload.pattern: calibrate_pattern(model.models, model.precision, workload, seed=self.seed, say=say)
+            for workload in self.workloads(own)
+        }
+
+    def use(self, model: PatternDeciders, calibration: Mapping[str, Any]) -> PatternDeciders:
+        """See `Stage`."""
+        deciders = {pattern: open_decider(model.models, choice) for pattern, choice in calibration.items()}
+        return PatternDeciders(model.models, model.precision, deciders)
+
+
+class ReferenceStage(Stage[MaskedLM, Prepared]):
+    """A stage whose results need all logits of the reference model.
+
+    Attributes:
+        exported: The model.
+    """
+
+    exported: ExportedModel
+
+    def open(self, options: ModelOptions) -> MaskedLM:
+        """See `Stage`.
+
+        Raises:
+            InputError: Mixed precision is asked for.
+        """
+        refuse_mixed(self.name, options.precision)
+        return MaskedLM(self.exported, options.device, batch_tokens=options.batch_tokens, threads=options.threads)
+
+    def describe(self, model: MaskedLM) -> Mapping[str, Any]:
+        """See `Stage`."""
+        return {**description(self.exported, model), "precision": str(Precision.FP32)}
+
+
+def refuse_mixed(stage: str, precision: Precision) -> None:
+    """Refuse mixed precision for results that only fp32 gives exactly.
+
+    Raises:
+        InputError: It is asked for.
+    """
+    if precision is Precision.MIXED:
+        raise InputError(
+            f"--precision mixed: {stage} reports ranks and probabilities, which only fp32 gives exactly; "
+            "use --precision fp32 or auto"
+        )
+
+
+def description(exported: ExportedModel, model: MaskedLM) -> dict[str, Any]:
+    """What the run's record tells of an opened model."""
+    return {"model": exported.name, "device": str(model.device), "batch tokens": model.batch_tokens}

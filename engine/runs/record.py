@@ -1,0 +1,157 @@
+"""run.json: what made a run, stage by stage, in a form that is checked when it is read."""
+
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ..errors import InputError
+from .atomic import is_leftover, write_bytes
+from .lock import LOCK_FILE
+from .shard import Shard
+
+FORMAT = 2
+RUN_FILE = "run.json"
+
+
+class StageRecord(msgspec.Struct):
+    """One stage of a run.
+
+    Attributes:
+        identity: All that decides the stage's rows.
+        parts: Number of parts of the whole stage.
+        shard: The shard that the folder holds, as `I/N`; None for all.
+        metadata: What publication and later readers need of the stage.
+        finished: Whether the final files are those of all parts.
+        files: Final file → its SHA-256.
+        counts: The parts' counts, summed; once finished.
+        calibration: Pattern → how it is decided; None before it is known.
+        sessions: What each process tells of itself: start, seconds, device, versions.
+    """
+
+    identity: dict[str, Any]
+    parts: int
+    shard: str | None = None
+    metadata: dict[str, Any] = {}
+    finished: bool = False
+    files: dict[str, str] = {}
+    counts: dict[str, int | float] = {}
+    calibration: dict[str, dict[str, Any]] | None = None
+    sessions: list[dict[str, Any]] = []
+
+    def __post_init__(self) -> None:
+        if self.parts < 0:
+            raise ValueError("parts must not be negative")
+        if outside := [name for name in self.files if Path(name).name != name]:
+            raise ValueError(f"the file name {outside[0]!r} leads out of the folder")
+        if self.shard is not None:
+            Shard.parse(self.shard)
+
+
+class RunRecord(msgspec.Struct):
+    """The whole of run.json: stages in the order in which they ran."""
+
+    format: int
+    negengine: str
+    stages: dict[str, StageRecord]
+
+    def write(self, folder: Path) -> None:
+        """Write run.json into a folder, atomically.
+
+        Raises:
+            InputError: It cannot be written.
+        """
+        write_bytes(folder / RUN_FILE, msgspec.json.format(msgspec.json.encode(self), indent=2) + b"\n")
+
+
+def read_record(folder: Path) -> RunRecord | None:
+    """The record of a run folder; None for a missing or empty folder, or one in which a run was only about to begin.
+
+    Raises:
+        InputError: The folder is something else, or run.json cannot be used.
+    """
+    path = folder / RUN_FILE
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        _refuse_foreign(folder)
+        return None
+    except NotADirectoryError:
+        raise InputError(f"{folder}: not a folder; choose another --output") from None
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror})") from error
+    made_as = _format_of(content)
+    if isinstance(made_as, int) and made_as != FORMAT:
+        raise InputError(f"{path}: format {made_as}, this version reads {FORMAT}; choose another --output")
+    try:
+        return msgspec.json.decode(content, type=RunRecord)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, InputError) as error:
+        reason = str(error)[:120]
+        raise InputError(f"{path}: not as negengine writes it ({reason}); choose another --output") from error
+
+
+def read_run(folder: Path) -> RunRecord:
+    """The record of a run folder.
+
+    Raises:
+        InputError: The folder is not a run folder.
+    """
+    record = read_record(folder) if folder.is_dir() else None
+    if record is None:
+        raise InputError(f"{folder} is not a run folder: it has no {RUN_FILE}")
+    return record
+
+
+def differences(old: Mapping[str, Any], new: Mapping[str, Any], then: str = "now") -> str:
+    """Each key whose values differ, as `seed 0, now 1`; empty where there is none.
+
+    Args:
+        old: One side.
+        new: The other.
+        then: The word for the other side.
+    """
+    keys = [key for key in {**old, **new} if key not in old or key not in new or old[key] != new[key]]
+    return "; ".join(f"{key} {_shown(old.get(key))}, {then} {_shown(new.get(key))}" for key in keys)
+
+
+def refuse_other_identity(folder: Path, stage: str, old: StageRecord, new: StageRecord) -> None:
+    """Refuse to go on with a stage that another model, other words or other options began.
+
+    Raises:
+        InputError: The two differ.
+    """
+    then, now = ({**side.identity, "parts": side.parts, "shard": side.shard} for side in (old, new))
+    if changed := differences(then, now):
+        raise InputError(f"{folder}: {stage} was made with {changed}: choose another --output")
+
+
+def as_json(value: Any) -> Any:
+    """The value as it comes back from run.json, so that the two can be compared."""
+    return json.loads(json.dumps(value))
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return "none"
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return f"{text[:12]}…" if re.fullmatch(r"[0-9a-f]{40,}", text) else text
+
+
+def _format_of(content: bytes) -> Any:
+    try:
+        document = msgspec.json.decode(content)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    return document.get("format") if isinstance(document, dict) else None
+
+
+def _refuse_foreign(folder: Path) -> None:
+    entries = sorted(folder.iterdir()) if folder.is_dir() else []
+    foreign = [entry.name for entry in entries if entry.name != LOCK_FILE and not is_leftover(entry)]
+    if foreign:
+        raise InputError(
+            f"{folder}: holds {foreign[0]!r} but no {RUN_FILE}, so it is not a run folder; choose another --output"
+        )

@@ -1,0 +1,169 @@
+"""A stage: what is computed, part by part, and how the parts become results. It does not know where it runs.
+
+A stage is cut into numbered parts. A part is decided from its number and the model alone, so parts can be done in any
+order, in any process, on any machine. A subclass says what a part is; `loop.run_stage` does the rest: resuming,
+shards, several devices, progress, audits, interrupts, publication. A stage travels to other processes by pickling.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar, Generic, TypeVar
+
+import polars as pl
+
+from ..inference.device import CPU, Device
+from ..inference.precision import Precision
+
+Model = TypeVar("Model")
+Prepared = TypeVar("Prepared")
+Files = Mapping[str, pl.DataFrame | Mapping[str, Any]]
+Advance = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class ModelOptions:
+    """How a model is opened.
+
+    Attributes:
+        device: Where it runs.
+        precision: What was asked for.
+        batch_tokens: Most tokens in a batch; None for the device's usual number.
+        threads: CPU threads, each with batches of its own; None for one a core.
+    """
+
+    device: Device = CPU
+    precision: Precision = Precision.AUTO
+    batch_tokens: int | None = None
+    threads: int | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class PartResult:
+    """What was decided about a part.
+
+    Attributes:
+        rows: Its rows.
+        counts: Numbers that are summed over the parts, such as the candidates tested.
+        bounds: Pattern → the margin that the low-precision model needed to decide alone, in logits.
+        needed: Pattern → the margin that the part's audit asks for, in logits.
+    """
+
+    rows: pl.DataFrame
+    counts: Mapping[str, float] = field(default_factory=dict)
+    bounds: Mapping[str, float] = field(default_factory=dict)
+    needed: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class FinishedParts:
+    """All parts of a stage, for its publication.
+
+    Attributes:
+        folder: The run folder, with the results of earlier stages.
+        rows: The parts' rows, in the order of their numbers.
+        counts: The parts' counts, summed.
+        metadata: The stage's metadata.
+    """
+
+    folder: Path
+    rows: pl.DataFrame
+    counts: Mapping[str, float]
+    metadata: Mapping[str, Any]
+
+
+class Stage(ABC, Generic[Model, Prepared]):
+    """One stage of a run.
+
+    Attributes:
+        name: Its name in run.json, and the folder of its parts.
+    """
+
+    name: ClassVar[str]
+
+    @property
+    @abstractmethod
+    def identity(self) -> Mapping[str, Any]:
+        """All that decides the stage's rows; JSON values. It must be cheap: no model, no long composition."""
+
+    @property
+    def metadata(self) -> Mapping[str, Any]:
+        """What publication and later readers need of the stage; JSON values."""
+        return {}
+
+    @property
+    @abstractmethod
+    def sizes(self) -> Sequence[int]:
+        """How much work each part is, in the unit of the progress display; its length is the number of parts."""
+
+    @property
+    def unit(self) -> str:
+        """What `sizes` count."""
+        return "sentences"
+
+    def check(self, say: Callable[[str], None]) -> None:
+        """Refuse what cannot run, before a model is opened; called only if there is work to do.
+
+        Args:
+            say: Is told what only a developer wants to know.
+
+        Raises:
+            InputError: Such as a sentence that is too long for the model.
+        """
+
+    @abstractmethod
+    def open(self, options: ModelOptions) -> Model:
+        """Open the model in the process that will decide.
+
+        Raises:
+            InputError: The model or the precision is not to be had on that device.
+        """
+
+    def describe(self, model: Model) -> Mapping[str, Any]:  # noqa: ARG002 - part of the interface
+        """What the run's record tells of an opened model; JSON values."""
+        return {}
+
+    def calibrate(self, model: Model, own: int, say: Callable[[str], None]) -> dict[str, Any]:  # noqa: ARG002
+        """Measure what the decisions depend on, once a run; JSON values that the run records.
+
+        Args:
+            model: From `open`.
+            own: How much of the work this run folder holds: its shard's share, in the unit of `sizes`.
+            say: Is told the outcome, one line each.
+
+        Returns:
+            Pattern → how it is decided (see `negengine.engine.inference.precision.calibrate_pattern`).
+        """
+        return {}
+
+    def use(self, model: Model, calibration: Mapping[str, Any]) -> Model:  # noqa: ARG002
+        """The model as it decides with a calibration."""
+        return model
+
+    def prepare(self, number: int) -> Prepared | None:  # noqa: ARG002
+        """What of a part needs no model, such as its token ids. It runs ahead, in another thread."""
+        return None
+
+    @abstractmethod
+    def decide(self, model: Model, number: int, prepared: Prepared | None, advance: Advance) -> PartResult:
+        """Decide about a part.
+
+        Args:
+            model: From `use`.
+            number: Which part.
+            prepared: From `prepare`.
+            advance: Is told after each batch how much is done, in the unit of `sizes`, and how many sentences ran.
+        """
+
+    @staticmethod
+    @abstractmethod
+    def publish(parts: FinishedParts) -> Files:
+        """Put the parts together, without the stage and without a model.
+
+        Returns:
+            File name → a frame for Parquet, or a JSON document.
+        """
+
+
+Publish = Callable[[FinishedParts], Files]
