@@ -6,15 +6,20 @@ each `Column`, which may put several figures of the frame side by side: `83.2 (4
 one.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import polars as pl
 
+from .html import to_html
+
 
 @dataclass(frozen=True)
 class Column:
-    """One column as a person reads it. All fields but `heading` and the formats are names of columns of the frame.
+    """One column as a person reads it. All fields that hold a name are names of columns of the frame.
+
+    A cell is composed from left to right: value, spread, interval, the figure beside it, p. What is null is left out.
+    Texts, truth values (✓ or -) and lists stand at the left of their column, figures at the right.
 
     Attributes:
         heading: What stands above the column.
@@ -29,6 +34,11 @@ class Column:
         scale: The figure is multiplied by it before it is shown: 100 for a fraction shown in percent.
         signed: Whether positive figures get a plus sign.
         unit: Such as `%` or `percentage points`; for formats that show units apart from the heading.
+        spread: A standard deviation behind the value, as `± 1.2`; same digits and scale.
+        approximate: Where this truth value is true, the figure is an estimate and gets `≈` before it.
+        interval: How the interval is written if not as above, with `{low}` and `{high}`.
+        suffix: What follows the value directly, such as `%`.
+        wrap: Whether a narrow terminal may break the column's lines.
     """
 
     heading: str
@@ -42,12 +52,23 @@ class Column:
     scale: float = 1.0
     signed: bool = False
     unit: str = ""
+    spread: str | None = None
+    approximate: str | None = None
+    interval: str | None = None
+    suffix: str = ""
+    wrap: bool = True
+
+    @property
+    def figures(self) -> tuple[str, ...]:
+        """The columns of the frame whose figures have this column's scale and unit."""
+        shown = (self.value, self.spread, self.low, self.high, self.beside)
+        return tuple(name for name in shown if name is not None)
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The columns of the frame that are shown here."""
-        shown = (self.value, self.beside, self.low, self.high, self.p)
-        return tuple(name for name in shown if name is not None)
+        """The columns of the frame that are needed here."""
+        others = (self.p, self.approximate, self.decimals if isinstance(self.decimals, str) else None)
+        return (*self.figures, *(name for name in others if name is not None))
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,6 +81,8 @@ class Table:
         columns: What a person reads, from left to right; texts and numbers of the frame.
         section: A column of the frame: where its value changes, a line is drawn. It need not be shown.
         notes: Sentences below the table: what brackets mean, where published figures are uncertain.
+        texts: Column of the frame → column with what a person reads instead of its figure, where that is not null:
+            `1.9 M` where a paper prints no more digits.
 
     Raises:
         ValueError: A column is shown that the frame does not have.
@@ -70,10 +93,21 @@ class Table:
     columns: Sequence[Column]
     section: str | None = None
     notes: Sequence[str] = field(default=())
+    texts: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         named = [name for column in self.columns for name in column.names]
         named += [self.section] if self.section else []
-        named += [column.decimals for column in self.columns if isinstance(column.decimals, str)]
+        named += [*self.texts, *self.texts.values()]
         if missing := [name for name in named if name not in self.frame.columns]:
             raise ValueError(f"{self.title}: the frame has no column {missing[0]!r}")
+
+    @property
+    def figures(self) -> pl.DataFrame:
+        """The frame without the columns that only say how others are shown: digits, and texts in place of figures."""
+        digits = {column.decimals for column in self.columns if isinstance(column.decimals, str)}
+        return self.frame.drop(digits | set(self.texts.values()))
+
+    def _repr_html_(self) -> str:
+        """How a notebook shows the table."""
+        return to_html([self])

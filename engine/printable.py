@@ -1,0 +1,32 @@
+r"""Texts that a terminal shows and does not obey.
+
+A name, a text or a token of a model can hold characters that a terminal takes for commands: they move the cursor, set
+colours, change the window's title or reverse the reading order. They are shown as escapes instead, such as `\x1b`.
+"""
+
+import re
+
+# C0 and C1 control characters and DEL; line and paragraph separators; marks that reverse the reading order; lone
+# surrogates, which stand for bytes of a file name that are not UTF-8 and which no encoding can write.
+_UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+_SHORT = {"\n": r"\n", "\r": r"\r", "\t": r"\t"}
+
+
+def printable(text: str) -> str:
+    r"""One line that is safe to print: what a terminal would obey is shown as an escape (`\n`, `\x1b`, `\u202e`)."""
+    return _UNSAFE.sub(_escape, text)
+
+
+def printable_lines(text: str) -> str:
+    """The same for a text of several lines: line breaks and tabs stay."""
+    return _UNSAFE.sub(lambda match: match[0] if match[0] in "\n\t" else _escape(match), text)
+
+
+def json_safe(document: str) -> str:
+    r"""A JSON document without characters that a terminal obeys: `\u009b` is the same string to a reader of JSON."""
+    return _UNSAFE.sub(lambda match: "\n" if match[0] == "\n" else f"\\u{ord(match[0]):04x}", document)
+
+
+def _escape(match: re.Match[str]) -> str:
+    code = ord(match[0])
+    return _SHORT.get(match[0]) or (f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}")

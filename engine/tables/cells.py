@@ -1,0 +1,91 @@
+"""What a person reads in one cell of a table: figures as text, with their digits, intervals and signs."""
+
+import math
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from ..printable import printable
+
+if TYPE_CHECKING:
+    from .table import Column, Table
+
+
+def cells(table: "Table") -> list[list[str]]:
+    """The text of every cell, row by row; one line each, without characters that a terminal obeys."""
+    return [
+        [printable(_cell(column, row, table.texts)) for column in table.columns]
+        for row in table.frame.iter_rows(named=True)
+    ]
+
+
+def is_text(column: "Column", table: "Table") -> bool:
+    """Whether the column holds words, which stand at its left; figures stand at its right."""
+    if column.value is None:
+        return False
+    kind = table.frame.schema[column.value]
+    return not (kind.is_numeric() or kind == pl.Null)
+
+
+def section_ends(table: "Table") -> list[bool]:
+    """For every row, whether a line is drawn below it; never below the last row."""
+    if table.section is None or table.frame.is_empty():
+        return [False] * len(table.frame)
+    values = table.frame[table.section].to_list()
+    return [*(one != other for one, other in pairwise(values)), False]
+
+
+def with_unit(column: "Column") -> str:
+    """The heading, with the unit in brackets where the heading does not have it."""
+    heading = printable(column.heading)
+    return heading if not column.unit or column.unit in heading else f"{heading} ({column.unit})".strip()
+
+
+def _cell(column: "Column", row: Mapping[str, Any], texts: Mapping[str, str]) -> str:
+    def figure(name: str | None) -> str:
+        return "" if name is None else _figure(column, row, name, texts)
+
+    value, low, high, beside = (figure(name) for name in (column.value, column.low, column.high, column.beside))
+    parts = []
+    if value:
+        about = "≈ " if column.approximate is not None and row[column.approximate] else ""
+        parts.append(f"{about}{value}{column.suffix}")
+    if spread := figure(column.spread):
+        parts.append(f"± {spread}")
+    if low and high:
+        form = column.interval or ("{low} to {high}" if column.value is None else "[{low}, {high}]")
+        parts.append(form.format(low=low, high=high))
+    if beside:
+        parts.append(f"({beside})")
+    if column.p is not None and row[column.p] is not None:
+        parts.append(_chance(row[column.p]))
+    return " ".join(parts)
+
+
+def _figure(column: "Column", row: Mapping[str, Any], name: str, texts: Mapping[str, str]) -> str:
+    if name in texts and (instead := row[texts[name]]) is not None:
+        return str(instead)
+    value = row[name]
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return ""
+    if isinstance(value, bool):
+        return "✓" if value else "-"
+    if isinstance(value, str):
+        return value
+    if isinstance(value, Sequence):
+        return ", ".join(map(str, value))
+    if not isinstance(value, int | float):
+        return str(value)
+    if column.scale != 1:
+        value = column.scale * value
+    sign = "+" if column.signed else ""
+    if column.significant is not None:
+        return f"{value:{sign}.{column.significant}g}"
+    decimals = row[column.decimals] if isinstance(column.decimals, str) else column.decimals
+    return f"{value:{sign},}" if decimals is None else f"{value:{sign},.{decimals}f}"
+
+
+def _chance(p: float) -> str:
+    return "p < 0.001" if p < 0.001 else f"p = {p:.3f}"

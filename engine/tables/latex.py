@@ -1,0 +1,158 @@
+r"""Tables as LaTeX: a `table` environment with booktabs' rules, which compiles as it is.
+
+The preamble needs `\usepackage{booktabs}` and nothing else, with pdfLaTeX, XeLaTeX or LuaLaTeX. A character that
+plain LaTeX cannot set, such as a Chinese one, is given by its number in Unicode: `U+4E2D`.
+"""
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from tabulate import SEPARATING_LINE, DataRow, Line, TableFormat, tabulate
+
+from ..printable import printable
+from .cells import cells, is_text, section_ends, with_unit
+
+if TYPE_CHECKING:
+    from .table import Table
+
+_ASCII = {
+    "\\": r"\textbackslash{}",
+    "{": r"\{",
+    "}": r"\}",
+    "&": r"\&",
+    "%": r"\%",
+    "$": r"\$",
+    "#": r"\#",
+    "_": r"\_",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    '"': "''",
+    "\0": "{}",  # set by `latex`
+}
+# Two of these in a row are one character for LaTeX: a dash, a quotation mark, an inverted question mark.
+_LIGATURE = re.compile(r"([-'`])(?=\1)|[?!](?=`)")
+_SYMBOLS = {
+    "−": "$-$",
+    "×": r"$\times$",
+    "±": r"$\pm$",
+    "·": r"$\cdot$",
+    "≈": r"$\approx$",
+    "≠": r"$\neq$",
+    "≤": r"$\leq$",
+    "≥": r"$\geq$",
+    "→": r"$\rightarrow$",
+    "←": r"$\leftarrow$",
+    "✓": r"$\surd$",
+    "°": r"$^{\circ}$",
+    "²": "$^{2}$",
+    "³": "$^{3}$",
+    "µ": r"$\mu$",
+    "§": r"\S{}",
+    "–": "--",
+    "—": "---",
+    "…": r"\ldots{}",
+    "‘": "`",
+    "’": "'",
+    "“": "``",
+    "”": "''",
+    "\u00a0": "~",
+    "ß": r"\ss{}",
+    "æ": r"\ae{}",
+    "Æ": r"\AE{}",
+    "œ": r"\oe{}",
+    "Œ": r"\OE{}",
+    "ø": r"\o{}",
+    "Ø": r"\O{}",
+    "ł": r"\l{}",
+    "Ł": r"\L{}",
+    "ı": r"\i{}",
+}
+_ACCENTS = {
+    "\u0300": r"\`",
+    "\u0301": r"\'",
+    "\u0302": r"\^",
+    "\u0303": r"\~",
+    "\u0304": r"\=",
+    "\u0306": r"\u",
+    "\u0307": r"\.",
+    "\u0308": r"\"",
+    "\u030a": r"\r",
+    "\u030b": r"\H",
+    "\u030c": r"\v",
+    "\u0323": r"\d",
+    "\u0327": r"\c",
+}
+
+
+def latex(text: str) -> str:
+    """One line of text as LaTeX that shows it as it is."""
+    separated = _LIGATURE.sub(lambda match: f"{match[0]}\0", unicodedata.normalize("NFC", printable(text)))
+    shown = "".join(map(_character, separated))
+    # At the start of a row a bracket would be an option of the row before, and a star would forbid a page break.
+    return f"{{{shown[0]}}}{shown[1:]}" if shown.startswith(("[", "*")) else shown
+
+
+def to_latex(tables: Sequence["Table"]) -> str:
+    """The tables as `table` environments one after the other, each with caption, units in the headings, and notes."""
+    needs = "% Needs \\usepackage{booktabs} in the preamble."
+    return "\n\n".join([needs, *(_environment(table) for table in tables)])
+
+
+def _environment(table: "Table") -> str:
+    sides = ["left" if is_text(column, table) else "right" for column in table.columns]
+    words = [is_text(column, table) for column in table.columns]
+    rows: list[list[str]] = []
+    for row, ends in zip(cells(table), section_ends(table), strict=True):
+        rows.append([latex(text) if word else _figures(text) for text, word in zip(row, words, strict=True)])
+        rows += [[SEPARATING_LINE, *[""] * (len(words) - 1)]] if ends else []
+    begin = f"\\begin{{tabular}}{{{''.join(side[0] for side in sides)}}}\n\\toprule"
+    form = TableFormat(
+        lineabove=Line(begin, "", "", ""),
+        linebelowheader=Line(r"\midrule", "", "", ""),
+        linebetweenrows=None,
+        linebelow=Line("\\bottomrule\n\\end{tabular}", "", "", ""),
+        headerrow=DataRow("", "&", r"\\"),
+        datarow=DataRow("", "&", r"\\"),
+        padding=1,
+        with_header_hide=None,
+    )
+    body = tabulate(
+        rows,
+        headers=[latex(with_unit(column)) for column in table.columns],
+        tablefmt=form,
+        colalign=sides,
+        disable_numparse=True,
+    )
+    notes = [f"\n\\par\\smallskip\\footnotesize {latex(note)}" for note in table.notes]
+    return "\n".join(
+        [r"\begin{table}", r"\centering", f"\\caption{{{latex(table.title)}}}", body, *notes, r"\end{table}"]
+    )
+
+
+def _figures(text: str) -> str:
+    """A cell of figures: hyphens before digits are minus signs, and 1.4e-05 is a power of ten."""
+    text = latex(re.sub(r"(?<![\w.])-(?=[\d.])", "−", text))
+    return re.sub(r"(?<=\d)e([-+]?)0*(\d+)", _power, text)
+
+
+def _power(match: re.Match[str]) -> str:
+    return f"$\\times 10^{{{match[1].replace('+', '')}{match[2]}}}$"
+
+
+def _character(character: str) -> str:
+    if character in _ASCII:
+        return _ASCII[character]
+    if character.isascii():
+        return character
+    if character in _SYMBOLS:
+        return _SYMBOLS[character]
+    base, *marks = unicodedata.normalize("NFD", character)
+    if base.isascii() and base.isalpha() and len(marks) == 1 and marks[0] in _ACCENTS:
+        dotless = {"i": r"\i", "j": r"\j"} if marks[0] not in {"\u0323", "\u0327"} else {}
+        return f"{_ACCENTS[marks[0]]}{{{dotless.get(base, base)}}}"
+    return f"U+{ord(character):04X}"
