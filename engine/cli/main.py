@@ -329,18 +329,20 @@ def _show_scores(folder: Path, as_json: bool) -> None:
     import polars as pl
 
     from ..negation.published import published
+    from ..negation.reading import reading
     from ..negation.score import read_selected
-    from ..negation.tables import rates_table, reading, selection_table
+    from ..negation.tables import rates_table, selection_table
 
     rates = pl.read_parquet(folder / "rates.parquet")
     summary = json.loads((folder / "selection.json").read_text(encoding="utf-8"))
     patterns = read_selected(folder).patterns
+    said = reading(rates, patterns, summary["coreference"])
     if as_json:
-        document({"run": str(folder), "rates": rates.to_dicts(), "reading": reading(rates, patterns)})
+        document({"run": str(folder), "rates": rates.to_dicts(), "reading": said})
         return
     paper = published(summary["model"])
     show(selection_table(summary, paper), rates_table(rates, patterns, summary, paper))
-    print(reading(rates, patterns))
+    show(said)
 
 
 @app.command()

@@ -291,6 +291,7 @@ def publish(run: RunFolder) -> pl.DataFrame | None:
         return pl.read_parquet(run.folder / RATES_FILE)
     scores = run.read_parts()
     triplets = pl.read_parquet(run.folder / TRIPLETS_FILE)
-    table = rates(scores.lazy(), triplets.lazy(), run.record["about"]["patterns"])
+    patterns = run.record["about"]["patterns"]  # the selecting one first
+    table = rates(scores.lazy(), triplets.lazy(), patterns, selecting=patterns[0])
     run.finish_stage({SCORES_FILE: scores, RATES_FILE: table})
     return table

@@ -155,7 +155,7 @@ class _LineMeter(Meter):
     def __init__(self, stream: Stderr, every: float, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self._stream, self._every = stream, every
-        self._said_at, self._said = self._clock(), ""
+        self._said_at = self._clock()
         if not self._nothing_to_do:
             whole = f"{'about ' if self.estimated else ''}{self.total:,} {self.unit}"
             self.note(f"{self.what}: {whole}" + (f", {self.done:,} are done already" if self.done else ""))
@@ -167,11 +167,12 @@ class _LineMeter(Meter):
         self.note(f"{self.what}: {self._preparing}")
 
     def _show(self) -> None:
-        if self._end is None and self._clock() - self._said_at < self._every:
+        # What completes the work is told by `close`, once.
+        if self._end is None and (self._clock() - self._said_at < self._every or self.share == 1):
             return
-        if self._nothing_to_do or self.line == self._said:
+        if self._nothing_to_do:
             return
-        self._said_at, self._said = self._clock(), self.line
+        self._said_at = self._clock()
         self.note(self.line)
 
 
