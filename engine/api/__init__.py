@@ -1,1 +1,1 @@
-"""The public functions that need everything: load, open, predict, merge."""
+"""The public functions that need everything: `load`, which exports on first use, and `predict`."""

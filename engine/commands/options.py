@@ -15,6 +15,13 @@ class Precision(StrEnum):
     MIXED = "mixed"
 
 
+class Task(StrEnum):
+    """Choices of --task of `export`."""
+
+    FILL_MASK = "fill-mask"
+    TEXT_CLASSIFICATION = "text-classification"
+
+
 class Format(StrEnum):
     """Choices of --format; as in `tables.render`, which takes long to import."""
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from . import options
-from .console import document, show_text
+from .console import document, show
 
 if TYPE_CHECKING:
     from ..library.model import Model
@@ -115,7 +115,7 @@ def print_result(result: "Shown", form: options.Format, as_json: bool) -> None:
     if as_json:
         document(result.document())
     else:
-        show_text(result.render(Format(form)))
+        show(*result.tables(), *result.sentences(), form=Format(form))
 
 
 def command_line() -> str:

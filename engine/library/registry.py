@@ -6,15 +6,17 @@ which are imported when they are needed: listing the probes imports none of them
 """
 
 import importlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import entry_points
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..errors import InputError
-from ..runs.stage import Publish
-from .run import Run
+
+if TYPE_CHECKING:
+    from ..runs.stage import Publish
+    from .run import Run
 
 GROUP = "negengine.probes"
 BUNDLED = (
@@ -73,13 +75,23 @@ def probes() -> tuple[Probe, ...]:
     return tuple(found.values())
 
 
-def publishers() -> dict[str, Publish]:
+def commands() -> list[Callable[..., Any]]:
+    """The functions of all probes' commands."""
+    return [load(reference) for probe in probes() for reference in probe.commands]
+
+
+def resumable() -> set[str]:
+    """The names of the commands that resume an interrupted run: those of library functions that run stages."""
+    return {name for probe in probes() for name in probe.functions}
+
+
+def publishers() -> "dict[str, Publish]":
     """Stage → how its parts become results; all probes'."""
     stages = (load(reference) for probe in probes() for reference in probe.stages)
     return {stage.name: stage.publish for stage in stages}
 
 
-def run_class(stage: str) -> type[Run] | None:
+def run_class(stage: str) -> "type[Run] | None":
     """The class that reads the results of a stage; None if no probe has such results."""
     references = [probe.runs[stage] for probe in probes() if stage in probe.runs]
     return load(references[0]) if references else None

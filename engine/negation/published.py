@@ -1,4 +1,4 @@
-"""The paper's own figures, to stand beside ours where the model is one of its four."""
+"""The figures that the paper prints for its four models, to be shown beside ours."""
 
 import tomllib
 from collections.abc import Mapping
@@ -28,8 +28,8 @@ class Published:
     Attributes:
         model: The paper's model, by its name on the Hugging Face hub.
         selection: Table 5 with the keys of selection.json: verbs, pairs, tested, repeating, ratio (percent), selected.
-        coreference: What fills {PRON} (a value of `grid.Coreference`) → the drops.
-        doubts: What is not certain about these figures.
+        coreference: Whom the target sentence is about (a value of `grid.Coreference`) → the drops.
+        doubts: What is uncertain about these figures, as sentences.
     """
 
     model: str

@@ -1,20 +1,20 @@
-"""How often the verb is repeated in each pattern, with intervals that know how the triplets hang together.
+"""How often the verb is repeated in each pattern, with intervals for triplets that are not independent.
 
-Triplets of one [NAME, PROF] pair share most of their sentence, so they are no independent draws. The interval is that
-of a proportion in a sample of clusters (Korn and Graubard 1998, Survey Methodology 24, 193-201): Clopper and Pearson's,
-with the number of triplets replaced by the effective sample size
+Triplets of one [NAME, PROF] pair share most of their sentence, so they are not independent draws: they are a cluster.
+The interval is that of a proportion in a sample of clusters (Korn and Graubard 1998, Survey Methodology 24, 193-201):
+the interval of Clopper and Pearson, with the number of triplets replaced by the effective sample size
 
     n_eff = p (1 - p) / v · (t(n - 1) / t(c - 1))²,      v = c / (c - 1) · Σ (r_i - p n_i)² / n²
 
 where pair i has r_i repetitions in n_i triplets, c is the number of pairs, n = Σ n_i, p = Σ r_i / n, v is the
 linearised variance of a ratio (Cochran 1977, Sampling Techniques, section 6.3), and t(d) is Student's quantile of d
-degrees of freedom: few pairs tell little about v itself. Where p is 0 or 1 no variance can be seen: each pair then
-counts as one observation. No interval is narrower than that of independent triplets.
+degrees of freedom: a few pairs say little about v itself. Where p is 0 or 1 the variance cannot be estimated: each
+pair then counts as one observation. An interval is never narrower than that of independent triplets.
 
-What it does not give: in simulations with a correlation of 0.3 within pairs, 93 to 96 % of the intervals held the truth
-where n_eff · p and n_eff · (1 - p) were above 10, but only 89 to 93 % where one was from 2 to 8, as with 60 pairs and a
-rate of 3 %: few pairs then have any repetition, and most samples miss those that have many. And pairs are taken as
-independent, though they share names and professions: for other lexicons the truth may lie further.
+The limits. In simulations with a correlation of 0.3 within pairs, 93 to 96 % of the intervals held the true rate where
+n_eff · p and n_eff · (1 - p) were above 10. Only 89 to 93 % did where one of them was from 2 to 8, as with 60 pairs and
+a rate of 3 %: few pairs have any repetition then, and most samples miss the pairs that have many. And pairs are taken
+as independent, although they share names and professions: with other word lists the rate may be further away.
 """
 
 from collections.abc import Sequence
@@ -37,20 +37,25 @@ _SCHEMA = {
 }
 
 
-def rates(scores: pl.LazyFrame, triplets: pl.LazyFrame, patterns: Sequence[str]) -> pl.DataFrame:
+def rates(
+    scores: pl.LazyFrame, triplets: pl.LazyFrame, patterns: Sequence[str], selecting: str | None = None
+) -> pl.DataFrame:
     """Repetition rates and drops, in percent.
 
     Args:
         scores: columns triplet, pattern, repeated.
         triplets: columns triplet, name, profession.
         patterns: the patterns' names, in the order of the rows wanted.
+        selecting: the pattern that the triplets were selected with. Its rate is 100 % by construction and not an
+            estimate, so it has no interval.
 
     Returns:
-        One row a pattern: pattern, n, repetitions, repetition_rate, drop (100 - repetition_rate, section 3.3 of the
-        paper), drop_low, drop_high (95 % interval). Without any triplet the last four are null.
+        One row for each pattern: pattern, n, repetitions, repetition_rate, drop (100 - repetition_rate, section 3.3
+        of the paper), drop_low, drop_high (95 % interval; null for the selecting pattern). Where a pattern has no
+        triplets, the last four are null.
 
     Raises:
-        ValueError: a score's triplet is not among the triplets.
+        ValueError: the triplet of a score is not among the triplets.
     """
     clusters = (
         scores.select("triplet", "pattern", "repeated")
@@ -62,35 +67,39 @@ def rates(scores: pl.LazyFrame, triplets: pl.LazyFrame, patterns: Sequence[str])
     )
     if clusters["name"].null_count():
         raise ValueError("scores of triplets that are not among the triplets")
-    return pl.DataFrame([_row(pattern, clusters) for pattern in patterns], schema=_SCHEMA, orient="row")
+    return pl.DataFrame(
+        [_row(pattern, clusters, pattern == selecting) for pattern in patterns], schema=_SCHEMA, orient="row"
+    )
 
 
-def _row(pattern: str, clusters: pl.DataFrame) -> tuple[str | int | float | None, ...]:
+def _row(pattern: str, clusters: pl.DataFrame, by_construction: bool) -> tuple[str | int | float | None, ...]:
     own = clusters.filter(pl.col("pattern") == pattern)
     repetitions, n = own["repetitions"].to_numpy(), own["n"].to_numpy()
     total, repeated = int(n.sum()), int(repetitions.sum())
     if not total:
         return (pattern, 0, 0, None, None, None, None)
-    low, high = cluster_interval(repetitions, n)
     rate = 100 * repeated / total
+    if by_construction:
+        return (pattern, total, repeated, rate, 100 - rate, None, None)
+    low, high = cluster_interval(repetitions, n)
     return (pattern, total, repeated, rate, 100 - rate, 100 * (1 - high), 100 * (1 - low))
 
 
 def cluster_interval(
     repetitions: NDArray[np.int64], n: NDArray[np.int64], confidence: float = CONFIDENCE
 ) -> tuple[float, float]:
-    """Interval of a proportion whose observations come in clusters; see the module for formula and source.
+    """Interval of a proportion whose observations come in clusters; the module has the formula and its source.
 
     Args:
-        repetitions: int64 [clusters], how many of a cluster's observations are repetitions.
+        repetitions: int64 [clusters], how many observations of a cluster are repetitions.
         n: int64 [clusters], how many observations a cluster has; at least one.
-        confidence: coverage wanted.
+        confidence: the coverage, such as 0.95.
 
     Returns:
-        Lower and upper bound, as fractions; (0, 1) if there is nothing to go by.
+        Lower and upper bound, as fractions; (0, 1) for fewer than two clusters, which say nothing about the variance.
     """
     clusters = len(n)
-    if clusters < 2:  # one cluster shows no variation between clusters
+    if clusters < 2:
         return 0.0, 1.0
     p = float(repetitions.sum()) / float(n.sum())
     effective = _effective_sample_size(repetitions, n, confidence) if 0 < p < 1 else float(clusters)
@@ -101,7 +110,7 @@ def cluster_interval(
 
 
 def _effective_sample_size(repetitions: NDArray[np.int64], n: NDArray[np.int64], confidence: float) -> float:
-    """How many independent observations would tell as much; for a proportion that is neither 0 nor 1."""
+    """How many independent observations would say as much; for a proportion that is neither 0 nor 1."""
     total, clusters = int(n.sum()), len(n)
     p = float(repetitions.sum()) / total
     variance = clusters / (clusters - 1) * float(((repetitions - p * n) ** 2).sum()) / total**2

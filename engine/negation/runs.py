@@ -19,9 +19,10 @@ from ..sentences.tokens import VerbConvention
 from ..tables import Table
 from .grid import Coreference
 from .published import published
+from .reading import reading
 from .score import RATES_FILE, SCORES_FILE, Scoring, Selected, read_selected
 from .select import SELECTION_FILE, TRIPLETS_FILE, Selection, Settings
-from .tables import rates_table, reading, selection_table
+from .tables import rates_table, selection_table
 
 DATASET = "SCNT"
 _TRIPLET = ("name", "profession", "verb")
@@ -114,7 +115,7 @@ class ScoresRun(Run):
     @property
     def reading(self) -> str:
         """What the rates say, in one sentence."""
-        return reading(self.rates, self.selection.patterns)
+        return reading(self.rates, self.selection.patterns, self.coreference)
 
     def document(self) -> dict[str, Any]:
         """See `Shown`."""

@@ -291,5 +291,6 @@ class Scoring(DecidingStage[list[list[Slice]]]):
     def publish(parts: FinishedParts) -> Files:
         """scores.parquet and rates.parquet."""
         triplets = pl.read_parquet(parts.folder / TRIPLETS_FILE)
-        table = rates(parts.rows.lazy(), triplets.lazy(), parts.metadata["patterns"])
+        patterns = parts.metadata["patterns"]  # the selecting one first
+        table = rates(parts.rows.lazy(), triplets.lazy(), patterns, selecting=patterns[0])
         return {SCORES_FILE: parts.rows, RATES_FILE: table}

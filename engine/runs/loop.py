@@ -8,14 +8,14 @@ What is refused is refused before a model is opened, and a finished stage opens 
 
 import time
 from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from ..inference.precision import widened
-from .executors import Executor, Workers
+from .executors import Executor
 from .folder import RunFolder
-from .part import EncodedPart
 from .progress import Reporter
 from .shard import Shard
 from .stage import ModelOptions, Stage
@@ -77,45 +77,30 @@ def run_stage(
 
 
 def _decide(stage: Stage[Any, Any], run: RunFolder, execution: Execution) -> None:
+    """Decide what is missing; the meter shows what is prepared until the first sentence runs."""
     reporter = execution.reporter
-    stage.check(reporter.detail)
-    own = sum(stage.sizes[number] for number in run.parts)
-    with execution.executor.start(stage, execution.options, reporter.say) as workers:
+    own, todo = (sum(stage.sizes[number] for number in which) for which in (run.parts, run.missing_parts))
+    with ExitStack() as stack:
+        meter = stack.enter_context(reporter.meter(stage.name, own, own - todo, unit=stage.unit))
+        with meter.doing("checking the sentences"):
+            stage.check(reporter.detail)
+        with meter.doing("opening the model"):
+            workers = stack.enter_context(execution.executor.start(stage, execution.options, reporter.detail))
         run.session.update(workers.description)
-        calibration = _calibration(workers, run, own, execution)
+        if run.record.calibration is None:
+            with meter.doing("measuring the precision"):
+                run.set_calibration(workers.calibrate(own, reporter.say))
+        calibration = run.record.calibration or {}
         run.session["precision"] = _precision(calibration, run.session.get("precision"))
-        _decide_parts(stage, run, workers, run.missing_parts, calibration, execution)
+        workers.run(run.missing_parts, calibration, run.write_part, meter.advance)
         while narrower := run.narrower_parts(needed := run.needed_bounds()):
-            reporter.say(f"{stage.name}: an audit found a wrong decision, {len(narrower):,} parts are decided again")
+            reporter.say(f"{stage.name}: an audit found a wrong decision; {len(narrower):,} parts are decided again")
+            meter.extend(sum(stage.sizes[number] for number in narrower))
             wider = {pattern: widened(choice, needed.get(pattern, 0.0)) for pattern, choice in calibration.items()}
-            _decide_parts(stage, run, workers, narrower, wider, execution)
-
-
-def _calibration(workers: Workers, run: RunFolder, own: int, execution: Execution) -> Mapping[str, Mapping[str, Any]]:
-    """How each pattern is decided: as the run's record says, or measured now and recorded."""
-    if run.record.calibration is None:
-        run.set_calibration(workers.calibrate(own, execution.reporter.say))
-    return run.record.calibration or {}
+            workers.run(narrower, wider, run.write_part, meter.advance)
 
 
 def _precision(calibration: Mapping[str, Mapping[str, Any]], otherwise: Any) -> Any:
     """What the session used: one word, or pattern → word where patterns differ."""
     kinds = {pattern: choice["precision"] for pattern, choice in calibration.items()}
     return next(iter(kinds.values()), otherwise) if len(set(kinds.values())) < 2 else kinds
-
-
-def _decide_parts(
-    stage: Stage[Any, Any],
-    run: RunFolder,
-    workers: Workers,
-    numbers: list[int],
-    calibration: Mapping[str, Mapping[str, Any]],
-    execution: Execution,
-) -> None:
-    own, todo = (sum(stage.sizes[number] for number in which) for which in (run.parts, numbers))
-
-    def finish(number: int, part: EncodedPart) -> None:
-        run.write_part(number, part)
-
-    with execution.reporter.meter(stage.name, own, own - todo, unit=stage.unit) as meter:
-        workers.run(numbers, calibration, finish, meter.advance)

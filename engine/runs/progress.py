@@ -1,192 +1,329 @@
-"""How far a long run is, on stderr: a bar on a terminal, plain lines elsewhere.
+"""What a run says on stderr: lines, and how far it is.
 
-Rate and time left are over the whole of this process: what comes in steps of minutes has no shorter-term rate. That
-stderr is gone (a closed terminal, a full disk behind a log) never ends a run.
+A meter is a bar in a terminal and in a notebook, and plain lines some seconds apart elsewhere. It shows from the first
+second what is being done, and later a rate. The rate counts the sentences that this process really ran, over all of
+its time but that of preparation: work that comes in steps of minutes has no rate of shorter terms. Whatever happens to
+stderr, the run goes on (see `stderr`).
 """
 
-import io
+import importlib
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from typing import TextIO, cast
+from contextlib import contextmanager
+from html import escape
+from typing import Any, TextIO, cast
 
 from rich.console import Console
-from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-_SECONDS_BETWEEN_LINES = 10.0
+from ..printable import printable, printable_lines
+from .stderr import Stderr
 
-
-class _Tolerant(io.TextIOBase):
-    """A stream that takes what another no longer does."""
-
-    def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
-        self._terminal = stream.isatty()
-
-    @property
-    def encoding(self) -> str:  # type: ignore[override]  # io's own is no more than the annotation of an attribute
-        return self._stream.encoding or "utf-8"
-
-    def isatty(self) -> bool:
-        return self._terminal
-
-    def write(self, text: str) -> int:
-        with suppress(OSError, ValueError):  # broken, closed
-            self._stream.write(text)
-        return len(text)
-
-    def flush(self) -> None:
-        with suppress(OSError, ValueError):
-            self._stream.flush()
+SENTENCES = "sentences"
+_NOTEBOOK_SECONDS = 0.2  # between two changes of a notebook's bar, each of which is a message to the browser
 
 
 class Meter:
-    """Counts what is done; `advance` may be called from one thread.
+    """Counts what is done; its methods may be called from several threads. This one shows nothing.
 
     Attributes:
         what: The name of the run's stage.
-        total: How many sentences there are.
-        done: How many are done.
+        total: How many units there are.
+        done: How many are done, by an earlier process too.
+        sentences: How many sentences this process ran.
+        unit: What is counted, such as sentences or pairs.
+        estimated: Whether the total is an estimate.
     """
 
-    def __init__(self, what: str, total: int, done: int = 0, clock: Callable[[], float] = time.monotonic) -> None:
-        self.what, self.total, self.done = what, total, done
+    def __init__(
+        self, what: str, total: int, done: int, *, unit: str, estimated: bool, clock: Callable[[], float]
+    ) -> None:
+        self.what, self.total, self.done = printable(what), total, done
+        self.unit, self.estimated, self.sentences = unit, estimated, 0
+        self._lock = threading.RLock()
         self._clock = clock
-        self._start, self._at_start = clock(), done
+        self._at_start, self._start = done, clock()
+        self._preparing, self._preparation = "starting", 0.0
+        self._end: str | None = None
 
-    def advance(self, n: int) -> None:
-        """Count n more sentences."""
-        self.done += n
+    def advance(self, units: int, sentences: int | None = None) -> None:
+        """Count more as done.
+
+        Args:
+            units: how many units; 0 where sentences were run that do not complete one.
+            sentences: how many sentences were run for it; by default one a unit.
+        """
+        with self._lock:
+            self.done += units
+            self.sentences += units if sentences is None else sentences
+            self._show()
+
+    def extend(self, units: int) -> None:
+        """More is to be done than was said: a part again, or a better estimate."""
+        with self._lock:
+            self.total += units
+            self._show()
+
+    @contextmanager
+    def doing(self, text: str) -> Iterator[None]:
+        """Show what is done before sentences run, such as `loading the model`; its time does not count for the rate."""
+        begin = self._clock()
+        with self._lock:
+            self._preparing = printable(text)
+            self._prepare()
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._preparation += self._clock() - begin
+                self._preparing = "starting"
 
     def note(self, text: str) -> None:
-        """Say something between."""
-        raise NotImplementedError
+        """Show a line of its own."""
 
-    def close(self) -> None:
-        """Show how far it got."""
+    def close(self, end: str) -> None:
+        """Show how far it got, for the last time.
+
+        Args:
+            end: `done in` or `stopped after`.
+        """
+        with self._lock:
+            self._end = end
+            self._show()
 
     @property
     def rate(self) -> float:
-        """Sentences a second since the start of this process."""
-        return (self.done - self._at_start) / max(self._clock() - self._start, 1e-9)
+        """Sentences a second, of this process."""
+        return self.sentences / self._seconds
 
     @property
     def share(self) -> float:
-        """What part of the whole is done."""
-        return self.done / self.total if self.total else 1.0
+        """What fraction of the whole is done; below 1 before the end where the total is an estimate."""
+        if self.estimated:
+            return 1.0 if self._end == "done in" else min(self.done / max(self.total, 1), 0.999)
+        return min(self.done / self.total, 1.0) if self.total else 1.0
+
+    @property
+    def count(self) -> str:
+        """How many are done of how many."""
+        whole = f"{max(self.total, self.done):,}"
+        if self.estimated and self._end == "done in":
+            return f"{self.done:,} {self.unit}"
+        return f"{self.done:,} of {'about ' if self.estimated else ''}{whole} {self.unit}"
 
     @property
     def speed(self) -> str:
-        """Rate and time left in words."""
-        if self.done == self._at_start:
-            return "starting"
-        rate = f"{self.rate:,.0f}/s" if self.rate >= 10 else f"{self.rate:.1f}/s"
-        if self.done >= self.total:
-            return f"{rate}, done in {_duration(self._clock() - self._start)}"
-        return f"{rate}, {_duration((self.total - self.done) / self.rate)} left"
+        """What is being done at first; later the rate and the time left, or how long it took."""
+        words = []
+        if self.sentences:
+            rate = f"{self.rate:,.0f}/s" if self.rate >= 10 else f"{self.rate:.1f}/s"
+            words.append(rate if self.unit == SENTENCES else f"{self.sentences:,} {SENTENCES}, {rate}")
+        if self._end:
+            words.append(f"{self._end} {_duration(self._clock() - self._start)}")
+        elif not self.sentences:
+            words.append(self._preparing)
+        elif (here := self.done - self._at_start) > 0 and self.done < self.total:
+            words.append(f"{_duration((self.total - self.done) * self._seconds / here)} left")
+        return ", ".join(words)
 
     @property
     def line(self) -> str:
         """Everything in one line."""
-        return f"{self.what}: {self.done:,} of {self.total:,} ({_percent(self.share)}), {self.speed}"
+        return f"{self.what}: {self.count} ({_percent(self.share)}), {self.speed}"
+
+    @property
+    def _nothing_to_do(self) -> bool:
+        return self.done >= self.total and self.done == self._at_start and not self.sentences
+
+    @property
+    def _seconds(self) -> float:
+        return max(self._clock() - self._start - self._preparation, 1e-9)
+
+    def _prepare(self) -> None:
+        """Show that something is prepared."""
+        self._show()
+
+    def _show(self) -> None:
+        """Show how far it is."""
 
 
 class _LineMeter(Meter):
-    """Plain lines, some seconds apart, and one at the end."""
+    """One line at the start, some on the way, one at the end; none at all where nothing is to be done."""
 
-    def __init__(self, what: str, total: int, done: int, stream: _Tolerant, clock: Callable[[], float]) -> None:
-        super().__init__(what, total, done, clock)
-        self._stream = stream
-        self._said_at, self._said_done = clock(), done
-
-    def advance(self, n: int) -> None:
-        super().advance(n)
-        if self._clock() - self._said_at >= _SECONDS_BETWEEN_LINES:
-            self._say()
+    def __init__(self, stream: Stderr, every: float, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._stream, self._every = stream, every
+        self._said_at = self._clock()
+        if not self._nothing_to_do:
+            whole = f"{'about ' if self.estimated else ''}{self.total:,} {self.unit}"
+            self.note(f"{self.what}: {whole}" + (f", {self.done:,} are done already" if self.done else ""))
 
     def note(self, text: str) -> None:
-        self._stream.write(text + "\n")
-        self._stream.flush()
+        self._stream.write(printable_lines(text) + "\n")
 
-    def close(self) -> None:
-        if self.done != self._said_done:
-            self._say()
+    def _prepare(self) -> None:
+        self.note(f"{self.what}: {self._preparing}")
 
-    def _say(self) -> None:
-        self._said_at, self._said_done = self._clock(), self.done
+    def _show(self) -> None:
+        # What completes the work is told by `close`, once.
+        if self._end is None and (self._clock() - self._said_at < self._every or self.share == 1):
+            return
+        if self._nothing_to_do:
+            return
+        self._said_at = self._clock()
         self.note(self.line)
 
 
 class _BarMeter(Meter):
     """A bar that stays at the foot of the terminal."""
 
-    def __init__(self, what: str, total: int, done: int, progress: Progress, clock: Callable[[], float]) -> None:
-        super().__init__(what, total, done, clock)
+    def __init__(self, progress: Progress, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
         self._progress = progress
-        self._task = progress.add_task(escape(what), total=total, completed=done, share="", count="", speed="")
-        self._show()
-
-    def advance(self, n: int) -> None:
-        super().advance(n)
+        self._task = progress.add_task(self.what, total=None, share="", count="", speed="")
         self._show()
 
     def note(self, text: str) -> None:
-        self._progress.console.print(text, markup=False, highlight=False)
-
-    def close(self) -> None:
-        self._show()
+        shown = printable_lines(text)
+        self._progress.console.print(shown, markup=False, emoji=False, highlight=False, soft_wrap=True)
 
     def _show(self) -> None:
-        count = f"{self.done:,}/{self.total:,}"
         self._progress.update(
-            self._task, completed=self.done, share=_percent(self.share), count=count, speed=self.speed
+            self._task,
+            total=1.0,
+            completed=self.share,
+            share=_percent(self.share),
+            count=self.count,
+            speed=self.speed,
         )
 
 
-@contextmanager
-def metered(
-    what: str,
-    total: int,
-    done: int = 0,
-    *,
-    stream: TextIO | None = None,
-    clock: Callable[[], float] = time.monotonic,
-) -> Iterator[Meter]:
-    """Show the progress of a run, and at its end how far it got, however it ends.
+class _NotebookMeter(Meter):
+    """A bar below a notebook's cell. rich's own would need ipywidgets, and shows nothing without them."""
+
+    def __init__(self, display: Callable[..., Any], stream: Stderr, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._stream = stream
+        self._shown_at = self._clock()
+        self._handle = display(self._picture(), raw=True, display_id=True)
+
+    def note(self, text: str) -> None:
+        self._stream.write(printable_lines(text) + "\n")
+
+    def _prepare(self) -> None:
+        self._handle.update(self._picture(), raw=True)
+
+    def _show(self) -> None:
+        if self._end is None and self._clock() - self._shown_at < _NOTEBOOK_SECONDS:
+            return
+        self._shown_at = self._clock()
+        self._handle.update(self._picture(), raw=True)
+
+    def _picture(self) -> dict[str, str]:
+        bar = f'<progress max="1" value="{self.share:.4f}"></progress>'
+        words = f"{_percent(self.share)}, {self.count}, {self.speed}"
+        return {"text/html": f"<div>{escape(self.what)} {bar} {escape(words)}</div>", "text/plain": self.line}
+
+
+class Reporter:
+    """Says on stderr what a run does.
 
     Args:
-        what: The name of the run's stage.
-        total: How many sentences there are.
-        done: How many of them an earlier process did; they do not count for the rate.
-        stream: Where to; stderr by default.
-        clock: Seconds that never go back.
+        stream: where to; stderr by default. In a notebook bars stand below the cell then.
+        verbose: whether details are said.
+        silent: whether nothing is said or shown at all.
+        every: seconds between two lines where there is no bar.
+        clock: seconds that never go back.
     """
-    tolerant = _Tolerant(sys.stderr if stream is None else stream)
-    console = Console(file=cast("TextIO", tolerant))
-    # Not console.is_terminal: an environment that asks for colours makes it true for a file.
-    if not tolerant.isatty() or console.is_dumb_terminal:
-        meter: Meter = _LineMeter(what, total, done, tolerant, clock)
-        try:
-            yield meter
-        finally:
-            meter.close()
-        return
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(bar_width=None),
-        TextColumn("{task.fields[share]}"),
-        TextColumn("{task.fields[count]}"),
-        TextColumn("{task.fields[speed]}"),
-        TimeElapsedColumn(),
-    )
-    with Progress(*columns, console=console, expand=True) as progress:
-        meter = _BarMeter(what, total, done, progress, clock)
-        try:
-            yield meter
-        finally:
-            meter.close()
+
+    def __init__(
+        self,
+        stream: TextIO | None = None,
+        *,
+        verbose: bool = False,
+        silent: bool = False,
+        every: float = 10.0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.verbose, self.silent = verbose, silent
+        self._stream = Stderr(stream)
+        self._display = _notebook_display() if stream is None else None
+        self._every, self._clock = every, clock
+        self._meter: Meter | None = None
+
+    def say(self, line: str) -> None:
+        """Say one line, above the bar if there is one."""
+        if self.silent:
+            return
+        if self._meter is not None:
+            self._meter.note(line)
+        else:
+            self._stream.write(printable_lines(line) + "\n")
+
+    def detail(self, line: str) -> None:
+        """Say one line if the run is verbose."""
+        if self.verbose:
+            self.say(line)
+
+    @contextmanager
+    def meter(
+        self, what: str, total: int, done: int = 0, *, unit: str = SENTENCES, estimated: bool = False
+    ) -> Iterator[Meter]:
+        """Show the progress of a stage, and at its end how far it got, however it ends.
+
+        Args:
+            what: the name of the run's stage.
+            total: how many units there are.
+            done: how many of them an earlier process did; they do not count for the rate.
+            unit: what is counted, in the plural: sentences, or pairs where a pair takes an unknown number of them.
+            estimated: whether the total is an estimate.
+        """
+        settings = {"unit": unit, "estimated": estimated, "clock": self._clock}
+        with self._shown(what, total, done, settings) as meter:
+            outer, self._meter = self._meter, meter
+            end = "stopped after"
+            try:
+                yield meter
+                end = "done in"
+            finally:
+                self._meter = outer
+                meter.close(end)
+
+    @contextmanager
+    def _shown(self, what: str, total: int, done: int, settings: dict[str, Any]) -> Iterator[Meter]:
+        if self.silent:
+            yield Meter(what, total, done, **settings)
+            return
+        if self._display is not None:
+            yield _NotebookMeter(self._display, self._stream, what, total, done, **settings)
+            return
+        console = Console(file=cast("TextIO", self._stream), force_jupyter=False)
+        # Not console.is_terminal: an environment that asks for colours makes it true for a file.
+        if not self._stream.isatty() or console.is_dumb_terminal:
+            yield _LineMeter(self._stream, self._every, what, total, done, **settings)
+            return
+        columns = (
+            TextColumn("{task.description}", markup=False),
+            BarColumn(bar_width=None),
+            TextColumn("{task.fields[share]}", markup=False),
+            TextColumn("{task.fields[count]}", markup=False),
+            TextColumn("{task.fields[speed]}", markup=False),
+            TimeElapsedColumn(),
+        )
+        with Progress(*columns, console=console, expand=True) as progress:
+            yield _BarMeter(progress, what, total, done, **settings)
+
+
+def _notebook_display() -> Callable[..., Any] | None:
+    """IPython's `display` in a notebook; None elsewhere, in IPython's terminal too."""
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython is not None else None
+    if not hasattr(shell, "kernel"):
+        return None
+    display: Callable[..., Any] = importlib.import_module("IPython.display").display
+    return display
 
 
 def _percent(share: float) -> str:
@@ -201,38 +338,3 @@ def _duration(seconds: float) -> str:
     if whole < 3600:
         return f"{whole // 60} min {whole % 60:02d} s"
     return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
-
-
-class Reporter:
-    """What a run says while it works, on stderr."""
-
-    def __init__(self, stream: TextIO | None = None, *, verbose: bool = False, silent: bool = False) -> None:
-        self._stream, self._verbose, self._silent = stream, verbose, silent
-
-    def say(self, line: str) -> None:
-        """A line for everyone."""
-        if not self._silent:
-            _Tolerant(sys.stderr if self._stream is None else self._stream).write(line + "\n")
-
-    def detail(self, line: str) -> None:
-        """A line for developers."""
-        if self._verbose:
-            self.say(line)
-
-    @contextmanager
-    def meter(self, what: str, total: int, done: int = 0, *, unit: str = "sentences") -> Iterator["UnitMeter"]:
-        """Show how far a stage is."""
-        stream = io.StringIO() if self._silent else self._stream
-        with metered(what, total, done, stream=stream) as meter:
-            yield UnitMeter(meter)
-
-
-class UnitMeter:
-    """Counts units of work and the sentences that ran for them."""
-
-    def __init__(self, meter: Meter) -> None:
-        self._meter = meter
-
-    def advance(self, done: int, sentences: int) -> None:
-        """Count what is done."""
-        self._meter.advance(done)

@@ -76,8 +76,8 @@ def to_rich(table: Table) -> RichTable:
         caption_justify="left",
     )
     for column in table.columns:
-        side = "left" if is_text(column, table) else "right"
-        drawn.add_column(Text(printable(column.heading)), justify=side, no_wrap=not column.wrap)
+        heading, words = Text(printable(column.heading)), is_text(column, table)
+        drawn.add_column(heading, justify="left" if words else "right", no_wrap=not column.wrap)
     for row, ends in zip(cells(table), section_ends(table), strict=True):
         drawn.add_row(*map(Text, row), end_section=ends)
     return drawn

@@ -3,7 +3,8 @@ import io
 import polars as pl
 import pytest
 from negengine.engine.negation.published import published
-from negengine.engine.negation.tables import rates_table, reading, selection_table
+from negengine.engine.negation.reading import reading
+from negengine.engine.negation.tables import rates_table, selection_table
 from negengine.engine.sentences.patterns import Pattern, PatternSet, Role, load_patterns
 from rich.console import Console
 

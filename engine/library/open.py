@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ..errors import InputError
-from ..library.registry import publishers, run_class
-from ..library.run import Run
 from ..runs import merge as merging
 from ..runs.folder import resume_hint
 from ..runs.record import read_run
+from .registry import publishers, run_class
+from .run import Run
 
 
 def open_run(folder: str | Path) -> Run:

@@ -1,0 +1,34 @@
+"""The program's first lines: signals are understood before anything that takes long is imported.
+
+Exit status: 0 done; 1 a bug; 2 an error in the input or the environment; 130 interrupted.
+"""
+
+import signal
+import sys
+from typing import NoReturn
+
+INTERRUPTED = 130
+
+
+def main() -> NoReturn:
+    """Run a command and exit with its status."""
+    for name in ("SIGTERM", "SIGHUP"):  # a batch system's polite stop, a closed terminal: interrupts, too
+        if hasattr(signal, name):
+            signal.signal(getattr(signal, name), signal.default_int_handler)
+    status: int | str | None = INTERRUPTED
+    try:
+        from .main import run
+
+        status = run()
+    except KeyboardInterrupt:
+        pass
+    if status == INTERRUPTED:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        from .main import say_interrupted
+
+        say_interrupted()
+    sys.exit(status)
+
+
+if __name__ == "__main__":
+    main()

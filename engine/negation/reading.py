@@ -1,0 +1,113 @@
+"""What the drops say, in one line: section 3.5 of the paper, with the uncertainty of our figures.
+
+A model passes the test if its drops in the forbidden patterns are above its drops in the controls. A drop is above
+another here if their 95 % intervals do not overlap. That is a stricter rule than a test of the difference: the
+intervals of two patterns come from the same triplets.
+
+The paper claims this for its own patterns, and for targets about the same person. Elsewhere nothing is claimed: where
+the target is about another person a repetition stays natural, and a drop is not a sign of understanding.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import polars as pl
+
+from ..sentences.patterns import PatternSet, Role, load_patterns
+from .grid import Coreference
+
+Row = Mapping[str, Any]
+_SAME_PERSON = {Coreference.PRONOUN, Coreference.SAME_NAME}
+_APART = "the 95 % intervals do not overlap."
+
+
+def reading(rates: pl.DataFrame, patterns: PatternSet, coreference: str) -> str:
+    """What can be said of the drops of a run: the test's verdict where the paper has one.
+
+    Args:
+        rates: the content of rates.parquet.
+        patterns: the set of the run.
+        coreference: whom the target sentence is about, a value of `grid.Coreference`.
+    """
+    known = {row["pattern"]: row for row in rates.iter_rows(named=True) if row["drop"] is not None}
+    forbidden, controls = (
+        [known[pattern.name] for pattern in patterns.scored if pattern.role is role and pattern.name in known]
+        for role in (Role.FORBIDDEN, Role.CONTROL)
+    )
+    if coreference not in _SAME_PERSON:
+        return _other_person(forbidden, coreference)
+    if not forbidden or not controls:
+        return "No verdict: the test (§3.5) compares forbidden patterns with controls, and this run does not have both."
+    if patterns.sha256 != load_patterns().sha256:
+        said = _below(forbidden, controls, _clearly_below) or _overlapping(forbidden, controls)
+        said = said or _all_above(forbidden, controls)
+        return f"No verdict: the test (§3.5) is defined for the paper's patterns. {said[0].upper()}{said[1:]}"
+    if said := _below(forbidden, controls, _clearly_below):
+        return f"Does not pass the test (§3.5): {said}"
+    if said := _overlapping(forbidden, controls):
+        passes = "does not pass" if _below(forbidden, controls, _not_above) else "passes"
+        return f"Not decided (§3.5): {said} By the drops alone the model {passes}."
+    return f"Passes the test (§3.5): {_all_above(forbidden, controls)}"
+
+
+def _other_person(forbidden: Sequence[Row], coreference: str) -> str:
+    said = (
+        f"No verdict: the target sentence is about another person ({coreference}), so that a repetition stays natural "
+        "and a drop is not a sign of understanding."
+    )
+    if not forbidden:
+        return said
+    largest = max(forbidden, key=lambda row: row["drop"])
+    return (
+        f"{said} The largest drop of a forbidden pattern is that of {_with_interval(largest)}; `negengine compare` "
+        "shows it beside a run about the same person."
+    )
+
+
+def _all_above(forbidden: Sequence[Row], controls: Sequence[Row]) -> str:
+    which = {1: "the control", 2: "both controls,"}.get(len(controls), "all controls,")
+    drops = "drop of {} is" if len(forbidden) == 1 else "drops of {} are"
+    return f"the {drops.format(_and(forbidden))} above {which} {_and(controls)}; {_APART}"
+
+
+def _below(forbidden: Sequence[Row], controls: Sequence[Row], test: Callable[[Row, Row], bool]) -> str:
+    """The forbidden patterns that fall short of controls by a test; empty if none does."""
+    short = [(row, [control for control in controls if test(row, control)]) for row in forbidden]
+    parts = [f"{_drop(row)} is below {_and(over)}" for row, over in short if over]
+    return f"the drop of {'; that of '.join(parts)}; {_APART}" if parts else ""
+
+
+def _overlapping(forbidden: Sequence[Row], controls: Sequence[Row]) -> str:
+    """The pairs of a forbidden pattern and a control that the intervals do not separate; empty if there are none."""
+    pairs = [f"{_with_interval(f)} and {_with_interval(c)}" for f in forbidden for c in controls if _overlap(f, c)]
+    return f"95 % intervals overlap: {'; '.join(pairs)}." if pairs else ""
+
+
+def _clearly_below(one: Row, other: Row) -> bool:
+    return not _overlap(one, other) and bool(one["drop"] < other["drop"])
+
+
+def _not_above(one: Row, other: Row) -> bool:
+    return bool(one["drop"] <= other["drop"])
+
+
+def _overlap(one: Row, other: Row) -> bool:
+    """Whether two intervals have a point in common; what has no interval may be anywhere."""
+    if any(row[end] is None for row in (one, other) for end in ("drop_low", "drop_high")):
+        return True
+    return bool(one["drop_low"] <= other["drop_high"] and other["drop_low"] <= one["drop_high"])
+
+
+def _drop(row: Row) -> str:
+    return f"{row['pattern']} ({row['drop']:.1f})"
+
+
+def _with_interval(row: Row) -> str:
+    if row["drop_low"] is None or row["drop_high"] is None:
+        return _drop(row)
+    return f"{row['pattern']} ({row['drop']:.1f}, from {row['drop_low']:.1f} to {row['drop_high']:.1f})"
+
+
+def _and(rows: Sequence[Row]) -> str:
+    words = [_drop(row) for row in rows]
+    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
