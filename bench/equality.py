@@ -65,11 +65,13 @@ app = typer.Typer(
 @app.command()
 def record(
     output: Annotated[Path, typer.Argument(help="The folder to write; a new one.")],
-    data: Annotated[Path, typer.Option(help="A folder with negated-lama, lm-diagnostics and negation-nli.")],
-    negengine: Annotated[Path, typer.Option(help="The program.")] = PROGRAM,
+    data: Annotated[Path, typer.Option(exists=True, help="With negated-lama, lm-diagnostics and negation-nli.")],
+    negengine: Annotated[Path, typer.Option(exists=True, help="The program.")] = PROGRAM,
     models: Annotated[Path | None, typer.Option(help="Exported models are kept here, and used again.")] = None,
 ) -> None:
     """Run the commands in a scratch folder and keep what they print and write."""
+    if output.exists():
+        raise typer.BadParameter(f"{output} exists; give a new folder")
     with TemporaryDirectory() as scratch:
         work, program = Path(scratch).resolve(), negengine.absolute()
         recording.prepare(work, program, data.resolve(), models.resolve() if models else None)

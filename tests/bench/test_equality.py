@@ -108,6 +108,13 @@ def test_a_folder_without_a_recording_is_refused(tmp_path):
     assert "holds no files" in found.output
 
 
+def test_a_recording_is_never_written_over(tmp_path):
+    here = str(tmp_path)
+    found = CliRunner().invoke(app, ["record", here, "--data", here, "--negengine", here])
+    assert found.exit_code == 2
+    assert "give a new folder" in found.output
+
+
 def test_result_files_are_kept_as_text_and_times_are_not(tmp_path):
     run = tmp_path / "runs" / "mini"
     run.mkdir(parents=True)
