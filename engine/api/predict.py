@@ -1,1 +1,67 @@
 """`ng.predict`: the most probable tokens at the mask of free text."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from ..inference.predict import predict_texts
+from ..library.model import ModelLike, find_model
+from ..library.run import Shown
+from ..sentences.tokens import MaskTokenizer
+from ..tables import Column, Table
+
+_SCHEMA = {
+    "text": pl.String,
+    "rank": pl.Int64,
+    "token": pl.String,
+    "logit": pl.Float64,
+    "probability": pl.Float64,
+}
+
+
+def predict(model: ModelLike, texts: Sequence[str], *, top: int = 5) -> pl.DataFrame:
+    """The most probable tokens at the mask of each text, by the reference model.
+
+    Args:
+        model: From `load`, or the folder or name of an exported model.
+        texts: Each with one mask, written [MASK] or as the model's own mask token.
+        top: How many tokens of each text.
+
+    Returns:
+        One row a text and token: text, rank (1 for the most probable), token, logit, probability.
+
+    Raises:
+        InputError: A text has no mask or several, or is too long.
+    """
+    opened = find_model(model)
+    tokenizer = MaskTokenizer.load(opened.exported.folder, opened.exported.mask_token)
+    return pl.DataFrame(predict_texts(opened.reference, tokenizer, texts, top), schema=_SCHEMA)
+
+
+@dataclass(frozen=True, eq=False)
+class Predictions(Shown):
+    """What `negengine predict` shows.
+
+    Attributes:
+        frame: From `predict`.
+    """
+
+    frame: pl.DataFrame
+
+    def tables(self) -> list[Table]:
+        """One table a text."""
+        columns = [
+            Column("token", "token"),
+            Column("probability", "probability", decimals=2, scale=100, unit="%"),
+            Column("logit", "logit", decimals=2),
+        ]
+        return [Table(str(text), own, columns) for (text,), own in self.frame.group_by("text", maintain_order=True)]
+
+    def document(self) -> list[dict[str, Any]]:
+        """One object a text: `{"text": …, "top": [{"token", "logit", "probability"}, …]}`."""
+        return [
+            {"text": text, "top": own.select("token", "logit", "probability").to_dicts()}
+            for (text,), own in self.frame.group_by("text", maintain_order=True)
+        ]

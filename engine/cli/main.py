@@ -77,6 +77,10 @@ def export(
         show(str(folder))
 
 
+for probe_command in probe_commands():
+    app.command()(probe_command)
+
+
 @app.command()
 @table_command
 def merge(
@@ -118,10 +122,11 @@ def predict(
 
     Example: negengine predict mini "Jessica is a dancer. She is happy to [MASK]."
     """
+    from ..api.predict import Predictions
     from ..api.predict import predict as run_predict
     from ..library.model import find_model
 
-    return run_predict(find_model(model, device=device), texts, top=top)
+    return Predictions(run_predict(find_model(model, device=device), texts, top=top))
 
 
 @app.command()
@@ -173,5 +178,3 @@ def doctor(as_json: options.Json = False) -> None:
 
 
 app.add_typer(data.app, name="data")
-for probe_command in probe_commands():
-    app.command()(probe_command)

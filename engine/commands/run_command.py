@@ -127,7 +127,7 @@ def _with_options(
     command: Callable[..., None], function: Callable[..., Any], added: dict[str, tuple[Any, Any]], skip: int
 ) -> Callable[..., None]:
     """Give a command the signature that Typer reads: the function's own parameters, then the common ones."""
-    signature = inspect.signature(function, eval_str=True)
+    signature = inspect.signature(function)
     own = list(signature.parameters.values())[skip:]
     common = [
         inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)

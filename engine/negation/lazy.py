@@ -41,7 +41,7 @@ class LazyRepeats:
 
 
 def first_repeating(
-    order: NDArray[np.int64], enough: int, decide: Decide, finished: Callable[[int], None] = lambda _: None
+    order: NDArray[np.int64], enough: int, decide: Decide, advance: Callable[[int], None] = lambda _: None
 ) -> LazyRepeats:
     """Test each pair's verbs in order until enough of them repeat.
 
@@ -49,15 +49,14 @@ def first_repeating(
         order: int64 [pairs, verbs], each pair's verbs by ascending key.
         enough: Stop a pair at this many.
         decide: From pairs and verbs, each int64 [n], to whether they repeat, bool [n].
-        finished: Is told after each round how many more pairs are finished.
+        advance: Is told after each round how many more of the pairs × `enough` verbs are found. A pair that has no
+            verb left to test counts as complete, so the sum is pairs × `enough` at the end.
     """
     pairs, verbs = order.shape
     in_order = np.zeros((pairs, verbs), np.bool_)
     tested, found = np.zeros(pairs, np.int64), np.zeros(pairs, np.int64)
-    unfinished = pairs
+    told = 0
     while len(active := np.flatnonzero((found < enough) & (tested < verbs))):
-        finished(unfinished - len(active))
-        unfinished = len(active)
         lacking = enough - found[active]
         rate = (found[active] + 1) / (tested[active] + 1)  # 1 at first: no needless test before anything is known
         step = np.maximum(lacking, np.ceil(_ROUND * lacking / rate)).astype(np.int64)
@@ -67,7 +66,9 @@ def first_repeating(
         in_order[pair, position] = decide(pair, order[pair, position])
         tested[active] += step
         found[active] = in_order[active].sum(axis=1)
-    finished(unfinished)
+        so_far = int(np.where(tested < verbs, np.minimum(found, enough), enough).sum())
+        advance(so_far - told)
+        told = so_far
     repeated = np.zeros_like(in_order)
     np.put_along_axis(repeated, order, in_order, axis=1)
     repeating, variance = _estimate(in_order, tested, enough)

@@ -130,13 +130,13 @@ class Selection(DecidingStage[Sentences]):
 
     @property
     def unit(self) -> str:
-        """Pairs in a lazy run, as nobody knows how many sentences it will need."""
-        return "pairs" if self.settings.lazy else "sentences"
+        """Verbs to find in a lazy run, as nobody knows how many sentences it will need."""
+        return "verbs" if self.settings.lazy else "sentences"
 
     @property
     def sizes(self) -> Sequence[int]:
         """See `Stage`."""
-        each = 1 if self.settings.lazy else len(self.verb)
+        each = self.settings.max_verbs if self.settings.lazy else len(self.verb)
         return [len(part) * each for part in self.parts]
 
     @property
@@ -200,8 +200,7 @@ class Selection(DecidingStage[Sentences]):
         """See `DecidingStage`. A lazy run is expected to test twice as many verbs as it keeps."""
         total = self.grid.size
         if self.settings.lazy:
-            tests = min(self.grid.verbs, 2 * self.settings.max_verbs)
-            total, own = len(self.grid.pairs) * tests, own * tests
+            total, own = 2 * len(self.grid.pairs) * self.settings.max_verbs, 2 * own
         return [Workload(self.patterns.selecting.name, self.sample, total, own)]
 
     def sample(self, n: int) -> Sentences:
@@ -248,7 +247,7 @@ class Selection(DecidingStage[Sentences]):
             return repeated
 
         found = first_repeating(
-            self._verb_order(name, profession), self.settings.max_verbs, decide, lambda pairs: advance(pairs, 0)
+            self._verb_order(name, profession), self.settings.max_verbs, decide, lambda verbs: advance(verbs, 0)
         )
         counts = {
             "tested": int(found.tested.sum()),
