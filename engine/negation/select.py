@@ -1,6 +1,6 @@
 """The selection: which verbs does the model repeat for each [NAME, PROF] pair?
 
-Section 3.2 of Kletz, Candito and Amsili (2023), "The Self-Contained Negation Test Set": of all candidates [NAME, PROF,
+Section 3.2 of Kletz, Amsili and Candito (2023), "The Self-Contained Negation Test Set": of all candidates [NAME, PROF,
 verb], those are kept whose verb is the model's top-1 in the selecting pattern, at most 20 verbs a pair. A keyed hash
 of (seed, NAME, PROF, verb) decides which 20. So the choice does not depend on batches, shards or interruptions. A part
 is a range of pairs: what is kept of a pair is decided within one part.
