@@ -5,6 +5,7 @@ encoding than UTF-8 gets `?` for the characters that it does not have. A stdout 
 line and status 2, a stdout whose reader has gone ends it quietly.
 """
 
+import io
 import json
 import os
 import sys
@@ -72,8 +73,16 @@ def _show_formatted(tables: "list[Table]", form: "Format | None") -> None:
     from ..tables.render import Format, render
 
     text = render(tables, form or Format.TABLE)
-    terminal = sys.stdout is not None and sys.stdout.isatty()
-    _write(printable_lines(text) if terminal else text)
+    _write(printable_lines(text) if _is_terminal(sys.stdout) else text)
+
+
+class _Sheet(io.StringIO):
+    """What rich draws for stdout: it asks a stream for its encoding, and whether it is a terminal."""
+
+    encoding = property(lambda _: _encoding(sys.stdout))
+
+    def isatty(self) -> bool:
+        return _is_terminal(sys.stdout)
 
 
 def _drawn(item: Any) -> str:
@@ -83,12 +92,10 @@ def _drawn(item: Any) -> str:
     from ..tables.render import to_rich
     from ..tables.table import Table
 
-    terminal = sys.stdout is not None and sys.stdout.isatty()
-    width = None if terminal or os.environ.get("COLUMNS", "").isdigit() else 80
-    console = Console(file=sys.stdout, width=width, force_jupyter=False)
-    with console.capture() as capture:
-        console.print(to_rich(item) if isinstance(item, Table) else item)
-    return capture.get()
+    sheet = _Sheet()
+    width = None if sheet.isatty() or os.environ.get("COLUMNS", "").isdigit() else 80
+    Console(file=sheet, width=width, force_jupyter=False).print(to_rich(item) if isinstance(item, Table) else item)
+    return sheet.getvalue()
 
 
 def _write(text: str) -> None:
@@ -122,3 +129,9 @@ def _discard(stream: TextIO) -> None:
 
 def _encoding(stream: TextIO | None) -> str:
     return (getattr(stream, "encoding", None) or "utf-8").lower()
+
+
+def _is_terminal(stream: TextIO | None) -> bool:
+    with suppress(ValueError):  # closed
+        return stream is not None and stream.isatty()
+    return False

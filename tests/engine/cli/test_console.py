@@ -1,0 +1,188 @@
+import io
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import polars as pl
+import pytest
+from negengine.engine.cli.console import document, say, show
+from negengine.engine.errors import InputError
+from negengine.engine.tables import Column, Table
+from negengine.engine.tables.render import Format
+
+FULL = Path("/dev/full")
+UNSAFE = "\x1b]0;title\x07\x9b"
+NAMES = Table(f"Names {UNSAFE}", pl.DataFrame({"name": [f"[/b] {UNSAFE}"]}), [Column("name", "name")])
+
+
+@pytest.fixture(autouse=True)
+def plain_environment(monkeypatch):
+    for name in ("FORCE_COLOR", "NO_COLOR", "COLUMNS", "TTY_COMPATIBLE"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def stdout(monkeypatch):
+    """Put another stream in place of stdout."""
+
+    def put(stream):
+        monkeypatch.setattr(sys, "stdout", stream)
+        return stream
+
+    return put
+
+
+class Terminal(io.StringIO):
+    encoding = "utf-8"
+
+    def isatty(self):
+        return True
+
+
+def encoded(encoding: str) -> io.TextIOWrapper:
+    return io.TextIOWrapper(io.BytesIO(), encoding=encoding)
+
+
+# ---------------------------------------------------------------- shown, not obeyed
+
+
+def test_a_text_is_shown_as_it_is(capsys):
+    show(f"[/b] [red] :smile: {UNSAFE}", "two\nlines")
+    assert capsys.readouterr().out == "[/b] [red] :smile: \\x1b]0;title\\x07\\x9b\ntwo\nlines\n"
+
+
+@pytest.mark.parametrize("form", [None, Format.TABLE, Format.MARKDOWN, Format.LATEX])
+def test_a_table_has_nothing_that_a_terminal_obeys(capsys, form):
+    show(NAMES, form=form)
+    shown = capsys.readouterr().out
+    assert not set(UNSAFE) & set(shown) & {"\x1b", "\x07", "\x9b"}
+    assert "x1b" in shown
+
+
+def test_a_line_beside_the_results_goes_to_stderr(capsys):
+    say(f"[/b] {UNSAFE}")
+    assert capsys.readouterr() == ("", "[/b] \\x1b]0;title\\x07\\x9b\n")
+
+
+def test_a_document_keeps_its_value_and_is_not_obeyed(capsys):
+    document({"name": f"é {UNSAFE}"})
+    shown = capsys.readouterr().out
+    assert json.loads(shown) == {"name": f"é {UNSAFE}"}
+    assert "é" in shown
+    assert not set(shown) & {"\x1b", "\x07", "\x9b"}
+
+
+def test_csv_keeps_its_bytes_in_a_file_and_not_on_a_terminal(stdout):
+    file, terminal = stdout(io.StringIO()), Terminal()
+    show(NAMES, form=Format.CSV)
+    stdout(terminal)
+    show(NAMES, form=Format.CSV)
+    assert UNSAFE in file.getvalue()
+    assert terminal.getvalue() == "name\n[/b] \\x1b]0;title\\x07\\x9b\n"
+
+
+def test_in_another_format_the_result_is_the_tables_alone(capsys):
+    show("Passes the test.", NAMES, form=Format.JSON)
+    out, err = capsys.readouterr()
+    assert json.loads(out)[0]["rows"] == [{"name": f"[/b] {UNSAFE}"}]
+    assert err == "Passes the test.\n"
+
+
+# ---------------------------------------------------------------- width
+
+
+def test_what_is_not_a_terminal_has_80_columns(capsys):
+    show(Table("t", pl.DataFrame({"word": ["word " * 40]}), [Column("word", "word")]))
+    assert {len(line) for line in capsys.readouterr().out.splitlines()} == {80}
+
+
+def test_columns_can_be_asked_for(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "40")
+    show(Table("t", pl.DataFrame({"word": ["word " * 40]}), [Column("word", "word")]))
+    assert {len(line) for line in capsys.readouterr().out.splitlines()} == {40}
+
+
+# ---------------------------------------------------------------- other encodings
+
+
+def test_a_stdout_that_is_not_utf8_gets_replacements(stdout):
+    stream = stdout(encoded("latin-1"))
+    show("é ≈", Table("t", pl.DataFrame({"word": ["é 中"]}), [Column("word", "word")]))
+    lines = stream.buffer.getvalue().decode("latin-1").splitlines()
+    assert lines[0] == "é ?"
+    assert "| é ? |" in lines  # the frame is drawn with the characters that there are
+
+
+@pytest.mark.parametrize("form", [Format.CSV, Format.MARKDOWN, Format.JSON])
+def test_every_format_can_be_written_in_another_encoding(stdout, form):
+    stream = stdout(encoded("ascii"))
+    show(Table("t", pl.DataFrame({"word": ["é 中"]}), [Column("word", "word")]), form=form)
+    assert stream.buffer.getvalue()
+
+
+def test_a_document_in_another_encoding_loses_nothing(stdout):
+    stream = stdout(encoded("ascii"))
+    document({"token": "Ġ中 ≈"})
+    assert json.loads(stream.buffer.getvalue()) == {"token": "Ġ中 ≈"}
+
+
+# ---------------------------------------------------------------- a stdout that takes nothing
+
+
+@pytest.mark.parametrize("write", [lambda: show("x"), lambda: show(NAMES), lambda: document({})])
+def test_a_full_stdout_is_one_line(stdout, write):
+    with FULL.open("w", encoding="utf-8") as full:
+        stdout(full)
+        with pytest.raises(InputError, match=r"stdout: No space left on device"):
+            write()
+
+
+def test_a_closed_stdout_is_one_line(stdout):
+    stream = stdout(io.StringIO())
+    stream.close()
+    with pytest.raises(InputError, match="stdout"):
+        show("x")
+
+
+def test_a_stdout_that_never_was_is_one_line(stdout):
+    stdout(None)
+    with pytest.raises(InputError, match="stdout is closed"):
+        show(NAMES)
+
+
+def negengine(*words: str, **streams) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "negengine.engine.cli.main", *words]
+    return subprocess.run(command, text=True, stderr=subprocess.PIPE, check=False, **streams)
+
+
+def test_a_command_with_a_full_stdout_ends_with_one_line_and_2():
+    with FULL.open("w", encoding="utf-8") as full:
+        done = negengine("data", "list", stdout=full)
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert "No space left on device" in done.stderr
+
+
+def test_a_command_whose_reader_has_gone_ends_quietly():
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = negengine("data", "list", stdout=writer)
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_command_without_utf8_has_no_traceback():
+    environment = {**os.environ, "PYTHONIOENCODING": "latin-1"}
+    done = negengine("data", "list", stdout=subprocess.DEVNULL, env=environment)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_process_without_standard_streams_gets_empty_ones(tmp_path):
+    program = (
+        "import os; from negengine.engine.cli.console import open_standard_streams; open_standard_streams(); "
+        f"file = open({str(tmp_path / 'file')!r}, 'w'); file.write(str(file.fileno() > 2)); file.close()"
+    )
+    subprocess.run(["sh", "-c", '"$0" -c "$1" <&- >&- 2>&-', sys.executable, program], check=True)
+    assert (tmp_path / "file").read_text(encoding="utf-8") == "True"

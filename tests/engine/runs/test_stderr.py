@@ -1,0 +1,104 @@
+import errno
+import io
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+from negengine.engine.runs.stderr import Stderr
+
+FULL = Path("/dev/full")
+
+
+class Broken(io.StringIO):
+    def write(self, _):
+        raise OSError(errno.EIO, "Input/output error")
+
+
+def test_it_writes_what_it_is_given():
+    stream = io.StringIO()
+    Stderr(stream).write("one line\n")
+    assert stream.getvalue() == "one line\n"
+
+
+def test_stderr_is_the_default(capsys):
+    Stderr().write("one line\n")
+    assert capsys.readouterr() == ("", "one line\n")
+
+
+def test_a_file_gets_the_text_at_once(tmp_path):
+    with (tmp_path / "log").open("w", encoding="utf-8") as log:
+        Stderr(log).write("naïve\n" * 1000)
+        assert (tmp_path / "log").read_text(encoding="utf-8") == "naïve\n" * 1000
+
+
+def test_what_the_encoding_lacks_is_escaped(tmp_path):
+    with (tmp_path / "log").open("w", encoding="latin-1") as log:
+        Stderr(log).write("≈ é\n")
+    assert (tmp_path / "log").read_bytes() == b"\\u2248 \xe9\n"
+
+
+def test_a_broken_stream_takes_everything():
+    assert Stderr(Broken()).write("lost") == 4
+
+
+def test_a_closed_stream_takes_everything(tmp_path):
+    log = (tmp_path / "log").open("w", encoding="utf-8")
+    stderr = Stderr(log)
+    log.close()
+    assert stderr.write("lost") == 4
+    assert not stderr.isatty()
+
+
+def test_a_stderr_that_never_was_takes_everything(monkeypatch):
+    monkeypatch.setattr(sys, "stderr", None)
+    assert Stderr().write("lost") == 4
+
+
+@pytest.fixture
+def pipe():
+    reader, writer = os.pipe()
+    with os.fdopen(reader, "rb", buffering=0) as source, os.fdopen(writer, "w", encoding="utf-8") as target:
+        yield source, target
+
+
+def test_a_pipe_without_a_reader_takes_everything(pipe):
+    source, target = pipe
+    source.close()
+    assert Stderr(target).write("lost") == 4
+
+
+def test_a_pipe_whose_reader_has_stopped_does_not_make_the_run_wait(pipe):
+    source, target = pipe
+    stderr = Stderr(target, patience=0)
+    for _ in range(20):
+        stderr.write("x" * 100_000)  # more than any pipe holds; would block for ever
+    os.set_blocking(source.fileno(), False)
+    assert set(source.read()) == {ord("x")}
+    stderr.write("again\n")
+    assert source.read().endswith(b"again\n")
+
+
+def test_lines_of_several_threads_stay_whole(tmp_path):
+    with (tmp_path / "log").open("w", encoding="utf-8") as log:
+        stderr = Stderr(log)
+        threads = [
+            threading.Thread(target=lambda letter=letter: [stderr.write(letter * 2000 + "\n") for _ in range(20)])
+            for letter in "abc"
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    lines = (tmp_path / "log").read_text(encoding="utf-8").splitlines()
+    assert sorted(lines) == sorted(letter * 2000 for letter in "abc" for _ in range(20))
+
+
+def test_a_full_disk_behind_stderr_does_not_change_the_exit_status():
+    # Python keeps what it could not write, fails again at the end, and exits with 120.
+    program = "from negengine.engine.runs.stderr import Stderr; Stderr().write('lost'); print('done')"
+    with FULL.open("w", encoding="utf-8") as full:
+        done = subprocess.run([sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=full, check=False)
+    assert (done.returncode, done.stdout) == (0, b"done\n")
