@@ -116,10 +116,19 @@ class Meter:
     @property
     def speed(self) -> str:
         """What is being done at first; later the rate and the time left, or how long it took."""
+        ran = f"{self.sentences:,} {SENTENCES}" if self.sentences and self.unit != SENTENCES else ""
+        return ", ".join(filter(None, [ran, self._pace]))
+
+    @property
+    def line(self) -> str:
+        """Everything in one line."""
+        return f"{self.what}: {self.count} ({_percent(self.share)}), {self.speed}"
+
+    @property
+    def _pace(self) -> str:
         words = []
         if self.sentences:
-            rate = f"{self.rate:,.0f}/s" if self.rate >= 10 else f"{self.rate:.1f}/s"
-            words.append(rate if self.unit == SENTENCES else f"{self.sentences:,} {SENTENCES}, {rate}")
+            words.append(f"{self.rate:,.0f}/s" if self.rate >= 10 else f"{self.rate:.1f}/s")
         if self._end:
             words.append(f"{self._end} {_duration(self._clock() - self._start)}")
         elif not self.sentences:
@@ -127,11 +136,6 @@ class Meter:
         elif (here := self.done - self._at_start) > 0 and self.done < self.total:
             words.append(f"{_duration((self.total - self.done) * self._seconds / here)} left")
         return ", ".join(words)
-
-    @property
-    def line(self) -> str:
-        """Everything in one line."""
-        return f"{self.what}: {self.count} ({_percent(self.share)}), {self.speed}"
 
     @property
     def _nothing_to_do(self) -> bool:
@@ -182,7 +186,7 @@ class _BarMeter(Meter):
     def __init__(self, progress: Progress, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self._progress = progress
-        self._task = progress.add_task(self.what, total=None, share="", count="", speed="")
+        self._task = progress.add_task(self.what, total=1.0, share="", count="", speed=self._preparing)
         self._show()
 
     def note(self, text: str) -> None:
@@ -192,10 +196,9 @@ class _BarMeter(Meter):
     def _show(self) -> None:
         self._progress.update(
             self._task,
-            total=1.0,
             completed=self.share,
             share=_percent(self.share),
-            count=self.count,
+            count=f"{self.done:,}/{max(self.total, self.done):,}",
             speed=self.speed,
         )
 

@@ -5,7 +5,6 @@ csv) give the frame: every figure in full and in a column of its own, the publis
 not rounded.
 """
 
-import io
 import json
 import math
 import re
@@ -14,20 +13,17 @@ from enum import StrEnum
 from typing import Any
 
 import polars as pl
-from rich.console import Console
-from rich.table import Table as RichTable
-from rich.text import Text
 from tabulate import tabulate
 
 from ..printable import json_safe, printable
-from .cells import cells, is_text, section_ends, with_unit
+from .cells import cells, is_text, with_unit
 from .html import to_html
 from .latex import to_latex
 from .table import Column, Table
+from .terminal import WIDTH, to_rich, to_terminal
 
 __all__ = ["Format", "flat", "render", "to_documents", "to_html", "to_rich"]
 
-_WIDTH = 80  # of what is not a terminal
 _MARKDOWN = re.compile(r"([\\`*_{}\[\]<>#|~$])")
 _PERCENT = {"%", "percentage points"}
 
@@ -42,7 +38,7 @@ class Format(StrEnum):
     LATEX = "latex"
 
 
-def render(tables: Sequence[Table], form: Format, *, width: int = _WIDTH) -> str:
+def render(tables: Sequence[Table], form: Format, *, width: int = WIDTH) -> str:
     """Tables as text that ends with a line break; empty without tables.
 
     Args:
@@ -56,7 +52,7 @@ def render(tables: Sequence[Table], form: Format, *, width: int = _WIDTH) -> str
     """
     match form:
         case Format.TABLE:
-            return _terminal(tables, width)
+            return to_terminal(tables, width)
         case Format.JSON:
             return json_safe(json.dumps(to_documents(tables), ensure_ascii=False, indent=2)) + "\n"
         case Format.CSV:
@@ -65,22 +61,6 @@ def render(tables: Sequence[Table], form: Format, *, width: int = _WIDTH) -> str
             return "\n".join(map(_markdown, tables))
         case Format.LATEX:
             return to_latex(tables) + "\n" if tables else ""
-
-
-def to_rich(table: Table) -> RichTable:
-    """The table for rich's console; texts are shown as they are, never read as markup or emoji codes."""
-    drawn = RichTable(
-        title=Text(printable(table.title), style="table.title"),
-        caption=Text("\n".join(map(printable, table.notes)), style="table.caption") if table.notes else None,
-        title_justify="left",
-        caption_justify="left",
-    )
-    for column in table.columns:
-        heading, words = Text(printable(column.heading)), is_text(column, table)
-        drawn.add_column(heading, justify="left" if words else "right", no_wrap=not column.wrap)
-    for row, ends in zip(cells(table), section_ends(table), strict=True):
-        drawn.add_row(*map(Text, row), end_section=ends)
-    return drawn
 
 
 def to_documents(tables: Sequence[Table]) -> list[dict[str, Any]]:
@@ -111,14 +91,6 @@ def flat(frame: pl.DataFrame) -> pl.DataFrame:
     return frame.with_columns(
         pl.Series(name, [_array(value) for value in frame[name].to_list()], dtype=pl.String) for name in lists
     )
-
-
-def _terminal(tables: Sequence[Table], width: int) -> str:
-    stream = io.StringIO()
-    console = Console(file=stream, width=width, color_system=None, force_terminal=False, force_jupyter=False)
-    for table in tables:
-        console.print(to_rich(table))
-    return stream.getvalue()
 
 
 def _csv(tables: Sequence[Table]) -> str:

@@ -6,12 +6,14 @@ each `Column`, which may put several figures of the frame side by side: `83.2 (4
 one.
 """
 
+import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import polars as pl
 
 from .html import to_html
+from .terminal import to_terminal
 
 
 @dataclass(frozen=True)
@@ -71,7 +73,7 @@ class Column:
         return (*self.figures, *(name for name in others if name is not None))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Table:
     """A frame with a title, and the columns that a person reads.
 
@@ -107,6 +109,10 @@ class Table:
         """The frame without the columns that only say how others are shown: digits, and texts in place of figures."""
         digits = {column.decimals for column in self.columns if isinstance(column.decimals, str)}
         return self.frame.drop(digits | set(self.texts.values()))
+
+    def __repr__(self) -> str:
+        """How a terminal shows the table."""
+        return to_terminal([self], shutil.get_terminal_size().columns).rstrip("\n")
 
     def _repr_html_(self) -> str:
         """How a notebook shows the table."""

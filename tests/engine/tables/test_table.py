@@ -29,3 +29,7 @@ def test_what_only_says_how_others_are_shown_is_not_among_the_figures():
 
 def test_a_notebook_shows_html():
     assert "<td" in Table("Drops", FRAME, [Column("drop", "drop", decimals=1)])._repr_html_()
+
+
+def test_a_table_prints_itself():
+    assert "│  1.2 │" in str(Table("Drops", FRAME, [Column("drop", "drop", decimals=1)]))
