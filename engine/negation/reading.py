@@ -80,7 +80,7 @@ def _below(forbidden: Sequence[Row], controls: Sequence[Row], test: Callable[[Ro
 def _overlapping(forbidden: Sequence[Row], controls: Sequence[Row]) -> str:
     """The pairs of a forbidden pattern and a control that the intervals do not separate; empty if there are none."""
     pairs = [f"{_with_interval(f)} and {_with_interval(c)}" for f in forbidden for c in controls if _overlap(f, c)]
-    return f"95 % intervals overlap: {'; '.join(pairs)}." if pairs else ""
+    return f"the 95 % intervals of {'; those of '.join(pairs)} overlap." if pairs else ""
 
 
 def _clearly_below(one: Row, other: Row) -> bool:

@@ -63,6 +63,14 @@ def test_a_pattern_without_scores_has_no_rate():
     )
 
 
+def test_the_selecting_pattern_has_no_interval():
+    # Its rate is 100 % by construction: an interval would be about nothing.
+    table = rates(scores(CpTp=[1] * 6, CpTn=[1] * 6), TRIPLETS, ["CpTp", "CpTn"], selecting="CpTp")
+    selecting, other = row(table, "CpTp"), row(table, "CpTn")
+    assert (selecting["drop"], selecting["drop_low"], selecting["drop_high"]) == (0.0, None, None)
+    assert other["drop_high"] > 0
+
+
 def test_a_score_of_an_unknown_triplet_is_a_fault():
     with pytest.raises(ValueError, match="not among the triplets"):
         rates(scores(a=[1] * 7), TRIPLETS, ["a"])

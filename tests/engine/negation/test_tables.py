@@ -1,12 +1,10 @@
-import io
+from pathlib import Path
 
 import polars as pl
-import pytest
 from negengine.engine.negation.published import published
-from negengine.engine.negation.reading import reading
 from negengine.engine.negation.tables import rates_table, selection_table
-from negengine.engine.sentences.patterns import Pattern, PatternSet, Role, load_patterns
-from rich.console import Console
+from negengine.engine.sentences.patterns import load_patterns
+from negengine.engine.tables.render import Format, render
 
 PATTERNS = load_patterns()
 SELECTION = {
@@ -25,11 +23,9 @@ LAZY = {"candidates": 11138400, "times_fewer_calls": 3.4, "ratio_low": 21.88, "r
 
 def lines(table) -> list[list[str]]:
     """The table's cells as a reader sees them."""
-    stream = io.StringIO()
-    Console(file=stream, width=160).print(table)
     return [
         [cell.strip() for cell in line.strip("│┃").replace("┃", "│").split("│")]
-        for line in stream.getvalue().splitlines()
+        for line in render([table], Format.TABLE, width=160).splitlines()
     ]
 
 
@@ -92,6 +88,25 @@ def test_a_lazy_run_marks_its_estimates():
     assert cells(table, "5. Ratio (%), estimated") == ["≈ 22.0 (21.9 to 22.0)"]
 
 
+def test_the_figures_of_the_selection_are_columns_of_their_own():
+    frame = selection_table({**SELECTION, "lazy": LAZY}, published("roberta-base")).figures
+    assert frame.filter(quantity="tested").to_dicts() == [
+        {
+            "row": 3,
+            "quantity": "tested",
+            "label": "3. Tested triplets (of 11,138,400)",
+            "value": 11138400.0,
+            "low": None,
+            "high": None,
+            "estimated": False,
+            "published": 1900000.0,
+            "unit": "triplets",
+        }
+    ]
+    ratio = frame.row(by_predicate=pl.col("quantity") == "ratio", named=True)
+    assert (ratio["value"], ratio["low"], ratio["high"], ratio["estimated"]) == (21.957, 21.88, 22.04, True)
+
+
 def test_brackets_in_a_name_are_shown():
     selection = {**SELECTION, "model": "[red]model"}
     assert "[red]model" in text(selection_table(selection, None))
@@ -143,100 +158,44 @@ def test_a_pattern_that_the_paper_has_not_stays_empty():
 
 def test_without_triplets_the_figures_stay_empty():
     empty = rates(CpTn=5.0).with_columns(
-        pl.lit(0).alias("n"), *(pl.lit(None).alias(c) for c in ("repetition_rate", "drop"))
+        pl.lit(0).alias("n"),
+        *(pl.lit(None).alias(c) for c in ("repetition_rate", "drop", "drop_low", "drop_high")),
     )
     assert cells(rates_table(empty, PATTERNS, SELECTION, None), "CpTn")[:4] == ["", "", "", "0"]
 
 
-# ---------------------------------------------------------------- section 3.5
+def test_the_figures_of_the_rates_are_columns_of_their_own():
+    frame = rates_table(paper_rates("roberta-base"), PATTERNS, SELECTION, published("roberta-base")).figures
+    assert frame["published"].to_list() == [None, 27.7, 66.9, 12.1, 23.3]
+    assert frame["role"].to_list() == ["selecting", "forbidden", "forbidden", "control", "control"]
+    assert frame.columns[:7] == paper_rates("roberta-base").columns
 
 
-@pytest.mark.parametrize(
-    ("model", "expected"),
-    [
-        # Section 3.5: only roberta-large's two drops are above both controls. For roberta-base the drop of CpTn (27.7)
-        # is above both as well, by little against CpTv (23.3): by the numbers it passes.
-        ("bert-base-cased", "Does not pass"),
-        ("bert-large-cased", "Does not pass"),
-        ("roberta-base", "Passes"),
-        ("roberta-large", "Passes"),
-    ],
-)
-def test_the_papers_models_are_read_by_their_numbers(model, expected):
-    assert reading(paper_rates(model), PATTERNS).startswith(expected)
-
-
-def test_a_pass_names_all_drops():
-    assert reading(paper_rates("roberta-large"), PATTERNS) == (
-        "Passes the test (§3.5): the drops of CpTn (64.7) and CnTp (82.8) are above both controls, "
-        "CnTn (43.5) and CpTv (26.0)."
-    )
-
-
-def test_a_failure_names_what_is_not_above_what():
-    assert reading(paper_rates("bert-large-cased"), PATTERNS) == (
-        "Does not pass the test (§3.5): the drop of CnTp (16.5) is not above CpTv (42.9)."
-    )
-
-
-def test_a_failure_names_each_forbidden_pattern_once():
-    low = rates(CpTn=1.0, CnTp=2.0, CnTn=10.0, CpTv=20.0)
-    assert reading(low, PATTERNS) == (
-        "Does not pass the test (§3.5): the drop of CpTn (1.0) is not above CnTn (10.0) and CpTv (20.0); "
-        "that of CnTp (2.0) is not above CnTn (10.0) and CpTv (20.0)."
-    )
+def test_runs_from_before_have_no_interval_for_the_selecting_pattern_either():
+    frame = rates_table(rates(CpTp=(0.0, 0.0, 26.5)), PATTERNS, SELECTION, None).figures
+    assert frame.select("drop_low", "drop_high").row(0) == (None, None)
 
 
 def test_tables_fit_in_80_columns():
-    stream = io.StringIO()
-    Console(file=stream, width=80).print(
-        selection_table(SELECTION, published("roberta-base")),
-        rates_table(paper_rates("roberta-base"), PATTERNS, SELECTION, published("roberta-base")),
-    )
-    rows = [line for line in stream.getvalue().splitlines() if line.startswith("│")]
+    paper = published("roberta-base")
+    tables = [selection_table(SELECTION, paper), rates_table(paper_rates("roberta-base"), PATTERNS, SELECTION, paper)]
+    rows = [line for line in render(tables, Format.TABLE, width=80).splitlines() if line.startswith("│")]
     assert len(rows) == 6 + 5  # none goes on in a second line
 
 
-def test_equal_drops_do_not_pass():
-    equal = rates(CpTn=(30.0, 29, 31), CnTp=(50.0, 49, 51), CnTn=(10.0, 9, 11), CpTv=(30.0, 29, 31))
-    assert reading(equal, PATTERNS) == (
-        "Does not pass the test (§3.5): the drop of CpTn (30.0) is not above CpTv (30.0); "
-        "overlapping intervals: CpTn and CpTv."
-    )
-
-
-def test_overlapping_intervals_are_told():
-    close = rates(CpTn=(30.0, 25, 35), CnTp=(50.0, 49, 51), CnTn=(10.0, 9, 11), CpTv=(28.0, 23, 33))
-    assert reading(close, PATTERNS).endswith("; overlapping intervals: CpTn and CpTv.")
-
-
-def test_the_order_of_the_rows_does_not_matter():
-    assert reading(paper_rates("roberta-base").reverse(), PATTERNS) == reading(paper_rates("roberta-base"), PATTERNS)
-
-
-def test_it_is_one_line():
-    assert "\n" not in reading(paper_rates("bert-base-cased"), PATTERNS)
-
-
-def pattern_set(**roles: Role) -> PatternSet:
-    patterns = [Pattern(name, "{MASK}", role=role) for name, role in roles.items()]
-    return PatternSet("mine", Pattern("s", "{MASK}", role=Role.SELECTING), tuple(patterns))
-
-
-@pytest.mark.parametrize("role", [Role.FORBIDDEN, Role.CONTROL])
-def test_without_both_kinds_there_is_no_reading(role):
-    assert reading(rates(a=1.0, b=2.0), pattern_set(a=role, b=role)).startswith("No reading")
-
-
-def test_one_pattern_of_each_kind():
-    patterns = pattern_set(f=Role.FORBIDDEN, c=Role.CONTROL)
-    assert reading(rates(f=9.0, c=2.0), patterns) == (
-        "Passes the test (§3.5): the drop of f (9.0) is above the control c (2.0)."
-    )
-
-
-def test_three_controls():
-    patterns = pattern_set(f=Role.FORBIDDEN, a=Role.CONTROL, b=Role.CONTROL, c=Role.CONTROL)
-    assert reading(rates(f=9.0, a=1.0, b=2.0, c=3.0), patterns) == (
-        "Passes the test (§3.5): the drop of f (9.0) is above all controls, a (1.0), b (2.0) and c (3.0)."
-    )
+def test_the_layout_of_the_bundled_model_is_that_of_the_readme():
+    # The selection and the rates of `make demo`, as the README shows them.
+    readme = (Path(__file__).parents[3] / "README.md").read_text(encoding="utf-8")
+    counts = {"verbs": 763, "pairs": 60, "tested": 45780, "repeating": 29927, "ratio": 65.37, "selected": 1200}
+    selection = {"model": "mini", "pattern": "CpTp", "coreference": "pronoun", **counts}
+    drops = {
+        "CpTp": (0.0, None, None),
+        "CpTn": (83.2, 80.9, 85.4),
+        "CnTp": (97.8, 96.7, 98.6),
+        "CnTn": (24.9, 22.5, 27.5),
+        "CpTv": (20.4, 18.2, 22.8),
+    }
+    figures = rates(**drops).with_columns(pl.lit(1200).alias("n"))
+    tables = [selection_table(selection, None), rates_table(figures, PATTERNS, selection, None)]
+    shown = "\n".join(line.rstrip() for line in render(tables, Format.TABLE).splitlines())
+    assert shown in readme

@@ -5,7 +5,7 @@ import threading
 import types
 
 import pytest
-from negengine.engine.runs.progress import Reporter, metered
+from negengine.engine.runs.progress import Reporter
 
 
 class Clock:
@@ -167,7 +167,7 @@ def test_a_line_said_meanwhile_stands_in_a_line_of_its_own(clock):
 
 
 def test_stderr_is_the_default(clock, capsys):
-    with metered("select", 10, clock=clock) as meter:
+    with Reporter(clock=clock).meter("select", 10) as meter:
         clock.now += 1
         meter.advance(10)
     out, err = capsys.readouterr()
