@@ -153,7 +153,7 @@ def test_a_stdout_that_never_was_is_one_line(stdout):
 
 
 def negengine(*words: str, **streams) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "negengine.engine.cli.main", *words]
+    command = [sys.executable, "-m", "negengine.engine.cli", *words]
     return subprocess.run(command, text=True, stderr=subprocess.PIPE, check=False, **streams)
 
 
