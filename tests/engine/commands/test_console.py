@@ -157,9 +157,10 @@ def negengine(*words: str, **streams) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, text=True, stderr=subprocess.PIPE, check=False, **streams)
 
 
-def test_a_command_with_a_full_stdout_ends_with_one_line_and_2():
+@pytest.mark.parametrize("words", [["data", "list"], ["--help"]])
+def test_a_command_with_a_full_stdout_ends_with_one_line_and_2(words):
     with FULL.open("w", encoding="utf-8") as full:
-        done = negengine("data", "list", stdout=full)
+        done = negengine(*words, stdout=full)
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1
     assert "No space left on device" in done.stderr

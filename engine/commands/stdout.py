@@ -1,0 +1,77 @@
+"""A stdout for commands: other encodings get replacements, a full disk is one line, a closed pipe ends quietly."""
+
+import io
+import os
+from contextlib import suppress
+from typing import NoReturn, TextIO
+
+from ..errors import InputError
+
+
+class Stdout(io.TextIOBase):
+    """A text stream that writes at once, and whose failures are errors of the user's environment.
+
+    Args:
+        stream: where to; None stands for a stdout that was closed before the program began.
+    """
+
+    def __init__(self, stream: TextIO | None) -> None:
+        self._stream = stream
+
+    @property
+    def encoding(self) -> str:  # type: ignore[override]  # io's own is an annotation only
+        """Of the stream, in lower case; rich asks for it."""
+        return (getattr(self._stream, "encoding", None) or "utf-8").lower()
+
+    @property
+    def errors(self) -> str:  # type: ignore[override]
+        """What becomes of characters that the encoding does not have."""
+        return "replace"
+
+    def isatty(self) -> bool:
+        """Whether it is a terminal."""
+        with suppress(ValueError):  # closed
+            return self._stream is not None and self._stream.isatty()
+        return False
+
+    def fileno(self) -> int:
+        """Of the stream."""
+        if self._stream is None:
+            raise io.UnsupportedOperation("fileno")
+        return self._stream.fileno()
+
+    def flush(self) -> None:
+        """Nothing waits to be written."""
+
+    def write(self, text: str) -> int:
+        """Write the text.
+
+        Raises:
+            InputError: The stream takes nothing more, or is closed.
+            SystemExit: Its reader has gone; status 0.
+        """
+        if not text:  # written by who wants to know what kind of stream this is
+            return 0
+        if self._stream is None:
+            raise InputError("cannot write the results: stdout is closed; send them to a terminal or a file")
+        try:
+            self._stream.write(text.encode(self.encoding, self.errors).decode(self.encoding))
+            self._stream.flush()
+        except BrokenPipeError:
+            self._discard()
+            raise SystemExit(0) from None
+        except (OSError, ValueError) as error:
+            self._refuse(error)
+        return len(text)
+
+    def _refuse(self, error: Exception) -> NoReturn:
+        self._discard()
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise InputError(f"cannot write the results to stdout: {reason}; send them to another place") from None
+
+    def _discard(self) -> None:
+        """Send what the stream still holds to nowhere: Python would try again at the end, and fail."""
+        with suppress(OSError, ValueError):
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, self.fileno())
+            os.close(nowhere)
