@@ -50,7 +50,9 @@ class Stdout(io.TextIOBase):
             InputError: The stream takes nothing more, or is closed.
             SystemExit: Its reader has gone; status 0.
         """
-        if not text:  # written by who wants to know what kind of stream this is
+        if not isinstance(text, str):
+            raise TypeError(f"a text stream takes str, not {type(text).__name__}")  # Typer asks by trying
+        if not text:
             return 0
         if self._stream is None:
             raise InputError("cannot write the results: stdout is closed; send them to a terminal or a file")
