@@ -132,7 +132,7 @@ BAD_FILES = {
         SELECTING + SECOND.replace("control", "selecting"),
         "11: N is a second selecting pattern beside P ({path}:5)",
     ),
-    "name used twice": (SELECTING + SECOND.replace('"N"', '"P"'), "10: the name 'P' stands already in {path}:4"),
+    "name used twice": (SELECTING + SECOND.replace('"N"', '"P"'), "10: the name 'P' is also in {path}:4"),
     "unknown role": (SELECTING.replace("selecting", "select"), "5: unknown role 'select'; known are selecting, forbid"),
     "missing key in the second": (
         SELECTING + SECOND.replace("context", "# context"),

@@ -66,8 +66,8 @@ def test_a_table_keeps_quotes_and_columns_that_nobody_asked_for(file):
     ("content", "message"),
     [
         (b"item\n1\n", r"file\.txt:1: no column 'context'; the header has item$"),
-        (b"item\tcontext\n1\ta\tb\n", r"file\.txt:2: 3 fields, where the header has 2$"),
-        (b"item\tcontext\n\n1\n", r"file\.txt:3: 1 fields, where the header has 2$"),
+        (b"item\tcontext\n1\ta\tb\n", r"file\.txt:2: 3 fields, but the header has 2$"),
+        (b"item\tcontext\n\n1\n", r"file\.txt:3: 1 fields, but the header has 2$"),
         (b"item\tcontext\n\n", r"file\.txt:2: no row below the header$"),
     ],
 )
@@ -90,7 +90,7 @@ def test_fields_are_texts_or_numbers(file):
 
 @pytest.mark.parametrize(
     ("line", "message"),
-    [("{", r"^f:7: not JSON \("), ("[1, 2]", r"^f:7: '\[1, 2\]' is no JSON object; one object a line is needed$")],
+    [("{", r"^f:7: not JSON \("), ("[1, 2]", r"^f:7: '\[1, 2\]' is not a JSON object; one object a line is needed$")],
 )
 def test_json_lines_that_are_none(line, message):
     with pytest.raises(InputError, match=message):
