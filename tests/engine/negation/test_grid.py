@@ -75,6 +75,11 @@ def test_another_seed_gives_another_sample():
     assert not np.array_equal(sample_pairs(LEXICON, 100, seed=0), sample_pairs(LEXICON, 100, seed=1))
 
 
+def test_a_seed_below_0_is_refused():
+    with pytest.raises(InputError, match="the seed -1 is below 0"):
+        sample_pairs(LEXICON, 5, seed=-1)
+
+
 @pytest.mark.parametrize("n", [0, -1, 11])
 def test_a_sample_of_impossible_size_is_refused(n):
     with pytest.raises(InputError, match=f"{n} pairs asked for: the lexicon has 10; ask for 1 to 10"):
