@@ -8,6 +8,7 @@ from ..engine.inference.exported import ExportedModel
 from ..engine.negation import select
 from ..engine.sentences.lexicon import load_lexicon
 from ..engine.sentences.patterns import load_patterns
+from ..engine.sentences.slots import VERB
 from ..engine.sentences.spans import Sentences, Slice
 
 
@@ -53,10 +54,8 @@ def workload(exported: ExportedModel, n: int, seed: int = 0) -> Workload:
     texts = tuple(
         pattern.text(
             {
-                "NAME": lexicon.names[i],
-                "PROF": lexicon.professions[j],
-                "ACT": lexicon.verbs[selection.verb[k]],
-                "PRON": selection.subject_words[selection.subject[i, j]],
+                VERB: lexicon.verbs[selection.verb[k]],
+                **{slot: fillers.word(i, j) for slot, fillers in selection.fillers.items()},
             },
             mask,
         )

@@ -1,7 +1,7 @@
 """The grid of candidates: every usable verb for every [NAME, PROF] pair, never held as a whole.
 
-A pair's id is name * professions + profession; a candidate's index is (position of its pair) * verbs + verb. So a
-share of a run is a range of pairs, and each candidate follows from its index.
+A pair's id is name * professions + profession; a candidate's index is (position of its pair) * verbs + verb. So a part
+of a run is a range of pairs, and each candidate follows from its index.
 """
 
 from collections.abc import Sequence
@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError
-from ..sentences.keys import combine, string_keys
+from ..sentences.keys import checked_seed, combine, string_keys
 from ..sentences.lexicon import Lexicon
+from ..sentences.slots import NAME, PROFESSION, PRONOUN
 
 Indices = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
 
@@ -45,23 +46,8 @@ class Grid:
         name, profession = np.divmod(self.pairs[position], self.professions)
         return name, profession, verb
 
-    def index(
-        self, name: NDArray[np.int64], profession: NDArray[np.int64], verb: NDArray[np.int64]
-    ) -> NDArray[np.int64]:
-        """The inverse of `locate`.
-
-        Raises:
-            KeyError: A pair is not in the grid.
-        """
-        pair = name * self.professions + profession
-        position = np.searchsorted(self.pairs, pair)
-        inside = position < len(self.pairs)
-        if not np.all(inside) or np.any(self.pairs[position] != pair):
-            raise KeyError("a [NAME, PROF] pair is not in the grid")
-        return position * self.verbs + verb
-
     def parts(self, pairs_per_part: int) -> tuple[range, ...]:
-        """The grid in shares of `pairs_per_part` pairs, the last one maybe smaller: ranges of positions in `pairs`."""
+        """Ranges of positions in `pairs`, each `pairs_per_part` long; the last one may be shorter."""
         n = len(self.pairs)
         return tuple(range(start, min(start + pairs_per_part, n)) for start in range(0, n, pairs_per_part))
 
@@ -118,13 +104,64 @@ class Coreference(StrEnum):
     """Who the target sentence is about (section 4 of the paper)."""
 
     PRONOUN = "pronoun"
-    """"she" or "he": the base test."""
+    """The pronoun of the name's gender: the base test."""
     SAME_NAME = "same-name"
     """The name of the context again: co-reference is forced."""
     SAME_GENDER = "same-gender"
     """Another name of the same gender: co-reference is ruled out."""
     OTHER_GENDER = "other-gender"
     """A name of the other gender: co-reference is ruled out."""
+
+
+@dataclass(frozen=True, eq=False)
+class PairFillers:
+    """What fills a slot for each [NAME, PROF] pair.
+
+    Attributes:
+        words: the fillers.
+        index: int64 [n_names, n_professions], each pair's index in `words`.
+    """
+
+    words: tuple[str, ...]
+    index: NDArray[np.int64]
+
+    def word(self, name: int, profession: int) -> str:
+        """The filler of one pair, by its indices in the lexicon."""
+        return self.words[int(self.index[name, profession])]
+
+
+def pair_fillers(lexicon: Lexicon, coreference: Coreference, seed: int) -> dict[str, PairFillers]:
+    """What fills each slot but {ACT} and {MASK}, for each [NAME, PROF] pair.
+
+    A profession has the form of the name's gender, where the lexicon has forms. A slot of the lexicon's own has the
+    form of the gender of who fills {PRON}; or, if it is a list, the word with the smallest key of (seed, slot, NAME,
+    PROF, word).
+
+    Args:
+        lexicon: the words.
+        coreference: who fills {PRON}.
+        seed: of the choices.
+
+    Raises:
+        InputError: as `subjects`, or the seed is below 0.
+    """
+    shape = len(lexicon.names), len(lexicon.professions)
+    genders = list(lexicon.pronouns)
+    gender = np.array([genders.index(label) for label in lexicon.genders])  # of each name
+    subject_words, subject = subjects(lexicon, coreference, seed)
+    subject_gender = subject if coreference == Coreference.PRONOUN else gender[subject]
+    number = np.arange(len(lexicon.professions))
+    found = {NAME: PairFillers(lexicon.names, np.broadcast_to(np.arange(len(lexicon.names))[:, None], shape))}
+    for slot, forms in {PROFESSION: dict.fromkeys(genders, lexicon.professions), **lexicon.forms}.items():
+        words = tuple(dict.fromkeys(form for label in genders for form in forms[label]))
+        table = np.array([[words.index(form) for form in forms[label]] for label in genders])
+        found[slot] = PairFillers(
+            words, table[gender[:, None], number] if slot == PROFESSION else table[subject_gender, 0]
+        )
+    found[PRONOUN] = PairFillers(subject_words, subject)
+    for slot, words in lexicon.lists.items():
+        found[slot] = PairFillers(words, _words_of_pairs(lexicon, slot, words, seed))
+    return found
 
 
 def subjects(lexicon: Lexicon, coreference: Coreference, seed: int) -> tuple[tuple[str, ...], NDArray[np.int64]]:
@@ -143,17 +180,21 @@ def subjects(lexicon: Lexicon, coreference: Coreference, seed: int) -> tuple[tup
     shape = (len(lexicon.names), len(lexicon.professions))
     match coreference:
         case Coreference.PRONOUN:
-            return ("she", "he"), np.broadcast_to((genders == "m").astype(np.int64)[:, None], shape)
+            labels = list(lexicon.pronouns)
+            index = np.array([labels.index(gender) for gender in lexicon.genders])
+            return tuple(lexicon.pronouns.values()), np.broadcast_to(index[:, None], shape)
         case Coreference.SAME_NAME:
             return lexicon.names, np.broadcast_to(np.arange(len(lexicon.names))[:, None], shape)
         case Coreference.SAME_GENDER:
             allowed = (genders[:, None] == genders) & ~np.eye(len(genders), dtype=bool)
         case Coreference.OTHER_GENDER:
             allowed = genders[:, None] != genders
-    return lexicon.names, _other_names(lexicon, allowed, seed)
+    return lexicon.names, _other_names(lexicon, coreference, allowed, seed)
 
 
-def _other_names(lexicon: Lexicon, allowed: NDArray[np.bool_], seed: int) -> NDArray[np.int64]:
+def _other_names(
+    lexicon: Lexicon, coreference: Coreference, allowed: NDArray[np.bool_], seed: int
+) -> NDArray[np.int64]:
     """The allowed name of the smallest key for each pair; allowed is bool [n_names, n_names]."""
     names = _keys(lexicon.names, "other names", seed)
     professions = _keys(lexicon.professions, "other names", seed)
@@ -161,10 +202,19 @@ def _other_names(lexicon: Lexicon, allowed: NDArray[np.bool_], seed: int) -> NDA
     for name, others in enumerate(allowed):
         candidates = np.flatnonzero(others)
         if not len(candidates):
-            raise InputError(f"no other name has the gender of {lexicon.names[name]!r}; the lexicon needs another")
+            raise InputError(
+                f"with co-reference {coreference} no other name can follow {lexicon.names[name]!r}: "
+                "add names to the lexicon"
+            )
         chosen[name] = candidates[combine(names[name], professions[:, None], names[candidates]).argmin(axis=1)]
     return chosen
 
 
+def _words_of_pairs(lexicon: Lexicon, slot: str, words: Sequence[str], seed: int) -> NDArray[np.int64]:
+    """The word of the smallest key for each pair, int64 [n_names, n_professions]."""
+    names, professions, own = (_keys(part, slot, seed) for part in (lexicon.names, lexicon.professions, words))
+    return np.stack([combine(name, professions[:, None], own).argmin(axis=1) for name in names])
+
+
 def _keys(words: Sequence[str], purpose: str, seed: int) -> NDArray[np.uint64]:
-    return string_keys(words, f"{purpose}, seed {seed}")
+    return string_keys(words, f"{purpose}, seed {checked_seed(seed)}")

@@ -182,9 +182,7 @@ def select(
     )
     opened = find_model(model)
     words = load_lexicon(None if lexicon is None else Path(lexicon))
-    stage = Selection.plan(
-        opened.exported, words, load_patterns(None if patterns is None else Path(patterns)), settings
-    )
+    stage = Selection.plan(opened.exported, words, load_patterns(patterns, words.slots), settings)
     folder = run_folder(opened, options)
     run_stage(stage, folder, execution(opened, options))
     return SelectionRun.open(folder, opened) if shard_of(options).is_whole else ShardRun.open(folder, stage.name)

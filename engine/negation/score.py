@@ -21,15 +21,17 @@ from ..inference.precision import Workload, take_audits
 from ..runs.folder import finished_stage
 from ..runs.masked_stages import DecidingStage, PatternDeciders
 from ..runs.stage import Advance, Files, FinishedParts, PartResult
+from ..sentences.composition import Composer, composer
 from ..sentences.patterns import Pattern, PatternSet
-from ..sentences.spans import Sentences, in_portions
-from ..sentences.tokens import Composer, MaskTokenizer, Slice, VerbConvention, composer, mask_fillers
+from ..sentences.slots import VERB, column
+from ..sentences.spans import Sentences, Slice, in_portions
+from ..sentences.tokenizer import MaskTokenizer
+from ..sentences.verbs import VerbConvention, mask_fillers
 from .rates import rates
 from .select import SELECTION_FILE, TRIPLETS_FILE, Selection, composed
 
 SCORES_FILE, RATES_FILE = "scores.parquet", "rates.parquet"
 TRIPLETS_PER_PART = 8_192
-_COLUMNS = {"NAME": "name", "PROF": "profession", "ACT": "verb", "PRON": "pronoun"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,30 +197,29 @@ class Scoring(DecidingStage[list[list[Slice]]]):
             InputError: A sentence is too long, or a verb is more than one token at the mask of a scored pattern.
         """
         triplets, convention = self.selected.triplets, VerbConvention(self.selected.metadata["verb convention"])
-        words = {slot: triplets[column].unique(maintain_order=True) for slot, column in _COLUMNS.items()}
+        slots = dict.fromkeys((VERB, *self.selected.patterns.slots))
+        words = {slot: triplets[column(slot)].unique(maintain_order=True) for slot in slots}
         rows = {
-            slot: triplets[column]
-            .replace_strict(words[slot], np.arange(len(words[slot])), return_dtype=pl.Int64)
-            .to_numpy()
-            for slot, column in _COLUMNS.items()
+            slot: triplets[column(slot)].replace_strict(own, np.arange(len(own)), return_dtype=pl.Int64).to_numpy()
+            for slot, own in words.items()
         }
         scored = []
         for pattern in self.selected.patterns.all:
             lists = {slot: words[slot].to_list() for slot in pattern.slots}
             base = {slot: lists[slot][0] for slot in pattern.slots}
-            verb, token = mask_fillers(self.tokenizer, pattern, words["ACT"].to_list(), base, convention)
-            if len(verb) < len(words["ACT"]):
-                lost = words["ACT"][int(np.setdiff1d(np.arange(len(words["ACT"])), verb)[0])]
+            verb, token = mask_fillers(self.tokenizer, pattern, words[VERB].to_list(), base, convention)
+            if len(verb) < len(words[VERB]):
+                lost = words[VERB][int(np.setdiff1d(np.arange(len(words[VERB])), verb)[0])]
                 raise InputError(f"{pattern.name}: the verb {lost!r} is more than one token at its mask")
-            fillers = {slot: rows[slot] for slot in pattern.slots}
+            fillers = {slot: rows[slot] for slot in (VERB, *pattern.slots)}
             made = composer(self.tokenizer, pattern, lists, self.seed)
-            longest = int(made.lengths(fillers).max(initial=0))
+            longest = made.longest()
             if longest > self.exported.max_length:
                 raise InputError(
                     f"{pattern.name}: {longest} tokens, {self.exported.name} takes {self.exported.max_length}: "
                     "shorten it"
                 )
-            scored.append(ScoredPattern(pattern, made, fillers, token[rows["ACT"]]))
+            scored.append(ScoredPattern(pattern, made, fillers, token[rows[VERB]]))
         return tuple(scored)
 
     def check(self, say: Callable[[str], None]) -> None:

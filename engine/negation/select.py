@@ -21,11 +21,14 @@ from ..inference.model import Decider
 from ..inference.precision import Workload, audit_summary, take_audits
 from ..runs.masked_stages import DecidingStage, PatternDeciders
 from ..runs.stage import Advance, Files, FinishedParts, PartResult
+from ..sentences.composition import Composer, composer
 from ..sentences.lexicon import Lexicon
 from ..sentences.patterns import PatternSet
+from ..sentences.slots import NAME, PROFESSION, PRONOUN, VERB, WORD_SLOTS, column
 from ..sentences.spans import Sentences, in_portions
-from ..sentences.tokens import Composer, MaskTokenizer, VerbConvention, composer, mask_fillers
-from .grid import Coreference, Grid, all_pairs, sample_pairs, subjects, verb_order
+from ..sentences.tokenizer import MaskTokenizer
+from ..sentences.verbs import VerbConvention, mask_fillers
+from .grid import Coreference, Grid, PairFillers, all_pairs, pair_fillers, sample_pairs, verb_order
 from .lazy import first_repeating
 
 TRIPLETS_FILE, SELECTION_FILE = "triplets.parquet", "selection.json"
@@ -54,7 +57,7 @@ class Selection(DecidingStage[Sentences]):
     Attributes:
         verb: int64 [n_verbs], the usable verbs' indices in the lexicon.
         token: int32 [n_verbs], their token ids at the mask.
-        subject: int64 [n_names, n_professions], what fills {PRON}: indices in `subject_words`.
+        fillers: Slot → what fills it for each [NAME, PROF] pair; of all slots but {ACT}.
         pairs_per_part: How many pairs make a part.
     """
 
@@ -68,8 +71,7 @@ class Selection(DecidingStage[Sentences]):
     grid: Grid
     verb: NDArray[np.int64]
     token: NDArray[np.int32]
-    subject_words: tuple[str, ...]
-    subject: NDArray[np.int64]
+    fillers: Mapping[str, PairFillers]
     pairs_per_part: int
 
     @classmethod
@@ -98,9 +100,9 @@ class Selection(DecidingStage[Sentences]):
         """
         settings = settings or Settings()
         tokenizer = MaskTokenizer.load(exported.folder, exported.mask_token)
-        subject_words, subject = subjects(lexicon, settings.coreference, settings.seed)
+        fillers = pair_fillers(lexicon, settings.coreference, settings.seed)
         pattern = patterns.selecting
-        words = _fillers(lexicon, subject_words)
+        words = _words(lexicon, fillers)
         base = {slot: words[slot][0] for slot in pattern.slots}
         verb, token = mask_fillers(tokenizer, pattern, lexicon.verbs, base, settings.verbs)
         pairs = all_pairs(lexicon) if settings.pairs is None else sample_pairs(lexicon, settings.pairs, settings.seed)
@@ -113,8 +115,7 @@ class Selection(DecidingStage[Sentences]):
             grid=Grid(len(lexicon.names), len(lexicon.professions), len(verb), pairs),
             verb=verb,
             token=token,
-            subject_words=subject_words,
-            subject=subject,
+            fillers=fillers,
             pairs_per_part=pairs_per_lazy_part if settings.lazy else max(1, candidates_per_part // len(verb)),
         )
 
@@ -176,9 +177,8 @@ class Selection(DecidingStage[Sentences]):
     @cached_property
     def composer(self) -> Composer:
         """Makes the sentences of the selecting pattern."""
-        words = _fillers(self.lexicon, self.subject_words)
-        pattern = self.patterns.selecting
-        return composer(self.tokenizer, pattern, {slot: words[slot] for slot in pattern.slots}, self.settings.seed)
+        words = _words(self.lexicon, self.fillers)
+        return composer(self.tokenizer, self.patterns.selecting, words, self.settings.seed)
 
     def check(self, say: Callable[[str], None]) -> None:
         """Refuse sentences that are too long for the model; see `Stage`."""
@@ -186,10 +186,7 @@ class Selection(DecidingStage[Sentences]):
         say(f"{self.grid.verbs:,} of {len(self.lexicon.verbs):,} verbs are one token at the mask")
         say(f"{len(self.grid.pairs):,} pairs, {self.grid.size:,} candidates, {len(self.parts):,} parts")
         say(composed(pattern.name, self.composer))
-        words = _fillers(self.lexicon, self.subject_words)
-        most = max((len(words[slot]) for slot in pattern.slots), default=1)
-        covering = {slot: np.arange(most) % len(words[slot]) for slot in pattern.slots}
-        longest = int(self.composer.lengths(covering).max())
+        longest = self.composer.longest({VERB: self.verb})
         if longest > self.exported.max_length:
             raise InputError(
                 f"{pattern.name}: a sentence has {longest} tokens, {self.exported.name} takes "
@@ -265,35 +262,37 @@ class Selection(DecidingStage[Sentences]):
             repeated: bool [pairs, verbs].
 
         Returns:
-            One row a triplet with name, gender, pronoun (what fills {PRON}), profession, verb; ordered by pair, then
-            key.
+            One row a triplet with name, gender, pronoun (what fills {PRON}), profession, verb, and the words of other
+            slots that the patterns have; ordered by pair, then key.
         """
         name, profession = self._pairs(part)
         order = self._verb_order(name, profession)
         in_order = np.take_along_axis(repeated, order, axis=1)
         kept = in_order & (in_order.cumsum(axis=1) <= self.settings.max_verbs)
         pair, position = np.nonzero(kept)
-        lexicon = self.lexicon
         chosen, who, what = self.verb[order[pair, position]], name[pair], profession[pair]
+
+        def words(slot: str) -> pl.Series:
+            filler = self.fillers[slot]
+            return pl.Series(filler.words, dtype=pl.String).gather(filler.index[who, what])
+
         return pl.DataFrame(
             {
-                "name": pl.Series(lexicon.names, dtype=pl.String).gather(who),
-                "gender": pl.Series(lexicon.genders, dtype=pl.String).gather(who),
-                "pronoun": pl.Series(self.subject_words, dtype=pl.String).gather(self.subject[who, what]),
-                "profession": pl.Series(lexicon.professions, dtype=pl.String).gather(what),
-                "verb": pl.Series(lexicon.verbs, dtype=pl.String).gather(chosen),
+                column(NAME): words(NAME),
+                "gender": pl.Series(self.lexicon.genders, dtype=pl.String).gather(who),
+                column(PRONOUN): words(PRONOUN),
+                column(PROFESSION): words(PROFESSION),
+                column(VERB): pl.Series(self.lexicon.verbs, dtype=pl.String).gather(chosen),
+                **{column(slot): words(slot) for slot in self.patterns.slots if slot not in WORD_SLOTS},
             }
         )
 
     def _sentences(self, name: NDArray[np.int64], profession: NDArray[np.int64], verb: NDArray[np.int64]) -> Sentences:
-        indices = {
-            "NAME": name,
-            "PROF": profession,
-            "ACT": self.verb[verb],
-            "PRON": self.subject[name, profession],
-        }
-        wanted = {slot: indices[slot] for slot in self.patterns.selecting.slots}
-        return Sentences(list(self.composer.compose(wanted)), self.token[verb])
+        indices = {VERB: self.verb[verb]}
+        for slot in self.patterns.selecting.slots:
+            if slot != VERB:
+                indices[slot] = self.fillers[slot].index[name, profession]
+        return Sentences(list(self.composer.compose(indices)), self.token[verb])
 
     def _pairs(self, part: range) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Name and profession of a part's pairs, each int64 [pairs]."""
@@ -341,9 +340,9 @@ def composed(pattern: str, made: Composer) -> str:
     return f"{pattern}: every sentence is tokenized, which is slower: {made.reason}"
 
 
-def _fillers(lexicon: Lexicon, subject_words: tuple[str, ...]) -> Mapping[str, Sequence[str]]:
+def _words(lexicon: Lexicon, fillers: Mapping[str, PairFillers]) -> dict[str, Sequence[str]]:
     """Slot → its words."""
-    return {"NAME": lexicon.names, "PROF": lexicon.professions, "ACT": lexicon.verbs, "PRON": subject_words}
+    return {VERB: lexicon.verbs, **{slot: filler.words for slot, filler in fillers.items()}}
 
 
 def _decide(decider: Decider, sentences: Sentences, advance: Callable[[int], None]) -> tuple[NDArray[np.bool_], int]:

@@ -1,23 +1,21 @@
-"""Words as single tokens in the mask's place: gold answers, targets, word lists."""
+"""Words that are one token at the mask: gold answers, targets, word lists."""
 
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from tokenizers import Encoding
 
 from ..errors import InputError
 from ..inference.cloze import MASK
 from ..sentences.textfiles import read_lines
-from ..sentences.tokens import MaskTokenizer
+from ..sentences.tokenizer import NOT_ONE_TOKEN, MaskTokenizer
 
-NOT_ONE_TOKEN = -1
-_FRAME = f"This is the {MASK} ."  # where words are looked up that belong to no sentence
+_SENTENCE = f"This is the {MASK} ."  # where words of a list are looked up
 
 
 def target_ids(tokenizer: MaskTokenizer, texts: Sequence[str], words: Sequence[str]) -> NDArray[np.int32]:
-    """The token that a model would have to predict for each word.
+    """The token that a model would have to predict for each word (see `MaskTokenizer.word_tokens`).
 
     Args:
         tokenizer: the model's.
@@ -25,35 +23,18 @@ def target_ids(tokenizer: MaskTokenizer, texts: Sequence[str], words: Sequence[s
         words: n words, one for each text.
 
     Returns:
-        int32 [n]: the one token that the word is where the mask stands, or `NOT_ONE_TOKEN` if it is several, changes
-        the tokens before it, or is unknown.
+        int32 [n]; `NOT_ONE_TOKEN` where a word is not one token.
     """
-    wordless = tokenizer.wordless_ids()
-    masked = tokenizer.encode([text.replace(MASK, tokenizer.mask_token) for text in texts])
-    filled = tokenizer.encode_with_offsets([text.replace(MASK, word) for text, word in zip(texts, words, strict=True)])
-    ids = np.full(len(texts), NOT_ONE_TOKEN, np.int32)
-    for row, (text, word, base, encoding) in enumerate(zip(texts, words, masked, filled, strict=True)):
-        start = text.index(MASK)
-        position = _covering_token(encoding, start, start + len(word))
-        if position is None or base.tolist()[: position + 1] != [*encoding.ids[:position], tokenizer.mask_id]:
-            continue
-        if encoding.ids[position] not in wordless:
-            ids[row] = encoding.ids[position]
-    return ids
-
-
-def _covering_token(encoding: Encoding, start: int, stop: int) -> int | None:
-    """The position of the token that covers the characters from start to stop and nothing else but a space before."""
-    overlapping = [i for i, (first, last) in enumerate(encoding.offsets) if first < stop and last > start]
-    if len(overlapping) != 1:
-        return None
-    first, last = encoding.offsets[overlapping[0]]
-    return overlapping[0] if first in {start - 1, start} and last == stop else None
+    contexts = []
+    for text in texts:
+        before, _, after = text.partition(MASK)
+        contexts.append((before, after))
+    return tokenizer.word_tokens(contexts, words)
 
 
 def listed_ids(tokenizer: MaskTokenizer, words: Sequence[str]) -> NDArray[np.int32]:
-    """The tokens of a word list, int32 [m], ascending; words that are not one token in a sentence are left out."""
-    ids = np.unique(target_ids(tokenizer, [_FRAME] * len(words), words))
+    """The tokens of a word list, int32 [m], ascending; words that are not one token in a sentence are dropped."""
+    ids = np.unique(target_ids(tokenizer, [_SENTENCE] * len(words), words))
     found: NDArray[np.int32] = ids[ids != NOT_ONE_TOKEN]
     return found
 
@@ -76,13 +57,13 @@ def read_words(tokenizer: MaskTokenizer, path: Path) -> NDArray[np.int32]:
 def word_ids(tokenizer: MaskTokenizer, vocab_size: int) -> NDArray[np.int32]:
     """The tokens that can be a word of letters by themselves, int32 [m], ascending.
 
-    No pieces that continue a word, no punctuation, numbers or special tokens. Beginnings of words stay where they look
-    like words, and so do stop words, which LAMA's own list leaves out.
+    Tokens that continue a word, punctuation, numbers and special tokens are not among them. Beginnings of words are,
+    where they look like words, and so are stop words, which LAMA's own list does not have.
     """
     known = range(min(vocab_size, tokenizer.vocab_size))
     texts = [tokenizer.token_text(i) for i in known]
     candidates = [i for i in known if texts[i].isalpha()]
-    found = target_ids(tokenizer, [_FRAME] * len(candidates), [texts[i] for i in candidates])
+    found = target_ids(tokenizer, [_SENTENCE] * len(candidates), [texts[i] for i in candidates])
     candidate_ids = np.array(candidates, np.int32)
     words: NDArray[np.int32] = candidate_ids[found == candidate_ids]
     return words

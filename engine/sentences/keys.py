@@ -11,10 +11,23 @@ from hashlib import blake2b
 import numpy as np
 from numpy.typing import NDArray
 
+from ..errors import InputError
+
 # The constants of splitmix64 (Steele, Lea & Flood 2014, "Fast splittable pseudorandom number generators", fig. 14).
 _INCREMENT = np.uint64(0x9E3779B97F4A7C15)
 _MULTIPLIER_1 = np.uint64(0xBF58476D1CE4E5B9)
 _MULTIPLIER_2 = np.uint64(0x94D049BB133111EB)
+
+
+def checked_seed(seed: int) -> int:
+    """The same seed. Keyed hashes would take any integer, but NumPy's generators take none below 0.
+
+    Raises:
+        InputError: it is below 0.
+    """
+    if seed < 0:
+        raise InputError(f"the seed {seed} is below 0; give 0 or a larger integer")
+    return seed
 
 
 def string_keys(strings: Sequence[str], key: str) -> NDArray[np.uint64]:

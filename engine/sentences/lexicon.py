@@ -1,17 +1,28 @@
-"""The words that fill the slots: names, professions, intransitive verbs.
+"""The words that fill the slots: names, professions, intransitive verbs, pronouns.
 
-A lexicon is a folder of four text files, one entry a line. The bundled one is in `resources/lexicon`.
+A lexicon is a folder of text files, one entry a line; the bundled English one is in `resources/lexicon`. No word of any
+language stands in the code: articles, pronouns and genders are read from the folder, too.
 """
 
 import hashlib
 import json
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
 from ..errors import InputError
+from .slots import MASK, PROFESSION, SLOT_NAME, SLOTS, WORD_SLOTS, column
+from .textfiles import Entry, read_entries
 
 BUNDLED_LEXICON = Path(__file__).parent / "resources" / "lexicon"
-ARTICLES = ("a ", "an ")
+_HINT = "a lexicon folder holds names_female.txt, names_male.txt, professions.txt and verbs.txt"
+_RESERVED_COLUMNS = {"triplet", "gender", "pattern"}
+
+
+@cache
+def _bundled_pronouns() -> Mapping[str, str]:
+    return _read_pronouns(BUNDLED_LEXICON)[0]
 
 
 @dataclass(frozen=True)
@@ -19,16 +30,23 @@ class Lexicon:
     """Fillers of the slots, in the order of their files.
 
     Attributes:
-        names: First names, the female ones first.
-        genders: "f" or "m" for each name.
-        professions: Professions with their article, as in "an architect".
+        names: First names, those of the first gender first.
+        genders: The gender of each name: "f" or "m" in the bundled lexicon.
+        professions: Professions with their article, as in "an architect"; the forms of the first gender where they
+            differ by gender.
         verbs: Base forms.
+        pronouns: gender → what fills {PRON}.
+        forms: slot → gender → the forms that agree with it. All genders have the same number of forms.
+        lists: slot of the lexicon's own → its words.
     """
 
     names: tuple[str, ...]
     genders: tuple[str, ...]
     professions: tuple[str, ...]
     verbs: tuple[str, ...]
+    pronouns: Mapping[str, str] = field(default_factory=_bundled_pronouns)
+    forms: Mapping[str, Mapping[str, tuple[str, ...]]] = field(default_factory=dict)
+    lists: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def n_pairs(self) -> int:
@@ -36,96 +54,192 @@ class Lexicon:
         return len(self.names) * len(self.professions)
 
     @property
-    def sha256(self) -> str:
-        """Hexadecimal digest of the entries and their order, whatever comments and white space the files hold."""
-        entries = json.dumps([self.names, self.genders, self.professions, self.verbs])
-        return hashlib.sha256(entries.encode()).hexdigest()
-
-
-@dataclass(frozen=True)
-class _Entry:
-    text: str
-    path: Path
-    line: int
+    def slots(self) -> tuple[str, ...]:
+        """The slots that a pattern may have with this lexicon, {MASK} among them."""
+        own = sorted({*self.forms, *self.lists} - {*WORD_SLOTS})
+        return (*WORD_SLOTS, *own, MASK)
 
     @property
-    def place(self) -> str:
-        return f"{self.path}:{self.line}"
+    def sha256(self) -> str:
+        """Hexadecimal digest of the entries and their order, whatever comments and white space the files hold.
+
+        Articles are not part of it, as they only check the professions. The other optional files are part of it where
+        they differ from the bundled ones.
+        """
+        entries: list[object] = [self.names, self.genders, self.professions, self.verbs]
+        if self.pronouns != _bundled_pronouns():
+            entries.append({"pronouns": list(self.pronouns.items())})
+        if self.forms:
+            entries.append({"forms": [[slot, list(forms.items())] for slot, forms in sorted(self.forms.items())]})
+        if self.lists:
+            entries.append({"lists": sorted(self.lists.items())})
+        return hashlib.sha256(json.dumps(entries).encode()).hexdigest()
 
 
 def load_lexicon(folder: Path | None = None) -> Lexicon:
     """Read a lexicon folder, or the bundled lexicon.
 
     Args:
-        folder: Holds names_female.txt, names_male.txt, professions.txt and verbs.txt: UTF-8, one entry a line; empty
-            lines and lines that begin with "#" do not count.
+        folder: Holds names_female.txt, names_male.txt, professions.txt and verbs.txt, and optionally
+
+            articles.txt          what a profession begins with; empty where the language has no articles
+            pronouns.txt          lines `GENDER = pronoun`; the names of each gender are in names_GENDER.txt
+            professions_GENDER.txt  one for each gender instead of professions.txt; line n of each is one profession
+            slot_SLOT.txt         words of another slot {SLOT}: one word a line, of which each [NAME, PROF] pair gets
+                                  one; or lines `GENDER = form`, which agree with who fills {PRON}
+
+            Without articles.txt or pronouns.txt, those of the bundled English lexicon are taken.
 
     Raises:
-        InputError: A file is missing, empty or not UTF-8 text; an entry stands twice (a name may not be in both files),
-            holds characters that are not printable or more than one space in a row; a profession has no article.
+        InputError: A file is missing, empty or not UTF-8 text; an entry stands twice (a name may be in one file only),
+            holds characters that are not printable or more than one space in a row; a profession has no article; the
+            genders of the files differ.
     """
     folder = folder or BUNDLED_LEXICON
-    female = _read_entries(folder / "names_female.txt")
-    male = _read_entries(folder / "names_male.txt")
-    professions = _read_entries(folder / "professions.txt")
-    verbs = _read_entries(folder / "verbs.txt")
-    _refuse_duplicates(female + male)
-    _refuse_duplicates(professions)
-    _refuse_duplicates(verbs)
-    for profession in professions:
-        _require_article(profession)
+    pronouns, labels = _read_pronouns(folder)
+    names = _read_names(folder, labels)
+    articles = _read_articles(folder)
+    professions = _read_professions(folder, labels, articles)
+    verbs = _distinct(_read(folder / "verbs.txt"))
+    forms, lists = _read_own_slots(folder, labels)
+    if isinstance(professions, Mapping):
+        forms[PROFESSION] = professions
+        professions = next(iter(professions.values()))
     return Lexicon(
-        names=tuple(entry.text for entry in female + male),
-        genders=("f",) * len(female) + ("m",) * len(male),
-        professions=tuple(entry.text for entry in professions),
-        verbs=tuple(entry.text for entry in verbs),
+        names=tuple(entry.text for entries in names.values() for entry in entries),
+        genders=tuple(gender for gender, entries in names.items() for _ in entries),
+        professions=professions,
+        verbs=_texts(verbs),
+        pronouns=pronouns,
+        forms=forms,
+        lists=lists,
     )
 
 
-def _read_entries(path: Path) -> list[_Entry]:
-    try:
-        lines = path.read_bytes().removeprefix(b"\xef\xbb\xbf").split(b"\n")  # some editors begin with a BOM
-    except OSError as error:
-        raise InputError(
-            f"{path}: cannot be read ({error.strerror}); a lexicon folder holds names_female.txt, names_male.txt, "
-            "professions.txt and verbs.txt"
-        ) from error
-    entries = [entry for number, line in enumerate(lines, 1) if (entry := _read_entry(line, path, number))]
-    if not entries:
-        raise InputError(f"{path}:1: no entry in this file; one entry a line is needed")
-    return entries
+def _read(path: Path, hint: str = _HINT) -> list[Entry]:
+    if entries := read_entries(path, hint):
+        return entries
+    raise InputError(f"{path}:1: no entry in this file; one entry a line is needed")
 
 
-def _read_entry(line: bytes, path: Path, number: int) -> _Entry | None:
-    """The entry of a line; None where the line is empty or a comment."""
-    place = f"{path}:{number}"
-    try:
-        text = line.decode().strip()
-    except UnicodeDecodeError as error:
-        raise InputError(
-            f"{place}: byte 0x{line[error.start]:02x} is not UTF-8; save the file as UTF-8 text"
-        ) from error
-    if not text or text.startswith("#"):
-        return None
-    if odd := next((char for char in text if not char.isprintable()), None):
-        raise InputError(f"{place}: the character U+{ord(odd):04X} in {text!r} is not printable; remove it")
-    if "  " in text:
-        raise InputError(f"{place}: two spaces in a row in {text!r}; write one")
-    if " #" in text:
-        raise InputError(f"{place}: a comment after the entry in {text!r}; give it a line of its own")
-    return _Entry(text, path, number)
+def _texts(entries: Sequence[Entry]) -> tuple[str, ...]:
+    return tuple(entry.text for entry in entries)
 
 
-def _refuse_duplicates(entries: list[_Entry]) -> None:
-    first: dict[str, _Entry] = {}
+def _or_bundled(folder: Path, file: str) -> Path:
+    return folder / file if (folder / file).exists() else BUNDLED_LEXICON / file
+
+
+def _read_pronouns(folder: Path) -> tuple[dict[str, str], dict[str, str]]:
+    """Label of a gender → pronoun, and name of a gender → its label."""
+    path = _or_bundled(folder, "pronouns.txt")
+    entries = _read(path)
+    found = {}
+    for entry in entries:
+        gender, pronoun = _gender_and_form(entry)
+        if gender in found:
+            raise InputError(f"{entry.place}: {gender!r} is there twice; remove one of the two lines")
+        found[gender] = pronoun
+    initials = {gender[0] for gender in found}
+    labels = {gender: gender[0] if len(initials) == len(found) else gender for gender in found}
+    return {labels[gender]: pronoun for gender, pronoun in found.items()}, labels
+
+
+def _gender_and_form(entry: Entry) -> tuple[str, str]:
+    gender, equals, form = (part.strip() for part in entry.text.partition("="))
+    if not equals or not gender.isidentifier() or not form:
+        raise InputError(f"{entry.place}: {entry.text!r} is not of the form `GENDER = word`, as in `female = she`")
+    return gender, form
+
+
+def _read_names(folder: Path, labels: Mapping[str, str]) -> dict[str, list[Entry]]:
+    """Label of a gender → the names."""
+    _refuse_other_genders(folder, "names", labels)
+    names = {label: _read(folder / f"names_{gender}.txt") for gender, label in labels.items()}
+    _distinct([entry for entries in names.values() for entry in entries])
+    return names
+
+
+def _refuse_other_genders(folder: Path, stem: str, labels: Mapping[str, str]) -> None:
+    for path in sorted(folder.glob(f"{stem}_*.txt")):
+        if (gender := path.stem.removeprefix(f"{stem}_")) not in labels:
+            raise InputError(
+                f"{path}: pronouns.txt has no gender {gender!r}, it has {', '.join(labels)}; add a line `{gender} = …`"
+            )
+
+
+def _read_articles(folder: Path) -> tuple[str, ...]:
+    return _texts(_distinct(read_entries(_or_bundled(folder, "articles.txt"))))
+
+
+def _read_professions(
+    folder: Path, labels: Mapping[str, str], articles: Sequence[str]
+) -> tuple[str, ...] | dict[str, tuple[str, ...]]:
+    """The professions, or label of a gender → its forms of them."""
+    _refuse_other_genders(folder, "professions", labels)
+    one, several = folder / "professions.txt", {gender: folder / f"professions_{gender}.txt" for gender in labels}
+    if not any(path.exists() for path in several.values()):
+        return _texts(_checked_professions(one, articles))
+    if one.exists():
+        files = " and ".join(path.name for path in several.values())
+        raise InputError(f"{one}: give either this file, or {files}; not both")
+    forms = {gender: _checked_professions(path, articles) for gender, path in several.items()}
+    longest = max(forms, key=lambda gender: len(forms[gender]))
+    for gender, entries in forms.items():
+        if len(entries) != len(forms[longest]):
+            missing = forms[longest][len(entries)]
+            raise InputError(
+                f"{several[gender]}: {len(entries)} professions, but {several[longest].name} has "
+                f"{len(forms[longest])}; add the form of {missing.text!r} ({missing.place})"
+            )
+    return {labels[gender]: _texts(entries) for gender, entries in forms.items()}
+
+
+def _checked_professions(path: Path, articles: Sequence[str]) -> list[Entry]:
+    professions = _distinct(_read(path))
+    starts = tuple(article if article.endswith(("'", "’")) else f"{article} " for article in articles)
+    for profession in professions:
+        if starts and not profession.text.startswith(starts):
+            raise InputError(
+                f"{profession.place}: {profession.text!r} has no article; begin it with {' or '.join(articles)}, or "
+                "change articles.txt"
+            )
+    return professions
+
+
+def _read_own_slots(
+    folder: Path, labels: Mapping[str, str]
+) -> tuple[dict[str, Mapping[str, tuple[str, ...]]], dict[str, tuple[str, ...]]]:
+    """The further slots: slot → label of a gender → forms, and slot → words."""
+    forms: dict[str, Mapping[str, tuple[str, ...]]] = {}
+    lists: dict[str, tuple[str, ...]] = {}
+    known = _RESERVED_COLUMNS | {column(slot) for slot in WORD_SLOTS}
+    for path in sorted(folder.glob("slot_*.txt")):
+        slot = path.stem.removeprefix("slot_")
+        if not SLOT_NAME.fullmatch(slot) or slot in SLOTS or column(slot) in known:
+            raise InputError(
+                f"{path}: {slot!r} cannot be the name of another slot; use capitals and digits, as in slot_CITY.txt"
+            )
+        entries = _distinct(_read(path))
+        if "=" not in entries[0].text:
+            lists[slot] = _texts(entries)
+            continue
+        by_gender = dict(_gender_and_form(entry) for entry in entries)
+        if set(by_gender) != set(labels) or len(by_gender) != len(entries):
+            raise InputError(f"{path}: one line `GENDER = form` is needed for each of {', '.join(labels)}")
+        forms[slot] = {labels[gender]: (by_gender[gender],) for gender in labels}
+    return forms, lists
+
+
+def _distinct(entries: list[Entry]) -> list[Entry]:
+    """The same entries.
+
+    Raises:
+        InputError: one of them is there twice.
+    """
+    first: dict[str, Entry] = {}
     for entry in entries:
         earlier = first.setdefault(entry.text, entry)
         if earlier is not entry:
-            raise InputError(f"{entry.place}: {entry.text!r} stands already in {earlier.place}; remove one of the two")
-
-
-def _require_article(profession: _Entry) -> None:
-    if not profession.text.startswith(ARTICLES):
-        article = "an" if profession.text[0].lower() in "aeiou" else "a"
-        suggestion = f"{article} {profession.text}"
-        raise InputError(f"{profession.place}: {profession.text!r} has no article; write {suggestion!r}, for example")
+            raise InputError(f"{entry.place}: {entry.text!r} is also in {earlier.place}; remove one of the two")
+    return entries

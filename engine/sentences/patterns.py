@@ -6,9 +6,10 @@
     context = "{NAME} is {PROF} who likes to {ACT}."
     target = "{PRON} is happy to {MASK}."
 
-The sentence is the context, a space and the target. Where there is one sentence only, the target is left out.
+The sentence is the context, a space and the target. Where there is one sentence only, there is no target.
 """
 
+import difflib
 import hashlib
 import json
 import re
@@ -21,10 +22,11 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InputError
+from .slots import MASK, SLOTS
+from .textfiles import read_text
 
-BUNDLED_PATTERNS = Path(__file__).parent / "resources" / "patterns" / "self-contained-negation.toml"
-MASK = "MASK"
-SLOTS = ("NAME", "PROF", "ACT", "PRON", MASK)
+SELF_CONTAINED_NEGATION = "self-contained-negation"
+_BUNDLED = {path.stem: path for path in sorted((Path(__file__).parent / "resources" / "patterns").glob("*.toml"))}
 
 _SLOT = re.compile(r"\{(\w+)\}")
 _REQUIRED_KEYS = ("name", "role", "context")
@@ -108,6 +110,11 @@ class PatternSet:
         return (self.selecting, *self.scored)
 
     @property
+    def slots(self) -> tuple[str, ...]:
+        """The slots of all patterns, in order of appearance; {MASK} is not among them."""
+        return tuple(dict.fromkeys(slot for pattern in self.all for slot in pattern.slots))
+
+    @property
     def sha256(self) -> str:
         """Hexadecimal digest of the patterns and their order, whatever else their file holds."""
         content = json.dumps([[pattern.name, pattern.role, pattern.context, pattern.target] for pattern in self.all])
@@ -128,36 +135,57 @@ class PatternSet:
         return cls(content["name"], patterns[0], tuple(patterns[1:]))
 
 
-def load_patterns(path: Path | None = None, slots: Collection[str] = SLOTS) -> PatternSet:
-    """Read a pattern set, by default that of the Self-Contained Negation Test.
+def load_patterns(source: str | Path | None = None, slots: Collection[str] = SLOTS) -> PatternSet:
+    """Read a pattern set.
 
     Args:
-        path: A TOML file: a `name`, and a table `[[pattern]]` with name, role, context and target for each pattern.
-        slots: The names that may stand in braces.
+        source: The name of a bundled set, such as "gh22-connective", or the path of a TOML file: a `name`, and a table
+            `[[pattern]]` with name, role, context and target for each pattern. By default the set of the
+            Self-Contained Negation Test.
+        slots: The names that may stand in braces: `Lexicon.slots` for a lexicon with slots of its own.
 
     Raises:
-        InputError: The file cannot be read or is not TOML; a key is missing, unknown or no string; a role or slot is
-            unknown; braces do not match; white space is more than one space between words; a pattern has not exactly
-            one mask; two patterns share a name; not exactly one of them is selecting.
+        InputError: No bundled set has this name; the file cannot be read or is not TOML; a key is missing, unknown or
+            not a string; a role or slot is unknown; braces do not match; white space is more than one space between
+            words; a pattern has not exactly one mask; two patterns share a name; not exactly one of them is selecting.
     """
-    source = _Source.read(path or BUNDLED_PATTERNS)
-    document = source.document
+    file = _File.read(_path(source or SELF_CONTAINED_NEGATION))
+    document = file.document
     if unknown := next((key for key in document if key not in {"name", "pattern"}), None):
-        raise InputError(f"{source.place(key=unknown)}: unknown key {unknown!r}; known are name and [[pattern]]")
+        raise InputError(f"{file.line(key=unknown)}: unknown key {unknown!r}; known are name and [[pattern]]")
     if not isinstance(document.get("name"), str):
-        raise InputError(f'{source.place(key="name")}: the set needs a name: name = "…" above the first [[pattern]]')
+        raise InputError(f'{file.line(key="name")}: the set needs a name: name = "…" above the first [[pattern]]')
     tables = document.get("pattern")
     if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
-        raise InputError(f"{source.place(key='pattern')}: no pattern; each is a table [[pattern]]")
-    patterns = [_pattern(table, number, source, slots) for number, table in enumerate(tables)]
-    _refuse_duplicates(patterns, source)
-    selecting = _selecting(patterns, source)
+        raise InputError(f"{file.line(key='pattern')}: no pattern; each is a table [[pattern]]")
+    patterns = [_pattern(table, number, file, slots) for number, table in enumerate(tables)]
+    _refuse_duplicates(patterns, file)
+    selecting = _selecting(patterns, file)
     scored = tuple(pattern for pattern in patterns if pattern is not selecting)
     return PatternSet(name=document["name"], selecting=selecting, scored=scored)
 
 
+def bundled_patterns() -> tuple[str, ...]:
+    """The names of the bundled pattern sets."""
+    return tuple(_BUNDLED)
+
+
+def _path(source: str | Path) -> Path:
+    """The file of a bundled set, or of a path. A word without a folder or an ending is a name."""
+    path, name = Path(source), str(source)
+    if name in _BUNDLED:
+        return _BUNDLED[name]
+    if path.suffix or path.name != name or path.exists():
+        return path
+    near = difflib.get_close_matches(name.lower(), _BUNDLED, n=1)
+    guess = f"did you mean {near[0]!r}? " if near else ""
+    raise InputError(
+        f"no pattern set is named {name!r}: {guess}The bundled sets are {_listed(_BUNDLED)}; or give a TOML file"
+    )
+
+
 @dataclass(frozen=True)
-class _Source:
+class _File:
     """A pattern file: what it says, and on which lines."""
 
     path: Path
@@ -165,82 +193,95 @@ class _Source:
     document: dict[str, Any]
 
     @classmethod
-    def read(cls, path: Path) -> "_Source":
+    def read(cls, path: Path) -> "_File":
+        text = read_text(path, "give a TOML file of patterns, or the name of a bundled set")
         try:
-            text = path.read_text("utf-8")
-        except OSError as error:
-            raise InputError(f"{path}: cannot be read ({error.strerror}); give a TOML file of patterns") from error
-        except UnicodeDecodeError as error:
-            line = error.object[: error.start].count(b"\n") + 1
-            raise InputError(f"{path}:{line}: byte 0x{error.object[error.start]:02x} is not UTF-8") from error
-        try:
-            return cls(path, tuple(text.splitlines()), tomllib.loads(text))
+            return cls(path, tuple(text.split("\n")), tomllib.loads(text))
         except tomllib.TOMLDecodeError as error:
             # Python 3.11 tells the line in the message alone, and none where the file ends too early.
-            line = int(found[1]) if (found := re.search(r"at line (\d+)", str(error))) else text.count("\n") + 1
+            line = int(found[1]) if (found := re.search(r"at line (\d+)", str(error))) else text.count("\n")
             raise InputError(f"{path}:{line}: not valid TOML: {error}") from error
 
-    def place(self, pattern: int | None = None, key: str | None = None) -> str:
-        """File and line of a key, in the pattern of this number; or of the pattern where the key is not found."""
-        headers = [number for number, line in enumerate(self.lines, 1) if re.match(r"\s*\[\[\s*pattern\s*\]\]", line)]
-        starts = [1, *headers]
+    def line(self, pattern: int | None = None, key: str | None = None) -> str:
+        """File and line of a key of the pattern with this number, or of the pattern where the key is not found.
+
+        Without a number, the keys above the first pattern are meant.
+        """
+        headers = self._starting_with(r"\[\[\s*[\"']?pattern[\"']?\s*\]\]", range(len(self.lines)))
+        tables = [0, *headers, len(self.lines)]
         table = 0 if pattern is None or pattern >= len(headers) else pattern + 1
-        last = starts[table + 1] - 1 if table + 1 < len(starts) else len(self.lines)
-        for number in range(starts[table], last + 1):
-            if key is not None and re.match(rf"""\s*["']?{re.escape(key)}["']?\s*=""", self.lines[number - 1]):
-                return f"{self.path}:{number}"
-        return f"{self.path}:{starts[table]}"
+        own = range(tables[table], tables[table + 1])
+        found = [] if key is None else self._starting_with(rf"""["']?{re.escape(key)}["']?\s*=""", own)
+        return f"{self.path}:{(found or own)[0] + 1}"
+
+    def _starting_with(self, expression: str, lines: range) -> list[int]:
+        """The lines on which a statement like this begins.
+
+        What stands above a statement is a whole document; what stands above a line within a string is not.
+        """
+        alike = [number for number in lines if re.match(rf"\s*{expression}", self.lines[number])]
+        return [number for number in alike if _is_toml("\n".join(self.lines[:number]))]
 
 
-def _pattern(table: dict[str, Any], number: int, source: _Source, slots: Collection[str]) -> Pattern:
+def _is_toml(text: str) -> bool:
+    try:
+        tomllib.loads(text)
+    except tomllib.TOMLDecodeError:
+        return False
+    return True
+
+
+def _pattern(table: dict[str, Any], number: int, file: _File, slots: Collection[str]) -> Pattern:
     if missing := next((key for key in _REQUIRED_KEYS if key not in table), None):
-        raise InputError(
-            f"{source.place(number)}: this pattern has no {missing!r}; it needs {', '.join(_REQUIRED_KEYS)}"
-        )
+        raise InputError(f"{file.line(number)}: this pattern has no {missing!r}; it needs {_listed(_REQUIRED_KEYS)}")
     for key, value in table.items():
-        place = source.place(number, key)
         if key not in _KEYS:
-            raise InputError(f"{place}: unknown key {key!r}; known are {_listed(_KEYS)}")
+            raise InputError(f"{file.line(number, key)}: unknown key {key!r}; known are {_listed(_KEYS)}")
         if not isinstance(value, str):
-            raise InputError(f"{place}: {key} is {value!r}; it must be a string")
+            raise InputError(f"{file.line(number, key)}: {key} is {value!r}; it must be a string")
     for key in ("context", "target"):
-        _check_sentence(table.get(key, ""), source.place(number, key), slots)
+        if fault := _fault(table.get(key, ""), slots):
+            raise InputError(f"{file.line(number, key)}: {fault}")
     if table["role"] not in set(Role):
-        raise InputError(f"{source.place(number, 'role')}: unknown role {table['role']!r}; known are {_listed(Role)}")
+        raise InputError(f"{file.line(number, 'role')}: unknown role {table['role']!r}; known are {_listed(Role)}")
     pattern = Pattern(table["name"], table["context"], table.get("target", ""), Role(table["role"]))
     masks = sum(hole.slot == MASK for hole in pattern.holes)
     if masks != 1:
-        raise InputError(f"{source.place(number)}: {pattern.name} has {masks} masks; it needs exactly one {{{MASK}}}")
+        raise InputError(f"{file.line(number)}: {pattern.name} has {masks} masks; it needs exactly one {{{MASK}}}")
     return pattern
 
 
-def _check_sentence(sentence: str, place: str, slots: Collection[str]) -> None:
+def _fault(sentence: str, slots: Collection[str]) -> str:
+    """What is wrong with a sentence; nothing where it is right."""
     if unknown := next((slot for slot in _SLOT.findall(sentence) if slot not in slots), None):
-        raise InputError(f"{place}: unknown slot {unknown!r} in {sentence!r}; known are {_listed(slots)}")
+        return f"unknown slot {unknown!r} in {sentence!r}; known are {_listed(slots)}"
     if re.search(r"[{}]", _SLOT.sub("", sentence)):
-        raise InputError(f"{place}: stray brace in {sentence!r}; braces stand around the name of a slot only")
+        return f"stray brace in {sentence!r}; braces stand around the name of a slot only"
     if sentence != " ".join(sentence.split()):
-        raise InputError(f"{place}: white space in {sentence!r} must be single spaces between words")
+        return f"white space in {sentence!r} must be single spaces between words"
+    if odd := next((character for character in sentence if not character.isprintable()), None):
+        return f"the character U+{ord(odd):04X} in {sentence!r} is not printable; remove it"
+    return ""
 
 
-def _refuse_duplicates(patterns: Sequence[Pattern], source: _Source) -> None:
+def _refuse_duplicates(patterns: Sequence[Pattern], file: _File) -> None:
     first: dict[str, int] = {}
     for number, pattern in enumerate(patterns):
         if (earlier := first.setdefault(pattern.name, number)) != number:
             raise InputError(
-                f"{source.place(number, 'name')}: the name {pattern.name!r} stands already in "
-                f"{source.place(earlier, 'name')}; give each pattern its own"
+                f"{file.line(number, 'name')}: the name {pattern.name!r} is also in {file.line(earlier, 'name')}; "
+                "give each pattern its own"
             )
 
 
-def _selecting(patterns: Sequence[Pattern], source: _Source) -> Pattern:
+def _selecting(patterns: Sequence[Pattern], file: _File) -> Pattern:
     numbers = [number for number, pattern in enumerate(patterns) if pattern.role is Role.SELECTING]
     if not numbers:
-        raise InputError(f'{source.place()}: no selecting pattern; give one of them role = "{Role.SELECTING}"')
+        raise InputError(f'{file.line()}: no selecting pattern; give one of them role = "{Role.SELECTING}"')
     if len(numbers) > 1:
         raise InputError(
-            f"{source.place(numbers[1], 'role')}: {patterns[numbers[1]].name} is a second selecting pattern beside "
-            f"{patterns[numbers[0]].name} ({source.place(numbers[0], 'role')}); there can be one"
+            f"{file.line(numbers[1], 'role')}: {patterns[numbers[1]].name} is a second selecting pattern beside "
+            f"{patterns[numbers[0]].name} ({file.line(numbers[0], 'role')}); there can be one"
         )
     return patterns[numbers[0]]
 

@@ -1,22 +1,24 @@
 """Sentences of one pattern put together from the token ids of their fillers, by indexing small tables.
 
-A frame is the ids of a base sentence. A place is what one filler decides of it; its table holds, for every filler, the
-ids that stand there instead: the filler's piece. Pieces differ in length, so sentences do; those that have equally long
-pieces in every place have one layout, and are written together, one column at a time.
+The template is the token ids of one example sentence. A span is the part of the template that one filler replaces. Each
+span has a table with the token ids of every filler. Fillers have different numbers of tokens, so sentences do, too.
+Sentences whose fillers have the same numbers of tokens in all spans have the same layout. They are written together,
+one column at a time.
 """
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 
 @dataclass(frozen=True, eq=False)
-class Slice:
-    """Sentences of exactly equal length.
+class Bucket:
+    """Sentences with exactly the same number of tokens.
 
     Attributes:
         rows: int64 [n], their positions in the filler arrays they were composed from.
@@ -34,36 +36,41 @@ class Sentences:
     """Sentences of one pattern, grouped by length, and the token expected in each.
 
     Attributes:
-        slices: between them every row once.
+        slices: buckets that hold every row once between them.
         expected: int32 [n], by row.
     """
 
-    slices: Sequence[Slice]
+    slices: Sequence[Bucket]
     expected: NDArray[np.int32]
 
 
-_PORTION = 4096  # sentences; a second or two of work on a slow machine, and several batches everywhere
+def n_sentences(fillers: Mapping[str, NDArray[np.int64]]) -> int:
+    """The number of sentences that some fillers mean: the length of their columns."""
+    return len(next(iter(fillers.values())))
 
 
-def in_portions(slices: Iterable[Slice]) -> Iterator[Slice]:
-    """The same sentences in smaller slices, so that progress can be told and an interrupt be heard between them."""
+_LARGEST = 4096  # sentences; a second or two of work on a slow machine, and several batches everywhere
+
+
+def in_portions(slices: Iterable[Bucket]) -> Iterator[Bucket]:
+    """The same sentences in smaller buckets, between which progress is shown and an interrupt is noticed."""
     for whole in slices:
-        for start in range(0, len(whole.rows), _PORTION):
-            part = slice(start, start + _PORTION)
-            yield Slice(whole.rows[part], whole.ids[part], whole.mask_position[part])
+        for start in range(0, len(whole.rows), _LARGEST):
+            part = slice(start, start + _LARGEST)
+            yield Bucket(whole.rows[part], whole.ids[part], whole.mask_position[part])
 
 
 @dataclass(frozen=True, eq=False)
-class Place:
-    """The tokens of the base sentence that one filler decides, and what stands there for each filler.
+class Span:
+    """The part of the template that one filler replaces, and the token ids of every filler.
 
     Attributes:
-        slot: Whose fillers they are.
-        start: The position of the first such token in the base sentence.
-        stop: The position after the last one.
-        widths: The different numbers of tokens that a piece can have, ascending.
-        width_class: int64 [n_fillers], the index in `widths` of each piece's number of tokens.
-        tokens: int32 [widths[-1], n_fillers], the pieces, one a column, filled up with zeros.
+        slot: The slot that the fillers are for.
+        start: The position of the span's first token in the template.
+        stop: The position after its last token.
+        widths: The different numbers of tokens that a filler can have here, ascending.
+        width_class: int64 [n_fillers], the index in `widths` of each filler's number of tokens.
+        tokens: int32 [widths[-1], n_fillers], the token ids of one filler in each column, filled up with zeros.
     """
 
     slot: str
@@ -74,17 +81,17 @@ class Place:
     tokens: NDArray[np.int32]
 
     @classmethod
-    def where_different(cls, slot: str, variants: Sequence[NDArray[np.int32]]) -> "Place":
-        """The place in which variants of the base sentence differ, one for each filler, the base itself first."""
+    def where_different(cls, slot: str, variants: Sequence[NDArray[np.int32]]) -> "Span":
+        """The span in which variants of a sentence differ: one variant for each filler, the template first."""
         shortest = min(map(len, variants))
         start = _common_length(np.stack([ids[:shortest] for ids in variants]))
         backwards = [ids[start:][::-1] for ids in variants]
         tail = _common_length(np.stack([ids[: shortest - start] for ids in backwards]))
-        pieces = [ids[start : len(ids) - tail] for ids in variants]
-        widths, width_class = np.unique([len(piece) for piece in pieces], return_inverse=True)
-        tokens = np.zeros((widths[-1], len(pieces)), dtype=np.int32)
-        for filler, piece in enumerate(pieces):
-            tokens[: len(piece), filler] = piece
+        fillers = [ids[start : len(ids) - tail] for ids in variants]
+        widths, width_class = np.unique([len(ids) for ids in fillers], return_inverse=True)
+        tokens = np.zeros((widths[-1], len(fillers)), dtype=np.int32)
+        for number, ids in enumerate(fillers):
+            tokens[: len(ids), number] = ids
         return cls(slot, start, len(variants[0]) - tail, tuple(widths.tolist()), width_class, tokens)
 
 
@@ -96,7 +103,7 @@ def _common_length(rows: NDArray[np.int32]) -> int:
 
 @dataclass(frozen=True, order=True)
 class _Layout:
-    """A combination of widths: its sentences have the same columns for the same places."""
+    """A combination of widths: in its sentences every span begins at the same column."""
 
     length: int
     widths: tuple[int, ...]
@@ -105,28 +112,39 @@ class _Layout:
 
 @dataclass(frozen=True, eq=False)
 class SlotwiseComposer:
-    """Puts sentences together from pieces; see `tokens.Composer`.
+    """Puts sentences together from the token ids of their fillers; see `composition.Composer`.
 
     Attributes:
-        frame: int32 [length of the base sentence], its ids.
-        mask: The mask's position in it, outside all places.
-        places: What fillers replace in it, from left to right, without overlap.
+        template: int32 [length of the example sentence], its token ids.
+        mask: The mask's position in the template, outside all spans.
+        spans: The parts of the template that fillers replace, from left to right, without overlap.
         proved: How many sentences were compared with the tokenizer's.
     """
 
-    frame: NDArray[np.int32]
+    template: NDArray[np.int32]
     mask: int
-    places: tuple[Place, ...]
+    spans: tuple[Span, ...]
     proved: int = 0
     slotwise: bool = True
     reason: str = ""
 
     def lengths(self, fillers: Mapping[str, NDArray[np.int64]]) -> NDArray[np.int32]:
-        """See `tokens.Composer`."""
+        """See `composition.Composer`."""
         return np.array([layout.length for layout in self._layouts], dtype=np.int32).take(self._layout_of(fillers))
 
-    def compose(self, fillers: Mapping[str, NDArray[np.int64]]) -> Iterator[Slice]:
-        """See `tokens.Composer`."""
+    def longest(self, used: Mapping[str, NDArray[np.int64]] | None = None) -> int:
+        """See `composition.Composer`; exact."""
+        used = used or {}
+        growth: dict[str, NDArray[np.int64]] = {}
+        for span in self.spans:  # one filler may replace several spans
+            widths = np.array(span.widths).take(span.width_class) - (span.stop - span.start)
+            growth[span.slot] = growth.get(span.slot, 0) + widths
+        return len(self.template) + sum(
+            int((widths[used[slot]] if slot in used else widths).max()) for slot, widths in growth.items()
+        )
+
+    def compose(self, fillers: Mapping[str, NDArray[np.int64]]) -> Iterator[Bucket]:
+        """See `composition.Composer`."""
         layout_of = self._layout_of(fillers)
         order = np.argsort(layout_of, kind="stable")  # a radix sort, since there are few layouts
         counts = np.bincount(layout_of, minlength=len(self._layouts))
@@ -142,7 +160,7 @@ class SlotwiseComposer:
                 first, last = last, last + size
                 self._write(ids[first:last], layout, rows[first:last], fillers)
             masks = np.array([layout.mask_position for layout in layouts], dtype=np.int32)
-            yield Slice(rows, ids, np.repeat(masks, sizes))
+            yield Bucket(rows, ids, np.repeat(masks, sizes))
 
     def _write(
         self,
@@ -153,39 +171,42 @@ class SlotwiseComposer:
     ) -> None:
         """Write the sentences of some rows, all of one layout, into ids, int32 [n, length]."""
         column = copied = 0
-        for place, width in zip(self.places, layout.widths, strict=True):
-            gap = self.frame[copied : place.start]
+        for span, width in zip(self.spans, layout.widths, strict=True):
+            gap = self.template[copied : span.start]
             ids[:, column : column + len(gap)] = gap
-            column, copied = column + len(gap), place.stop
-            filler = fillers[place.slot][rows]
-            for tokens in place.tokens[:width]:
+            column, copied = column + len(gap), span.stop
+            filler = fillers[span.slot][rows]
+            for tokens in span.tokens[:width]:
                 ids[:, column] = tokens[filler]
                 column += 1
-        ids[:, column:] = self.frame[copied:]
+        ids[:, column:] = self.template[copied:]
 
     @cached_property
     def _layouts(self) -> list[_Layout]:
         """All layouts, by ascending length."""
-        return sorted(map(self._layout, itertools.product(*(place.widths for place in self.places))))
+        return sorted(map(self._layout, itertools.product(*(span.widths for span in self.spans))))
 
     def _layout(self, widths: tuple[int, ...]) -> _Layout:
-        growth = [width - (place.stop - place.start) for place, width in zip(self.places, widths, strict=True)]
-        before_mask = [place.stop <= self.mask for place in self.places]
+        growth = [width - (span.stop - span.start) for span, width in zip(self.spans, widths, strict=True)]
+        before_mask = [span.stop <= self.mask for span in self.spans]
         shift = sum(itertools.compress(growth, before_mask))
-        return _Layout(length=len(self.frame) + sum(growth), widths=widths, mask_position=self.mask + shift)
+        return _Layout(length=len(self.template) + sum(growth), widths=widths, mask_position=self.mask + shift)
 
     @cached_property
     def _layout_numbers(self) -> NDArray[np.unsignedinteger]:
-        """The number in `_layouts` for each combination of width classes, one axis a place."""
+        """The number in `_layouts` for each combination of width classes, one axis a span."""
         numbers = {layout.widths: number for number, layout in enumerate(self._layouts)}
-        combinations = itertools.product(*(place.widths for place in self.places))
+        combinations = itertools.product(*(span.widths for span in self.spans))
         smallest = np.min_scalar_type(len(numbers))  # sorting is fastest on 8 and 16 bits
         return np.array([numbers[widths] for widths in combinations], smallest).reshape(
-            [len(place.widths) for place in self.places]
+            [len(span.widths) for span in self.spans]
         )
 
     def _layout_of(self, fillers: Mapping[str, NDArray[np.int64]]) -> NDArray[np.unsignedinteger]:
         """The number of each sentence's layout, [n]."""
-        n = len(next(iter(fillers.values())))
-        classes = tuple(place.width_class[fillers[place.slot]] for place in self.places)
+        n = n_sentences(fillers)
+        classes = tuple(span.width_class[fillers[span.slot]] for span in self.spans)
         return np.broadcast_to(self._layout_numbers[classes], n)
+
+
+Slice: TypeAlias = Bucket

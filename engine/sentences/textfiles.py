@@ -1,19 +1,35 @@
-"""Text files of other authors, read line by line, so that an error can say where."""
+"""The one reader of text files: line by line, so that every error names its file and line.
+
+Lexicons, word lists, tables and JSON lines are all read here. A file is UTF-8 text, with or without a byte order mark;
+a file whose name ends in `.gz` is unpacked while it is read.
+"""
 
 import gzip
+import io
 import json
+import re
 import zlib
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from ..errors import InputError
+
+LONGEST_LINE = 1_000_000
+"""Bytes; a longer line is a sign that the file is not a text with line ends."""
+
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+# Control characters that no text holds. Other authors' texts do hold tabs, form feeds and the controls above U+007F.
+_CONTROL = re.compile(r"[\x00-\x08\x0e-\x1f\x7f]")
+_SHOWN = 60  # characters of a line in a message
 
 
 @dataclass(frozen=True)
 class Row:
-    """One line of a file, taken apart.
+    """One line of a file, split into its fields.
 
     Attributes:
         fields: name → value; strings in a table, JSON values in JSON lines.
@@ -24,10 +40,10 @@ class Row:
     place: str
 
     def text(self, name: str) -> str:
-        """A field that must be a text with something in it.
+        """A field that must be a text that is not empty, without outer white space.
 
         Raises:
-            InputError: it is missing, no text, or empty.
+            InputError: the field is missing, empty or not a text.
         """
         value = self.fields.get(name)
         if not isinstance(value, str) or not value.strip():
@@ -39,7 +55,7 @@ class Row:
         """A field that must be a number.
 
         Raises:
-            InputError: it is something else.
+            InputError: the field is not a number.
         """
         try:
             return float(self.text(name))
@@ -47,46 +63,67 @@ class Row:
             raise InputError(f"{self.place}: {name} is {self.fields[name]!r}; a number is needed") from None
 
 
+@dataclass(frozen=True)
+class Entry:
+    """One entry of a word list, and its file and line."""
+
+    text: str
+    place: str
+
+
+def stream_lines(path: Path, hint: str = "") -> Iterator[tuple[str, str]]:
+    """All lines of a file, each with its file and line; only one line is held in memory.
+
+    Args:
+        path: the file.
+        hint: what the user can do when the file cannot be read, for the message.
+
+    Raises:
+        InputError: the file cannot be read; a line is not UTF-8, holds a control character or is too long.
+    """
+    with _opened(path, hint) as stream:
+        yield from _lines(stream, str(path))
+
+
 def read_lines(path: Path) -> list[tuple[str, str]]:
-    """The lines of a UTF-8 file that hold anything, each with its place; `.gz` is unpacked.
+    """The lines of a file that are not empty, each with its file and line.
 
     Raises:
-        InputError: the file cannot be read, is empty, or holds a byte that is not UTF-8.
+        InputError: as `stream_lines`, or all lines are empty.
     """
-    try:
-        content = path.read_bytes()
-        if path.suffix == ".gz":
-            content = gzip.decompress(content)
-    except (OSError, EOFError, zlib.error) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise InputError(f"{path}: cannot be read ({reason})") from error
-    return list(decoded(content, str(path)))
+    return _not_empty(stream_lines(path), str(path))
 
 
-def decoded(content: bytes, name: str) -> Iterator[tuple[str, str]]:
-    """The lines of a file's content that hold anything, each with its place.
+def decoded(content: bytes, name: str) -> list[tuple[str, str]]:
+    """The same for a file that is held in memory.
 
     Raises:
-        InputError: it is empty, or holds a byte that is not UTF-8.
+        InputError: as `read_lines`.
     """
-    empty = True
-    for number, line in enumerate(content.removeprefix(b"\xef\xbb\xbf").split(b"\n"), 1):
-        place = f"{name}:{number}"
-        try:
-            text = line.removesuffix(b"\r").decode()
-        except UnicodeDecodeError as error:
-            raise InputError(
-                f"{place}: byte 0x{line[error.start]:02x} is not UTF-8; save the file as UTF-8 text"
-            ) from error
-        if text.strip():
-            empty = False
-            yield text, place
-    if empty:
-        raise InputError(f"{name}:1: the file is empty")
+    return _not_empty(_lines(io.BytesIO(content), name), name)
+
+
+def read_text(path: Path, hint: str = "") -> str:
+    """A file as one text with line feeds, without a byte order mark.
+
+    Raises:
+        InputError: as `stream_lines`.
+    """
+    return "".join(f"{text}\n" for text, _ in stream_lines(path, hint))
+
+
+def read_entries(path: Path, hint: str = "") -> list[Entry]:
+    """The entries of a word list: one a line; empty lines and lines that begin with "#" do not count.
+
+    Raises:
+        InputError: as `stream_lines`; an entry holds a character that is not printable, two spaces in a row, or a
+            comment.
+    """
+    return [Entry(text, place) for line, place in stream_lines(path, hint) if (text := _entry(line, place))]
 
 
 def read_table(path: Path, columns: Sequence[str]) -> list[Row]:
-    """The rows of a table separated by tabs, without quoting, with a header.
+    """The rows of a table with a header; tabs separate the fields, and quotes have no meaning.
 
     Args:
         path: the file.
@@ -104,7 +141,7 @@ def read_table(path: Path, columns: Sequence[str]) -> list[Row]:
     for line, place in lines:
         fields = line.split("\t")
         if len(fields) != len(names):
-            raise InputError(f"{place}: {len(fields)} fields, where the header has {len(names)}")
+            raise InputError(f"{place}: {len(fields)} fields, but the header has {len(names)}")
         rows.append(Row(dict(zip(names, fields, strict=True)), place))
     if not rows:
         raise InputError(f"{path}:2: no row below the header")
@@ -112,7 +149,7 @@ def read_table(path: Path, columns: Sequence[str]) -> list[Row]:
 
 
 def json_rows(lines: Sequence[tuple[str, str]]) -> list[Row]:
-    """Lines that hold a JSON object each.
+    """Lines that hold one JSON object each.
 
     Raises:
         InputError: a line does not.
@@ -124,6 +161,67 @@ def json_rows(lines: Sequence[tuple[str, str]]) -> list[Row]:
         except ValueError as error:
             raise InputError(f"{place}: not JSON ({error})") from error
         if not isinstance(fields, dict):
-            raise InputError(f"{place}: {line.strip()[:40]!r} is no JSON object; one object a line is needed")
+            raise InputError(f"{place}: {line.strip()[:40]!r} is not a JSON object; one object a line is needed")
         rows.append(Row(fields, place))
     return rows
+
+
+@contextmanager
+def _opened(path: Path, hint: str) -> Iterator[BinaryIO]:
+    try:
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as stream:
+            yield stream  # type: ignore[misc]  # a GzipFile reads like a BinaryIO
+    except (OSError, EOFError, zlib.error) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise InputError(f"{path}: cannot be read ({reason}){hint and '; '}{hint}") from error
+
+
+def _lines(stream: BinaryIO, name: str) -> Iterator[tuple[str, str]]:
+    for number in count(1):
+        line = stream.readline(LONGEST_LINE + 1)
+        if not line:
+            return
+        place = f"{name}:{number}"
+        if len(line) > LONGEST_LINE:
+            raise InputError(
+                f"{place}: this line has more than {LONGEST_LINE:,} bytes; give a text file with shorter lines"
+            )
+        yield _decoded_line(line.removeprefix(_BYTE_ORDER_MARK) if number == 1 else line, place), place
+
+
+def _decoded_line(line: bytes, place: str) -> str:
+    try:
+        # Only a line feed ends a line: JSON may hold the other characters that str.splitlines() splits at.
+        text = line.removesuffix(b"\n").removesuffix(b"\r").decode()
+    except UnicodeDecodeError as error:
+        raise InputError(
+            f"{place}: byte 0x{line[error.start]:02x} is not UTF-8; save the file as UTF-8 text"
+        ) from error
+    if found := _CONTROL.search(text):
+        raise _not_printable(found[0], text, place)
+    return text
+
+
+def _not_empty(lines: Iterator[tuple[str, str]], name: str) -> list[tuple[str, str]]:
+    if found := [(text, place) for text, place in lines if text.strip()]:
+        return found
+    raise InputError(f"{name}:1: the file is empty")
+
+
+def _entry(line: str, place: str) -> str | None:
+    text = line.strip()
+    if not text or text.startswith("#"):
+        return None
+    if odd := next((character for character in text if not character.isprintable()), None):
+        raise _not_printable(odd, text, place)
+    if "  " in text:
+        raise InputError(f"{place}: two spaces in a row in {text!r}; write one")
+    if " #" in text:
+        raise InputError(f"{place}: a comment after the entry in {text!r}; give it a line of its own")
+    return text
+
+
+def _not_printable(character: str, text: str, place: str) -> InputError:
+    start = max(0, text.index(character) - _SHOWN // 2)
+    excerpt = text[start : start + _SHOWN]
+    return InputError(f"{place}: the character U+{ord(character):04X} in {excerpt!r} is not printable; remove it")

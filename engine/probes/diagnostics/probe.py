@@ -43,7 +43,7 @@ from ...errors import InputError
 from ...inference.cloze import log_softmax, logits_in_batches, slices
 from ...inference.exported import ExportedModel
 from ...inference.model import MaskedLM
-from ...sentences.tokens import MaskTokenizer
+from ...sentences.tokenizer import NOT_ONE_TOKEN, MaskTokenizer
 from .. import run as probe
 from ..gh22.acts import ranked
 from ..published import WHAT_BERT_IS_NOT, column, published
@@ -62,7 +62,7 @@ from ..summary import (
     means,
     with_holm,
 )
-from ..targets import NOT_ONE_TOKEN, target_ids
+from ..targets import target_ids
 from .items import (
     BINS,
     CONSTRAINTS,

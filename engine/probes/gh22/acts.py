@@ -6,7 +6,7 @@ words; of tokens with equal logits the smaller id comes first. Everything else i
 is what the paper criticises, and what the share of ACTs outside the verb lexicon shows.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,17 +18,18 @@ from ...errors import InputError
 from ...inference.cloze import log_softmax
 from ...inference.exported import ExportedModel
 from ...inference.model import MaskedLM
-from ...negation.grid import Coreference, all_pairs, sample_pairs, subjects
+from ...negation.grid import Coreference, PairFillers, all_pairs, pair_fillers, sample_pairs
+from ...sentences.composition import Composer, composer
 from ...sentences.lexicon import Lexicon
 from ...sentences.patterns import Pattern
-from ...sentences.tokens import Composer, MaskTokenizer, composer
+from ...sentences.slots import NAME, PROFESSION, PRONOUN
+from ...sentences.tokenizer import MaskTokenizer
 from ..run import model_identity
 
 STAGE, ACTS_FILE = "acts", "acts.parquet"
 RANKS = (1, 50, 100, 200)
 COORDINATED = 2  # ACT1 and ACT2: the next two ranks
 _PAIRS_PER_PART = 1024
-_SLOTS = ("NAME", "PROF", "PRON")
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,6 +39,7 @@ class ActSelection:
     Attributes:
         pattern: the sentence whose mask is predicted.
         ranks: ascending.
+        fillers: slot → what fills it for each [NAME, PROF] pair.
         pairs: int64 [n], ids of [NAME, PROF] pairs, ascending.
         wordless: int64, ids that are not ranked.
     """
@@ -46,6 +48,7 @@ class ActSelection:
     lexicon: Lexicon
     pattern: Pattern
     ranks: tuple[int, ...]
+    fillers: Mapping[str, PairFillers]
     pairs: NDArray[np.int64]
     composer: Composer
     tokenizer: MaskTokenizer
@@ -94,30 +97,26 @@ def plan_acts(
         InputError: a rank is below 1 or beyond the vocabulary, another slot in the sentence, a sentence too long.
     """
     tokenizer = MaskTokenizer.load(exported.folder, exported.mask_token)
-    if other := next((slot for slot in pattern.slots if slot not in _SLOTS), None):
-        raise InputError(f"the sentence that chooses the ACTs has the slot {other!r}; it may have {', '.join(_SLOTS)}")
+    fillers = pair_fillers(lexicon, Coreference.PRONOUN, seed)
+    if other := next((slot for slot in pattern.slots if slot not in fillers), None):
+        raise InputError(f"the sentence that chooses the ACTs has the slot {other!r}; it may have {', '.join(fillers)}")
     wordless = np.array(sorted(i for i in tokenizer.wordless_ids() if i < exported.vocab_size), np.int64)
     most = exported.vocab_size - len(wordless) - COORDINATED
     if not ranks or min(ranks) < 1 or max(ranks) > most:
         raise InputError(f"--ranks {','.join(map(str, ranks))}: give ranks from 1 to {most}")
-    words = {
-        "NAME": lexicon.names,
-        "PROF": lexicon.professions,
-        "PRON": subjects(lexicon, Coreference.PRONOUN, seed)[0],
-    }
-    lists = {slot: words[slot] for slot in pattern.slots}
     chosen = ActSelection(
         exported=exported,
         lexicon=lexicon,
         pattern=pattern,
         ranks=tuple(sorted(set(ranks))),
+        fillers=fillers,
         pairs=all_pairs(lexicon) if pairs is None else sample_pairs(lexicon, pairs, seed),
-        composer=composer(tokenizer, pattern, lists, seed),
+        composer=composer(tokenizer, pattern, {slot: filler.words for slot, filler in fillers.items()}, seed),
         tokenizer=tokenizer,
         wordless=wordless,
         seed=seed,
     )
-    longest = int(chosen.composer.lengths(_fillers(chosen, range(len(chosen.pairs)))).max())
+    longest = chosen.composer.longest()
     if longest > exported.max_length:
         raise InputError(f"{pattern.name}: {longest} tokens, {exported.name} takes {exported.max_length}: shorten it")
     return chosen
@@ -125,9 +124,7 @@ def plan_acts(
 
 def _fillers(acts: ActSelection, part: range) -> dict[str, NDArray[np.int64]]:
     name, profession = np.divmod(acts.pairs[part.start : part.stop], len(acts.lexicon.professions))
-    pronoun = subjects(acts.lexicon, Coreference.PRONOUN, acts.seed)[1][name, profession]
-    fillers = {"NAME": name, "PROF": profession, "PRON": pronoun}
-    return {slot: fillers[slot] for slot in acts.pattern.slots}
+    return {slot: acts.fillers[slot].index[name, profession] for slot in (NAME, *acts.pattern.slots)}
 
 
 def choose_acts(acts: ActSelection, model: MaskedLM, part: range) -> pl.DataFrame:
@@ -143,6 +140,10 @@ def choose_acts(acts: ActSelection, model: MaskedLM, part: range) -> pl.DataFram
         ids[rows], logprobs[rows] = ranked(logits, depth, acts.wordless)
     name, profession = np.divmod(acts.pairs[part.start : part.stop], len(acts.lexicon.professions))
     lexicon, verbs = acts.lexicon, set(acts.lexicon.verbs)
+    words = {
+        column: [acts.fillers[slot].word(i, j) for i, j in zip(name, profession, strict=True)]
+        for slot, column in ((NAME, "name"), (PRONOUN, "pronoun"), (PROFESSION, "profession"))
+    }
     frames = []
     for rank in acts.ranks:
         tokens = [ids[:, rank - 1 + more] for more in range(1 + COORDINATED)]
@@ -151,10 +152,10 @@ def choose_acts(acts: ActSelection, model: MaskedLM, part: range) -> pl.DataFram
             pl.DataFrame(
                 {
                     "pair": acts.pairs[part.start : part.stop],
-                    "name": [lexicon.names[i] for i in name],
+                    "name": words["name"],
                     "gender": [lexicon.genders[i] for i in name],
-                    "pronoun": ["she" if lexicon.genders[i] == "f" else "he" for i in name],
-                    "profession": [lexicon.professions[i] for i in profession],
+                    "pronoun": words["pronoun"],
+                    "profession": words["profession"],
                     "rank": np.full(len(part), rank, np.int32),
                     **{f"act{more or ''}": texts[more] for more in range(1 + COORDINATED)},
                     **{f"act{more or ''}_id": tokens[more].astype(np.int32) for more in range(1 + COORDINATED)},

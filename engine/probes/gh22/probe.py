@@ -33,10 +33,12 @@ from ...runs.atomic import sha256
 from ...runs.folder import RunFolder
 from ...runs.overlap import overlap
 from ...runs.progress import metered
+from ...sentences.composition import Composer, composer
 from ...sentences.lexicon import Lexicon
-from ...sentences.patterns import SLOTS, Pattern, PatternSet, load_patterns
+from ...sentences.patterns import Pattern, PatternSet, load_patterns
+from ...sentences.slots import MASK, SLOTS, VERB, column
 from ...sentences.spans import Slice
-from ...sentences.tokens import Composer, MaskTokenizer, composer
+from ...sentences.tokenizer import MaskTokenizer
 from ...statistics import mcnemar, mean, proportion
 from ..run import ITEMS_FILE, SUMMARY_FILE, model_identity
 from ..summary import P_VALUE, Row, with_holm
@@ -45,8 +47,7 @@ from .acts import ACTS_FILE, ActSelection, choose_acts
 from .acts import STAGE as ACTS
 
 STAGE, DATASET = "gh22", "GH22"
-_PATTERNS = Path(__file__).parents[2] / "sentences" / "resources" / "patterns"
-_COLUMNS = {"NAME": "name", "PROF": "profession", "PRON": "pronoun", "ACT": "act", "ACT1": "act1", "ACT2": "act2"}
+_SLOTS = (*SLOTS, "ACT1", "ACT2")
 _ACTS_PER_PART = 1024
 
 
@@ -58,10 +59,10 @@ class Variant(StrEnum):
     COORDINATED = "coordinated"
 
 
-_FILES = {
-    Variant.ORIGINAL: "gh22.toml",
-    Variant.CONNECTIVE: "gh22-connective.toml",
-    Variant.COORDINATED: "gh22-coordinated.toml",
+_BUNDLED = {
+    Variant.ORIGINAL: "gh22",
+    Variant.CONNECTIVE: "gh22-connective",
+    Variant.COORDINATED: "gh22-coordinated",
 }
 
 
@@ -72,8 +73,8 @@ def load_variant(variant: Variant, path: Path | None = None) -> PatternSet:
         InputError: as for `load_patterns`, or a scored pattern is not named with a number and P or N, or lacks its
             partner of the other polarity.
     """
-    source = path or _PATTERNS / _FILES[variant]
-    patterns = load_patterns(source, (*SLOTS, "ACT1", "ACT2"))
+    source = path or _BUNDLED[variant]
+    patterns = load_patterns(source, _SLOTS)
     names = {pattern.name for pattern in patterns.scored}
     for name in sorted(names):
         if not re.fullmatch(r".+[PN]", name) or name[:-1] + {"P": "N", "N": "P"}[name[-1]] not in names:
@@ -166,10 +167,11 @@ def plan(
         InputError: a sentence is too long for the model.
     """
     tokenizer = MaskTokenizer.load(exported.folder, exported.mask_token)
-    words = {slot: acts[column].unique(maintain_order=True) for slot, column in _COLUMNS.items()}
+    columns = {slot: "act" if slot == VERB else column(slot) for slot in _SLOTS if slot != MASK}
+    words = {slot: acts[name].unique(maintain_order=True) for slot, name in columns.items()}
     rows = {
-        slot: acts[column].replace_strict(words[slot], np.arange(len(words[slot])), return_dtype=pl.Int64).to_numpy()
-        for slot, column in _COLUMNS.items()
+        slot: acts[columns[slot]].replace_strict(own, np.arange(len(own)), return_dtype=pl.Int64).to_numpy()
+        for slot, own in words.items()
     }
     composed = []
     for variant, patterns in variants.items():
@@ -179,7 +181,7 @@ def plan(
                 variant,
                 pattern,
                 composer(tokenizer, pattern, lists, seed),
-                {slot: rows[slot] for slot in pattern.slots},
+                {slot: rows[slot] for slot in (VERB, *pattern.slots)},
             )
             longest = int(own.composer.lengths(own.fillers).max(initial=0))
             if longest > exported.max_length:

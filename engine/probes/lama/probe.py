@@ -31,11 +31,11 @@ from ...errors import InputError
 from ...inference.cloze import log_softmax, slices
 from ...inference.exported import ExportedModel
 from ...inference.model import MaskedLM
-from ...sentences.tokens import MaskTokenizer
+from ...sentences.tokenizer import NOT_ONE_TOKEN, MaskTokenizer
 from .. import run as probe
 from ..published import trex_group
 from ..summary import ALL, ITEM_SCHEMA, ORIGINAL, Contrast, cluster_means, contrasts, frame, means, with_holm
-from ..targets import NOT_ONE_TOKEN, target_ids
+from ..targets import target_ids
 from .facts import Fact, Facts
 
 STAGE = "lama"

@@ -9,12 +9,12 @@ needs no model, everyone can read what counts, and it finds the same three kinds
 
 Not counted are verbs and nouns that deny by their meaning (`fail`, `refuse`, `lack`, `absence`), approximate negators
 (`hardly`, `rarely`) and affixed words that are not listed. Shares are therefore likely to be somewhat lower than the
-paper's. `No.` before a number is no negation.
+paper's. `No.` before a number is not a negation.
 """
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -22,6 +22,7 @@ from pathlib import Path
 from rich.table import Table
 
 from ...errors import InputError
+from ...sentences.textfiles import stream_lines
 
 
 class Kind(StrEnum):
@@ -136,17 +137,17 @@ class CueShare:
 
 
 def cue_share(path: Path) -> CueShare:
-    """Count the sentences of a UTF-8 text file that hold a negation cue.
+    """Count the sentences of a UTF-8 text file (also `.gz`) that hold a negation cue.
 
     A line break ends a sentence; within a line, sentences are split by `split_sentences`.
 
     Raises:
-        InputError: the file cannot be read, is not UTF-8 text, or holds no sentence.
+        InputError: the file cannot be read, is not a UTF-8 text, or has no sentence.
     """
     sentences = negated = 0
     kinds: Counter[Kind] = Counter()
     words: Counter[str] = Counter()
-    for line in _lines(path):
+    for line, _ in stream_lines(path, "give a text file"):
         for sentence in split_sentences(line):
             cues = find_cues(sentence)
             sentences += 1
@@ -171,20 +172,6 @@ def cues_table(shares: Sequence[CueShare]) -> Table:
         kinds = (f"{100 * share.by_kind[kind] / share.sentences:.2f}" for kind in Kind)
         table.add_row(str(share.path), f"{share.sentences:,}", f"{share.negated:,}", f"{100 * share.share:.2f}", *kinds)
     return table
-
-
-def _lines(path: Path) -> Iterator[str]:
-    try:
-        with path.open("rb") as stream:
-            for number, line in enumerate(stream, 1):
-                try:
-                    yield line.decode("utf-8-sig" if number == 1 else "utf-8")
-                except UnicodeDecodeError as error:
-                    raise InputError(
-                        f"{path}:{number}: byte 0x{line[error.start]:02x} is not UTF-8; save the file as UTF-8 text"
-                    ) from None
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror}); give a text file") from None
 
 
 _END = re.compile(r"""([.!?…]["'”’)\]]*)\s+(?=["'“‘(\[]*[A-Z0-9])""")

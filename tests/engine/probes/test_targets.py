@@ -2,7 +2,8 @@
 
 import pytest
 from negengine.engine.errors import InputError
-from negengine.engine.probes.targets import NOT_ONE_TOKEN, listed_ids, read_words, target_ids, word_ids
+from negengine.engine.probes.targets import listed_ids, read_words, target_ids, word_ids
+from negengine.engine.sentences.tokenizer import NOT_ONE_TOKEN
 
 WORDS = ["dance", "smoke", "happy", "dancer", "unspeakable", "z", "doesn", "☃", "like to"]
 TEXTS = ["She is happy to [MASK].", "[MASK] is happy.", "he (likes [MASK])."]

@@ -1,7 +1,9 @@
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from negengine.engine.sentences.keys import combine, string_keys
+from negengine.engine.errors import InputError
+from negengine.engine.sentences.keys import checked_seed, combine, string_keys
 
 texts = st.lists(st.text(max_size=8), unique=True, min_size=1, max_size=20)
 
@@ -70,3 +72,9 @@ def test_combined_keys_are_spread_evenly():
     numbers = np.arange(64_000, dtype=np.uint64)
     counts = np.bincount(combine(numbers, np.uint64(7)) >> np.uint64(58), minlength=64)
     assert np.all(np.abs(counts - 1000) < 190)
+
+
+def test_a_seed_is_not_below_0():
+    assert checked_seed(0) == 0
+    with pytest.raises(InputError, match=r"^the seed -1 is below 0; give 0 or a larger integer$"):
+        checked_seed(-1)

@@ -2,7 +2,7 @@ import re
 
 import pytest
 from negengine.engine.errors import InputError
-from negengine.engine.sentences.patterns import Pattern, Role, load_patterns
+from negengine.engine.sentences.patterns import Pattern, Role, bundled_patterns, load_patterns
 
 FILLERS = {"NAME": "Jessica", "PROF": "a dancer", "ACT": "smoke", "PRON": "she"}
 SELECTING = """\
@@ -14,6 +14,7 @@ role = "selecting"
 context = "{NAME} likes to {ACT}."
 target = "{PRON} likes to {MASK}."
 """
+SECOND = SELECTING.removeprefix('name = "mine"\n').replace('"P"', '"N"').replace("selecting", "control")
 
 
 @pytest.fixture
@@ -109,12 +110,48 @@ def test_another_role_has_another_digest(write):
     assert load_patterns(write(two.replace("control", "forbidden"))).sha256 != before
 
 
+def test_a_byte_order_mark_does_not_count(write):
+    assert load_patterns(write(b"\xef\xbb\xbf" + SELECTING.encode())) == load_patterns(write(SELECTING))
+
+
+def test_a_pattern_may_have_no_slot_but_the_mask(write):
+    text = SELECTING.replace("{NAME} likes to {ACT}.", "").replace("{PRON} likes", "People like")
+    assert load_patterns(write(text)).selecting.slots == ()
+
+
+def test_a_set_lists_the_slots_of_all_patterns(write):
+    text = SELECTING.replace(" likes to {ACT}", "") + SECOND
+    assert load_patterns(write(text)).slots == ("NAME", "PRON", "ACT")
+
+
+@pytest.mark.parametrize("name", ["gh22", "gh22-connective", "self-contained-negation"])
+def test_a_bundled_set_is_chosen_by_its_name(name):
+    assert load_patterns(name).name.lower().replace(" ", "-") == name
+
+
+def test_a_path_may_be_given_as_text(write):
+    assert load_patterns(str(write(SELECTING))).name == "mine"
+
+
+def test_a_name_that_is_not_bundled_is_refused_with_those_that_are():
+    with pytest.raises(InputError) as caught:
+        load_patterns("gh22-conective")
+    assert str(caught.value) == (
+        "no pattern set is named 'gh22-conective': did you mean 'gh22-connective'? The bundled sets are "
+        f"{', '.join(bundled_patterns())}; or give a TOML file"
+    )
+
+
+def test_a_name_without_a_near_miss_is_refused():
+    with pytest.raises(InputError, match=r"^no pattern set is named 'xyz': The bundled sets are gh22"):
+        load_patterns("xyz")
+
+
 def test_a_missing_file_is_named(tmp_path):
     with pytest.raises(InputError, match=re.escape(f"{tmp_path}/none.toml: cannot be read (No such file")):
         load_patterns(tmp_path / "none.toml")
 
 
-SECOND = SELECTING.removeprefix('name = "mine"\n').replace('"P"', '"N"').replace("selecting", "control")
 BAD_FILES = {
     "unknown slot": (
         SELECTING.replace("{ACT}", "{VERB}"),
@@ -132,7 +169,7 @@ BAD_FILES = {
         SELECTING + SECOND.replace("control", "selecting"),
         "11: N is a second selecting pattern beside P ({path}:5)",
     ),
-    "name used twice": (SELECTING + SECOND.replace('"N"', '"P"'), "10: the name 'P' stands already in {path}:4"),
+    "name used twice": (SELECTING + SECOND.replace('"N"', '"P"'), "10: the name 'P' is also in {path}:4"),
     "unknown role": (SELECTING.replace("selecting", "select"), "5: unknown role 'select'; known are selecting, forbid"),
     "missing key in the second": (
         SELECTING + SECOND.replace("context", "# context"),
@@ -149,6 +186,19 @@ BAD_FILES = {
         "6: white space in '{NAME} likes\\nto {ACT}",
     ),
     "trailing space": (SELECTING.replace('{ACT}."', '{ACT}. "'), "6: white space in"),
+    "look-alike lines in a string": (
+        SELECTING + 'note = """\n[[pattern]]\nrole = "select"\n"""\n' + SECOND.replace("control", "select"),
+        "8: unknown key 'note'",
+    ),
+    "error below look-alike lines": (
+        SELECTING.replace('"P"', '"""\n[[pattern]]\nrole = "x"\n"""').replace("selecting", "select"),
+        "8: unknown role 'select'",
+    ),
+    "character that is not printable": (
+        SELECTING.replace("likes to {ACT}", "likes to\u200b{ACT}"),
+        "6: the character U+200B in ",
+    ),
+    "NUL": (SELECTING.replace("likes to {ACT}", "likes to\0{ACT}"), "6: the character U+0000 in "),
     "invalid TOML": (SELECTING.replace('"selecting"', "selecting"), "5: not valid TOML: Invalid value"),
     "TOML that ends too early": ('name = "mine"\n[[pattern', "2: not valid TOML"),
     "byte that is no text": (b'name = "mine"\n# caf\xe9\n', "2: byte 0xe9 is not UTF-8"),

@@ -4,7 +4,7 @@ import gzip
 
 import pytest
 from negengine.engine.errors import InputError
-from negengine.engine.sentences.textfiles import json_rows, read_lines, read_table
+from negengine.engine.sentences.textfiles import LONGEST_LINE, json_rows, read_lines, read_table, stream_lines
 
 
 @pytest.fixture
@@ -42,6 +42,10 @@ def test_compressed_files_are_unpacked(file):
     [
         (b"", "file.txt", r"file\.txt:1: the file is empty$"),
         (b"ok\nna\xefve\n", "file.txt", r"file\.txt:2: byte 0xef is not UTF-8; save the file as UTF-8 text$"),
+        (b"ok\n\x00\n", "file.txt", r"file\.txt:2: the character U\+0000 in '\\x00' is not printable; remove it$"),
+        (b"a\x1b[2J\n", "file.txt", r"file\.txt:1: the character U\+001B in 'a\\x1b\[2J' is not printable"),
+        (b"x" * (LONGEST_LINE + 1), "file.txt", r"file\.txt:1: this line has more than 1,000,000 bytes; give a text"),
+        (b"ok\n\xff\n" + b"x" * LONGEST_LINE, "file.txt", r"file\.txt:2: byte 0xff is not UTF-8"),
         (b"not packed", "file.gz", r"file\.gz: cannot be read \(Not a gzipped file .*\)$"),
         (gzip.compress(b"cut off" * 50)[:-12], "file.gz", r"file\.gz: cannot be read \(Compressed file ended .*\)$"),
     ],
@@ -49,6 +53,20 @@ def test_compressed_files_are_unpacked(file):
 def test_bad_files(content, name, message, file):
     with pytest.raises(InputError, match=message):
         read_lines(file(content, name))
+
+
+def test_a_file_is_read_only_as_far_as_it_is_asked_for(file):
+    lines = stream_lines(file(b"one\n\ntwo\n\xff\n"))
+    assert [next(lines)[0] for _ in range(3)] == ["one", "", "two"]
+
+
+def test_a_byte_order_mark_counts_at_the_start_only(file):
+    assert [line for line, _ in read_lines(file("\ufeffone\n\ufefftwo\n".encode()))] == ["one", "\ufefftwo"]
+
+
+def test_the_longest_line_that_is_read(file):
+    [(line, _)] = read_lines(file(b"x" * LONGEST_LINE))
+    assert len(line) == LONGEST_LINE
 
 
 def test_a_file_that_is_not_there(tmp_path):
@@ -66,8 +84,8 @@ def test_a_table_keeps_quotes_and_columns_that_nobody_asked_for(file):
     ("content", "message"),
     [
         (b"item\n1\n", r"file\.txt:1: no column 'context'; the header has item$"),
-        (b"item\tcontext\n1\ta\tb\n", r"file\.txt:2: 3 fields, where the header has 2$"),
-        (b"item\tcontext\n\n1\n", r"file\.txt:3: 1 fields, where the header has 2$"),
+        (b"item\tcontext\n1\ta\tb\n", r"file\.txt:2: 3 fields, but the header has 2$"),
+        (b"item\tcontext\n\n1\n", r"file\.txt:3: 1 fields, but the header has 2$"),
         (b"item\tcontext\n\n", r"file\.txt:2: no row below the header$"),
     ],
 )
@@ -90,7 +108,7 @@ def test_fields_are_texts_or_numbers(file):
 
 @pytest.mark.parametrize(
     ("line", "message"),
-    [("{", r"^f:7: not JSON \("), ("[1, 2]", r"^f:7: '\[1, 2\]' is no JSON object; one object a line is needed$")],
+    [("{", r"^f:7: not JSON \("), ("[1, 2]", r"^f:7: '\[1, 2\]' is not a JSON object; one object a line is needed$")],
 )
 def test_json_lines_that_are_none(line, message):
     with pytest.raises(InputError, match=message):

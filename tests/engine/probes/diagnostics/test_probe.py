@@ -16,7 +16,8 @@ from negengine.engine.inference.model import MaskedLM
 from negengine.engine.probes.diagnostics import items as data
 from negengine.engine.probes.diagnostics import probe as diagnostics
 from negengine.engine.probes.diagnostics.items import Diagnostics, build_items, complete, read_diagnostics
-from negengine.engine.probes.targets import NOT_ONE_TOKEN, target_ids
+from negengine.engine.probes.targets import target_ids
+from negengine.engine.sentences.tokenizer import NOT_ONE_TOKEN
 from rich.console import Console
 from transformers import AutoModelForMaskedLM, AutoTokenizer
 
@@ -340,7 +341,7 @@ def test_a_perturbation_is_paired_by_context():
         ("CPRAG_102", "1\tThe", "0\tThe", r"CPRAG-102\.tsv:3: item 0 stands already in .*CPRAG-102\.tsv:2"),
         ("CPRAG_102", "The dog", "The \udce9", r"CPRAG-102\.tsv:2: byte 0xe9 is not UTF-8; save the file as UTF-8"),
         ("CPRAG_102", "\tShe\t", "\tShe [MASK]\t", r"CPRAG-102\.tsv:3: context_s2 has a \[MASK\], but"),
-        ("CPRAG_102", "\tL\n", "\n", r"CPRAG-102\.tsv:3: 6 fields, where the header has 7"),
+        ("CPRAG_102", "\tL\n", "\n", r"CPRAG-102\.tsv:3: 6 fields, but the header has 7"),
         ("CPRAG_102", TABLES["CPRAG-102"], "", r"CPRAG-102\.tsv:1: the file is empty"),
         ("ROLE_88", TABLES["ROLE-88"].split("\n", 1)[1], "", r"ROLE-88\.tsv:2: no row below the header"),
         ("ROLE_88", "1-a", "2-a", r"ROLE-88\.tsv:2: item 1-b has no counterpart 1-a"),

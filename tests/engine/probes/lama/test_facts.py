@@ -227,7 +227,7 @@ def test_a_missing_field(tmp_path):
         (b"\n \r\n", r"TREx\.jsonl:1: the file is empty"),
         (b'{"a": 1}\n{"sub": "Jer\xf3nimo"}\n', r"TREx\.jsonl:2: byte 0xf3 is not UTF-8; save the file as UTF-8 text"),
         (b"{]\n", r"TREx\.jsonl:1: not JSON"),
-        (b"[1]\n", r"TREx\.jsonl:1: '\[1\]' is no JSON object"),
+        (b"[1]\n", r"TREx\.jsonl:1: '\[1\]' is not a JSON object"),
     ],
 )
 def test_a_file_that_is_no_json_lines(content, message, tmp_path):

@@ -1,0 +1,195 @@
+"""Token ids of millions of sentences without tokenizing them.
+
+Sentences of one pattern differ in their fillers only. So each filler is tokenized once, in an example sentence, and all
+other sentences are put together from these token ids (`spans.py`). Not every tokenizer allows this. Therefore
+`composer` compares sentences that cover every filler with the tokenizer's own. If one of them differs, every sentence
+is tokenized.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import InputError
+from .keys import checked_seed, string_keys
+from .patterns import Hole, Pattern
+from .slots import MASK
+from .spans import Bucket, SlotwiseComposer, Span, n_sentences
+from .tokenizer import MaskTokenizer
+
+RANDOM_COMBINATIONS = 2_000
+"""How many sentences of random fillers are compared, besides those that cover every filler."""
+
+
+class Composer(Protocol):
+    """Makes the token ids of one pattern's sentences.
+
+    A sentence is a row of the fillers given: slot → int64 [n], indices in that slot's list of fillers. At least one
+    slot is given, which tells n. Slots that the pattern does not have are ignored.
+    """
+
+    @property
+    def slotwise(self) -> bool:
+        """Whether sentences are put together from the token ids of their fillers instead of being tokenized."""
+
+    @property
+    def proved(self) -> int:
+        """How many sentences were compared with the tokenizer's."""
+
+    @property
+    def reason(self) -> str:
+        """Why every sentence is tokenized; empty if it is not."""
+
+    def lengths(self, fillers: Mapping[str, NDArray[np.int64]]) -> NDArray[np.int32]:
+        """The number of tokens of each sentence, int32 [n]."""
+
+    def longest(self, used: Mapping[str, NDArray[np.int64]] | None = None) -> int:
+        """The number of tokens of the longest sentence, or an upper bound on it.
+
+        Args:
+            used: slot → int64 [m], the fillers that sentences can have, in any combination; of slots that are not
+                given, all fillers.
+        """
+
+    def compose(self, fillers: Mapping[str, NDArray[np.int64]]) -> Iterator[Bucket]:
+        """The sentences, one bucket for each length, by ascending length."""
+
+
+def composer(
+    tokenizer: MaskTokenizer,
+    pattern: Pattern,
+    fillers: Mapping[str, Sequence[str]],
+    seed: int,
+    random_combinations: int = RANDOM_COMBINATIONS,
+) -> "SlotwiseComposer | WholeSentenceComposer":
+    """The fastest composer that gives exactly the tokenizer's ids.
+
+    It tokenizes some thousand sentences, so call it only when there are sentences to run.
+
+    Args:
+        tokenizer: The model's.
+        pattern: The sentences' pattern.
+        fillers: The list of fillers for each of its slots; other slots are ignored.
+        seed: Of the random combinations that are compared. The ids do not depend on it.
+        random_combinations: How many they are.
+
+    Raises:
+        InputError: A filler holds a special token, such as a mask of its own, or hides the pattern's mask.
+    """
+    whole = WholeSentenceComposer(tokenizer, pattern, {slot: fillers[slot] for slot in pattern.slots})
+    _refuse_special_tokens(whole)
+    try:
+        slotwise = _learn(whole)
+        return replace(slotwise, proved=_prove(slotwise, whole, seed, random_combinations))
+    except _NotSlotwiseError as error:
+        return replace(whole, reason=str(error))
+
+
+@dataclass(frozen=True, eq=False)
+class WholeSentenceComposer:
+    """Tokenizes every sentence: right for every tokenizer, and slow. `reason` says why it had to be."""
+
+    tokenizer: MaskTokenizer
+    pattern: Pattern
+    fillers: Mapping[str, Sequence[str]]
+    reason: str = ""
+    slotwise: bool = False
+    proved: int = 0
+
+    def texts(self, fillers: Mapping[str, NDArray[np.int64]]) -> list[str]:
+        """The sentences themselves."""
+        words = {slot: [self.fillers[slot][i] for i in fillers[slot]] for slot in self.pattern.slots}
+        rows = ({slot: column[row] for slot, column in words.items()} for row in range(n_sentences(fillers)))
+        return [self.pattern.text(row, self.tokenizer.mask_token) for row in rows]
+
+    def lengths(self, fillers: Mapping[str, NDArray[np.int64]]) -> NDArray[np.int32]:
+        """See `Composer`."""
+        return np.array([len(ids) for ids in self.tokenizer.encode(self.texts(fillers))], dtype=np.int32)
+
+    def longest(self, used: Mapping[str, NDArray[np.int64]] | None = None) -> int:
+        """See `Composer`; an upper bound, as a token covers at least one byte or marks the start of a word."""
+        used = used or {}
+        most = self.tokenizer.most_tokens
+        words = {
+            slot: [fillers[i] for i in used[slot]] if slot in used else fillers
+            for slot, fillers in self.fillers.items()
+        }
+        bound = {slot: most([form for word in fillers for form in _forms(word)]) for slot, fillers in words.items()}
+        bound[MASK] = 1
+        fixed = most([self.pattern.fill([" "] * len(self.pattern.holes))])
+        return self.tokenizer.n_special_tokens() + fixed + sum(bound[hole.slot] for hole in self.pattern.holes)
+
+    def compose(self, fillers: Mapping[str, NDArray[np.int64]]) -> Iterator[Bucket]:
+        """See `Composer`."""
+        sentences = self.tokenizer.encode_masked(self.texts(fillers))
+        lengths = np.array([len(ids) for ids in sentences])
+        for length in np.unique(lengths):
+            rows = np.flatnonzero(lengths == length)
+            ids = np.stack([sentences[row] for row in rows])
+            yield Bucket(rows, ids, (ids == self.tokenizer.mask_id).argmax(axis=1).astype(np.int32))
+
+
+def _forms(word: str) -> tuple[str, str]:
+    """A filler within a sentence and at its start."""
+    return word, Hole("", starts_sentence=True).spell(word)
+
+
+def _refuse_special_tokens(whole: WholeSentenceComposer) -> None:
+    for slot, words in whole.fillers.items():
+        for word, token in zip(words, whole.tokenizer.special_token_in(words), strict=True):
+            if token is not None:
+                raise InputError(
+                    f"the word {word!r} for {{{slot}}} holds the special token {token!r} of the model; remove the word"
+                )
+
+
+class _NotSlotwiseError(Exception):
+    """The tokenizer does not treat the fillers one by one; the message shows where."""
+
+
+def _learn(whole: WholeSentenceComposer) -> SlotwiseComposer:
+    """Find the span of each hole: fill it with every filler, and the other holes with their first one."""
+    tokenizer, pattern = whole.tokenizer, whole.pattern
+
+    def spelled(hole: Hole) -> list[str]:
+        if hole.slot == MASK:
+            return [tokenizer.mask_token]
+        return [hole.spell(filler) for filler in whole.fillers[hole.slot]]
+
+    base = [spelled(hole)[0] for hole in pattern.holes]
+    text = pattern.fill(base)
+    [template] = tokenizer.encode_masked([text])
+    mask = template.tolist().index(tokenizer.mask_id)
+    spans: list[Span] = []
+    for i, hole in enumerate(pattern.holes):
+        texts = [pattern.fill([*base[:i], word, *base[i + 1 :]]) for word in spelled(hole)]
+        span = Span.where_different(hole.slot, tokenizer.encode_masked(texts))
+        if not span.tokens.size:  # one filler only, or the mask
+            continue
+        if spans and span.start < spans[-1].stop:
+            raise _NotSlotwiseError(f"{spans[-1].slot} and {hole.slot} share tokens in {text!r}")
+        if span.start <= mask < span.stop:
+            raise _NotSlotwiseError(f"{hole.slot} changes tokens on both sides of the mask in {text!r}")
+        spans.append(span)
+    return SlotwiseComposer(template, mask, tuple(spans))
+
+
+def _prove(slotwise: SlotwiseComposer, whole: WholeSentenceComposer, seed: int, random_combinations: int) -> int:
+    """Compare with the tokenizer on every filler of every slot and on random combinations; how many sentences."""
+    rng = np.random.default_rng(string_keys([str(checked_seed(seed))], "proof"))
+    sizes = {slot: len(words) for slot, words in whole.fillers.items()} or {MASK: 1}
+    covering = max(sizes.values())
+    fillers = {
+        slot: np.concatenate([np.resize(rng.permutation(size), covering), rng.integers(size, size=random_combinations)])
+        for slot, size in sizes.items()
+    }
+    texts = whole.texts(fillers)
+    expected = whole.tokenizer.encode_masked(texts)
+    for bucket in slotwise.compose(fillers):
+        for row, ids, mask in zip(bucket.rows, bucket.ids, bucket.mask_position, strict=True):
+            if not np.array_equal(ids, expected[row]) or ids[mask] != whole.tokenizer.mask_id:
+                raise _NotSlotwiseError(f"the fillers of {texts[row]!r} change each other's tokens")
+    return len(texts)

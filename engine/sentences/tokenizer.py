@@ -1,0 +1,201 @@
+"""A model's own tokenizer, as sentences with one mask need it."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from tokenizers import Encoding, Tokenizer
+from tokenizers.models import WordPiece
+
+from ..errors import InputError
+
+NOT_ONE_TOKEN = -1
+"""In the place of a token id: the word is not one token."""
+
+
+class MaskTokenizer:
+    """A model's own tokenizer and its mask token.
+
+    Attributes:
+        backend: The tokenizer itself, without truncation and padding.
+        mask_token: As written in a text.
+        mask_id: Its id.
+        vocab_size: The number of ids, added tokens included.
+    """
+
+    def __init__(self, tokenizer: Tokenizer, mask_token: str) -> None:
+        """Take over a tokenizer, and switch truncation and padding off in it.
+
+        Raises:
+            InputError: It does not know the mask token.
+        """
+        mask_id = tokenizer.token_to_id(mask_token)
+        if mask_id is None:
+            raise InputError(f"the tokenizer has no token {mask_token!r}; give the model's own mask token")
+        tokenizer.no_truncation()
+        tokenizer.no_padding()
+        self.backend = tokenizer
+        self.mask_token = mask_token
+        self.mask_id: int = mask_id
+        self.vocab_size: int = tokenizer.get_vocab_size()
+
+    @classmethod
+    def load(cls, folder: Path, mask_token: str) -> "MaskTokenizer":
+        """Read tokenizer.json from an exported model's folder.
+
+        Raises:
+            InputError: There is no such file, it is damaged, or it does not know the mask token.
+        """
+        path = folder / "tokenizer.json"
+        try:
+            return cls(Tokenizer.from_buffer(path.read_bytes()), mask_token)
+        except OSError as error:
+            raise InputError(f"{path}: cannot be read ({error.strerror}); export the model again") from error
+        except ValueError as error:
+            reason = str(error).splitlines()[0]
+            raise InputError(f"{path}: not a tokenizer ({reason}); export the model again") from error
+        except InputError as error:
+            raise InputError(f"{path}: {error}") from error
+
+    def encode(self, texts: Sequence[str]) -> list[NDArray[np.int32]]:
+        """The ids of each text, special tokens included: int32 [length]."""
+        encodings = self.backend.encode_batch_fast(list(texts))
+        return [np.array(encoding.ids, dtype=np.int32) for encoding in encodings]
+
+    def encode_masked(self, texts: Sequence[str]) -> list[NDArray[np.int32]]:
+        """The ids of texts that hold one mask each.
+
+        Raises:
+            InputError: One of them holds none or several.
+        """
+        sentences = self.encode(texts)
+        for text, ids in zip(texts, sentences, strict=True):
+            if (masks := np.count_nonzero(ids == self.mask_id)) != 1:
+                raise InputError(f"{masks} mask tokens in {text!r}; a sentence needs one {self.mask_token}")
+        return sentences
+
+    def word_tokens(self, contexts: Sequence[tuple[str, str]], words: Sequence[str]) -> NDArray[np.int32]:
+        """The one token that a model would have to predict at the mask for each word.
+
+        A word counts as one token if, put in the mask's place, it is covered by exactly one token, which stands where
+        the mask stood and covers nothing else, and if the tokens before it stay the same. What follows may change: some
+        tokenizers mark the start of a word after a special token, but not after a word. RoBERTa's token with a leading
+        space ("Ġsmoke") is another one than the token without ("smoke"): within a sentence it is the former.
+
+        Args:
+            contexts: n texts, each as what stands before the mask and what follows it.
+            words: n words.
+
+        Returns:
+            int32 [n]; `NOT_ONE_TOKEN` where a word is several tokens, a special token or the unknown one.
+        """
+        masked = list(dict.fromkeys(before + self.mask_token + after for before, after in contexts))
+        base = {text: ids.tolist() for text, ids in zip(masked, self.encode(masked), strict=True)}
+        special = self.special_ids()
+        texts = [before + word + after for (before, after), word in zip(contexts, words, strict=True)]
+        tokens = np.full(len(texts), NOT_ONE_TOKEN, np.int32)
+        for row, ((before, after), word, encoding) in enumerate(
+            zip(contexts, words, self.backend.encode_batch(texts), strict=True)
+        ):
+            position = _covering_token(encoding, len(before), len(before) + len(word))
+            if position is None:
+                continue
+            same_before = [*encoding.ids[:position], self.mask_id]
+            if base[before + self.mask_token + after][: position + 1] == same_before:
+                token = encoding.ids[position]
+                tokens[row] = NOT_ONE_TOKEN if token in special else token
+        return tokens
+
+    def is_single_token(self, texts: Sequence[str]) -> NDArray[np.bool_]:
+        """Whether each text is one token when it stands alone, special tokens not counted: bool [n]."""
+        encodings = self.backend.encode_batch_fast(list(texts), add_special_tokens=False)
+        return np.array([len(encoding.ids) == 1 for encoding in encodings], dtype=bool)
+
+    def token_text(self, token_id: int) -> str:
+        """A token as a person reads it.
+
+        The mark of a leading space ("Ġsmoke", "▁smoke") is not shown. WordPiece's mark of a token that continues a word
+        ("##ing") is shown, since such a token is not a word.
+        """
+        token: str | None = self.backend.id_to_token(token_id)
+        if token is None:  # models may have more output rows than their tokenizer has tokens
+            return f"#{token_id}"
+        if isinstance(self.backend.model, WordPiece):
+            return token
+        text = str(self.backend.decode([token_id], skip_special_tokens=False)).strip()
+        # A byte-level token may be part of a character only, which cannot be shown.
+        return text if text and "\N{REPLACEMENT CHARACTER}" not in text else token
+
+    def same_text(self, ids: NDArray[np.int32], expected: NDArray[np.int32]) -> NDArray[np.bool_]:
+        """Which tokens are other tokens than the expected ones, but read the same: bool [n].
+
+        RoBERTa has "smoke" beside "Ġsmoke". Code that compares texts without outer spaces counts the prediction of
+        either as a repetition of "smoke"; here only the token that stands at the mask counts.
+
+        Args:
+            ids: int32 [n], such as top-1 tokens.
+            expected: int32 [n].
+        """
+        other = ids != expected
+        known = np.unique(np.concatenate([ids[other], expected[other]])).tolist()
+        number: dict[str, int] = {}
+        text_of = {token: number.setdefault(self.token_text(token), len(number)) for token in known}
+        same = np.zeros(len(ids), np.bool_)
+        same[other] = [
+            text_of[one] == text_of[two] for one, two in zip(ids[other].tolist(), expected[other].tolist(), strict=True)
+        ]
+        return same
+
+    def special_ids(self) -> frozenset[int]:
+        """The ids that are not words: special tokens and the unknown token."""
+        special = self._special_tokens()
+        unknown_id = self._unknown_id()
+        return frozenset(special if unknown_id is None else special | {unknown_id})
+
+    def special_token_in(self, texts: Sequence[str]) -> list[str | None]:
+        """The first special token that each text holds, such as "[PAD]"; a word that is unknown is not one."""
+        special = self._special_tokens() - {self._unknown_id()}
+        encodings = self.backend.encode_batch_fast(list(texts), add_special_tokens=False)
+        found = [next((token for token in encoding.ids if token in special), None) for encoding in encodings]
+        return [None if token is None else str(self.backend.id_to_token(token)) for token in found]
+
+    def most_tokens(self, texts: Sequence[str]) -> int:
+        """An upper bound on the tokens of any of these texts, special tokens not counted, within any sentence.
+
+        A token covers at least one byte of the normalised text, or marks the start of a word.
+        """
+        normalizer = self.backend.normalizer
+        forms = set(texts) | {normalizer.normalize_str(text) for text in texts if normalizer}
+        return max((len(form.encode()) + len(form.split()) for form in forms), default=0)
+
+    def n_special_tokens(self) -> int:
+        """The number of special tokens around a sentence."""
+        return int(self.backend.num_special_tokens_to_add(is_pair=False))
+
+    # Old names, until all callers use the new ones.
+    wordless_ids = special_ids
+
+    @property
+    def _tokenizer(self) -> Tokenizer:
+        return self.backend
+
+    def encode_with_offsets(self, texts: Sequence[str]) -> list[Encoding]:  # noqa: D102
+        return list(self.backend.encode_batch(list(texts)))
+
+    def _special_tokens(self) -> set[int]:
+        return {token_id for token_id, token in self.backend.get_added_tokens_decoder().items() if token.special}
+
+    def _unknown_id(self) -> int | None:
+        unknown = getattr(self.backend.model, "unk_token", None) or "<unk>"  # Unigram does not tell its own
+        token_id: int | None = self.backend.token_to_id(unknown)
+        return token_id
+
+
+def _covering_token(encoding: Encoding, start: int, stop: int) -> int | None:
+    """The position of the token that covers the characters from start to stop and nothing else but a space before."""
+    overlapping = [i for i, (first, last) in enumerate(encoding.offsets) if first < stop and last > start]
+    if len(overlapping) != 1:
+        return None
+    first, last = encoding.offsets[overlapping[0]]
+    return overlapping[0] if first in {start - 1, start} and last == stop else None
