@@ -28,7 +28,8 @@ import torch
 from onnx import TensorProto, helper, numpy_helper
 from onnxruntime.quantization import QuantType, quantize_dynamic
 
-from ..engine.inference.device import CPU, Device, cpu_threads, open_session
+from ..engine.inference.device import CPU, Device, cpu_threads
+from ..engine.inference.session import open_session
 from ..export.quiet import quiet
 
 _ROUNDS, _REPEATS = 5, 4

@@ -75,9 +75,11 @@ def export_folder(
 def _is_up_to_date(folder: Path, task: str, made_from: dict[str, str]) -> bool:
     """Whether an export was made from the same by the same, and is whole."""
     try:
-        return bool(load_exported(folder, task=task).info["made_from"] == made_from)
+        existing = load_exported(folder, task=task)
+        existing.verify_files()
     except InputError:
         return False
+    return bool(existing.info["made_from"] == made_from)
 
 
 def _made_from(source: Source) -> dict[str, str]:

@@ -2,12 +2,12 @@
 
 import platform
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 
 import onnxruntime as ort
 
-from ..inference.device import choose_device, cpu_threads, cuda_devices, missing_for_cuda
-from ..inference.exported import published_export
+from ..inference.device import choose_device, cpu_threads, missing_for_cuda
+from ..inference.driver import cuda_devices
+from ..inference.exported import exported_names
 
 _PACKAGES = ("negengine", "onnxruntime-gpu", "onnxruntime", "numpy", "polars", "scipy", "tokenizers")
 _EXPORT_PACKAGES = ("optimum-onnx", "transformers", "torch", "accelerate", "onnx")
@@ -24,7 +24,7 @@ def diagnose() -> dict[str, str]:
     found["cpu"] = f"{cpu_threads()} cores for this process"
     found["cuda"] = missing_for_cuda() or f"{cuda_devices()} devices; ONNX Runtime {ort.__version__}"
     found["device auto"] = str(choose_device("auto"))
-    found["models"] = ", ".join(_models()) or "none: run `negengine export`"
+    found["models"] = ", ".join(exported_names()) or "none: run `negengine export`"
     return found
 
 
@@ -33,9 +33,3 @@ def _version(package: str) -> str | None:
         return version(package)
     except PackageNotFoundError:
         return None
-
-
-def _models() -> list[str]:
-    """Names under models/ that `select` takes."""
-    manifests = [*Path("models").glob("*/export.json"), *Path("models").glob("*/*/export.json")]
-    return sorted(str(path.parent.relative_to("models")) for path in manifests if published_export(path.parent))

@@ -1,6 +1,6 @@
-"""Sentences of one length as a model takes them, and where their decisions go."""
+"""A batch: sentences of one length as a model takes them, and the arrays that their decisions are written into."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence, Sized
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -17,11 +17,11 @@ Feeds = dict[str, Array]
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """Sentences of one length, and where their decisions go.
+    """Sentences of one length, and the arrays for their decisions.
 
     Attributes:
         inputs: input_ids int32 [n, L], mask_position int32 [n], expected_id int32 [n].
-        outputs: decision_ids int32 [n, 2], decision_logits float32 [n, 4]; written into.
+        outputs: decision_ids int32 [n, 2], decision_logits float32 [n, 4]; they are written into.
     """
 
     inputs: tuple[Array, Array, Array]
@@ -36,10 +36,12 @@ class Batch:
         return int(self.inputs[0].shape[1])
 
     def filled_up(self, size: int) -> list[Array]:
-        """The inputs with `size` sentences: the first one is repeated at the end. Shapes stay few, and so does memory.
+        """The inputs with `size` sentences: the first sentence is repeated at the end.
+
+        A device then sees few different shapes; ONNX Runtime keeps memory for each shape.
 
         Raises:
-            ValueError: there are none, or more than `size`.
+            ValueError: the batch is empty, or has more than `size` sentences.
         """
         missing = size - len(self)
         if missing < 0 or len(self) == 0:
@@ -49,21 +51,28 @@ class Batch:
         return [np.concatenate([array, array[:1].repeat(missing, axis=0)]) for array in self.inputs]
 
     def take(self, results: Sequence[Array]) -> None:
-        """Write the decisions, without those of the sentences that filled it up."""
+        """Write the decisions, without those of the repeated sentences."""
         for own, found in zip(self.outputs, results, strict=True):
             own[:] = found[: len(self)]
 
 
-class Batches(Protocol):
-    """A way to run batches on a device."""
+class Runner(Protocol):
+    """Runs batches on a device."""
 
     def run(self, batches: Sequence[Batch]) -> None:
-        """Decide about all sentences of some batches."""
+        """Decide about all sentences of the batches."""
 
     def logits(self, batches: Sequence[Feeds]) -> list[NDArray[np.float32]]:
-        """All logits at the mask, float32 [n, V] for each of some batches."""
+        """All logits at the mask, float32 [n, V] for each batch."""
 
 
 def sentences_in(batch_tokens: int, length: int) -> int:
-    """Sentences of a length in a full batch."""
+    """Number of sentences of a length in a full batch."""
     return max(1, batch_tokens // length)
+
+
+def rows_by_length(encoded: Sequence[Sized]) -> Iterator[NDArray[np.int64]]:
+    """The positions of sentences with the same number of tokens, int64 [n], from the shortest to the longest."""
+    lengths = np.array([len(ids) for ids in encoded])
+    for length in np.unique(lengths):
+        yield np.flatnonzero(lengths == length)

@@ -1,25 +1,28 @@
-"""An exported sequence-pair classifier on a device: pairs of texts in, one logit a label out.
+"""An exported classifier of text pairs on a device: pairs of texts in, one logit for each label out.
 
-Pairs of a batch have exactly the same number of tokens, as in `model.py`: nothing is padded, no attention mask exists.
-Which of the two texts a token belongs to is a second input for the families that ask for it (BERT's segments). Pairs
-that are too long are cut longest first: tokens go from the end of whichever text is longer at that moment.
+The pairs of a batch have the same number of tokens, as in `model.py`: nothing is padded, and there is no attention
+mask. Models of some families (BERT) have a second input, which says to which of the two texts each token belongs.
+A pair that is too long is truncated as in transformers' `longest_first`: one token after another is removed from the
+text that is longer at that moment.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import onnxruntime as ort
 from numpy.typing import NDArray
-from tokenizers import Tokenizer
 
 from ..errors import InputError
-from .device import CPU, Device, open_session
+from ..sentences.tokenizer import load_tokenizer
+from .batches import rows_by_length, sentences_in
+from .device import CPU, Device
 from .exported import ExportedModel
+from .free_text import refuse_padding
+from .session import open_session
 
 TASK = "text-classification"
-SEGMENTS = "token_type_ids"  # the name of the second input, in transformers and in the graph
+SEGMENTS = "token_type_ids"  # name of the second input, in transformers and in the graph
 
 # Tokens in a batch, as in `model.py`; a pair is longer than a cloze sentence, so a GPU is given more.
 BATCH_TOKENS = {"cpu": 2048, "cuda": 32768}
@@ -27,12 +30,12 @@ BATCH_TOKENS = {"cpu": 2048, "cuda": 32768}
 
 @dataclass(frozen=True, eq=False)
 class PairSlice:
-    """Encoded pairs of exactly equal length.
+    """Encoded pairs of one length.
 
     Attributes:
-        rows: int64 [n], their positions among the pairs that were encoded.
+        rows: int64 [n], their positions among all pairs that were encoded.
         ids: int32 [n, length], C-contiguous, special tokens included, no padding.
-        segments: int32 [n, length], which text each token belongs to.
+        segments: int32 [n, length], 0 for the tokens of the first text, 1 for those of the second.
     """
 
     rows: NDArray[np.int64]
@@ -45,7 +48,7 @@ class EncodedPairs:
     """Pairs as token ids.
 
     Attributes:
-        slices: between them every pair once, by ascending length.
+        slices: every pair is in one of them; by ascending length.
         truncated: bool [n], whether a pair lost tokens.
     """
 
@@ -61,7 +64,7 @@ def labels(exported: ExportedModel) -> tuple[str, ...]:
 def encode_pairs(
     exported: ExportedModel,
     pairs: Sequence[tuple[str, str]],
-    places: Sequence[str] | None = None,
+    locations: Sequence[str] | None = None,
     max_length: int | None = None,
 ) -> EncodedPairs:
     """Encode pairs of texts as the model was trained on them, and group them by their number of tokens.
@@ -69,14 +72,15 @@ def encode_pairs(
     Args:
         exported: the classifier that they are for.
         pairs: first and second text.
-        places: where each pair comes from, as `file:line`, for the message if it is bad.
-        max_length: most tokens of a pair, special tokens included; by default what the model takes.
+        locations: where each pair comes from, as `file:line`, for the message if it is bad.
+        max_length: the largest number of tokens of a pair, special tokens included; by default the model's.
 
     Raises:
-        InputError: max_length is more than the model takes, or too few to hold any text; a text holds padding.
+        InputError: max_length is more than the model takes, or too small for any text; a text holds the padding token.
     """
     longest = exported.max_length if max_length is None else max_length
-    tokenizer = _load_tokenizer(exported)
+    tokenizer = load_tokenizer(exported.folder)
+    tokenizer.no_padding()
     special = tokenizer.num_special_tokens_to_add(True)
     if not special + 2 <= longest <= exported.max_length:
         raise InputError(
@@ -85,37 +89,31 @@ def encode_pairs(
     side = exported.info.get("truncation_side", "right")
     tokenizer.enable_truncation(longest, strategy="longest_first", direction=side)
     encodings = tokenizer.encode_batch(list(pairs))
-    by_length: dict[int, list[int]] = {}
     for row, encoding in enumerate(encodings):
-        if exported.padding_id in encoding.ids:
-            place = places[row] if places else repr(pairs[row])
-            raise InputError(f"{place}: holds the padding token, which the model does not read: take it out")
-        by_length.setdefault(len(encoding.ids), []).append(row)
+        refuse_padding(exported, encoding.ids, locations[row] if locations else repr(pairs[row]))
     slices = tuple(
         PairSlice(
-            rows=np.array(rows),
+            rows=rows,
             ids=np.array([encodings[row].ids for row in rows], np.int32),
             segments=np.array([encodings[row].type_ids for row in rows], np.int32),
         )
-        for _, rows in sorted(by_length.items())
+        for rows in rows_by_length(encodings)
     )
     return EncodedPairs(slices, np.array([bool(encoding.overflowing) for encoding in encodings], bool))
 
 
-def _load_tokenizer(exported: ExportedModel) -> Tokenizer:
-    path: Path = exported.folder / "tokenizer.json"
-    try:
-        tokenizer = Tokenizer.from_buffer(path.read_bytes())
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror}); export the model again") from error
-    except ValueError as error:
-        raise InputError(f"{path}: not a tokenizer ({str(error).splitlines()[0]}); export the model again") from error
-    tokenizer.no_padding()
-    return tokenizer
-
-
 class PairClassifier:
-    """One session of an exported classifier on one device; batches of a fixed number of tokens."""
+    """One session of an exported classifier on one device; batches of a fixed number of tokens.
+
+    Args:
+        exported: the model, exported for text-classification.
+        device: where it runs.
+        batch_tokens: the largest number of tokens in a batch.
+        threads: threads inside an operator on the CPU; by default one for each core of this process.
+
+    Raises:
+        InputError: another model; a file of the export is missing or damaged; the graph does not load on the device.
+    """
 
     def __init__(
         self,
@@ -126,16 +124,17 @@ class PairClassifier:
         threads: int | None = None,
     ) -> None:
         if exported.task != TASK:
-            raise InputError(f"{exported.folder} was exported for {exported.task}, needed is {TASK}")
+            raise InputError(f"{exported.folder} is exported for {exported.task}, {TASK} is needed")
         self.exported = exported
         self.device = device
         self.batch_tokens = batch_tokens or BATCH_TOKENS[device.kind]
+        exported.verify_files(exported.graph)
         self._session: ort.InferenceSession = open_session(exported.graph, device, threads)
         self._inputs = {value.name for value in self._session.get_inputs()}
 
     @property
     def takes_segments(self) -> bool:
-        """Whether the model is told which text a token belongs to."""
+        """Whether the model has the second input, which says to which text a token belongs."""
         return SEGMENTS in self._inputs
 
     def logits(self, pairs: PairSlice) -> NDArray[np.float32]:
@@ -143,7 +142,7 @@ class PairClassifier:
         feeds = {"input_ids": pairs.ids}
         if self.takes_segments:
             feeds[SEGMENTS] = pairs.segments
-        size = max(1, self.batch_tokens // pairs.ids.shape[1])
+        size = sentences_in(self.batch_tokens, pairs.ids.shape[1])
         batches: list[NDArray[np.float32]] = [
             self._session.run(["logits"], {name: values[start : start + size] for name, values in feeds.items()})[0]
             for start in range(0, len(pairs.rows), size)

@@ -1,14 +1,15 @@
-"""Batches on a CUDA device, in one of two ways, by their size.
+"""Batches on a CUDA device: as parallel streams if batches are large, as CUDA graphs if they are small.
 
-A forward pass launches about 130 kernels, at some 5 µs each. A batch of 10,000 tokens and more computes for longer than
-its launching takes; then `Streams` runs several batches at a time on one session: ONNX Runtime gives each run its own
-stream and releases Python's lock, so that one batch is copied while another is computed. Below 4,000 tokens the GPU
-would wait for the launches; then `Graphs` captures them once for each length and replays them as one.
+A forward pass launches about 130 kernels, and each launch takes about 5 µs. A batch of 10,000 tokens or more computes
+for longer than its launches take. Then `Streams` runs several batches at the same time on one session: ONNX Runtime
+gives each run its own stream and releases Python's lock, so that one batch is copied while another is computed. With
+fewer than 4,000 tokens the GPU would wait for the launches. Then `Graphs` records the launches once for each sentence
+length (this is called capturing a CUDA graph) and later starts all of them at once (replaying it).
 
-A replay reads and writes the addresses that were captured and does not look at what is bound: with another buffer or
-another shape it returns without an error what the old buffers lead to. It belongs to the thread that captured it, and
-while one captures, no other may allocate or wait on the device. So each captured length has buffers of its own that
-nothing else can bind, one thread does all the work of a session, and a capture has the device for itself.
+A replay always uses the memory addresses that were recorded. If other buffers are bound at that time, it ignores them,
+reads and writes the old ones, and reports no error. Only the thread that captured a graph may replay it. During a
+capture no other thread may allocate memory or wait for the device. Therefore each captured length has buffers of its
+own, one thread does all work of a session, and a capture runs while nothing else uses the device.
 """
 
 import threading
@@ -22,32 +23,34 @@ import onnxruntime as ort
 from numpy.typing import NDArray
 
 from ..errors import InputError
-from .batches import INPUTS, OUTPUTS, WIDTHS, Batch, Batches, Feeds, sentences_in
-from .device import Device, on_cpu, open_session, run_options
+from .batches import INPUTS, OUTPUTS, WIDTHS, Batch, Feeds, Runner, sentences_in
+from .device import Device
+from .session import on_cpu, open_session, run_options
 
 REPLAYED_TOKENS = 4096  # batches of at most this many tokens are captured as graphs
-_STREAMS = 3  # one batch on its way up or down, one computing, one being prepared
-_MOST_GRAPHS = 64  # lengths with a graph: each holds memory for good
+_STREAMS = 3  # one batch is copied, one is computed, one is prepared
+_MOST_GRAPHS = 64  # lengths with a graph: each keeps its memory until the session is closed
 _FEWEST_SENTENCES = 8
 
 
-def open_batches(graph: Path, device: Device, batch_tokens: int, *, half: bool) -> Batches:
+def open_batches(graph: Path, device: Device, batch_tokens: int, *, half: bool) -> Runner:
     """Open a graph on a CUDA device.
 
     Args:
         graph: an .onnx file with the inputs and outputs of a finished export.
         device: a CUDA device.
         batch_tokens: most tokens in a batch.
-        half: whether the graph computes in fp16, and its attention may by a fused kernel.
+        half: whether the graph computes in fp16, so that a fused kernel may compute its attention.
 
     Raises:
         InputError: it does not load, or not wholly on CUDA.
     """
-    # Flash attention; for biased scores, which flash cannot, the memory-efficient kernel. cuDNN's, the default on new
-    # devices, takes hundreds of milliseconds to plan each new shape. fp32 is the reference: unfused, as on the CPU.
+    # 3 is flash attention, and the memory-efficient kernel for attention with a bias, which flash does not have. The
+    # kernel of cuDNN, the default on new devices, takes hundreds of milliseconds to plan each new shape. 16 is unfused
+    # attention, as on the CPU: fp32 is the reference.
     options = {"sdpa_kernel": "3" if half else "16"}
     if batch_tokens <= REPLAYED_TOKENS:
-        # A graph with operators on the CPU is refused, or would be replayed without them.
+        # ONNX Runtime refuses to capture operators on the CPU, or a replay would skip them.
         with suppress(InputError):
             session = open_session(graph, device, cuda_options=options | {"enable_cuda_graph": "1"})
             if not on_cpu(session):
@@ -56,16 +59,18 @@ def open_batches(graph: Path, device: Device, batch_tokens: int, *, half: bool) 
 
 
 def rounded_up(n: int, full: int) -> int:
-    """The size that n sentences are filled up to: a full batch, or 1 or 1½ times a power of two.
+    """The number of sentences that a batch of n is filled up to, at most that of a full batch.
 
-    So there are 16 sizes up to 1,000 sentences, and a third of the work is wasted at most, beyond the smallest.
+    It is 1 or 1½ times a power of two, and 8 or more: 15 sizes up to 1,024 sentences. So above 8 sentences at most a
+    third of the work is wasted.
     """
-    power = 1 << (max(n, _FEWEST_SENTENCES) - 1).bit_length()
+    n = max(n, _FEWEST_SENTENCES)
+    power = 1 << (n - 1).bit_length()
     return min(full, power * 3 // 4 if n <= power * 3 // 4 else power)
 
 
 class _Work:
-    """Work on the GPU by any number of threads, or one capture alone."""
+    """A lock: any number of threads work on the GPU, or one captures and nothing else runs."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
@@ -98,11 +103,11 @@ class _Work:
                 self._changed.notify_all()
 
 
-_WORK = _Work()  # of the whole process: a capture fails over what any other session does
+_WORK = _Work()  # one for the process: what any session does makes a capture fail
 
 
 class Streams:
-    """Large batches: several runs at a time on one session."""
+    """Large batches: several runs at the same time on one session."""
 
     def __init__(self, session: ort.InferenceSession, device: Device, batch_tokens: int) -> None:
         self._session, self._device, self._batch_tokens = session, device, batch_tokens
@@ -110,12 +115,12 @@ class Streams:
         self._threads = ThreadPoolExecutor(_STREAMS, f"{device} streams")
 
     def run(self, batches: Sequence[Batch]) -> None:
-        """See `Batches`."""
+        """See `Runner`."""
         for _ in self._threads.map(self._run, batches):
             pass
 
     def logits(self, batches: Sequence[Feeds]) -> list[NDArray[np.float32]]:
-        """See `Batches`."""
+        """See `Runner`."""
         return list(self._threads.map(self._logits, batches))
 
     def _logits(self, feeds: Feeds) -> NDArray[np.float32]:
@@ -131,7 +136,7 @@ class Streams:
 
 
 class Graphs:
-    """Small batches: each length's kernels captured at its first batch, then replayed; see the module."""
+    """Small batches: a CUDA graph is captured at the first batch of each length, then replayed; see the module."""
 
     def __init__(self, session: ort.InferenceSession, device: Device, batch_tokens: int) -> None:
         self._session, self._device, self._batch_tokens = session, device, batch_tokens
@@ -139,11 +144,11 @@ class Graphs:
         self._buffers: dict[int, Buffers] = {}
 
     def run(self, batches: Sequence[Batch]) -> None:
-        """See `Batches`."""
+        """See `Runner`."""
         self._thread.submit(self._run_all, batches).result()
 
     def logits(self, batches: Sequence[Feeds]) -> list[NDArray[np.float32]]:
-        """See `Batches`."""
+        """See `Runner`."""
         return list(self._thread.map(self._logits, batches))
 
     def _run_all(self, batches: Sequence[Batch]) -> None:
@@ -163,14 +168,14 @@ class Graphs:
 
 
 class Buffers:
-    """Inputs and outputs of one batch shape, allocated on the device once and bound once.
+    """Inputs and outputs of one batch shape. They are allocated on the device once and bound once.
 
     Args:
-        session: where they are bound.
-        device: where they are allocated.
+        session: that they are bound to.
+        device: that they are allocated on.
         size: sentences of a batch; fewer are filled up.
         length: tokens of a sentence.
-        graph: the number, from 1 on, of the CUDA graph that is captured on them; None captures none.
+        graph: the number, from 1 on, of the CUDA graph that is captured with them; None captures none.
     """
 
     def __init__(
@@ -199,13 +204,13 @@ class Buffers:
         return ort.OrtValue.ortvalue_from_shape_and_type(shape, kind, device.kind, device.index)
 
     def run(self, batch: Batch) -> None:
-        """Copy up, run, copy down.
+        """Copy the inputs to the device, run, copy the decisions back.
 
         Raises:
             ValueError: the batch is of another length, or too large.
         """
         if batch.length != self.length:
-            raise ValueError(f"sentences of {batch.length} tokens in buffers for {self.length}")
+            raise ValueError(f"sentences of {batch.length} tokens do not fit buffers for {self.length}")
         filled = batch.filled_up(self.size)
         with _WORK.beside_others() if self._captured else _WORK.alone():
             for value, array in zip(self._inputs, filled, strict=True):
@@ -222,7 +227,7 @@ def _run_options(graph: int | None) -> ort.RunOptions:
     return options
 
 
-_OUT_OF_MEMORY = ("Failed to allocate memory", "out of memory")  # of the arena, of CUDA
+_OUT_OF_MEMORY = ("Failed to allocate memory", "out of memory")  # messages of ONNX Runtime, of CUDA
 
 
 @contextmanager
@@ -232,7 +237,7 @@ def _memory_explained(device: Device, batch_tokens: int) -> Iterator[None]:
     except Exception as error:
         if any(sign in str(error) for sign in _OUT_OF_MEMORY):
             raise InputError(
-                f"--device {device}: its memory does not hold batches of {batch_tokens} tokens: give --batch-tokens "
+                f"--device {device}: batches of {batch_tokens} tokens do not fit its memory: give --batch-tokens "
                 f"{max(16, batch_tokens // 2)}"
             ) from error
         raise

@@ -1,21 +1,20 @@
-"""Where a model runs: choosing a device, and opening an ONNX Runtime session that stays on it.
+"""Where a model runs: the devices that `--device` names, and their share of the cores.
 
-ONNX Runtime lists its CUDA provider on machines without a GPU and falls back to the CPU without an error, as a whole or
-operator by operator. All that is undone here: a driver is asked for its devices first, and a session on CUDA either
-runs there, but for arithmetic with shapes, or is not opened.
+Nothing here opens a model, so that a wrong choice is refused at once. How a session is opened on a device and stays
+there is in `session.py`.
 """
 
-import ctypes
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import onnxruntime as ort
 
 from ..errors import InputError
+from .driver import cuda_devices
 
 
 @dataclass(frozen=True)
@@ -33,10 +32,10 @@ CPU = Device("cpu")
 
 
 def choose_device(wanted: str) -> Device:
-    """Turn `auto`, `cpu`, `cuda` or `cuda:1` into a device that exists.
+    """Turn `auto`, `cpu`, `cuda` or `cuda:1` into a device that exists. `auto` is the first CUDA device, else the CPU.
 
     Raises:
-        InputError: another word, or a CUDA device that is not there.
+        InputError: another word, or a CUDA device that does not exist.
     """
     if wanted == "cpu":
         return CPU
@@ -50,8 +49,48 @@ def choose_device(wanted: str) -> Device:
         raise InputError(f"--device {wanted}: {missing}")
     device = Device("cuda", int(match[1] or 0))
     if device.index >= (count := cuda_devices()):
-        raise InputError(f"--device {wanted}: there is no such device, the driver lists {count} (from cuda:0 on)")
+        last = f"cuda:{count - 1}" if count > 1 else "cuda:0 alone"
+        raise InputError(f"--device {wanted}: no such device; the driver lists {count}, up to {last}")
     return device
+
+
+def choose_devices(wanted: str) -> tuple[Device, ...]:
+    """Turn one or several words for devices, separated by commas, into devices that exist.
+
+    `cpu,cpu` gives two processes on the CPU; a CUDA device can be given once only, as its memory is divided between
+    the sessions of one process.
+
+    Raises:
+        InputError: as for `choose_device`; `auto` among several; a CUDA device twice.
+    """
+    words = [word.strip() for word in wanted.split(",")]
+    if len(words) > 1 and "auto" in words:
+        raise InputError(f"--device {wanted}: auto is a choice of one device; name each of several")
+    devices = tuple(choose_device(word) for word in words)
+    for device, times in Counter(devices).items():
+        if times > 1 and device != CPU:
+            raise InputError(f"--device {wanted}: {device} is given {times} times; give it once")
+    return devices
+
+
+def threads_each(devices: Sequence[Device], threads: int | None = None) -> tuple[int | None, ...]:
+    """The number of threads for the process of each device.
+
+    Args:
+        devices: from `choose_devices`.
+        threads: what the user gave, for each process; None if nothing.
+
+    Returns:
+        For each device what the user gave. Else for a CPU among several its share of the cores of this process, one at
+        least; None for CUDA, whose threads do not compute.
+    """
+    on_cpu = sum(device == CPU for device in devices)
+    shares = iter(_shares(cpu_threads(), on_cpu))
+    return tuple(threads or (next(shares) if device == CPU else None) for device in devices)
+
+
+def _shares(cores: int, processes: int) -> list[int]:
+    return [max(1, cores // processes + (number < cores % processes)) for number in range(processes)]
 
 
 def missing_for_cuda() -> str | None:
@@ -63,123 +102,17 @@ def missing_for_cuda() -> str | None:
     return None
 
 
-def cuda_devices() -> int:
-    """Number of CUDA devices that the driver lists; 0 without a driver."""
-    try:
-        driver = ctypes.CDLL("nvcuda.dll" if os.name == "nt" else "libcuda.so.1")
-    except OSError:
-        return 0
-    count = ctypes.c_int(0)
-    if driver.cuInit(0) != 0 or driver.cuDeviceGetCount(ctypes.byref(count)) != 0:
-        return 0
-    return count.value
-
-
-def cuda_memory(device: Device) -> int | None:
-    """Bytes of a CUDA device's memory; None if the driver does not tell."""
-    try:
-        driver = ctypes.CDLL("nvcuda.dll" if os.name == "nt" else "libcuda.so.1")
-    except OSError:
-        return None
-    number, total = ctypes.c_int(0), ctypes.c_size_t(0)
-    if driver.cuInit(0) != 0 or driver.cuDeviceGet(ctypes.byref(number), device.index) != 0:
-        return None
-    if driver.cuDeviceTotalMem_v2(ctypes.byref(total), number) != 0:
-        return None
-    return total.value or None
-
-
 def cpu_threads() -> int:
     """Cores that this process may use: fewer than the machine has, inside a container or a batch job."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def prefers_convolutions() -> bool:
-    """Whether ONNX Runtime's 1 × 1 convolutions are faster than its products here: on processors with AVX-512.
+    """Whether ONNX Runtime's 1 × 1 convolutions are faster than its matrix products here: on CPUs with AVX-512.
 
     Judged by the processor and not by a measurement, so that a run that is resumed goes on with the same graph.
     """
-    found = np.show_config(mode="dicts")["SIMD Extensions"]["found"]
-    return not {"AVX512F", "X86_V4"}.isdisjoint(found)  # NumPy calls it one or the other, by version
-
-
-_MEMORY_SHARE = 0.45  # of a device, for one session: a run at mixed precision has two
-
-
-def open_session(
-    graph: Path, device: Device, threads: int | None = None, cuda_options: Mapping[str, str] | None = None
-) -> ort.InferenceSession:
-    """Open a session that runs on the device and nowhere else.
-
-    Args:
-        graph: an .onnx file.
-        device: from `choose_device`.
-        threads: threads inside an operator on the CPU; by default one for each core of this process.
-        cuda_options: of ONNX Runtime's CUDA provider, beyond those that every session here has.
-
-    Raises:
-        InputError: the graph does not load, or not wholly on CUDA.
-    """
-    options = ort.SessionOptions()
-    options.log_severity_level = 3
-    if device.kind == "cpu":
-        options.intra_op_num_threads = threads or cpu_threads()
-        return _open(graph, options, ["CPUExecutionProvider"], _SLOWER_ON_CPU)
-    if hasattr(ort, "preload_dlls"):
-        ort.preload_dlls()
-    options.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
-    chosen = {
-        "device_id": str(device.index),
-        "use_tf32": "0",  # fp32 is the reference: ten bits of mantissa would not be
-        "arena_extend_strategy": "kSameAsRequested",
-        **({"gpu_mem_limit": str(int(memory * _MEMORY_SHARE))} if (memory := cuda_memory(device)) else {}),
-        **(cuda_options or {}),
-    }
-    session = _open(graph, options, [("CUDAExecutionProvider", chosen)])
-    session.disable_fallback()
-    if session.get_providers()[0] != "CUDAExecutionProvider":
-        raise InputError(
-            f"--device {device}: CUDA does not start here; its libraries come with `pip install negengine[cuda]`"
-        )
-    if left := on_cpu(session) - _SHAPE_ARITHMETIC:
-        raise InputError(f"{graph}: CUDA does not take {', '.join(sorted(left))} of this model: use --device cpu")
-    return session
-
-
-# What may stay on the CPU in a session on CUDA: counting with a few numbers. The option of ONNX Runtime that forbids
-# the CPU altogether forbids most of these as well.
-_SHAPE_ARITHMETIC = frozenset(
-    [
-        *("Shape", "Gather", "Slice", "Squeeze", "Unsqueeze", "Concat", "Reshape", "Range", "Cast"),
-        *("Add", "Sub", "Mul", "Div", "Sqrt", "Max", "Min", "Equal", "Not", "Where"),
-    ]
-)
-
-
-def on_cpu(session: ort.InferenceSession) -> set[str]:
-    """The operators that a session on CUDA leaves to the CPU."""
-    placed = session.get_provider_graph_assignment_info()
-    return {node.op_type for group in placed if group.ep_name == "CPUExecutionProvider" for node in group.get_nodes()}
-
-
-def run_options() -> ort.RunOptions:
-    """Options for runs that compute what is asked for alone: `logits` is an output too, and its copy would cost."""
-    options = ort.RunOptions()
-    options.only_execute_path_to_fetches = True
-    return options
-
-
-# Fusions whose CPU kernels take longer than the operators that they replace: on 2,040 × 384 values
-# SkipLayerNormalization took 3.1 ms, the sums and the LayerNormalization 1.2; BiasGelu 5.5 ms against 3.1 (2 cores).
-_SLOWER_ON_CPU = ("SkipLayerNormFusion", "BiasGeluFusion")
-
-
-def _open(
-    graph: Path, options: ort.SessionOptions, providers: list[object], without: Sequence[str] = ()
-) -> ort.InferenceSession:
-    try:
-        return ort.InferenceSession(
-            str(graph), options, providers=providers, disabled_optimizers=list(without), enable_fallback=0
-        )
-    except Exception as error:  # noqa: BLE001 - ONNX Runtime's exceptions share no base class
-        raise InputError(f"{graph}: ONNX Runtime does not open it: {str(error).splitlines()[0]}") from None
+    # NumPy leaves out what is empty: "found" on a CPU that has nothing beyond what NumPy was compiled for.
+    extensions = np.show_config(mode="dicts").get("SIMD Extensions", {})
+    features = {*extensions.get("baseline", ()), *extensions.get("found", ())}
+    return not features.isdisjoint({"AVX512F", "X86_V4"})  # NumPy calls it one or the other, by version

@@ -1,8 +1,8 @@
 """An exported masked language model on a device: token ids in, decisions out.
 
-All sentences of a call have the same number of tokens, so nothing is padded and no attention mask exists. What comes
-back per sentence is six numbers, computed inside the graph (`negengine.export.passes.head`); the logits over the
-vocabulary stay where they are. How batches run is in `cpu.py` and `cuda.py`.
+All sentences of a call have the same number of tokens, so nothing is padded and there is no attention mask. For each
+sentence six numbers come back, which the graph computes itself (`negengine.export.passes.head`). The logits over the
+vocabulary stay on the device. How batches run is in `cpu.py` and `cuda.py`.
 """
 
 import math
@@ -14,22 +14,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import cuda
-from .batches import INPUTS, OUTPUTS, WIDTHS, Batch, Batches, Feeds, sentences_in
+from .batches import INPUTS, OUTPUTS, WIDTHS, Batch, Feeds, Runner, sentences_in
 from .cpu import Cores
 from .device import CPU, Device, cpu_threads, prefers_convolutions
-from .exported import ExportedModel
+from .exported import TWINS, ExportedModel
 
 Ids = NDArray[np.int32]
 
-# Tokens in a batch. On the CPU a core has its own: enough rows for its matrix products to be at their best, few enough
-# for what lies between them to stay in its cache. On a GPU, enough work to hide the launching of kernels (about 130 of
-# them a batch in a model of 12 layers).
+# Tokens in a batch. On the CPU each core has a batch of its own: enough rows for matrix products to be efficient, few
+# enough for intermediate results to stay in the core's cache. On a GPU a batch is large enough to hide the time that
+# launching its kernels takes (about 130 kernels a batch in a model of 12 layers).
 BATCH_TOKENS = {"cpu": 512, "cuda": 16384}
 
 
 @dataclass(frozen=True)
 class Decisions:
-    """What a model decided about n sentences.
+    """Decisions of a model about n sentences.
 
     Attributes:
         ids: int32 [n, 2], columns top-1 token and rank of the expected token.
@@ -68,18 +68,21 @@ class Decisions:
         return same
 
     def margin(self, expected: NDArray[np.int32]) -> NDArray[np.float32]:
-        """Expected token's logit minus the best other's: its sign is the decision, its size how far from flipping."""
+        """The expected token's logit minus the highest other logit, float32 [n].
+
+        It is positive where the expected token is the top-1. The smaller it is, the closer the decision.
+        """
         best_other = np.where(self.repeated(expected), self.logits[:, 1], self.logits[:, 0])
         margin: NDArray[np.float32] = self.logits[:, 2] - best_other
         return margin
 
     def put(self, rows: NDArray[np.int64], other: "Decisions") -> None:
-        """Overwrite some rows."""
+        """Overwrite the decisions of some rows."""
         self.ids[rows], self.logits[rows] = other.ids, other.logits
 
     @classmethod
     def empty(cls, n: int) -> "Decisions":
-        """Room for n decisions, their values undefined."""
+        """Arrays for n decisions; their values are undefined."""
         ids, logits = (WIDTHS[name] for name in OUTPUTS)
         return cls(np.empty((n, ids), np.int32), np.empty((n, logits), np.float32))
 
@@ -103,12 +106,16 @@ class MaskedLM:
     Args:
         exported: the model.
         device: where it runs.
-        graph: another graph of it than the fp32 one for the device.
-        batch_tokens: most tokens in a batch.
-        threads: batches at a time on the CPU, each on one core; by default as many as this process has cores.
+        graph: another graph of it than the fp32 graph for the device.
+        batch_tokens: the largest number of tokens in a batch.
+        threads: number of batches that run at the same time on the CPU, each on one core; by default as many as this
+            process has cores.
 
     Attributes:
-        graph: what runs.
+        graph: the graph that runs.
+
+    Raises:
+        InputError: a file of the export is missing or damaged, or the graph does not load on the device.
     """
 
     def __init__(
@@ -125,38 +132,40 @@ class MaskedLM:
         self.batch_tokens = batch_tokens or BATCH_TOKENS[device.kind]
         by_device = exported.convolved if device == CPU and prefers_convolutions() else None
         self.graph = graph or by_device or exported.graph
-        self._batches: Batches
+        exported.verify_files(self.graph)
+        self._runner: Runner
         if device == CPU:
             self._at_a_time = threads or cpu_threads()
-            self._batches = Cores(self.graph, self._at_a_time)
+            self._runner = Cores(self.graph, self._at_a_time)
         else:
             self._at_a_time = 1
-            self._batches = cuda.open_batches(self.graph, device, self.batch_tokens, half=graph is not None)
+            half = self.graph.name == TWINS["cuda"]
+            self._runner = cuda.open_batches(self.graph, device, self.batch_tokens, half=half)
 
     def decide(self, ids: Ids, mask_position: Ids, expected: Ids) -> Decisions:
         """Decide about n sentences of one length, in batches; see `Decider`."""
         ids, mask_position, expected = (np.ascontiguousarray(a, np.int32) for a in (ids, mask_position, expected))
         decisions = Decisions.empty(len(ids))
-        self._batches.run(
+        self._runner.run(
             [
                 Batch((ids[part], mask_position[part], expected[part]), (decisions.ids[part], decisions.logits[part]))
-                for part in self._cut(*ids.shape)
+                for part in self._divide(*ids.shape)
             ]
         )
         return decisions
 
     def batch_size(self, length: int) -> int:
-        """Sentences of this length that fill the device: a batch, or one for each core."""
+        """Number of sentences of this length that occupy the device: one batch, or one batch for each core."""
         return self._at_a_time * sentences_in(self.batch_tokens, length)
 
     def logits(self, ids: Ids, mask_position: Ids) -> NDArray[np.float32]:
-        """All logits at the mask, float32 [n, V]; for few sentences, as they all come back from the device."""
+        """All logits at the mask, float32 [n, V]. For few sentences: all of them are copied from the device."""
         feeds: Feeds = dict(zip(INPUTS, (ids, mask_position, np.zeros_like(mask_position)), strict=True))
-        batches = [{name: array[part] for name, array in feeds.items()} for part in self._cut(*ids.shape)]
-        return np.concatenate(self._batches.logits(batches))
+        batches = [{name: array[part] for name, array in feeds.items()} for part in self._divide(*ids.shape)]
+        return np.concatenate(self._runner.logits(batches))
 
-    def _cut(self, n: int, length: int) -> list[slice]:
-        """The batches of n sentences. Those of the CPU are even: no core waits for another's last one."""
+    def _divide(self, n: int, length: int) -> list[slice]:
+        """Divide n sentences into batches; of the same size on the CPU, so that no core waits at the end."""
         size = sentences_in(self.batch_tokens, length)
         if self.device == CPU:
             rounds = max(1, math.ceil(n / self.batch_size(length)))

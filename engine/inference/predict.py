@@ -1,60 +1,56 @@
-"""`negengine predict`: the most probable tokens at the mask of free text."""
+"""The most probable tokens at the mask of free text."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TypedDict
 
 import numpy as np
-from rich.table import Table
 
 from ..sentences.tokens import MaskTokenizer
-from .cloze import log_softmax, logits_in_batches, slices
-from .device import choose_device
-from .exported import load_exported
+from .free_text import log_softmax, logits_in_batches, slices, top_tokens
 from .model import MaskedLM
 
 
-def predict(reference: str, texts: Sequence[str], *, top: int = 5, device: str = "auto") -> list[dict[str, Any]]:
-    """Run texts with one mask each.
+class Prediction(TypedDict):
+    """One token that a model predicts at the mask of a text.
+
+    `rank` is 1 for the most probable token; `logit` is the model's score, `probability` a fraction of 1.
+    """
+
+    text: str
+    rank: int
+    token: str
+    logit: float
+    probability: float
+
+
+def predict_texts(model: MaskedLM, tokenizer: MaskTokenizer, texts: Sequence[str], top: int = 5) -> list[Prediction]:
+    """The most probable tokens of each text, as rows of a table.
 
     Args:
-        reference: exported folder, or a name under `models/`.
-        texts: the mask is written [MASK] or as the model's own mask token.
-        top: how many tokens to return.
-        device: as for `choose_device`.
+        model: an open model.
+        tokenizer: the model's.
+        texts: each with one mask, written [MASK] or as the model's own mask token.
+        top: how many tokens of each text; the whole vocabulary if it has fewer.
 
     Returns:
-        For each text, in the order given, `{"text": …, "top": [{"token", "logit", "probability"}, …]}`, the most
-        probable token first.
+        `top` predictions for each text, in the order of the texts given, the most probable token first.
+
+    Raises:
+        InputError: a text has no mask or several, holds the padding token, or is too long.
     """
-    exported = load_exported(reference)
-    tokenizer = MaskTokenizer.load(exported.folder, exported.mask_token)
-    sentences = slices(exported, tokenizer, texts)
-    model = MaskedLM(exported, choose_device(device))
-    results: list[dict[str, Any]] = [{} for _ in texts]
-    for rows, logits in logits_in_batches(model, sentences):
+    best: dict[int, list[Prediction]] = {}
+    for rows, logits in logits_in_batches(model, slices(model.exported, tokenizer, texts)):
         probabilities = np.exp(log_softmax(logits))
-        best = np.argsort(-logits, axis=1, kind="stable")[:, :top]
-        for row, ids, scores, chances in zip(rows, best, logits, probabilities, strict=True):
-            results[row] = {
-                "text": texts[row],
-                "top": [
-                    {
-                        "token": tokenizer.token_text(int(i)),
-                        "logit": float(scores[i]),
-                        "probability": float(chances[i]),
-                    }
-                    for i in ids
-                ],
-            }
-    return results
-
-
-def predictions_table(prediction: dict[str, Any]) -> Table:
-    """One text's predictions as a table."""
-    table = Table(title=prediction["text"], title_justify="left")
-    table.add_column("token")
-    table.add_column("probability", justify="right")
-    table.add_column("logit", justify="right")
-    for item in prediction["top"]:
-        table.add_row(item["token"], f"{item['probability']:.2%}", f"{item['logit']:.2f}")
-    return table
+        ids = top_tokens(logits, min(top, logits.shape[1]))
+        for row, own, scores, chances in zip(rows.tolist(), ids.tolist(), logits, probabilities, strict=True):
+            best[row] = [
+                {
+                    "text": texts[row],
+                    "rank": rank,
+                    "token": tokenizer.token_text(token),
+                    "logit": float(scores[token]),
+                    "probability": float(chances[token]),
+                }
+                for rank, token in enumerate(own, start=1)
+            ]
+    return [prediction for row in range(len(texts)) for prediction in best[row]]

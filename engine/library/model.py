@@ -5,7 +5,7 @@ from functools import cached_property
 from pathlib import Path
 
 from ..errors import InputError, choice
-from ..inference.device import Device, choose_device
+from ..inference.device import Device, choose_devices
 from ..inference.exported import ExportedModel, load_exported
 from ..inference.model import MaskedLM
 from ..inference.precision import Precision
@@ -97,12 +97,3 @@ def check_opening(device: str, precision: str) -> tuple[tuple[Device, ...], Prec
         InputError: One of them does not exist.
     """
     return choose_devices(device), choice(Precision, "--precision", precision)
-
-
-def choose_devices(words: str) -> tuple[Device, ...]:
-    """The devices that `cuda:0,cuda:1` names.
-
-    Raises:
-        InputError: One of them does not exist.
-    """
-    return tuple(choose_device(word.strip()) for word in words.split(","))

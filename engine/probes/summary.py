@@ -11,8 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from ..negation.rates import cluster_interval
-from ..statistics import grouped_mean, holm, mcnemar, mean, proportion, wilcoxon
+from ..statistics import cluster_interval, grouped_mean, holm, mcnemar, mean, proportion, wilcoxon
 
 ORIGINAL, ALL = "original", "all"
 VERSUS = " vs "

@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from ..inference.device import Device, cpu_threads
+from ..inference.device import Device
 from .overlap import overlap
 from .part import EncodedPart
 from .stage import ModelOptions, PartResult, Stage
@@ -86,10 +86,3 @@ class _Here:
 def opened(description: Mapping[str, Any]) -> str:
     """What is said once a model is open."""
     return ", ".join(f"{key} {value}" for key, value in description.items())
-
-
-def threads_each(devices: Sequence[Device], threads: int | None) -> list[int | None]:
-    """CPU threads for each of several devices: those on the CPU share the cores."""
-    on_cpu = sum(device.kind == "cpu" for device in devices)
-    each = threads or (max(1, cpu_threads() // on_cpu) if on_cpu > 1 else None)
-    return [each if device.kind == "cpu" else threads for device in devices]

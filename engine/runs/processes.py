@@ -19,8 +19,8 @@ from dataclasses import dataclass, replace
 from typing import IO, Any, cast
 
 from ..errors import InputError
-from ..inference.device import Device
-from .executors import Advance, Finish, Say, Workers, opened, threads_each
+from ..inference.device import Device, threads_each
+from .executors import Advance, Finish, Say, Workers, opened
 from .overlap import overlap
 from .part import EncodedPart
 from .stage import ModelOptions, PartResult, Stage

@@ -14,6 +14,24 @@ NOT_ONE_TOKEN = -1
 """In the place of a token id: the word is not one token."""
 
 
+_FILE = "tokenizer.json"
+
+
+def load_tokenizer(folder: Path) -> Tokenizer:
+    """Read tokenizer.json from an exported model's folder.
+
+    Raises:
+        InputError: There is no such file, or it is damaged.
+    """
+    path = folder / _FILE
+    try:
+        return Tokenizer.from_buffer(path.read_bytes())
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror}); export the model again") from error
+    except ValueError as error:
+        raise InputError(f"{path}: not a tokenizer ({str(error).splitlines()[0]}); export the model again") from error
+
+
 class MaskTokenizer:
     """A model's own tokenizer and its mask token.
 
@@ -47,16 +65,11 @@ class MaskTokenizer:
         Raises:
             InputError: There is no such file, it is damaged, or it does not know the mask token.
         """
-        path = folder / "tokenizer.json"
+        tokenizer = load_tokenizer(folder)
         try:
-            return cls(Tokenizer.from_buffer(path.read_bytes()), mask_token)
-        except OSError as error:
-            raise InputError(f"{path}: cannot be read ({error.strerror}); export the model again") from error
-        except ValueError as error:
-            reason = str(error).splitlines()[0]
-            raise InputError(f"{path}: not a tokenizer ({reason}); export the model again") from error
+            return cls(tokenizer, mask_token)
         except InputError as error:
-            raise InputError(f"{path}: {error}") from error
+            raise InputError(f"{folder / _FILE}: {error}") from error
 
     def encode(self, texts: Sequence[str]) -> list[NDArray[np.int32]]:
         """The ids of each text, special tokens included: int32 [length]."""

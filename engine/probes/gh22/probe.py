@@ -9,7 +9,7 @@ Rows of summary.parquet for each condition, values as fractions; the split is PA
     1P@1    repetition_rate       how often the top-1 at the mask is the ACT
             repetition_rate:any   coordinated only: how often it is one of the three
             ungrammatical         how often the top-1 is not in the verb lexicon (section 2.1)
-    1@1     drop                  rate of 1P − rate of 1N (section 2.4), Student's interval of the paired difference
+    1@1     drop                  rate of 1P − rate of 1N (section 2.4), interval of the paired difference
             mcnemar_p:repetition_rate       exact test of the same [NAME, PROF] pairs in P and N
             mcnemar_p_holm:repetition_rate  adjusted after Holm over the whole summary
     ACT@1   act_not_a_verb        how often the ACT itself is not in the verb lexicon; in condition `original`
@@ -39,7 +39,7 @@ from ...sentences.patterns import Pattern, PatternSet, load_patterns
 from ...sentences.slots import MASK, SLOTS, VERB, column
 from ...sentences.spans import Slice
 from ...sentences.tokenizer import MaskTokenizer
-from ...statistics import mcnemar, mean, proportion
+from ...statistics import mcnemar, paired_difference, proportion
 from ..run import ITEMS_FILE, SUMMARY_FILE, model_identity
 from ..summary import P_VALUE, Row, with_holm
 from ..summary import frame as summary_frame
@@ -327,5 +327,5 @@ def _share(condition: str, split: str, metric: str, outcomes: pl.Series) -> Row:
 def _drop(condition: str, split: str, positive: pl.DataFrame, negative: pl.DataFrame) -> Iterator[Row]:
     both = positive.select("pair", "repeated").join(negative.select("pair", "repeated"), on="pair", suffix="_n")
     first, second = both["repeated"].to_numpy(), both["repeated_n"].to_numpy()
-    yield DATASET, condition, split, "drop", *mean(first.astype(np.float64) - second), len(both)
+    yield DATASET, condition, split, "drop", *paired_difference(first, second), len(both)
     yield DATASET, condition, split, f"{P_VALUE}:repetition_rate", mcnemar(first, second), None, None, len(both)

@@ -34,8 +34,7 @@ from scipy import stats
 from ...errors import InputError
 from ...inference.classifier import PairClassifier, encode_pairs, labels
 from ...inference.exported import ExportedModel
-from ...negation.rates import cluster_interval
-from ...statistics import CONFIDENCE, mcnemar, mean, proportion
+from ...statistics import CONFIDENCE, cluster_interval, mcnemar, paired_difference, proportion, relative_drop_interval
 from ..run import model_identity
 from ..run import run as run_probe
 from ..summary import ALL, DIFFERENCE, ORIGINAL, P_VALUE, VERSUS, Row, frame, with_holm
@@ -279,8 +278,7 @@ def _drops(source: str, split: str, original: pl.DataFrame, new: pl.DataFrame, s
     yield source, NEW, split, f"drop{suffix}", first - second, low, high, len(new)
     if first > 0:
         counts = [int(new["correct"].sum()), len(new), int(original["correct"].sum()), len(original)]
-        ratio = stats.contingency.relative_risk(*counts).confidence_interval(CONFIDENCE)
-        low, high = (1 - float(bound) for bound in (ratio.high, ratio.low))
+        low, high = relative_drop_interval(*counts)
         yield source, NEW, split, f"relative_drop{suffix}", 1 - second / first, low, high, len(new)
 
 
@@ -300,7 +298,7 @@ def _comparisons(source: str, new: Mapping[str, pl.DataFrame]) -> Iterator[Row]:
         if not both.is_empty():
             first, second = both["correct"].to_numpy(), both["correct_other"].to_numpy()
             split = f"{one}{VERSUS}{other}"
-            yield source, NEW, split, f"{DIFFERENCE}:accuracy", *mean(first.astype(np.float64) - second), len(both)
+            yield source, NEW, split, f"{DIFFERENCE}:accuracy", *paired_difference(first, second), len(both)
             yield source, NEW, split, f"{P_VALUE}:accuracy", mcnemar(first, second), None, None, len(both)
 
 

@@ -1,72 +1,254 @@
-"""An exported folder is found by path or name, and every damage is told before anything runs."""
+"""An exported folder is found by path or name, and each kind of damage is told in one line."""
 
+import hashlib
 import json
+import os
 import shutil
 
 import pytest
 from negengine.engine.errors import InputError
-from negengine.engine.inference.exported import FORMAT, load_exported
+from negengine.engine.inference.exported import FORMAT, exported_names, load_exported, refuse_too_long
+
+FILES = {"model.onnx": b"graph", "model.int8.onnx": b"low precision", "tokenizer.json": b"{}"}
+
+
+def write_export(folder, **changes):
+    """A folder as `negengine export` writes it, with files that nothing opens."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, content in FILES.items():
+        (folder / name).write_bytes(content)
+    info = {
+        "format": FORMAT,
+        "task": "fill-mask",
+        "name": folder.name,
+        "family": "bert",
+        "made_from": {"revision": "1"},
+        "mask_token": "[MASK]",
+        "padding_id": 0,
+        "vocab_size": 9,
+        "max_length": 20,
+        "files": {name: hashlib.sha256(content).hexdigest() for name, content in FILES.items()},
+    } | changes
+    (folder / "export.json").write_text(json.dumps({key: value for key, value in info.items() if value != "-"}))
+    return folder
 
 
 @pytest.fixture
-def copy(mini, tmp_path, monkeypatch):
-    """An export of its own under models/, to damage."""
+def here(tmp_path, monkeypatch):
+    """An empty folder that the command runs in."""
     monkeypatch.chdir(tmp_path)
-    return shutil.copytree(mini.folder, tmp_path / "models" / "tiny")
+    return tmp_path
 
 
-def edit(folder, **changes):
-    path = folder / "export.json"
-    info = json.loads(path.read_text("utf-8")) | changes
-    path.write_text(json.dumps({key: value for key, value in info.items() if value is not None}), "utf-8")
+@pytest.fixture
+def tiny(here):
+    return write_export(here / "models" / "tiny")
 
 
-def test_by_name_and_by_path_it_is_the_same(copy, mini):
-    assert load_exported("tiny").sha256 == load_exported(copy).sha256 == mini.sha256
+# ---------------------------------------------------------------- found
+
+
+def test_by_name_and_by_path_it_is_the_same(tiny):
+    assert load_exported("tiny").sha256 == load_exported(tiny).sha256 == load_exported("models/tiny").sha256
     assert load_exported("tiny").twin("cpu") == load_exported("tiny").folder / "model.int8.onnx"
-    assert load_exported("tiny").twin("cuda") == load_exported("tiny").folder / "model.fp16.onnx"
+    assert load_exported("tiny").twin("cuda") is None
 
 
-def test_the_twins_do_not_belong_to_a_models_identity(copy, mini):
-    info = json.loads((copy / "export.json").read_text("utf-8"))
-    for twin in ("model.int8.onnx", "model.fp16.onnx"):
-        (copy / twin).unlink()
-        del info["files"][twin]
-    edit(copy, files=info["files"])
-    found = load_exported(copy)
-    assert found.sha256 == mini.sha256
-    assert found.twin("cpu") is None
+def test_low_precision_graphs_do_not_belong_to_a_models_identity(tiny):
+    identity = load_exported("tiny").sha256
+    files = json.loads((tiny / "export.json").read_text())["files"]
+    write_export(tiny, files={name: digest for name, digest in files.items() if name != "model.int8.onnx"})
+    assert load_exported("tiny").sha256 == identity
+    write_export(tiny, files=files | {"model.onnx": "0" * 64})
+    assert load_exported("tiny").sha256 != identity
 
 
-@pytest.mark.parametrize("name", ["model.onnx", "tokenizer.json", "model.int8.onnx"])
-def test_a_changed_or_missing_file_is_named(copy, name):
-    whole = (copy / name).read_bytes()
-    (copy / name).write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
-    with pytest.raises(InputError, match=rf"{name} is damaged .*--force"):
+@pytest.mark.parametrize("inside", [{}, {"config.json": "{}"}])
+def test_a_folder_of_the_same_name_does_not_hide_an_exported_model(inside, tiny, here):
+    """`negengine export ./tiny; negengine select tiny` used to ask for an export for ever."""
+    (here / "tiny").mkdir()
+    for name, content in inside.items():
+        (here / "tiny" / name).write_text(content)
+    assert load_exported("tiny").folder.resolve() == tiny
+    assert load_exported("./tiny").folder.resolve() == tiny
+
+
+def test_an_exported_folder_wins_over_a_name_under_models(tiny, here):
+    write_export(here / "tiny", name="other")
+    assert load_exported("tiny").name == "other"
+
+
+def test_the_path_of_a_checkpoint_stands_for_the_export_that_was_made_from_it(here):
+    checkpoint = here / "lab" / "best"
+    checkpoint.mkdir(parents=True)
+    (checkpoint / "config.json").write_text("{}")
+    write_export(here / "models" / "best", checkpoint=str(here / "another" / "best"))
+    with pytest.raises(
+        InputError, match=r"lab/best is a checkpoint, .*: run `negengine export lab/best`, then give its name, best"
+    ):
+        load_exported("lab/best")
+    write_export(here / "models" / "best", checkpoint=str(checkpoint.resolve()))
+    assert load_exported("lab/best").name == "best"
+
+
+def test_names_are_those_that_commands_take(tiny, here):
+    write_export(here / "models" / "owner" / "name")
+    (here / "models" / "broken").mkdir()
+    (here / "models" / "broken" / "export.json").write_text("{")
+    assert exported_names() == ["owner/name", "tiny"]
+
+
+# ---------------------------------------------------------------- not found
+
+
+@pytest.mark.usefixtures("tiny")
+def test_a_name_without_an_export_is_told_with_what_to_run():
+    with pytest.raises(InputError, match=r"^no exported model other: run `negengine export other` first$"):
+        load_exported("other")
+    with pytest.raises(InputError, match="run `negengine export other --task text-classification` first"):
+        load_exported("other", task="text-classification")
+
+
+@pytest.mark.usefixtures("tiny")
+def test_a_similar_name_is_suggested():
+    with pytest.raises(InputError, match=r"no exported model tinny \(did you mean tiny\?\)"):
+        load_exported("tinny")
+
+
+def test_a_folder_that_is_something_else_is_told(here):
+    (here / "notes").mkdir()
+    with pytest.raises(InputError, match=r"notes is not an exported model, it has no export\.json"):
+        load_exported("notes")
+    with pytest.raises(InputError, match="the model's name is empty"):
+        load_exported(" ")
+
+
+# ---------------------------------------------------------------- damaged
+
+
+@pytest.mark.parametrize("content", ["{", "[]", ""])
+def test_an_export_json_that_cannot_be_read(content, tiny):
+    (tiny / "export.json").write_text(content)
+    with pytest.raises(InputError, match=r"export\.json cannot be read: export the model again with --force"):
         load_exported("tiny")
-    (copy / name).unlink()
+
+
+def test_another_format_or_task_is_told(tiny):
+    write_export(tiny, format=99)
+    with pytest.raises(InputError, match=f"has format 99, this version reads {FORMAT}"):
+        load_exported("tiny")
+    write_export(tiny, task="text-classification")
+    with pytest.raises(InputError, match="is exported for text-classification, this command needs fill-mask"):
+        load_exported("tiny")
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "reason"),
+    [
+        ("vocab_size", "-", r"export\.json lacks vocab_size"),
+        ("vocab_size", "9", r'export\.json: vocab_size is "9", a whole number above 0 is needed'),
+        ("max_length", 0, "max_length is 0, a whole number"),
+        ("max_length", True, "max_length is true, a whole number"),
+        ("padding_id", -1, "padding_id is -1, a token id or null is needed"),
+        ("mask_token", None, "mask_token is null, a text is needed"),
+        ("made_from", {}, "made_from is {}, an object with the text `revision` is needed"),
+        ("files", [], r"files is \[\], an object of file names"),
+        ("files", {"model.onnx": 5}, "files is .* an object of file names without a folder, each with its sha256"),
+    ],
+)
+def test_a_field_that_is_missing_or_wrong_is_told(field, value, reason, tiny):
+    write_export(tiny, **{field: value})
+    with pytest.raises(InputError, match=reason):
+        load_exported("tiny")
+
+
+@pytest.mark.parametrize("name", ["../model.onnx", "/etc/passwd", "..", "a/b", "a\\b", "C:x", ""])
+def test_file_names_stay_inside_the_folder(name, tiny):
+    """They used to be joined unchecked."""
+    write_export(tiny, files={name: "0" * 64})
+    with pytest.raises(InputError, match="an object of file names without a folder"):
+        load_exported("tiny")
+
+
+# ---------------------------------------------------------------- files
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_missing_file_is_told_at_once_and_a_changed_one_when_files_are_verified(name, tiny):
+    (tiny / name).write_bytes(FILES[name][:-1] + b"?")
+    damaged = load_exported("tiny")
+    with pytest.raises(InputError, match=rf"{name} is damaged \(its sha256 is not that in export\.json\): .*--force"):
+        damaged.verify_files()
+    (tiny / name).unlink()
     with pytest.raises(InputError, match=rf"{name} is missing: export the model again"):
         load_exported("tiny")
 
 
-def test_another_format_task_or_a_lacking_key_is_told(copy):
-    edit(copy, format=99)
-    with pytest.raises(InputError, match=f"has format 99, this version reads {FORMAT}"):
-        load_exported("tiny")
-    edit(copy, format=FORMAT, task="text-classification")
-    with pytest.raises(InputError, match="was exported for text-classification, needed is fill-mask"):
-        load_exported("tiny")
-    edit(copy, task="fill-mask", vocab_size=None)
-    with pytest.raises(InputError, match=r"export\.json lacks vocab_size"):
-        load_exported("tiny")
+def test_low_precision_graphs_that_are_not_opened_are_not_verified(tiny):
+    (tiny / "model.int8.onnx").write_bytes(b"damaged")
+    found = load_exported("tiny")
+    found.verify_files(found.graph)
+    with pytest.raises(InputError, match=r"model\.int8\.onnx is damaged"):
+        found.verify_files(found.twin("cpu"))
 
 
-def test_what_is_no_export_is_told_with_what_to_run(copy, tmp_path):
-    with pytest.raises(InputError, match="no exported model other: run `negengine export other` first"):
-        load_exported("other")
-    (copy / "export.json").write_text("{")
-    with pytest.raises(InputError, match="is no exported model"):
-        load_exported("tiny")
-    (copy / "export.json").unlink()
-    with pytest.raises(InputError, match="looks like a checkpoint"):
-        load_exported("tiny")
+def set_times(folder, seconds):
+    for name in FILES:
+        os.utime(folder / name, (seconds, seconds))
+
+
+def test_a_file_is_read_again_only_once_it_has_changed(tiny):
+    """What is told from size, time and inode is shown by damage that keeps all three."""
+    set_times(tiny, 1_000_000)
+    load_exported("tiny").verify_files()
+    with (tiny / "model.onnx").open("r+b") as stream:
+        stream.write(b"GRAPH")
+    set_times(tiny, 1_000_000)
+    load_exported("tiny").verify_files()
+    set_times(tiny, 1_000_001)
+    with pytest.raises(InputError, match=r"model\.onnx is damaged"):
+        load_exported("tiny").verify_files()
+
+
+def test_a_copy_is_verified_anew(tiny, here):
+    set_times(tiny, 1_000_000)
+    load_exported("tiny").verify_files()
+    copy = shutil.copytree(tiny, here / "models" / "copy")
+    with (copy / "model.onnx").open("r+b") as stream:
+        stream.write(b"GRAPH")
+    os.utime(copy / "model.onnx", (1_000_000, 1_000_000))
+    with pytest.raises(InputError, match=r"copy/model\.onnx is damaged"):
+        load_exported("copy").verify_files()
+
+
+def test_a_file_that_was_changed_a_moment_ago_is_verified_again(tiny):
+    """A second change could have the same time."""
+    load_exported("tiny").verify_files()
+    times = (tiny / "model.onnx").stat()
+    with (tiny / "model.onnx").open("r+b") as stream:
+        stream.write(b"GRAPH")
+    os.utime(tiny / "model.onnx", ns=(times.st_atime_ns, times.st_mtime_ns))
+    with pytest.raises(InputError, match=r"model\.onnx is damaged"):
+        load_exported("tiny").verify_files()
+
+
+@pytest.mark.parametrize("record", ["[", "[]", '{"model.onnx": 5}', '{"model.onnx": [1, 2, 3, "x"]}'])
+def test_a_damaged_record_of_verified_files_is_ignored(record, tiny):
+    (tiny / ".verified.json").write_text(record)
+    load_exported("tiny").verify_files()
+
+
+def test_a_folder_that_cannot_be_written_is_verified_all_the_same(tiny):
+    set_times(tiny, 1_000_000)
+    (tiny / ".verified.json").mkdir()  # a file cannot be renamed over a folder
+    load_exported("tiny").verify_files()
+    load_exported("tiny").verify_files()
+
+
+# ---------------------------------------------------------------- lengths
+
+
+def test_what_is_too_long_is_refused_with_its_name(tiny):
+    refuse_too_long(load_exported(tiny), 20, "CpTp")
+    with pytest.raises(InputError, match=r"^CpTp: 21 tokens, but tiny takes at most 20: shorten it$"):
+        refuse_too_long(load_exported(tiny), 21, "CpTp")

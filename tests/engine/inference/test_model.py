@@ -1,14 +1,16 @@
 """The engine's decisions: exact against PyTorch on the real sentences, whatever the batch."""
 
+import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from negengine.engine.errors import InputError
-from negengine.engine.inference import device as devices
+from negengine.engine.inference import cuda
 from negengine.engine.inference import model as models
-from negengine.engine.inference.device import CPU, choose_device, open_session
+from negengine.engine.inference.device import Device
+from negengine.engine.inference.exported import load_exported
 from negengine.engine.inference.model import Decisions, MaskedLM
 from negengine.engine.sentences.lexicon import load_lexicon
 from negengine.engine.sentences.patterns import load_patterns
@@ -92,7 +94,7 @@ def test_every_core_has_as_many_sentences_and_none_too_many(n, sizes, mini, monk
     model = MaskedLM(mini, batch_tokens=60, threads=2)
     assert model.batch_size(12) == 10
     given = []
-    monkeypatch.setattr(model._batches, "run", lambda batches: given.extend(len(batch) for batch in batches))
+    monkeypatch.setattr(model._runner, "run", lambda batches: given.extend(len(batch) for batch in batches))
     model.decide(*random_batch(n, 12))
     assert given == sizes
 
@@ -109,13 +111,24 @@ def test_the_graph_is_the_one_that_suits_the_processor(mini, engine, monkeypatch
     assert MaskedLM(mini, graph=mini.twin("cpu")).graph == mini.folder / "model.int8.onnx"
 
 
-@pytest.mark.parametrize(
-    ("found", "preferred"),
-    [(["SSE42", "AVX2"], False), (["AVX2", "AVX512F"], True), (["X86_V3"], False), (["X86_V3", "X86_V4"], True)],
-)
-def test_processors_with_avx512_prefer_convolutions(found, preferred, monkeypatch):
-    monkeypatch.setattr(np, "show_config", lambda **_: {"SIMD Extensions": {"found": found}})
-    assert devices.prefers_convolutions() == preferred
+def test_on_cuda_only_the_half_graph_gets_the_fused_attention_of_fp16(mini, monkeypatch):
+    opened = {}
+    monkeypatch.setattr(cuda, "open_batches", lambda graph, *_, half: opened.update({graph.name: half}))
+    for graph in (None, mini.graph, mini.twin("cuda")):
+        MaskedLM(mini, Device("cuda"), graph=graph)
+        opened[str(graph and graph.name)] = opened.pop((graph or mini.graph).name)
+    assert opened == {"None": False, "model.onnx": False, "model.fp16.onnx": True}
+
+
+@pytest.mark.parametrize("name", ["model.onnx", "tokenizer.json", "model.cpu.onnx"])
+def test_a_damaged_file_is_refused_before_any_decision(name, mini, tmp_path):
+    folder = shutil.copytree(mini.folder, tmp_path / "copy")
+    content = bytearray((folder / name).read_bytes())
+    content[-1] ^= 1
+    (folder / name).write_bytes(content)
+    damaged = load_exported(folder)
+    with pytest.raises(InputError, match=rf"{name} is damaged .*--force"):
+        MaskedLM(damaged)
 
 
 def test_no_sentences_give_no_decisions(engine):
@@ -134,34 +147,6 @@ def test_margin_is_positive_exactly_where_the_expected_token_is_the_top1(engine)
 def test_margin_is_against_the_runner_up_if_repeated_and_against_the_top1_if_not():
     decisions = Decisions(np.array([[3, 1], [3, 2]], np.int32), np.array([[5, 4, 5, 6], [5, 4, 4, 6]], np.float32))
     np.testing.assert_allclose(decisions.margin(np.array([3, 8], np.int32)), [1, -1])
-
-
-def test_cuda_without_a_device_is_an_error_and_auto_takes_the_cpu(monkeypatch):
-    monkeypatch.setattr(devices, "cuda_devices", lambda: 0)
-    assert choose_device("auto") == CPU
-    with pytest.raises(InputError, match=r"--device cuda:1: .*CUDA"):
-        choose_device("cuda:1")
-
-
-def test_a_cuda_index_beyond_the_devices_is_an_error(monkeypatch):
-    monkeypatch.setattr(devices, "missing_for_cuda", lambda: None)
-    monkeypatch.setattr(devices, "cuda_devices", lambda: 2)
-    assert str(choose_device("cuda:1")) == "cuda:1"
-    with pytest.raises(InputError, match="the driver lists 2"):
-        choose_device("cuda:2")
-
-
-@pytest.mark.parametrize("word", ["gpu", "cuda:", "cuda:x", "CPU", ""])
-def test_an_unknown_device_is_an_error(word):
-    with pytest.raises(InputError, match="give auto, cpu, cuda or cuda:INDEX"):
-        choose_device(word)
-
-
-def test_a_damaged_graph_is_one_line(tmp_path):
-    (tmp_path / "model.onnx").write_bytes(b"no graph")
-    with pytest.raises(InputError, match=r"model\.onnx: ONNX Runtime does not open it") as caught:
-        open_session(tmp_path / "model.onnx", CPU)
-    assert "\n" not in str(caught.value)
 
 
 def test_tokenizer_of_the_export_is_that_of_the_checkpoint(mini, mini_tokenizer):

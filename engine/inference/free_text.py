@@ -1,0 +1,127 @@
+"""Sentences given as text, with one mask each: encode them, run them in batches of equal length, rank the tokens.
+
+The main job composes token ids from its fillers' and reads decisions only. The functions here are for sentences that
+are given one by one (`predict`, the probes of other papers) and for measures over the whole vocabulary.
+"""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from ..errors import InputError
+from ..sentences.tokens import MaskTokenizer, Slice
+from .batches import rows_by_length
+from .exported import ExportedModel, refuse_too_long
+from .model import MaskedLM
+
+MASK = "[MASK]"  # in a text this stands for the mask token of any model
+_FEW = 16  # up to so many tokens, repeated maxima are faster than a partition of the vocabulary
+
+
+def slices(
+    exported: ExportedModel, tokenizer: MaskTokenizer, texts: Sequence[str], locations: Sequence[str] | None = None
+) -> list[Slice]:
+    """Encode texts and group them by their number of tokens, shortest first.
+
+    Args:
+        exported: the model that they are for.
+        tokenizer: the model's.
+        texts: each with one mask, written [MASK] or as the model's own mask token.
+        locations: where each text comes from, as `file:line`, for the message if it is bad.
+
+    Raises:
+        InputError: a text has no mask or several, holds the padding token, or is too long.
+    """
+    encoded = tokenizer.encode([text.replace(MASK, tokenizer.mask_token) for text in texts])
+    positions = np.empty(len(texts), np.int32)
+    for row, ids in enumerate(encoded):
+        (found,) = np.nonzero(ids == tokenizer.mask_id)
+        where = locations[row] if locations else repr(texts[row])
+        if len(found) != 1:
+            raise InputError(f"{where}: {len(found) or 'no'} masks, where one {MASK} is needed")
+        refuse_too_long(exported, len(ids), where)
+        refuse_padding(exported, ids.tolist(), where)
+        positions[row] = found[0]
+    return [
+        Slice(rows=rows, ids=np.stack([encoded[row] for row in rows]), mask_position=positions[rows])
+        for rows in rows_by_length(encoded)
+    ]
+
+
+def refuse_padding(exported: ExportedModel, ids: Sequence[int], what: str) -> None:
+    """Refuse a sentence with the padding token, which models do not read as they read other tokens.
+
+    Args:
+        exported: the model.
+        ids: of the sentence.
+        what: whose ids they are, for the message.
+
+    Raises:
+        InputError: it holds the token.
+    """
+    if exported.padding_id in ids:
+        raise InputError(f"{what}: holds the padding token, which the model does not read: take it out")
+
+
+def logits_in_batches(
+    model: MaskedLM, sentences: Sequence[Slice]
+) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float32]]]:
+    """Yield the rows of each batch, int64 [n], and their logits at the mask, float32 [n, V].
+
+    The logits of one batch at a time are in memory.
+    """
+    for part in sentences:
+        size = model.batch_size(part.ids.shape[1])
+        for start in range(0, len(part.rows), size):
+            batch = slice(start, start + size)
+            yield part.rows[batch], model.logits(part.ids[batch], part.mask_position[batch])
+
+
+def log_softmax(logits: NDArray[np.float32]) -> NDArray[np.float64]:
+    """Natural logarithms of the probabilities over the last axis, computed in float64."""
+    result: NDArray[np.float64] = special.log_softmax(logits.astype(np.float64), axis=-1)
+    return result
+
+
+def top_tokens(
+    logits: NDArray[np.float32], k: int, excluded: Sequence[int] | NDArray[np.integer] = ()
+) -> NDArray[np.int64]:
+    """The k tokens with the highest logits of each sentence, the highest first; of equal ones the smaller id first.
+
+    Args:
+        logits: float32 [n, V].
+        k: how many tokens; at most V minus the excluded ones.
+        excluded: ids that are not ranked, such as those of special tokens.
+
+    Returns:
+        Token ids, int64 [n, k].
+
+    Raises:
+        ValueError: there are fewer than k tokens to rank.
+    """
+    excluded = np.unique(np.asarray(excluded, np.int64))
+    if not 0 <= k <= logits.shape[1] - len(excluded):
+        raise ValueError(f"{k} tokens wanted, of {logits.shape[1]} with {len(excluded)} excluded")
+    ranked = logits.copy()
+    ranked[:, excluded] = -np.inf
+    return _by_maxima(ranked, k) if k <= _FEW else _by_partition(ranked, k)
+
+
+def _by_maxima(logits: NDArray[np.float32], k: int) -> NDArray[np.int64]:
+    """The k highest of each row; overwrites them."""
+    rows, best = np.arange(len(logits)), np.empty((len(logits), k), np.int64)
+    for i in range(k):
+        best[:, i] = logits.argmax(axis=1)  # the first of equal ones
+        logits[rows, best[:, i]] = -np.inf
+    return best
+
+
+def _by_partition(logits: NDArray[np.float32], k: int) -> NDArray[np.int64]:
+    """The k highest of each row: all that are not below the last one wanted, stably sorted."""
+    best = np.empty((len(logits), k), np.int64)
+    for row, own in enumerate(logits):
+        candidates = np.flatnonzero(own >= np.partition(own, -k)[-k])
+        best[row] = candidates[np.argsort(-own[candidates], kind="stable")[:k]]
+    return best

@@ -1,0 +1,98 @@
+"""Values with their 95 % intervals. An interval that cannot be computed is None, never a NaN and never of zero width.
+
+Items are taken as independent draws, unless groups are given: facts of one relation share a template, draws of one item
+share its words.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+CONFIDENCE = 0.95
+FEWEST_GROUPS = 5  # fewer groups say almost nothing about how groups differ, but a bootstrap would not show that
+_RESAMPLES = 2_000
+
+Estimate = tuple[float, float | None, float | None]
+"""A value, and the lower and upper end of its interval, or None and None."""
+
+
+def proportion(successes: int, n: int) -> tuple[float, float, float]:
+    """A fraction with the interval of Wilson (1927, Journal of the American Statistical Association 22, 209-212).
+
+    Args:
+        successes: number of items that count.
+        n: number of all items; at least one.
+
+    Returns:
+        value, low, high.
+    """
+    interval = stats.binomtest(successes, n).proportion_ci(CONFIDENCE, method="wilson")
+    return successes / n, float(interval.low), float(interval.high)
+
+
+def mean(values: NDArray[np.float64]) -> Estimate:
+    """A mean with Student's interval; without one where nothing varies: for one value, or equal ones.
+
+    Args:
+        values: float64 [n], without NaN; at least one.
+
+    Returns:
+        value, low, high.
+    """
+    value = float(np.mean(values))
+    if len(values) < 2 or np.ptp(values) == 0:
+        return value, None, None
+    interval = stats.ttest_1samp(values, 0).confidence_interval(CONFIDENCE)
+    return value, float(interval.low), float(interval.high)
+
+
+def grouped_mean(values: NDArray[np.float64], groups: NDArray[np.int64], seed: int = 0) -> Estimate:
+    """The mean of values that come in groups, with a percentile interval from a bootstrap over the groups.
+
+    The mean of groups of random size has no closed form. There is no interval for fewer than `FEWEST_GROUPS`, nor
+    where all values are equal.
+
+    Args:
+        values: float64 [n], without NaN.
+        groups: int64 [n], the group of each value.
+        seed: of the resampling.
+
+    Returns:
+        value, low, high.
+    """
+    _, index = np.unique(groups, return_inverse=True)
+    sums, sizes = np.bincount(index, values), np.bincount(index).astype(np.float64)
+    value = float(sums.sum() / sizes.sum())
+    if len(sums) < FEWEST_GROUPS or np.ptp(values) == 0:
+        return value, None, None
+    drawn = stats.bootstrap(
+        (sums, sizes),
+        lambda sums, sizes, axis: sums.sum(axis=axis) / sizes.sum(axis=axis),
+        paired=True,
+        vectorized=True,
+        n_resamples=_RESAMPLES,
+        confidence_level=CONFIDENCE,
+        method="percentile",
+        random_state=np.random.default_rng(seed),
+    )
+    return value, float(drawn.confidence_interval.low), float(drawn.confidence_interval.high)
+
+
+def relative_drop_interval(after: int, n_after: int, before: int, n_before: int) -> tuple[float | None, float | None]:
+    """The interval of a relative drop: of 1 minus the ratio of two proportions of independent items.
+
+    It follows from the interval of the ratio of Katz et al. (1978, Biometrics 34, 469-474), which is symmetric for the
+    ratio's logarithm. Where one of the two counts is zero that logarithm does not exist, and neither does the interval.
+
+    Args:
+        after: number of items that count, of the second kind.
+        n_after: number of all items of the second kind.
+        before: number of items that count, of the first kind.
+        n_before: number of all items of the first kind.
+
+    Returns:
+        low, high; None and None where there is no interval.
+    """
+    ratio = stats.contingency.relative_risk(after, n_after, before, n_before).confidence_interval(CONFIDENCE)
+    low, high = 1 - float(ratio.high), 1 - float(ratio.low)
+    return (low, high) if np.isfinite([low, high]).all() else (None, None)
