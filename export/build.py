@@ -1,205 +1,228 @@
 """`negengine export`: a checkpoint becomes a folder that the engine runs, or nothing is left behind.
 
-    load ─► Optimum ─► simplify ─► fuse ─► hoist ─► decision head ─► parity ─► twins (int8, fp16) ─► publish
+    load ─► PyTorch's logits ─► trace ─► passes ─► variants (CPU, int8, fp16) ─► parity ─► publish
 
-Everything is built in a temporary folder beside the target and renamed into place at the end, after the parity check.
+The same steps for every task (`tasks` says what differs), with the passes in the order of `passes/__init__.py`. Weights
+are written once, to a file beside the graph. PyTorch's model is gone before the passes begin, and every further step
+reads weights from that file, one at a time.
 """
 
+import gc
 import json
-from collections.abc import Callable
-from dataclasses import asdict
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import onnx
-from optimum.exporters.onnx import model_configs as _registered  # noqa: F401 - fills the table of families
-from optimum.exporters.onnx import onnx_export_from_model
-from optimum.exporters.tasks import TasksManager
-
 from ..engine.errors import InputError
-from ..engine.inference.exported import CONVOLVED, FORMAT, TWINS, file_sha256
-from ..engine.sentences.lexicon import load_lexicon
-from ..engine.sentences.patterns import load_patterns
-from .checkpoint import MASKED_LM, Checkpoint
+from ..engine.inference.exported import FORMAT, file_sha256, load_exported, published_export
+from ..engine.runs.atomic import make_folder, unwritable
+from . import needs
+from .checkpoint import Checkpoint, Source, load, load_model, locate
+from .families import family_of
 from .flops import count_flops
-from .folder import export_folder
-from .graph import Graph, save, save_sharing
-from .parity import Sentence, batches, compare, random_sentences, reference_logits
-from .passes.cpu import convolve, use_standard_attention
-from .passes.fuse import STANDARD_ATTENTION, Fused, fuse
-from .passes.half import half
-from .passes.head import add_decision_head, add_mask_position
-from .passes.hoist import hoist
-from .passes.quantize import quantize
-from .passes.simplify import simplify
+from .folder import publish, staged_in, workspace_beside
+from .graph import Graph
+from .parity import Logits, Parity, compare, reference_logits
+from .passes import Context, run_passes
+from .quiet import quiet
+from .samples import Sample, batches
+from .tasks import TASKS, Task
+from .trace import optimum_config, takes_segments, trace
 
-OPSET = 17  # the first with LayerNormalization; ONNX Runtime's fusions know it well
-_TYPICAL_LENGTH = 18  # tokens of a sentence of the main job
-_SENTENCES_PER_PATTERN = 20
+Say = Callable[[str], None]
+
+_GRAPH, _WEIGHTS = "model.onnx", "_data"
 
 
 def build(
     reference: str,
     output: Path | None = None,
     *,
+    task: str = "fill-mask",
     revision: str | None = None,
     allow_pickle: bool = False,
     force: bool = False,
-    say: Callable[[str], None] = lambda _: None,
+    say: Say = lambda _: None,
 ) -> Path:
-    """Export a masked language model to a folder.
+    """Export a checkpoint to a folder.
 
     Args:
         reference: hub id, local folder, or `mini`.
         output: the folder to write; by default `models/NAME`.
+        task: a name of `TASKS`.
         revision: branch, tag or commit on the hub.
         allow_pickle: read pickled weights where there are no safetensors.
-        force: build anew even if the folder is up to date.
+        force: build anew even if the folder is up to date, or holds the export of another checkpoint.
         say: is told what happens, a line at a time.
 
     Returns:
-        The folder, which was left alone if it was made from the same checkpoint by the same versions.
+        The folder. It is not touched if it was made from the same checkpoint by the same versions.
 
     Raises:
-        InputError: the model cannot be had, cannot be used, or does not survive the parity check.
+        InputError: the model cannot be had or used, does not fit into memory or on the disk, does not survive the
+            parity check, or the folder cannot be written.
     """
-    return export_folder(
-        reference, output, MASKED_LM, _write, revision=revision, allow_pickle=allow_pickle, force=force, say=say
-    )
+    if task not in TASKS:
+        raise InputError(f"{task} is not a task of the export: give {' or '.join(TASKS)}")
+    source = locate(reference, revision)
+    folder = output or Path("models") / source.name
+    made_from = _made_from(source)
+    if _is_up_to_date(folder, task, source, made_from, force=force):
+        say(f"{folder} is up to date (--force builds it anew)")
+        return folder
+    _check_needs(source, TASKS[task], folder, say)
+    make_folder(folder.parent)
+    try:
+        with quiet(), workspace_beside(folder) as workspace:
+            _write(source, TASKS[task], workspace, made_from, allow_pickle=allow_pickle, say=say)
+            publish(workspace, folder)
+    except OSError as error:  # a full disk, above all
+        raise unwritable(folder, error) from error
+    return folder
+
+
+@dataclass(frozen=True)
+class _Traced:
+    """What is left of PyTorch's model: its graph, and what it computes."""
+
+    graph: Graph
+    samples: Sequence[Sample]
+    reference: Logits
 
 
 def _write(
-    checkpoint: Checkpoint, staged: Path, workspace: Path, made_from: dict[str, str], say: Callable[[str], None]
+    source: Source, task: Task, workspace: Path, made_from: dict[str, str], *, allow_pickle: bool, say: Say
 ) -> None:
-    name, tokenizer = checkpoint.source.name, checkpoint.tokenizer
-    tokenizer.backend_tokenizer.no_truncation()
-    tokenizer.backend_tokenizer.no_padding()
-    tokenizer.save_pretrained(staged)
-    checkpoint.model.config.save_pretrained(staged)
-    vocabulary = int(checkpoint.model.config.vocab_size)
-    # No mask but the one, and no padding: where it stands, PyTorch counts positions anew in some families.
-    ordinary = sorted(set(range(vocabulary)) - {tokenizer.mask_token_id, checkpoint.padding_id})
-    sentences = _pattern_sentences(checkpoint)
-    sentences += random_sentences(ordinary, tokenizer.mask_token_id, checkpoint.longest)
-    reference = reference_logits(checkpoint.model, sentences)
-    say(f"exporting {name} ({checkpoint.family}) with Optimum")
-    graph = Graph(_optimum_export(checkpoint, workspace / "optimum"))
-    plain_flops = count_flops(graph, _TYPICAL_LENGTH)
-    simplify(graph, vocabulary=vocabulary, padding_id=checkpoint.padding_id, longest=checkpoint.longest)
-    fused = fuse(graph)
-    check_fused(checkpoint, fused)
-    logits = hoist(graph, "logits", add_mask_position(graph))
-    add_decision_head(graph, logits)
-    files = save(graph.model, staged / "model.onnx", weights_apart=True)
-    convolved = graph.copy()
-    use_standard_attention(convolved)
-    convolve(convolved)
-    files += save_sharing(convolved.model, staged / CONVOLVED, files[0])
-    flops = count_flops(graph, _TYPICAL_LENGTH)
-    say(f"comparing with PyTorch on {len(sentences)} sentences")
-    parity = max(
-        (compare(path, sentences, reference, name=name) for path in (files[0], staged / CONVOLVED)),
-        key=lambda found: found.largest_difference,
+    staged = staged_in(workspace)
+    say(f"loading {source.name}")
+    checkpoint = load(source, task.head)
+    task.check(checkpoint)
+    traced = _trace(checkpoint, task, workspace, allow_pickle=allow_pickle, say=say)
+    gc.collect()  # PyTorch's model is held by cycles
+    graph, config = traced.graph, checkpoint.config
+    context = Context(
+        vocabulary=checkpoint.vocabulary,
+        padding_id=checkpoint.padding_id,
+        longest=checkpoint.longest,
+        layers=int(config.num_hidden_layers),
+        outputs=task.outputs(checkpoint),
+        standard_attention=family_of(config).standard_attention,
+        family=checkpoint.family,
+        batches=[batch.feeds for batch in batches(traced.samples)],
     )
-    say(
-        f"max |Δlogit| {parity.largest_difference:.1e}, top-1 agreement {parity.top1_agreement:.1%}, "
-        f"{flops / 1e9:.2f} of {plain_flops / 1e9:.2f} GFLOP a sentence of {_TYPICAL_LENGTH} tokens left"
-    )
-    say("quantizing to int8")
-    observed = batches(sentences)
-    files += save(quantize(graph, observed).model, staged / TWINS["cpu"])
-    say("converting to fp16")
-    halved = half(graph, observed)
-    files += save(halved.graph.model, staged / TWINS["cuda"])
-    manifest: dict[str, Any] = {
-        "format": FORMAT,
-        "task": "fill-mask",
-        "name": name,
-        "family": checkpoint.family,
-        "made_from": made_from,
-        "mask_token": tokenizer.mask_token,
-        "padding_id": checkpoint.padding_id,
-        "vocab_size": vocabulary,
-        "max_length": checkpoint.longest,
-        "layers": int(checkpoint.model.config.num_hidden_layers),
-        "hidden_size": int(checkpoint.model.config.hidden_size),
-        "intermediate_size": _intermediate_size(checkpoint),
-        "fused": asdict(fused),
-        "flops": {"length": _TYPICAL_LENGTH, "optimum": plain_flops, "hoisted": flops},
+    say("simplifying the graph")
+    length = min(task.length, checkpoint.longest)
+    plain_flops = count_flops(graph, length)
+    told = run_passes(task.passes, graph, context)
+    flops = count_flops(graph, length)
+    say(f"an input of {length} tokens needs {flops / 1e9:.2f} GFLOP (before: {plain_flops / 1e9:.2f})")
+    files = graph.save(staged / _GRAPH)
+    exact = [files[0]]
+    for variant in task.variants:
+        say(variant.what)
+        weights = staged / (variant.file + _WEIGHTS) if variant.size else staged / (_GRAPH + _WEIGHTS)
+        further = Graph.open(staged / _GRAPH, weights, checkpoint.name)
+        told |= run_passes(variant.passes, further, context)
+        files += [path for path in further.save(staged / variant.file) if path not in files]
+        exact += [staged / variant.file] if variant.is_exact else []
+    parity = _compare(exact, traced, checkpoint.name, say)
+    manifest = _manifest(checkpoint, task, made_from) | told
+    manifest |= {
+        "flops": {"length": length, "optimum": plain_flops, "hoisted": flops},
         "parity": asdict(parity),
-        "fp16": {"products": halved.products, "kept in fp32": halved.kept},
         "files": {path.name: file_sha256(path) for path in (*files, staged / "tokenizer.json")},
     }
     (staged / "export.json").write_text(json.dumps(manifest, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
-def _intermediate_size(checkpoint: Checkpoint) -> int:
-    """Width of the feed-forward blocks, under the name that the family gives it."""
-    config = checkpoint.model.config
-    return int(getattr(config, "intermediate_size", 0) or getattr(config, "hidden_dim", 0))
+def _trace(checkpoint: Checkpoint, task: Task, workspace: Path, *, allow_pickle: bool, say: Say) -> _Traced:
+    """All that PyTorch is needed for. When this returns, its model can be released."""
+    name, tokenizer, staged = checkpoint.name, checkpoint.tokenizer, staged_in(workspace)
+    model = load_model(checkpoint, task.head, allow_pickle=allow_pickle)
+    tokenizer.backend_tokenizer.no_truncation()
+    tokenizer.backend_tokenizer.no_padding()
+    tokenizer.save_pretrained(staged)
+    model.config.save_pretrained(staged)
+    config = optimum_config(name, model, task.head.task)
+    segments = task.takes_segments and takes_segments(config, model.config, tokenizer.model_input_names)
+    samples = task.samples(checkpoint, segments)
+    say(f"running PyTorch on {len(samples)} inputs, for the comparison at the end")
+    reference = reference_logits(model, samples, name)
+    say(f"exporting {name} ({checkpoint.family}) with Optimum")
+    inputs = ["input_ids", *(["token_type_ids"] if segments else [])]
+    graph = trace(model, config, inputs, staged / (_GRAPH + _WEIGHTS), workspace, name)
+    return _Traced(graph, samples, reference)
 
 
-def _optimum_export(checkpoint: Checkpoint, folder: Path) -> onnx.ModelProto:
-    """Optimum's export, with `input_ids` as the only input: masks and segments take their defaults."""
-    family = checkpoint.family
-    try:
-        constructor = TasksManager.get_exporter_config_constructor(
-            "onnx", model=checkpoint.model, task="fill-mask", library_name="transformers"
-        )
-    except (KeyError, ValueError):
-        raise InputError(f"{checkpoint.source.name}: Optimum has no fill-mask export for the family {family}") from None
-    config = constructor(checkpoint.model.config)
-    axes = {"input_ids": {0: "batch", 1: "length"}}
-    config.__class__ = type("IdsOnly", (type(config),), {"inputs": property(lambda _: axes)})
-    try:
-        onnx_export_from_model(
-            checkpoint.model,
-            folder,
-            opset=OPSET,
-            task="fill-mask",
-            custom_onnx_configs={"model": config},
-            do_validation=False,  # our own parity check is stricter, and comes after the passes
-            preprocessors=[],
-        )
-    except OSError:  # a full disk says nothing about the model
-        raise
-    except Exception as error:  # noqa: BLE001 - tracing an unsuitable model fails in any way
-        line = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
-        raise InputError(f"{checkpoint.source.name}: the family {family} cannot be exported: {line}") from None
-    return onnx.load(folder / "model.onnx")
+def _compare(graphs: Sequence[Path], traced: _Traced, name: str, say: Say) -> Parity:
+    """The worst parity of some graphs."""
+    say(f"comparing with PyTorch on {len(traced.samples)} inputs")
+    found = [compare(path, traced.samples, traced.reference, name=name) for path in graphs]
+    worst = max(found, key=lambda parity: parity.largest_difference)
+    say(f"max |Δlogit| {worst.largest_difference:.1e}, top-1 agreement {worst.top1_agreement:.1%}")
+    return worst
 
 
-def check_fused(checkpoint: Checkpoint, fused: Fused) -> None:
-    """Fail where a family whose attention has the standard form did not have all of it fused.
+def _manifest(checkpoint: Checkpoint, task: Task, made_from: dict[str, str]) -> dict[str, Any]:
+    return {
+        "format": FORMAT,
+        "task": task.head.task,
+        "name": checkpoint.name,
+        "family": checkpoint.family,
+        "origin": checkpoint.source.origin,
+        "made_from": made_from,
+        "mask_token": checkpoint.tokenizer.mask_token or "",
+        "padding_id": checkpoint.padding_id,
+        "vocab_size": checkpoint.vocabulary,
+        "max_length": checkpoint.longest,
+        "layers": int(checkpoint.config.num_hidden_layers),
+        "hidden_size": int(checkpoint.config.hidden_size),
+        **task.metadata(checkpoint),
+    }
 
-    Raises:
-        InputError: as said.
-    """
-    layers = int(checkpoint.model.config.num_hidden_layers)
-    if checkpoint.family in STANDARD_ATTENTION and fused.attention != layers:
+
+def _is_up_to_date(folder: Path, task: str, source: Source, made_from: dict[str, str], *, force: bool) -> bool:
+    """Whether a folder holds this export already; refuses to replace what is not an older state of the same one."""
+    if not folder.exists():
+        return False
+    existing = published_export(folder)
+    if existing is None:
+        raise InputError(f"{folder} exists and is not an exported model: give another --output, or remove it")
+    if existing.get("task", task) != task:
+        raise InputError(f"{folder} was exported for {existing['task']}: give another --output, or remove it")
+    if force:
+        return False
+    made_before = existing.get("made_from", {})
+    origin = existing.get("origin", source.origin)
+    if origin != source.origin and made_before.get("revision") != source.revision:
         raise InputError(
-            f"{checkpoint.source.name}: {fused.attention} of {layers} attentions were fused, as this "
-            f"{checkpoint.family} differs from the common one; it would be exact, but slow"
+            f"{folder} is the export of another checkpoint, {origin}: give another --output, or --force to replace it"
         )
+    try:
+        return bool(load_exported(folder, task=task).info["made_from"] == made_from)
+    except InputError:
+        return False
 
 
-def _pattern_sentences(checkpoint: Checkpoint) -> list[Sentence]:
-    """Sentences of all bundled patterns, with fillers spread over the lists, encoded by transformers itself."""
-    lexicon, tokenizer = load_lexicon(), checkpoint.tokenizer
-    sentences = []
-    for pattern in load_patterns().all:
-        for i in range(_SENTENCES_PER_PATTERN):
-            name = i * len(lexicon.names) // _SENTENCES_PER_PATTERN
-            fillers = {
-                "NAME": lexicon.names[name],
-                "PROF": lexicon.professions[(7 * i) % len(lexicon.professions)],
-                "ACT": lexicon.verbs[(37 * i) % len(lexicon.verbs)],
-                "PRON": "she" if lexicon.genders[name] == "f" else "he",
-            }
-            ids = np.array(tokenizer(pattern.text(fillers, tokenizer.mask_token))["input_ids"], np.int32)
-            (positions,) = np.nonzero(ids == tokenizer.mask_token_id)
-            if len(positions) != 1:
-                raise InputError(f"{checkpoint.source.name}: its tokenizer does not keep {tokenizer.mask_token} whole")
-            sentences.append(Sentence(ids, int(positions[0])))
-    return sentences
+def _check_needs(source: Source, task: Task, folder: Path, say: Say) -> None:
+    needed = needs.estimate(source, 1 + sum(variant.size for variant in task.variants))
+    if needed is None:
+        say(f"{source.name}: the size of its weights is not known, so memory and disk are not checked")
+        return
+    say(f"{source.name} {needed}")
+    needs.check(needed, source.name, folder.parent, memory=needs.free_memory(), disk=needs.free_disk(folder.parent))
+
+
+def _made_from(source: Source) -> dict[str, str]:
+    """What, if it changes, makes an export out of date."""
+    packages = ("negengine", "onnxruntime-gpu", "onnxruntime", "optimum-onnx", "transformers", "torch", "onnx")
+    return {"revision": source.revision} | {name: found for name in packages if (found := _version(name))}
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None

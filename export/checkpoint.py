@@ -1,7 +1,7 @@
 """Load a checkpoint from the Hugging Face hub or a folder, and refuse what the engine cannot use.
 
-Every refusal is one line that names the model and what would be right. Weights are read from safetensors; pickles,
-which can run code when they are opened, only where the caller allows it.
+Every refusal is one line that names the model and says what would be right. Weights are read from safetensors. Pickles
+can run code when they are opened, so they are read only if the caller allows it.
 """
 
 import hashlib
@@ -22,21 +22,11 @@ from huggingface_hub.errors import (
 )
 from requests import RequestException
 from safetensors import SafetensorError
-from transformers import (
-    AutoConfig,
-    AutoModelForMaskedLM,
-    AutoModelForSequenceClassification,
-    AutoTokenizer,
-    PretrainedConfig,
-    PreTrainedModel,
-)
-from transformers.models.auto.modeling_auto import (
-    MODEL_FOR_MASKED_LM_MAPPING,
-    MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING,
-)
+from transformers import AutoConfig, AutoTokenizer, PretrainedConfig, PreTrainedModel
 from transformers.tokenization_utils_fast import PreTrainedTokenizerFast
 
 from ..engine.errors import InputError
+from .families import longest_input, padding_id
 from .quiet import quiet
 
 BUNDLED = Path(__file__).parent / "mini"
@@ -49,7 +39,7 @@ class Head:
     Attributes:
         task: as the exporter calls it.
         noun: what a checkpoint with this head is.
-        adjective: the head, in a message that it is missing.
+        adjective: what the head is called where it is missing.
         loader: transformers' class that loads the model with this head.
         families: the configurations for which transformers has the head.
         fills_masks: whether the tokenizer must have a mask token.
@@ -63,57 +53,59 @@ class Head:
     fills_masks: bool
 
 
-MASKED_LM = Head(
-    "fill-mask", "masked language model", "masked-LM", AutoModelForMaskedLM, MODEL_FOR_MASKED_LM_MAPPING, True
-)
-CLASSIFIER = Head(
-    "text-classification",
-    "sequence classifier",
-    "sequence-classification",
-    AutoModelForSequenceClassification,
-    MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING,
-    False,
-)
-
-
 @dataclass(frozen=True)
 class Source:
     """Where a checkpoint comes from, before its weights are read.
 
-    `name` is what it is called under `models/`; `location` what transformers loads; `revision` the hub's commit, or the
-    SHA-256 of a local folder's files: it changes whenever the checkpoint does.
+    Attributes:
+        name: what it is called under `models/`.
+        location: what transformers loads: a folder or a hub id.
+        revision: the hub's commit, or the SHA-256 of a local folder's files. It changes whenever the checkpoint does.
+        is_local: whether it is a folder on this machine.
+        origin: the folder's full path, or the hub id, with the revision if one was asked for. Two checkpoints with one
+            origin are an older and a newer state of the same checkpoint.
     """
 
     name: str
     location: str
     revision: str
     is_local: bool
+    origin: str
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A checkpoint in memory, in fp32, ready to export."""
+    """A checkpoint without its weights."""
 
     source: Source
-    model: PreTrainedModel
+    config: PretrainedConfig
     tokenizer: PreTrainedTokenizerFast
+
+    @property
+    def name(self) -> str:
+        """What the model is called."""
+        return self.source.name
 
     @property
     def family(self) -> str:
         """The architecture's name in transformers, such as `bert`."""
-        family: str = self.model.config.model_type
+        family: str = self.config.model_type
         return family
 
     @property
+    def vocabulary(self) -> int:
+        """Number of token ids."""
+        return int(self.config.vocab_size)
+
+    @property
     def longest(self) -> int:
-        """Most tokens that a sentence may have, special tokens counted in."""
-        return longest_input(self.model.config)
+        """The largest number of tokens in a sentence, special tokens included."""
+        return longest_input(self.config)
 
     @property
     def padding_id(self) -> int | None:
-        """The id that no sentence holds: the model takes it for no token at all."""
-        padding: int | None = 1 if self.family == "mpnet" else self.model.config.pad_token_id  # MPNet does not ask
-        return padding
+        """The id that no sentence may hold, as the model ignores it."""
+        return padding_id(self.config)
 
 
 def locate(reference: str, revision: str | None = None) -> Source:
@@ -133,11 +125,13 @@ def locate(reference: str, revision: str | None = None) -> Source:
         if not (folder / "config.json").is_file():
             raise InputError(f"{folder} holds no config.json: give a folder that transformers' save_pretrained wrote")
         name = "mini" if reference == "mini" else folder.resolve().name
-        return Source(name, str(folder), f"sha256:{_folder_digest(folder)}", is_local=True)
+        origin = "mini" if reference == "mini" else str(folder.resolve())
+        return Source(name, str(folder), f"sha256:{_folder_digest(folder)}", is_local=True, origin=origin)
     if folder.exists() or reference.startswith((".", "/", "~")):
-        raise InputError(f"{reference} is no folder: give a hub id, a local folder, or mini")
+        raise InputError(f"{reference} is not a folder: give a hub id, a local folder, or mini")
     config = _hub_config(reference, revision)
-    return Source(reference, reference, config.parent.name, is_local=False)
+    origin = f"{reference}@{revision}" if revision else reference
+    return Source(reference, reference, config.parent.name, is_local=False, origin=origin)
 
 
 def _folder_digest(folder: Path) -> str:
@@ -167,7 +161,7 @@ def _hub_config(reference: str, revision: str | None) -> Path:
         raise InputError(f"{reference} has no revision {revision!r} on the hub") from None
     except EntryNotFoundError as error:
         if not isinstance(error, LocalEntryNotFoundError):
-            raise InputError(f"{wanted} has no config.json on the hub: it is no transformers model") from None
+            raise InputError(f"{wanted} has no config.json on the hub: it is not a transformers model") from None
         state = "offline mode is on (HF_HUB_OFFLINE)" if huggingface_hub.constants.HF_HUB_OFFLINE else "no connection"
         raise InputError(
             f"{wanted} is neither a folder here nor in the cache, and the hub was not reached: {state}"
@@ -178,25 +172,26 @@ def _hub_config(reference: str, revision: str | None) -> Path:
         raise InputError(f"{wanted}: the hub did not answer: {_first_line(error)}") from None
 
 
-def load(source: Source, *, allow_pickle: bool = False, head: Head = MASKED_LM) -> Checkpoint:
-    """Load model and tokenizer, in fp32 and evaluation mode.
+def load(source: Source, head: Head) -> Checkpoint:
+    """Load configuration and tokenizer.
 
     Args:
         source: from `locate`.
-        allow_pickle: read pickled weights where there are no safetensors.
         head: what the model is to do.
 
     Raises:
-        InputError: no such head, no mask token, no fast tokenizer, no safetensors, damaged files.
+        InputError: the model has no such head, no mask token or no fast tokenizer.
     """
-    arguments: dict[str, Any] = {} if source.is_local else {"revision": source.revision}
     try:
-        config = AutoConfig.from_pretrained(source.location, **arguments)
+        config = AutoConfig.from_pretrained(source.location, **_revision(source))
     except (OSError, ValueError, KeyError) as error:
         raise InputError(f"{source.name}: config.json is not readable: {_first_line(error)}") from None
     _check_architecture(source.name, config, head)
-    tokenizer = _load_tokenizer(source, arguments, head)
-    return Checkpoint(source, _load_model(source, config, arguments, head, allow_pickle=allow_pickle), tokenizer)
+    return Checkpoint(source, config, _load_tokenizer(source, head))
+
+
+def _revision(source: Source) -> dict[str, Any]:
+    return {} if source.is_local else {"revision": source.revision}
 
 
 def _check_architecture(name: str, config: PretrainedConfig, head: Head) -> None:
@@ -206,9 +201,9 @@ def _check_architecture(name: str, config: PretrainedConfig, head: Head) -> None
         raise InputError(f"{name} is configured as a decoder (is_decoder): a {head.noun} is an encoder")
 
 
-def _load_tokenizer(source: Source, arguments: dict[str, Any], head: Head) -> PreTrainedTokenizerFast:
+def _load_tokenizer(source: Source, head: Head) -> PreTrainedTokenizerFast:
     try:
-        tokenizer = AutoTokenizer.from_pretrained(source.location, use_fast=True, **arguments)
+        tokenizer = AutoTokenizer.from_pretrained(source.location, use_fast=True, **_revision(source))
     except Exception as error:  # noqa: BLE001 - transformers raises nearly everything here
         raise InputError(f"{source.name}: no fast tokenizer could be loaded: {_first_line(error)}") from None
     if not tokenizer.is_fast:
@@ -219,18 +214,27 @@ def _load_tokenizer(source: Source, arguments: dict[str, Any], head: Head) -> Pr
     return fast
 
 
-def _load_model(
-    source: Source, config: PretrainedConfig, arguments: dict[str, Any], head: Head, *, allow_pickle: bool
-) -> PreTrainedModel:
+def load_model(checkpoint: Checkpoint, head: Head, *, allow_pickle: bool = False) -> PreTrainedModel:
+    """Load the weights, in fp32 and evaluation mode.
+
+    Args:
+        checkpoint: from `load`.
+        head: what the model is to do.
+        allow_pickle: read pickled weights if there are no safetensors.
+
+    Raises:
+        InputError: there are no safetensors, the head's weights are missing, or files are damaged.
+    """
+    source = checkpoint.source
     try:
         model, report = head.loader.from_pretrained(
             source.location,
-            config=config,
+            config=checkpoint.config,
             dtype=torch.float32,
             attn_implementation="eager",  # plain operators in the exported graph, which the fusions recognise
             use_safetensors=None if allow_pickle else True,
             output_loading_info=True,
-            **arguments,
+            **_revision(source),
         )
     except Exception as error:
         line = _first_line(error)
@@ -244,22 +248,11 @@ def _load_model(
         raise
     if missing := sorted(report["missing_keys"]):
         raise InputError(
-            f"{source.name} is no {head.noun}: its weights lack {missing[0]}"
+            f"{source.name} is not a {head.noun}: its weights lack {missing[0]}"
             + (f" and {len(missing) - 1} more" if len(missing) > 1 else "")
         )
     loaded: PreTrainedModel = model.eval()
     return loaded
-
-
-def longest_input(config: PretrainedConfig) -> int:
-    """Most tokens a model takes. RoBERTa's family counts positions from the padding id on and loses those before it."""
-    positions = int(getattr(config, "max_position_embeddings", 0) or 512)
-    if config.model_type in _POSITIONS_AFTER_PADDING:
-        return positions - 1 - int(config.pad_token_id)
-    return positions - 2 if config.model_type == "mpnet" else positions
-
-
-_POSITIONS_AFTER_PADDING = frozenset({"roberta", "xlm-roberta", "camembert", "longformer", "data2vec-text"})
 
 
 def _first_line(error: Exception) -> str:

@@ -1,29 +1,32 @@
 """Floating-point operations of a graph, counted from its matrix products.
 
 A product of an m × k by a k × n matrix counts 2 m k n. Everything else of a transformer (normalisation, softmax,
-activations) is below 1 % of that and is left out, as is usual.
+activations) is below 1 % of that and is not counted, as is usual.
 """
 
 import numpy as np
 
-from .graph import Graph, observe
+from .graph import Graph
+from .observe import layouts
+
+Shapes = list[tuple[int, ...]]
 
 
 def count_flops(graph: Graph, length: int) -> int:
-    """Operations for one sentence of `length` tokens, at run time: what is computed from constants alone is free."""
-    batch = 2  # two, so that no batch axis looks like a broadcast one; the result is for one sentence
-    feeds = {name: np.full((batch, length) if name == "input_ids" else batch, 1, np.int32) for name in graph.inputs}
+    """Operations for one input of `length` tokens, at run time: what is computed from constants alone is free.
+
+    Raises:
+        InputError: ONNX Runtime cannot run the graph.
+    """
+    batch = 2  # two, so that no batch axis looks like a broadcast one; the result is for one input
+    known = layouts(graph, (batch, length))
     constant = graph.from_constants()
-    products = [node for node in graph.nodes if node.op_type in _COUNTS and node.output[0] not in constant]
-    tensors = {name for node in products for name in (*node.input, *node.output[:1]) if name}
-    inner = [name for name in tensors if name not in graph.constants and name not in graph.inputs]
-    shapes = {name: values.shape for name, values in observe(graph.model, feeds, inner).items()}
-    shapes |= {name: tuple(tensor.dims) for name, tensor in graph.constants.items()}
-    total = sum(_COUNTS[node.op_type]([shapes.get(name, ()) for name in node.input]) for node in products)
+    total = sum(
+        _COUNTS[node.op_type]([known[value].shape if value is not None else () for value in node.inputs])
+        for node in graph.nodes
+        if node.op_type in _COUNTS and node.outputs[0] not in constant
+    )
     return total // batch
-
-
-Shapes = list[tuple[int, ...]]
 
 
 def _matmul(shapes: Shapes) -> int:
@@ -36,9 +39,21 @@ def _gemm(shapes: Shapes) -> int:
     return 2 * shapes[0][0] * shapes[0][1] * shapes[1][1]
 
 
-def _multi_head_attention(shapes: Shapes) -> int:
+def _attention(shapes: Shapes) -> int:
     query, key = shapes[:2]
     return 2 * (2 * query[0] * query[1] * key[1] * query[2])
 
 
-_COUNTS = {"MatMul": _matmul, "Gemm": _gemm, "MultiHeadAttention": _multi_head_attention}
+def _convolution(shapes: Shapes) -> int:
+    """1 × 1 over [1, channels, batch, length] (`passes/convolve.py`)."""
+    image, kernel = shapes[:2]
+    return 2 * image[0] * image[2] * image[3] * kernel[0] * kernel[1]
+
+
+_COUNTS = {
+    "MatMul": _matmul,
+    "Gemm": _gemm,
+    "MultiHeadAttention": _attention,
+    "Attention": _attention,
+    "Conv": _convolution,
+}

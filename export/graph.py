@@ -1,281 +1,304 @@
-"""A small editing view of an ONNX graph, and running it to see what its tensors hold.
+"""An ONNX graph that is being rewritten, and the file that its weights lie in.
 
-Passes rewrite a graph in place through `Graph` and end with `prune`, which drops what no output needs and restores the
-topological order that ONNX demands. What a pass assumes about a tensor (its shape, that a mask is all zeros) it reads
-off an actual run at several input shapes (`observe`) instead of inferring it; the parity check after the last pass
-covers the whole.
+The graph itself is onnx-ir's: values know the node that writes them and the nodes that read them. What this module adds
+is where weights are. They are never part of the graph: each is a range of bytes in a file beside it, mapped into memory
+where a pass asks for its values and given back after that. A pass that makes a new weight appends it to the graph's own
+file. So a graph is a few hundred kilobytes whatever the size of its model, and protobuf never meets its limit of 2 GiB.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import Any
 
 import numpy as np
-import onnx
-import onnxruntime as ort
+import onnx_ir as ir
 from numpy.typing import NDArray
-from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
+from onnx import ModelProto
+from onnx_ir.passes.common import LiftConstantsToInitializersPass, RemoveUnusedNodesPass, TopologicalSortPass
 
-_Message = TypeVar("_Message", ModelProto, NodeProto, TensorProto)
-_LARGEST_PROTOBUF = 2**31 - 2**20  # protobuf cannot serialise 2 GiB; larger weights go to a file beside the graph
 _SMALLEST_APART = 1024  # bytes; what is smaller stays in the graph
+_PAGE = 4096  # bytes; a weight that begins on a page can be mapped into memory as it is
+
+Array = NDArray[np.generic]
+
+
+class Weights:
+    """A file of weights that grows at its end.
+
+    Args:
+        path: the file, in the folder of the graphs that read it.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def append(self, values: Array, name: str) -> ir.ExternalTensor:
+        """Write one weight; returns where it is."""
+        values = np.ascontiguousarray(values)
+        with self.path.open("ab") as stream:
+            stream.write(b"\0" * (-stream.tell() % _PAGE))
+            offset = stream.tell()
+            values.tofile(stream)
+        return self._at(offset, values.nbytes, values.dtype, values.shape, name)
+
+    def _at(self, offset: int, length: int, dtype: Any, shape: Sequence[int], name: str) -> ir.ExternalTensor:
+        return ir.ExternalTensor(
+            self.path.name,
+            offset,
+            length,
+            ir.DataType.from_numpy(np.dtype(dtype)),
+            shape=ir.Shape(shape),
+            name=name,
+            base_dir=str(self.path.parent),
+        )
 
 
 class Graph:
-    """The nodes and constants of one ONNX model, with lookups by tensor name.
+    """One ONNX model whose graph is rewritten in place.
 
-    `producer` maps a tensor to the node that computes it; `constants` maps a tensor to its initializer. Both are kept
-    up to date by `add`, `constant`, `replace_uses` and `prune`; after any other edit call `index`.
+    Args:
+        model: the model. Nodes that write constants become initializers, nodes that pass a value on are removed.
+        weights: the file that new weights are appended to; without one they stay in the graph, which suits small ones.
+        name: what to call the model in an error.
     """
 
-    def __init__(self, model: ModelProto) -> None:
-        self.model = model
+    def __init__(self, model: ir.Model, weights: Path | None = None, name: str = "the model") -> None:
+        self.weights = Weights(weights) if weights is not None else None
+        self.name = name
         self._fresh = 0
-        _constant_nodes_to_initializers(model)
-        self.index()
-        self._skip_identities()
+        self.take(model)
 
-    def copy(self) -> "Graph":
-        """A twin of its own, to be rewritten."""
-        return Graph(_copy(self.model))
+    @classmethod
+    def open(cls, path: Path, weights: Path | None = None, name: str = "the model") -> "Graph":
+        """Read a graph from its file; its weights stay where they are."""
+        return cls(ir.load(path), weights, name)
 
-    def index(self) -> None:
-        """Rebuild the lookups from the protobuf."""
-        self.producer: dict[str, NodeProto] = {out: node for node in self.nodes for out in node.output if out}
-        self.constants: dict[str, TensorProto] = {tensor.name: tensor for tensor in self.model.graph.initializer}
+    def take(self, model: ir.Model) -> None:
+        """Go on with another model."""
+        self.model = model
+        LiftConstantsToInitializersPass(lift_all_constants=True, size_limit=0)(model)
+        for node in self.nodes:  # onnx-ir's own pass fails where an If passes on a value from outside
+            if node.op_type == "Identity" and not node.outputs[0].is_graph_output() and node.inputs[0] is not None:
+                node.outputs[0].replace_all_uses_with(node.inputs[0])
+                model.graph.remove(node, safe=True)
 
-    @property
-    def nodes(self) -> Sequence[NodeProto]:
-        """All nodes in topological order."""
-        nodes: Sequence[NodeProto] = self.model.graph.node
-        return nodes
-
-    @property
-    def inputs(self) -> list[str]:
-        """Names of the graph's inputs."""
-        return [value.name for value in self.model.graph.input]
+    # ------------------------------------------------------------ what is there
 
     @property
-    def outputs(self) -> list[str]:
-        """Names of the graph's outputs."""
-        return [value.name for value in self.model.graph.output]
+    def nodes(self) -> list[ir.Node]:
+        """All nodes, in topological order after `prune`."""
+        return list(self.model.graph)
 
-    def consumers(self, tensor: str) -> list[NodeProto]:
-        """Nodes that read a tensor."""
-        return [node for node in self.nodes if tensor in reads(node)]
+    @property
+    def inputs(self) -> dict[str, ir.Value]:
+        """The graph's inputs by name."""
+        return {str(value.name): value for value in self.model.graph.inputs}
 
-    def name(self, stem: str) -> str:
-        """A tensor name that is not yet in use."""
+    @property
+    def outputs(self) -> dict[str, ir.Value]:
+        """The graph's outputs by name."""
+        return {str(value.name): value for value in self.model.graph.outputs}
+
+    @property
+    def initializers(self) -> list[ir.Value]:
+        """All initializers."""
+        return list(self.model.graph.initializers.values())
+
+    def from_constants(self) -> set[ir.Value]:
+        """Values that depend on no input of the graph: initializers and what is computed from them alone."""
+        known = set(self.initializers)
+        for node in self.nodes:
+            read = reads(node)
+            if read and all(value in known for value in read):
+                known.update(node.outputs)
+        return known
+
+    # ------------------------------------------------------------ changes
+
+    def fresh(self, stem: str) -> str:
+        """A name that is not yet in use."""
+        if not self._fresh:
+            values = [value.name for node in self.nodes for value in node.outputs]
+            self._taken = {*values, *self.inputs, *self.model.graph.initializers}
         while True:
             self._fresh += 1
             name = f"{stem}_{self._fresh}"
-            if name not in self.producer and name not in self.constants:
+            if name not in self._taken:
                 return name
 
-    def add(self, operator: str, inputs: Sequence[str], stem: str, *, domain: str = "", **attributes: object) -> str:
-        """Append a node with one output; returns the output's name."""
-        output = self.name(stem)
-        node = helper.make_node(operator, list(inputs), [output], name=f"node_{output}", domain=domain, **attributes)
-        self.model.graph.node.append(node)
-        self.producer[output] = self.model.graph.node[-1]
-        return output
+    def add(
+        self, operator: str, inputs: Sequence[ir.Value | None], stem: str, *, domain: str = "", **attributes: Any
+    ) -> ir.Value:
+        """Append a node with one output; returns the output."""
+        return self.add_node(operator, inputs, [stem], domain=domain, **attributes)[0]
 
-    def constant(self, values: NDArray[np.generic], stem: str) -> str:
-        """Add an initializer; returns its name."""
-        name = self.name(stem)
-        tensor = numpy_helper.from_array(np.ascontiguousarray(values), name)
-        self.model.graph.initializer.append(tensor)
-        self.constants[name] = self.model.graph.initializer[-1]
-        return name
+    def add_node(
+        self, operator: str, inputs: Sequence[ir.Value | None], stems: Sequence[str], *, domain: str = "",
+        **attributes: Any,
+    ) -> Sequence[ir.Value]:  # fmt: skip
+        """Append a node with an output for each stem, or no output there where the stem is empty."""
+        outputs = [ir.Value(name=self.fresh(stem) if stem else "") for stem in stems]
+        node = ir.node(operator, inputs, attributes, domain=domain, outputs=outputs, name=f"node_{outputs[0].name}")
+        self.model.graph.append(node)
+        return node.outputs
 
-    def array(self, constant: str) -> NDArray[np.generic]:
-        """The values of an initializer."""
-        values: NDArray[np.generic] = numpy_helper.to_array(self.constants[constant])
-        return values
+    def constant(self, values: Array, stem: str) -> ir.Value:
+        """Add an initializer."""
+        return self.register(self._kept(values, self.fresh(stem)))
 
-    def replace_uses(self, old: str, new: str) -> None:
-        """Let every node and graph output that reads `old` read `new`."""
-        for node in self.nodes:
-            for i, name in enumerate(node.input):
-                if name == old:
-                    node.input[i] = new
-        if old in self.outputs:
-            # An output keeps its public name: the tensor is renamed on the way out.
-            value = next(v for v in self.model.graph.output if v.name == old)
-            source = self.producer[old]
-            source.output[list(source.output).index(old)] = self.name(old)
-            self.model.graph.node.append(helper.make_node("Identity", [new], [value.name]))
-            self.index()
+    def _kept(self, values: Array, name: str) -> ir.TensorProtocol:
+        if self.weights is not None and values.nbytes >= _SMALLEST_APART:
+            return self.weights.append(values, name)
+        return ir.tensor(np.ascontiguousarray(values), name=name)
 
-    def rename(self, old: str, new: str) -> None:
-        """Give a tensor that a node computes another name; one that has it already gets a fresh one."""
-        if old == new:
+    def keep(self, value: ir.Value, values: Array) -> None:
+        """Turn a value that no node writes into an initializer."""
+        tensor = self._kept(values, str(value.name))
+        value.const_value, value.type, value.shape = tensor, ir.TensorType(tensor.dtype), ir.Shape(tensor.shape)
+        self.model.graph.register_initializer(value)
+
+    def later(self, make: Callable[[], Array], like: ir.Value, shape: Sequence[int], stem: str) -> ir.Value:
+        """Add an initializer whose values are computed each time that they are asked for, the last time by `save`.
+
+        Args:
+            make: computes them.
+            like: an initializer of the same type.
+            shape: of the result.
+            stem: of its name.
+        """
+        name, dtype = self.fresh(stem), like.const_value.dtype if like.const_value is not None else ir.DataType.FLOAT
+        return self.register(ir.LazyTensor(lambda: ir.tensor(make()), dtype=dtype, shape=ir.Shape(shape), name=name))
+
+    def register(self, tensor: ir.TensorProtocol) -> ir.Value:
+        """Add a tensor as an initializer under its own name."""
+        value = ir.Value(name=tensor.name, type=ir.TensorType(tensor.dtype), shape=tensor.shape, const_value=tensor)
+        self.model.graph.register_initializer(value)
+        return value
+
+    def replace(self, old: ir.Value, new: ir.Value) -> None:
+        """Let every node and output of the graph that reads `old` read `new`; an output keeps its name."""
+        if not old.is_graph_output():
+            old.replace_all_uses_with(new)
             return
-        if new in self.producer:
-            self.rename(new, self.name(new))
-        for node in self.nodes:
-            for names in (node.input, node.output):
-                for i, name in enumerate(names):
-                    if name == old:
-                        names[i] = new
-        self.index()
+        name = str(old.name)
+        if new.is_graph_input() or new.is_initializer() or new.is_graph_output():
+            new = self.add("Identity", [new], name)
+        old.replace_all_uses_with(new, replace_graph_outputs=True)
+        old.name = self.fresh(name)
+        new.name = name
 
-    def from_constants(self) -> set[str]:
-        """Tensors that depend on no graph input: initializers and what is computed from them alone."""
-        known = set(self.constants)
-        for node in self.nodes:
-            if node.input and all(not name or name in known for name in reads(node)):
-                known.update(node.output)
-        return known
+    def add_input(self, name: str, dtype: ir.DataType, shape: Sequence[int | str]) -> ir.Value:
+        """Add an input."""
+        value = ir.Value(name=name, type=ir.TensorType(dtype), shape=ir.Shape(shape))
+        self.model.graph.inputs.append(value)
+        return value
 
-    def _skip_identities(self) -> None:
-        """Exporters let tensors that are equal share one value by way of Identity: read the value itself."""
-        inside = {name for node in self.nodes for name in set(reads(node)) - set(node.input)}
-        for node in [node for node in self.nodes if node.op_type == "Identity"]:
-            if node.output[0] not in self.outputs and node.output[0] not in inside:
-                self.replace_uses(node.output[0], node.input[0])
+    def set_outputs(self, outputs: Mapping[str, tuple[ir.Value, ir.DataType, Sequence[int | str]]]) -> None:
+        """Replace the outputs: public name → value, type, shape."""
+        names = {value.name: value for node in self.nodes for value in node.outputs}
+        for name, (value, dtype, shape) in outputs.items():
+            if name in names and names[name] is not value:
+                names[name].name = self.fresh(name)
+            value.name, value.type, value.shape = name, ir.TensorType(dtype), ir.Shape(shape)
+        self.model.graph.outputs[:] = [value for value, *_ in outputs.values()]
 
     def prune(self) -> None:
-        """Drop nodes and initializers that no output needs and put the rest in topological order."""
-        ordered: list[NodeProto] = []
-        done: set[str] = {*self.inputs, *self.constants, ""}
-        stack = list(reversed(self.outputs))
-        while stack:  # depth first without recursion: graphs are deeper than Python's stack
-            tensor = stack[-1]
-            if tensor in done:
-                stack.pop()
-                continue
-            node = self.producer[tensor]
-            missing = [name for name in reads(node) if name not in done]
-            if missing:
-                stack.extend(missing)
-                continue
-            ordered.append(node)
-            done.update(node.output)
-        used = {name for node in ordered for name in reads(node)} | set(self.outputs)
-        kept_tensors = [tensor for tensor in self.model.graph.initializer if tensor.name in used]
-        kept_nodes = [_copy(node) for node in ordered]
-        del self.model.graph.node[:]
-        self.model.graph.node.extend(kept_nodes)
-        if len(kept_tensors) < len(self.model.graph.initializer):
-            kept_tensors = [_copy(tensor) for tensor in kept_tensors]
-            del self.model.graph.initializer[:]
-            self.model.graph.initializer.extend(kept_tensors)
-        del self.model.graph.value_info[:]
-        self.index()
+        """Drop what no output needs and put the rest in topological order."""
+        TopologicalSortPass()(self.model)
+        RemoveUnusedNodesPass()(self.model)
+
+    # ------------------------------------------------------------ files
+
+    def proto(self, *, largest_inside: int = 0) -> ModelProto:
+        """The model as protobuf, without its weights.
+
+        Args:
+            largest_inside: bytes; weights up to this size are put into it all the same.
+        """
+        proto: ModelProto = ir.to_proto(self.model)
+        for tensor in proto.graph.initializer if largest_inside else []:
+            value = self.model.graph.initializers[tensor.name].const_value
+            if isinstance(value, ir.ExternalTensor) and value.nbytes <= largest_inside:
+                tensor.CopyFrom(ir.to_proto(ir.tensor(array(self.model.graph.initializers[tensor.name]))))
+                tensor.name = str(value.name)
+        return proto
+
+    @property
+    def folder(self) -> str:
+        """The folder that its weights lie in, empty if they are all in the graph."""
+        apart = (value.const_value for value in self.initializers)
+        return next((str(tensor.base_dir) for tensor in apart if isinstance(tensor, ir.ExternalTensor)), "")
+
+    def save(self, path: Path) -> list[Path]:
+        """Write the graph, in the folder of its weights.
+
+        Returns:
+            The files that it wrote: the graph and, if it appended weights, their file.
+        """
+        for value in self.initializers:
+            if isinstance(value.const_value, ir.LazyTensor):
+                value.const_value = self._kept(array(value), str(value.name))
+        path.write_bytes(self.proto().SerializeToString())
+        return [path, *([self.weights.path] if self.weights is not None and self.weights.path.exists() else [])]
 
 
-def _copy(message: _Message) -> _Message:
-    twin = type(message)()
-    twin.CopyFrom(message)
-    return twin
+def array(value: ir.Value | None) -> Array:
+    """The values of an initializer, copied, so that what is mapped of its file is given back."""
+    tensor = value.const_value if value is not None else None
+    if tensor is None:
+        raise ValueError(f"{value} is not a constant")
+    values = tensor.numpy()
+    if isinstance(tensor, ir.ExternalTensor):
+        values = values.copy()
+        tensor.release()
+    return values
 
 
-def _constant_nodes_to_initializers(model: ModelProto) -> None:
-    """Passes look constants up in one place; exporters write them in two."""
-    for node in [node for node in model.graph.node if node.op_type == "Constant"]:
-        value = next((a.t for a in node.attribute if a.name == "value"), None)
-        if value is None:
-            continue
-        tensor = _copy(value)
-        tensor.name = node.output[0]
-        model.graph.initializer.append(tensor)
-        model.graph.node.remove(node)
+def is_constant(value: ir.Value | None) -> bool:
+    """Whether a value is an initializer."""
+    return value is not None and value.const_value is not None and value.producer() is None
 
 
-def reads(node: NodeProto) -> list[str]:
-    """All tensors that a node reads: its inputs, and what the graphs inside it (of an If, a Loop) take from outside."""
-    names = list(node.input)
-    for item in node.attribute:
-        if item.type == onnx.AttributeProto.GRAPH:
-            own = {value.name for value in (*item.g.input, *item.g.initializer)}
-            for inner in item.g.node:
-                names.extend(name for name in reads(inner) if name and name not in own)
-                own.update(inner.output)
-            names.extend(value.name for value in item.g.output if value.name not in own)
-    return names
+def dims(value: ir.Value | None) -> tuple[int, ...]:
+    """The shape of an initializer."""
+    return tuple(value.const_value.shape.numpy()) if value is not None and value.const_value is not None else ()
 
 
-def attribute(node: NodeProto, name: str, default: object = None) -> object:
+def reads(node: ir.Node) -> list[ir.Value]:
+    """All values that a node reads: its inputs, and what the graphs inside it (of an If, a Loop) take from outside."""
+    return [value for value in node.inputs if value is not None] + captured(node)
+
+
+def captured(node: ir.Node) -> list[ir.Value]:
+    """What the graphs inside a node (of an If, a Loop) take from outside."""
+    found: list[ir.Value] = []
+    for attribute in node.attributes.values():
+        if attribute.type == ir.AttributeType.GRAPH:
+            graph = attribute.as_graph()
+            inner = [value for other in graph for value in reads(other)]
+            found += [value for value in (*inner, *graph.outputs) if value.graph is not graph]
+    return found
+
+
+def attribute(node: ir.Node, name: str, default: Any = None) -> Any:
     """The value of a node's attribute, or the default where it has none."""
-    for item in node.attribute:
-        if item.name == name:
-            return helper.get_attribute_value(item)
-    return default
+    return node.attributes[name].value if name in node.attributes else default
 
 
-def attributes(node: NodeProto) -> dict[str, object]:
-    """All attributes of a node, to give to a twin."""
-    return {item.name: helper.get_attribute_value(item) for item in node.attribute}
+def attributes(node: ir.Node) -> dict[str, Any]:
+    """All attributes of a node, to give to another one."""
+    return {name: item.value for name, item in node.attributes.items()}
 
 
-def save(model: ModelProto, path: Path, *, weights_apart: bool = False) -> list[Path]:
-    """Write a model, its weights in a file beside it if protobuf could not hold them, or if asked for.
-
-    Returns:
-        The files written, the graph first.
-    """
-    if not weights_apart and model.ByteSize() < _LARGEST_PROTOBUF:
-        onnx.save(model, path)
-        return [path]
-    weights = path.with_name(path.name + "_data")
-    # Of a copy, because the weights are taken out of what is saved.
-    onnx.save(_copy(model), path, save_as_external_data=True, location=weights.name, size_threshold=_SMALLEST_APART)
-    if not weights.exists():  # all are small
-        return [path]
-    weights.chmod(path.stat().st_mode)  # as readable as the graph: onnx writes it for its owner alone
-    return [path, weights]
+def written_by(value: ir.Value | None, *kinds: str) -> ir.Node | None:
+    """The node that writes a value, if it is one of these operators."""
+    node = value.producer() if value is not None else None
+    return node if node is not None and node.op_type in kinds else None
 
 
-def save_sharing(model: ModelProto, path: Path, other: Path) -> list[Path]:
-    """Write a model that reads the weights of the same names from the file of another, saved with `weights_apart`.
-
-    The weights are taken out of the model.
-
-    Returns:
-        The file written.
-    """
-    apart = {
-        tensor.name: tensor
-        for tensor in onnx.load(other, load_external_data=False).graph.initializer
-        if tensor.data_location == TensorProto.EXTERNAL
-    }
-    for tensor in model.graph.initializer:
-        if tensor.name in apart:
-            tensor.CopyFrom(apart[tensor.name])
-    path.write_bytes(model.SerializeToString())
-    return [path]
-
-
-def observe(
-    model: ModelProto, feeds: Mapping[str, NDArray[np.generic]], tensors: Iterable[str]
-) -> dict[str, NDArray[np.generic]]:
-    """Run a model and return the values of some of its inner tensors.
-
-    Args:
-        model: the graph; it is not changed.
-        feeds: values of its inputs, integers; cast to what each input takes.
-        tensors: names of the tensors wanted; constants and inputs are not allowed.
-    """
-    wanted = sorted(set(tensors))
-    probe = ModelProto()
-    probe.CopyFrom(model)
-    del probe.graph.output[:]
-    probe.graph.output.extend(helper.make_empty_tensor_value_info(name) for name in wanted)
-    options = ort.SessionOptions()
-    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
-    options.log_severity_level = 3
-    session = ort.InferenceSession(probe.SerializeToString(), options, providers=["CPUExecutionProvider"])
-    # Ids are int64 in a fresh export and int32 in a finished graph.
-    kinds = {"tensor(int64)": np.int64, "tensor(int32)": np.int32}
-    used = {value.name: feeds[value.name].astype(kinds[value.type]) for value in session.get_inputs()}
-    values = session.run(wanted, used)
-    return dict(zip(wanted, values, strict=True))
-
-
-def shapes(graph: Graph) -> dict[str, tuple[int, ...]]:
-    """The shape of every tensor of a finished graph, for two sentences of five tokens."""
-    feeds = {name: np.full((2, 5) if name == "input_ids" else 2, 1, np.int32) for name in graph.inputs}
-    written = [name for node in graph.nodes for name in node.output if name]
-    found = {name: values.shape for name, values in observe(graph.model, feeds, written).items()}
-    return found | {name: tuple(tensor.dims) for name, tensor in graph.constants.items()}
+def only_reader(value: ir.Value, *kinds: str) -> ir.Node | None:
+    """The one node that reads a value, if it is one of these operators and the value is not an output of the graph."""
+    readers = value.consumers()
+    if len(readers) != 1 or value.is_graph_output() or readers[0].op_type not in kinds:
+        return None
+    return readers[0]

@@ -1,9 +1,7 @@
-"""The exported graph against PyTorch in fp32, sentence by sentence.
+"""The exported graph against PyTorch in fp32, sample by sample.
 
-Both get the same token ids. PyTorch runs the checkpoint as transformers loaded it, without any of our passes; compared
-are all logits at the mask and the decision made from them. Besides sentences of the real patterns there are strings of
-random tokens from the shortest to the longest input that the model takes, because a graph can be right for short
-sentences only.
+Both get the same token ids. PyTorch runs the checkpoint as transformers loaded it, without any of our passes. Compared
+are all logits (of a masked language model those at the mask) and the decision made from them.
 """
 
 from collections.abc import Sequence
@@ -14,126 +12,125 @@ import numpy as np
 import onnxruntime as ort
 import torch
 from numpy.typing import NDArray
+from scipy.special import logsumexp
 from transformers import PreTrainedModel
 
 from ..engine.errors import InputError
+from .observe import Feeds, open_session, told_in_one_line
+from .samples import Batch, Sample, batches
 
 TOLERANCE = 1e-3  # largest |Δlogit|, relative to logits beyond 1; fp32 kernels differ by 1e-6 to 1e-4
 
-
-@dataclass(frozen=True)
-class Sentence:
-    """Token ids int32 [L] with special tokens, and where the mask is."""
-
-    ids: NDArray[np.int32]
-    mask_position: int
+Logits = NDArray[np.float32]
 
 
 @dataclass(frozen=True)
 class Parity:
-    """How far the graph is from PyTorch.
+    """How far a graph is from PyTorch.
 
-    `largest_difference` is max |Δlogit| over all sentences and the whole vocabulary; `top1_agreement` the share of
-    sentences with the same top-1. A different top-1 whose two logits are closer than the tolerance is a tie.
+    Attributes:
+        samples: how many were compared.
+        largest_difference: max |Δlogit| over all samples and logits.
+        top1_agreement: share of samples with the same top-1. Another top-1 is accepted only if PyTorch's two logits
+            are closer than the tolerance.
+        tolerance: the largest difference that would have been accepted.
     """
 
-    sentences: int
+    samples: int
     largest_difference: float
     top1_agreement: float
-    ties: int
     tolerance: float = TOLERANCE
 
 
-def random_sentences(tokens: Sequence[int], mask_id: int, longest: int, seed: int = 0) -> list[Sentence]:
-    """One string of random tokens, drawn from those given, for each of several lengths up to the longest."""
-    random = np.random.default_rng(seed)
-    sentences = []
-    for length in sorted({3, 17, 64, 150, min(longest, 512)}):
-        if length <= longest:
-            ids = random.choice(np.array(tokens, np.int32), length)
-            position = int(random.integers(length))
-            ids[position] = mask_id
-            sentences.append(Sentence(ids, position))
-    return sentences
+def reference_logits(model: PreTrainedModel, samples: Sequence[Sample], name: str) -> Logits:
+    """PyTorch's logits, float32 [n, V] at the mask or [n, labels].
+
+    Raises:
+        InputError: the model cannot run.
+    """
+    found: dict[int, Logits] = {}
+    for batch in batches(samples):
+        length = batch.feeds["input_ids"].shape[1]
+        with torch.inference_mode(), told_in_one_line(name, f"running it in PyTorch on {length} tokens"):
+            logits = model(**_torch_inputs(batch)).logits.numpy()
+        for i, row in enumerate(batch.rows):
+            position = samples[row].position
+            found[row] = logits[i] if position is None else logits[i, position].copy()
+    return np.stack([found[row] for row in range(len(samples))])
 
 
-def batches(sentences: Sequence[Sentence]) -> list[dict[str, NDArray[np.int32]]]:
-    """The sentences as inputs of a finished graph, one batch for each length."""
-    by_length: dict[int, list[Sentence]] = {}
-    for sentence in sentences:
-        by_length.setdefault(len(sentence.ids), []).append(sentence)
-    return [
-        {
-            "input_ids": np.stack([sentence.ids for sentence in group]),
-            "mask_position": np.array([sentence.mask_position for sentence in group], np.int32),
-            "expected_id": np.zeros(len(group), np.int32),
-        }
-        for _, group in sorted(by_length.items())
-    ]
-
-
-def reference_logits(model: PreTrainedModel, sentences: Sequence[Sentence]) -> NDArray[np.float32]:
-    """PyTorch's logits at the mask, one sentence at a time: float32 [n, V]."""
-    rows = []
-    with torch.inference_mode():
-        for sentence in sentences:
-            logits = model(input_ids=torch.from_numpy(sentence.ids.astype(np.int64))[None]).logits
-            rows.append(logits[0, sentence.mask_position].numpy())
-    return np.stack(rows)
+def _torch_inputs(batch: Batch) -> dict[str, torch.Tensor]:
+    names = ("input_ids", "token_type_ids")
+    return {name: torch.from_numpy(batch.feeds[name].astype(np.int64)) for name in names if name in batch.feeds}
 
 
 def compare(
-    graph: Path,
-    sentences: Sequence[Sentence],
-    reference: NDArray[np.float32],
-    *,
-    name: str,
-    tolerance: float = TOLERANCE,
+    graph: Path, samples: Sequence[Sample], reference: Logits, *, name: str, tolerance: float = TOLERANCE
 ) -> Parity:
     """Run the exported graph on the CPU and compare.
 
     Args:
         graph: the exported model.onnx.
-        sentences: what to run; all share no length in particular.
-        reference: PyTorch's logits, float32 [n, V].
+        samples: what to run.
+        reference: PyTorch's logits, float32 [n, K].
         name: what to call the model in an error.
         tolerance: largest |Δlogit| allowed, absolute up to 1, relative beyond.
 
     Raises:
-        InputError: a logit is further off than the tolerance, or a top-1 differs that is no tie.
+        InputError: a logit is further off than the tolerance, or a top-1 differs that is not a tie.
     """
-    options = ort.SessionOptions()
-    options.log_severity_level = 3
-    session = ort.InferenceSession(str(graph), options, providers=["CPUExecutionProvider"])
-    largest, agreed, ties = 0.0, 0, 0
-    for sentence, wanted in zip(sentences, reference, strict=True):
-        top = int(wanted.argmax())
-        feeds = {
-            "input_ids": sentence.ids[None],
-            "mask_position": np.array([sentence.mask_position], np.int32),
-            "expected_id": np.array([top], np.int32),
-        }
-        (ids,), (values,), (logits,) = session.run(["decision_ids", "decision_logits", "logits"], feeds)
-        difference = float(np.abs(logits - wanted).max())
-        allowed = tolerance * max(1.0, float(np.abs(wanted).max()))
-        # The decision head is compared with the same numbers computed by NumPy from the graph's own logits.
-        head = np.array([logits[ids[0]], np.partition(logits, -2)[-2], logits[top], _log_sum_exp(logits)])
-        head_wrong = float(np.abs(values - head).max()) > allowed or ids[1] != 1 + int((logits > logits[top]).sum())
-        if not difference <= allowed or head_wrong:
+    session = open_session(name, str(graph), ort.SessionOptions())
+    largest, agreed = 0.0, 0
+    for batch in batches(samples):
+        wanted = reference[batch.rows]
+        allowed = tolerance * np.maximum(1.0, np.abs(wanted).max(axis=1))
+        logits, decisions = _run(session, batch.feeds, wanted.argmax(axis=1), name)
+        difference = np.abs(logits - wanted).max(axis=1)
+        wrong = ~(difference <= allowed) | _decides_wrongly(logits, wanted, decisions, allowed)
+        if wrong.any():
+            worst = int(np.flatnonzero(wrong)[0])
             raise InputError(
-                f"{name}: the exported graph disagrees with PyTorch: |Δlogit| {difference:.2g} where {allowed:.2g} is "
-                f"allowed, on a sentence of {len(sentence.ids)} tokens; this model cannot be used"
+                f"{name}: the exported graph disagrees with PyTorch: |Δlogit| {difference[worst]:.2g} where "
+                f"{allowed[worst]:.2g} is allowed, on an input of {batch.feeds['input_ids'].shape[1]} tokens; "
+                "this model cannot be used"
             )
-        largest = max(largest, difference)
-        agreed += int(ids[0] == top)
-        if ids[0] != top:
-            if wanted[top] - wanted[ids[0]] > allowed:
-                raise InputError(f"{name}: the exported graph disagrees with PyTorch on a top-1; it cannot be used")
-            ties += 1
-    return Parity(len(sentences), largest, agreed / len(sentences), ties, tolerance)
+        rows = np.arange(len(logits))
+        top, found = wanted.argmax(axis=1), logits.argmax(axis=1)
+        if (wanted[rows, top] - wanted[rows, found] > allowed).any():
+            raise InputError(f"{name}: the exported graph disagrees with PyTorch on a top-1; it cannot be used")
+        largest, agreed = max(largest, float(difference.max())), agreed + int((top == found).sum())
+    return Parity(len(samples), largest, agreed / len(samples), tolerance)
 
 
-def _log_sum_exp(logits: NDArray[np.float32]) -> float:
-    wide = logits.astype(np.float64)
-    top = wide.max()
-    return float(np.log(np.exp(wide - top).sum()) + top)
+Decisions = tuple[NDArray[np.int32], Logits]  # as in passes/head.py
+
+
+def _run(
+    session: ort.InferenceSession, feeds: Feeds, expected: NDArray[np.int64], name: str
+) -> tuple[Logits, Decisions | None]:
+    inputs = {value.name for value in session.get_inputs()}
+    used = {key: value for key, value in feeds.items() if key in inputs}
+    decides = "expected_id" in inputs
+    if decides:
+        used["expected_id"] = expected.astype(np.int32)
+    outputs = ["logits", *(["decision_ids", "decision_logits"] if decides else [])]
+    with told_in_one_line(name, f"running the graph on input of shape {list(feeds['input_ids'].shape)}"):
+        logits, *decisions = session.run(outputs, used)
+    return logits, (decisions[0], decisions[1]) if decides else None
+
+
+def _decides_wrongly(
+    logits: Logits, wanted: Logits, decisions: Decisions | None, allowed: NDArray[np.float64]
+) -> NDArray[np.bool_]:
+    """Compare the decision head with the same numbers computed by NumPy from the graph's own logits."""
+    if decisions is None:
+        return np.zeros(len(logits), bool)
+    ids, values = decisions
+    rows, top = np.arange(len(logits)), wanted.argmax(axis=1)
+    own = logits[rows, top]
+    runner_up = np.partition(logits, -2, axis=1)[:, -2]
+    head = np.stack([logits[rows, ids[:, 0]], runner_up, own, logsumexp(logits.astype(np.float64), axis=1)], axis=1)
+    off = ~(np.abs(values - head).max(axis=1) <= allowed)
+    wrong_rank = ids[:, 1] != 1 + (logits > own[:, None]).sum(axis=1)
+    wrong_top1 = wanted[rows, top] - wanted[rows, ids[:, 0]] > allowed
+    return np.asarray(off | wrong_rank | wrong_top1, bool)

@@ -75,13 +75,9 @@ def export(
     """
     try:
         from ...export.build import build
-        from ...export.classification import build as build_classifier
     except ModuleNotFoundError as error:
         if (error.name or "").startswith("negengine"):
             raise
         raise InputError(f"export needs {error.name}: pip install 'negengine[export]'") from None
-    builders = {"fill-mask": build, "text-classification": build_classifier}
-    if task not in builders:
-        raise InputError(f"--task {task}: give {' or '.join(builders)}")
     say = Reporter(silent=not progress).say
-    return builders[task](reference, output, revision=revision, allow_pickle=allow_pickle, force=force, say=say)
+    return build(reference, output, task=task, revision=revision, allow_pickle=allow_pickle, force=force, say=say)

@@ -1,1 +1,44 @@
-"""Graph passes, in the order in which `negengine.export.build` runs them: simplify, fuse, hoist (with the head)."""
+"""The graph passes in their order. To add one, write a file beside this one and name it in a list here.
+
+Every pass has the signature of `context.Pass`. All tasks share `COMMON`; what stands around it is the task's own.
+"""
+
+from .attend import fuse_attention
+from .channels import measure_channels
+from .context import Context, Pass, run_passes
+from .convolve import convolve
+from .first_token import hoist_first_token
+from .fold import fold_constants
+from .fuse import fuse_operators
+from .half import halve
+from .head import add_decision_head
+from .mask_row import hoist_mask_row
+from .masks import drop_neutral_masks
+from .narrow import narrow_ids
+from .outliers import split_outliers
+from .positions import slice_position_tables
+from .quantize import quantize_products
+from .reshapes import fix_reshapes
+from .residual import fuse_residuals
+from .segments import derive_segments, restore_segments
+from .smooth import smooth
+from .standard_attention import use_standard_attention
+
+COMMON: tuple[Pass, ...] = (
+    fold_constants,
+    drop_neutral_masks,
+    slice_position_tables,
+    fix_reshapes,
+    narrow_ids,
+    fuse_attention,
+    fuse_operators,
+)
+FILL_MASK = (*COMMON, hoist_mask_row, add_decision_head)
+TEXT_CLASSIFICATION = (derive_segments, *COMMON, hoist_first_token, restore_segments)
+
+# From the finished fp32 graph of a masked language model:
+CPU: tuple[Pass, ...] = (use_standard_attention, convolve)
+INT8: tuple[Pass, ...] = (measure_channels, split_outliers, smooth, quantize_products, use_standard_attention)
+FP16: tuple[Pass, ...] = (fuse_residuals, halve)
+
+__all__ = ["CPU", "FILL_MASK", "FP16", "INT8", "TEXT_CLASSIFICATION", "Context", "Pass", "run_passes"]

@@ -7,12 +7,15 @@ differ in length from the keys (`hoist`). This pass also recognises the forms th
 applied to Q or to K, a bias on the scores (MPNet's relative positions).
 """
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from onnx import NodeProto
+import onnx_ir as ir
 
-from ..graph import Graph, attribute
+from ..graph import Graph, array, attribute, dims, is_constant, only_reader, written_by
+from .context import Context
 
 _HEADS_FIRST = [0, 2, 1, 3]  # [B, L, heads, d] -> [B, heads, L, d], and back
 _KEYS_LAST = [0, 2, 3, 1]  # [B, L, heads, d] -> [B, heads, d, L]
@@ -21,42 +24,43 @@ _SWAP_LAST = [0, 1, 3, 2]
 
 @dataclass(frozen=True)
 class _Heads:
-    """A [B, L, hidden] tensor seen as heads, and the scalar it was multiplied by."""
+    """A [B, L, hidden] value seen as heads, and the scalar it was multiplied by."""
 
-    tensor: str
+    value: ir.Value
     heads: int
     scale: float
 
 
-def fuse_attention(graph: Graph) -> int:
-    """Replace every attention that has the standard form; returns how many were replaced."""
-    fused = sum(_fuse_one(graph, node) for node in [*graph.nodes] if node.op_type == "Softmax")
+def fuse_attention(graph: Graph, _: Context) -> Mapping[str, Any]:
+    """Replace every attention that has the standard form. Demands reshapes with constant targets (`reshapes`)."""
+    for node in graph.nodes:
+        if node.op_type == "Softmax":
+            _fuse_one(graph, node)
     graph.prune()
-    return fused
+    return {}
 
 
-def _fuse_one(graph: Graph, softmax: NodeProto) -> bool:
-    scores, scale = _unscale(graph, softmax.input[0])
-    bias = ""
-    product = graph.producer.get(scores)
-    if product is not None and product.op_type == "Add" and scale == 1.0:
-        bias, scores = _split_bias(graph, product)
-        scores, scale = _unscale(graph, scores)
-        product = graph.producer.get(scores)
-    context = _only_consumer(graph, softmax.output[0], "MatMul")
-    if product is None or product.op_type != "MatMul" or context is None or context.input[0] != softmax.output[0]:
-        return False
-    query = _heads(graph, product.input[0], keys=False)
-    key = _heads(graph, product.input[1], keys=True)
-    value = _heads(graph, context.input[1], keys=False)
-    joined = _joined(graph, context.output[0])
+def _fuse_one(graph: Graph, softmax: ir.Node) -> None:
+    scores, scale = _unscale(softmax.inputs[0])
+    bias = None
+    if scale == 1.0 and (add := written_by(scores, "Add")) is not None:
+        bias, scores = _split_bias(add)
+        scores, scale = _unscale(scores)
+    product = written_by(scores, "MatMul")
+    context = only_reader(softmax.outputs[0], "MatMul")
+    if product is None or context is None or context.inputs[0] is not softmax.outputs[0]:
+        return
+    query = _heads(product.inputs[0], keys=False)
+    key = _heads(product.inputs[1], keys=True)
+    value = _heads(context.inputs[1], keys=False)
+    joined = _joined(context.outputs[0])
     if query is None or key is None or value is None or joined is None or value.scale != 1.0:
-        return False
+        return
     if not query.heads == key.heads == value.heads:
-        return False
-    (q, k, v), projection_bias = _without_biases(graph, [query.tensor, key.tensor, value.tensor])
-    inputs = [q, k, v, projection_bias, "", bias]
-    while not inputs[-1]:
+        return
+    projections, projection_bias = _without_biases(graph, [query.value, key.value, value.value])
+    inputs = [*projections, projection_bias, None, bias]
+    while inputs[-1] is None:
         inputs.pop()
     fused = graph.add(
         "MultiHeadAttention",
@@ -66,85 +70,79 @@ def _fuse_one(graph: Graph, softmax: NodeProto) -> bool:
         num_heads=query.heads,
         scale=float(scale * query.scale * key.scale),
     )
-    graph.replace_uses(joined, fused)
-    return True
+    graph.replace(joined, fused)
 
 
-def _only_consumer(graph: Graph, tensor: str, kind: str) -> NodeProto | None:
-    consumers = graph.consumers(tensor)
-    return consumers[0] if len(consumers) == 1 and consumers[0].op_type == kind else None
-
-
-def _unscale(graph: Graph, tensor: str) -> tuple[str, float]:
+def _unscale(value: ir.Value | None) -> tuple[ir.Value | None, float]:
     """Walk up through products with and quotients by constant scalars."""
     scale = 1.0
-    while (node := graph.producer.get(tensor)) is not None and node.op_type in {"Mul", "Div"}:
-        if _is_scalar(graph, node.input[1]):
-            factor, rest = graph.array(node.input[1]).item(), node.input[0]
+    while (node := written_by(value, "Mul", "Div")) is not None:
+        if _is_scalar(node.inputs[1]):
+            factor, rest = array(node.inputs[1]).item(), node.inputs[0]
             scale = scale / factor if node.op_type == "Div" else scale * factor
-        elif node.op_type == "Mul" and _is_scalar(graph, node.input[0]):
-            scale, rest = scale * graph.array(node.input[0]).item(), node.input[1]
+        elif node.op_type == "Mul" and _is_scalar(node.inputs[0]):
+            scale, rest = scale * array(node.inputs[0]).item(), node.inputs[1]
         else:
             break
-        tensor = rest
-    return tensor, scale
+        value = rest
+    return value, scale
 
 
-def _is_scalar(graph: Graph, name: str) -> bool:
-    return name in graph.constants and int(np.prod(graph.constants[name].dims)) == 1
+def _is_scalar(value: ir.Value | None) -> bool:
+    return is_constant(value) and int(np.prod(dims(value))) == 1
 
 
-def _split_bias(graph: Graph, add: NodeProto) -> tuple[str, str]:
+def _split_bias(add: ir.Node) -> tuple[ir.Value | None, ir.Value | None]:
     """Of a sum, the bias on the scores and the scores: those come from a product."""
-    first, second = add.input
-    producer = graph.producer.get(_unscale(graph, first)[0])
-    is_scores = producer is not None and producer.op_type == "MatMul"
+    first, second = add.inputs
+    is_scores = written_by(_unscale(first)[0], "MatMul") is not None
     return (second, first) if is_scores else (first, second)
 
 
-def _heads(graph: Graph, tensor: str, *, keys: bool) -> _Heads | None:
-    """The [B, L, hidden] tensor behind Transpose(Reshape(·)); for keys, transposed once more."""
-    tensor, outer = _unscale(graph, tensor)
-    node = graph.producer.get(tensor)
+def _heads(value: ir.Value | None, *, keys: bool) -> _Heads | None:
+    """The [B, L, hidden] value behind Transpose(Reshape(·)); for keys, transposed once more."""
+    value, outer = _unscale(value)
+    node = written_by(value, "Transpose")
     wanted = _KEYS_LAST if keys else _HEADS_FIRST
-    if keys and node is not None and node.op_type == "Transpose" and attribute(node, "perm") == _SWAP_LAST:
-        tensor, inner = _unscale(graph, node.input[0])
-        node, outer, wanted = graph.producer.get(tensor), outer * inner, _HEADS_FIRST
-    if node is None or node.op_type != "Transpose" or attribute(node, "perm") != wanted:
+    if keys and node is not None and _order(node) == _SWAP_LAST:
+        value, inner = _unscale(node.inputs[0])
+        node, outer, wanted = written_by(value, "Transpose"), outer * inner, _HEADS_FIRST
+    if node is None or _order(node) != wanted:
         return None
-    reshape = graph.producer.get(node.input[0])
-    if reshape is None or reshape.op_type != "Reshape" or reshape.input[1] not in graph.constants:
+    reshape = written_by(node.inputs[0], "Reshape")
+    if reshape is None or not is_constant(reshape.inputs[1]):
         return None
-    target = graph.array(reshape.input[1]).tolist()
+    target = array(reshape.inputs[1]).tolist()
     if len(target) != 4 or target[:2] not in ([0, 0], [0, -1]) or min(target[2:]) < 1:
         return None
-    source, inner = _unscale(graph, reshape.input[0])
-    return _Heads(source, int(target[2]), outer * inner)
+    source, inner = _unscale(reshape.inputs[0])
+    return None if source is None else _Heads(source, int(target[2]), outer * inner)
 
 
-def _joined(graph: Graph, context: str) -> str | None:
-    """The [B, L, hidden] tensor that the heads' contexts are joined into."""
-    transpose = _only_consumer(graph, context, "Transpose")
-    if transpose is None or attribute(transpose, "perm") != _HEADS_FIRST:
+def _order(transpose: ir.Node) -> list[int]:
+    return list(attribute(transpose, "perm", ()))
+
+
+def _joined(context: ir.Value) -> ir.Value | None:
+    """The [B, L, hidden] value that the heads' contexts are joined into."""
+    transpose = only_reader(context, "Transpose")
+    if transpose is None or _order(transpose) != _HEADS_FIRST:
         return None
-    reshape = _only_consumer(graph, transpose.output[0], "Reshape")
-    if reshape is None or reshape.input[1] not in graph.constants:
+    reshape = only_reader(transpose.outputs[0], "Reshape")
+    if reshape is None or not is_constant(reshape.inputs[1]):
         return None
-    target = graph.array(reshape.input[1]).tolist()
-    joined: str = reshape.output[0]
-    return joined if len(target) == 3 and target[:2] in ([0, 0], [0, -1]) else None
+    target = array(reshape.inputs[1]).tolist()
+    return reshape.outputs[0] if len(target) == 3 and target[:2] in ([0, 0], [0, -1]) else None
 
 
-def _without_biases(graph: Graph, tensors: list[str]) -> tuple[list[str], str]:
+def _without_biases(graph: Graph, values: Sequence[ir.Value]) -> tuple[Sequence[ir.Value | None], ir.Value | None]:
     """Let the operator add the three projections' biases, where there are three."""
     stripped, biases = [], []
-    for tensor in tensors:
-        add = graph.producer.get(tensor)
-        if add is None or add.op_type != "Add":
-            return tensors, ""
-        constants = [name for name in add.input if name in graph.constants and len(graph.constants[name].dims) == 1]
-        if len(constants) != 1:
-            return tensors, ""
-        biases.append(graph.array(constants[0]))
-        stripped.append(next(name for name in add.input if name != constants[0]))
+    for value in values:
+        add = written_by(value, "Add")
+        constants = [] if add is None else [one for one in add.inputs if is_constant(one) and len(dims(one)) == 1]
+        if add is None or len(constants) != 1:
+            return values, None
+        biases.append(array(constants[0]))
+        stripped.append(next(one for one in add.inputs if one is not constants[0]))
     return stripped, graph.constant(np.concatenate(biases), "projection_bias")

@@ -1,70 +1,60 @@
-"""Fuse attention, LayerNormalization and GELU into single operators.
+"""Fuse LayerNormalization and GELU into single operators, by ONNX Runtime's optimizer for transformers.
 
-The attention by our own pass (`attend` says why), the rest by ONNX Runtime's optimizer for transformers.
+Demands that attention is fused already (`attend` says why that is done by a pass of its own), and checks that it was:
+one fused attention a layer, where the family has the standard form.
 """
 
-import tempfile
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Mapping
+from typing import Any
 
-import onnx
+import onnx_ir as ir
 from onnxruntime.transformers.fusion_options import FusionOptions
-from onnxruntime.transformers.optimizer import optimize_model
+from onnxruntime.transformers.optimizer import optimize_by_fusion
 
-from ..graph import Graph, save
-from .attend import fuse_attention
+from ...engine.errors import InputError
+from ..graph import Graph
+from ..observe import told_in_one_line
+from .context import Context
 
-
-@dataclass(frozen=True)
-class Fused:
-    """How many fused operators of each kind a graph holds."""
-
-    attention: int
-    layer_norm: int
-    gelu: int
+_VECTORS = 1 << 18  # bytes; the optimizer looks at values up to the size of a bias
 
 
-# Families whose attention has the standard form: one fused attention for every layer, or something is wrong. The others
-# have no fused operator that computes theirs (rotary or disentangled positions) and keep the plain operators.
-STANDARD_ATTENTION = frozenset(
-    {"albert", "bert", "camembert", "distilbert", "electra", "mpnet", "roberta", "xlm-roberta"}
-)
+def fuse_operators(graph: Graph, context: Context) -> Mapping[str, Any]:
+    """See the module.
 
-
-def fuse(graph: Graph) -> Fused:
-    """Fuse what can be fused, in place."""
-    fuse_attention(graph)
+    Raises:
+        InputError: a family with standard attention has a layer whose attention was not fused.
+    """
     options = FusionOptions("bert")
     options.enable_attention = False
     # Residual sums and biases stay operators of their own: on CUDA the session fuses them anew (SkipLayerNormalization,
-    # BiasGelu), and on the CPU those fused kernels are slower than the pieces (`negengine.engine.inference.device`).
+    # BiasGelu), and on the CPU those fused kernels are slower than the pieces.
     options.enable_skip_layer_norm = False
     options.enable_bias_skip_layer_norm = False
     options.enable_bias_gelu = False
     options.enable_embed_layer_norm = False  # its operator wants position and segment machinery that is gone by now
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "model.onnx"
-        save(graph.model, path)
-        # opt_level 0: nothing is folded for this machine's processor; the session does that anew on each machine.
-        fused = optimize_model(str(path), model_type="bert", opt_level=0, optimization_options=options)
-        graph.model.CopyFrom(fused.model)
-    _name_domains(graph.model)
-    graph.index()
+    weights = {value.name: value.const_value for value in graph.initializers}
+    with told_in_one_line(graph.name, "fusing its operators"):
+        fused = optimize_by_fusion(graph.proto(largest_inside=_VECTORS), "bert", optimization_options=options)
+    graph.take(ir.from_proto(fused.model))
+    for value in graph.initializers:  # back to where they are on disk
+        value.const_value = weights.get(value.name, value.const_value)
+    graph.model.graph.opset_imports["com.microsoft"] = 1
     graph.prune()
-    return count_fused(graph)
+    found = count_fused(graph)
+    if context.standard_attention and found["attention"] != context.layers:
+        raise InputError(
+            f"{graph.name}: {found['attention']} of {context.layers} attentions were fused, as this {context.family} "
+            "differs from the common one; its export would be exact, but slow"
+        )
+    return {"fused": found}
 
 
-def count_fused(graph: Graph) -> Fused:
-    """Count the fused operators."""
+def count_fused(graph: Graph) -> dict[str, int]:
+    """How many fused operators of each kind a graph holds."""
     kinds = [node.op_type for node in graph.nodes]
-    return Fused(
-        attention=kinds.count("MultiHeadAttention"),
-        layer_norm=sum(kind in {"LayerNormalization", "SkipLayerNormalization"} for kind in kinds),
-        gelu=sum(kind in {"Gelu", "BiasGelu", "FastGelu"} for kind in kinds),
-    )
-
-
-def _name_domains(model: onnx.ModelProto) -> None:
-    """Both operator sets in use are declared, once each."""
-    if not any(entry.domain == "com.microsoft" for entry in model.opset_import):
-        model.opset_import.append(onnx.helper.make_opsetid("com.microsoft", 1))
+    return {
+        "attention": kinds.count("MultiHeadAttention"),
+        "layer_norm": sum(kind in {"LayerNormalization", "SkipLayerNormalization"} for kind in kinds),
+        "gelu": sum(kind in {"Gelu", "BiasGelu", "FastGelu"} for kind in kinds),
+    }

@@ -1,4 +1,4 @@
-"""fp16 for CUDA: the trunk in half precision, the decision in single.
+"""fp16 for CUDA: all but the decision in half precision.
 
 Half precision has 11 bits of mantissa, enough for a transformer's activations, and ends at 65,504, which is not always
 enough. So nothing is converted on trust:
@@ -13,20 +13,20 @@ enough. So nothing is converted on trust:
   in fp32 it would take a fifth of the time, as fp32 runs past a GPU's tensor cores.
 
 A tensor has the type of the operator that writes it; where a reader wants the other one, one Cast stands between.
+
+Demands a finished graph and the context's batches.
 """
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
-from onnx import NodeProto, TensorProto
+import onnx_ir as ir
 
-from ..graph import Graph, observe, reads
-from .residual import fuse_residuals
-
-Feeds = dict[str, NDArray[np.int32]]
+from ..graph import Graph, array, captured, is_constant
+from ..observe import layouts, peaks
+from .context import Context
 
 LARGEST = float(np.finfo(np.float16).max)
 HEADROOM = 8.0  # between the largest value seen and the end of the range: other sentences will have larger ones
@@ -42,123 +42,103 @@ _SAFE = _PRODUCTS | {
 }
 
 
-@dataclass(frozen=True)
-class Half:
-    """What became of a graph.
+def halve(graph: Graph, context: Context) -> Mapping[str, Any]:
+    """Convert in place; see the module.
 
-    Attributes:
-        graph: the twin, with the same inputs and outputs.
-        products: matrix products and attentions in fp16.
-        kept: operators of the trunk that could have been fp16 but for their values, as `operator name: why`.
+    Returns:
+        Under `fp16`, how many matrix products and attentions are fp16, and as `operator name: why` the operators that
+        could have been fp16 but for their values.
     """
-
-    graph: Graph
-    products: int
-    kept: tuple[str, ...]
-
-
-def half(graph: Graph, sentences: Sequence[Feeds]) -> Half:
-    """An fp16 twin of a finished graph.
-
-    Args:
-        graph: with hoist and decision head; it is not changed.
-        sentences: batches of real sentences, to measure the range of every tensor on.
-    """
-    twin = graph.copy()
-    fuse_residuals(twin)
-    peaks = _peaks(twin, sentences)
-    decision = _decision(twin)
+    largest = _peaks(graph, context)
+    decision = _decision(graph)
     reasons = {
-        node.output[0]: _too_wide(twin, node, peaks)
-        for node in twin.nodes
-        if node.op_type in _SAFE and node.output[0] in peaks and node.output[0] not in decision
+        node: _too_wide(node, largest)
+        for node in graph.nodes
+        if node.op_type in _SAFE and node.outputs[0] in largest and node.outputs[0] not in decision
     }
-    # A graph inside a node (an If, a Loop) reads tensors that no Cast can stand before: they keep their type.
-    captured = {name for node in twin.nodes for name in set(reads(node)) - set(node.input)}
-    halved = [node for node in twin.nodes if reasons.get(node.output[0]) == "" and captured.isdisjoint([*node.output])]
-    _convert(twin, halved, set(peaks))
-    twin.prune()
-    return Half(
-        graph=twin,
-        products=sum(node.op_type in _PRODUCTS | {"MultiHeadAttention"} for node in halved),
-        kept=tuple(f"{_kind(twin, name)} {name}: {why}" for name, why in reasons.items() if why),
-    )
+    # A graph inside a node (an If, a Loop) reads values that no Cast can stand before: they keep their type.
+    inside = {value for node in graph.nodes for value in captured(node)}
+    halved = [node for node, why in reasons.items() if not why and inside.isdisjoint(node.outputs)]
+    _convert(graph, halved, set(largest))
+    graph.prune()
+    return {
+        "fp16": {
+            "products": sum(node.op_type in _PRODUCTS | {"MultiHeadAttention"} for node in halved),
+            "kept in fp32": [f"{node.op_type} {node.outputs[0].name}: {why}" for node, why in reasons.items() if why],
+        }
+    }
 
 
-def _kind(graph: Graph, output: str) -> str:
-    return str(graph.producer[output].op_type)
+def _peaks(graph: Graph, context: Context) -> dict[ir.Value, float]:
+    """The largest magnitude of every fp32 value that a node writes, over all sentences; infinite if not finite."""
+    known = layouts(graph)
+    written = (value for node in graph.nodes for value in node.outputs if value.name)
+    return peaks(graph, context.batches, [value for value in written if known[value].is_float32])
 
 
-def _peaks(graph: Graph, sentences: Sequence[Feeds]) -> dict[str, float]:
-    """The largest magnitude of every fp32 tensor that a node writes, over all sentences; infinite if not finite."""
-    written = [name for node in graph.nodes for name in node.output if name]
-    peaks: dict[str, float] = {}
-    for feeds in sentences:
-        for name, values in observe(graph.model, feeds, written).items():
-            if values.dtype == np.float32:
-                largest = float(np.abs(values).max(initial=0))
-                peaks[name] = max(peaks.get(name, 0.0), largest if np.isfinite(largest) else np.inf)
-    return peaks
-
-
-def _decision(graph: Graph) -> set[str]:
+def _decision(graph: Graph) -> set[ir.Value]:
     """Everything behind the vocabulary product, from its bias on."""
-    logits = "logits"
-    bias: set[str] = set()
-    while (node := graph.producer[logits]).op_type not in _PRODUCTS and node.op_type in _SAFE:
+    logits = graph.outputs["logits"]
+    bias: set[ir.Value] = set()
+    while (node := logits.producer()) is not None and node.op_type not in _PRODUCTS and node.op_type in _SAFE:
         bias.add(logits)
-        computed = [name for name in node.input if name in graph.producer]
+        computed = [value for value in node.inputs if value is not None and value.producer() is not None]
         if len(computed) != 1:
             break
         logits = computed[0]
     behind = {logits, *bias}
-    for node in graph.nodes:
-        if not behind.isdisjoint(node.input):
-            behind.update(node.output)
-    is_product = graph.producer[logits].op_type in _PRODUCTS
-    return behind - {logits} if is_product else behind
+    for each in graph.nodes:
+        if not behind.isdisjoint(each.inputs):
+            behind.update(each.outputs)
+    node = logits.producer()
+    return behind - {logits} if node is not None and node.op_type in _PRODUCTS else behind
 
 
-def _too_wide(graph: Graph, node: NodeProto, peaks: dict[str, float]) -> str:
+def _too_wide(node: ir.Node, seen: Mapping[ir.Value, float]) -> str:
     """Why a node's values do not fit into fp16, empty if they do."""
-    for name in (*node.input, *node.output):
-        if name in peaks and not peaks[name] <= LARGEST / HEADROOM:
-            return f"|{name}| reaches {peaks[name]:.3g}"
-        if name in graph.constants and graph.constants[name].data_type == TensorProto.FLOAT:
-            values = graph.array(name)
+    for value in (*node.inputs, *node.outputs):
+        if value is None:
+            continue
+        if value in seen and not seen[value] <= LARGEST / HEADROOM:
+            return f"|{value.name}| reaches {seen[value]:.3g}"
+        if is_constant(value) and value.dtype == ir.DataType.FLOAT:
+            values = array(value)
             largest = float(np.abs(values).max(initial=0))
             if not largest <= LARGEST / HEADROOM:
-                return f"constant {name} reaches {largest:.3g}"
+                return f"constant {value.name} reaches {largest:.3g}"
             if values.size == 1 and not math.isclose(float(np.float16(values.item())), values.item(), rel_tol=1e-3):
-                return f"constant {name} is {values.item():.3g}"
+                return f"constant {value.name} is {values.item():.3g}"
     return ""
 
 
-def _convert(graph: Graph, halved: Sequence[NodeProto], computed: set[str]) -> None:
-    """Let the nodes of `halved` run in fp16, with casts where the types meet.
+def _convert(graph: Graph, halved: Sequence[ir.Node], computed: set[ir.Value]) -> None:
+    """Let some nodes run in fp16, with casts where the types meet.
 
     Args:
         graph: changed in place.
         halved: some of its nodes.
-        computed: all fp32 tensors that its nodes write.
+        computed: all fp32 values that its nodes write.
     """
-    in_half = {name for node in halved for name in node.output if name in computed}
-    names = {node.output[0] for node in halved}
-    twins: dict[str, str] = {}
+    in_half = {value for node in halved for value in node.outputs if value in computed}
+    nodes = set(halved)
+    converted: dict[ir.Value, ir.Value] = {}
 
-    def other(name: str, to: int) -> str:
-        if name not in twins:
-            if name in graph.constants:
-                twins[name] = graph.constant(graph.array(name).astype(np.float16), f"{name}_half")
+    def other(value: ir.Value, to: ir.DataType) -> ir.Value:
+        if value not in converted:
+            if is_constant(value):
+                converted[value] = graph.constant(array(value).astype(np.float16), f"{value.name}_half")
             else:
-                twins[name] = graph.add("Cast", [name], f"{name}_cast", to=to)
-        return twins[name]
+                converted[value] = graph.add("Cast", [value], f"{value.name}_cast", to=int(to))
+        return converted[value]
 
-    for node in [*graph.nodes]:
-        is_half = node.output[0] in names
-        for i, name in enumerate(node.input):
-            is_constant = name in graph.constants and graph.constants[name].data_type == TensorProto.FLOAT
-            if is_half and (is_constant or (name in computed and name not in in_half)):
-                node.input[i] = other(name, TensorProto.FLOAT16)
-            elif not is_half and name in in_half:
-                node.input[i] = other(name, TensorProto.FLOAT)
+    for node in graph.nodes:
+        for index, value in enumerate(node.inputs):
+            if value is None:
+                continue
+            single = is_constant(value) and value.dtype == ir.DataType.FLOAT
+            if node in nodes and (single or (value in computed and value not in in_half)):
+                node.replace_input_with(index, other(value, ir.DataType.FLOAT16))
+            elif node not in nodes and value in in_half:
+                node.replace_input_with(index, other(value, ir.DataType.FLOAT))
+    for value in in_half:
+        value.type = None

@@ -10,13 +10,13 @@ An operator without a rule needs all rows of its inputs: it stops the hoist ther
 needed whole for another reason (the last layer's input, by K and V), its row is gathered, not computed again.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
-from onnx import NodeProto
+import onnx_ir as ir
 
-from ..graph import Graph, attribute, attributes, observe
-from .head import mask_rows
+from ..graph import Graph, array, attribute, attributes, is_constant
+from ..observe import PROBE, layouts
 
 _ELEMENTWISE = frozenset(
     [
@@ -52,39 +52,39 @@ _NORMALISING = frozenset(
 _ALONG_LAST_AXIS = frozenset({"Softmax", "LogSoftmax", "Split"})
 
 
-def hoist(graph: Graph, logits: str, index: str) -> str:
-    """Gather the mask's row as early as possible.
+def hoist(graph: Graph, logits: ir.Value, index: ir.Value) -> ir.Value:
+    """Gather one row of each sentence as early as possible.
 
     Args:
-        graph: changed in place.
-        logits: name of the [B, L, V] logits.
-        index: name of the int64 [B, 1] mask positions.
+        graph: changed in place, in topological order.
+        logits: [B, L, ·], of which one row is wanted.
+        index: int64 [B, 1], the row of each sentence.
 
     Returns:
-        The name of the [B, V] logits at the mask.
+        The row, [B, ·].
     """
     rules = _Rules(graph)
-    row_wanted, all_wanted = {logits}, set[str]()
-    gathered: set[str] = set()
-    narrowed: list[NodeProto] = []
-    for node in reversed(graph.nodes):
-        outputs = [name for name in node.output if name in row_wanted]
-        if outputs and all_wanted.isdisjoint(node.output) and rules.apply_to(node):
-            narrowed.append(node)
+    nodes = graph.nodes
+    row_wanted, all_wanted = {logits}, set[ir.Value]()
+    gathered: set[ir.Value] = set()
+    narrowed: set[ir.Node] = set()
+    for node in reversed(nodes):
+        outputs = [value for value in node.outputs if value in row_wanted]
+        if outputs and all_wanted.isdisjoint(node.outputs) and rules.apply_to(node):
+            narrowed.add(node)
             row_wanted.update(rules.row_inputs(node))
             all_wanted.update(rules.whole_inputs(node))
-        elif outputs or not all_wanted.isdisjoint(node.output):
+        elif outputs or not all_wanted.isdisjoint(node.outputs):
             gathered.update(outputs)
-            all_wanted.update(node.input)
+            all_wanted.update(value for value in node.inputs if value is not None)
 
-    rows: dict[str, str] = {}
-    for node in [*graph.nodes]:
-        for name in node.output:
-            if name in gathered:
-                rows[name] = mask_rows(graph, name, index)
-        if any(node is other for other in narrowed):
+    rows: dict[ir.Value, ir.Value] = {}
+    for node in nodes:
+        for value in node.outputs:
+            if value in gathered:
+                rows[value] = graph.add("GatherND", [value, index], "mask_row", batch_dims=1)
+        if node in narrowed:
             rows.update(rules.emit(node, rows))
-    graph.index()
     return rows[logits]
 
 
@@ -94,85 +94,73 @@ class _Rules:
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
         self.constant = graph.from_constants()
-        self.shapes = _observed_shapes(graph)
+        self.layouts = layouts(graph)
 
-    def _is_rows(self, tensor: str) -> bool:
-        """True for a tensor [B, L, ·] that is not a constant."""
-        shape = self.shapes.get(tensor, ())
-        return tensor not in self.constant and len(shape) == 3 and shape[:2] == _PROBE
+    def _shape(self, value: ir.Value) -> tuple[int, ...]:
+        return self.layouts[value].shape if value in self.layouts else ()
 
-    def _is_shared(self, tensor: str) -> bool:
+    def _is_rows(self, value: ir.Value | None) -> bool:
+        """True for a value [B, L, ·] that is not a constant."""
+        if value is None or value in self.constant:
+            return False
+        shape = self._shape(value)
+        return len(shape) == 3 and shape[:2] == PROBE
+
+    def _is_shared(self, value: ir.Value | None) -> bool:
         """True for a constant that is the same for every row: it has no extent but along the last axis."""
-        return not tensor or (tensor in self.constant and all(size == 1 for size in self.shapes[tensor][:-1]))
+        return value is None or (value in self.constant and all(size == 1 for size in self._shape(value)[:-1]))
 
-    def apply_to(self, node: NodeProto) -> bool:
+    def apply_to(self, node: ir.Node) -> bool:
         """Whether there is a rule for the node as it stands."""
-        kind, inputs = node.op_type, list(node.input)
+        kind, inputs = node.op_type, node.inputs
         if kind == "MatMul":
-            return self._is_rows(inputs[0]) and inputs[1] in self.constant and len(self.shapes[inputs[1]]) == 2
+            left, right = inputs
+            return self._is_rows(left) and right in self.constant and right is not None and len(self._shape(right)) == 2
         if kind in _ELEMENTWISE or kind in _NORMALISING:
             whole_rows = kind in _ELEMENTWISE or attribute(node, "axis", -1) in {-1, 2}
-            return whole_rows and all(self._is_rows(name) or self._is_shared(name) for name in inputs)
+            return whole_rows and all(self._is_rows(value) or self._is_shared(value) for value in inputs)
         if kind in _ALONG_LAST_AXIS:
             default = 0 if kind == "Split" else -1
             return self._is_rows(inputs[0]) and attribute(node, "axis", default) in {-1, 2}
         if kind == "MultiHeadAttention":
-            return all(self._is_rows(name) for name in inputs[:3]) and not any(inputs[4:])
+            return all(self._is_rows(value) for value in inputs[:3]) and not any(inputs[4:])
         return False
 
-    def row_inputs(self, node: NodeProto) -> list[str]:
-        """Inputs of which the mask's row is enough."""
-        if node.op_type in {"MultiHeadAttention", "MatMul"}:
-            return [node.input[0]]
-        return [name for name in node.input if self._is_rows(name)]
+    def row_inputs(self, node: ir.Node) -> Sequence[ir.Value]:
+        """Inputs of which one row is enough."""
+        rows = [value for value in node.inputs if value is not None and self._is_rows(value)]
+        return rows[:1] if node.op_type in {"MultiHeadAttention", "MatMul"} else rows
 
-    def whole_inputs(self, node: NodeProto) -> list[str]:
+    def whole_inputs(self, node: ir.Node) -> Sequence[ir.Value]:
         """Inputs that are needed whole."""
-        return [name for name in node.input if name and name not in self.row_inputs(node)]
+        rows = self.row_inputs(node)
+        return [value for value in node.inputs if value is not None and value not in rows]
 
-    def emit(self, node: NodeProto, rows: Mapping[str, str]) -> dict[str, str]:
-        """Add the node's one-row twin; returns the one-row tensor for each of its outputs."""
+    def emit(self, node: ir.Node, rows: Mapping[ir.Value, ir.Value]) -> dict[ir.Value, ir.Value]:
+        """Add the node for one row; returns the one-row value for each of its outputs."""
         if node.op_type == "MultiHeadAttention":
-            return {node.output[0]: self._attend(node, rows[node.input[0]])}
-        twin = NodeProto()
-        twin.CopyFrom(node)
-        twin.input[:] = [rows.get(name) or self._flat(name) for name in node.input]
-        twin.output[:] = [name and self.graph.name("at_mask") for name in node.output]
-        twin.name = f"node_{twin.output[0]}"
-        for item in twin.attribute:
-            if item.name == "axis":
-                item.i = -1
-        self.graph.model.graph.node.append(twin)
-        for name in twin.output:
-            self.graph.producer[name] = twin
-        return {old: new for old, new in zip(node.output, twin.output, strict=True) if old}
+            return {node.outputs[0]: self._attend(node, rows)}
+        inputs = [value and (rows.get(value) or self._flat(value)) for value in node.inputs]
+        changed = attributes(node) | ({"axis": -1} if "axis" in node.attributes else {})
+        stems = ["at_mask" if value.name else "" for value in node.outputs]
+        outputs = self.graph.add_node(node.op_type, inputs, stems, domain=node.domain, **changed)
+        return dict(zip(node.outputs, outputs, strict=True))
 
-    def _flat(self, constant: str) -> str:
+    def _flat(self, constant: ir.Value) -> ir.Value:
         """A shared constant [1, 1, H] would bring back the third axis: give it as [H]."""
-        if len(self.shapes.get(constant, ())) < 3:
+        if len(self._shape(constant)) < 3:
             return constant
-        if constant in self.graph.constants:
-            return self.graph.constant(self.graph.array(constant).reshape(-1), "flat")
+        if is_constant(constant):
+            return self.graph.constant(array(constant).reshape(-1), "flat")
         return self.graph.add("Reshape", [constant, self._numbers(-1)], "flat")
 
-    def _attend(self, node: NodeProto, query: str) -> str:
-        """The same attention, asked by the mask's row alone: its query has length 1."""
+    def _attend(self, node: ir.Node, rows: Mapping[ir.Value, ir.Value]) -> ir.Value:
+        """The same attention for one row's query alone: it has length 1."""
         graph, axis = self.graph, self._numbers(1)
-        inputs = [graph.add("Unsqueeze", [query, axis], "query"), *node.input[1:]]
+        query = graph.add("Unsqueeze", [rows[self.row_inputs(node)[0]], axis], "query")
+        inputs = [query, *node.inputs[1:]]
         context = graph.add("MultiHeadAttention", inputs, "context", domain=node.domain, **attributes(node))
         return graph.add("Squeeze", [context, axis], "context")
 
-    def _numbers(self, *values: int) -> str:
+    def _numbers(self, *values: int) -> ir.Value:
         return self.graph.constant(np.array(values, np.int64), "number")
-
-
-_PROBE = (2, 5)
-
-
-def _observed_shapes(graph: Graph) -> dict[str, tuple[int, ...]]:
-    """The shape of every tensor for a batch of `_PROBE` = (sentences, tokens)."""
-    batch, length = _PROBE
-    feeds = {"input_ids": np.full((batch, length), 7, np.int32), "mask_position": np.zeros(batch, np.int32)}
-    names = [name for node in graph.nodes for name in node.output if name]
-    shapes = {name: values.shape for name, values in observe(graph.model, feeds, names).items()}
-    return shapes | {name: tuple(tensor.dims) for name, tensor in graph.constants.items()} | {"input_ids": _PROBE}

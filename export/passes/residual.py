@@ -6,80 +6,78 @@ fused kernels save most of that traffic:
     LayerNormalization((x + bias) + skip)  ->  SkipLayerNormalization(x, skip, ·, ·, bias)
     Gelu(x + bias)                         ->  BiasGelu(x, bias)
 
-On the CPU both are slower than their pieces, so the graph that is exported keeps these (`fuse`). A session would fuse
-anew what it can, but finds no residual sums: it does not know the shapes behind a fused attention. Here shapes are
-known from a run.
+On the CPU both are slower than their pieces, so the fp32 graph keeps the pieces (`fuse`). A session fuses by itself
+what it can, but finds no residual sums, as it does not know the shapes behind a fused attention. Here shapes are known
+from a run.
+
+Demands a finished graph of any number of rows a sentence.
 """
 
-from onnx import NodeProto, helper
+from collections.abc import Mapping
+from typing import Any
 
-from ..graph import Graph, attribute, shapes
+import onnx_ir as ir
+
+from ..graph import Graph, attribute, dims, is_constant, written_by
+from ..observe import Layout, layouts
+from .context import Context
 
 _CONTRIB = "com.microsoft"
 
 
-def fuse_residuals(graph: Graph) -> None:
-    """Fuse in place, in a finished graph of any number of rows a sentence."""
-    known = shapes(graph)
-    for node in [*graph.nodes]:
-        add = _alone(graph, node.input[0]) if node.op_type in {"Gelu", "LayerNormalization"} else None
+def fuse_residuals(graph: Graph, _: Context) -> Mapping[str, Any]:
+    """See the module."""
+    known = layouts(graph)
+    for node in graph.nodes:
+        add = written_by(node.inputs[0], "Add") if node.op_type in {"Gelu", "LayerNormalization"} else None
         if add is None:
             continue
-        last = {-1, len(known[add.output[0]]) - 1}
         if node.op_type == "Gelu" and node.domain == _CONTRIB:
             _fuse_gelu(graph, node, add)
-        elif node.op_type == "LayerNormalization" and attribute(node, "axis", -1) in last:
-            _fuse_normalisation(graph, node, add, known)
+        elif node.op_type == "LayerNormalization":
+            if attribute(node, "axis", -1) in {-1, len(known[add.outputs[0]].shape) - 1}:
+                _fuse_normalisation(graph, node, add, known)
+    graph.model.graph.opset_imports[_CONTRIB] = 1
     graph.prune()
+    return {}
 
 
-def _alone(graph: Graph, tensor: str) -> NodeProto | None:
-    """The Add that writes a tensor."""
-    node = graph.producer.get(tensor)
-    return node if node is not None and node.op_type == "Add" else None
-
-
-def _bias(graph: Graph, add: NodeProto) -> tuple[str, str] | None:
-    """Of an Add, the tensor and the constant vector that is added to it."""
-    vectors = [name for name in add.input if name in graph.constants and len(graph.constants[name].dims) == 1]
+def _bias(add: ir.Node | None) -> tuple[ir.Value, ir.Value] | None:
+    """Of an Add, the value and the constant vector that is added to it."""
+    inputs = [value for value in add.inputs if value is not None] if add is not None else []
+    vectors = [value for value in inputs if is_constant(value) and len(dims(value)) == 1]
     if len(vectors) != 1:
         return None
-    return next(name for name in add.input if name != vectors[0]), vectors[0]
+    return next(value for value in inputs if value is not vectors[0]), vectors[0]
 
 
-def _fuse_gelu(graph: Graph, node: NodeProto, add: NodeProto) -> None:
-    if (biased := _bias(graph, add)) is not None:
-        graph.replace_uses(node.output[0], graph.add("BiasGelu", biased, "bias_gelu", domain=_CONTRIB))
+def _fuse_gelu(graph: Graph, node: ir.Node, add: ir.Node) -> None:
+    if (biased := _bias(add)) is not None:
+        graph.replace(node.outputs[0], graph.add("BiasGelu", biased, "bias_gelu", domain=_CONTRIB))
 
 
-def _fuse_normalisation(graph: Graph, node: NodeProto, add: NodeProto, known: dict[str, tuple[int, ...]]) -> None:
-    first, second = add.input
-    constant = first in graph.constants or second in graph.constants
-    if constant or known[first] != known[second] or len(known[first]) not in {2, 3}:
+def _fuse_normalisation(graph: Graph, node: ir.Node, add: ir.Node, known: dict[ir.Value, Layout]) -> None:
+    first, second = add.inputs
+    if first is None or second is None or is_constant(first) or is_constant(second):
         return
-    inputs = [first, second, *node.input[1:], *([""] if len(node.input) == 2 else [])]
+    if known[first].shape != known[second].shape or len(known[first].shape) not in {2, 3}:
+        return
+    inputs = [first, second, *node.inputs[1:], *([None] if len(node.inputs) == 2 else [])]
     for one, other in ((first, second), (second, first)):
-        inner = _alone(graph, one)
-        biased = _bias(graph, inner) if inner is not None and len(graph.consumers(one)) == 1 else None
+        biased = _bias(written_by(one, "Add")) if len(one.consumers()) == 1 else None
         if biased is not None:
-            inputs[:2], bias = [biased[0], other], biased[1]
-            inputs.append(bias)
+            inputs = [biased[0], other, *inputs[2:], biased[1]]
             break
-    output, total = graph.name("normalised"), graph.name("residual_sum")
-    fused = helper.make_node(
+    used_elsewhere = len(add.outputs[0].consumers()) > 1  # a model that normalises before its blocks
+    outputs = graph.add_node(
         "SkipLayerNormalization",
         inputs,
-        [output, "", "", total],
-        name=f"node_{output}",
+        ["normalised", "", "", "residual_sum"] if used_elsewhere else ["normalised"],
         domain=_CONTRIB,
-        epsilon=float(attribute(node, "epsilon", 1e-5)),  # type: ignore[arg-type]
+        epsilon=float(attribute(node, "epsilon", 1e-5)),
     )
-    used_elsewhere = len(graph.consumers(add.output[0])) > 1  # a model that normalises before its blocks
-    if not used_elsewhere:
-        del fused.output[1:]
-    graph.model.graph.node.append(fused)
-    graph.index()
-    graph.replace_uses(node.output[0], output)
+    known[outputs[0]] = known[add.outputs[0]]
+    graph.replace(node.outputs[0], outputs[0])
     if used_elsewhere:
-        graph.replace_uses(add.output[0], total)
-    known[output] = known[total] = known[add.output[0]]
+        known[outputs[3]] = known[add.outputs[0]]
+        graph.replace(add.outputs[0], outputs[3])

@@ -1,0 +1,202 @@
+"""Running a graph to see what its values hold, what shape they have and how large they become.
+
+What a pass assumes of a value (its shape, that a mask is all zeros) it reads off runs at several input shapes instead
+of inferring it; the parity check after the last pass covers the whole. Weights are mapped into memory from their file,
+and of large values only a summary computed inside the graph leaves ONNX Runtime, so that a run needs little memory.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import numpy as np
+import onnx_ir as ir
+import onnxruntime as ort
+from numpy.typing import NDArray
+from onnx import ModelProto, helper
+
+from ..engine.errors import InputError
+from .graph import Array, Graph, dims
+
+Feeds = Mapping[str, NDArray[np.int32]]
+
+PROBE = (2, 5)  # sentences and tokens of a run that shows shapes
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Shape and ONNX Runtime's type, such as `tensor(float)`, of a value."""
+
+    shape: tuple[int, ...]
+    kind: str
+
+    @property
+    def is_float32(self) -> bool:
+        """Whether it holds fp32."""
+        return self.kind == "tensor(float)"
+
+
+@contextmanager
+def told_in_one_line(name: str, what: str) -> Iterator[None]:
+    """Turn what a library raises about an unsuitable model into an InputError.
+
+    Args:
+        name: what to call the model.
+        what: what was done, such as `running the graph on 5 tokens`.
+    """
+    try:
+        yield
+    except (InputError, OSError):  # a full disk says nothing about the model
+        raise
+    except Exception as error:  # libraries raise errors of every kind about a model that does not suit them
+        lines = (line.strip() for line in str(error).splitlines())
+        reason = next((line for line in lines if line), type(error).__name__)
+        raise InputError(f"{name} cannot be exported: {what} failed: {reason}") from error
+
+
+def observe(
+    graph: Graph, batches: Sequence[Mapping[str, Array]], values: Iterable[ir.Value]
+) -> list[dict[ir.Value, Array]]:
+    """Run a graph and return some of its inner values.
+
+    Args:
+        graph: it is not changed.
+        batches: integer arrays by input name, for each run; cast to what the input takes, others are ignored.
+        values: what to return; initializers and inputs are not allowed.
+
+    Returns:
+        For each run the arrays.
+
+    Raises:
+        InputError: ONNX Runtime cannot run the graph.
+    """
+    wanted = list(dict.fromkeys(values))
+    names = [str(value.name) for value in wanted]
+    if not wanted:
+        return [{} for _ in batches]
+    proto = graph.proto()
+    _set_outputs(proto, names)
+    return [dict(zip(wanted, found, strict=True)) for found in _run(graph, proto, batches, names)]
+
+
+def layouts(graph: Graph, shape: tuple[int, int] = PROBE) -> dict[ir.Value, Layout]:
+    """Shape and type of every value of a graph, for so many sentences of so many tokens.
+
+    Raises:
+        InputError: as for `observe`.
+    """
+    written = [value for node in graph.nodes for value in node.outputs if value.name]
+    proto = graph.proto()
+    names = [str(value.name) for value in written]
+    _set_outputs(proto, names)
+    for name in names:
+        proto.graph.node.append(helper.make_node("Shape", [name], [f"{name}/shape"]))
+        proto.graph.output.append(helper.make_empty_tensor_value_info(f"{name}/shape"))
+    session = _session(graph, proto)
+    kinds = {output.name: output.type for output in session.get_outputs()}
+    ids = np.ones(shape, np.int32)
+    feeds = {name: ids if name in {"input_ids", "token_type_ids"} else ids[:, 0] for name in graph.inputs}
+    feeds["mask_position"] = np.zeros(shape[0], np.int32)
+    (found,) = _runs(graph, session, [feeds], [f"{name}/shape" for name in names])
+    known = {
+        value: Layout(tuple(sizes.tolist()), kinds[name])
+        for value, name, sizes in zip(written, names, found, strict=True)
+    }
+    for value in graph.initializers:
+        known[value] = Layout(dims(value), "tensor(float)" if value.dtype == ir.DataType.FLOAT else "")
+    for name, value in graph.inputs.items():
+        known[value] = Layout(feeds[name].shape, "")
+    return known
+
+
+def channel_peaks(
+    graph: Graph, batches: Sequence[Feeds], values: Iterable[ir.Value]
+) -> dict[ir.Value, NDArray[np.float32]]:
+    """The largest magnitude of each channel (index along the last axis) of some fp32 values over all batches.
+
+    Returns:
+        For each value float32 [channels], infinite in all of them if any element was not finite.
+
+    Raises:
+        InputError: as for `observe`.
+    """
+    return _peaks(graph, batches, list(dict.fromkeys(values)), {"axes": [0]})
+
+
+def peaks(graph: Graph, batches: Sequence[Feeds], values: Iterable[ir.Value]) -> dict[ir.Value, float]:
+    """The largest magnitude of some fp32 values over all batches, infinite if any element was not finite.
+
+    Raises:
+        InputError: as for `observe`.
+    """
+    return {value: float(peak) for value, peak in _peaks(graph, batches, list(dict.fromkeys(values)), {}).items()}
+
+
+def _peaks(
+    graph: Graph, batches: Sequence[Feeds], values: list[ir.Value], axes: dict[str, list[int]]
+) -> dict[ir.Value, NDArray[np.float32]]:
+    """The maxima are taken inside the graph, so that no whole value leaves it."""
+    if not values:
+        return {}
+    proto = graph.proto()
+    names = [str(value.name) for value in values]
+    for name in names:
+        size, peak, total = (f"{name}/{what}" for what in ("size", "peak", "total"))
+        nodes = [helper.make_node("Abs", [name], [size])]
+        if axes:
+            nodes.append(helper.make_node("Flatten", [size], [f"{size}/rows"], axis=-1))
+        # The sum tells what is not finite: a kernel's maximum may pass over it.
+        nodes.append(helper.make_node("ReduceMax", [nodes[-1].output[0]], [peak], keepdims=0, **axes))
+        nodes.append(helper.make_node("ReduceSum", [size], [total], keepdims=0))
+        proto.graph.node.extend(nodes)
+    outputs = [f"{name}/{what}" for name in names for what in ("peak", "total")]
+    _set_outputs(proto, outputs)
+    found = {value: np.zeros((), np.float32) for value in values}
+    for seen in _run(graph, proto, batches, outputs):
+        for value, peak, total in zip(values, seen[::2], seen[1::2], strict=True):
+            found[value] = np.maximum(found[value], peak if np.isfinite(total) else np.inf)
+    return found
+
+
+def open_session(name: str, graph: str | bytes, options: ort.SessionOptions) -> ort.InferenceSession:
+    """A session on the CPU.
+
+    Raises:
+        InputError: ONNX Runtime does not take the graph.
+    """
+    options.log_severity_level = 4
+    with told_in_one_line(name, "opening the graph"):
+        return ort.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
+
+
+def _set_outputs(proto: ModelProto, names: Sequence[str]) -> None:
+    del proto.graph.output[:]
+    proto.graph.output.extend(helper.make_empty_tensor_value_info(name) for name in names)
+
+
+def _session(graph: Graph, proto: ModelProto) -> ort.InferenceSession:
+    options = ort.SessionOptions()
+    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.add_session_config_entry("session.disable_prepacking", "1")  # no second copy of the weights
+    options.add_session_config_entry("session.model_external_initializers_file_folder_path", graph.folder)
+    return open_session(graph.name, proto.SerializeToString(), options)
+
+
+def _run(
+    graph: Graph, proto: ModelProto, batches: Sequence[Mapping[str, Array]], names: Sequence[str]
+) -> Iterator[list[Array]]:
+    return _runs(graph, _session(graph, proto), batches, names)
+
+
+def _runs(
+    graph: Graph, session: ort.InferenceSession, batches: Sequence[Mapping[str, Array]], names: Sequence[str]
+) -> Iterator[list[Array]]:
+    # Ids are int64 in a fresh export and int32 in a finished graph.
+    kinds = {"tensor(int64)": np.int64, "tensor(int32)": np.int32}
+    inputs = {value.name: kinds[value.type] for value in session.get_inputs()}
+    for feeds in batches:
+        used = {name: np.asarray(feeds[name]).astype(kind) for name, kind in inputs.items()}
+        shape = next(iter(used.values())).shape
+        with told_in_one_line(graph.name, f"running the graph on input of shape {list(shape)}"):
+            found: list[Array] = session.run(list(names), used)
+        yield found

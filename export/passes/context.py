@@ -1,0 +1,65 @@
+"""What every pass has in common: its signature, and what it may ask about the export."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..graph import Graph
+from ..observe import Feeds
+
+_SHAPES = ((2, 5), (3, 7))  # pairwise different numbers, so that no dimension is mistaken for another
+_LONGEST_PROBE = 1024
+
+
+@dataclass(frozen=True)
+class Context:
+    """What a pass may ask about the model and the export.
+
+    Attributes:
+        vocabulary: number of token ids.
+        padding_id: the id that no sentence holds, if there is one.
+        longest: the largest number of tokens in a sentence.
+        layers: number of layers.
+        outputs: number of logits: the vocabulary's size, or the number of labels.
+        standard_attention: whether one fused attention a layer is demanded (`families`).
+        family: the architecture's name in transformers.
+        batches: real sentences and strings of random tokens as inputs of a finished graph, each batch of one length.
+    """
+
+    vocabulary: int
+    padding_id: int | None
+    longest: int
+    layers: int
+    outputs: int
+    standard_attention: bool
+    family: str
+    batches: Sequence[Feeds] = ()
+
+    def probes(self) -> list[dict[str, NDArray[np.int64]]]:
+        """Random token ids of three shapes. The last is as long as the model takes, or 1,024 tokens.
+
+        A mask can be neutral for short sentences and not for long ones (a sliding window).
+        """
+        return [self._random_ids(shape) for shape in (*_SHAPES, (1, min(self.longest, _LONGEST_PROBE)))]
+
+    def _random_ids(self, shape: tuple[int, int]) -> dict[str, NDArray[np.int64]]:
+        ids = np.random.default_rng(0).integers(0, self.vocabulary, shape)
+        if self.padding_id is not None:
+            ids = np.where(ids == self.padding_id, (ids + 1) % self.vocabulary, ids)
+        return {"input_ids": ids}
+
+
+# A pass rewrites a graph in place, leaves it pruned, and returns what export.json is to say about it. What it demands
+# of a graph and what it ensures stands in its docstring.
+Pass = Callable[[Graph, Context], Mapping[str, Any]]
+
+
+def run_passes(passes: Sequence[Pass], graph: Graph, context: Context) -> dict[str, Any]:
+    """Run passes in their order; returns what export.json is to say about them."""
+    told: dict[str, Any] = {}
+    for each in passes:
+        told |= each(graph, context)
+    return told

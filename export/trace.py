@@ -1,0 +1,130 @@
+"""From PyTorch to ONNX: Optimum's configuration of the family, PyTorch's tracer, and the weights beside the graph.
+
+PyTorch would write a graph with its weights inside, for which it holds them in memory four times. Here it writes the
+graph alone, in which every weight is an input. Then the weights are written to their file one by one, read from the
+model's own memory, which for a checkpoint in safetensors is the mapped file.
+
+A linear layer multiplies by its transposed weight. The transposed form is what is written, unless something else reads
+the weight too (the word embeddings, which are also the vocabulary projection of most models).
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import onnx_ir as ir
+import torch
+from optimum.exporters.onnx import OnnxConfig
+from optimum.exporters.onnx import model_configs as _registered  # noqa: F401 - fills the table of families
+from optimum.exporters.tasks import TasksManager
+from optimum.utils import DEFAULT_DUMMY_SHAPES
+from transformers import PretrainedConfig, PreTrainedModel
+
+from ..engine.errors import InputError
+from .graph import Graph, attribute
+from .observe import told_in_one_line
+
+OPSET = 17  # the first with LayerNormalization; ONNX Runtime's fusions know it well
+
+
+def optimum_config(name: str, model: PreTrainedModel, task: str) -> OnnxConfig:
+    """Optimum's description of how a model is exported.
+
+    Raises:
+        InputError: Optimum does not export the family for the task.
+    """
+    try:
+        constructor = TasksManager.get_exporter_config_constructor(
+            "onnx", model=model, task=task, library_name="transformers"
+        )
+    except (KeyError, ValueError):
+        family = model.config.model_type
+        raise InputError(f"{name}: Optimum has no {task} export for the family {family}") from None
+    return constructor(model.config, task=task)
+
+
+def takes_segments(config: OnnxConfig, model_config: PretrainedConfig, tokenizer_inputs: Sequence[str]) -> bool:
+    """Whether the model tells a first text from a second one by their segments."""
+    known = "token_type_ids" in config.inputs and "token_type_ids" in tokenizer_inputs
+    return known and getattr(model_config, "type_vocab_size", 0) > 1
+
+
+def trace(
+    model: PreTrainedModel, config: OnnxConfig, inputs: Sequence[str], weights: Path, workspace: Path, name: str
+) -> Graph:
+    """Trace a model.
+
+    Args:
+        model: in fp32 and evaluation mode.
+        config: from `optimum_config`.
+        inputs: names of the inputs that the graph keeps, int64 [batch, length]; all others take their defaults.
+        weights: the file that the weights are written to.
+        workspace: a folder for PyTorch's own output.
+        name: what to call the model in an error.
+
+    Raises:
+        InputError: PyTorch cannot trace the model.
+    """
+    axes = {text: {0: "batch", 1: "length"} for text in inputs}
+    config.__class__ = type("FewInputs", (type(config),), {"inputs": property(lambda _: axes)})
+    path = workspace / "traced.onnx"
+    TasksManager.standardize_model_attributes(model)
+    for key, value in (config.values_override or {}).items():
+        setattr(model.config, key, value)
+    with told_in_one_line(name, "tracing it"), torch.no_grad(), config.patch_model_for_export(model, model_kwargs={}):
+        example = config.rename_ambiguous_inputs(config.generate_dummy_inputs(framework="pt", **DEFAULT_DUMMY_SHAPES))
+        torch.onnx.export(
+            model,
+            (example,),
+            f=str(path),
+            input_names=list(config.ordered_inputs(model)),
+            output_names=list(config.outputs),
+            dynamic_axes={**axes, **config.outputs},
+            do_constant_folding=False,  # would hold a second copy of the weights; `_write_weights` folds what matters
+            export_params=False,
+            opset_version=OPSET,
+            dynamo=False,
+        )
+    graph = Graph(ir.load(path), weights, name)
+    _write_weights(graph, model, inputs)
+    graph.prune()
+    return graph
+
+
+def _write_weights(graph: Graph, model: PreTrainedModel, inputs: Sequence[str]) -> None:
+    """Turn every input that is a weight into an initializer in the file of weights; equal weights are written once."""
+    tensors = {
+        **dict(model.named_parameters(remove_duplicate=False)),
+        **dict(model.named_buffers(remove_duplicate=False)),
+    }
+    written: dict[tuple[object, ...], ir.Value] = {}
+    for value in list(graph.model.graph.inputs):
+        name = str(value.name)
+        if name in inputs:
+            continue
+        graph.model.graph.inputs.remove(value)
+        tensor = tensors[name].detach()
+        key = (tensor.data_ptr(), tensor.shape, tensor.stride(), tensor.dtype)
+        if key in written:
+            value.replace_all_uses_with(written[key])
+            continue
+        written[key] = value
+    for value in written.values():
+        values = tensors[str(value.name)].detach().numpy()
+        order = _only_transposed(value)
+        if order is not None:
+            for node in list(value.consumers()):
+                node.outputs[0].replace_all_uses_with(value)
+                graph.model.graph.remove(node, safe=True)
+            values = values.transpose(order)
+        graph.keep(value, values)
+
+
+def _only_transposed(value: ir.Value) -> list[int] | None:
+    """The order of axes if all that is done with a weight is to transpose it in that one way."""
+    nodes = value.consumers()
+    if not nodes or value.is_graph_output() or any(node.op_type != "Transpose" for node in nodes):
+        return None
+    if any(node.outputs[0].is_graph_output() for node in nodes):
+        return None
+    orders = [attribute(node, "perm") for node in nodes]
+    return list(orders[0]) if orders[0] is not None and all(order == orders[0] for order in orders) else None
