@@ -12,7 +12,7 @@ import polars as pl
 from ..negation.rates import cluster_interval
 from ..statistics import grouped_mean, holm, mcnemar, mean, proportion, wilcoxon
 from .items import ALL, SEPARATOR, by_split
-from .items import ORIGINAL as ORIGINAL
+from .items import ORIGINAL as ORIGINAL  # noqa: PLC0414 - imported from here by other probes
 
 VERSUS = " vs "
 DIFFERENCE, P_VALUE, HOLM = "difference", "mcnemar_p", "mcnemar_p_holm"

@@ -1,13 +1,18 @@
-"""A run that holds items.parquet and summary.parquet: what is common to the probes with one row an item."""
+"""A run that holds items.parquet and summary.parquet: what is common to the probes of one stage."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import polars as pl
 
-from ..library.run import Run
+from ..library.model import Model
+from ..library.options import RunOptions, execution, run_folder, shard_of
+from ..library.run import Run, ShardRun
+from ..runs.loop import run_stage
+from ..runs.masked_stages import refuse_mixed
+from ..runs.stage import Stage
 from .items import ITEMS_FILE, SUMMARY_FILE, by_split
 
 OUTCOMES = ("dataset", "condition", "split", "metric", "item", "value")
@@ -54,3 +59,27 @@ class SummaryRun(Run):
             .drop_nulls("value")
             .select(*OUTCOMES)
         )
+
+
+Results = TypeVar("Results", bound=Run)
+
+
+def run_probe(stage: Stage[Any, Any], results: type[Results], model: Model, options: RunOptions) -> Results | ShardRun:
+    """Run a probe of one stage, or what is left of it.
+
+    Args:
+        stage: What to compute; the run folder has its name.
+        results: The class that reads the results.
+        model: The model.
+        options: See `RunOptions`.
+
+    Returns:
+        The finished run; a `ShardRun` if only a shard was asked for.
+
+    Raises:
+        InputError: The run folder belongs to another run or is in use, the stage cannot run, or the disk is full.
+    """
+    refuse_mixed(stage.name, model.precision)
+    folder = run_folder(model, options, stage.name)
+    run_stage(stage, folder, execution(model, options))
+    return results.open(folder, model) if shard_of(options).is_whole else ShardRun.open(folder, stage.name)

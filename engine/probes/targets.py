@@ -1,31 +1,28 @@
-"""Words as single tokens in the mask's place: gold answers, targets, word lists."""
+"""Words as single tokens at the mask: gold answers, targets, word lists."""
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 from tokenizers import Encoding
 
-from ..errors import InputError
 from ..inference.cloze import MASK
-from ..sentences.textfiles import read_lines
 from ..sentences.tokens import MaskTokenizer
 
 NOT_ONE_TOKEN = -1
-_FRAME = f"This is the {MASK} ."  # where words are looked up that belong to no sentence
+_TEMPLATE = f"This is the {MASK} ."  # words that do not belong to a sentence are looked up in this one
 
 
 def target_ids(tokenizer: MaskTokenizer, texts: Sequence[str], words: Sequence[str]) -> NDArray[np.int32]:
     """The token that a model would have to predict for each word.
 
     Args:
-        tokenizer: the model's.
+        tokenizer: The model's tokenizer.
         texts: n texts with one [MASK] each.
         words: n words, one for each text.
 
     Returns:
-        int32 [n]: the one token that the word is where the mask stands, or `NOT_ONE_TOKEN` if it is several, changes
+        int32 [n]: the token that the word is at the mask, or `NOT_ONE_TOKEN` if the word is several tokens, changes
         the tokens before it, or is unknown.
     """
     wordless = tokenizer.wordless_ids()
@@ -52,37 +49,22 @@ def _covering_token(encoding: Encoding, start: int, stop: int) -> int | None:
 
 
 def listed_ids(tokenizer: MaskTokenizer, words: Sequence[str]) -> NDArray[np.int32]:
-    """The tokens of a word list, int32 [m], ascending; words that are not one token in a sentence are left out."""
-    ids = np.unique(target_ids(tokenizer, [_FRAME] * len(words), words))
+    """The tokens of a word list, int32 [m], ascending, without the words that are not one token in a sentence."""
+    ids = np.unique(target_ids(tokenizer, [_TEMPLATE] * len(words), words))
     found: NDArray[np.int32] = ids[ids != NOT_ONE_TOKEN]
     return found
-
-
-def read_words(tokenizer: MaskTokenizer, path: Path) -> NDArray[np.int32]:
-    """The tokens of a file with one word a line, such as LAMA's common_vocab_cased.txt.
-
-    Raises:
-        InputError: the file is bad, or has fewer than two words that are one token.
-    """
-    words = [line.strip() for line, _ in read_lines(path)]
-    ids = listed_ids(tokenizer, words)
-    if len(ids) < 2:
-        raise InputError(
-            f"{path}: {len(ids)} of {len(words)} words are one token of the model; at least two are needed"
-        )
-    return ids
 
 
 def word_ids(tokenizer: MaskTokenizer, vocab_size: int) -> NDArray[np.int32]:
     """The tokens that can be a word of letters by themselves, int32 [m], ascending.
 
-    No pieces that continue a word, no punctuation, numbers or special tokens. Beginnings of words stay where they look
-    like words, and so do stop words, which LAMA's own list leaves out.
+    Tokens that continue a word, punctuation, numbers and special tokens are not among them. The beginning of a longer
+    word is, if it looks like a word. Stop words are, although LAMA's own list does not have them.
     """
     known = range(min(vocab_size, tokenizer.vocab_size))
     texts = [tokenizer.token_text(i) for i in known]
     candidates = [i for i in known if texts[i].isalpha()]
-    found = target_ids(tokenizer, [_FRAME] * len(candidates), [texts[i] for i in candidates])
+    found = target_ids(tokenizer, [_TEMPLATE] * len(candidates), [texts[i] for i in candidates])
     candidate_ids = np.array(candidates, np.int32)
     words: NDArray[np.int32] = candidate_ids[found == candidate_ids]
     return words
