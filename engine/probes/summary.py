@@ -1,8 +1,6 @@
 """The items of a probe become the rows of summary.parquet: dataset, condition, split, metric, value, low, high, n.
 
-Items are a frame with one row an item and condition: dataset, condition, item, splits (those that it counts in),
-cluster (what it shares with others: the relation of a fact, the item of a draw), and one column a metric, boolean or
-float, null where it does not apply. Values are fractions, correlations or p-values.
+Items are a frame with the columns of `items`. Values are fractions, correlations or p-values.
 """
 
 from collections.abc import Sequence
@@ -12,8 +10,9 @@ import numpy as np
 import polars as pl
 
 from ..statistics import cluster_interval, grouped_mean, holm, mcnemar, mean, proportion, wilcoxon
+from .items import ALL, SEPARATOR, by_split
+from .items import ORIGINAL as ORIGINAL  # noqa: PLC0414 - imported from here by other probes
 
-ORIGINAL, ALL = "original", "all"
 VERSUS = " vs "
 DIFFERENCE, P_VALUE, HOLM = "difference", "mcnemar_p", "mcnemar_p_holm"
 SCHEMA = {
@@ -26,8 +25,6 @@ SCHEMA = {
     "high": pl.Float64,
     "n": pl.Int64,
 }
-KEYS = {"dataset": pl.String, "condition": pl.String, "item": pl.String, "splits": pl.List(pl.String)}
-ITEM_SCHEMA = {**KEYS, "cluster": pl.String}
 Row = tuple[str, str, str, str, float, float | None, float | None, int]
 
 
@@ -57,8 +54,8 @@ def frame(rows: Sequence[Row]) -> pl.DataFrame:
 def means(items: pl.DataFrame, metrics: Sequence[str]) -> list[Row]:
     """Every metric in every split, with its 95 % interval.
 
-    The interval knows clusters where the items of a split come from several; a single cluster's items are taken as
-    draws from it.
+    The interval allows for clusters where the items of a split come from several clusters. The items of a single
+    cluster are taken as draws from it.
     """
     return [
         (dataset, condition, split, metric, *_mean(part), len(part))
@@ -132,7 +129,7 @@ def _splits(items: pl.DataFrame) -> list[tuple[str, str, str, pl.DataFrame]]:
     """The items of each data set, condition and split, in the order of their first item; `all` first."""
     parts = []
     for (dataset, condition), own in items.group_by("dataset", "condition", maintain_order=True):
-        exploded = own.explode("splits")
+        exploded = by_split(own)
         names = sorted(exploded["splits"].unique(maintain_order=True).drop_nulls(), key=lambda name: name != ALL)
         parts += [(str(dataset), str(condition), name, exploded.filter(pl.col("splits") == name)) for name in names]
     return parts
@@ -156,6 +153,6 @@ def _side(items: pl.DataFrame, contrast: Contrast, condition: str, split: str) -
     chosen = (
         (pl.col("dataset") == contrast.dataset)
         & (pl.col("condition") == condition)
-        & pl.col("splits").list.contains(split)
+        & pl.col("splits").str.split(SEPARATOR).list.contains(split)
     )
     return items.filter(chosen).select("item", value=contrast.metric).drop_nulls()

@@ -1,12 +1,10 @@
 """Words that are one token at the mask: gold answers, targets, word lists."""
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import InputError
 from ..inference.cloze import MASK
 from ..sentences.textfiles import read_lines
 from ..sentences.tokenizer import NOT_ONE_TOKEN, MaskTokenizer
@@ -18,7 +16,7 @@ def target_ids(tokenizer: MaskTokenizer, texts: Sequence[str], words: Sequence[s
     """The token that a model would have to predict for each word (see `MaskTokenizer.word_tokens`).
 
     Args:
-        tokenizer: the model's.
+        tokenizer: The model's tokenizer.
         texts: n texts with one [MASK] each.
         words: n words, one for each text.
 
@@ -37,21 +35,6 @@ def listed_ids(tokenizer: MaskTokenizer, words: Sequence[str]) -> NDArray[np.int
     ids = np.unique(target_ids(tokenizer, [_SENTENCE] * len(words), words))
     found: NDArray[np.int32] = ids[ids != NOT_ONE_TOKEN]
     return found
-
-
-def read_words(tokenizer: MaskTokenizer, path: Path) -> NDArray[np.int32]:
-    """The tokens of a file with one word a line, such as LAMA's common_vocab_cased.txt.
-
-    Raises:
-        InputError: the file is bad, or has fewer than two words that are one token.
-    """
-    words = [line.strip() for line, _ in read_lines(path)]
-    ids = listed_ids(tokenizer, words)
-    if len(ids) < 2:
-        raise InputError(
-            f"{path}: {len(ids)} of {len(words)} words are one token of the model; at least two are needed"
-        )
-    return ids
 
 
 def word_ids(tokenizer: MaskTokenizer, vocab_size: int) -> NDArray[np.int32]:

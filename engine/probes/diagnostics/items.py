@@ -1,12 +1,7 @@
-"""The diagnostics of Ettinger (2020) as completions to compare, from the files of aetting/lm-diagnostics.
-
-    CPRAG-102     34 contexts of two sentences, an expected word and two related words that do not fit
-    ROLE-88       44 pairs of contexts with the roles of two nouns swapped, a target that fits one of them (`N-a`)
-    NEG-136-SIMP  18 subjects, affirmative and negative, a category and a wrong one
-    NEG-136-NAT   16 sentences, affirmative and negative, with a word that makes each true; half of them read naturally
+"""The diagnostics of Ettinger (2020) as completions to compare.
 
 A sentence is its context, the word, and a full stop. `(a|an)` in a context is the article of the word that is scored:
-`an` before a, e, i, o, u. Perturbed contexts, whose accuracy alone is asked for, as upstream has them:
+`an` before a, e, i, o, u. Perturbed contexts, as upstream has them, are asked for accuracy only:
 
     shuffled             first sentence without its full stops, its words in another order (one item for each draw)
     truncated            of the second sentence the last two words before the target
@@ -17,96 +12,29 @@ A sentence is its context, the word, and a full stop. `(a|an)` in a context is t
 """
 
 import dataclasses
-import hashlib
-import json
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass
 
 import numpy as np
 
-from ...errors import InputError
 from ...inference.cloze import MASK
 from ...sentences.keys import string_keys
-from ...sentences.textfiles import Row, read_table
-from ..summary import ALL, ORIGINAL
+from ..items import ALL, ORIGINAL
+from .files import CPRAG, LICENSING, NAT, ROLE, SIMP, Diagnostics, Negation, Pragmatic, Reversal
 
-CPRAG, ROLE, SIMP, NAT = DATASETS = ("CPRAG-102", "ROLE-88", "NEG-136-SIMP", "NEG-136-NAT")
 SHUFFLED, TRUNCATED, BOTH = CPRAG_PERTURBED = ("shuffled", "truncated", "shuffled-truncated")
 ROLE_PERTURBED = ("-Obj", "-Sub", "-ObjSub")
-CONSTRAINTS = ("H", "L")
 BINS = ("cloze-1", "cloze-2", "cloze-3", "cloze-4")
 POLARITIES = ("affirmative", "negative")
-LICENSING = {"Y": "licensed", "N": "unlicensed"}
 ARTICLE = "(a|an)"
 _WORDS_KEPT = 2
 
 
 @dataclass(frozen=True)
-class Pragmatic:
-    """A row of CPRAG-102."""
-
-    item: str
-    first: str
-    second: str
-    expected: str
-    within_category: str
-    between_category: str
-    constraint: str
-    place: str = field(compare=False)
-
-
-@dataclass(frozen=True)
-class Reversal:
-    """A row of ROLE-88; `order` is `a` where the target fits, else `b`, and `expected` has first words only."""
-
-    pair: str
-    order: str
-    context: str
-    expected: tuple[str, ...]
-    cloze: float
-    target: str
-    place: str = field(compare=False)
-
-    @property
-    def item(self) -> str:
-        """As the file has it."""
-        return f"{self.pair}-{self.order}"
-
-
-@dataclass(frozen=True)
-class Negation:
-    """A row of NEG-136: for each of `POLARITIES` a context and the word that makes it true; licensing is Y, N or ""."""
-
-    item: str
-    contexts: tuple[str, str]
-    targets: tuple[str, str]
-    licensing: str
-    place: str = field(compare=False)
-
-
-@dataclass(frozen=True)
-class Diagnostics:
-    """The rows of the files read; nothing of a file that was not."""
-
-    pragmatic: tuple[Pragmatic, ...] = ()
-    reversals: tuple[Reversal, ...] = ()
-    simple: tuple[Negation, ...] = ()
-    natural: tuple[Negation, ...] = ()
-
-    @property
-    def sha256(self) -> str:
-        """Hexadecimal digest of the rows, wherever they stand in what file."""
-        tables = dataclasses.asdict(self)
-        rows = {name: [{**row, "place": None} for row in table] for name, table in tables.items()}
-        return hashlib.sha256(json.dumps(rows).encode()).hexdigest()
-
-
-@dataclass(frozen=True)
 class Completion:
-    """A text with one [MASK], and a word in its place."""
+    """A text with one [MASK], and a word for the mask."""
 
     text: str
     word: str
@@ -119,18 +47,19 @@ class Completion:
 
 @dataclass(frozen=True)
 class Item:
-    """Something to be right or wrong about.
+    """What a model can be right or wrong about.
 
     Attributes:
-        dataset: one of `DATASETS`.
+        dataset: One of `files.DATASETS`.
         condition: `original`, or how the context is perturbed.
-        item: what tells it from the others of its data set and condition.
-        cluster: the row or pair of rows that it comes from.
-        splits: those that it counts in.
-        expected: for accuracy, completions of one text, any of which is right; none where accuracy is not asked for.
-        comparisons: for sensitivity, (good, bad) completions, all of which must come out right; none where it is not.
-        draw: the number of the shuffle, from 1.
-        place: file and line.
+        item: A name that no other item of its data set and condition has.
+        cluster: The row or pair of rows that it comes from.
+        splits: Those that it counts in.
+        expected: For accuracy: completions of one text, any of which is right. Empty if accuracy is not asked for.
+        good: For sensitivity: the completion that must be more probable than all of `bad`; None if it is not asked for.
+        bad: The completions that do not fit.
+        location: File and line.
+        draw: The number of the shuffle, from 1.
     """
 
     dataset: str
@@ -139,168 +68,29 @@ class Item:
     cluster: str
     splits: tuple[str, ...]
     expected: tuple[Completion, ...]
-    comparisons: tuple[tuple[Completion, Completion], ...]
-    place: str
+    good: Completion | None
+    bad: tuple[Completion, ...]
+    location: str
     draw: int | None = None
 
     @property
     def completions(self) -> tuple[Completion, ...]:
         """All that are looked at, each once."""
-        return tuple(dict.fromkeys([*self.expected, *(one for pair in self.comparisons for one in pair)]))
+        return tuple(dict.fromkeys([*self.expected, *self.compared]))
 
-
-# ---------------------------------------------------------------- files
-
-
-def read_diagnostics(path: Path, datasets: Sequence[str] = ()) -> Diagnostics:
-    """Read the tables of a folder, or one of them.
-
-    Args:
-        path: a folder with NAME.tsv in it or below it, for each data set; or such a file.
-        datasets: which ones to read; by default all four, or the one of the file.
-
-    Raises:
-        InputError: an unknown name, a missing file, or a bad line.
-    """
-    for name in datasets:
-        if name not in DATASETS:
-            raise InputError(f"unknown data set {name!r}; known are {', '.join(DATASETS)}")
-    if path.is_file():
-        wanted: Sequence[str] = datasets or (path.stem,)
-        if tuple(wanted) != (path.stem,) or path.stem not in DATASETS:
-            raise InputError(f"{path}: is no {' or '.join(datasets or DATASETS)}; a file is known by its name")
-        files = {path.stem: path}
-    else:
-        files = {name: _find(path, name) for name in datasets or DATASETS}
-    return Diagnostics(
-        pragmatic=read_cprag(files[CPRAG]) if CPRAG in files else (),
-        reversals=read_role(files[ROLE]) if ROLE in files else (),
-        simple=read_neg(files[SIMP], with_licensing=False) if SIMP in files else (),
-        natural=read_neg(files[NAT], with_licensing=True) if NAT in files else (),
-    )
-
-
-def _find(folder: Path, name: str) -> Path:
-    found = sorted(folder.rglob(f"{name}.tsv"))
-    if not found:
-        raise InputError(f"{folder}: no {name}.tsv in there; give the folder of lm-diagnostics, or leave {name} out")
-    return found[0]
-
-
-def read_cprag(path: Path) -> tuple[Pragmatic, ...]:
-    """Read CPRAG-102.tsv.
-
-    Raises:
-        InputError: the table is bad, an item comes twice, a context has a mask, or a constraint is neither H nor L.
-    """
-    columns = ("item", "context_s1", "context_s2", "expected", "within_category", "between_category", "constraint")
-    rows = _unique(read_table(path, columns))
-    return tuple(
-        Pragmatic(
-            row.text("item"),
-            _context(row, "context_s1"),
-            _context(row, "context_s2"),
-            row.text("expected"),
-            row.text("within_category"),
-            row.text("between_category"),
-            _one_of(row, "constraint", CONSTRAINTS),
-            row.place,
-        )
-        for row in rows
-    )
-
-
-def read_role(path: Path) -> tuple[Reversal, ...]:
-    """Read ROLE-88.tsv.
-
-    Raises:
-        InputError: the table is bad, an item comes twice or has no counterpart with the same target, a context has a
-            mask or no `which … the … had`, or a cloze value is no fraction.
-    """
-    rows = tuple(
-        _reversal(row) for row in _unique(read_table(path, ("item", "context", "expected", "exp_cloze", "target")))
-    )
-    targets = {row.item: row.target for row in rows}
-    for row in rows:
-        other = f"{row.pair}-{'b' if row.order == 'a' else 'a'}"
-        if other not in targets:
-            raise InputError(f"{row.place}: item {row.item} has no counterpart {other}")
-        if targets[other] != row.target:
-            raise InputError(
-                f"{row.place}: target {row.target!r}, but {targets[other]!r} in {other}; a pair shares one"
-            )
-    return rows
-
-
-def _reversal(row: Row) -> Reversal:
-    match = re.fullmatch(r"(.+)-([ab])", row.text("item"))
-    if not match:
-        raise InputError(f"{row.place}: item is {row.text('item')!r}; a number and -a or -b is needed")
-    cloze = row.number("exp_cloze")
-    if not 0 <= cloze <= 1:
-        raise InputError(f"{row.place}: exp_cloze is {cloze:g}; a fraction from 0 to 1 is needed")
-    alternatives = [words.split() for words in row.text("expected").split("|")]
-    if not all(alternatives):
-        raise InputError(f"{row.place}: expected is {row.text('expected')!r}; there is no word beside a |")
-    context = _context(row, "context")
-    if not re.search("which .* the .* had$", context):
-        raise InputError(f"{row.place}: context is {context!r}; one that ends in `which … the … had` is needed")
-    expected = tuple(dict.fromkeys(words[0] for words in alternatives))
-    return Reversal(match[1], match[2], context, expected, cloze, row.text("target"), row.place)
-
-
-def read_neg(path: Path, *, with_licensing: bool) -> tuple[Negation, ...]:
-    """Read NEG-136-SIMP.tsv, or NEG-136-NAT.tsv, which has a column licensing.
-
-    Raises:
-        InputError: the table is bad, an item comes twice, a context has a mask, or licensing is neither Y nor N.
-    """
-    columns = ["item", "context_aff", "context_neg", "target_aff", "target_neg", *(["licensing"] * with_licensing)]
-    return tuple(
-        Negation(
-            row.text("item"),
-            (_context(row, "context_aff"), _context(row, "context_neg")),
-            (row.text("target_aff"), row.text("target_neg")),
-            _one_of(row, "licensing", tuple(LICENSING)) if with_licensing else "",
-            row.place,
-        )
-        for row in _unique(read_table(path, columns))
-    )
-
-
-def _unique(rows: Sequence[Row]) -> Sequence[Row]:
-    first: dict[str, Row] = {}
-    for row in rows:
-        known = first.setdefault(row.text("item"), row)
-        if known is not row:
-            raise InputError(f"{row.place}: item {row.text('item')} stands already in {known.place}; give it once")
-    return rows
-
-
-def _context(row: Row, name: str) -> str:
-    text = row.text(name)
-    if MASK in text:
-        raise InputError(f"{row.place}: {name} has a {MASK}, but it ends before the word to predict: take it out")
-    return text
-
-
-def _one_of(row: Row, name: str, known: Sequence[str]) -> str:
-    value = row.text(name)
-    if value not in known:
-        raise InputError(f"{row.place}: {name} is {value!r}; it is {' or '.join(known)}")
-    return value
-
-
-# ---------------------------------------------------------------- items
+    @property
+    def compared(self) -> tuple[Completion, ...]:
+        """The good completion and the bad ones; empty if sensitivity is not asked for."""
+        return () if self.good is None else (self.good, *self.bad)
 
 
 def build_items(diagnostics: Diagnostics, *, draws: int, seed: int) -> tuple[Item, ...]:
     """All items of all conditions.
 
     Args:
-        diagnostics: the rows.
-        draws: how many times the words of a sentence are shuffled.
-        seed: of the shuffles.
+        diagnostics: The rows.
+        draws: How many times the words of a sentence are shuffled.
+        seed: Seed of the shuffles.
     """
     return (
         *(item for row in diagnostics.pragmatic for item in _pragmatic_items(row, draws, seed)),
@@ -350,12 +140,12 @@ def _pragmatic_items(row: Pragmatic, draws: int, seed: int) -> Iterator[Item]:
         splits = (ALL, row.constraint, *([numbered] if draw else []))
         expected = (complete(f"{first} {second}", row.expected),)
         item = f"{row.item} {numbered}".strip()
-        return Item(CPRAG, condition, item, row.item, splits, expected, (), row.place, draw)
+        return Item(CPRAG, condition, item, row.item, splits, expected, None, (), row.location, draw)
 
     original = ask(ORIGINAL, row.first, row.second)
     [good] = original.expected
-    bad = [dataclasses.replace(good, word=word) for word in (row.within_category, row.between_category)]
-    yield dataclasses.replace(original, comparisons=tuple((good, other) for other in bad))
+    bad = tuple(dataclasses.replace(good, word=word) for word in (row.within_category, row.between_category))
+    yield dataclasses.replace(original, good=good, bad=bad)
     yield ask(TRUNCATED, row.first, truncate(row.second))
     for draw in range(1, draws + 1):
         shuffled = shuffle(row.first, draw, seed)
@@ -365,7 +155,7 @@ def _pragmatic_items(row: Pragmatic, draws: int, seed: int) -> Iterator[Item]:
 
 def _reversal_items(rows: Sequence[Reversal]) -> Iterator[Item]:
     pairs: dict[str, dict[str, Completion]] = defaultdict(dict)
-    places = {row.pair: row.place for row in rows}
+    locations = {row.pair: row.location for row in rows}
     for row, own_bin in zip(rows, cloze_bins([row.cloze for row in rows]), strict=True):
         contexts = (
             row.context,
@@ -375,10 +165,10 @@ def _reversal_items(rows: Sequence[Reversal]) -> Iterator[Item]:
         )
         for condition, context in zip((ORIGINAL, *ROLE_PERTURBED), contexts, strict=True):
             expected = tuple(complete(context, word) for word in row.expected)
-            yield Item(ROLE, condition, row.item, row.pair, (ALL, own_bin), expected, (), row.place)
+            yield Item(ROLE, condition, row.item, row.pair, (ALL, own_bin), expected, None, (), row.location)
         pairs[row.pair][row.order] = complete(row.context, row.target)
     for pair, targets in pairs.items():
-        yield Item(ROLE, ORIGINAL, pair, pair, (ALL,), (), ((targets["a"], targets["b"]),), places[pair])
+        yield Item(ROLE, ORIGINAL, pair, pair, (ALL,), (), targets["a"], (targets["b"],), locations[pair])
 
 
 def _negation_items(dataset: str, row: Negation) -> Iterator[Item]:
@@ -388,7 +178,7 @@ def _negation_items(dataset: str, row: Negation) -> Iterator[Item]:
             licensing = LICENSING[row.licensing]
             splits += [licensing, f"{polarity}-{licensing}"]
         good, bad = complete(context, true), complete(context, false)
-        # Nearly any word completes a negative context, so that none is expected there.
+        # Nearly every word completes a negative context, so none is expected there.
         expected = (good,) if polarity == POLARITIES[0] else ()
         yield Item(
             dataset,
@@ -397,6 +187,7 @@ def _negation_items(dataset: str, row: Negation) -> Iterator[Item]:
             row.item,
             tuple(splits),
             expected,
-            ((good, bad),),
-            row.place,
+            good,
+            (bad,),
+            row.location,
         )

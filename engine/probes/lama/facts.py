@@ -6,9 +6,9 @@
     LAMA       CORPUS/RELATION.jsonl: for T-REx and Google-RE the queries come from templates ([X] subject, [Y] object;
                relations.jsonl beside the folder TREx), for ConceptNet and SQuAD from masked_sentences and negated
 
-What a row is shows in its fields, what corpus it is of in the names of its file and folders. From LAMA's own files
-the facts are chosen as its code does (`scripts/batch_eval_KB_completion.py`): each subject and object of a template
-once, no Google-RE fact that most raters rejected, no query of more than 100 words.
+The fields of a row tell its layout; the names of its file and folders tell its corpus. From LAMA's own files the facts
+are chosen as its code does (`scripts/batch_eval_KB_completion.py`): each subject and object of a template once, without
+the Google-RE facts that most raters rejected, and without queries of more than 100 words.
 """
 
 import hashlib
@@ -19,11 +19,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ...errors import InputError
+from ...errors import InputError, choice
 from ...inference.cloze import MASK
 from ...sentences.textfiles import Row, decoded, json_rows, read_lines
+from ..items import SEPARATOR
+from .choices import Corpus
 
-CORPORA = ("GoogleRE", "TREx", "ConceptNet", "SQuAD")
+CORPORA = tuple(corpus.value for corpus in Corpus)
 MISPRIMES = {"high": "high_ranked", "low": "low_ranked", "random": "random"}
 MOST_WORDS = 100
 TEMPLATES_FILE = "relations.jsonl"
@@ -43,15 +45,15 @@ class Fact:
     """A fact as queries with one [MASK] each.
 
     Attributes:
-        corpus: one of `CORPORA`.
-        relation: such as P36.
-        subject: what the fact is about.
-        gold: the word that belongs in the affirmative query.
-        affirmative: the query.
-        negated: its negation, if there is one.
-        misprimed: kind of misprime (a key of `MISPRIMES`) → the affirmative query after a misleading word.
-        identifier: what the source calls the fact, if it tells.
-        place: file and line.
+        corpus: One of `CORPORA`.
+        relation: Such as P36.
+        subject: What the fact is about.
+        gold: The word at the mask that makes the affirmative query true.
+        affirmative: The query.
+        negated: Its negation, if there is one.
+        misprimed: Kind of misprime (a key of `MISPRIMES`) → the affirmative query after a misleading word.
+        identifier: The source's name for the fact, if it has one.
+        location: File and line.
     """
 
     corpus: str
@@ -62,11 +64,11 @@ class Fact:
     negated: str | None
     misprimed: Mapping[str, str]
     identifier: str
-    place: str = field(compare=False)
+    location: str = field(compare=False)
 
     @property
     def item(self) -> str:
-        """What tells it from all other facts of its corpus."""
+        """A text that no other fact of its corpus has."""
         parts = (self.relation, self.subject, self.affirmative, self.gold, self.identifier)
         return " | ".join(part for part in parts if part)
 
@@ -76,16 +78,16 @@ class Facts:
     """The facts of some files.
 
     Attributes:
-        facts: by corpus and relation, else in the order of the files.
-        dropped: why rows of the files are not among them → how many.
+        facts: By corpus and relation, else in the order of the files.
+        left_out: Why rows of the files are not among the facts → how many.
     """
 
     facts: tuple[Fact, ...]
-    dropped: Mapping[str, int]
+    left_out: Mapping[str, int]
 
     @property
     def sha256(self) -> str:
-        """Hexadecimal digest of the facts and their order, whatever files they come from."""
+        """Hexadecimal digest of the facts and their order; it does not depend on the files' names."""
         rows = [[f.corpus, f.item, f.negated, sorted(f.misprimed.items())] for f in self.facts]
         return hashlib.sha256(json.dumps(rows).encode()).hexdigest()
 
@@ -94,17 +96,15 @@ def read_facts(paths: Sequence[Path], corpora: Sequence[str] = ()) -> Facts:
     """Read the facts of files and folders.
 
     Args:
-        paths: files, or folders that hold such files, in any of the layouts.
-        corpora: which ones to take; none for all.
+        paths: Files, or folders that hold such files, in any of the layouts.
+        corpora: Which ones to take; all if empty.
 
     Raises:
-        InputError: an unknown corpus name, no file, no fact of the corpora wanted, or a bad line.
+        InputError: A corpus is unknown, there are no files or no facts, or a line is bad.
     """
-    for name in corpora:
-        if name not in CORPORA:
-            raise InputError(f"unknown corpus {name!r}; known are {', '.join(CORPORA)}")
+    corpora = [choice(Corpus, "--corpus", name).value for name in corpora]
     files = [(path, _corpus_of(path.absolute())) for path in _files(paths)]
-    dropped: dict[str, int] = {}
+    left_out: dict[str, int] = {}
     facts: list[Fact] = []
     primed: list[tuple[str, str, Row]] = []
     for path, corpus in files:
@@ -116,28 +116,28 @@ def read_facts(paths: Sequence[Path], corpora: Sequence[str] = ()) -> Facts:
         elif "masked_sentence" in rows[0].fields:
             facts += [_own_fact(corpus, row) for row in rows]
         else:
-            facts += _lama_facts(corpus, path, rows, dropped)
+            facts += _lama_facts(corpus, path, rows, left_out)
     for corpus, merged in _merge_rows(primed).items():
         facts += [_own_fact(corpus, row) for row in merged]
     if not facts:
-        raise InputError(f"{', '.join(map(str, paths))}: no fact of {', '.join(corpora) or 'any corpus'} in there")
+        raise InputError(f"{', '.join(map(str, paths))}: there are no facts of {', '.join(corpora) or 'any corpus'}")
     facts.sort(key=lambda fact: (CORPORA.index(fact.corpus), fact.relation))
     _refuse_duplicates(facts)
-    return Facts(tuple(facts), dropped)
+    return Facts(tuple(facts), left_out)
 
 
 def merge(members: Mapping[str, bytes], source: str) -> dict[str, bytes]:
     """Turn the misprimed layout into ours.
 
     Args:
-        members: path → content of the files of norakassner/LAMA_primed_negated.
-        source: what they are called in messages.
+        members: Path → content of the files of norakassner/LAMA_primed_negated.
+        source: Their name in messages.
 
     Returns:
         File name → content, JSON lines.
 
     Raises:
-        InputError: a line is bad, or files contradict each other.
+        InputError: A line is bad, or files contradict each other.
     """
     rows = [
         (_corpus_of(Path(path)), path, row)
@@ -162,21 +162,21 @@ def _files(paths: Sequence[Path]) -> Iterator[Path]:
             if file.name.endswith((".jsonl", ".jsonl.gz")) and file.name != TEMPLATES_FILE
         )
         if not found:
-            raise InputError(f"{path}: no .jsonl file in there; give LAMA's data folder, or a file of facts")
+            raise InputError(f"{path}: there is no .jsonl file in it; give LAMA's data folder, or a file of facts")
         yield from found
 
 
 def _corpus_of(path: Path) -> str:
-    """The corpus named by a file or, going up, its folders."""
+    """The corpus that a file's name tells, or else the innermost folder's."""
     for name in (path.name.split(".")[0], *reversed(path.parts[:-1])):
         if corpus := _CORPUS_NAMES.get(re.sub(r"[^a-z]", "", name.lower())):
             return corpus
-    raise InputError(f"{path}: neither file nor folders name a corpus; known are {', '.join(CORPORA)}")
+    raise InputError(f"{path}: the file or a folder must have the name of a corpus: {', '.join(CORPORA)}")
 
 
 def _one_mask(text: str, place: str) -> str:
     if (masks := text.count(MASK)) != 1:
-        raise InputError(f"{place}: {masks or 'no'} {MASK} in {text!r}, where one is needed")
+        raise InputError(f"{place}: {text!r} has {masks or 'no'} {MASK}; it must have one")
     return text
 
 
@@ -189,15 +189,23 @@ def _own_fact(corpus: str, row: Row) -> Fact:
     }
     return Fact(
         corpus=corpus,
-        relation=row.text("relation"),
+        relation=_relation(row, "relation"),
         subject=row.text("sub_label"),
         gold=row.text("obj_label"),
         affirmative=affirmative,
         negated=queries.pop("masked_negation", None),
         misprimed={name.removeprefix("misprimed_"): query for name, query in queries.items()},
         identifier=str(row.fields.get("source_id", "")),
-        place=row.place,
+        location=row.place,
     )
+
+
+def _relation(row: Row, name: str) -> str:
+    """A relation; it becomes the name of a split."""
+    relation = row.text(name)
+    if SEPARATOR in relation:
+        raise InputError(f"{row.place}: {name} is {relation!r}; a relation must not have a {SEPARATOR}")
+    return relation
 
 
 def _only(row: Row, name: str) -> str:
@@ -213,7 +221,7 @@ def _merge_rows(rows: Iterable[tuple[str, str, Row]]) -> dict[str, list[Row]]:
     """Rows of the misprimed layout (corpus, path, row), one for each fact and kind of misprime, as rows of ours."""
     tables: dict[str, dict[tuple[str, ...], Row]] = {}
     for corpus, path, row in rows:
-        relation = row.text("pred") if corpus == "ConceptNet" else Path(path).stem.removesuffix("_random")
+        relation = _relation(row, "pred") if corpus == "ConceptNet" else Path(path).stem.removesuffix("_random")
         sentence, negation = _only(row, "masked_sentences"), _only(row, "masked_negations")
         subject, gold = (str(row.fields.get(name, "")) for name in ("sub_label", "obj_label"))
         fresh: dict[str, Any] = {
@@ -226,7 +234,7 @@ def _merge_rows(rows: Iterable[tuple[str, str, Row]]) -> dict[str, list[Row]]:
         }
         merged = tables.setdefault(corpus, {}).setdefault((relation, subject, gold, sentence), Row(fresh, row.place))
         if merged.fields["masked_negation"] != negation:
-            raise InputError(f"{row.place}: another negation of {sentence!r} than in {merged.place}")
+            raise InputError(f"{row.place}: the negation of {sentence!r} differs from that in {merged.place}")
         merged.fields[_kind_of(path)] = _only(row, "masked_misprimed")
         if (identifier := _IDENTIFIERS.get(corpus)) in row.fields:
             merged.fields["source_id"] = row.fields[identifier]
@@ -241,12 +249,12 @@ def _kind_of(path: str) -> str:
     for kind, folder in MISPRIMES.items():
         if folder in folders:
             return f"misprimed_{kind}"
-    raise InputError(f"{path}: misprimed queries, but no folder is named {', '.join(MISPRIMES.values())}")
+    raise InputError(f"{path}: a folder of misprimed queries must be named {' or '.join(MISPRIMES.values())}")
 
 
-def _lama_facts(corpus: str, path: Path, rows: Sequence[Row], dropped: dict[str, int]) -> Iterator[Fact]:
-    def drop(why: str) -> None:
-        dropped[why] = dropped.get(why, 0) + 1
+def _lama_facts(corpus: str, path: Path, rows: Sequence[Row], left_out: dict[str, int]) -> Iterator[Fact]:
+    def leave_out(why: str) -> None:
+        left_out[why] = left_out.get(why, 0) + 1
 
     stem = path.name.split(".")[0].removesuffix("_test")
     templates = _templates(corpus, path, stem)
@@ -254,11 +262,11 @@ def _lama_facts(corpus: str, path: Path, rows: Sequence[Row], dropped: dict[str,
     for row in rows:
         subject, gold = row.text("sub_label"), row.text("obj_label")
         if _is_rejected(row):
-            drop("rejected by most raters")
+            leave_out("most raters rejected the fact")
             continue
         if templates:
             if (subject, gold) in seen:
-                drop("subject and object again")
+                leave_out("an earlier fact has the same subject and object")
                 continue
             seen.add((subject, gold))
             affirmative, negated = (template and _fill(template, subject) for template in templates)
@@ -266,10 +274,10 @@ def _lama_facts(corpus: str, path: Path, rows: Sequence[Row], dropped: dict[str,
         else:
             affirmative = _only(row, "masked_sentences")
             negated = _only(row, "negated") if row.fields.get("negated") else None
-            relation = _WITHOUT_RELATION if corpus == "SQuAD" else row.text("pred")
+            relation = _WITHOUT_RELATION if corpus == "SQuAD" else _relation(row, "pred")
             identifier = str(row.fields.get(_IDENTIFIERS[corpus], ""))
             if len(affirmative.split()) > MOST_WORDS:
-                drop(f"more than {MOST_WORDS} words")
+                leave_out(f"the query has more than {MOST_WORDS} words")
                 continue
         yield Fact(
             corpus,
@@ -288,7 +296,7 @@ def _templates(corpus: str, path: Path, relation: str) -> tuple[str, str | None]
     """The affirmative and the negated template; none for the corpora whose queries are in the rows."""
     if corpus == "GoogleRE":
         if relation not in _GOOGLE_RE:
-            raise InputError(f"{path}: no relation of Google-RE; known are {', '.join(_GOOGLE_RE)}")
+            raise InputError(f"{path}: the file's name must be a relation of Google-RE: {', '.join(_GOOGLE_RE)}")
         return _GOOGLE_RE[relation]
     if corpus != "TREx":
         return None
@@ -299,8 +307,8 @@ def _templates(corpus: str, path: Path, relation: str) -> tuple[str, str | None]
                 if row.fields.get("relation") == relation:
                     negated = row.text("template_negated") if row.fields.get("template_negated") else None
                     return row.text("template"), negated
-            raise InputError(f"{file}: no template of {relation}, which {path} needs")
-    raise InputError(f"{path}: no {TEMPLATES_FILE} here or in the folder above; LAMA's templates are in it")
+            raise InputError(f"{file}: there is no template of {relation}, which {path} needs")
+    raise InputError(f"{path}: LAMA's templates are missing: put {TEMPLATES_FILE} into this folder or the one above")
 
 
 def _fill(template: str, subject: str) -> str:
@@ -321,4 +329,4 @@ def _refuse_duplicates(facts: Sequence[Fact]) -> None:
     for fact in facts:
         known = first.setdefault((fact.corpus, fact.item), fact)
         if known is not fact:
-            raise InputError(f"{fact.place}: the same fact as in {known.place}; give each file once")
+            raise InputError(f"{fact.location}: the same fact as in {known.location}; give each file once")

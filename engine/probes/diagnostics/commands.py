@@ -1,0 +1,32 @@
+"""The command `diagnostics`."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ...commands import options
+from ...commands.run_command import Setup, run_command
+from .choices import Dataset
+
+if TYPE_CHECKING:
+    from ...library.run import Shown
+
+
+@run_command
+def diagnostics(
+    setup: Setup,
+    model: options.Model = "mini",
+    data: options.Data = None,
+    dataset: Annotated[
+        list[Dataset] | None, typer.Option(help="Which data sets are run; all by default, may be repeated.")
+    ] = None,
+    draws: Annotated[int, typer.Option(min=1, help="How many times the words of each context are shuffled.")] = 3,
+    seed: options.Seed = 0,
+) -> "Shown":
+    """Compare predictions with those of people (Ettinger 2020): accuracy, sensitivity, perturbed contexts.
+
+    Run the same command again to resume it. Example: negengine diagnostics mini --dataset ROLE-88
+    """
+    from .runs import diagnostics as run
+
+    return run(setup.model(model), data=data, dataset=dataset or (), draws=draws, seed=seed, **setup.run)

@@ -1,0 +1,93 @@
+"""`ng.diagnostics`: the diagnostics of Ettinger (2020) as a library function, and their results."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar, Unpack
+
+import polars as pl
+
+from ...datasets.fetch import find
+from ...library.model import ModelLike, find_model
+from ...library.options import RunOptions
+from ...library.run import ShardRun
+from ...tables import Table
+from ..items import SEPARATOR
+from ..summary_run import SummaryRun, run_probe
+from .files import read_diagnostics
+from .judged import METRICS
+from .stage import DRAWS, DiagnosticsStage
+from .tables import tables
+
+DATA = "lm-diagnostics"
+_MOST_WORDS = 8
+
+
+@dataclass(frozen=True, eq=False)
+class DiagnosticsRun(SummaryRun):
+    """A finished run.
+
+    Attributes:
+        items: The content of items.parquet: one row a context, its perturbed copies, or a pair of contexts.
+        summary: The content of summary.parquet.
+    """
+
+    stage: ClassVar[str] = DiagnosticsStage.name
+    metrics: ClassVar[Sequence[str]] = METRICS
+    condition_keys: ClassVar[Sequence[str]] = ("data sha256", "draws", "seed")
+
+    def tables(self) -> list[Table]:
+        """Accuracies, sensitivities and paired tests."""
+        return tables(self.summary, self.model_name)
+
+    def sentences(self) -> list[str]:
+        """Which words are not one token of the model."""
+        said = []
+        for dataset, words in self.outside.items():
+            shown = ", ".join(words[:_MOST_WORDS]) + (", …" if len(words) > _MOST_WORDS else "")
+            said.append(f"{dataset}: words that are not one token of the model: {len(words)} ({shown})")
+        return said
+
+    @property
+    def outside(self) -> dict[str, list[str]]:
+        """Data set → its words that are not one token of the model, in alphabetical order."""
+        columns = [self.items.select("dataset", word=name) for name in ("outside_expected", "outside_compared")]
+        words = pl.concat(columns).with_columns(pl.col("word").str.split(SEPARATOR)).explode("word")
+        found = words.filter(pl.col("word") != "").unique(maintain_order=True).sort("word")
+        by_dataset = found.group_by("dataset", maintain_order=True).agg("word")
+        known = dict(by_dataset.iter_rows())
+        return {
+            dataset: known[dataset] for dataset in self.items["dataset"].unique(maintain_order=True) if dataset in known
+        }
+
+
+def diagnostics(
+    model: ModelLike,
+    *,
+    data: str | Path | None = None,
+    dataset: str | Sequence[str] = (),
+    draws: int = DRAWS,
+    seed: int = 0,
+    **options: Unpack[RunOptions],
+) -> DiagnosticsRun | ShardRun:
+    """Compare a model's predictions with those of people (Ettinger 2020).
+
+    Args:
+        model: From `load`, or the folder or name of an exported model.
+        data: The folder of the files, or one of them; by default the data set `lm-diagnostics`.
+        dataset: CPRAG-102, ROLE-88, NEG-136-SIMP or NEG-136-NAT, one or several; all by default.
+        draws: How many times the words of each context are shuffled.
+        seed: Seed of the shuffles.
+        **options: See `RunOptions`.
+
+    Returns:
+        The finished run; a `ShardRun` if only a shard was asked for.
+
+    Raises:
+        InputError: An option or a file is wrong, the run folder belongs to another run, or the disk is full.
+    """
+    opened = find_model(model)
+    path = find(DATA, None if data is None else Path(data))
+    rows = read_diagnostics(path, [dataset] if isinstance(dataset, str) else dataset)
+    stage = DiagnosticsStage.plan(opened.exported, rows, draws=draws, seed=seed)
+    return run_probe(stage, DiagnosticsRun, opened, options)

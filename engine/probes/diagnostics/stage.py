@@ -1,0 +1,143 @@
+"""`negengine diagnostics`: what a model predicts where people's predictions are known (Ettinger 2020).
+
+`files` says what is in the data sets, `items` how contexts are perturbed, `judged` which metrics there are, and
+`summary` which rows summary.parquet has. A part is a range of items.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar
+
+from ...errors import InputError
+from ...inference.cloze import slices
+from ...inference.exported import ExportedModel
+from ...inference.model import MaskedLM
+from ...runs.masked_stages import ReferenceStage
+from ...runs.stage import Advance, Files, FinishedParts, PartResult
+from ...sentences.tokens import MaskTokenizer, Slice
+from ..items import ITEMS_FILE, SUMMARY_FILE, model_identity
+from ..targets import target_ids
+from .files import Diagnostics
+from .items import Completion, Item, build_items
+from .judged import item_rows, predict, texts_of
+from .summary import summarise
+
+DRAWS = 3
+ITEMS_PER_PART = 128
+
+
+@dataclass(frozen=True, eq=False)
+class DiagnosticsStage(ReferenceStage[list[Slice]]):
+    """A run of the probe.
+
+    Attributes:
+        exported: The model.
+        items: What is asked.
+        data_sha256: Digest of the files' rows.
+        draws: How many times the words of a sentence are shuffled.
+        seed: Seed of the shuffles.
+        items_per_part: How many items make a part.
+    """
+
+    name: ClassVar[str] = "diagnostics"
+
+    exported: ExportedModel
+    items: tuple[Item, ...]
+    data_sha256: str
+    draws: int
+    seed: int
+    items_per_part: int = ITEMS_PER_PART
+
+    @classmethod
+    def plan(
+        cls,
+        exported: ExportedModel,
+        diagnostics: Diagnostics,
+        *,
+        draws: int = DRAWS,
+        seed: int = 0,
+        items_per_part: int = ITEMS_PER_PART,
+    ) -> "DiagnosticsStage":
+        """Lay out a run; neither the model nor its tokenizer is needed yet.
+
+        Args:
+            exported: The model.
+            diagnostics: From `files.read_diagnostics`.
+            draws: How many times the words of a sentence are shuffled.
+            seed: Seed of the shuffles.
+            items_per_part: Size of a part.
+
+        Raises:
+            InputError: There are no draws.
+        """
+        if draws < 1:
+            raise InputError(f"--draws {draws}: give 1 or more")
+        items = build_items(diagnostics, draws=draws, seed=seed)
+        return cls(exported, items, diagnostics.sha256, draws, seed, items_per_part)
+
+    @property
+    def parts(self) -> tuple[tuple[Item, ...], ...]:
+        """The items of each part."""
+        step = self.items_per_part
+        return tuple(self.items[start : start + step] for start in range(0, len(self.items), step))
+
+    @property
+    def sizes(self) -> Sequence[int]:
+        """Texts of each part."""
+        return [len(texts_of(part)) for part in self.parts]
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """What must be the same for two runs to give the same items."""
+        return {
+            **model_identity(self.exported),
+            "data sha256": self.data_sha256,
+            "draws": self.draws,
+            "seed": self.seed,
+            "items per part": self.items_per_part,
+        }
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """Where the model lies."""
+        return {"model folder": str(self.exported.folder.resolve())}
+
+    @cached_property
+    def tokenizer(self) -> MaskTokenizer:
+        """The model's tokenizer."""
+        return MaskTokenizer.load(self.exported.folder, self.exported.mask_token)
+
+    @cached_property
+    def ids(self) -> Mapping[Completion, int]:
+        """Completion → the token of its word, or `NOT_ONE_TOKEN`."""
+        completions = list(dict.fromkeys(completion for item in self.items for completion in item.completions))
+        texts, words = [one.text for one in completions], [one.word for one in completions]
+        return dict(zip(completions, target_ids(self.tokenizer, texts, words).tolist(), strict=True))
+
+    def check(self, say: Callable[[str], None]) -> None:
+        """Refuse a text that the model cannot take; see `Stage`."""
+        locations = {completion.text: item.location for item in self.items for completion in item.completions}
+        slices(self.exported, self.tokenizer, list(locations), list(locations.values()))
+        say(f"{len(self.items):,} items, {len(locations):,} texts")
+
+    def prepare(self, number: int) -> list[Slice]:
+        """The token ids of a part's texts."""
+        return slices(self.exported, self.tokenizer, list(texts_of(self.parts[number])))
+
+    def decide(self, model: MaskedLM, number: int, prepared: list[Slice] | None, advance: Advance) -> PartResult:
+        """See `Stage`.
+
+        Returns:
+            One row an item, with the columns of `judged.SCHEMA`.
+        """
+        items = self.parts[number]
+        own = {completion: self.ids[completion] for item in items for completion in item.completions}
+        sentences = self.prepare(number) if prepared is None else prepared
+        predictions = predict(model, self.tokenizer, sentences, own, texts_of(items), advance)
+        return PartResult(item_rows(items, predictions))
+
+    @staticmethod
+    def publish(parts: FinishedParts) -> Files:
+        """items.parquet and summary.parquet."""
+        return {ITEMS_FILE: parts.rows, SUMMARY_FILE: summarise(parts.rows)}

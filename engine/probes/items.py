@@ -1,0 +1,44 @@
+"""What items.parquet and summary.parquet of the probes have in common: names and columns. Light to import.
+
+items.parquet has one row an item and condition, in plain columns only, so that R, pandas and spreadsheets read it as it
+is. Several words in one cell are joined by `|`.
+
+    dataset, condition   where the item belongs
+    item                 its words or a stable id: the same in every run with the same data
+    splits               the splits that it counts in, such as `all|H`
+    cluster              what it shares with other items: the relation of a fact, the context of a draw
+    one column a metric  a truth value or a number; null where the metric does not apply
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+import polars as pl
+
+from ..inference.exported import ExportedModel
+
+ITEMS_FILE, SUMMARY_FILE = "items.parquet", "summary.parquet"
+ORIGINAL, ALL = "original", "all"
+SEPARATOR = "|"
+ITEM_SCHEMA = {
+    "dataset": pl.String,
+    "condition": pl.String,
+    "item": pl.String,
+    "splits": pl.String,
+    "cluster": pl.String,
+}
+
+
+def joined(texts: Iterable[str]) -> str:
+    """Several texts in one cell."""
+    return SEPARATOR.join(texts)
+
+
+def by_split(items: pl.DataFrame) -> pl.DataFrame:
+    """One row an item and split: `splits` holds one of them."""
+    return items.with_columns(pl.col("splits").str.split(SEPARATOR)).explode("splits")
+
+
+def model_identity(exported: ExportedModel) -> dict[str, Any]:
+    """The model's part of a stage's identity."""
+    return {"model": exported.name, "model sha256": exported.sha256}

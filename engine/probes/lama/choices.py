@@ -1,0 +1,19 @@
+"""What a user chooses among. Light to import, as `--help` shows it."""
+
+from enum import StrEnum
+
+
+class Corpus(StrEnum):
+    """Where facts come from, in the order of the tables."""
+
+    GOOGLE_RE = "GoogleRE"
+    T_REX = "TREx"
+    CONCEPT_NET = "ConceptNet"
+    SQUAD = "SQuAD"
+
+
+class Vocabulary(StrEnum):
+    """Which tokens are ranked, unless it is those of a word list."""
+
+    ALL = "all"
+    WORDS = "words"

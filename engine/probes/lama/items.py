@@ -1,0 +1,160 @@
+"""From logits to the items of LAMA: the columns of items.parquet, as LAMA's `lama/evaluation_metrics.py` has them.
+
+All metrics are over the ranked tokens (all tokens, or those of a word list):
+
+    spearman      rank correlation between the scores of the query and of its negation
+    overlap@1     whether the same token is first in both
+    precision@k   whether the gold answer is among the first k (affirmative and misprimed queries)
+
+Log-probabilities are over the whole vocabulary.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+from scipy import stats
+
+from ...inference.cloze import log_softmax
+from ...inference.top import top_tokens
+from ...sentences.tokens import MaskTokenizer
+from ..items import ALL, ITEM_SCHEMA, joined
+from ..published import trex_group
+from .facts import Fact
+
+CUTS = (1, 5, 10)
+METRICS = ("spearman", "overlap@1", *(f"precision@{k}" for k in CUTS))
+TOP = 3  # tokens of each query that are kept, as in the paper's Table 2
+QUERY, NEGATED = "", "negated_"  # what the columns of a query and of its negation begin with
+
+Logits = NDArray[np.float32]
+Ids = NDArray[np.int32]
+
+
+def _query_schema(prefix: str) -> dict[str, Any]:
+    tops = {f"{prefix}top{i}{what}": kind for i in range(1, TOP + 1) for what, kind in _TOP_COLUMNS.items()}
+    return {f"{prefix}query": pl.String, **tops}
+
+
+_TOP_COLUMNS = {"": pl.String, "_logprob": pl.Float32}
+SCHEMA: Mapping[str, Any] = {
+    **ITEM_SCHEMA,
+    "spearman": pl.Float64,
+    "overlap@1": pl.Boolean,
+    **{f"precision@{k}": pl.Boolean for k in CUTS},
+    "gold": pl.String,
+    "rank": pl.Int32,
+    "gold_logprob": pl.Float32,
+    **_query_schema(QUERY),
+    **_query_schema(NEGATED),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """What a model answers to n facts, asked by one query each, or by a query and its negation.
+
+    Attributes:
+        rank: int32 [n], of the gold answer among the ranked tokens; from 1.
+        gold_logprob: float32 [n], its log-probability.
+        correlation: float64 [n], Spearman's; NaN where it is not defined or there is no negation.
+        top: int32 [sides, n, k], the first k ranked tokens of the query, then of its negation.
+        top_logprob: float32 [sides, n, k].
+    """
+
+    rank: Ids
+    gold_logprob: Logits
+    correlation: NDArray[np.float64]
+    top: Ids
+    top_logprob: Logits
+
+    @classmethod
+    def empty(cls, sides: int, n: int, top: int) -> "Answers":
+        """Room for n answers, their values undefined; correlations are NaN."""
+        return cls(
+            np.empty(n, np.int32),
+            np.empty(n, np.float32),
+            np.full(n, np.nan),
+            np.empty((sides, n, top), np.int32),
+            np.empty((sides, n, top), np.float32),
+        )
+
+    def put(self, rows: Sequence[int], logits: Sequence[Logits], gold: Ids, ranked: Ids) -> None:
+        """Judge a batch.
+
+        Args:
+            rows: Which facts it has.
+            logits: For the query, then for its negation, float32 [rows, V].
+            gold: int32 [rows], the gold answers' tokens.
+            ranked: int32 [m], the ranked tokens.
+        """
+        kept, where = [own[:, ranked] for own in logits], np.arange(len(rows))
+        for side, (own, scores) in enumerate(zip(logits, kept, strict=True)):
+            logprob = log_softmax(own)
+            self.top[side, rows] = ranked[top_tokens(scores, self.top.shape[2])]
+            self.top_logprob[side, rows] = np.take_along_axis(logprob, self.top[side, rows], axis=1)
+            if side == 0:
+                self.rank[rows] = 1 + (scores > own[where, gold][:, None]).sum(axis=1)
+                self.gold_logprob[rows] = logprob[where, gold]
+        if len(kept) == 2:
+            self.correlation[rows] = spearman(*kept)
+
+
+def item_rows(
+    facts: Sequence[Fact], condition: str, queries: Sequence[Sequence[str]], answers: Answers, tokenizer: MaskTokenizer
+) -> pl.DataFrame:
+    """The rows of items.parquet for some facts in one condition.
+
+    Args:
+        facts: n facts.
+        condition: Such as `original`.
+        queries: n queries; then, if there are any, n negations.
+        answers: What the model answers.
+        tokenizer: The model's tokenizer.
+    """
+    columns: dict[str, Any] = {
+        "dataset": [fact.corpus for fact in facts],
+        "condition": [condition] * len(facts),
+        "item": [fact.item for fact in facts],
+        "splits": [joined([ALL, fact.relation, *trex_group(fact.corpus, fact.relation)]) for fact in facts],
+        "cluster": [fact.relation for fact in facts],
+        **{f"precision@{k}": answers.rank <= k for k in CUTS},
+        "gold": [fact.gold for fact in facts],
+        "rank": answers.rank,
+        "gold_logprob": answers.gold_logprob,
+    }
+    for side, (prefix, texts) in enumerate(zip((QUERY, NEGATED), queries, strict=False)):
+        columns[f"{prefix}query"] = list(texts)
+        for i, (ids, logprobs) in enumerate(zip(answers.top[side].T, answers.top_logprob[side].T, strict=True), 1):
+            columns[f"{prefix}top{i}"] = [tokenizer.token_text(token) for token in ids.tolist()]
+            columns[f"{prefix}top{i}_logprob"] = logprobs
+    if len(queries) == 2:
+        # A fact without a correlation has no overlap either, as in LAMA.
+        defined = ~np.isnan(answers.correlation)
+        columns["spearman"] = pl.Series(answers.correlation).fill_nan(None)
+        columns["overlap@1"] = pl.Series(answers.top[0, :, 0] == answers.top[1, :, 0]).set(~pl.Series(defined), None)
+    return pl.DataFrame(columns, schema_overrides={name: SCHEMA[name] for name in columns})
+
+
+def spearman(first: Logits, second: Logits) -> NDArray[np.float64]:
+    """Spearman's rank correlation of each row with its counterpart, ties at their mean rank.
+
+    `scipy.stats.spearmanr` correlates all columns with each other; by rows it would have to be called row by row.
+
+    Args:
+        first: float32 [n, m].
+        second: float32 [n, m].
+
+    Returns:
+        float64 [n]; NaN where all values of a row are equal.
+    """
+    middle = (first.shape[1] + 1) / 2
+    one, other = (stats.rankdata(scores, axis=1) - middle for scores in (first, second))
+    with np.errstate(invalid="ignore"):
+        correlation: NDArray[np.float64] = np.einsum("ij,ij->i", one, other) / np.sqrt(
+            np.einsum("ij,ij->i", one, one) * np.einsum("ij,ij->i", other, other)
+        )
+    return correlation

@@ -1,0 +1,82 @@
+"""`ng.lama`: negated and misprimed LAMA as a library function, and its results."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar, Unpack
+
+from ...datasets.fetch import find
+from ...library.model import ModelLike, find_model
+from ...library.options import RunOptions
+from ...library.run import ShardRun
+from ...tables import Table
+from ..summary_run import SummaryRun, run_probe
+from .facts import read_facts
+from .items import METRICS
+from .stage import NOT_RANKED, SEVERAL, Lama
+from .tables import tables
+from .vocabulary import Ranked
+
+DATA = "negated-lama"
+
+
+@dataclass(frozen=True, eq=False)
+class LamaRun(SummaryRun):
+    """A finished run.
+
+    Attributes:
+        items: The content of items.parquet: one row a fact, one for each of its misprimed queries.
+        summary: The content of summary.parquet.
+    """
+
+    stage: ClassVar[str] = Lama.name
+    metrics: ClassVar[Sequence[str]] = METRICS
+    condition_keys: ClassVar[Sequence[str]] = ("data sha256", "vocabulary", "vocabulary sha256", "with P159")
+
+    def tables(self) -> list[Table]:
+        """Negations, precision and examples: Tables 1 and 2 of the paper."""
+        return tables(self.summary, self.items, self.model_name)
+
+    def sentences(self) -> list[str]:
+        """Which facts do not count."""
+        counts = self.record.counts
+        left_out = {
+            **self.record.metadata["left out"],
+            **{why: counts[why] for why in (SEVERAL, NOT_RANKED) if why in counts},
+        }
+        return [f"facts left out: {count:,} ({why})" for why, count in left_out.items()]
+
+
+def lama(
+    model: ModelLike,
+    *,
+    data: str | Path | Sequence[str | Path] | None = None,
+    corpus: str | Sequence[str] = (),
+    vocabulary: str = "all",
+    with_p159: bool = False,
+    **options: Unpack[RunOptions],
+) -> LamaRun | ShardRun:
+    """Ask a model facts, their negations, and both after misleading words (Kassner and Schütze 2020).
+
+    Args:
+        model: From `load`, or the folder or name of an exported model.
+        data: Files or folders with facts, in LAMA's layout or in that of its negated copy; by default the data set
+            `negated-lama`.
+        corpus: GoogleRE, TREx, ConceptNet or SQuAD, one or several; all by default.
+        vocabulary: Which tokens are ranked: `all`, `words`, or a file with one word a line.
+        with_p159: Whether relation P159 counts, whose negation is the affirmative sentence.
+        **options: See `RunOptions`.
+
+    Returns:
+        The finished run; a `ShardRun` if only a shard was asked for.
+
+    Raises:
+        InputError: An option or a file is wrong, no fact counts, the run folder belongs to another run, or the disk
+            is full.
+    """
+    opened = find_model(model)
+    given = [data] if isinstance(data, str | Path) else data
+    paths = [find(DATA, Path(path)) for path in given] if given else [find(DATA)]
+    facts = read_facts(paths, [corpus] if isinstance(corpus, str) else corpus)
+    stage = Lama.plan(opened.exported, facts, Ranked.of(vocabulary), with_p159=with_p159)
+    return run_probe(stage, LamaRun, opened, options)

@@ -1,0 +1,293 @@
+"""`negengine lama`: does a model tell a query from its negation? Tables 1 and 2 of Kassner and Schütze (2020).
+
+Every fact is asked affirmatively, negated, and after a misleading word (`items` has the metrics). As in LAMA, a fact
+does not count if its gold answer is not one token of the model, or not among the ranked tokens. P159 does not count
+either: its negation is the affirmative sentence itself, so overlap and correlation are 1 for every model.
+
+A part is a range of facts. Which of them count is found out with the part's token ids, not before the run.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+import polars as pl
+
+from ...errors import InputError
+from ...inference.cloze import slices
+from ...inference.exported import ExportedModel
+from ...inference.model import MaskedLM
+from ...runs.masked_stages import ReferenceStage
+from ...runs.stage import Advance, Files, FinishedParts, PartResult
+from ...sentences.tokens import MaskTokenizer
+from ..items import ITEMS_FILE, ORIGINAL, SUMMARY_FILE, model_identity
+from ..targets import NOT_ONE_TOKEN, target_ids
+from .facts import MISPRIMES, Fact, Facts
+from .items import SCHEMA, TOP, Answers, Ids, item_rows
+from .summary import summarise
+from .vocabulary import Ranked
+
+FACTS_PER_PART = 512
+LOGITS_AT_ONCE = 2**22  # of a query or of its negation: 16 MB, and twice that for its log-probabilities
+CONDITIONS = (ORIGINAL, *(f"misprimed-{kind}" for kind in MISPRIMES))
+SAME_AS_AFFIRMATIVE = ("TREx", "P159")
+SAME = "the negation of P159 is the affirmative sentence itself"
+SEVERAL, NOT_RANKED = "the answer is not one token of the model", "the answer is not among the ranked tokens"
+_ORDER = "order"
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """Facts that are asked alike: in one condition, by one query each, or by a query and its negation.
+
+    Attributes:
+        condition: One of `CONDITIONS`.
+        rows: Which facts of the part.
+        queries: A text for each fact; then, if there are any, a negation for each.
+        encoded: For each of `queries`, token ids and the position of the mask.
+    """
+
+    condition: str
+    rows: tuple[int, ...]
+    queries: tuple[tuple[str, ...], ...]
+    encoded: tuple[list[tuple[Ids, int]], ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """A part's queries, and how many facts do not count.
+
+    Attributes:
+        asked: The queries of the facts that count.
+        left_out: Why a fact does not count → how many.
+        skipped: How many queries these facts have.
+    """
+
+    asked: tuple[Asked, ...]
+    left_out: Mapping[str, int]
+    skipped: int
+
+
+@dataclass(frozen=True, eq=False)
+class Lama(ReferenceStage[Prepared]):
+    """A run of the probe.
+
+    Attributes:
+        exported: The model.
+        facts: What is asked, whether it counts or not.
+        ranked: Which tokens are ranked.
+        with_p159: Whether P159 counts.
+        left_out: Why facts of the files are not among `facts` → how many.
+        data_sha256: Digest of the files' facts.
+        facts_per_part: How many facts make a part.
+        logits_at_once: How many logits of a query, or of its negation, are in memory.
+    """
+
+    name: ClassVar[str] = "lama"
+
+    exported: ExportedModel
+    facts: tuple[Fact, ...]
+    ranked: Ranked
+    with_p159: bool
+    left_out: Mapping[str, int]
+    data_sha256: str
+    facts_per_part: int = FACTS_PER_PART
+    logits_at_once: int = LOGITS_AT_ONCE
+
+    @classmethod
+    def plan(
+        cls,
+        exported: ExportedModel,
+        facts: Facts,
+        ranked: Ranked | None = None,
+        *,
+        with_p159: bool = False,
+        facts_per_part: int = FACTS_PER_PART,
+        logits_at_once: int = LOGITS_AT_ONCE,
+    ) -> "Lama":
+        """Lay out a run; neither the model nor its tokenizer is needed yet.
+
+        Args:
+            exported: The model.
+            facts: From `facts.read_facts`.
+            ranked: Which tokens are ranked; all by default.
+            with_p159: Whether P159 counts.
+            facts_per_part: Size of a part.
+            logits_at_once: How many logits of a query, or of its negation, may be in memory.
+        """
+        chosen, left_out = facts.facts, dict(facts.left_out)
+        if not with_p159:
+            chosen = tuple(fact for fact in chosen if (fact.corpus, fact.relation) != SAME_AS_AFFIRMATIVE)
+            if fewer := len(facts.facts) - len(chosen):
+                left_out[SAME] = fewer
+        return cls(
+            exported, chosen, ranked or Ranked(), with_p159, left_out, facts.sha256, facts_per_part, logits_at_once
+        )
+
+    @property
+    def parts(self) -> tuple[range, ...]:
+        """Ranges of facts."""
+        n, step = len(self.facts), self.facts_per_part
+        return tuple(range(start, min(start + step, n)) for start in range(0, n, step))
+
+    @property
+    def sizes(self) -> Sequence[int]:
+        """Queries of each part."""
+        return [sum(_n_queries(self.facts[i]) for i in part) for part in self.parts]
+
+    @property
+    def unit(self) -> str:
+        """See `Stage`."""
+        return "queries"
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """What must be the same for two runs to give the same items."""
+        return {
+            **model_identity(self.exported),
+            "data sha256": self.data_sha256,
+            "vocabulary": self.ranked.name,
+            "vocabulary sha256": self.ranked.sha256,
+            "with P159": self.with_p159,
+            "facts per part": self.facts_per_part,
+        }
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """Where the model lies, and which facts were left out before the run."""
+        return {"model folder": str(self.exported.folder.resolve()), "left out": dict(self.left_out)}
+
+    @cached_property
+    def tokenizer(self) -> MaskTokenizer:
+        """The model's tokenizer."""
+        return MaskTokenizer.load(self.exported.folder, self.exported.mask_token)
+
+    @cached_property
+    def ranked_ids(self) -> Ids:
+        """The ranked tokens, int32 [m], ascending."""
+        return self.ranked.ids(self.tokenizer, self.exported.vocab_size)
+
+    @cached_property
+    def gold(self) -> Ids:
+        """The token of each fact's answer, int32 [n], or `NOT_ONE_TOKEN`."""
+        texts, words = [fact.affirmative for fact in self.facts], [fact.gold for fact in self.facts]
+        return target_ids(self.tokenizer, texts, words)
+
+    def check(self, say: Callable[[str], None]) -> None:
+        """Refuse a query that the model cannot take, and data without a fact that counts; see `Stage`."""
+        left_out, counting = dict(self.left_out), []
+        for part in self.parts:
+            own, fewer = self._counting(part)
+            counting += own
+            left_out = _summed(left_out, fewer)
+        if not counting:
+            reasons = "; ".join(f"{count:,}: {why}" for why, count in left_out.items())
+            raise InputError(f"none of {len(self.facts):,} facts counts ({reasons})")
+        asked = [
+            (text, fact.location)
+            for fact in (self.facts[i] for i in counting)
+            for texts in queries(fact).values()
+            for text in texts
+        ]
+        slices(self.exported, self.tokenizer, *zip(*asked, strict=True))
+        say(f"{len(counting):,} facts count, {len(self.ranked_ids):,} tokens are ranked")
+
+    def prepare(self, number: int) -> Prepared:
+        """The token ids of a part's queries."""
+        part = self.parts[number]
+        counting, left_out = self._counting(part)
+        groups: dict[tuple[str, int], list[tuple[int, tuple[str, ...]]]] = {}
+        for row in counting:
+            for condition, texts in queries(self.facts[row]).items():
+                groups.setdefault((condition, len(texts)), []).append((row, texts))
+        asked = [self._encode(condition, *zip(*own, strict=True)) for (condition, _), own in groups.items()]
+        skipped = sum(_n_queries(self.facts[row]) for row in set(part) - set(counting))
+        return Prepared(tuple(asked), left_out, skipped)
+
+    def decide(self, model: MaskedLM, number: int, prepared: Prepared | None, advance: Advance) -> PartResult:
+        """See `Stage`.
+
+        Returns:
+            One row a fact, and one for each of its misprimed queries, with the columns of `items.SCHEMA`.
+        """
+        prepared = prepared or self.prepare(number)
+        advance(prepared.skipped, 0)
+        frames = [self._ask(model, asked, advance) for asked in prepared.asked]
+        rows = pl.concat([pl.DataFrame(schema={**SCHEMA, _ORDER: pl.Int64}), *frames], how="diagonal")
+        return PartResult(_in_order(rows, _ORDER).drop(_ORDER), dict(prepared.left_out))
+
+    @staticmethod
+    def publish(parts: FinishedParts) -> Files:
+        """items.parquet, condition by condition, and summary.parquet."""
+        items = _in_order(parts.rows)
+        return {ITEMS_FILE: items, SUMMARY_FILE: summarise(items)}
+
+    def _counting(self, part: range) -> tuple[list[int], dict[str, int]]:
+        """The facts of a part that count, and why the others do not → how many."""
+        gold = self.gold[part.start : part.stop]
+        several = gold == NOT_ONE_TOKEN
+        foreign = ~several & ~np.isin(gold, self.ranked_ids)
+        left_out = {why: int(which.sum()) for why, which in ((SEVERAL, several), (NOT_RANKED, foreign)) if which.any()}
+        return (part.start + np.flatnonzero(~(several | foreign))).tolist(), left_out
+
+    def _encode(self, condition: str, rows: Sequence[int], texts: Sequence[tuple[str, ...]]) -> Asked:
+        by_side = tuple(zip(*texts, strict=True))
+        locations = [self.facts[row].location for row in rows]
+        encoded = []
+        for side in by_side:
+            found: dict[int, tuple[Ids, int]] = {}
+            for bucket in slices(self.exported, self.tokenizer, side, locations):
+                found |= zip(
+                    bucket.rows.tolist(), zip(bucket.ids, bucket.mask_position.tolist(), strict=True), strict=True
+                )
+            encoded.append([found[row] for row in range(len(rows))])
+        return Asked(condition, tuple(rows), by_side, tuple(encoded))
+
+    def _ask(self, model: MaskedLM, asked: Asked, advance: Advance) -> pl.DataFrame:
+        gold = self.gold[list(asked.rows)]
+        answers = Answers.empty(len(asked.queries), len(asked.rows), min(TOP, len(self.ranked_ids)))
+        for rows in self._batches(model, asked):
+            logits = [
+                model.logits(
+                    np.stack([side[row][0] for row in rows]), np.array([side[row][1] for row in rows], np.int32)
+                )
+                for side in asked.encoded
+            ]
+            answers.put(rows, logits, gold[rows], self.ranked_ids)
+            del logits  # before the next ones are computed
+            advance(len(asked.encoded) * len(rows), len(asked.encoded) * len(rows))
+        facts = [self.facts[row] for row in asked.rows]
+        items = item_rows(facts, asked.condition, asked.queries, answers, self.tokenizer)
+        return items.with_columns(pl.Series(_ORDER, asked.rows, dtype=pl.Int64))
+
+    def _batches(self, model: MaskedLM, asked: Asked) -> Iterator[list[int]]:
+        """Rows whose queries have the same lengths, as many at once as a batch holds."""
+        by_length: dict[tuple[int, ...], list[int]] = {}
+        for row, sides in enumerate(zip(*asked.encoded, strict=True)):
+            by_length.setdefault(tuple(len(ids) for ids, _ in sides), []).append(row)
+        for lengths, rows in sorted(by_length.items()):
+            size = max(1, min(model.batch_size(max(lengths)), self.logits_at_once // self.exported.vocab_size))
+            for start in range(0, len(rows), size):
+                yield rows[start : start + size]
+
+
+def queries(fact: Fact) -> dict[str, tuple[str, ...]]:
+    """What a fact is asked in each condition: a query, or a query and its negation."""
+    original: tuple[str, ...] = (fact.affirmative,) if fact.negated is None else (fact.affirmative, fact.negated)
+    return {ORIGINAL: original} | {f"misprimed-{kind}": (text,) for kind, text in fact.misprimed.items()}
+
+
+def _n_queries(fact: Fact) -> int:
+    return 1 + (fact.negated is not None) + len(fact.misprimed)
+
+
+def _in_order(rows: pl.DataFrame, *then: str) -> pl.DataFrame:
+    """Rows condition by condition, else as they are, so that their order does not depend on the parts."""
+    order = pl.col("condition").replace_strict(list(CONDITIONS), range(len(CONDITIONS)), return_dtype=pl.Int32)
+    return rows.sort(order, *then, maintain_order=True)
+
+
+def _summed(first: Mapping[str, int], second: Mapping[str, int]) -> dict[str, int]:
+    return {key: first.get(key, 0) + second.get(key, 0) for key in {**first, **second}}

@@ -1,0 +1,75 @@
+"""Which tokens are ranked: all, those that are words, or those of a word list."""
+
+import hashlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...errors import InputError
+from ...sentences.textfiles import read_lines
+from ...sentences.tokens import MaskTokenizer
+from ..targets import listed_ids, word_ids
+from .choices import Vocabulary
+
+LIST = "list"
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """The tokens that are ranked, before any tokenizer is known.
+
+    Attributes:
+        name: all, words or list.
+        words: The words of the list.
+        file: Where the list comes from.
+    """
+
+    name: str = Vocabulary.ALL.value
+    words: tuple[str, ...] = ()
+    file: str = ""
+
+    @classmethod
+    def of(cls, text: str) -> "Ranked":
+        """Read the option `--vocabulary`: all, words, or a file with one word a line.
+
+        Raises:
+            InputError: The file cannot be read.
+        """
+        if text in set(Vocabulary):
+            return cls(str(text))
+        path = Path(text)
+        if not path.is_file():
+            raise InputError(f"--vocabulary {text}: not all, not words, and not a file; give one of them")
+        return cls(LIST, tuple(line.strip() for line, _ in read_lines(path)), text)
+
+    @property
+    def sha256(self) -> str | None:
+        """Hexadecimal digest of the list's words; None without a list."""
+        if self.name != LIST:
+            return None
+        return hashlib.sha256(json.dumps(sorted(set(self.words))).encode()).hexdigest()
+
+    def ids(self, tokenizer: MaskTokenizer, vocab_size: int) -> NDArray[np.int32]:
+        """The tokens, int32 [m], ascending.
+
+        Args:
+            tokenizer: The model's tokenizer.
+            vocab_size: How many logits the model has.
+
+        Raises:
+            InputError: Fewer than two words of the list are one token of the model.
+        """
+        if self.name == Vocabulary.ALL:
+            return np.arange(vocab_size, dtype=np.int32)
+        if self.name == Vocabulary.WORDS:
+            return word_ids(tokenizer, vocab_size)
+        found = listed_ids(tokenizer, self.words)
+        if len(found) < 2:
+            raise InputError(
+                f"{self.file}: {len(found)} of {len(self.words)} words are one token of the model; "
+                "at least two are needed"
+            )
+        return found

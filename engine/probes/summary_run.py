@@ -1,0 +1,85 @@
+"""A run that holds items.parquet and summary.parquet: what is common to the probes of one stage."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar, TypeVar
+
+import polars as pl
+
+from ..library.model import Model
+from ..library.options import RunOptions, execution, run_folder, shard_of
+from ..library.run import Run, ShardRun
+from ..runs.loop import run_stage
+from ..runs.masked_stages import refuse_mixed
+from ..runs.stage import Stage
+from .items import ITEMS_FILE, SUMMARY_FILE, by_split
+
+OUTCOMES = ("dataset", "condition", "split", "metric", "item", "value")
+
+
+@dataclass(frozen=True, eq=False)
+class SummaryRun(Run):
+    """A finished run of such a probe. A subclass names its metrics and its conditions, and makes its tables.
+
+    Attributes:
+        metrics: The columns of the items that are compared between runs.
+        condition_keys: The keys of the identity that must agree for two runs to be compared.
+    """
+
+    metrics: ClassVar[Sequence[str]]
+    condition_keys: ClassVar[Sequence[str]] = ("data sha256",)
+
+    @cached_property
+    def items(self) -> pl.DataFrame:
+        """The content of items.parquet; see `negengine.engine.probes.items`."""
+        return pl.read_parquet(self.folder / ITEMS_FILE)
+
+    @cached_property
+    def summary(self) -> pl.DataFrame:
+        """The content of summary.parquet: dataset, condition, split, metric, value, low, high, n."""
+        return pl.read_parquet(self.folder / SUMMARY_FILE)
+
+    def document(self) -> dict[str, Any]:
+        """See `Shown`."""
+        return {"run": str(self.folder), "summary": self.summary.to_dicts()}
+
+    @property
+    def conditions(self) -> dict[str, Any]:
+        """What must be the same in two runs for their items to be compared."""
+        return {key: self.record.identity[key] for key in self.condition_keys}
+
+    def outcomes(self) -> pl.DataFrame:
+        """One row an item, split and metric; truth values as 1 and 0, and no row where a metric does not apply."""
+        keys = ("dataset", "condition", "item", "splits")
+        return (
+            by_split(self.items.select(*keys, *(pl.col(name).cast(pl.Float64) for name in self.metrics)))
+            .unpivot(self.metrics, index=keys, variable_name="metric")
+            .rename({"splits": "split"})
+            .drop_nulls("value")
+            .select(*OUTCOMES)
+        )
+
+
+Results = TypeVar("Results", bound=Run)
+
+
+def run_probe(stage: Stage[Any, Any], results: type[Results], model: Model, options: RunOptions) -> Results | ShardRun:
+    """Run a probe of one stage, or what is left of it.
+
+    Args:
+        stage: What to compute; the run folder has its name.
+        results: The class that reads the results.
+        model: The model.
+        options: See `RunOptions`.
+
+    Returns:
+        The finished run; a `ShardRun` if only a shard was asked for.
+
+    Raises:
+        InputError: The run folder belongs to another run or is in use, the stage cannot run, or the disk is full.
+    """
+    refuse_mixed(stage.name, model.precision)
+    folder = run_folder(model, options, stage.name)
+    run_stage(stage, folder, execution(model, options))
+    return results.open(folder, model) if shard_of(options).is_whole else ShardRun.open(folder, stage.name)
