@@ -54,7 +54,7 @@ class Predictions(Shown):
         """One table a text."""
         columns = [
             Column("token", "token"),
-            Column("probability", "probability", decimals=2, scale=100, unit="%"),
+            Column("probability", "probability", decimals=2, scale=100, unit="%", suffix="%"),
             Column("logit", "logit", decimals=2),
         ]
         return [Table(str(text), own, columns) for (text,), own in self.frame.group_by("text", maintain_order=True)]

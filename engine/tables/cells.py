@@ -38,9 +38,9 @@ def section_ends(table: "Table") -> list[bool]:
 
 
 def with_unit(column: "Column") -> str:
-    """The heading, with the unit in brackets where the heading does not have it."""
-    heading = printable(column.heading)
-    return heading if not column.unit or column.unit in heading else f"{heading} ({column.unit})".strip()
+    """The heading, with the unit in brackets where neither the heading nor the figures have it."""
+    heading, unit = printable(column.heading), column.unit
+    return heading if unit in heading or unit == column.suffix else f"{heading} ({unit})".strip()
 
 
 def _cell(column: "Column", row: Mapping[str, Any], texts: Mapping[str, str]) -> str:

@@ -100,6 +100,10 @@ def test_an_empty_table_has_no_sections(section):
     assert section_ends(Table("t", pl.DataFrame({"kind": []}), [], section=section)) == []
 
 
+def test_a_unit_behind_each_figure_is_not_in_the_heading():
+    assert with_unit(Column("probability", unit="%", suffix="%")) == "probability"
+
+
 @pytest.mark.parametrize(
     ("heading", "unit", "shown"),
     [("drop", "%", "drop (%)"), ("repetition %", "%", "repetition %"), ("n", "", "n"), ("", "%", "(%)")],
