@@ -153,11 +153,10 @@ def pair_fillers(lexicon: Lexicon, coreference: Coreference, seed: int) -> dict[
     number = np.arange(len(lexicon.professions))
     found = {NAME: PairFillers(lexicon.names, np.broadcast_to(np.arange(len(lexicon.names))[:, None], shape))}
     for slot, forms in {PROFESSION: dict.fromkeys(genders, lexicon.professions), **lexicon.forms}.items():
-        words = tuple(dict.fromkeys(form for label in genders for form in forms[label]))
-        table = np.array([[words.index(form) for form in forms[label]] for label in genders])
-        found[slot] = PairFillers(
-            words, table[gender[:, None], number] if slot == PROFESSION else table[subject_gender, 0]
-        )
+        numbers = {form: i for i, form in enumerate(dict.fromkeys(form for label in genders for form in forms[label]))}
+        table = np.array([[numbers[form] for form in forms[label]] for label in genders])
+        index = table[gender[:, None], number] if slot == PROFESSION else table[subject_gender, 0]
+        found[slot] = PairFillers(tuple(numbers), index)
     found[PRONOUN] = PairFillers(subject_words, subject)
     for slot, words in lexicon.lists.items():
         found[slot] = PairFillers(words, _words_of_pairs(lexicon, slot, words, seed))

@@ -133,18 +133,31 @@ def read_table(path: Path, columns: Sequence[str]) -> list[Row]:
         InputError: as `read_lines`; a column is missing, a row has more or fewer fields than the header, or there is no
             row.
     """
-    (header, first), *lines = read_lines(path)
+    rows = table_rows(read_lines(path))
+    if absent := [name for name in columns if name not in rows[0].fields]:
+        raise InputError(f"{path}:1: no column {absent[0]!r}; the header has {', '.join(rows[0].fields)}")
+    return rows
+
+
+def table_rows(lines: Sequence[tuple[str, str]]) -> list[Row]:
+    """The rows of a table from its lines, the header first; tabs separate the fields, and quotes have no meaning.
+
+    Args:
+        lines: each with its file and line; at least one.
+
+    Raises:
+        InputError: a row has more or fewer fields than the header, or there is no row.
+    """
+    (header, first), *rest = lines
     names = [name.strip() for name in header.split("\t")]
-    if absent := [name for name in columns if name not in names]:
-        raise InputError(f"{first}: no column {absent[0]!r}; the header has {', '.join(names)}")
     rows = []
-    for line, place in lines:
+    for line, place in rest:
         fields = line.split("\t")
         if len(fields) != len(names):
             raise InputError(f"{place}: {len(fields)} fields, but the header has {len(names)}")
         rows.append(Row(dict(zip(names, fields, strict=True)), place))
     if not rows:
-        raise InputError(f"{path}:2: no row below the header")
+        raise InputError(f"{first}: no row below the header")
     return rows
 
 

@@ -86,7 +86,7 @@ def test_a_table_keeps_quotes_and_columns_that_nobody_asked_for(file):
         (b"item\n1\n", r"file\.txt:1: no column 'context'; the header has item$"),
         (b"item\tcontext\n1\ta\tb\n", r"file\.txt:2: 3 fields, but the header has 2$"),
         (b"item\tcontext\n\n1\n", r"file\.txt:3: 1 fields, but the header has 2$"),
-        (b"item\tcontext\n\n", r"file\.txt:2: no row below the header$"),
+        (b"item\tcontext\n\n", r"file\.txt:1: no row below the header$"),
     ],
 )
 def test_bad_tables(content, message, file):
