@@ -150,14 +150,10 @@ class MaskTokenizer:
             ids: int32 [n], such as top-1 tokens.
             expected: int32 [n].
         """
-        other = ids != expected
-        known = np.unique(np.concatenate([ids[other], expected[other]])).tolist()
-        number: dict[str, int] = {}
-        text_of = {token: number.setdefault(self.token_text(token), len(number)) for token in known}
-        same = np.zeros(len(ids), np.bool_)
-        same[other] = [
-            text_of[one] == text_of[two] for one, two in zip(ids[other].tolist(), expected[other].tolist(), strict=True)
-        ]
+        tokens, rows = np.unique(np.stack([ids, expected]), return_inverse=True)
+        texts = np.array([self.token_text(token) for token in tokens.tolist()], dtype=object)
+        one, other = texts[rows.reshape(2, -1)]
+        same: NDArray[np.bool_] = (one == other) & (ids != expected)
         return same
 
     def special_ids(self) -> frozenset[int]:
