@@ -148,7 +148,7 @@ def pair_fillers(lexicon: Lexicon, coreference: Coreference, seed: int) -> dict[
     shape = len(lexicon.names), len(lexicon.professions)
     genders = list(lexicon.pronouns)
     gender = np.array([genders.index(label) for label in lexicon.genders])  # of each name
-    subject_words, subject = subjects(lexicon, coreference, seed)
+    subject_words, subject = subjects(lexicon, coreference, checked_seed(seed))
     subject_gender = subject if coreference == Coreference.PRONOUN else gender[subject]
     number = np.arange(len(lexicon.professions))
     found = {NAME: PairFillers(lexicon.names, np.broadcast_to(np.arange(len(lexicon.names))[:, None], shape))}

@@ -3,7 +3,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from negengine.engine.errors import InputError
-from negengine.engine.negation.grid import Coreference, Grid, all_pairs, sample_pairs, subjects, verb_order
+from negengine.engine.negation.grid import (
+    Coreference,
+    Grid,
+    all_pairs,
+    pair_fillers,
+    sample_pairs,
+    subjects,
+    verb_order,
+)
 from negengine.engine.sentences.lexicon import Lexicon, load_lexicon
 
 LEXICON = load_lexicon()
@@ -75,9 +83,18 @@ def test_another_seed_gives_another_sample():
     assert not np.array_equal(sample_pairs(LEXICON, 100, seed=0), sample_pairs(LEXICON, 100, seed=1))
 
 
-def test_a_seed_below_0_is_refused():
+@pytest.mark.parametrize(
+    "draw", [lambda: sample_pairs(LEXICON, 5, seed=-1), lambda: pair_fillers(LEXICON, Coreference.PRONOUN, seed=-1)]
+)
+def test_a_seed_below_0_is_refused(draw):
     with pytest.raises(InputError, match="the seed -1 is below 0"):
-        sample_pairs(LEXICON, 5, seed=-1)
+        draw()
+
+
+def test_each_pair_has_the_pronoun_name_and_profession_of_its_own():
+    fillers = pair_fillers(lexicon(), Coreference.PRONOUN, seed=0)
+    words = {slot: filler.word(3, 1) for slot, filler in fillers.items()}
+    assert words == {"NAME": "John", "PROF": "architect", "PRON": "he"}
 
 
 @pytest.mark.parametrize("n", [0, -1, 11])
