@@ -1,8 +1,7 @@
-"""Words as single tokens in the mask's place, with tokenizers of every kind."""
+"""Words that are one token at the mask, with tokenizers of every kind."""
 
 import pytest
-from negengine.engine.errors import InputError
-from negengine.engine.probes.targets import listed_ids, read_words, target_ids, word_ids
+from negengine.engine.probes.targets import listed_ids, target_ids, word_ids
 from negengine.engine.sentences.tokenizer import NOT_ONE_TOKEN
 
 WORDS = ["dance", "smoke", "happy", "dancer", "unspeakable", "z", "doesn", "☃", "like to"]
@@ -39,25 +38,6 @@ def test_a_list_gives_ids_in_ascending_order_once_each(mini_tokenizer):
     ids = listed_ids(mini_tokenizer, ["rome", "france", "rome", "unspeakableness"])
     assert [mini_tokenizer.token_text(i) for i in ids.tolist()] == ["france", "rome"]
     assert ids.tolist() == sorted(ids.tolist())
-
-
-def test_a_list_of_words_is_read(mini_tokenizer, tmp_path):
-    (tmp_path / "words.txt").write_text("rome\n\n france \r\nunspeakableness\n", "utf-8")
-    assert read_words(mini_tokenizer, tmp_path / "words.txt").tolist() == [680, 2197]
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (b"rome\nunspeakableness\n", r"words\.txt: 1 of 2 words are one token of the model; at least two are needed$"),
-        (b"", r"words\.txt:1: the file is empty$"),
-        (b"rome\nM\xfcnchen\n", r"words\.txt:2: byte 0xfc is not UTF-8"),
-    ],
-)
-def test_a_bad_list_of_words(content, message, mini_tokenizer, tmp_path):
-    (tmp_path / "words.txt").write_bytes(content)
-    with pytest.raises(InputError, match=message):
-        read_words(mini_tokenizer, tmp_path / "words.txt")
 
 
 def test_words_are_letters_that_stand_alone(small_tokenizer):
