@@ -6,8 +6,9 @@ from typing import TypedDict
 import numpy as np
 
 from ..sentences.tokens import MaskTokenizer
-from .free_text import log_softmax, logits_in_batches, slices, top_tokens
+from .free_text import log_softmax, logits_in_batches, slices
 from .model import MaskedLM
+from .top import top_tokens
 
 
 class Prediction(TypedDict):
