@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from scipy import special
 
 from ..errors import InputError
-from ..sentences.tokens import MaskTokenizer, Slice
+from ..sentences.spans import Slice
+from ..sentences.tokenizer import MaskTokenizer
 from .batches import rows_by_length
 from .exported import ExportedModel, refuse_too_long
 from .model import MaskedLM

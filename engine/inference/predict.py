@@ -5,7 +5,7 @@ from typing import TypedDict
 
 import numpy as np
 
-from ..sentences.tokens import MaskTokenizer
+from ..sentences.tokenizer import MaskTokenizer
 from .free_text import log_softmax, logits_in_batches, slices
 from .model import MaskedLM
 from .top import top_tokens
