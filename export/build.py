@@ -201,9 +201,10 @@ def _is_up_to_date(folder: Path, task: str, source: Source, made_from: dict[str,
             f"{folder} is the export of another checkpoint, {origin}: give another --output, or --force to replace it"
         )
     try:
-        return bool(load_exported(folder, task=task).info["made_from"] == made_from)
+        load_exported(folder, task=task).verify_files()
     except InputError:
         return False
+    return bool(made_before == made_from)
 
 
 def _check_needs(source: Source, task: Task, folder: Path, say: Say) -> None:

@@ -188,7 +188,7 @@ def _find(reference: Path, command: str) -> Path:
     for folder in candidates:
         if (folder / "config.json").is_file():
             own = MODELS / folder.resolve().name
-            if (published_export(own) or {}).get("checkpoint") == str(folder.resolve()):
+            if (published_export(own) or {}).get("origin") == str(folder.resolve()):
                 return own
             raise InputError(
                 f"{folder} is a checkpoint, not an exported model: run `{command}`, then give its name, {own.name}"

@@ -82,12 +82,12 @@ def test_the_path_of_a_checkpoint_stands_for_the_export_that_was_made_from_it(he
     checkpoint = here / "lab" / "best"
     checkpoint.mkdir(parents=True)
     (checkpoint / "config.json").write_text("{}")
-    write_export(here / "models" / "best", checkpoint=str(here / "another" / "best"))
+    write_export(here / "models" / "best", origin=str(here / "another" / "best"))
     with pytest.raises(
         InputError, match=r"lab/best is a checkpoint, .*: run `negengine export lab/best`, then give its name, best"
     ):
         load_exported("lab/best")
-    write_export(here / "models" / "best", checkpoint=str(checkpoint.resolve()))
+    write_export(here / "models" / "best", origin=str(checkpoint.resolve()))
     assert load_exported("lab/best").name == "best"
 
 
