@@ -9,11 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-import polars as pl
 import pooch
 
 from ..errors import InputError
-from ..tables import Column, Table
 
 REGISTRY = Path(__file__).parent / "sources.toml"
 CACHE_VARIABLE = "NEGENGINE_DATA"
@@ -72,19 +70,6 @@ def source(name: str, registry: Path = REGISTRY) -> Source:
     if name not in known:
         raise InputError(f"unknown data set {name!r}; known are {', '.join(known)}")
     return known[name]
-
-
-def sources_table(registry: Path = REGISTRY) -> Table:
-    """All data sets, and whether they are kept here."""
-    rows = [
-        {"name": found.name, "title": found.title, "command": found.probe, "here": "no" if found.missing() else "yes"}
-        for found in sources(registry).values()
-    ]
-    return Table(
-        f"Data sets of other authors, kept in {cache_folder()}",
-        pl.DataFrame(rows),
-        [Column("name", "name"), Column("what", "title"), Column("command", "command"), Column("here", "here")],
-    )
 
 
 def cache_folder() -> Path:

@@ -20,7 +20,7 @@ from .model import MaskedLM
 MASK = "[MASK]"  # in a text this stands for the mask token of any model
 
 
-def slices(
+def encode_texts(
     exported: ExportedModel, tokenizer: MaskTokenizer, texts: Sequence[str], locations: Sequence[str] | None = None
 ) -> list[Slice]:
     """Encode texts and group them by their number of tokens, shortest first.

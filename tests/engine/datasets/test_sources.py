@@ -5,7 +5,7 @@ import hashlib
 
 import platformdirs
 import pytest
-from negengine.engine.datasets.sources import CACHE_VARIABLE, cache_folder, find, source, sources_table
+from negengine.engine.datasets.sources import CACHE_VARIABLE, cache_folder, find, source
 from negengine.engine.errors import InputError
 
 CONTENT = b"a\tb\n"
@@ -70,11 +70,10 @@ def test_an_unknown_name(registry):
             call("fact", registry=registry)
 
 
-def test_the_list_tells_what_is_here(cache, registry):
-    assert sources_table(registry).frame["here"].to_list() == ["no"]
+def test_a_source_tells_which_files_are_missing(cache, registry):
+    assert source("facts", registry).missing() == ["facts.tsv"]
     keep(cache)
-    assert sources_table(registry).frame["here"].to_list() == ["yes"]
-    assert str(cache) in sources_table(registry).title
+    assert source("facts", registry).missing() == []
 
 
 @pytest.mark.parametrize("name", ["lm-diagnostics", "negated-lama", "negation-nli"])

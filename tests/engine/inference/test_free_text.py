@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from negengine.engine.errors import InputError
-from negengine.engine.inference.free_text import log_softmax, slices
+from negengine.engine.inference.free_text import encode_texts, log_softmax
 
 
 def model(tokenizer, longest=20):
@@ -14,7 +14,7 @@ def model(tokenizer, longest=20):
 
 def test_texts_are_grouped_by_length_and_hold_their_mask(mini_tokenizer):
     texts = ["She is happy to [MASK].", "[MASK].", "He likes to [MASK]."]
-    found = slices(model(mini_tokenizer), mini_tokenizer, texts)
+    found = encode_texts(model(mini_tokenizer), mini_tokenizer, texts)
     assert [part.rows.tolist() for part in found] == [[1], [2], [0]]
     assert all((part.ids[0, part.mask_position] == mini_tokenizer.mask_id).all() for part in found)
 
@@ -30,7 +30,7 @@ def test_texts_are_grouped_by_length_and_hold_their_mask(mini_tokenizer):
 )
 def test_a_bad_text_is_told_with_its_location(text, reason, mini_tokenizer):
     with pytest.raises(InputError, match=reason):
-        slices(model(mini_tokenizer), mini_tokenizer, ["[MASK].", text], ["facts:2", "facts:3"])
+        encode_texts(model(mini_tokenizer), mini_tokenizer, ["[MASK].", text], ["facts:2", "facts:3"])
 
 
 def test_log_softmax_is_that_of_the_definition():
