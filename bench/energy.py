@@ -3,16 +3,16 @@
 On Linux the processor's counters are often readable for the administrator alone; nothing is estimated in their place.
 """
 
-import ctypes
-import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+import pynvml
+
 from ..engine.inference.device import CPU, Device
+from ..engine.inference.driver import cuda_bus_address
 
 _POWERCAP = Path("/sys/class/powercap")
-_PCI_BUS_ID_LENGTH = 32
 
 
 @contextmanager
@@ -52,20 +52,13 @@ def _processor(folder: Path = _POWERCAP) -> dict[str, float]:
 
 def _cuda(device: Device) -> dict[str, float]:
     """Counter of a CUDA device, in joules, since its driver was loaded."""
-    try:
-        driver = ctypes.CDLL("nvcuda.dll" if os.name == "nt" else "libcuda.so.1")
-        nvml = ctypes.CDLL("nvml.dll" if os.name == "nt" else "libnvidia-ml.so.1")
-    except OSError:
+    address = cuda_bus_address(device.index)
+    if address is None:
         return {}
-    # The two libraries number devices differently: what they share is the address on the bus.
-    number, address = ctypes.c_int(0), ctypes.create_string_buffer(_PCI_BUS_ID_LENGTH)
-    handle, millijoules = ctypes.c_void_p(), ctypes.c_ulonglong(0)
-    failed = (
-        driver.cuInit(0)
-        or driver.cuDeviceGet(ctypes.byref(number), device.index)
-        or driver.cuDeviceGetPCIBusId(address, _PCI_BUS_ID_LENGTH, number)
-        or nvml.nvmlInit_v2()
-        or nvml.nvmlDeviceGetHandleByPciBusId_v2(address, ctypes.byref(handle))
-        or nvml.nvmlDeviceGetTotalEnergyConsumption(handle, ctypes.byref(millijoules))
-    )
-    return {} if failed else {str(device): millijoules.value / 1e3}
+    try:
+        pynvml.nvmlInit()
+        # CUDA and NVML number devices differently: what they share is the address on the bus.
+        millijoules = pynvml.nvmlDeviceGetTotalEnergyConsumption(pynvml.nvmlDeviceGetHandleByPciBusId(address))
+    except pynvml.NVMLError:
+        return {}
+    return {str(device): millijoules / 1e3}

@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from ..engine.errors import InputError
-from ..engine.inference.exported import FORMAT, file_sha256, load_exported, published_export
+from ..engine.inference.exported import FORMAT, load_exported, read_manifest
+from ..engine.inference.verified import file_sha256
 from ..engine.runs.atomic import make_folder, unwritable
 from . import needs
 from .checkpoint import Checkpoint, Source, load, load_model, locate
@@ -187,7 +188,7 @@ def _is_up_to_date(folder: Path, task: str, source: Source, made_from: dict[str,
     """Whether a folder holds this export already; refuses to replace what is not an older state of the same one."""
     if not folder.exists():
         return False
-    existing = published_export(folder)
+    existing = read_manifest(folder)
     if existing is None:
         raise InputError(f"{folder} exists and is not an exported model: give another --output, or remove it")
     if existing.get("task", task) != task:
@@ -201,9 +202,10 @@ def _is_up_to_date(folder: Path, task: str, source: Source, made_from: dict[str,
             f"{folder} is the export of another checkpoint, {origin}: give another --output, or --force to replace it"
         )
     try:
-        return bool(load_exported(folder, task=task).info["made_from"] == made_from)
+        load_exported(folder, task=task).verify_files()
     except InputError:
         return False
+    return bool(made_before == made_from)
 
 
 def _check_needs(source: Source, task: Task, folder: Path, say: Say) -> None:

@@ -16,7 +16,7 @@ def list_data(as_json: options.Json = False) -> None:
 
     Example: negengine data list
     """
-    from ..datasets.fetch import sources, sources_table
+    from ..datasets.sources import sources, sources_table
 
     if as_json:
         document(
@@ -35,7 +35,8 @@ def get_data(names: Annotated[list[str], typer.Argument(metavar="NAME...", help=
 
     NEGENGINE_DATA names another folder for them. Example: negengine data get lm-diagnostics
     """
-    from ..datasets.fetch import get, source
+    from ..datasets.fetch import get
+    from ..datasets.sources import source
 
     for name in names:
         source(name)

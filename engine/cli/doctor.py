@@ -1,12 +1,10 @@
-"""`negengine doctor`: what runs here, and what is missing for the rest."""
+"""`negengine doctor`: what works on this machine, and what to do where something does not."""
 
 import platform
 from importlib.metadata import PackageNotFoundError, version
 
-import onnxruntime as ort
-
-from ..inference.device import choose_device, cpu_threads, missing_for_cuda
-from ..inference.driver import cuda_devices
+from ..inference.device import Device, choose_device, cpu_threads, missing_for_cuda
+from ..inference.driver import cuda_devices, cuda_memory
 from ..inference.exported import exported_names
 
 _PACKAGES = ("negengine", "onnxruntime-gpu", "onnxruntime", "numpy", "polars", "scipy", "tokenizers")
@@ -14,18 +12,23 @@ _EXPORT_PACKAGES = ("optimum-onnx", "transformers", "torch", "accelerate", "onnx
 
 
 def diagnose() -> dict[str, str]:
-    """What was found, each with its remedy where something is missing; in the order to show it."""
+    """What was found, in the order to show it; with what to do where something is missing."""
     found = {"python": f"{platform.python_version()} on {platform.system()} {platform.machine()}"}
     found |= {name: found_version for name in _PACKAGES if (found_version := _version(name))}
     if "onnxruntime" in found and "onnxruntime-gpu" in found:
         found["conflict"] = "onnxruntime and onnxruntime-gpu share one folder: uninstall both, then install one"
-    lacking = [name for name in _EXPORT_PACKAGES if not _version(name)]
-    found["export"] = f"lacks {', '.join(lacking)}: pip install 'negengine[export]'" if lacking else "ready"
+    missing = [name for name in _EXPORT_PACKAGES if not _version(name)]
+    found["export"] = f"{', '.join(missing)} missing: pip install 'negengine[export]'" if missing else "ready"
     found["cpu"] = f"{cpu_threads()} cores for this process"
-    found["cuda"] = missing_for_cuda() or f"{cuda_devices()} devices; ONNX Runtime {ort.__version__}"
+    found["cuda"] = missing_for_cuda() or ", ".join(map(_cuda_device, range(cuda_devices())))
     found["device auto"] = str(choose_device("auto"))
     found["models"] = ", ".join(exported_names()) or "none: run `negengine export`"
     return found
+
+
+def _cuda_device(index: int) -> str:
+    memory = cuda_memory(index)
+    return str(Device("cuda", index)) + (f" with {memory / 2**30:.0f} GiB" if memory else "")
 
 
 def _version(package: str) -> str | None:

@@ -29,7 +29,7 @@ BATCH_TOKENS = {"cpu": 2048, "cuda": 32768}
 
 
 @dataclass(frozen=True, eq=False)
-class PairSlice:
+class PairBucket:
     """Encoded pairs of one length.
 
     Attributes:
@@ -48,11 +48,11 @@ class EncodedPairs:
     """Pairs as token ids.
 
     Attributes:
-        slices: every pair is in one of them; by ascending length.
+        buckets: every pair is in one of them; by ascending length.
         truncated: bool [n], whether a pair lost tokens.
     """
 
-    slices: tuple[PairSlice, ...]
+    buckets: tuple[PairBucket, ...]
     truncated: NDArray[np.bool_]
 
 
@@ -91,15 +91,15 @@ def encode_pairs(
     encodings = tokenizer.encode_batch(list(pairs))
     for row, encoding in enumerate(encodings):
         refuse_padding(exported, encoding.ids, locations[row] if locations else repr(pairs[row]))
-    slices = tuple(
-        PairSlice(
+    buckets = tuple(
+        PairBucket(
             rows=rows,
             ids=np.array([encodings[row].ids for row in rows], np.int32),
             segments=np.array([encodings[row].type_ids for row in rows], np.int32),
         )
         for rows in rows_by_length(encodings)
     )
-    return EncodedPairs(slices, np.array([bool(encoding.overflowing) for encoding in encodings], bool))
+    return EncodedPairs(buckets, np.array([bool(encoding.overflowing) for encoding in encodings], bool))
 
 
 class PairClassifier:
@@ -137,7 +137,7 @@ class PairClassifier:
         """Whether the model has the second input, which says to which text a token belongs."""
         return SEGMENTS in self._inputs
 
-    def logits(self, pairs: PairSlice) -> NDArray[np.float32]:
+    def logits(self, pairs: PairBucket) -> NDArray[np.float32]:
         """The logits of pairs of one length, float32 [n, labels], in the order of `pairs.rows`."""
         feeds = {"input_ids": pairs.ids}
         if self.takes_segments:
@@ -152,6 +152,6 @@ class PairClassifier:
     def classify(self, pairs: EncodedPairs) -> NDArray[np.float32]:
         """The logits of all pairs, float32 [n, labels], in the order in which they were given to `encode_pairs`."""
         logits = np.empty((len(pairs.truncated), len(labels(self.exported))), np.float32)
-        for part in pairs.slices:
+        for part in pairs.buckets:
             logits[part.rows] = self.logits(part)
         return logits

@@ -12,23 +12,10 @@ from pathlib import Path, PureWindowsPath
 from typing import Any
 
 from ..errors import InputError
-from .verified import VerifiedFiles, file_sha256
-
-__all__ = [
-    "CONVOLVED",
-    "FORMAT",
-    "MODELS",
-    "TWINS",
-    "ExportedModel",
-    "exported_names",
-    "file_sha256",
-    "load_exported",
-    "published_export",
-    "refuse_too_long",
-]
+from .verified import VerifiedFiles
 
 MODELS = Path("models")  # where exports are, if no other folder is given
-TWINS = {"cpu": "model.int8.onnx", "cuda": "model.fp16.onnx"}  # the low-precision graph for each kind of device
+LOW_PRECISION = {"cpu": "model.int8.onnx", "cuda": "model.fp16.onnx"}  # the low-precision graph for each kind of device
 CONVOLVED = "model.cpu.onnx"  # the fp32 graph with its products as convolutions
 FORMAT = 2  # of export.json and of the graph's inputs and outputs; raised when older exports can no longer be run
 _MANIFEST = "export.json"
@@ -74,9 +61,9 @@ class ExportedModel:
         """The fp32 graph for CPUs whose convolutions are faster than their products, if the export holds it."""
         return self.folder / CONVOLVED if CONVOLVED in self.info["files"] else None
 
-    def twin(self, kind: str) -> Path | None:
+    def low_precision(self, kind: str) -> Path | None:
         """The low-precision graph for `cpu` or `cuda`, if the export holds it."""
-        return self.folder / TWINS[kind] if TWINS[kind] in self.info["files"] else None
+        return self.folder / LOW_PRECISION[kind] if LOW_PRECISION[kind] in self.info["files"] else None
 
     def verify_files(self, graph: Path | None = None) -> None:
         """Compare files with their SHA-256 in export.json; a file that did not change since then is not read again.
@@ -104,14 +91,14 @@ class ExportedModel:
 
 def _is_low_precision(name: str) -> bool:
     """Whether a file is a low-precision graph, or holds the weights of one."""
-    return name.startswith(tuple(TWINS.values()))
+    return name.startswith(tuple(LOW_PRECISION.values()))
 
 
 def _missing(path: Path) -> InputError:
     return InputError(f"{path} is missing: export the model again with --force")
 
 
-def published_export(folder: Path) -> dict[str, Any] | None:
+def read_manifest(folder: Path) -> dict[str, Any] | None:
     """The export.json of a folder, or None if the folder holds none that can be read."""
     try:
         info = json.loads((folder / _MANIFEST).read_text(encoding="utf-8"))
@@ -123,7 +110,7 @@ def published_export(folder: Path) -> dict[str, Any] | None:
 def exported_names(models: Path = MODELS) -> list[str]:
     """The names of all exported models in a folder, as commands take them (`mini`, `owner/name`), sorted."""
     manifests = [*models.glob(f"*/{_MANIFEST}"), *models.glob(f"*/*/{_MANIFEST}")]
-    return sorted(path.parent.relative_to(models).as_posix() for path in manifests if published_export(path.parent))
+    return sorted(path.parent.relative_to(models).as_posix() for path in manifests if read_manifest(path.parent))
 
 
 def load_exported(reference: str | Path, *, task: str = "fill-mask") -> ExportedModel:
@@ -143,7 +130,7 @@ def load_exported(reference: str | Path, *, task: str = "fill-mask") -> Exported
     """
     command = f"negengine export {reference}" + (f" --task {task}" if task != "fill-mask" else "")
     folder = _find(Path(reference), command)
-    info = published_export(folder)
+    info = read_manifest(folder)
     if info is None:
         raise InputError(f"{folder / _MANIFEST} cannot be read: export the model again with --force")
     if info.get("format") != FORMAT:
@@ -188,7 +175,7 @@ def _find(reference: Path, command: str) -> Path:
     for folder in candidates:
         if (folder / "config.json").is_file():
             own = MODELS / folder.resolve().name
-            if (published_export(own) or {}).get("checkpoint") == str(folder.resolve()):
+            if (read_manifest(own) or {}).get("origin") == str(folder.resolve()):
                 return own
             raise InputError(
                 f"{folder} is a checkpoint, not an exported model: run `{command}`, then give its name, {own.name}"

@@ -11,16 +11,16 @@ from numpy.typing import NDArray
 from scipy import special
 
 from ..errors import InputError
-from ..sentences.tokens import MaskTokenizer, Slice
+from ..sentences.spans import Slice
+from ..sentences.tokenizer import MaskTokenizer
 from .batches import rows_by_length
 from .exported import ExportedModel, refuse_too_long
 from .model import MaskedLM
 
 MASK = "[MASK]"  # in a text this stands for the mask token of any model
-_FEW = 16  # up to so many tokens, repeated maxima are faster than a partition of the vocabulary
 
 
-def slices(
+def encode_texts(
     exported: ExportedModel, tokenizer: MaskTokenizer, texts: Sequence[str], locations: Sequence[str] | None = None
 ) -> list[Slice]:
     """Encode texts and group them by their number of tokens, shortest first.
@@ -83,45 +83,3 @@ def log_softmax(logits: NDArray[np.float32]) -> NDArray[np.float64]:
     """Natural logarithms of the probabilities over the last axis, computed in float64."""
     result: NDArray[np.float64] = special.log_softmax(logits.astype(np.float64), axis=-1)
     return result
-
-
-def top_tokens(
-    logits: NDArray[np.float32], k: int, excluded: Sequence[int] | NDArray[np.integer] = ()
-) -> NDArray[np.int64]:
-    """The k tokens with the highest logits of each sentence, the highest first; of equal ones the smaller id first.
-
-    Args:
-        logits: float32 [n, V].
-        k: how many tokens; at most V minus the excluded ones.
-        excluded: ids that are not ranked, such as those of special tokens.
-
-    Returns:
-        Token ids, int64 [n, k].
-
-    Raises:
-        ValueError: there are fewer than k tokens to rank.
-    """
-    excluded = np.unique(np.asarray(excluded, np.int64))
-    if not 0 <= k <= logits.shape[1] - len(excluded):
-        raise ValueError(f"{k} tokens wanted, of {logits.shape[1]} with {len(excluded)} excluded")
-    ranked = logits.copy()
-    ranked[:, excluded] = -np.inf
-    return _by_maxima(ranked, k) if k <= _FEW else _by_partition(ranked, k)
-
-
-def _by_maxima(logits: NDArray[np.float32], k: int) -> NDArray[np.int64]:
-    """The k highest of each row; overwrites them."""
-    rows, best = np.arange(len(logits)), np.empty((len(logits), k), np.int64)
-    for i in range(k):
-        best[:, i] = logits.argmax(axis=1)  # the first of equal ones
-        logits[rows, best[:, i]] = -np.inf
-    return best
-
-
-def _by_partition(logits: NDArray[np.float32], k: int) -> NDArray[np.int64]:
-    """The k highest of each row: all that are not below the last one wanted, stably sorted."""
-    best = np.empty((len(logits), k), np.int64)
-    for row, own in enumerate(logits):
-        candidates = np.flatnonzero(own >= np.partition(own, -k)[-k])
-        best[row] = candidates[np.argsort(-own[candidates], kind="stable")[:k]]
-    return best

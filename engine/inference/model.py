@@ -17,7 +17,7 @@ from . import cuda
 from .batches import INPUTS, OUTPUTS, WIDTHS, Batch, Feeds, Runner, sentences_in
 from .cpu import Cores
 from .device import CPU, Device, cpu_threads, prefers_convolutions
-from .exported import TWINS, ExportedModel
+from .exported import LOW_PRECISION, ExportedModel
 
 Ids = NDArray[np.int32]
 
@@ -139,7 +139,7 @@ class MaskedLM:
             self._runner = Cores(self.graph, self._at_a_time)
         else:
             self._at_a_time = 1
-            half = self.graph.name == TWINS["cuda"]
+            half = self.graph.name == LOW_PRECISION["cuda"]
             self._runner = cuda.open_batches(self.graph, device, self.batch_tokens, half=half)
 
     def decide(self, ids: Ids, mask_position: Ids, expected: Ids) -> Decisions:

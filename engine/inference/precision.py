@@ -38,7 +38,7 @@ from ..errors import InputError
 from ..sentences.keys import combine, string_keys
 from ..sentences.spans import Sentences
 from .device import Device
-from .exported import TWINS, ExportedModel
+from .exported import LOW_PRECISION, ExportedModel
 from .model import Decider, Decisions, Ids, MaskedLM
 
 CALIBRATION_SENTENCES = (1_000, 3_000)  # fewest and most; in between, a twentieth of the run
@@ -229,10 +229,11 @@ def open_models(
     Raises:
         InputError: `mixed` is asked for and the export has no low-precision model for the device.
     """
-    graph = exported.twin(device.kind)
+    graph = exported.low_precision(device.kind)
     if precision is Precision.MIXED and graph is None:
         raise InputError(
-            f"--precision mixed: {exported.folder} has no {TWINS[device.kind]}: export the model again, or use fp32"
+            f"--precision mixed: {exported.folder} has no {LOW_PRECISION[device.kind]}: export the model again, or "
+            "give --precision fp32"
         )
     reference = MaskedLM(exported, device, batch_tokens=batch_tokens, threads=threads)
     if precision is Precision.FP32 or graph is None:

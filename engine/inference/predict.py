@@ -5,9 +5,10 @@ from typing import TypedDict
 
 import numpy as np
 
-from ..sentences.tokens import MaskTokenizer
-from .free_text import log_softmax, logits_in_batches, slices, top_tokens
+from ..sentences.tokenizer import MaskTokenizer
+from .free_text import encode_texts, log_softmax, logits_in_batches
 from .model import MaskedLM
+from .top import top_tokens
 
 
 class Prediction(TypedDict):
@@ -39,7 +40,7 @@ def predict_texts(model: MaskedLM, tokenizer: MaskTokenizer, texts: Sequence[str
         InputError: a text has no mask or several, holds the padding token, or is too long.
     """
     best: dict[int, list[Prediction]] = {}
-    for rows, logits in logits_in_batches(model, slices(model.exported, tokenizer, texts)):
+    for rows, logits in logits_in_batches(model, encode_texts(model.exported, tokenizer, texts)):
         probabilities = np.exp(log_softmax(logits))
         ids = top_tokens(logits, min(top, logits.shape[1]))
         for row, own, scores, chances in zip(rows.tolist(), ids.tolist(), logits, probabilities, strict=True):

@@ -5,8 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from ..inference.cloze import MASK
-from ..sentences.textfiles import read_lines
+from ..inference.free_text import MASK
 from ..sentences.tokenizer import NOT_ONE_TOKEN, MaskTokenizer
 
 _SENTENCE = f"This is the {MASK} ."  # where words of a list are looked up

@@ -1,8 +1,7 @@
-"""Files that are there whole or not at all, whenever the process is killed or the machine loses power.
+"""Files that are either complete or do not exist, even if the process is killed or the machine loses power.
 
-A file is written beside its place under a temporary name, flushed to the disk, and renamed over its place; then the
-folder is flushed, so that the new name survives too. What a killed process leaves is a temporary file, which
-`remove_leftovers` finds by its name.
+A file is written under a temporary name in its folder, flushed to the disk, and renamed. Then the folder is flushed, so
+that the new name survives too. A killed process leaves a temporary file, which `remove_leftovers` finds by its name.
 """
 
 import errno
@@ -23,28 +22,26 @@ from ..errors import InputError
 
 _SUFFIX = ".negengine-tmp"
 _FULL = {errno.ENOSPC, errno.EDQUOT}
-_ROW_GROUP = (
-    131_072  # rows; fixed, as everything that Parquet's writer would choose itself, for the same bytes each time
-)
+_ROW_GROUP = 131_072  # rows; Parquet's writer would choose, but the same rows must give the same bytes each time
 
 
 def write_atomically(path: Path, write: Callable[[Path], None]) -> None:
-    """Write a file so that no reader and no crash ever sees half of it.
+    """Write a file so that neither a reader nor a crash ever sees a part of it.
 
     Args:
         path: The file to write or replace; its folder exists.
-        write: Writes the content into the path that it is given.
+        write: Writes the content to the path that it is given.
 
     Raises:
-        InputError: The file cannot be written: no space left, no permission, a failing disk. What stood there before
-            still stands there, and no temporary file stays.
+        InputError: The file cannot be written: no space left, no permission, a failing disk. An older file of that
+            name is kept, and no temporary file is left.
     """
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}{_SUFFIX}")
     try:
         write(temporary)
         _flush(temporary)
         os.replace(temporary, path)  # noqa: PTH105 -- one name for the call that tests interrupt
-        _flush(path.parent)
+        _flush_folder(path.parent)
     except OSError as error:
         raise unwritable(path, error) from error
     finally:
@@ -67,7 +64,7 @@ def write_json(path: Path, value: Any) -> None:
 
 
 def parquet_bytes(frame: pl.DataFrame) -> bytes:
-    """A frame as a Parquet file; the same rows give the same bytes, in however many chunks they lie in memory."""
+    """A frame as a Parquet file; the same rows give the same bytes, however many chunks they have in memory."""
     buffer = io.BytesIO()  # not a path: Polars' own writing would lose which error the operating system gave
     frame.rechunk().write_parquet(
         buffer, compression="zstd", compression_level=3, statistics=True, row_group_size=_ROW_GROUP
@@ -76,16 +73,16 @@ def parquet_bytes(frame: pl.DataFrame) -> bytes:
 
 
 def make_folder(path: Path) -> None:
-    """Create a folder and what is missing above it, durably.
+    """Create a folder and its missing parents, so that they survive a crash.
 
     Raises:
-        InputError: It cannot be created, or something that is no folder stands in its way.
+        InputError: It cannot be created, or there is a file of that name.
     """
     try:
         missing = [folder for folder in (path, *path.parents) if not folder.exists()]
         path.mkdir(parents=True, exist_ok=True)
         for folder in missing:
-            _flush(folder.parent)
+            _flush_folder(folder.parent)
     except (FileExistsError, NotADirectoryError) as error:
         raise InputError(f"{path}: not a folder; choose another --output") from error
     except OSError as error:
@@ -93,12 +90,12 @@ def make_folder(path: Path) -> None:
 
 
 def is_leftover(path: Path) -> bool:
-    """Whether this is a temporary file of `write_atomically`."""
+    """Whether a file is a temporary one of `write_atomically`."""
     return path.name.endswith(_SUFFIX)
 
 
 def remove_leftovers(folder: Path) -> None:
-    """Remove what killed processes left unfinished in a folder; only its one owner may do that."""
+    """Remove the temporary files of killed processes in a folder; only the process that holds the folder may do so."""
     try:
         for path in folder.iterdir():
             if is_leftover(path):
@@ -113,7 +110,7 @@ def sha256(content: bytes) -> str:
 
 
 def unwritable(path: Path, error: OSError) -> InputError:
-    """The one line for a file that the operating system does not let us write."""
+    """The error for a file that the operating system does not let us write."""
     if error.errno not in _FULL:
         return InputError(f"{path}: cannot be written ({error.strerror or error})")
     free = 0
@@ -121,11 +118,20 @@ def unwritable(path: Path, error: OSError) -> InputError:
         free = shutil.disk_usage(path.parent).free
     return InputError(
         f"{path.parent}: no space left to write {path.name} ({free / 1e6:,.1f} MB free); "
-        "make room, then the same command goes on from what is finished"
+        "free some space, then run the same command again: it continues with what is not finished"
     )
 
 
 def _flush(path: Path) -> None:
+    """Have a file's content on the disk."""
+    with path.open("rb+") as stream:  # Windows flushes only what may be written
+        os.fsync(stream.fileno())
+
+
+def _flush_folder(path: Path) -> None:
+    """Have a folder's names on the disk; Windows does not open folders, and writes their names itself."""
+    if os.name == "nt":
+        return
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -1,24 +1,27 @@
 """One process at a time in a folder."""
 
-import errno
-import fcntl
 import os
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from filelock import lock_descriptor
+
 from ..errors import InputError
 from .atomic import unwritable
 
 LOCK_FILE = ".lock"
+_TEXT = 1  # where the holder's name begins: Windows lets no other process read the locked first byte
+_LONGEST_TEXT = 200
 
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Keep other processes out of a folder. The kernel gives the lock back when this process ends, however it ends.
+    """Keep other processes out of a folder.
 
-    The lock file stays: to remove it would let two processes hold two files of the same name.
+    The operating system gives the lock back when this process ends, even if it is killed. The lock file stays: if it
+    were removed, two processes could hold two files of the same name.
 
     Raises:
         InputError: Another process holds the folder, or the file system cannot lock.
@@ -30,14 +33,22 @@ def locked(folder: Path) -> Iterator[None]:
         raise unwritable(path, error) from error
     try:
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            os.ftruncate(descriptor, 0)
-            os.pwrite(descriptor, f"process {os.getpid()} on {socket.gethostname()}".encode(), 0)
+            is_ours = lock_descriptor(descriptor, blocking=False)
+            if is_ours:
+                os.ftruncate(descriptor, 0)
+                os.write(descriptor, f" process {os.getpid()} on {socket.gethostname()}".encode())
         except OSError as error:
-            if error.errno != errno.EWOULDBLOCK:
-                raise unwritable(path, error) from error
-            holder = os.pread(descriptor, 200, 0).decode(errors="replace") or "another process"
-            raise InputError(f"{folder}: in use by {holder}; wait until it ends or choose another --output") from error
+            raise unwritable(path, error) from error
+        if not is_ours:
+            raise InputError(
+                f"{folder}: in use by {_holder(descriptor)}; wait until it ends or choose another --output"
+            )
         yield
     finally:
         os.close(descriptor)
+
+
+def _holder(descriptor: int) -> str:
+    """What the process that holds the lock says about itself."""
+    os.lseek(descriptor, _TEXT, os.SEEK_SET)
+    return os.read(descriptor, _LONGEST_TEXT).decode(errors="replace") or "another process"

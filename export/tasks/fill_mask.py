@@ -8,7 +8,7 @@ from transformers import AutoModelForMaskedLM
 from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING
 
 from ...engine.errors import InputError
-from ...engine.inference.exported import CONVOLVED, TWINS
+from ...engine.inference.exported import CONVOLVED, LOW_PRECISION
 from ...engine.sentences.lexicon import load_lexicon
 from ...engine.sentences.patterns import load_patterns
 from ..checkpoint import Checkpoint, Head
@@ -69,8 +69,8 @@ TASK = Task(
     passes=FILL_MASK,
     variants=(
         Variant(CONVOLVED, CPU, "rewriting for CPUs", size=0, is_exact=True),
-        Variant(TWINS["cpu"], INT8, "quantizing to int8", size=0.3, is_exact=False),
-        Variant(TWINS["cuda"], FP16, "converting to fp16", size=0.5, is_exact=False),
+        Variant(LOW_PRECISION["cpu"], INT8, "quantizing to int8", size=0.3, is_exact=False),
+        Variant(LOW_PRECISION["cuda"], FP16, "converting to fp16", size=0.5, is_exact=False),
     ),
     takes_segments=False,
     check=lambda _: None,

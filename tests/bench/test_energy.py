@@ -1,6 +1,10 @@
 """Energy is the sum of the packages' counters, or nothing."""
 
+import pynvml
+import pytest
+from negengine.bench import energy
 from negengine.bench.energy import _difference, _processor, energy_used
+from negengine.engine.inference.device import Device
 
 
 def _zone(folder, zone, name, microjoules):
@@ -33,3 +37,39 @@ def test_energy_of_this_machine_is_a_number_or_nothing():
     with energy_used() as used:
         sum(range(1000))
     assert used[0] is None or used[0] >= 0
+
+
+@pytest.fixture
+def gpu(monkeypatch):
+    """A GPU that CUDA calls 0 and NVML knows by its address; it uses 3 J between two readings."""
+    counter = iter([1_000, 4_000])
+    handles = {"0000:C1:00.0": "handle"}
+    monkeypatch.setattr(energy, "cuda_bus_address", lambda index: "0000:C1:00.0" if index == 0 else None)
+    monkeypatch.setattr(pynvml, "nvmlInit", lambda: None)
+    monkeypatch.setattr(pynvml, "nvmlDeviceGetHandleByPciBusId", handles.__getitem__)
+    monkeypatch.setattr(pynvml, "nvmlDeviceGetTotalEnergyConsumption", lambda _: next(counter))
+
+
+@pytest.mark.usefixtures("gpu")
+def test_energy_of_a_gpu_is_that_of_the_device_at_its_address():
+    with energy_used(Device("cuda", 0)) as used:
+        pass
+    assert used == [3]
+
+
+@pytest.mark.usefixtures("gpu")
+def test_a_gpu_that_the_driver_does_not_know_has_no_energy():
+    with energy_used(Device("cuda", 1)) as used:
+        pass
+    assert used == [None]
+
+
+@pytest.mark.usefixtures("gpu")
+def test_a_gpu_without_a_counter_has_no_energy(monkeypatch):
+    def refuse(_):
+        raise pynvml.NVMLError(pynvml.NVML_ERROR_NOT_SUPPORTED)
+
+    monkeypatch.setattr(pynvml, "nvmlDeviceGetTotalEnergyConsumption", refuse)
+    with energy_used(Device("cuda", 0)) as used:
+        pass
+    assert used == [None]

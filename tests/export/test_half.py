@@ -40,7 +40,7 @@ def by_length(tokenizer, n, seed):
 
 
 @pytest.fixture(scope="module")
-def twin(mini, mini_tokenizer):
+def low_precision(mini, mini_tokenizer):
     return half(Graph(onnx.load(mini.graph)), by_length(mini_tokenizer, 10, seed=1))
 
 

@@ -16,7 +16,7 @@ def graph(exported):
 
 
 @pytest.fixture(scope="module")
-def twin(graph):
+def low_precision(graph):
     return quantize(graph, [batch(20, 12)])
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ...errors import InputError, choice
-from ...inference.cloze import MASK
+from ...inference.free_text import MASK
 from ...sentences.textfiles import Row, read_table
 from .choices import Dataset
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...inference.cloze import MASK
+from ...inference.free_text import MASK
 from ...sentences.keys import string_keys
 from ..items import ALL, ORIGINAL
 from .files import CPRAG, LICENSING, NAT, ROLE, SIMP, Diagnostics, Negation, Pragmatic, Reversal

@@ -18,7 +18,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ...inference.cloze import log_softmax, logits_in_batches
+from ...inference.free_text import log_softmax, logits_in_batches
 from ...inference.model import MaskedLM
 from ...inference.top import top_tokens
 from ...runs.stage import Advance

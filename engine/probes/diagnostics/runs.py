@@ -7,7 +7,7 @@ from typing import ClassVar, Unpack
 
 import polars as pl
 
-from ...datasets.fetch import find
+from ...datasets.sources import find
 from ...library.model import ModelLike, find_model
 from ...library.options import RunOptions
 from ...library.run import ShardRun

@@ -10,8 +10,8 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 from ...errors import InputError
-from ...inference.cloze import slices
 from ...inference.exported import ExportedModel
+from ...inference.free_text import encode_texts
 from ...inference.model import MaskedLM
 from ...runs.masked_stages import ReferenceStage
 from ...runs.stage import Advance, Files, FinishedParts, PartResult
@@ -118,12 +118,12 @@ class DiagnosticsStage(ReferenceStage[list[Slice]]):
     def check(self, say: Callable[[str], None]) -> None:
         """Refuse a text that the model cannot take; see `Stage`."""
         locations = {completion.text: item.location for item in self.items for completion in item.completions}
-        slices(self.exported, self.tokenizer, list(locations), list(locations.values()))
+        encode_texts(self.exported, self.tokenizer, list(locations), list(locations.values()))
         say(f"{len(self.items):,} items, {len(locations):,} texts")
 
     def prepare(self, number: int) -> list[Slice]:
         """The token ids of a part's texts."""
-        return slices(self.exported, self.tokenizer, list(texts_of(self.parts[number])))
+        return encode_texts(self.exported, self.tokenizer, list(texts_of(self.parts[number])))
 
     def decide(self, model: MaskedLM, number: int, prepared: list[Slice] | None, advance: Advance) -> PartResult:
         """See `Stage`.

@@ -15,8 +15,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ...errors import InputError
-from ...inference.cloze import log_softmax
 from ...inference.exported import ExportedModel
+from ...inference.free_text import log_softmax
 from ...inference.model import MaskedLM
 from ...negation.grid import Coreference, PairFillers, all_pairs, pair_fillers, sample_pairs
 from ...sentences.composition import Composer, composer

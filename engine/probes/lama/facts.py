@@ -13,23 +13,20 @@ the Google-RE facts that most raters rejected, and without queries of more than 
 
 import hashlib
 import json
-import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
+from ...datasets.misprimed import IDENTIFIERS, MISPRIMES, corpus_of, merge_rows, only_text
 from ...errors import InputError, choice
-from ...inference.cloze import MASK
-from ...sentences.textfiles import Row, decoded, json_rows, read_lines
+from ...inference.free_text import MASK
+from ...sentences.textfiles import Row, json_rows, read_lines
 from ..items import SEPARATOR
 from .choices import Corpus
 
 CORPORA = tuple(corpus.value for corpus in Corpus)
-MISPRIMES = {"high": "high_ranked", "low": "low_ranked", "random": "random"}
 MOST_WORDS = 100
 TEMPLATES_FILE = "relations.jsonl"
-_CORPUS_NAMES = {corpus.lower(): corpus for corpus in CORPORA}
 # Those of LAMA's scripts/run_experiments.py, which has no file of them.
 _GOOGLE_RE = {
     "place_of_birth": ("[X] was born in [Y] .", "[X] was not born in [Y] ."),
@@ -37,7 +34,6 @@ _GOOGLE_RE = {
     "place_of_death": ("[X] died in [Y] .", "[X] did not die in [Y] ."),
 }
 _WITHOUT_RELATION = "Squad"
-_IDENTIFIERS = {"ConceptNet": "uuid", "SQuAD": "id"}
 
 
 @dataclass(frozen=True)
@@ -103,7 +99,7 @@ def read_facts(paths: Sequence[Path], corpora: Sequence[str] = ()) -> Facts:
         InputError: A corpus is unknown, there are no files or no facts, or a line is bad.
     """
     corpora = [choice(Corpus, "--corpus", name).value for name in corpora]
-    files = [(path, _corpus_of(path.absolute())) for path in _files(paths)]
+    files = [(path, corpus_of(path.absolute())) for path in _files(paths)]
     left_out: dict[str, int] = {}
     facts: list[Fact] = []
     primed: list[tuple[str, str, Row]] = []
@@ -117,38 +113,13 @@ def read_facts(paths: Sequence[Path], corpora: Sequence[str] = ()) -> Facts:
             facts += [_own_fact(corpus, row) for row in rows]
         else:
             facts += _lama_facts(corpus, path, rows, left_out)
-    for corpus, merged in _merge_rows(primed).items():
+    for corpus, merged in merge_rows(primed).items():
         facts += [_own_fact(corpus, row) for row in merged]
     if not facts:
         raise InputError(f"{', '.join(map(str, paths))}: there are no facts of {', '.join(corpora) or 'any corpus'}")
     facts.sort(key=lambda fact: (CORPORA.index(fact.corpus), fact.relation))
     _refuse_duplicates(facts)
     return Facts(tuple(facts), left_out)
-
-
-def merge(members: Mapping[str, bytes], source: str) -> dict[str, bytes]:
-    """Turn the misprimed layout into ours.
-
-    Args:
-        members: Path → content of the files of norakassner/LAMA_primed_negated.
-        source: Their name in messages.
-
-    Returns:
-        File name → content, JSON lines.
-
-    Raises:
-        InputError: A line is bad, or files contradict each other.
-    """
-    rows = [
-        (_corpus_of(Path(path)), path, row)
-        for path, content in members.items()
-        if path.startswith("data/") and path.endswith(".jsonl")
-        for row in json_rows(list(decoded(content, f"{source}/{path}")))
-    ]
-    return {
-        f"{corpus}.jsonl": "".join(json.dumps(row.fields, ensure_ascii=False) + "\n" for row in merged).encode()
-        for corpus, merged in _merge_rows(rows).items()
-    }
 
 
 def _files(paths: Sequence[Path]) -> Iterator[Path]:
@@ -164,14 +135,6 @@ def _files(paths: Sequence[Path]) -> Iterator[Path]:
         if not found:
             raise InputError(f"{path}: there is no .jsonl file in it; give LAMA's data folder, or a file of facts")
         yield from found
-
-
-def _corpus_of(path: Path) -> str:
-    """The corpus that a file's name tells, or else the innermost folder's."""
-    for name in (path.name.split(".")[0], *reversed(path.parts[:-1])):
-        if corpus := _CORPUS_NAMES.get(re.sub(r"[^a-z]", "", name.lower())):
-            return corpus
-    raise InputError(f"{path}: the file or a folder must have the name of a corpus: {', '.join(CORPORA)}")
 
 
 def _one_mask(text: str, place: str) -> str:
@@ -208,50 +171,6 @@ def _relation(row: Row, name: str) -> str:
     return relation
 
 
-def _only(row: Row, name: str) -> str:
-    """The one text of a field that holds a list."""
-    value = row.fields.get(name)
-    if not isinstance(value, list) or len(value) != 1 or not isinstance(value[0], str):
-        found = "is missing" if name not in row.fields else f"is {value!r}"
-        raise InputError(f"{row.place}: {name} {found}; a list of one text is needed")
-    return value[0]
-
-
-def _merge_rows(rows: Iterable[tuple[str, str, Row]]) -> dict[str, list[Row]]:
-    """Rows of the misprimed layout (corpus, path, row), one for each fact and kind of misprime, as rows of ours."""
-    tables: dict[str, dict[tuple[str, ...], Row]] = {}
-    for corpus, path, row in rows:
-        relation = _relation(row, "pred") if corpus == "ConceptNet" else Path(path).stem.removesuffix("_random")
-        sentence, negation = _only(row, "masked_sentences"), _only(row, "masked_negations")
-        subject, gold = (str(row.fields.get(name, "")) for name in ("sub_label", "obj_label"))
-        fresh: dict[str, Any] = {
-            "relation": relation,
-            "sub_label": subject,
-            "obj_label": gold,
-            "masked_sentence": sentence,
-            "masked_negation": negation,
-            **{f"misprimed_{kind}": None for kind in MISPRIMES},
-        }
-        merged = tables.setdefault(corpus, {}).setdefault((relation, subject, gold, sentence), Row(fresh, row.place))
-        if merged.fields["masked_negation"] != negation:
-            raise InputError(f"{row.place}: the negation of {sentence!r} differs from that in {merged.place}")
-        merged.fields[_kind_of(path)] = _only(row, "masked_misprimed")
-        if (identifier := _IDENTIFIERS.get(corpus)) in row.fields:
-            merged.fields["source_id"] = row.fields[identifier]
-    return {
-        corpus: sorted(table.values(), key=lambda row: str(row.fields["relation"]))
-        for corpus, table in sorted(tables.items())
-    }
-
-
-def _kind_of(path: str) -> str:
-    folders = path.split("/")
-    for kind, folder in MISPRIMES.items():
-        if folder in folders:
-            return f"misprimed_{kind}"
-    raise InputError(f"{path}: a folder of misprimed queries must be named {' or '.join(MISPRIMES.values())}")
-
-
 def _lama_facts(corpus: str, path: Path, rows: Sequence[Row], left_out: dict[str, int]) -> Iterator[Fact]:
     def leave_out(why: str) -> None:
         left_out[why] = left_out.get(why, 0) + 1
@@ -272,10 +191,10 @@ def _lama_facts(corpus: str, path: Path, rows: Sequence[Row], left_out: dict[str
             affirmative, negated = (template and _fill(template, subject) for template in templates)
             relation, identifier = stem, ""
         else:
-            affirmative = _only(row, "masked_sentences")
-            negated = _only(row, "negated") if row.fields.get("negated") else None
+            affirmative = only_text(row, "masked_sentences")
+            negated = only_text(row, "negated") if row.fields.get("negated") else None
             relation = _WITHOUT_RELATION if corpus == "SQuAD" else _relation(row, "pred")
-            identifier = str(row.fields.get(_IDENTIFIERS[corpus], ""))
+            identifier = str(row.fields.get(IDENTIFIERS[corpus], ""))
             if len(affirmative.split()) > MOST_WORDS:
                 leave_out(f"the query has more than {MOST_WORDS} words")
                 continue

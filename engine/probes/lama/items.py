@@ -18,7 +18,7 @@ import polars as pl
 from numpy.typing import NDArray
 from scipy import stats
 
-from ...inference.cloze import log_softmax
+from ...inference.free_text import log_softmax
 from ...inference.top import top_tokens
 from ...sentences.tokens import MaskTokenizer
 from ..items import ALL, ITEM_SCHEMA, joined

@@ -16,8 +16,8 @@ import numpy as np
 import polars as pl
 
 from ...errors import InputError
-from ...inference.cloze import slices
 from ...inference.exported import ExportedModel
+from ...inference.free_text import encode_texts
 from ...inference.model import MaskedLM
 from ...runs.masked_stages import ReferenceStage
 from ...runs.stage import Advance, Files, FinishedParts, PartResult
@@ -191,7 +191,7 @@ class Lama(ReferenceStage[Prepared]):
             for texts in queries(fact).values()
             for text in texts
         ]
-        slices(self.exported, self.tokenizer, *zip(*asked, strict=True))
+        encode_texts(self.exported, self.tokenizer, *zip(*asked, strict=True))
         say(f"{len(counting):,} facts count, {len(self.ranked_ids):,} tokens are ranked")
 
     def prepare(self, number: int) -> Prepared:
@@ -238,7 +238,7 @@ class Lama(ReferenceStage[Prepared]):
         encoded = []
         for side in by_side:
             found: dict[int, tuple[Ids, int]] = {}
-            for bucket in slices(self.exported, self.tokenizer, side, locations):
+            for bucket in encode_texts(self.exported, self.tokenizer, side, locations):
                 found |= zip(
                     bucket.rows.tolist(), zip(bucket.ids, bucket.mask_position.tolist(), strict=True), strict=True
                 )

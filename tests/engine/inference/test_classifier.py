@@ -8,7 +8,7 @@ import torch
 from negengine.engine.errors import InputError
 from negengine.engine.inference.classifier import PairClassifier, encode_pairs, labels
 from negengine.engine.inference.exported import load_exported
-from negengine.export.classification import build
+from negengine.export.build import build
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from transformers import AutoTokenizer, BertConfig, BertForSequenceClassification, PreTrainedTokenizerFast
 
@@ -46,9 +46,8 @@ def checkpoint(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def exported(checkpoint, tmp_path_factory):
-    return load_exported(
-        build(str(checkpoint), tmp_path_factory.mktemp("exported") / "tiny"), task="text-classification"
-    )
+    task = "text-classification"
+    return load_exported(build(str(checkpoint), tmp_path_factory.mktemp("exported") / "tiny", task=task), task=task)
 
 
 PAIRS = [(SHORT, MIDDLE), (LONG, SHORT), (SHORT, LONG), (LONG, LONG), (MIDDLE, MIDDLE), (SHORT, SHORT)]
@@ -57,7 +56,7 @@ PAIRS = [(SHORT, MIDDLE), (LONG, SHORT), (SHORT, LONG), (LONG, LONG), (MIDDLE, M
 def rows_of(encoded):
     return {
         int(row): (ids, segments)
-        for part in encoded.slices
+        for part in encoded.buckets
         for row, ids, segments in zip(part.rows, part.ids, part.segments, strict=True)
     }
 
@@ -79,9 +78,9 @@ def test_a_pair_is_marked_as_cut_exactly_if_it_lost_tokens(exported):
 
 def test_slices_hold_every_pair_once_by_ascending_length(exported):
     encoded = encode_pairs(exported, PAIRS)
-    lengths = [part.ids.shape[1] for part in encoded.slices]
+    lengths = [part.ids.shape[1] for part in encoded.buckets]
     assert lengths == sorted(set(lengths))
-    assert sorted(np.concatenate([part.rows for part in encoded.slices]).tolist()) == list(range(len(PAIRS)))
+    assert sorted(np.concatenate([part.rows for part in encoded.buckets]).tolist()) == list(range(len(PAIRS)))
 
 
 @pytest.mark.parametrize("batch_tokens", [1, 60, 100_000])

@@ -50,8 +50,8 @@ def tiny(here):
 
 def test_by_name_and_by_path_it_is_the_same(tiny):
     assert load_exported("tiny").sha256 == load_exported(tiny).sha256 == load_exported("models/tiny").sha256
-    assert load_exported("tiny").twin("cpu") == load_exported("tiny").folder / "model.int8.onnx"
-    assert load_exported("tiny").twin("cuda") is None
+    assert load_exported("tiny").low_precision("cpu") == load_exported("tiny").folder / "model.int8.onnx"
+    assert load_exported("tiny").low_precision("cuda") is None
 
 
 def test_low_precision_graphs_do_not_belong_to_a_models_identity(tiny):
@@ -82,12 +82,12 @@ def test_the_path_of_a_checkpoint_stands_for_the_export_that_was_made_from_it(he
     checkpoint = here / "lab" / "best"
     checkpoint.mkdir(parents=True)
     (checkpoint / "config.json").write_text("{}")
-    write_export(here / "models" / "best", checkpoint=str(here / "another" / "best"))
+    write_export(here / "models" / "best", origin=str(here / "another" / "best"))
     with pytest.raises(
         InputError, match=r"lab/best is a checkpoint, .*: run `negengine export lab/best`, then give its name, best"
     ):
         load_exported("lab/best")
-    write_export(here / "models" / "best", checkpoint=str(checkpoint.resolve()))
+    write_export(here / "models" / "best", origin=str(checkpoint.resolve()))
     assert load_exported("lab/best").name == "best"
 
 
@@ -189,7 +189,7 @@ def test_low_precision_graphs_that_are_not_opened_are_not_verified(tiny):
     found = load_exported("tiny")
     found.verify_files(found.graph)
     with pytest.raises(InputError, match=r"model\.int8\.onnx is damaged"):
-        found.verify_files(found.twin("cpu"))
+        found.verify_files(found.low_precision("cpu"))
 
 
 def set_times(folder, seconds):

@@ -1,14 +1,11 @@
-"""Free text is encoded by length, and tokens are ranked as a full stable sort would rank them."""
+"""Free text is encoded and grouped by length, and a bad text is told with its location."""
 
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from hypothesis.extra.numpy import arrays
 from negengine.engine.errors import InputError
-from negengine.engine.inference.free_text import log_softmax, slices, top_tokens
+from negengine.engine.inference.free_text import encode_texts, log_softmax
 
 
 def model(tokenizer, longest=20):
@@ -17,7 +14,7 @@ def model(tokenizer, longest=20):
 
 def test_texts_are_grouped_by_length_and_hold_their_mask(mini_tokenizer):
     texts = ["She is happy to [MASK].", "[MASK].", "He likes to [MASK]."]
-    found = slices(model(mini_tokenizer), mini_tokenizer, texts)
+    found = encode_texts(model(mini_tokenizer), mini_tokenizer, texts)
     assert [part.rows.tolist() for part in found] == [[1], [2], [0]]
     assert all((part.ids[0, part.mask_position] == mini_tokenizer.mask_id).all() for part in found)
 
@@ -33,32 +30,10 @@ def test_texts_are_grouped_by_length_and_hold_their_mask(mini_tokenizer):
 )
 def test_a_bad_text_is_told_with_its_location(text, reason, mini_tokenizer):
     with pytest.raises(InputError, match=reason):
-        slices(model(mini_tokenizer), mini_tokenizer, ["[MASK].", text], ["facts:2", "facts:3"])
+        encode_texts(model(mini_tokenizer), mini_tokenizer, ["[MASK].", text], ["facts:2", "facts:3"])
 
 
 def test_log_softmax_is_that_of_the_definition():
     # exp(0), exp(ln 3): 1/4 and 3/4.
     np.testing.assert_allclose(log_softmax(np.log(np.array([[1, 3]], np.float32))), np.log([[0.25, 0.75]]), rtol=1e-7)
     assert log_softmax(np.array([[1e4, -1e4]], np.float32)).dtype == np.float64
-
-
-def reference(logits, k, excluded):
-    """All tokens sorted by descending logit, then by ascending id."""
-    return [[i for i in np.lexsort((range(len(row)), -row)) if i not in excluded][:k] for row in logits]
-
-
-@given(
-    arrays(np.float32, st.tuples(st.integers(1, 3), st.just(30)), elements=st.integers(0, 5)),
-    st.integers(0, 28),
-    st.sets(st.integers(0, 29), max_size=2),
-)
-def test_top_tokens_are_those_of_a_stable_sort(logits, k, excluded):
-    """Few and many are found in two ways; the logits here have many ties."""
-    before = logits.copy()
-    assert top_tokens(logits, k, sorted(excluded)).tolist() == reference(logits, k, excluded)
-    np.testing.assert_array_equal(logits, before)
-
-
-def test_more_tokens_than_there_are_cannot_be_ranked():
-    with pytest.raises(ValueError, match="29 tokens wanted, of 30 with 2 excluded"):
-        top_tokens(np.zeros((1, 30), np.float32), 29, [3, 4])

@@ -108,13 +108,13 @@ def test_the_graph_is_the_one_that_suits_the_processor(mini, engine, monkeypatch
         decided.append(model.decide(*random_batch(50, 13)))
     assert (decided[0].top1 == decided[1].top1).all()
     np.testing.assert_allclose(decided[0].logits, decided[1].logits, atol=1e-4)
-    assert MaskedLM(mini, graph=mini.twin("cpu")).graph == mini.folder / "model.int8.onnx"
+    assert MaskedLM(mini, graph=mini.low_precision("cpu")).graph == mini.folder / "model.int8.onnx"
 
 
 def test_on_cuda_only_the_half_graph_gets_the_fused_attention_of_fp16(mini, monkeypatch):
     opened = {}
     monkeypatch.setattr(cuda, "open_batches", lambda graph, *_, half: opened.update({graph.name: half}))
-    for graph in (None, mini.graph, mini.twin("cuda")):
+    for graph in (None, mini.graph, mini.low_precision("cuda")):
         MaskedLM(mini, Device("cuda"), graph=graph)
         opened[str(graph and graph.name)] = opened.pop((graph or mini.graph).name)
     assert opened == {"None": False, "model.onnx": False, "model.fp16.onnx": True}

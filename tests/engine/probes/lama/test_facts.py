@@ -4,8 +4,9 @@ import gzip
 import json
 
 import pytest
+from negengine.engine.datasets.misprimed import MISPRIMES, merge
 from negengine.engine.errors import InputError
-from negengine.engine.probes.lama.facts import CORPORA, MISPRIMES, Fact, merge, read_facts
+from negengine.engine.probes.lama.facts import CORPORA, Fact, read_facts
 
 PARIS, OSLO = "The capital of France is [MASK] .", "The capital of Norway is [MASK] ."
 OURS = {

@@ -1,0 +1,107 @@
+"""Data sets of other authors: which there are, where they come from, where they are kept.
+
+`sources.toml` lists them. Their files are kept in the folder that the environment variable NEGENGINE_DATA names, or in
+the platform's cache folder. Pooch finds that folder and compares files with their SHA-256.
+"""
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pooch
+
+from ..errors import InputError
+
+REGISTRY = Path(__file__).parent / "sources.toml"
+CACHE_VARIABLE = "NEGENGINE_DATA"
+
+
+@dataclass(frozen=True)
+class Source:
+    """A data set and where it comes from.
+
+    Attributes:
+        name: its name on the command line.
+        title: one line about it.
+        probe: the command that reads it.
+        repository: `owner/name` on GitHub.
+        commit: the state of the repository that is fetched.
+        licence: one line.
+        files: file name → SHA-256 of its content.
+        merged: whether the files are made from those of the repository, by `misprimed.merge`.
+    """
+
+    name: str
+    title: str
+    probe: str
+    repository: str
+    commit: str
+    licence: str
+    files: Mapping[str, str]
+    merged: bool = False
+
+    @property
+    def folder(self) -> Path:
+        """Where it is kept."""
+        return cache_folder() / self.name
+
+    def missing(self) -> list[str]:
+        """The files that are not kept, or are damaged."""
+        return [name for name, digest in self.files.items() if _sha256(self.folder / name) != digest]
+
+
+def sources(registry: Path = REGISTRY) -> dict[str, Source]:
+    """All data sets, by name.
+
+    Args:
+        registry: a file as sources.toml.
+    """
+    return {name: Source(name, **entry) for name, entry in tomllib.loads(registry.read_text("utf-8")).items()}
+
+
+def source(name: str, registry: Path = REGISTRY) -> Source:
+    """A data set by its name.
+
+    Raises:
+        InputError: there is none of that name.
+    """
+    known = sources(registry)
+    if name not in known:
+        raise InputError(f"unknown data set {name!r}; known are {', '.join(known)}")
+    return known[name]
+
+
+def cache_folder() -> Path:
+    """The folder of all data sets."""
+    path = [pooch.os_cache("negengine"), "data"]
+    return Path(pooch.create(path=path, base_url="", env=CACHE_VARIABLE).abspath)
+
+
+def find(name: str, given: Path | None = None, registry: Path = REGISTRY) -> Path:
+    """Where a probe reads its data from.
+
+    Args:
+        name: of the data set.
+        given: a file or folder that the user names instead.
+        registry: a file as sources.toml.
+
+    Raises:
+        InputError: it does not exist, or the copy that is kept is damaged.
+    """
+    if given is not None:
+        if not given.exists():
+            raise InputError(f"{given}: no such file or folder; give another --data")
+        return given
+    found = source(name, registry)
+    if missing := found.missing():
+        state = "is damaged" if (found.folder / missing[0]).exists() else "does not exist"
+        raise InputError(f"{found.folder / missing[0]} {state}: run `negengine data get {name}`, or give --data PATH")
+    return found.folder
+
+
+def _sha256(path: Path) -> str | None:
+    try:
+        return str(pooch.file_hash(path))
+    except OSError:
+        return None

@@ -1,0 +1,46 @@
+"""What `negengine doctor` finds, and what it says to do."""
+
+import pytest
+from negengine.engine.cli import doctor
+from negengine.engine.inference import device
+
+
+@pytest.fixture
+def packages(monkeypatch):
+    """The packages that are installed; all by default."""
+    absent: set[str] = {"onnxruntime"}
+    monkeypatch.setattr(doctor, "_version", lambda name: None if name in absent else "1.0")
+    return absent
+
+
+@pytest.fixture(autouse=True)
+def empty_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def test_what_is_missing_is_told_with_what_to_do(packages, monkeypatch):
+    monkeypatch.setattr(device, "cuda_devices", lambda: 0)
+    packages |= {"torch", "onnx"}
+    found = doctor.diagnose()
+    assert found["export"] == "torch, onnx missing: pip install 'negengine[export]'"
+    assert found["models"] == "none: run `negengine export`"
+    assert found["device auto"] == "cpu"
+    assert "CUDA" in found["cuda"]
+    assert "conflict" not in found
+
+
+def test_both_builds_of_onnx_runtime_are_a_conflict(packages):
+    packages.clear()
+    assert "uninstall both" in doctor.diagnose()["conflict"]
+
+
+@pytest.mark.usefixtures("packages")
+def test_cuda_devices_are_listed_with_their_memory(monkeypatch):
+    for module in (doctor, device):
+        monkeypatch.setattr(module, "cuda_devices", lambda: 2)
+        monkeypatch.setattr(module, "missing_for_cuda", lambda: None)
+    monkeypatch.setattr(doctor, "cuda_memory", {0: 140 << 30, 1: None}.get)
+    found = doctor.diagnose()
+    assert found["cuda"] == "cuda:0 with 140 GiB, cuda:1"
+    assert found["device auto"] == "cuda:0"
+    assert found["export"] == "ready"

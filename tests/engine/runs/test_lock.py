@@ -1,0 +1,66 @@
+"""One process at a time in a folder, told with its name; the lock does not outlive its process."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+
+import pytest
+from negengine.engine.errors import InputError
+from negengine.engine.runs.lock import LOCK_FILE, locked
+
+HOLDER = """
+import sys
+from pathlib import Path
+from negengine.engine.runs.lock import locked
+with locked(Path(sys.argv[1])):
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def holder(tmp_path):
+    """Another process that holds the folder until its stdin is closed."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", HOLDER, tmp_path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout.readline() == "held\n"
+    yield process
+    process.kill()
+    process.communicate()
+
+
+def test_a_folder_in_use_is_refused_with_the_name_of_its_process(holder, tmp_path):
+    with (
+        pytest.raises(InputError, match=rf"in use by process {holder.pid} on {socket.gethostname()}; wait until"),
+        locked(tmp_path),
+    ):
+        pass
+
+
+def test_a_killed_process_gives_the_lock_back(holder, tmp_path):
+    holder.send_signal(signal.SIGKILL)
+    holder.wait()
+    with locked(tmp_path):
+        pass
+
+
+def test_the_lock_is_given_back_after_an_error_and_its_file_stays(tmp_path):
+    with pytest.raises(KeyError), locked(tmp_path):
+        raise KeyError
+    with locked(tmp_path):
+        assert (tmp_path / LOCK_FILE).is_file()
+
+
+def test_a_longer_name_of_an_earlier_process_is_overwritten(tmp_path):
+    (tmp_path / LOCK_FILE).write_text("x" * 100)
+    with locked(tmp_path):
+        assert (tmp_path / LOCK_FILE).read_text() == f" process {os.getpid()} on {socket.gethostname()}"
+
+
+def test_a_folder_that_cannot_be_written_is_one_line(tmp_path):
+    (tmp_path / LOCK_FILE).mkdir()
+    with pytest.raises(InputError, match=r"\.lock: cannot be written \(Is a directory\)"), locked(tmp_path):
+        pass
