@@ -38,6 +38,7 @@ from scipy import special
 from ..errors import InputError
 from ..sentences.keys import combine, string_keys
 from ..sentences.spans import Sentences
+from .batches import Advance, nothing
 from .device import Device
 from .exported import TWINS, ExportedModel
 from .model import Decider, Decisions, Ids, MaskedLM
@@ -202,9 +203,7 @@ class MixedDecider:
         self._audit, self.needed = Audit(), 0.0
         return taken
 
-    def decide(
-        self, ids: Ids, mask_position: Ids, expected: Ids, advance: Callable[[int], None] | None = None
-    ) -> Decisions:
+    def decide(self, ids: Ids, mask_position: Ids, expected: Ids, advance: Advance = nothing) -> Decisions:
         """See `Decider`. Whether the expected token is the top-1 is exact; other numbers may be of low precision."""
         decisions = self._low_precision.decide(ids, mask_position, expected, advance)
         certainty = self._certainty(decisions, expected)

@@ -133,7 +133,7 @@ class RunFolder:
 
     @property
     def is_finished(self) -> bool:
-        """Whether the stage is finished, and what it left (final files; parts of a shard) is there as it was written."""
+        """Whether the stage is finished and its final files, or a shard's parts, are there as they were written."""
         if not self.record.finished:
             return False
         return not (unlike(self.folder, self.record.files) if self.shard.is_whole else self._undone)

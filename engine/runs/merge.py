@@ -159,12 +159,14 @@ def _refuse_narrower(run: RunFolder, owners: Mapping[int, _ShardFolder]) -> None
 def _whole_command(shard: _ShardFolder, output: Path) -> str:
     """The command of the whole run that finishes the merged folder."""
     commands = [own["command"] for own in shard.record.sessions if isinstance(own.get("command"), str)]
-    if not commands:
+    try:
+        words = iter(shlex.split(commands[-1]))
+    except (IndexError, ValueError):
         return f"run the command of a shard without --shard and with --output {output}"
-    kept, words = [], iter(shlex.split(commands[-1]))
+    kept = []
     for word in words:
         if word in {"--shard", "--output", "-o"}:
             next(words, None)
-        elif not word.startswith(("--shard=", "--output=", "-o=")):
+        elif not word.startswith(("--shard=", "--output=", "-o")):
             kept.append(word)
     return shlex.join([*kept, "--output", str(output)])
