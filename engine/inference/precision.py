@@ -39,6 +39,7 @@ from ..errors import InputError
 from ..sentences.keys import combine, string_keys
 from ..sentences.spans import Sentences
 from .batches import Advance, nothing
+from .batches import Advance, ignored
 from .device import Device
 from .exported import TWINS, ExportedModel
 from .model import Decider, Decisions, Ids, MaskedLM
