@@ -38,7 +38,6 @@ from scipy import special
 from ..errors import InputError
 from ..sentences.keys import combine, string_keys
 from ..sentences.spans import Sentences
-from .batches import Advance, nothing
 from .batches import Advance, ignored
 from .device import Device
 from .exported import TWINS, ExportedModel
@@ -204,7 +203,7 @@ class MixedDecider:
         self._audit, self.needed = Audit(), 0.0
         return taken
 
-    def decide(self, ids: Ids, mask_position: Ids, expected: Ids, advance: Advance = nothing) -> Decisions:
+    def decide(self, ids: Ids, mask_position: Ids, expected: Ids, advance: Advance = ignored) -> Decisions:
         """See `Decider`. Whether the expected token is the top-1 is exact; other numbers may be of low precision."""
         decisions = self._low_precision.decide(ids, mask_position, expected, advance)
         certainty = self._certainty(decisions, expected)
