@@ -84,7 +84,22 @@ def test_another_format_is_refused(tmp_path, made_as):
 
 @pytest.mark.parametrize(
     "name",
-    ["", ".", "..", "../x", "../../x", "a/b", "/etc/passwd", "a\\b", "C:x", "C:\\x", "x\0", ".lock", "run.json", "parts"],
+    [
+        "",
+        ".",
+        "..",
+        "../x",
+        "../../x",
+        "a/b",
+        "/etc/passwd",
+        "a\\b",
+        "C:x",
+        "C:\\x",
+        "x\0",
+        ".lock",
+        "run.json",
+        "parts",
+    ],
 )
 def test_a_final_file_is_a_plain_name_in_the_folder(tmp_path, name):
     write(tmp_path, document(finished=True, files={name: "0" * 64}))
