@@ -11,6 +11,7 @@ import numpy as np
 import onnx
 import onnxruntime as ort
 
+from ..engine.inference.batches import Advance, ignored
 from ..engine.inference.device import CPU, Device
 from ..engine.inference.exported import ExportedModel
 from ..engine.inference.model import Decider, Decisions, Ids, MaskedLM
@@ -50,9 +51,9 @@ class _Timed:
         self._decider = decider
         self.seconds = 0.0
 
-    def decide(self, ids: Ids, mask_position: Ids, expected: Ids) -> Decisions:
+    def decide(self, ids: Ids, mask_position: Ids, expected: Ids, advance: Advance = ignored) -> Decisions:
         started = time.perf_counter()
-        decisions = self._decider.decide(ids, mask_position, expected)
+        decisions = self._decider.decide(ids, mask_position, expected, advance)
         self.seconds += time.perf_counter() - started
         return decisions
 
@@ -60,11 +61,12 @@ class _Timed:
 class _Nothing:
     """A model that costs nothing and repeats every fourth sentence."""
 
-    def decide(self, ids: Ids, mask_position: Ids, expected: Ids) -> Decisions:  # noqa: ARG002
+    def decide(self, ids: Ids, mask_position: Ids, expected: Ids, advance: Advance = ignored) -> Decisions:  # noqa: ARG002
         decisions = Decisions.empty(len(ids))
         repeats = np.arange(len(ids)) % 4 == 0
         decisions.ids[:] = np.stack([np.where(repeats, expected, expected + 1), np.where(repeats, 1, 2)], axis=1)
         decisions.logits[:] = 0
+        advance(len(ids))
         return decisions
 
 

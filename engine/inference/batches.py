@@ -1,6 +1,6 @@
 """A batch: sentences of one length as a model takes them, and the arrays that their decisions are written into."""
 
-from collections.abc import Iterator, Sequence, Sized
+from collections.abc import Callable, Iterator, Sequence, Sized
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -13,6 +13,11 @@ WIDTHS = {"decision_ids": 2, "decision_logits": 4}  # columns of the outputs
 
 Array = NDArray[np.generic]
 Feeds = dict[str, Array]
+Advance = Callable[[int], None]
+
+
+def ignored(sentences: int) -> None:
+    """The `advance` of a caller that does not show progress."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,8 +64,13 @@ class Batch:
 class Runner(Protocol):
     """Runs batches on a device."""
 
-    def run(self, batches: Sequence[Batch]) -> None:
-        """Decide about all sentences of the batches."""
+    def run(self, batches: Sequence[Batch], advance: Advance = ignored) -> None:
+        """Decide about all sentences of the batches.
+
+        Args:
+            batches: which ones.
+            advance: is told after each batch how many sentences it had; several threads may call it.
+        """
 
     def logits(self, batches: Sequence[Feeds]) -> list[NDArray[np.float32]]:
         """All logits at the mask, float32 [n, V] for each batch."""

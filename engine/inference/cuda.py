@@ -12,6 +12,7 @@ capture no other thread may allocate memory or wait for the device. Therefore ea
 own, one thread does all work of a session, and a capture runs while nothing else uses the device.
 """
 
+import itertools
 import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -23,7 +24,7 @@ import onnxruntime as ort
 from numpy.typing import NDArray
 
 from ..errors import InputError
-from .batches import INPUTS, OUTPUTS, WIDTHS, Batch, Feeds, Runner, sentences_in
+from .batches import INPUTS, OUTPUTS, WIDTHS, Advance, Batch, Feeds, Runner, ignored, sentences_in
 from .device import Device
 from .session import on_cpu, open_session, run_options
 
@@ -114,9 +115,9 @@ class Streams:
         self._options = run_options()
         self._threads = ThreadPoolExecutor(_STREAMS, f"{device} streams")
 
-    def run(self, batches: Sequence[Batch]) -> None:
+    def run(self, batches: Sequence[Batch], advance: Advance = ignored) -> None:
         """See `Runner`."""
-        for _ in self._threads.map(self._run, batches):
+        for _ in self._threads.map(self._run, batches, itertools.repeat(advance)):
             pass
 
     def logits(self, batches: Sequence[Feeds]) -> list[NDArray[np.float32]]:
@@ -128,11 +129,12 @@ class Streams:
             logits: NDArray[np.float32] = self._session.run(["logits"], feeds, self._options)[0]
         return logits
 
-    def _run(self, batch: Batch) -> None:
+    def _run(self, batch: Batch, advance: Advance) -> None:
         size = rounded_up(len(batch), sentences_in(self._batch_tokens, batch.length))
         feeds = dict(zip(INPUTS, batch.filled_up(size), strict=True))
         with _WORK.beside_others(), _memory_explained(self._device, self._batch_tokens):
             batch.take(self._session.run([*OUTPUTS], feeds, self._options))
+        advance(len(batch))
 
 
 class Graphs:
@@ -143,15 +145,15 @@ class Graphs:
         self._thread = ThreadPoolExecutor(1, f"{device} graphs")
         self._buffers: dict[int, Buffers] = {}
 
-    def run(self, batches: Sequence[Batch]) -> None:
+    def run(self, batches: Sequence[Batch], advance: Advance = ignored) -> None:
         """See `Runner`."""
-        self._thread.submit(self._run_all, batches).result()
+        self._thread.submit(self._run_all, batches, advance).result()
 
     def logits(self, batches: Sequence[Feeds]) -> list[NDArray[np.float32]]:
         """See `Runner`."""
         return list(self._thread.map(self._logits, batches))
 
-    def _run_all(self, batches: Sequence[Batch]) -> None:
+    def _run_all(self, batches: Sequence[Batch], advance: Advance) -> None:
         for batch in batches:
             if batch.length not in self._buffers:
                 size = sentences_in(self._batch_tokens, batch.length)
@@ -160,6 +162,7 @@ class Graphs:
                 self._buffers[batch.length] = Buffers(self._session, self._device, size, batch.length, graph)
             with _memory_explained(self._device, self._batch_tokens):
                 self._buffers[batch.length].run(batch)
+            advance(len(batch))
 
     def _logits(self, feeds: Feeds) -> NDArray[np.float32]:
         with _WORK.beside_others(), _memory_explained(self._device, self._batch_tokens):

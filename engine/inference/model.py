@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import cuda
-from .batches import INPUTS, OUTPUTS, WIDTHS, Batch, Feeds, Runner, sentences_in
+from .batches import INPUTS, OUTPUTS, WIDTHS, Advance, Batch, Feeds, Runner, ignored, sentences_in
 from .cpu import Cores
 from .device import CPU, Device, cpu_threads, prefers_convolutions
 from .exported import LOW_PRECISION, ExportedModel
@@ -90,13 +90,14 @@ class Decisions:
 class Decider(Protocol):
     """Anything that decides about sentences of one length."""
 
-    def decide(self, ids: Ids, mask_position: Ids, expected: Ids) -> Decisions:
+    def decide(self, ids: Ids, mask_position: Ids, expected: Ids, advance: Advance = ignored) -> Decisions:
         """Decide about n sentences of L tokens.
 
         Args:
             ids: int32 [n, L], C-contiguous, special tokens included.
             mask_position: int32 [n], where the mask is.
             expected: int32 [n], the token whose logit and rank are asked for.
+            advance: is told after each batch how many sentences it had; several threads may call it.
         """
 
 
@@ -142,7 +143,7 @@ class MaskedLM:
             half = self.graph.name == LOW_PRECISION["cuda"]
             self._runner = cuda.open_batches(self.graph, device, self.batch_tokens, half=half)
 
-    def decide(self, ids: Ids, mask_position: Ids, expected: Ids) -> Decisions:
+    def decide(self, ids: Ids, mask_position: Ids, expected: Ids, advance: Advance = ignored) -> Decisions:
         """Decide about n sentences of one length, in batches; see `Decider`."""
         ids, mask_position, expected = (np.ascontiguousarray(a, np.int32) for a in (ids, mask_position, expected))
         decisions = Decisions.empty(len(ids))
@@ -150,7 +151,8 @@ class MaskedLM:
             [
                 Batch((ids[part], mask_position[part], expected[part]), (decisions.ids[part], decisions.logits[part]))
                 for part in self._divide(*ids.shape)
-            ]
+            ],
+            advance,
         )
         return decisions
 

@@ -30,13 +30,15 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
+from scipy import special
 
 from ..errors import InputError
 from ..sentences.keys import combine, string_keys
 from ..sentences.spans import Sentences
+from .batches import Advance, ignored
 from .device import Device
 from .exported import LOW_PRECISION, ExportedModel
 from .model import Decider, Decisions, Ids, MaskedLM
@@ -48,6 +50,7 @@ _DEVIATIONS, _BEYOND_LARGEST, _BEYOND_DISAGREEMENT = 4.5, 1.1, 1.5
 _NORMAL = 1.4826  # standard deviation over median absolute deviation, of a normal distribution
 _MOST_EXCLUDED = 0.05
 _WORTH_IT = 1.1  # `auto` wants at least this much more speed
+_TICK = 1e-9  # seconds; a clock can be too coarse for a small sample
 _SHORT_RUN = 20 * CALIBRATION_SENTENCES[0]
 
 
@@ -88,10 +91,23 @@ class Calibration:
     audit_share: float = AUDIT_SHARE
     seed: int = 0
 
+    def to_json(self) -> dict[str, Any]:
+        """The fields as JSON values; floats come back from JSON with the same bits."""
+        return {**asdict(self), "never": list(self.never)}
+
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> "Calibration":
-        """The inverse of `dataclasses.asdict`."""
-        return cls(**{**content, "never": tuple(content["never"])})
+        """The inverse of `to_json`; other keys are ignored.
+
+        Raises:
+            InputError: A field is missing, or has another type.
+        """
+        try:
+            return msgspec.convert(content, cls)
+        except msgspec.ValidationError as error:
+            raise InputError(
+                f"the calibration in run.json cannot be used ({error}); choose another --output"
+            ) from error
 
 
 @dataclass
@@ -111,18 +127,33 @@ def disagreement_bound(disagreements: int, audited: int, confidence: float = 0.9
     """
     if disagreements >= audited:
         return 1.0
-    return float(stats.beta.ppf(confidence, disagreements + 1, audited - disagreements))
+    return float(special.betaincinv(disagreements + 1, audited - disagreements, confidence))
 
 
 def calibrate(
-    low_precision: Decider, reference: Decider, sample: Sentences, *, audit_share: float = AUDIT_SHARE, seed: int = 0
+    low_precision: Decider,
+    reference: Decider,
+    sample: Sentences,
+    *,
+    audit_share: float = AUDIT_SHARE,
+    seed: int = 0,
+    clock: Callable[[], float] = time.perf_counter,
 ) -> Calibration:
-    """Measure the low-precision model's error and speed on sentences of the run."""
+    """Measure the low-precision model's error and speed on sentences of the run.
+
+    Args:
+        low_precision: The low-precision model.
+        reference: The reference model.
+        sample: Sentences of one pattern.
+        audit_share: Share of the decisions of the low-precision model that the run will audit.
+        seed: Seed of the audit's hash.
+        clock: Gives seconds. The speed depends on it; nothing that decides a sentence does.
+    """
     margins, seconds = [], []
     for decider in (low_precision, reference):
         first = sample.slices[0]
         decider.decide(first.ids[:8], first.mask_position[:8], sample.expected[first.rows[:8]])  # not timed: warm-up
-        started = time.perf_counter()
+        started = clock()
         margins.append(
             np.concatenate(
                 [
@@ -131,7 +162,7 @@ def calibrate(
                 ]
             )
         )
-        seconds.append(time.perf_counter() - started)
+        seconds.append(clock() - started)
     error = margins[0].astype(np.float64) - margins[1]
     expected = np.concatenate([sample.expected[bucket.rows] for bucket in sample.slices])
     centre = np.median(error)
@@ -143,7 +174,7 @@ def calibrate(
     bias, deviation = float(error[usual].mean()), float(error[usual].std())
     bound = max(_DEVIATIONS * deviation, _BEYOND_LARGEST * float(np.abs(error[usual] - bias).max()))
     close = float(((np.abs(margins[0] - bias) <= bound) | ~usual).mean())
-    speedup = 1 / (seconds[0] / seconds[1] + close + audit_share)
+    speedup = 1 / (seconds[0] / max(seconds[1], _TICK) + close + audit_share)
     return Calibration(
         bias, deviation, bound, tuple(never.tolist()), close, speedup, len(error), audit_share=audit_share, seed=seed
     )
@@ -152,7 +183,7 @@ def calibrate(
 class MixedDecider:
     """Decides sentences of one pattern with a low-precision model, close calls and an audit with the reference model.
 
-    What it decides about a sentence depends on the sentence and the calibration alone.
+    What it decides about a sentence depends on the sentence, the calibration and the two models alone.
 
     Attributes:
         calibration: What it goes by.
@@ -172,9 +203,9 @@ class MixedDecider:
         self._audit, self.needed = Audit(), 0.0
         return taken
 
-    def decide(self, ids: Ids, mask_position: Ids, expected: Ids) -> Decisions:
+    def decide(self, ids: Ids, mask_position: Ids, expected: Ids, advance: Advance = ignored) -> Decisions:
         """See `Decider`. Whether the expected token is the top-1 is exact; other numbers may be of low precision."""
-        decisions = self._low_precision.decide(ids, mask_position, expected)
+        decisions = self._low_precision.decide(ids, mask_position, expected, advance)
         certainty = self._certainty(decisions, expected)
         close = certainty <= self.calibration.bound
         audited = ~close & self._is_audited(ids)
@@ -259,11 +290,25 @@ class Workload:
 
 
 def calibrate_pattern(
-    models: Models, precision: Precision, workload: Workload, *, seed: int, say: Callable[[str], None] = lambda _: None
+    models: Models,
+    precision: Precision,
+    workload: Workload,
+    *,
+    seed: int,
+    say: Callable[[str], None] = lambda _: None,
+    clock: Callable[[], float] = time.perf_counter,
 ) -> dict[str, Any]:
     """Choose how one pattern of a run is decided.
 
     The sample depends on the whole run, not on the shard: all shards of a run measure the same sentences.
+
+    Args:
+        models: From `open_models`.
+        precision: What was asked for.
+        workload: What the run will ask about the pattern.
+        seed: Seed of the audit's hash.
+        say: Is told the outcome in one line.
+        clock: Gives seconds; `auto` measures with it.
 
     Returns:
         A JSON value for the run's record: `precision`, `reason`, and for mixed precision the fields of `Calibration`.
@@ -276,31 +321,42 @@ def calibrate_pattern(
     share = min(1.0, max(AUDIT_SHARE, AUDIT_SENTENCES / max(workload.total, 1)))
     fewest, most = CALIBRATION_SENTENCES
     n = max(1, min(workload.total, max(fewest, min(workload.total // 20, most))))
-    found = calibrate(models.low_precision, models.reference, workload.sample(n), audit_share=share, seed=seed)
+    sample = workload.sample(n)
+    found = calibrate(models.low_precision, models.reference, sample, audit_share=share, seed=seed, clock=clock)
     measured = f"{found.close:.1%} of {found.sentences:,} measured sentences are checked again in fp32"
     if precision is Precision.AUTO and found.speedup < _WORTH_IT:
         say(f"{workload.pattern}: fp32; mixed precision would be {found.speedup:.2f} times as fast ({measured})")
         return {**fp32, "reason": f"mixed precision would be {found.speedup:.2f} times as fast"}
     say(f"{workload.pattern}: mixed precision, about {found.speedup:.1f} times as fast as fp32 ({measured})")
-    return {"precision": str(Precision.MIXED), **asdict(found), "never": list(found.never)}
+    return {"precision": str(Precision.MIXED), **found.to_json()}
 
 
-def open_decider(models: Models, choice: Mapping[str, Any]) -> Decider:
+def open_decider(models: Models, precision: Precision, choice: Mapping[str, Any]) -> Decider:
     """The decider of one pattern.
 
     Args:
         models: From `open_models`.
-        choice: From `calibrate_pattern`.
+        precision: What was asked for; `auto` takes what the run has recorded.
+        choice: From `calibrate_pattern`, or from the run's record.
 
     Raises:
-        InputError: The run was begun with mixed precision, and this machine has no low-precision model for it.
+        InputError: The run was begun with another precision than is asked for, or this machine has no low-precision
+            model for it.
     """
-    if choice["precision"] == Precision.FP32:
+    recorded = Precision.FP32 if choice.get("precision") == Precision.FP32 else Precision.MIXED
+    if precision not in {Precision.AUTO, recorded}:
+        raise InputError(
+            f"this run was begun in {recorded} precision, which cannot change: give --precision {recorded}, or choose "
+            "another --output"
+        )
+    if recorded is Precision.FP32:
         return models.reference
     if models.low_precision is None:
-        raise InputError("this run was begun with mixed precision: give --precision mixed, or choose another --output")
-    fields = {key: value for key, value in choice.items() if key != "precision"}
-    return MixedDecider(models.low_precision, models.reference, Calibration.from_json(fields))
+        raise InputError(
+            "this run was begun in mixed precision, and the export has no low-precision model for this device: "
+            "choose another --device or --output"
+        )
+    return MixedDecider(models.low_precision, models.reference, Calibration.from_json(choice))
 
 
 def widened(choice: Mapping[str, Any], needed: float) -> dict[str, Any]:

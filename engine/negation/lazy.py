@@ -4,10 +4,15 @@ At most 20 verbs of a pair are kept: among those that repeat, the ones with the 
 ascending key and stopping at the 20th that repeats gives the same triplets as testing all of them. Pairs advance
 together, a round of tests for all pairs that still lack verbs, so that batches stay full.
 
-How many verbs repeat in all is then an estimate. Of a pair that was stopped at its k-th repetition in n tests, out of
-V verbs, Haldane's estimator (1945, Biometrika 33, 222-225) is unbiased, also without replacement:
+How many verbs repeat in all is then an estimate. Of a pair that reached its k-th repetition in the n-th test, out of V
+verbs, Haldane's estimator (1945, Biometrika 33, 222-225) is unbiased, also without replacement:
 
     R = V (k - 1) / (n - 1)        var R = V² p (1 - p) / (n - 2) · (1 - (n - 1) / V),   p = (k - 1) / (n - 1)
+
+The variance is unbiased, too. 0/0 stands for 1 in R where k = n = 1. In var R, 0/0 stands for 0, except where n = 2 and
+k = 1: there p (1 - p) / (n - 2) stands for 1. These values make R and var R unbiased for k = 1 and k = 2. The estimator
+also counts where the last verb of a pair was tested: to take the exact count there, and only there, would add a bias,
+as it would replace the smallest estimates alone. A pair with fewer than k repeating verbs is counted exactly.
 """
 
 from collections.abc import Callable
@@ -30,7 +35,7 @@ class LazyRepeats:
     Attributes:
         repeated: bool [pairs, verbs], which verbs are known to repeat; the untested ones are False.
         tested: int64 [pairs], how many verbs were tested.
-        repeating: float64 [pairs], how many of all verbs repeat: an estimate where not all were tested.
+        repeating: float64 [pairs], how many of all verbs repeat: an estimate for pairs that have enough, else exact.
         variance: float64 [pairs], of that estimate.
     """
 
@@ -71,22 +76,19 @@ def first_repeating(
         told = so_far
     repeated = np.zeros_like(in_order)
     np.put_along_axis(repeated, order, in_order, axis=1)
-    repeating, variance = _estimate(in_order, tested, enough)
+    repeating, variance = _estimate(in_order, enough)
     return LazyRepeats(repeated, tested, repeating, variance)
 
 
-def _estimate(
-    in_order: NDArray[np.bool_], tested: NDArray[np.int64], enough: int
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Haldane's estimate and its variance for pairs that stopped early; the count for those that did not."""
+def _estimate(in_order: NDArray[np.bool_], enough: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Haldane's estimate and its variance for pairs that have enough; the exact count for the others."""
     verbs = in_order.shape[1]
     counts = in_order.sum(axis=1)
-    stopped = (tested < verbs) & (counts >= enough)
-    # The round may have gone on beyond the k-th repetition: the estimator counts the tests up to it.
+    # A round may have gone on beyond the k-th repetition: the estimator counts the tests up to it.
     n = (in_order.cumsum(axis=1) < enough).sum(axis=1) + 1
-    with np.errstate(divide="ignore", invalid="ignore"):
-        p = np.where(n > 1, (enough - 1) / np.maximum(n - 1, 1), 1.0)
-        spread = np.where(n > 2, p * (1 - p) / np.maximum(n - 2, 1), 0.25)
-    repeating = np.where(stopped, verbs * p, counts)
-    variance = np.where(stopped, verbs**2 * spread * (1 - (n - 1) / verbs), 0.0)
+    p = np.where(n > 1, (enough - 1) / np.maximum(n - 1, 1), 1.0)
+    spread = np.where(n > 2, p * (1 - p) / np.maximum(n - 2, 1), (n == 2) & (enough == 1))
+    reached = counts >= enough
+    repeating = np.where(reached, verbs * p, counts)
+    variance = np.where(reached, verbs**2 * spread * (1 - (n - 1) / verbs), 0.0)
     return repeating.astype(np.float64), variance.astype(np.float64)

@@ -266,13 +266,14 @@ class Scoring(DecidingStage[list[list[Slice]]]):
             }
             decider = model.deciders[pattern.pattern.name]
             for bucket in in_portions(slices):
-                decisions = decider.decide(bucket.ids, bucket.mask_position, expected[bucket.rows])
+                decisions = decider.decide(
+                    bucket.ids, bucket.mask_position, expected[bucket.rows], lambda n: advance(n, n)
+                )
                 columns["top1"][bucket.rows] = decisions.top1
                 columns["repeated"][bucket.rows] = decisions.repeated(expected[bucket.rows])
                 columns["expected_rank"][bucket.rows] = decisions.expected_rank
                 columns["expected_logprob"][bucket.rows] = decisions.expected_logprob
                 columns["top1_logprob"][bucket.rows] = decisions.top1_logprob
-                advance(len(bucket.rows), len(bucket.rows))
             ids, where = np.unique(columns.pop("top1"), return_inverse=True)
             texts = pl.Series([self.tokenizer.token_text(int(i)) for i in ids], dtype=pl.String)
             frames.append(

@@ -49,6 +49,12 @@ class Settings:
     verbs: VerbConvention = VerbConvention.IN_CONTEXT
     lazy: bool = False
 
+    def __post_init__(self) -> None:
+        if self.seed < 0:
+            raise InputError(f"--seed {self.seed}: must be 0 or more")
+        if self.max_verbs < 1:
+            raise InputError(f"--max-verbs {self.max_verbs}: must be 1 or more")
+
 
 @dataclass(frozen=True, eq=False)
 class Selection(DecidingStage[Sentences]):
@@ -197,7 +203,8 @@ class Selection(DecidingStage[Sentences]):
         """See `DecidingStage`. A lazy run is expected to test twice as many verbs as it keeps."""
         total = self.grid.size
         if self.settings.lazy:
-            total, own = 2 * len(self.grid.pairs) * self.settings.max_verbs, 2 * own
+            most = 2 * len(self.grid.pairs) * self.settings.max_verbs
+            total, own = min(total, most), min(total, 2 * own)
         return [Workload(self.patterns.selecting.name, self.sample, total, own)]
 
     def sample(self, n: int) -> Sentences:
@@ -351,8 +358,7 @@ def _decide(decider: Decider, sentences: Sentences, advance: Callable[[int], Non
     near_ties = 0
     for bucket in in_portions(sentences.slices):
         expected = sentences.expected[bucket.rows]
-        decisions = decider.decide(bucket.ids, bucket.mask_position, expected)
+        decisions = decider.decide(bucket.ids, bucket.mask_position, expected, advance)
         repeated[bucket.rows] = decisions.repeated(expected)
         near_ties += int(np.count_nonzero(np.abs(decisions.margin(expected)) < NEAR_TIE))
-        advance(len(bucket.rows))
     return repeated, near_ties

@@ -6,13 +6,13 @@
 A part is finished if its marker is there and its rows have the marker's digest. So to resume is to do the others:
 whatever a kill, a full disk or a damaged file left is done again. The *identity* of a stage is all that decides its
 rows; a folder with another identity is refused. A finished stage is known by its final files alone: its parts may be
-removed.
+removed. A shard has no final files, so a finished shard is known by its parts.
 """
 
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ from ..errors import InputError
 from .atomic import make_folder, parquet_bytes, remove_leftovers, sha256, write_bytes, write_json
 from .lock import locked
 from .part import EncodedPart, Marker, PartFiles
-from .record import FORMAT, RunRecord, StageRecord, as_json, read_record, read_run, refuse_other_identity
+from .record import FORMAT, PARTS_FOLDER, RunRecord, StageRecord, as_json, read_record, read_run, refuse_other_identity
 from .shard import Shard
 from .stage import Files, FinishedParts, Publish
 
@@ -46,7 +46,9 @@ class RunFolder:
         self._run = run
         self._started = started
         self._begun = False
-        self._finished: dict[int, Marker] = {} if self.is_finished else self._scan()
+        self._finished: dict[int, Marker] = {}
+        if not (self.shard.is_whole and self.is_finished):
+            self._finished = self._scan()
 
     @classmethod
     @contextmanager
@@ -97,8 +99,8 @@ class RunFolder:
             if known is not None:
                 refuse_other_identity(folder, stage, known, new)
             remove_leftovers(folder)
-            make_folder(folder / "parts" / stage)
-            remove_leftovers(folder / "parts" / stage)
+            make_folder(folder / PARTS_FOLDER / stage)
+            remove_leftovers(folder / PARTS_FOLDER / stage)
             # A new stage is recorded with its first work: a run that is refused after all claims nothing.
             run.stages[stage] = known or new
             held = cls(folder, stage, run, session or {}, started)
@@ -127,12 +129,18 @@ class RunFolder:
     @property
     def missing_parts(self) -> list[int]:
         """The numbers of the parts still to do, ascending; none once the stage is finished."""
-        return [] if self.is_finished else [number for number in self.parts if number not in self._finished]
+        return [] if self.is_finished else self._undone
 
     @property
     def is_finished(self) -> bool:
-        """Whether the stage is finished and its final files are there as they were written."""
-        return self.record.finished and not unlike(self.folder, self.record.files)
+        """Whether the stage is finished and its final files, or a shard's parts, are there as they were written."""
+        if not self.record.finished:
+            return False
+        return not (unlike(self.folder, self.record.files) if self.shard.is_whole else self._undone)
+
+    @property
+    def _undone(self) -> list[int]:
+        return [number for number in self.parts if number not in self._finished]
 
     def needed_bounds(self) -> dict[str, float]:
         """Pattern → the widest margin that the audit of any finished part asks for, in logits."""
@@ -156,6 +164,9 @@ class RunFolder:
     def write_part(self, number: int, part: EncodedPart) -> None:
         """Finish a part.
 
+        A part that is decided again keeps what its first audit asked for: without that, a later process could not know
+        that the other parts need the wider margin too.
+
         Raises:
             InputError: It cannot be written (see `atomic.write_atomically`).
         """
@@ -163,6 +174,8 @@ class RunFolder:
         if self.record.finished:  # the final files are no longer those of the parts
             self.record.finished = False
             self._save()
+        if (before := self._finished.get(number)) is not None:
+            part = part.with_needed(before.needed)
         PartFiles.of(self.folder, self.stage, number).write(part)
         self._finished[number] = part.marker
 
@@ -235,8 +248,9 @@ class RunFolder:
         """Record that this process works: not done for one that finds everything finished."""
         if not self._begun:
             self._begun = True
+            since = timedelta(seconds=time.monotonic() - self._started)
             self.session = {
-                "started": datetime.now(UTC).isoformat(timespec="seconds"),
+                "started": (datetime.now(UTC) - since).isoformat(timespec="seconds"),
                 "negengine": version("negengine"),
                 **self.session,
             }

@@ -17,6 +17,7 @@ from ..inference.precision import widened
 from .executors import Executor
 from .folder import RunFolder
 from .progress import Reporter
+from .record import as_json
 from .shard import Shard
 from .stage import ModelOptions, Stage
 
@@ -78,29 +79,31 @@ def run_stage(
 
 def _decide(stage: Stage[Any, Any], run: RunFolder, execution: Execution) -> None:
     """Decide what is missing; the meter shows what is prepared until the first sentence runs."""
-    reporter = execution.reporter
-    own, todo = (sum(stage.sizes[number] for number in which) for which in (run.parts, run.missing_parts))
+    reporter, sizes = execution.reporter, stage.sizes
+    own, todo = (sum(sizes[number] for number in which) for which in (run.parts, run.missing_parts))
     with ExitStack() as stack:
         meter = stack.enter_context(reporter.meter(stage.name, own, own - todo, unit=stage.unit))
         with meter.doing("checking the sentences"):
             stage.check(reporter.detail)
         with meter.doing("opening the model"):
             workers = stack.enter_context(execution.executor.start(stage, execution.options, reporter.detail))
-        run.session.update(workers.description)
-        if run.record.calibration is None:
+        calibration = run.record.calibration
+        if calibration is None:
             with meter.doing("measuring the precision"):
-                run.set_calibration(workers.calibrate(own, reporter.say))
-        calibration = run.record.calibration or {}
-        run.session["precision"] = _precision(calibration, run.session.get("precision"))
+                calibration = as_json(workers.calibrate(own, reporter.say))
+        run.session.update({**workers.description, **_precision(calibration)})
+        if run.record.calibration is None:
+            run.set_calibration(calibration)
         workers.run(run.missing_parts, calibration, run.write_part, meter.advance)
         while narrower := run.narrower_parts(needed := run.needed_bounds()):
             reporter.say(f"{stage.name}: an audit found a wrong decision; {len(narrower):,} parts are decided again")
-            meter.extend(sum(stage.sizes[number] for number in narrower))
+            meter.extend(sum(sizes[number] for number in narrower))
             wider = {pattern: widened(choice, needed.get(pattern, 0.0)) for pattern, choice in calibration.items()}
             workers.run(narrower, wider, run.write_part, meter.advance)
 
 
-def _precision(calibration: Mapping[str, Mapping[str, Any]], otherwise: Any) -> Any:
-    """What the session used: one word, or pattern → word where patterns differ."""
-    kinds = {pattern: choice["precision"] for pattern, choice in calibration.items()}
-    return next(iter(kinds.values()), otherwise) if len(set(kinds.values())) < 2 else kinds
+def _precision(calibration: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """What the session uses, if the calibration says it: one word, or pattern → word where patterns differ."""
+    kinds = {pattern: choice["precision"] for pattern, choice in calibration.items() if "precision" in choice}
+    words = set(kinds.values())
+    return {"precision": kinds if len(words) > 1 else words.pop()} if words else {}

@@ -87,7 +87,9 @@ class DecidingStage(Stage[PatternDeciders, Prepared]):
 
     def use(self, model: PatternDeciders, calibration: Mapping[str, Any]) -> PatternDeciders:
         """See `Stage`."""
-        deciders = {pattern: open_decider(model.models, choice) for pattern, choice in calibration.items()}
+        deciders = {
+            pattern: open_decider(model.models, model.precision, choice) for pattern, choice in calibration.items()
+        }
         return PatternDeciders(model.models, model.precision, deciders)
 
 

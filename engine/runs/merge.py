@@ -4,6 +4,7 @@ The parts of all shards are copied as they are. The stage is then finished by th
 them all, so the results have the same bytes. Like a run, a merge that was interrupted is resumed.
 """
 
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -46,9 +47,9 @@ def gather(shards: Sequence[Path], output: Path, stages: Mapping[str, Publish]) 
         stages: The known stages.
 
     Raises:
-        InputError: A folder is not a shard; a shard is missing, given twice, not finished, or of another run; shards
-            were decided with different margins; the output is another run, in use, or cannot be written. The shards
-            stay as they are.
+        InputError: A folder is not a shard; a shard is missing, given twice, not finished, or of another run; parts
+            must be decided again with a wider margin; the output is another run, in use, or cannot be written. The
+            shards stay as they are.
     """
     found = [_read_shard(folder, stages) for folder in shards]
     _refuse_unlike(found)
@@ -67,8 +68,9 @@ def gather(shards: Sequence[Path], output: Path, stages: Mapping[str, Publish]) 
         if not run.is_finished:
             run.take_sessions([{"shard": str(s.shard), **session} for s in found for session in s.record.sessions])
         owners = {number: shard for shard in found for number in shard.parts}
-        if run.record.calibration is None and first.record.calibration is not None:
-            run.set_calibration(first.record.calibration)
+        calibrations = [s.record.calibration for s in found if s.record.calibration is not None]
+        if run.record.calibration is None and calibrations:  # a shard without a part has none
+            run.set_calibration(calibrations[0])
         for number in run.missing_parts:
             run.write_part(number, owners[number].read(number))
         _refuse_narrower(run, owners)
@@ -86,6 +88,15 @@ class _ShardFolder:
     @property
     def parts(self) -> range:
         return self.shard.parts(self.record.parts)
+
+    @property
+    def undone(self) -> int:
+        """How many parts have no marker. The folder is listed, as run.json could tell of any number of parts."""
+        parts = PartFiles.of(self.folder, self.stage, 0).marker.parent
+        there = {path.name for path in parts.iterdir()} if parts.is_dir() else set()
+        if len(there) < len(self.parts):
+            return len(self.parts) - sum(name.endswith(".json") for name in there)
+        return sum(PartFiles.of(self.folder, self.stage, number).marker.name not in there for number in self.parts)
 
     def read(self, number: int) -> EncodedPart:
         files = PartFiles.of(self.folder, self.stage, number)
@@ -127,19 +138,35 @@ def _refuse_incomplete(found: Sequence[_ShardFolder]) -> None:
     if missing := [str(Shard(index, count)) for index in range(1, count + 1) if index not in seen]:
         raise InputError(f"shard {', '.join(missing)} is missing; merge needs all {count}")
     for shard in found:
-        markers = [PartFiles.of(shard.folder, shard.stage, number).marker for number in shard.parts]
-        if undone := sum(not marker.exists() for marker in markers):
+        if undone := shard.undone:
             raise InputError(
-                f"{shard.folder}: shard {shard.shard} is not finished ({undone} of {len(markers)} parts are missing); "
-                f"{resume_hint(shard.record)}"
+                f"{shard.folder}: shard {shard.shard} is not finished ({undone} of {len(shard.parts)} parts are "
+                f"missing); {resume_hint(shard.record)}"
             )
 
 
 def _refuse_narrower(run: RunFolder, owners: Mapping[int, _ShardFolder]) -> None:
     """An audit in one shard can ask for a wider margin than the other shards had."""
     if narrower := run.narrower_parts(run.needed_bounds()):
-        folders = ", ".join(sorted({str(owners[number].folder) for number in narrower}))
+        shards = {str(owners[number].shard): owners[number] for number in narrower}
         raise InputError(
-            f"{run.folder}: {len(narrower)} parts of {folders} must be decided again, as an audit in another shard "
-            f"found a wrong decision: run the command of a shard without --shard and with --output {run.folder}"
+            f"{run.folder}: an audit in one shard found a wrong decision, so {len(narrower)} parts of shard "
+            f"{', '.join(sorted(shards))} must be decided again with a wider margin; to do it: "
+            f"{_whole_command(next(iter(shards.values())), run.folder)}"
         )
+
+
+def _whole_command(shard: _ShardFolder, output: Path) -> str:
+    """The command of the whole run that finishes the merged folder."""
+    commands = [own["command"] for own in shard.record.sessions if isinstance(own.get("command"), str)]
+    try:
+        words = iter(shlex.split(commands[-1]))
+    except (IndexError, ValueError):
+        return f"run the command of a shard without --shard and with --output {output}"
+    kept = []
+    for word in words:
+        if word in {"--shard", "--output", "-o"}:
+            next(words, None)
+        elif not word.startswith(("--shard=", "--output=", "-o")):
+            kept.append(word)
+    return shlex.join([*kept, "--output", str(output)])

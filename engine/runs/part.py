@@ -5,24 +5,41 @@ parts/STAGE/part-00012.json      the marker: size and digest of the rows, counts
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import msgspec
 
 from ..errors import InputError
 from .atomic import parquet_bytes, sha256, unwritable, write_bytes
+from .record import PARTS_FOLDER
 from .stage import PartResult
 
 
 class Marker(msgspec.Struct, frozen=True):
-    """What is known of a part beside its rows; see `PartResult` for counts, bounds and needed."""
+    """What is known of a part beside its rows; see `PartResult` for counts, bounds and needed.
+
+    Attributes:
+        bytes: Size of the rows' file.
+        sha256: Its digest.
+    """
 
     bytes: int
     sha256: str
     counts: Mapping[str, int | float]
-    bounds: Mapping[str, float] = {}
-    needed: Mapping[str, float] = {}
+    bounds: Mapping[str, float]
+    needed: Mapping[str, float]
+
+
+class _SealedMarker(Marker, frozen=True):
+    """A marker as it stands in its file: a flipped bit in its numbers is noticed, too."""
+
+    marker_sha256: str
+
+    @classmethod
+    def of(cls, marker: Marker) -> "_SealedMarker":
+        content = {name: getattr(marker, name) for name in Marker.__struct_fields__}
+        return cls(**content, marker_sha256=sha256(msgspec.json.encode(content)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +54,13 @@ class EncodedPart:
         """Encode what was decided; the same rows give the same bytes."""
         content = parquet_bytes(result.rows)
         counts = {**result.counts, "rows": len(result.rows)}
-        return cls(content, Marker(len(content), sha256(content), counts, dict(result.bounds), dict(result.needed)))
+        bounds, needed = ({key: float(x) for key, x in own.items()} for own in (result.bounds, result.needed))
+        return cls(content, Marker(len(content), sha256(content), counts, bounds, needed))
+
+    def with_needed(self, needed: Mapping[str, float]) -> "EncodedPart":
+        """The part with margins that are at least these: pattern → logits."""
+        widest = {pattern: max(bound, needed.get(pattern, 0.0)) for pattern, bound in self.marker.needed.items()}
+        return replace(self, marker=msgspec.structs.replace(self.marker, needed={**needed, **widest}))
 
 
 @dataclass(frozen=True)
@@ -50,7 +73,7 @@ class PartFiles:
     @classmethod
     def of(cls, folder: Path, stage: str, number: int) -> "PartFiles":
         """The part of this number in a run folder."""
-        rows = folder / "parts" / stage / f"part-{number:05d}.parquet"
+        rows = folder / PARTS_FOLDER / stage / f"part-{number:05d}.parquet"
         return cls(rows, rows.with_suffix(".json"))
 
     def read(self) -> EncodedPart | None:
@@ -60,14 +83,15 @@ class PartFiles:
             InputError: The disk fails.
         """
         try:
-            marker = msgspec.json.decode(self.marker.read_bytes(), type=Marker)
+            marker = msgspec.json.decode(self.marker.read_bytes(), type=_SealedMarker)
             content = self.rows.read_bytes()
-        except (FileNotFoundError, msgspec.DecodeError, UnicodeDecodeError):
+        except (FileNotFoundError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return None
         except OSError as error:
             raise InputError(f"{error.filename}: cannot be read ({error.strerror})") from error
-        whole = len(content) == marker.bytes and sha256(content) == marker.sha256
-        return EncodedPart(content, marker) if whole else None
+        whole = len(content) == marker.bytes and sha256(content) == marker.sha256 and marker == _SealedMarker.of(marker)
+        fields = {name: getattr(marker, name) for name in Marker.__struct_fields__}
+        return EncodedPart(content, Marker(**fields)) if whole else None
 
     def write(self, part: EncodedPart) -> None:
         """Write rows, then the marker that vouches for them.
@@ -76,7 +100,8 @@ class PartFiles:
             InputError: They cannot be written (see `atomic.write_atomically`).
         """
         write_bytes(self.rows, part.content)
-        write_bytes(self.marker, msgspec.json.format(msgspec.json.encode(part.marker), indent=2) + b"\n")
+        sealed = msgspec.json.encode(_SealedMarker.of(part.marker))
+        write_bytes(self.marker, msgspec.json.format(sealed, indent=2) + b"\n")
 
     def remove(self) -> None:
         """Remove what there is of the part.

@@ -2,9 +2,14 @@
 
 Processes and not threads, as each has its own CUDA context, interpreter lock and cores. Parts are handed out as
 processes become free, so a slow device does not hold up the others. A process ends when the one that started it is
-gone: its standard input closes then.
+gone: its standard input closes then. The processes are in a session of their own: Ctrl-C and the closing of the
+terminal reach the starting process alone, which stops them.
+
+`multiprocessing` would run the user's script again in each process, unless the script protects itself against that.
 """
 
+import json
+import os
 import pickle
 import queue
 import signal
@@ -12,6 +17,7 @@ import struct
 import subprocess
 import sys
 import threading
+import time
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -27,7 +33,12 @@ from .stage import ModelOptions, PartResult, Stage
 
 _IN_FLIGHT = 3  # parts that a process has: one is decided, one is composed, one waits
 _SECONDS_TO_END = 5
+_Inbox = queue.SimpleQueue[tuple[int, bytes | None]]  # which process, and its message; None once it has ended
 _HEADER = struct.Struct("<Q")
+_RESUME = "finished parts are kept, run the same command again to resume"
+
+# The process imports from where this one does, also what a notebook or a test added to `sys.path`.
+_START = f"import json, sys; sys.path[:] = json.loads(sys.argv[1]); from {__name__} import worker_main; worker_main()"
 
 
 @dataclass(frozen=True)
@@ -42,30 +53,34 @@ class Processes:
 
         Raises:
             InputError: A process cannot open the model.
+            RuntimeError: A process failed; the message has its traceback.
         """
         threads = threads_each(self.devices, options.threads)
-        inbox: queue.SimpleQueue[tuple[int, Any]] = queue.SimpleQueue()
+        commands = [
+            _encoded(("open", stage, replace(options, device=device, threads=own)))
+            for device, own in zip(self.devices, threads, strict=True)
+        ]
+        inbox: _Inbox = queue.SimpleQueue()
         children: list[_Child] = []
         try:
-            for index, (device, own) in enumerate(zip(self.devices, threads, strict=True)):
-                name = f"{device} ({index + 1} of {len(self.devices)})"
-                children.append(_Child.start(index, name, inbox))
-                children[-1].send(("open", stage, replace(options, device=device, threads=own)))
+            for index, device in enumerate(self.devices):  # all are started before the first is sent anything
+                children.append(_Child.start(index, f"{device} ({index + 1} of {len(self.devices)})", inbox))
+            for child, command in zip(children, commands, strict=True):
+                child.write(command)
             descriptions: dict[int, Mapping[str, Any]] = {}
             for _ in children:
-                index, message = inbox.get()
+                index, message = _next(inbox)
                 (descriptions[index],) = children[index].expect("opened", message)
                 say(f"{children[index].name}: {opened(descriptions[index])}")
             yield _Pool(children, inbox, [descriptions[i] for i in range(len(children))])
         finally:
-            for child in children:
-                child.stop()
+            _stop(children)
 
 
 @dataclass(frozen=True, eq=False)
 class _Pool:
     children: Sequence["_Child"]
-    inbox: "queue.SimpleQueue[tuple[int, Any]]"
+    inbox: _Inbox
     descriptions: Sequence[Mapping[str, Any]]
 
     @property
@@ -76,9 +91,9 @@ class _Pool:
         return {**together, "device": [own.get("device") for own in self.descriptions]}
 
     def calibrate(self, own: int, say: Say) -> dict[str, Any]:
-        self.children[0].send(("calibrate", own))
+        self.children[0].write(_encoded(("calibrate", own)))
         while True:
-            index, message = self.inbox.get()
+            index, message = _next(self.inbox)
             if message is not None and message[0] == "say":
                 say(message[1])
                 continue
@@ -94,19 +109,19 @@ class _Pool:
         def give(child: "_Child") -> None:
             nonlocal running, all_given
             if (number := next(waiting, None)) is not None:
-                child.send(("part", number))
+                child.write(_encoded(("part", number)))
                 running += 1
             elif not all_given:  # a process looks one part ahead: it must know at once that there is none
                 all_given = True
                 for other in self.children:
-                    other.send(("end",))
+                    other.write(_encoded(("end",)))
 
         for child in self.children:
-            child.send(("run", dict(calibration)))
+            child.write(_encoded(("run", dict(calibration))))
         for child in [*self.children] * _IN_FLIGHT:
             give(child)
         while running:
-            index, message = self.inbox.get()
+            index, message = _next(self.inbox)
             child = self.children[index]
             if message is not None and message[0] == "advance":
                 advance(*message[1:])
@@ -127,75 +142,94 @@ class _Child:
     listener: threading.Thread
 
     @classmethod
-    def start(cls, index: int, name: str, inbox: "queue.SimpleQueue[tuple[int, Any]]") -> "_Child":
+    def start(cls, index: int, name: str, inbox: _Inbox) -> "_Child":
         process = subprocess.Popen(
-            [sys.executable, "-c", f"from {__name__} import worker_main; worker_main()"],
+            [sys.executable, "-c", _START, json.dumps([path for path in sys.path if isinstance(path, str)])],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
+            # Where this process began without a stderr, its number may now be that of another file.
+            stderr=subprocess.DEVNULL if sys.__stderr__ is None else None,
+            start_new_session=True,
         )
         stdin, stdout = cast("tuple[IO[bytes], IO[bytes]]", (process.stdin, process.stdout))
 
         def listen() -> None:
-            with stdout, suppress(OSError, ValueError, EOFError, pickle.UnpicklingError):
-                while True:
-                    inbox.put((index, _receive(stdout)))
+            with stdout, suppress(OSError, ValueError):
+                while (content := _received(stdout)) is not None:
+                    inbox.put((index, content))
             inbox.put((index, None))
 
         listener = threading.Thread(target=listen, daemon=True)
         listener.start()
         return cls(name, process, stdin, listener)
 
-    def send(self, message: tuple[Any, ...]) -> None:
+    def write(self, command: bytes) -> None:
         with suppress(OSError, ValueError):  # a process that is gone is told by its listener
-            _send(self.stdin, message)
+            _write(self.stdin, command)
 
     def expect(self, kind: str, message: Any) -> tuple[Any, ...]:
         """The content of a message of this kind; raises what the process says instead."""
         if message is None:
-            raise InputError(
-                f"--device {self.name}: its process ended with status {self.process.wait()}; finished parts are kept, "
-                "run the same command again to resume"
-            )
+            raise InputError(f"--device {self.name}: its process {_end(self.process.wait())}; {_RESUME}")
         if message[0] == "refused":
             raise InputError(message[1])
         if message[0] == "failed":
-            raise RuntimeError(f"{self.name}: {message[1]}")
+            raise RuntimeError(f"--device {self.name}: {message[1]}")
         if message[0] != kind:
-            raise RuntimeError(f"{self.name}: {message[0]} in place of {kind}")
+            raise RuntimeError(f"--device {self.name}: {message[0]} in place of {kind}")
         return tuple(message[1:])
 
-    def stop(self) -> None:
+
+def _next(inbox: _Inbox) -> tuple[int, Any]:
+    index, content = inbox.get()
+    return index, None if content is None else _decoded(content)
+
+
+def _stop(children: Sequence[_Child]) -> None:
+    """End all processes: each ends by itself once its stdin closes, unless it hangs."""
+    for child in children:
         with suppress(OSError, ValueError):
-            self.stdin.close()
+            child.stdin.close()
+    latest = time.monotonic() + _SECONDS_TO_END
+    for child in children:
         try:
-            self.process.wait(timeout=_SECONDS_TO_END)
+            child.process.wait(timeout=max(0.0, latest - time.monotonic()))
         except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
-        self.listener.join()
+            child.process.kill()
+            child.process.wait()
+        child.listener.join()
+
+
+def _end(status: int) -> str:
+    """How a process ended, in words."""
+    if status >= 0:
+        return f"ended with status {status}"
+    with suppress(ValueError):
+        name = signal.Signals(-status).name
+        return f"was killed by {name}" + (" (is the memory full?)" if name == "SIGKILL" else "")
+    return f"was killed by signal {-status}"
 
 
 def worker_main() -> None:
     """What a process of `Processes` runs: it reads commands from stdin and answers on stdout, in pickles."""
-    import os  # noqa: PLC0415 - only here: the file descriptors of a process of its own
-
-    for name in ("SIGINT", "SIGHUP"):  # the starting process decides when to stop
-        if hasattr(signal, name):
-            signal.signal(getattr(signal, name), signal.SIG_IGN)
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what a library prints must not come between the answers
     lock = threading.Lock()
 
     def answer(*message: Any) -> None:
+        content = _encoded(message)
         with lock:
-            _send(answers, message)
+            try:
+                _write(answers, content)
+            except OSError:
+                os._exit(1)  # nobody listens any more
 
-    commands: queue.SimpleQueue[tuple[Any, ...]] = queue.SimpleQueue()
+    commands: queue.SimpleQueue[bytes] = queue.SimpleQueue()
 
     def read() -> None:
-        with suppress(OSError, EOFError, ValueError):
-            while True:
-                commands.put(_receive(sys.stdin.buffer))
+        with suppress(OSError, ValueError):
+            while (content := _received(sys.stdin.buffer)) is not None:
+                commands.put(content)
         os._exit(0)  # whoever started this process is gone, or done with it
 
     threading.Thread(target=read, daemon=True).start()
@@ -208,22 +242,22 @@ def worker_main() -> None:
     threading.Event().wait()  # until stdin closes: ending earlier could cut off the answer
 
 
-def _work(commands: "queue.SimpleQueue[tuple[Any, ...]]", answer: Any) -> None:
+def _work(commands: "queue.SimpleQueue[bytes]", answer: Any) -> None:
     stage: Stage[Any, Any]
-    _, stage, options = commands.get()
+    _, stage, options = _decoded(commands.get())
     model = stage.open(options)
     answer("opened", dict(stage.describe(model)))
     while True:
-        kind, *content = commands.get()
+        kind, *content = _decoded(commands.get())
         if kind == "calibrate":
             answer("calibrated", stage.calibrate(model, content[0], lambda line: answer("say", line)))
         elif kind == "run":
             _run(stage, stage.use(model, content[0]), commands, answer)
 
 
-def _run(stage: Stage[Any, Any], model: Any, commands: "queue.SimpleQueue[tuple[Any, ...]]", answer: Any) -> None:
+def _run(stage: Stage[Any, Any], model: Any, commands: "queue.SimpleQueue[bytes]", answer: Any) -> None:
     def numbers() -> Iterator[int]:
-        while (command := commands.get())[0] == "part":
+        while (command := _decoded(commands.get()))[0] == "part":
             yield command[1]
 
     def decide(number: int, prepared: Any) -> PartResult:
@@ -235,19 +269,25 @@ def _run(stage: Stage[Any, Any], model: Any, commands: "queue.SimpleQueue[tuple[
     overlap(numbers(), stage.prepare, decide, finish)
 
 
-def _send(stream: IO[bytes], message: tuple[Any, ...]) -> None:
-    content = pickle.dumps(message, protocol=pickle.HIGHEST_PROTOCOL)
+def _encoded(message: tuple[Any, ...]) -> bytes:
+    return pickle.dumps(message, protocol=pickle.HIGHEST_PROTOCOL)
+
+
+def _decoded(content: bytes) -> Any:
+    return pickle.loads(content)  # noqa: S301 - between a process and the one that started it
+
+
+def _write(stream: IO[bytes], content: bytes) -> None:
     stream.write(_HEADER.pack(len(content)))
     stream.write(content)
     stream.flush()
 
 
-def _receive(stream: IO[bytes]) -> Any:
+def _received(stream: IO[bytes]) -> bytes | None:
+    """The next message; None at the end, also in the middle of one."""
     header = stream.read(_HEADER.size)
     if len(header) < _HEADER.size:
-        raise EOFError
+        return None
     (size,) = _HEADER.unpack(header)
     content = stream.read(size)
-    if len(content) < size:
-        raise EOFError
-    return pickle.loads(content)  # noqa: S301 - from a process that this one started
+    return content if len(content) == size else None

@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Mapping
-from pathlib import Path
+from pathlib import Path, PureWindowsPath
 from typing import Any
 
 import msgspec
@@ -15,6 +15,8 @@ from .shard import Shard
 
 FORMAT = 2
 RUN_FILE = "run.json"
+PARTS_FOLDER = "parts"
+_MOST_SHOWN = 60  # characters of a value in a message
 
 
 class StageRecord(msgspec.Struct):
@@ -45,8 +47,8 @@ class StageRecord(msgspec.Struct):
     def __post_init__(self) -> None:
         if self.parts < 0:
             raise ValueError("parts must not be negative")
-        if outside := [name for name in self.files if Path(name).name != name]:
-            raise ValueError(f"the file name {outside[0]!r} leads out of the folder")
+        if wrong := [name for name in self.files if not _is_file_of_a_run(name)]:
+            raise ValueError(f"{wrong[0][:40]!r} is not the name of a final file")
         if self.shard is not None:
             Shard.parse(self.shard)
 
@@ -133,11 +135,18 @@ def as_json(value: Any) -> Any:
     return json.loads(json.dumps(value))
 
 
+def _is_file_of_a_run(name: str) -> bool:
+    """Whether a name stays inside the folder, on Windows too, and is not that of a file with another purpose."""
+    inside = name not in {"", ".."} and "\0" not in name and PureWindowsPath(name).name == name == Path(name).name
+    return inside and not name.startswith(".") and name not in {RUN_FILE, PARTS_FOLDER}
+
+
 def _shown(value: Any) -> str:
     if value is None:
         return "none"
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return f"{text[:12]}…" if re.fullmatch(r"[0-9a-f]{40,}", text) else text
+    most = 12 if re.fullmatch(r"[0-9a-f]{40,}", text) else _MOST_SHOWN
+    return text if len(text) <= most else f"{text[:most]}…"
 
 
 def _format_of(content: bytes) -> Any:

@@ -1,0 +1,269 @@
+"""The one loop: what is refused, what is done, what is recorded, and that a margin once widened reaches every part."""
+
+import io
+import json
+from contextlib import contextmanager
+
+import polars as pl
+import pytest
+from negengine.engine.errors import InputError
+from negengine.engine.inference.device import CPU
+from negengine.engine.runs.executors import ThisProcess
+from negengine.engine.runs.folder import finished_stage
+from negengine.engine.runs.loop import Execution, run_stage
+from negengine.engine.runs.merge import merge
+from negengine.engine.runs.progress import Reporter
+from negengine.engine.runs.record import read_run
+from negengine.engine.runs.shard import Shard
+from small_stages import Margins, Squares
+
+
+class InterruptedAfter(ThisProcess):
+    """Ctrl-C once a number of parts are finished, in this process."""
+
+    def __init__(self, parts):
+        super().__init__(CPU)
+        object.__setattr__(self, "left", [parts])
+
+    @contextmanager
+    def start(self, stage, options, say):
+        with super().start(stage, options, say) as workers:
+            yield _Interrupted(workers, self.left)
+
+
+class _Interrupted:
+    def __init__(self, workers, left):
+        self.workers, self.left = workers, left
+        self.description, self.calibrate = workers.description, workers.calibrate
+
+    def run(self, numbers, calibration, finish, advance):
+        def finish_and_count(number, part):
+            if not self.left[0]:
+                raise KeyboardInterrupt
+            self.left[0] -= 1
+            finish(number, part)
+
+        self.workers.run(numbers, calibration, finish_and_count, advance)
+
+
+class NoExecutor:
+    """Fails the test if a model is opened."""
+
+    def start(self, stage, options, say):
+        raise AssertionError("a model was opened")
+
+
+def run(stage, folder, *, executor=None, said=None, **options):
+    reporter = Reporter(said if said is not None else io.StringIO(), verbose=True)
+    run_stage(stage, folder, Execution(executor or ThisProcess(CPU), reporter=reporter, **options))
+    return folder
+
+
+def files(folder):
+    """All files but run.json, which tells times, and the lock."""
+    paths = [path for path in folder.rglob("*") if path.is_file() and path.name not in {"run.json", ".lock"}]
+    return {str(path.relative_to(folder)): path.read_bytes() for path in paths}
+
+
+def record(folder, stage=Squares.name):
+    return read_run(folder).stages[stage]
+
+
+def test_a_run_computes_and_publishes(tmp_path):
+    run(Squares(note={"model": "mini"}), tmp_path)
+    squares = pl.read_parquet(tmp_path / "squares.parquet")
+    assert squares["square"].to_list() == [n * n + i for n in range(4) for i in range(3)]
+    assert json.loads((tmp_path / "squares.json").read_text()) == {"rows": 12, "model": "mini"}
+
+
+def test_a_finished_run_opens_no_model(tmp_path):
+    before = files(run(Squares(), tmp_path))
+    said = io.StringIO()
+    run(Squares(), tmp_path, executor=NoExecutor(), said=said)
+    assert files(tmp_path) == before
+    assert "squares is finished already" in said.getvalue()
+
+
+def test_a_finished_run_without_its_parts_computes_nothing(tmp_path):
+    run(Squares(), tmp_path)
+    for path in (tmp_path / "parts" / "squares").iterdir():
+        path.unlink()
+    (tmp_path / "parts" / "squares").rmdir()
+    (tmp_path / "parts").rmdir()
+    run(Squares(), tmp_path, executor=NoExecutor())
+    assert finished_stage(tmp_path, "squares").finished
+
+
+def test_final_files_are_made_again_from_the_parts_without_a_model(tmp_path):
+    before = files(run(Squares(), tmp_path))
+    (tmp_path / "squares.parquet").unlink()
+    run(Squares(), tmp_path, executor=NoExecutor())
+    assert files(tmp_path) == before
+
+
+def test_another_run_is_refused_before_a_model_is_opened(tmp_path):
+    run(Squares(), tmp_path)
+    with pytest.raises(InputError, match="seed 0, now 1"):
+        run(Squares(seed=1), tmp_path, executor=NoExecutor())
+
+
+def test_a_stage_that_is_refused_leaves_a_folder_that_claims_nothing(tmp_path):
+    with pytest.raises(InputError, match="too long"):
+        run(Squares(fault="check"), tmp_path, executor=NoExecutor())
+    assert read_run(tmp_path).stages == {}
+    run(Squares(seed=1), tmp_path)
+
+
+def test_a_model_that_does_not_open_leaves_a_folder_that_claims_nothing(tmp_path):
+    with pytest.raises(InputError, match="cpu has no memory"):
+        run(Squares(fault="open"), tmp_path)
+    run(Squares(seed=1), tmp_path)
+
+
+@pytest.mark.parametrize("fault", ["refuse", "fail", "interrupt"])
+def test_a_run_that_ends_early_is_resumed_to_the_same_bytes(tmp_path, fault):
+    whole = files(run(Squares(), tmp_path / "whole"))
+    error = {"refuse": InputError, "fail": ZeroDivisionError, "interrupt": KeyboardInterrupt}[fault]
+    with pytest.raises(error):
+        run(Squares(fault=fault, at=2), tmp_path / "cut")
+    assert 1 <= len(files(tmp_path / "cut")) / 2 < 4
+    run(Squares(), tmp_path / "cut")
+    assert files(tmp_path / "cut") == whole
+
+
+def test_a_stage_without_parts_is_finished(tmp_path):
+    class Nothing(Squares):
+        @staticmethod
+        def publish(parts):
+            return {"squares.json": {"rows": len(parts.rows)}}
+
+    run(Nothing(parts=0), tmp_path, executor=NoExecutor())
+    assert json.loads((tmp_path / "squares.json").read_text()) == {"rows": 0}
+
+
+def test_earlier_stages_are_carried_into_the_folder(tmp_path):
+    run(Squares(), tmp_path / "first")
+    execution = Execution(ThisProcess(CPU), reporter=Reporter(silent=True))
+    run_stage(Margins((0.0,)), tmp_path / "second", execution, earlier={"squares": tmp_path / "first"})
+    assert list(read_run(tmp_path / "second").stages) == ["squares", "margins"]
+    assert finished_stage(tmp_path / "second", "squares").files == record(tmp_path / "first").files
+
+
+# ---------------------------------------------------------------- what is recorded and shown
+
+
+def test_the_session_tells_device_precision_command_and_time(tmp_path):
+    run(Squares(), tmp_path, session={"command": "negengine squares"}, started=0.0)
+    (session,) = record(tmp_path).sessions
+    assert (session["device"], session["command"]) == ("cpu", "negengine squares")
+    assert session["precision"] == {"Cp": "fp32", "Cn": "mixed"}
+    assert session["seconds"] > 0
+
+
+def test_precision_is_one_word_where_all_patterns_have_the_same(tmp_path):
+    run(Margins((0.0,)), tmp_path)
+    assert record(tmp_path, "margins").sessions[0]["precision"] == "mixed"
+
+
+def test_precision_is_on_disk_before_the_first_part_is_decided(tmp_path):
+    """A process that is killed cannot add it later."""
+    seen = []
+
+    class Looks(Squares):
+        def decide(self, *arguments):
+            seen.extend(record(tmp_path).sessions)
+            return super().decide(*arguments)
+
+    run(Looks(parts=1), tmp_path)
+    assert seen[0]["precision"] == {"Cp": "fp32", "Cn": "mixed"}
+
+
+def test_a_resumed_run_keeps_its_calibration(tmp_path):
+    with pytest.raises(KeyboardInterrupt):
+        run(Margins((0.0, 0.0, 0.0)), tmp_path, executor=InterruptedAfter(1))
+    run(Margins((0.0, 0.0, 0.0), own_bound=0.8), tmp_path)
+    assert pl.read_parquet(tmp_path / "margins.parquet")["bound"].to_list() == [0.5, 0.5, 0.5]
+    assert [own["precision"] for own in record(tmp_path, "margins").sessions] == ["mixed", "mixed"]
+
+
+def test_progress_begins_with_what_is_done_already(tmp_path):
+    with pytest.raises(KeyboardInterrupt):
+        run(Squares(), tmp_path, executor=InterruptedAfter(2))
+    said = io.StringIO()
+    run(Squares(), tmp_path, said=said)
+    lines = said.getvalue().splitlines()
+    assert lines[0] == "squares: 10 sentences, 3 are done already"
+    assert lines[-1].startswith("squares: 10 of 10 sentences (100 %), ")
+    assert "checked" in lines
+
+
+# ---------------------------------------------------------------- shards
+
+
+def test_merged_shards_have_the_bytes_of_the_whole_run(tmp_path):
+    whole = files(run(Squares(), tmp_path / "whole"))
+    shards = [run(Squares(), tmp_path / f"shard {i}", shard=Shard(i, 3)) for i in (1, 2, 3)]
+    merge(shards, tmp_path / "merged", {"squares": Squares.publish})
+    assert files(tmp_path / "merged") == whole
+
+
+def test_a_shard_without_parts_opens_no_model_and_is_merged(tmp_path):
+    whole = files(run(Squares(parts=1), tmp_path / "whole"))
+    for i, executor in ((1, None), (2, NoExecutor())):
+        run(Squares(parts=1), tmp_path / f"shard {i}", shard=Shard(i, 2), executor=executor)
+    merge([tmp_path / "shard 2", tmp_path / "shard 1"], tmp_path / "merged", {"squares": Squares.publish})
+    assert files(tmp_path / "merged") == whole
+    assert record(tmp_path / "merged").calibration == record(tmp_path / "whole").calibration
+
+
+def test_a_shard_is_calibrated_for_its_share(tmp_path):
+    said = io.StringIO()
+    run(Squares(), tmp_path, shard=Shard(2, 2), said=said)
+    assert f"{2 + 4} calibrated" in said.getvalue().splitlines()
+
+
+# ---------------------------------------------------------------- margins
+
+ASKS = (0.0, 0.0, 0.7, 0.0, 0.9, 0.0)
+
+
+def test_parts_are_decided_again_with_the_margin_that_an_audit_asks_for(tmp_path):
+    said = io.StringIO()
+    run(Margins(ASKS), tmp_path, said=said)
+    assert pl.read_parquet(tmp_path / "margins.parquet")["bound"].to_list() == [0.9] * 6
+    told = "margins: an audit found a wrong decision; 6 parts are decided again"
+    assert said.getvalue().count(told) == 1
+
+
+def test_nothing_is_decided_again_without_a_wrong_decision(tmp_path):
+    run(Margins((0.0,) * 3), tmp_path)
+    assert pl.read_parquet(tmp_path / "margins.parquet")["bound"].to_list() == [0.5] * 3
+
+
+@pytest.mark.parametrize("parts", range(12))
+def test_stopped_anywhere_a_run_that_widens_ends_with_the_same_bytes(tmp_path, parts):
+    """Six parts are decided, and all six again; each process that goes on must know what the first one found."""
+    whole = files(run(Margins(ASKS), tmp_path / "whole"))
+    with pytest.raises(KeyboardInterrupt):
+        run(Margins(ASKS), tmp_path / "cut", executor=InterruptedAfter(parts))
+    run(Margins(ASKS), tmp_path / "cut")
+    assert files(tmp_path / "cut") == whole
+
+
+def test_shards_that_widen_merge_to_the_bytes_of_the_whole_run_where_the_refusal_says_how(tmp_path):
+    whole = files(run(Margins(ASKS), tmp_path / "whole"))
+    command = "negengine margins a model --shard {} --seed 3 -o shard"
+    shards = [
+        run(Margins(ASKS), tmp_path / str(i), shard=Shard(i, 2), session={"command": command.format(f"{i}/2")})
+        for i in (1, 2)
+    ]
+    with pytest.raises(InputError) as caught:
+        merge(shards, tmp_path / "merged", {"margins": Margins.publish})
+    assert str(caught.value) == (
+        f"{tmp_path / 'merged'}: an audit in one shard found a wrong decision, so 3 parts of shard 2/2 must be decided "
+        f"again with a wider margin; to do it: negengine margins a model --seed 3 --output {tmp_path / 'merged'}"
+    )
+    run(Margins(ASKS), tmp_path / "merged")
+    assert files(tmp_path / "merged") == whole
+    merge(shards, tmp_path / "merged", {"margins": Margins.publish})  # finished, so nothing is left to refuse
+    assert files(tmp_path / "merged") == whole

@@ -1,0 +1,102 @@
+"""A part is read only if its rows and its marker are as they were written."""
+
+import hashlib
+import json
+
+import polars as pl
+import pytest
+from negengine.engine.errors import InputError
+from negengine.engine.runs.part import EncodedPart, PartFiles
+from negengine.engine.runs.stage import PartResult
+from small_stages import part
+
+
+@pytest.fixture
+def files(tmp_path) -> PartFiles:
+    """A part on disk, with everything that a marker can hold."""
+    files = PartFiles.of(tmp_path, "select", 12)
+    files.rows.parent.mkdir(parents=True)
+    files.write(part(1, bounds={"CpTp": 0.1 + 0.2, "CnTp": 1}, needed={"CpTp": 0.0, "CnTp": 1e-9}))
+    return files
+
+
+def test_a_part_lies_in_two_files_with_its_number(tmp_path, files):
+    assert sorted(path.name for path in (tmp_path / "parts" / "select").iterdir()) == [
+        "part-00012.json",
+        "part-00012.parquet",
+    ]
+
+
+def test_a_part_is_read_as_it_was_written(files):
+    read = files.read()
+    assert read is not None
+    assert read.marker == part(1, bounds={"CpTp": 0.1 + 0.2, "CnTp": 1.0}, needed={"CpTp": 0.0, "CnTp": 1e-9}).marker
+    assert read.content == part(1).content
+
+
+def test_a_marker_tells_the_digest_of_its_rows(files):
+    marker = json.loads(files.marker.read_text())
+    assert marker["sha256"] == hashlib.sha256(files.rows.read_bytes()).hexdigest()
+    assert marker["counts"] == {"tested": 11, "rows": 3}
+
+
+def test_a_flipped_bit_anywhere_is_noticed_or_changes_nothing(files):
+    """White space may change; no number, no name."""
+    whole = files.read()
+    for path in (files.marker, files.rows):
+        content = path.read_bytes()
+        for position in range(len(content)):
+            for bit in (0, 3, 6):
+                damaged = bytearray(content)
+                damaged[position] ^= 1 << bit
+                path.write_bytes(bytes(damaged))
+                read = files.read()
+                assert read is None or (read.marker, read.content) == (whole.marker, whole.content), (path, position)
+        path.write_bytes(content)
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["", "{", "[]", "null", "[" * 100_000, '{"bytes": 3}', '{"bytes": 1, "sha256": 2, "counts": 3}', "\xff"],
+)
+def test_a_marker_of_something_else_is_not_a_part(files, content):
+    files.marker.write_text(content, encoding="latin-1")
+    assert files.read() is None
+
+
+def test_rows_without_a_marker_are_not_a_part(files):
+    files.marker.unlink()
+    assert files.read() is None
+
+
+def test_a_marker_without_rows_is_not_a_part(files):
+    files.rows.unlink()
+    assert files.read() is None
+
+
+def test_a_disk_that_cannot_be_read_is_told(files):
+    files.marker.unlink()
+    files.marker.mkdir()
+    with pytest.raises(InputError, match=r"part-00012\.json: cannot be read \(Is a directory\)"):
+        files.read()
+
+
+def test_what_is_left_of_a_part_is_removed(files):
+    files.marker.unlink()
+    files.remove()
+    assert list(files.rows.parent.iterdir()) == []
+    files.remove()
+
+
+def test_the_same_rows_give_the_same_part(files):
+    frame = pl.DataFrame({"x": [1, 2, 3]})
+    pieces = pl.concat([frame[:1], frame[1:]], rechunk=False)
+    one, other = (EncodedPart.of(PartResult(rows, {"n": 1})) for rows in (frame, pieces))
+    assert (one.content, one.marker) == (other.content, other.marker)
+
+
+def test_the_wider_of_two_margins_is_kept():
+    needed = {"Cp": 0.5, "Cn": 2.0}
+    again = part(0, bounds={"Cp": 0.5, "Cn": 1.0}, needed={"Cp": 0.7, "Cn": 1.0}).with_needed({**needed, "Cv": 0.1})
+    assert again.marker.needed == {"Cp": 0.7, "Cn": 2.0, "Cv": 0.1}
+    assert again.marker.bounds == {"Cp": 0.5, "Cn": 1.0}

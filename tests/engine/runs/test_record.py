@@ -1,0 +1,160 @@
+"""run.json is checked when it is read: each wrong one is one line, and nothing leads out of the folder."""
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from negengine.engine.errors import InputError
+from negengine.engine.runs.record import FORMAT, RUN_FILE, differences, read_record, read_run
+from negengine.engine.runs.shard import Shard
+from small_stages import work
+
+STAGE = {"identity": {"seed": 0}, "parts": 3}
+
+
+def document(**stage) -> dict:
+    return {"format": FORMAT, "negengine": "1", "stages": {"select": {**STAGE, **stage}}}
+
+
+def write(folder: Path, content) -> None:
+    text = content if isinstance(content, (str, bytes)) else json.dumps(content)
+    (folder / RUN_FILE).write_bytes(text if isinstance(text, bytes) else text.encode())
+
+
+def test_a_record_is_read_as_it_was_written(tmp_path):
+    work(tmp_path)
+    record = read_run(tmp_path)
+    record.write(tmp_path)
+    assert read_run(tmp_path) == record
+
+
+def test_what_only_newer_versions_know_is_ignored(tmp_path):
+    write(tmp_path, document(new="x"))
+    assert read_run(tmp_path).stages["select"].parts == 3
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "",
+        "{",
+        "[]",
+        "1",
+        "null",
+        "{}",
+        b"\xff\xfe",
+        '{"format": 2}',
+        '{"format": 2, "negengine": "1", "stages": [1]}',
+        '{"format": 2, "negengine": "1", "stages": {"a": 1}}',
+        '{"format": 2, "negengine": "1", "stages": {"a": {"parts": 1}}}',
+        '{"format": ' + "1" * 10_000 + "}",
+        '{"format": 2, "negengine": "1", "stages": {"a": {"identity": {"x": ' + "9" * 10_000 + '}, "parts": 1}}}',
+        "[" * 100_000,
+        '{"format": 2, "negengine": "1", "stages": {"a": {"parts": 1, "identity": {"x": ' + "[" * 100_000,
+        document(parts=-1),
+        document(parts=None),
+        document(parts="3"),
+        document(shard="5/4"),
+        document(shard="x" * 5_000),
+        document(sessions=[1]),
+        document(calibration={"CpTp": 1}),
+        document(counts={"tested": "many"}),
+        document(files={"triplets.parquet": None}),
+    ],
+)
+def test_a_run_json_of_something_else_is_one_line_and_nothing_changes(tmp_path, content):
+    write(tmp_path, content)
+    before = (tmp_path / RUN_FILE).read_bytes()
+    with pytest.raises(InputError, match=r"run\.json: not as negengine writes it") as caught:
+        work(tmp_path)
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 400 + len(str(tmp_path))
+    assert [path.name for path in tmp_path.iterdir()] == [RUN_FILE]
+    assert (tmp_path / RUN_FILE).read_bytes() == before
+
+
+@pytest.mark.parametrize("made_as", [1, 3])
+def test_another_format_is_refused(tmp_path, made_as):
+    write(tmp_path, {"format": made_as, "anything": []})
+    with pytest.raises(InputError, match=f"format {made_as}, this version reads {FORMAT}"):
+        work(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "",
+        ".",
+        "..",
+        "../x",
+        "../../x",
+        "a/b",
+        "/etc/passwd",
+        "a\\b",
+        "C:x",
+        "C:\\x",
+        "x\0",
+        ".lock",
+        "run.json",
+        "parts",
+    ],
+)
+def test_a_final_file_is_a_plain_name_in_the_folder(tmp_path, name):
+    write(tmp_path, document(finished=True, files={name: "0" * 64}))
+    with pytest.raises(InputError, match="is not the name of a final file"):
+        read_run(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["triplets.parquet", "summary-2.json", "Ergebnisse für GH22.parquet"])
+def test_ordinary_names_are_final_files(tmp_path, name):
+    write(tmp_path, document(files={name: "0" * 64}))
+    assert name in read_run(tmp_path).stages["select"].files
+
+
+def test_a_missing_run_is_told(tmp_path):
+    with pytest.raises(InputError, match=r"run is not a run folder: it has no run\.json"):
+        read_run(tmp_path / "run")
+    assert read_record(tmp_path / "run") is None
+
+
+def test_an_unreadable_run_json_is_told(tmp_path):
+    (tmp_path / RUN_FILE).mkdir()
+    with pytest.raises(InputError, match=r"run\.json: cannot be read \(Is a directory\)"):
+        read_record(tmp_path)
+
+
+# ---------------------------------------------------------------- differences
+
+
+def test_differences_are_told_key_by_key():
+    old, new = {"seed": 0, "pairs": None, "gone": 1}, {"seed": 1, "pairs": 60, "new": [1]}
+    assert differences(old, new) == "seed 0, now 1; pairs none, now 60; gone 1, now none; new none, now [1]"
+    assert differences(old, old) == ""
+
+
+def test_long_values_are_cut():
+    found = differences({"a": "ab" * 32, "b": "word " * 1_000}, {"a": "cd" * 32, "b": 0}, "there")
+    assert found == "a abababababab…, there cdcdcdcdcdcd…; b " + ("word " * 12) + "…, there 0"
+
+
+# ---------------------------------------------------------------- shards
+
+
+@given(st.integers(0, 40), st.integers(1, 12))
+def test_shards_are_disjoint_and_complete(n, count):
+    owned = [number for index in range(1, count + 1) for number in Shard(index, count).parts(n)]
+    assert sorted(owned) == list(range(n))
+
+
+@given(st.integers(1, 999), st.integers(0, 999))
+def test_a_shard_is_read_as_it_is_written(index, more):
+    shard = Shard(index, index + more)
+    assert Shard.parse(str(shard)) == shard
+
+
+@pytest.mark.parametrize("text", ["", "1", "0/4", "5/4", "1/0", "a/b", "1/2/3", "-1/2", " 1/2", "1/2\n", "١/٢"])
+def test_a_wrong_shard_is_told(text):
+    with pytest.raises(InputError, match="must be I/N"):
+        Shard.parse(text)

@@ -1,0 +1,181 @@
+"""Stages of pure Python for the tests of run folders, the loop and the executors.
+
+Worker processes and killed processes import this module, so it imports no test library.
+"""
+
+import os
+import signal
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar
+
+import polars as pl
+from negengine.engine.errors import InputError
+from negengine.engine.runs.folder import RunFolder
+from negengine.engine.runs.part import EncodedPart
+from negengine.engine.runs.stage import Files, FinishedParts, ModelOptions, PartResult, Stage
+
+IDENTITY = {"model sha256": "ab" * 32, "seed": 0, "pairs": None}
+PARTS = 3
+
+
+def rows(number: int) -> pl.DataFrame:
+    return pl.DataFrame({"part": [number] * (number + 2), "verb": [f"verb {i}" for i in range(number + 2)]})
+
+
+def part(number: int, **more: Any) -> EncodedPart:
+    return EncodedPart.of(PartResult(rows(number), {"tested": 10 + number}, **more))
+
+
+def publish(parts: FinishedParts) -> Files:
+    return {"triplets.parquet": parts.rows, "selection.json": dict(parts.counts)}
+
+
+def hold(folder: Path, stage: str = "select", *, identity: Any = None, parts: int = PARTS, **options: Any) -> Any:
+    return RunFolder.create_or_resume(folder, stage, identity or IDENTITY, parts=parts, **options)
+
+
+def work(folder: Path, **options: Any) -> Path:
+    """What a run does: the missing parts, then the final files."""
+    with hold(folder, **options) as run:
+        for number in run.missing_parts:
+            run.write_part(number, part(number))
+        run.finish(publish)
+    return folder
+
+
+@dataclass(frozen=True)
+class Squares(Stage[dict[str, Any], int]):
+    """Squares of numbers; a part is a number. What goes wrong, and where, is not part of the identity.
+
+    Attributes:
+        parts: How many parts there are.
+        seed: Something that decides the rows.
+        fault: What happens in the part `at`, or in `open` or `check`.
+        at: The part of the fault.
+        fifo: A pipe that is opened in the part `at`, and held until the process ends; for `hang`.
+    """
+
+    name: ClassVar[str] = "squares"
+
+    parts: int = 4
+    seed: int = 0
+    fault: str = ""
+    at: int = 1
+    fifo: str = ""
+    note: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def identity(self) -> Mapping[str, Any]:
+        return {"seed": self.seed}
+
+    @property
+    def metadata(self) -> Mapping[str, Any]:
+        return self.note
+
+    @property
+    def sizes(self) -> Sequence[int]:
+        return [number + 1 for number in range(self.parts)]
+
+    def check(self, say: Any) -> None:
+        say("checked")
+        if self.fault == "check":
+            raise InputError("the sentence is too long")
+
+    def open(self, options: ModelOptions) -> dict[str, Any]:
+        if self.fault == "open":
+            raise InputError(f"{options.device} has no memory")
+        return {"device": str(options.device), "threads": options.threads}
+
+    def describe(self, model: dict[str, Any]) -> Mapping[str, Any]:
+        return {"device": model["device"], "threads": model["threads"]}
+
+    def calibrate(self, model: dict[str, Any], own: int, say: Any) -> dict[str, Any]:
+        say(f"{own} calibrated")
+        return {"Cp": {"precision": "fp32"}, "Cn": {"precision": "mixed", "bound": 0.5}}
+
+    def prepare(self, number: int) -> int:
+        return number + self.seed
+
+    def decide(self, model: Any, number: int, prepared: int | None, advance: Any) -> PartResult:
+        if number == self.at and self.fault:
+            _go_wrong(self.fault, self.fifo)
+        base = number + self.seed if prepared is None else prepared
+        advance(number + 1, number + 1)
+        print("a library that prints on stdout")  # noqa: T201
+        return PartResult(pl.DataFrame({"number": [number] * 3, "square": [base * base + i for i in range(3)]}))
+
+    @staticmethod
+    def publish(parts: FinishedParts) -> Files:
+        return {"squares.parquet": parts.rows, "squares.json": {**parts.counts, **parts.metadata}}
+
+
+class Unreadable(Squares):
+    """A stage that another process cannot read."""
+
+    def __reduce__(self) -> Any:
+        return _refuse_to_be_read, ()
+
+
+def _refuse_to_be_read() -> None:
+    raise ValueError("this stage cannot be unpickled")
+
+
+def _go_wrong(fault: str, fifo: str) -> None:
+    if fault == "kill":
+        os.kill(os.getpid(), signal.SIGKILL)
+    if fault == "exit":
+        os._exit(3)
+    if fault == "refuse":
+        raise InputError("--batch-tokens 16: too few")
+    if fault == "fail":
+        raise ZeroDivisionError("nobody expected this")
+    if fault == "interrupt":
+        raise KeyboardInterrupt
+    if fault == "hang":
+        held = os.open(fifo, os.O_WRONLY)  # closed by the end of the process alone
+        os.write(held, str(os.getpid()).encode())
+        while True:
+            signal.pause()
+
+
+@dataclass(frozen=True)
+class Margins(Stage[float, None]):
+    """Parts whose audits ask for margins; what a part gives depends on the margin that decided it.
+
+    Attributes:
+        asks: The margin that the audit of each part asks for, if a narrower one decided.
+        own_bound: The margin of the calibration.
+    """
+
+    name: ClassVar[str] = "margins"
+
+    asks: tuple[float, ...]
+    own_bound: float = 0.5
+
+    @property
+    def identity(self) -> Mapping[str, Any]:
+        return {"asks": list(self.asks)}
+
+    @property
+    def sizes(self) -> Sequence[int]:
+        return [1] * len(self.asks)
+
+    def open(self, options: ModelOptions) -> float:
+        return 0.0
+
+    def calibrate(self, model: float, own: int, say: Any) -> dict[str, Any]:
+        return {"Cp": {"precision": "mixed", "bound": self.own_bound}}
+
+    def use(self, model: float, calibration: Mapping[str, Any]) -> float:
+        return float(calibration["Cp"]["bound"])
+
+    def decide(self, model: float, number: int, prepared: None, advance: Any) -> PartResult:
+        needed = self.asks[number] if self.asks[number] > model else 0.0
+        frame = pl.DataFrame({"part": [number], "bound": [model]})
+        return PartResult(frame, {"audited": 1}, {"Cp": model}, {"Cp": needed})
+
+    @staticmethod
+    def publish(parts: FinishedParts) -> Files:
+        return {"margins.parquet": parts.rows, "margins.json": dict(parts.counts)}
