@@ -5,6 +5,7 @@ of inferring it; the parity check after the last pass covers the whole. Weights 
 and of large values only a summary computed inside the graph leaves ONNX Runtime, so that a run needs little memory.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -49,8 +50,8 @@ def told_in_one_line(name: str, what: str) -> Iterator[None]:
     except (InputError, OSError):  # a full disk says nothing about the model
         raise
     except Exception as error:  # libraries raise errors of every kind about a model that does not suit them
-        lines = (line.strip() for line in str(error).splitlines())
-        reason = next((line for line in lines if line), type(error).__name__)
+        lines = (line.strip() for line in str(error).rpartition("Status Message: ")[2].splitlines())
+        reason = re.sub(r"^/\S+:\d+ .*?\) ", "", next((line for line in lines if line), type(error).__name__))
         raise InputError(f"{name} cannot be exported: {what} failed: {reason}") from error
 
 
@@ -123,31 +124,34 @@ def channel_peaks(graph: Graph, batches: Sequence[Feeds]) -> dict[str, NDArray[n
     """
     constant = graph.from_constants()
     known = layouts(graph)
-    single = [value for value in known if known[value].is_float32 and known[value].shape and value.producer()]
-    found = _peaks(graph, batches[:1], [str(value.name) for value in single if value in constant])
-    return found | _peaks(graph, batches, [str(value.name) for value in single if value not in constant])
+    single = {value: known[value].shape for value in known if known[value].is_float32 and value.producer()}
+    fixed, computed = (
+        {str(value.name): len(shape) for value, shape in single.items() if (value in constant) == is_fixed}
+        for is_fixed in (True, False)
+    )
+    return _peaks(graph, batches[:1], fixed) | _peaks(graph, batches, computed)
 
 
-def _peaks(graph: Graph, batches: Sequence[Feeds], names: Sequence[str]) -> dict[str, NDArray[np.float32]]:
-    if not names:
+def _peaks(graph: Graph, batches: Sequence[Feeds], ranks: Mapping[str, int]) -> dict[str, NDArray[np.float32]]:
+    if not ranks:
         return {}
     proto = graph.proto()
-    for name in names:
+    for name, rank in ranks.items():
         size, rows, peak, total = (f"{name}/{what}" for what in ("size", "rows", "peak", "total"))
         proto.graph.node.extend(
             [
                 helper.make_node("Abs", [name], [size]),
-                helper.make_node("Flatten", [size], [rows], axis=-1),
+                helper.make_node("Flatten", [size], [rows], axis=min(rank, 1) * -1),
                 helper.make_node("ReduceMax", [rows], [peak], axes=[0], keepdims=0),
                 # The sum tells what is not finite: a kernel's maximum may pass over it.
                 helper.make_node("ReduceSum", [size], [total], keepdims=0),
             ]
         )
-    outputs = [f"{name}/{what}" for name in names for what in ("peak", "total")]
+    outputs = [f"{name}/{what}" for name in ranks for what in ("peak", "total")]
     _set_outputs(proto, outputs)
     found: dict[str, NDArray[np.float32]] = {}
     for seen in _run(graph, proto, batches, outputs):
-        for name, peak, total in zip(names, seen[::2], seen[1::2], strict=True):
+        for name, peak, total in zip(ranks, seen[::2], seen[1::2], strict=True):
             finite = peak if np.isfinite(total) else np.full_like(peak, np.inf)
             found[name] = _larger(found.get(name, finite), finite)
     return found
