@@ -10,7 +10,7 @@ reads weights from that file, one at a time.
 import gc
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,7 @@ from .families import family_of
 from .flops import count_flops
 from .folder import publish, staged_in, workspace_beside
 from .graph import Graph
+from .observe import channel_peaks
 from .parity import Logits, Parity, compare, reference_logits
 from .passes import Context, run_passes
 from .quiet import quiet
@@ -111,7 +112,6 @@ def _write(
         outputs=task.outputs(checkpoint),
         standard_attention=family_of(config).standard_attention,
         family=checkpoint.family,
-        batches=[batch.feeds for batch in batches(traced.samples)],
     )
     say("simplifying the graph")
     length = min(task.length, checkpoint.longest)
@@ -121,6 +121,9 @@ def _write(
     say(f"an input of {length} tokens needs {flops / 1e9:.2f} GFLOP (before: {plain_flops / 1e9:.2f})")
     files = graph.save(staged / _GRAPH)
     exact = [files[0]]
+    if task.variants:
+        say(f"measuring how large values become on {len(traced.samples)} inputs")
+        context = replace(context, peaks=channel_peaks(graph, [batch.feeds for batch in batches(traced.samples)]))
     for variant in task.variants:
         say(variant.what)
         weights = staged / (variant.file + _WEIGHTS) if variant.size else staged / (_GRAPH + _WEIGHTS)

@@ -22,32 +22,34 @@ def count_flops(graph: Graph, length: int) -> int:
     known = layouts(graph, (batch, length))
     constant = graph.from_constants()
     total = sum(
-        _COUNTS[node.op_type]([known[value].shape if value is not None else () for value in node.inputs])
+        _COUNTS[node.op_type](
+            [known[value].shape if value is not None else () for value in node.inputs], known[node.outputs[0]].shape
+        )
         for node in graph.nodes
         if node.op_type in _COUNTS and node.outputs[0] not in constant
     )
     return total // batch
 
 
-def _matmul(shapes: Shapes) -> int:
-    left, right = shapes[:2]
-    batch = int(np.prod(np.broadcast_shapes(left[:-2], right[:-2]), dtype=np.int64))
-    return 2 * batch * (left[-2] if len(left) > 1 else 1) * left[-1] * right[-1]
+def _matmul(inputs: Shapes, output: tuple[int, ...]) -> int:
+    return 2 * _size(output) * inputs[0][-1]
 
 
-def _gemm(shapes: Shapes) -> int:
-    return 2 * shapes[0][0] * shapes[0][1] * shapes[1][1]
+def _gemm(inputs: Shapes, output: tuple[int, ...]) -> int:
+    return 2 * inputs[0][0] * inputs[0][1] * output[1]
 
 
-def _attention(shapes: Shapes) -> int:
-    query, key = shapes[:2]
+def _attention(inputs: Shapes, _: tuple[int, ...]) -> int:
+    query, key = inputs[:2]
     return 2 * (2 * query[0] * query[1] * key[1] * query[2])
 
 
-def _convolution(shapes: Shapes) -> int:
-    """1 × 1 over [1, channels, batch, length] (`passes/convolve.py`)."""
-    image, kernel = shapes[:2]
-    return 2 * image[0] * image[2] * image[3] * kernel[0] * kernel[1]
+def _convolution(inputs: Shapes, output: tuple[int, ...]) -> int:
+    return 2 * _size(output) * _size(inputs[1][1:])
+
+
+def _size(shape: tuple[int, ...]) -> int:
+    return int(np.prod(shape, dtype=np.int64))
 
 
 _COUNTS = {

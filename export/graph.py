@@ -17,6 +17,7 @@ from onnx import ModelProto
 from onnx_ir.passes.common import LiftConstantsToInitializersPass, RemoveUnusedNodesPass, TopologicalSortPass
 
 _SMALLEST_APART = 1024  # bytes; what is smaller stays in the graph
+_STANDS_FOR = "stands for"
 _PAGE = 4096  # bytes; a weight that begins on a page can be mapped into memory as it is
 
 Array = NDArray[np.generic]
@@ -176,7 +177,11 @@ class Graph:
         return value
 
     def replace(self, old: ir.Value, new: ir.Value) -> None:
-        """Let every node and output of the graph that reads `old` read `new`; an output keeps its name."""
+        """Let every node and output of the graph that reads `old` read `new`; an output keeps its name.
+
+        The new value is known to hold what the old one did (`stands_for`).
+        """
+        new.meta.setdefault(_STANDS_FOR, stands_for(old))
         if not old.is_graph_output():
             old.replace_all_uses_with(new)
             return
@@ -240,6 +245,11 @@ class Graph:
                 value.const_value = self._kept(array(value), str(value.name))
         path.write_bytes(self.proto().SerializeToString())
         return [path, *([self.weights.path] if self.weights is not None and self.weights.path.exists() else [])]
+
+
+def stands_for(value: ir.Value) -> str:
+    """The name that a value, or the first one that it replaced, had in the graph's file."""
+    return str(value.meta.get(_STANDS_FOR, value.name))
 
 
 def array(value: ir.Value | None) -> Array:

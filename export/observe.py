@@ -5,6 +5,7 @@ of inferring it; the parity check after the last pass covers the whole. Weights 
 and of large values only a summary computed inside the graph leaves ONNX Runtime, so that a run needs little memory.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -49,8 +50,8 @@ def told_in_one_line(name: str, what: str) -> Iterator[None]:
     except (InputError, OSError):  # a full disk says nothing about the model
         raise
     except Exception as error:  # libraries raise errors of every kind about a model that does not suit them
-        lines = (line.strip() for line in str(error).splitlines())
-        reason = next((line for line in lines if line), type(error).__name__)
+        lines = (line.strip() for line in str(error).rpartition("Status Message: ")[2].splitlines())
+        reason = re.sub(r"^/\S+:\d+ .*?\) ", "", next((line for line in lines if line), type(error).__name__))
         raise InputError(f"{name} cannot be exported: {what} failed: {reason}") from error
 
 
@@ -109,53 +110,57 @@ def layouts(graph: Graph, shape: tuple[int, int] = PROBE) -> dict[ir.Value, Layo
     return known
 
 
-def channel_peaks(
-    graph: Graph, batches: Sequence[Feeds], values: Iterable[ir.Value]
-) -> dict[ir.Value, NDArray[np.float32]]:
-    """The largest magnitude of each channel (index along the last axis) of some fp32 values over all batches.
+def channel_peaks(graph: Graph, batches: Sequence[Feeds]) -> dict[str, NDArray[np.float32]]:
+    """The largest magnitude of each channel (index along the last axis) of every fp32 value over all batches.
+
+    The maxima are taken inside the graph, so that no whole value leaves it.
 
     Returns:
-        For each value float32 [channels], infinite in all of them if any element was not finite.
+        By name of the value float32 [channels], infinite in all of them if any element was not finite. Where the last
+        axis is not the same in all batches, float32 [1], the largest of all.
 
     Raises:
         InputError: as for `observe`.
     """
-    return _peaks(graph, batches, list(dict.fromkeys(values)), {"axes": [0]})
+    constant = graph.from_constants()
+    known = layouts(graph)
+    single = {value: known[value].shape for value in known if known[value].is_float32 and value.producer()}
+    fixed, computed = (
+        {str(value.name): len(shape) for value, shape in single.items() if (value in constant) == is_fixed}
+        for is_fixed in (True, False)
+    )
+    return _peaks(graph, batches[:1], fixed) | _peaks(graph, batches, computed)
 
 
-def peaks(graph: Graph, batches: Sequence[Feeds], values: Iterable[ir.Value]) -> dict[ir.Value, float]:
-    """The largest magnitude of some fp32 values over all batches, infinite if any element was not finite.
-
-    Raises:
-        InputError: as for `observe`.
-    """
-    return {value: float(peak) for value, peak in _peaks(graph, batches, list(dict.fromkeys(values)), {}).items()}
-
-
-def _peaks(
-    graph: Graph, batches: Sequence[Feeds], values: list[ir.Value], axes: dict[str, list[int]]
-) -> dict[ir.Value, NDArray[np.float32]]:
-    """The maxima are taken inside the graph, so that no whole value leaves it."""
-    if not values:
+def _peaks(graph: Graph, batches: Sequence[Feeds], ranks: Mapping[str, int]) -> dict[str, NDArray[np.float32]]:
+    if not ranks:
         return {}
     proto = graph.proto()
-    names = [str(value.name) for value in values]
-    for name in names:
-        size, peak, total = (f"{name}/{what}" for what in ("size", "peak", "total"))
-        nodes = [helper.make_node("Abs", [name], [size])]
-        if axes:
-            nodes.append(helper.make_node("Flatten", [size], [f"{size}/rows"], axis=-1))
-        # The sum tells what is not finite: a kernel's maximum may pass over it.
-        nodes.append(helper.make_node("ReduceMax", [nodes[-1].output[0]], [peak], keepdims=0, **axes))
-        nodes.append(helper.make_node("ReduceSum", [size], [total], keepdims=0))
-        proto.graph.node.extend(nodes)
-    outputs = [f"{name}/{what}" for name in names for what in ("peak", "total")]
+    for name, rank in ranks.items():
+        size, rows, peak, total = (f"{name}/{what}" for what in ("size", "rows", "peak", "total"))
+        proto.graph.node.extend(
+            [
+                helper.make_node("Abs", [name], [size]),
+                helper.make_node("Flatten", [size], [rows], axis=min(rank, 1) * -1),
+                helper.make_node("ReduceMax", [rows], [peak], axes=[0], keepdims=0),
+                # The sum tells what is not finite: a kernel's maximum may pass over it.
+                helper.make_node("ReduceSum", [size], [total], keepdims=0),
+            ]
+        )
+    outputs = [f"{name}/{what}" for name in ranks for what in ("peak", "total")]
     _set_outputs(proto, outputs)
-    found = {value: np.zeros((), np.float32) for value in values}
+    found: dict[str, NDArray[np.float32]] = {}
     for seen in _run(graph, proto, batches, outputs):
-        for value, peak, total in zip(values, seen[::2], seen[1::2], strict=True):
-            found[value] = np.maximum(found[value], peak if np.isfinite(total) else np.inf)
+        for name, peak, total in zip(ranks, seen[::2], seen[1::2], strict=True):
+            finite = peak if np.isfinite(total) else np.full_like(peak, np.inf)
+            found[name] = _larger(found.get(name, finite), finite)
     return found
+
+
+def _larger(one: NDArray[np.float32], other: NDArray[np.float32]) -> NDArray[np.float32]:
+    if one.shape == other.shape:
+        return np.maximum(one, other)
+    return np.maximum(one.max(keepdims=True), other.max(keepdims=True))
 
 
 def open_session(name: str, graph: str | bytes, options: ort.SessionOptions) -> ort.InferenceSession:
@@ -191,6 +196,8 @@ def _run(
 def _runs(
     graph: Graph, session: ort.InferenceSession, batches: Sequence[Mapping[str, Array]], names: Sequence[str]
 ) -> Iterator[list[Array]]:
+    options = ort.RunOptions()
+    options.only_execute_path_to_fetches = True  # a mask is known without computing what it masks
     # Ids are int64 in a fresh export and int32 in a finished graph.
     kinds = {"tensor(int64)": np.int64, "tensor(int32)": np.int32}
     inputs = {value.name: kinds[value.type] for value in session.get_inputs()}
@@ -198,5 +205,5 @@ def _runs(
         used = {name: np.asarray(feeds[name]).astype(kind) for name, kind in inputs.items()}
         shape = next(iter(used.values())).shape
         with told_in_one_line(graph.name, f"running the graph on input of shape {list(shape)}"):
-            found: list[Array] = session.run(list(names), used)
+            found: list[Array] = session.run(list(names), used, options)
         yield found

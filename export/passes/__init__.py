@@ -4,7 +4,6 @@ Every pass has the signature of `context.Pass`. All tasks share `COMMON`; what s
 """
 
 from .attend import fuse_attention
-from .channels import measure_channels
 from .context import Context, Pass, run_passes
 from .convolve import convolve
 from .first_token import hoist_first_token
@@ -38,7 +37,7 @@ TEXT_CLASSIFICATION = (derive_segments, *COMMON, hoist_first_token, restore_segm
 
 # From the finished fp32 graph of a masked language model:
 CPU: tuple[Pass, ...] = (use_standard_attention, convolve)
-INT8: tuple[Pass, ...] = (measure_channels, split_outliers, smooth, quantize_products, use_standard_attention)
+INT8: tuple[Pass, ...] = (split_outliers, smooth, quantize_products, use_standard_attention)
 FP16: tuple[Pass, ...] = (fuse_residuals, halve)
 
 __all__ = ["CPU", "FILL_MASK", "FP16", "INT8", "TEXT_CLASSIFICATION", "Context", "Pass", "run_passes"]

@@ -1,14 +1,14 @@
 """What every pass has in common: its signature, and what it may ask about the export."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import onnx_ir as ir
 from numpy.typing import NDArray
 
-from ..graph import Graph
-from ..observe import Feeds
+from ..graph import Graph, stands_for
 
 _SHAPES = ((2, 5), (3, 7))  # pairwise different numbers, so that no dimension is mistaken for another
 _LONGEST_PROBE = 1024
@@ -26,7 +26,8 @@ class Context:
         outputs: number of logits: the vocabulary's size, or the number of labels.
         standard_attention: whether one fused attention a layer is demanded (`families`).
         family: the architecture's name in transformers.
-        batches: real sentences and strings of random tokens as inputs of a finished graph, each batch of one length.
+        peaks: for the passes on the finished graph, the largest magnitude of each channel of its fp32 values on real
+            sentences and strings of random tokens, float32 [channels], by name of the value.
     """
 
     vocabulary: int
@@ -36,7 +37,11 @@ class Context:
     outputs: int
     standard_attention: bool
     family: str
-    batches: Sequence[Feeds] = ()
+    peaks: Mapping[str, NDArray[np.float32]] = field(default_factory=dict)
+
+    def peaks_of(self, value: ir.Value) -> NDArray[np.float32]:
+        """The largest magnitude of each channel, float32 [channels]; infinite, float32 [1], where it is not known."""
+        return self.peaks.get(stands_for(value), np.full(1, np.inf, np.float32))
 
     def probes(self) -> list[dict[str, NDArray[np.int64]]]:
         """Random token ids of three shapes. The last is as long as the model takes, or 1,024 tokens.

@@ -14,7 +14,7 @@ enough. So nothing is converted on trust:
 
 A tensor has the type of the operator that writes it; where a reader wants the other one, one Cast stands between.
 
-Demands a finished graph and the context's batches.
+Demands a finished graph and the context's peaks.
 """
 
 import math
@@ -25,7 +25,7 @@ import numpy as np
 import onnx_ir as ir
 
 from ..graph import Graph, array, captured, is_constant
-from ..observe import layouts, peaks
+from ..observe import layouts
 from .context import Context
 
 LARGEST = float(np.finfo(np.float16).max)
@@ -73,7 +73,7 @@ def _peaks(graph: Graph, context: Context) -> dict[ir.Value, float]:
     """The largest magnitude of every fp32 value that a node writes, over all sentences; infinite if not finite."""
     known = layouts(graph)
     written = (value for node in graph.nodes for value in node.outputs if value.name)
-    return peaks(graph, context.batches, [value for value in written if known[value].is_float32])
+    return {value: float(context.peaks_of(value).max(initial=0)) for value in written if known[value].is_float32}
 
 
 def _decision(graph: Graph) -> set[ir.Value]:

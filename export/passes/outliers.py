@@ -9,7 +9,7 @@ Behind a feed-forward activation they are split off, which costs nothing, as the
 The few outliers (A₂, B₂) stay in fp32, the rest goes to int8 with a scale that fits it (the mixed decomposition of
 Dettmers et al. 2022, LLM.int8(), with the channels fixed beforehand).
 
-Demands a finished graph with known peaks (`channels`).
+Demands a finished graph and the context's peaks.
 """
 
 from collections.abc import Mapping
@@ -21,7 +21,6 @@ import onnx_ir as ir
 from numpy.typing import NDArray
 
 from ..graph import Graph, array, attributes, dims, is_constant
-from .channels import peaks_of
 from .context import Context
 from .products import OUTLIERS, becomes_int8, mask_row_values
 
@@ -38,13 +37,13 @@ class _FeedForward:
     second: ir.Node
 
 
-def split_outliers(graph: Graph, _: Context) -> Mapping[str, Any]:
+def split_outliers(graph: Graph, context: Context) -> Mapping[str, Any]:
     """See the module."""
     rows = mask_row_values(graph)
     found = [_block_before(node) for node in graph.nodes if becomes_int8(node, rows)]
     for block in found:
         if block is not None:
-            _split(graph, block, peaks_of(block.active))
+            _split(graph, block, context.peaks_of(block.active))
     graph.prune()
     return {}
 
