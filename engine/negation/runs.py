@@ -20,7 +20,7 @@ from ..tables import Table
 from .grid import Coreference
 from .published import published
 from .reading import reading
-from .score import RATES_FILE, SCORES_FILE, Scoring, Selected, read_selected
+from .score import RATES_FILE, SAME_TEXT, SCORES_FILE, Scoring, Selected, read_selected
 from .select import SELECTION_FILE, TRIPLETS_FILE, Selection, Settings
 from .tables import rates_table, selection_table
 
@@ -109,8 +109,22 @@ class ScoresRun(Run):
         ]
 
     def sentences(self) -> list[str]:
-        """Whether the model passes the test."""
-        return [self.reading]
+        """Whether the model passes the test; and what other ways of counting would count."""
+        return [self.reading, *([self.same_text] if self.same_text else [])]
+
+    @property
+    def same_text(self) -> str:
+        """Which share of the top-1 tokens reads like the verb but is another token; empty if there is none.
+
+        A token without the leading space is another token ("smoke" for "Ġsmoke" of RoBERTa). The authors' code compares
+        texts, so it counts such a token as a repetition.
+        """
+        n = dict(self.rates.select("pattern", "n").iter_rows())
+        counts = {pattern: self.record.counts.get(SAME_TEXT.format(pattern), 0) for pattern in n}
+        shares = [f"{pattern} {100 * count / n[pattern]:.1f} %" for pattern, count in counts.items() if count]
+        if not shares:
+            return ""
+        return f"The first choice reads like the verb but is another token, and is not counted: {', '.join(shares)}."
 
     @property
     def reading(self) -> str:

@@ -32,6 +32,8 @@ from .select import SELECTION_FILE, TRIPLETS_FILE, Selection, composed
 
 SCORES_FILE, RATES_FILE = "scores.parquet", "rates.parquet"
 TRIPLETS_PER_PART = 8_192
+SAME_TEXT = "{}: other token with the verb's text"
+"""Name of the count, by pattern, of top-1 tokens that read like the verb: "smoke" where "Ġsmoke" is expected."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -255,6 +257,7 @@ class Scoring(DecidingStage[list[list[Slice]]]):
             top1_logprob (natural logarithms).
         """
         part, frames = self.parts[number], []
+        counts: dict[str, int] = {}
         for pattern, slices in zip(self.patterns, prepared or self.prepare(number), strict=True):
             expected = pattern.expected[part.start : part.stop]
             columns: dict[str, NDArray[Any]] = {
@@ -274,6 +277,9 @@ class Scoring(DecidingStage[list[list[Slice]]]):
                 columns["expected_rank"][bucket.rows] = decisions.expected_rank
                 columns["expected_logprob"][bucket.rows] = decisions.expected_logprob
                 columns["top1_logprob"][bucket.rows] = decisions.top1_logprob
+            counts[SAME_TEXT.format(pattern.pattern.name)] = int(
+                self.tokenizer.same_text(columns["top1"], expected).sum()
+            )
             ids, where = np.unique(columns.pop("top1"), return_inverse=True)
             texts = pl.Series([self.tokenizer.token_text(int(i)) for i in ids], dtype=pl.String)
             frames.append(
@@ -287,7 +293,7 @@ class Scoring(DecidingStage[list[list[Slice]]]):
                 )
             )
         audited = take_audits(model.deciders)
-        return PartResult(pl.concat(frames), audited.counts, audited.bounds, audited.needed)
+        return PartResult(pl.concat(frames), {**counts, **audited.counts}, audited.bounds, audited.needed)
 
     @staticmethod
     def publish(parts: FinishedParts) -> Files:
