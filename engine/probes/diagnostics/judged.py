@@ -18,9 +18,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ...inference.free_text import log_softmax, logits_in_batches
+from ...inference.free_text import log_softmax, logits_in_batches, top_tokens
 from ...inference.model import MaskedLM
-from ...inference.top import top_tokens
 from ...runs.stage import Advance
 from ...sentences.tokens import MaskTokenizer, Slice
 from ..items import ITEM_SCHEMA, joined
