@@ -78,7 +78,7 @@ class Watched:
 
 
 @pytest.fixture(scope="module")
-def pytorch():
+def pytorch(one_thread):
     return AutoTokenizer.from_pretrained(MINI), AutoModelForMaskedLM.from_pretrained(MINI).eval()
 
 
