@@ -18,12 +18,13 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ...inference.free_text import log_softmax, logits_in_batches, top_tokens
+from ...inference.free_text import log_softmax, logits_in_batches
 from ...inference.model import MaskedLM
+from ...inference.top import top_tokens
 from ...runs.stage import Advance
-from ...sentences.tokens import MaskTokenizer, Slice
+from ...sentences.spans import Slice
+from ...sentences.tokenizer import NOT_ONE_TOKEN, MaskTokenizer
 from ..items import ITEM_SCHEMA, joined
-from ..targets import NOT_ONE_TOKEN
 from .items import Completion, Item
 
 CUTS = (1, 5)

@@ -15,7 +15,8 @@ from ...inference.free_text import encode_texts
 from ...inference.model import MaskedLM
 from ...runs.masked_stages import ReferenceStage
 from ...runs.stage import Advance, Files, FinishedParts, PartResult
-from ...sentences.tokens import MaskTokenizer, Slice
+from ...sentences.spans import Slice
+from ...sentences.tokenizer import MaskTokenizer
 from ..items import ITEMS_FILE, SUMMARY_FILE, model_identity
 from ..targets import target_ids
 from .files import Diagnostics

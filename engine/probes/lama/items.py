@@ -18,8 +18,9 @@ import polars as pl
 from numpy.typing import NDArray
 from scipy import stats
 
-from ...inference.free_text import log_softmax, top_tokens
-from ...sentences.tokens import MaskTokenizer
+from ...inference.free_text import log_softmax
+from ...inference.top import top_tokens
+from ...sentences.tokenizer import MaskTokenizer
 from ..items import ALL, ITEM_SCHEMA, joined
 from ..published import trex_group
 from .facts import Fact

@@ -7,7 +7,8 @@ import pytest
 from negengine.engine.probes.diagnostics import items as building
 from negengine.engine.probes.diagnostics.files import DATASETS, Diagnostics
 from negengine.engine.probes.diagnostics.items import build_items, complete
-from negengine.engine.probes.targets import NOT_ONE_TOKEN, target_ids
+from negengine.engine.probes.targets import target_ids
+from negengine.engine.sentences.tokenizer import NOT_ONE_TOKEN
 
 
 def texts(items, **wanted):
