@@ -22,7 +22,7 @@ from ...inference.free_text import log_softmax, logits_in_batches
 from ...inference.model import MaskedLM
 from ...inference.top import top_tokens
 from ...runs.stage import Advance
-from ...sentences.spans import Slice
+from ...sentences.spans import Bucket
 from ...sentences.tokenizer import NOT_ONE_TOKEN, MaskTokenizer
 from ..items import ITEM_SCHEMA, joined
 from .items import Completion, Item
@@ -76,7 +76,7 @@ def texts_of(items: Iterable[Item]) -> dict[str, int]:
 def predict(
     model: MaskedLM,
     tokenizer: MaskTokenizer,
-    sentences: Sequence[Slice],
+    sentences: Sequence[Bucket],
     ids: Mapping[Completion, int],
     texts: Mapping[str, int],
     advance: Advance,
