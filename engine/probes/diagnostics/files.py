@@ -58,7 +58,7 @@ class Reversal:
 
 @dataclass(frozen=True)
 class Negation:
-    """A row of NEG-136: a context and the word that makes it true, twice: affirmative, negative. Licensing: Y, N or ""."""
+    """A row of NEG-136: affirmative and negative, a context and the word that makes it true; licensing: Y, N or ""."""
 
     item: str
     contexts: tuple[str, str]

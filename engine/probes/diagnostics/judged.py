@@ -22,9 +22,9 @@ from ...inference.free_text import log_softmax, logits_in_batches
 from ...inference.model import MaskedLM
 from ...inference.top import top_tokens
 from ...runs.stage import Advance
-from ...sentences.tokens import MaskTokenizer, Slice
+from ...sentences.spans import Bucket
+from ...sentences.tokenizer import NOT_ONE_TOKEN, MaskTokenizer
 from ..items import ITEM_SCHEMA, joined
-from ..targets import NOT_ONE_TOKEN
 from .items import Completion, Item
 
 CUTS = (1, 5)
@@ -76,7 +76,7 @@ def texts_of(items: Iterable[Item]) -> dict[str, int]:
 def predict(
     model: MaskedLM,
     tokenizer: MaskTokenizer,
-    sentences: Sequence[Slice],
+    sentences: Sequence[Bucket],
     ids: Mapping[Completion, int],
     texts: Mapping[str, int],
     advance: Advance,

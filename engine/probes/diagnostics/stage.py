@@ -15,7 +15,8 @@ from ...inference.free_text import encode_texts
 from ...inference.model import MaskedLM
 from ...runs.masked_stages import ReferenceStage
 from ...runs.stage import Advance, Files, FinishedParts, PartResult
-from ...sentences.tokens import MaskTokenizer, Slice
+from ...sentences.spans import Bucket
+from ...sentences.tokenizer import MaskTokenizer
 from ..items import ITEMS_FILE, SUMMARY_FILE, model_identity
 from ..targets import target_ids
 from .files import Diagnostics
@@ -28,7 +29,7 @@ ITEMS_PER_PART = 128
 
 
 @dataclass(frozen=True, eq=False)
-class DiagnosticsStage(ReferenceStage[list[Slice]]):
+class DiagnosticsStage(ReferenceStage[list[Bucket]]):
     """A run of the probe.
 
     Attributes:
@@ -121,11 +122,11 @@ class DiagnosticsStage(ReferenceStage[list[Slice]]):
         encode_texts(self.exported, self.tokenizer, list(locations), list(locations.values()))
         say(f"{len(self.items):,} items, {len(locations):,} texts")
 
-    def prepare(self, number: int) -> list[Slice]:
+    def prepare(self, number: int) -> list[Bucket]:
         """The token ids of a part's texts."""
         return encode_texts(self.exported, self.tokenizer, list(texts_of(self.parts[number])))
 
-    def decide(self, model: MaskedLM, number: int, prepared: list[Slice] | None, advance: Advance) -> PartResult:
+    def decide(self, model: MaskedLM, number: int, prepared: list[Bucket] | None, advance: Advance) -> PartResult:
         """See `Stage`.
 
         Returns:

@@ -20,7 +20,7 @@ from scipy import stats
 
 from ...inference.free_text import log_softmax
 from ...inference.top import top_tokens
-from ...sentences.tokens import MaskTokenizer
+from ...sentences.tokenizer import MaskTokenizer
 from ..items import ALL, ITEM_SCHEMA, joined
 from ..published import trex_group
 from .facts import Fact

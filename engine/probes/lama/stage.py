@@ -15,16 +15,17 @@ from typing import Any, ClassVar
 import numpy as np
 import polars as pl
 
+from ...datasets.misprimed import MISPRIMES
 from ...errors import InputError
 from ...inference.exported import ExportedModel
 from ...inference.free_text import encode_texts
 from ...inference.model import MaskedLM
 from ...runs.masked_stages import ReferenceStage
 from ...runs.stage import Advance, Files, FinishedParts, PartResult
-from ...sentences.tokens import MaskTokenizer
+from ...sentences.tokenizer import NOT_ONE_TOKEN, MaskTokenizer
 from ..items import ITEMS_FILE, ORIGINAL, SUMMARY_FILE, model_identity
-from ..targets import NOT_ONE_TOKEN, target_ids
-from .facts import MISPRIMES, Fact, Facts
+from ..targets import target_ids
+from .facts import Fact, Facts
 from .items import SCHEMA, TOP, Answers, Ids, item_rows
 from .summary import summarise
 from .vocabulary import Ranked

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ...errors import InputError
 from ...sentences.textfiles import read_lines
-from ...sentences.tokens import MaskTokenizer
+from ...sentences.tokenizer import MaskTokenizer
 from ..targets import listed_ids, word_ids
 from .choices import Vocabulary
 

@@ -57,7 +57,7 @@ def test_ours(tmp_path):
         "",
         f"{path}:1",
     )
-    assert fact.place == f"{path}:1"
+    assert fact.location == f"{path}:1"
 
 
 def test_compressed_files_read_the_same(tmp_path):
@@ -131,11 +131,11 @@ def test_lamas_own_templates(tmp_path):
         ("P36", "Norway", "Oslo", OSLO, OSLO.replace("is", "is not")),
         ("P37", "Chile", "Spanish", "In Chile they speak [MASK] .", None),
     ]
-    assert found.dropped == {"subject and object again": 1}
+    assert found.left_out == {"an earlier fact has the same subject and object": 1}
 
 
 def test_lamas_google_re_without_what_raters_rejected(tmp_path):
-    """One yes and one no is no majority of no."""
+    """One yes and one no is not a majority of no."""
 
     def rated(subject, *judgments):
         ratings = [{"rater": str(i), "judgment": judgment} for i, judgment in enumerate(judgments)]
@@ -148,7 +148,7 @@ def test_lamas_google_re_without_what_raters_rejected(tmp_path):
         ("place_of_death", name, "Rome", f"{name} died in [MASK] .", f"{name} did not die in [MASK] .")
         for name in ("Ada", "Cid")
     ]
-    assert found.dropped == {"rejected by most raters": 1}
+    assert found.left_out == {"most raters rejected the fact": 1}
 
 
 def test_lamas_conceptnet_and_squad(tmp_path):
@@ -162,7 +162,7 @@ def test_lamas_conceptnet_and_squad(tmp_path):
         ("CapableOf", "birds", "fly", "Birds can [MASK].", "Birds cannot [MASK]."),
         ("Squad", "Squad", "water", "Ice is [MASK].", None),
     ]
-    assert found.dropped == {"more than 100 words": 1}
+    assert found.left_out == {"the query has more than 100 words": 1}
 
 
 def test_counts_of_the_copy_beside_the_project(shared):
@@ -203,9 +203,10 @@ def test_the_digest_knows_every_query_and_no_path(tmp_path):
     [
         ({"obj_label": ""}, r"TREx\.jsonl:2: obj_label is ''; a text is needed"),
         ({"relation": 36}, r"TREx\.jsonl:2: relation is 36; a text is needed"),
-        ({"masked_sentence": "No mask."}, r"TREx\.jsonl:2: no \[MASK\] in 'No mask\.', where one is needed"),
-        ({"masked_negation": "[MASK] [MASK]"}, r"TREx\.jsonl:2: 2 \[MASK\] in '\[MASK\] \[MASK\]', where one is"),
-        ({"misprimed_high": "Rome?"}, r"TREx\.jsonl:2: no \[MASK\] in 'Rome\?'"),
+        ({"masked_sentence": "No mask."}, r"TREx\.jsonl:2: 'No mask\.' has no \[MASK\]; it must have one$"),
+        ({"masked_negation": "[MASK] [MASK]"}, r"TREx\.jsonl:2: '\[MASK\] \[MASK\]' has 2 \[MASK\]; it must"),
+        ({"misprimed_high": "Rome?"}, r"TREx\.jsonl:2: 'Rome\?' has no \[MASK\]"),
+        ({"relation": "P|36"}, r"TREx\.jsonl:2: relation is 'P\|36'; a relation must not have a \|"),
         ({}, r"TREx\.jsonl:2: the same fact as in .*TREx\.jsonl:1; give each file once"),
     ],
 )
@@ -241,11 +242,19 @@ def test_a_file_that_is_no_json_lines(content, message, tmp_path):
     ("path", "row", "message"),
     [
         ("TREx/random/P36.jsonl", upstream("Cat", masked_negations=[]), r"P36\.jsonl:1: masked_negations is \[\]; a l"),
-        ("TREx/P36.jsonl", upstream("Cat"), r"P36\.jsonl: .*no folder is named high_ranked, low_ranked, random"),
-        ("TREx/P36.jsonl", {"sub_label": "a", "obj_label": "b"}, r"P36\.jsonl: no relations\.jsonl here or in the"),
-        ("GoogleRE/P36.jsonl", {"sub_label": "a", "obj_label": "b"}, r"P36\.jsonl: no relation of Google-RE; known"),
+        ("TREx/P36.jsonl", upstream("Cat"), r"P36\.jsonl: a folder .* must be named high_ranked or low_ranked or ran"),
+        (
+            "TREx/P36.jsonl",
+            {"sub_label": "a", "obj_label": "b"},
+            r"P36\.jsonl: LAMA's templates are missing",
+        ),
+        (
+            "GoogleRE/P36.jsonl",
+            {"sub_label": "a", "obj_label": "b"},
+            r"P36\.jsonl: the file's name must be a rela",
+        ),
         ("ConceptNet/test.jsonl", {"sub_label": "a", "obj_label": "b"}, r"test\.jsonl:1: masked_sentences is missing"),
-        ("facts.jsonl", OURS, r"facts\.jsonl: neither file nor folders name a corpus; known are GoogleRE, TREx, C"),
+        ("facts.jsonl", OURS, r"facts\.jsonl: the file or a folder must have the name of a corpus: GoogleRE, TREx"),
     ],
 )
 def test_a_bad_file_of_others(path, row, message, tmp_path):
@@ -255,25 +264,25 @@ def test_a_bad_file_of_others(path, row, message, tmp_path):
 
 def test_a_relation_without_template(tmp_path):
     write(tmp_path / "relations.jsonl", {"relation": "P1", "template": "[X] [Y]"})
-    with pytest.raises(InputError, match=r"relations\.jsonl: no template of P36, which .*P36\.jsonl needs"):
+    with pytest.raises(InputError, match=r"relations\.jsonl: there is no template of P36, which .*P36\.jsonl needs"):
         read_facts([write(tmp_path / "TREx/P36.jsonl", {"sub_label": "a", "obj_label": "b"})])
 
 
 def test_negations_that_contradict_each_other(tmp_path):
     write(tmp_path / "TREx/high_ranked/P36.jsonl", upstream("Rome"))
     write(tmp_path / "TREx/random/P36_random.jsonl", upstream("Cat", masked_negations=["Not [MASK] ."]))
-    with pytest.raises(InputError, match=r"P36_random\.jsonl:1: another negation of .* than in .*P36\.jsonl:1"):
+    with pytest.raises(InputError, match=r"P36_random\.jsonl:1: the negation of .* differs from .*P36\.jsonl:1"):
         read_facts([tmp_path])
 
 
 def test_an_unknown_corpus(tmp_path):
-    with pytest.raises(InputError, match="unknown corpus 'Wikipedia'; known are GoogleRE, TREx, ConceptNet, SQuAD"):
+    with pytest.raises(InputError, match="--corpus Wikipedia: give GoogleRE, TREx, ConceptNet, SQuAD"):
         read_facts([tmp_path], ["Wikipedia"])
 
 
 def test_no_file_and_no_fact(tmp_path):
-    with pytest.raises(InputError, match=r"no \.jsonl file in there; give LAMA's data folder, or a file of facts"):
+    with pytest.raises(InputError, match=r"there is no \.jsonl file in it; give LAMA's data folder, or a file"):
         read_facts([tmp_path / "missing"])
     write(tmp_path / "TREx.jsonl", OURS)
-    with pytest.raises(InputError, match=": no fact of SQuAD in there"):
+    with pytest.raises(InputError, match=r": there are no facts of SQuAD$"):
         read_facts([tmp_path], ["SQuAD"])

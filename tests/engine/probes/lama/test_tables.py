@@ -1,10 +1,10 @@
-"""The tables of negated LAMA: ours beside the paper's, relations of a large corpus left out."""
+"""The tables of negated LAMA: ours beside the paper's, without the single relations of a large corpus."""
 
 import polars as pl
 import pytest
 from negengine.engine.probes.lama.tables import tables
 from negengine.engine.probes.summary import SCHEMA
-from rich.console import Console
+from negengine.engine.tables.render import Format, render
 
 
 def row(dataset, condition, split, metric, value, n=10):
@@ -23,19 +23,20 @@ ITEMS = pl.DataFrame(
     {
         "query": ["Birds can [MASK] .", "No negation [MASK] ."],
         "negated_query": ["Birds cannot [MASK] .", None],
-        "top": [["fly", "sing"], ["a", "b"]],
-        "top_logprob": [[-0.5, -2.25], [-1.0, -2.0]],
-        "negated_top": [["fly", "[dig]"], None],
-        "negated_top_logprob": [[-0.75, -3.0], None],
+        **{f"top{i}": [word, "a"] for i, word in enumerate(("fly", "sing", None), 1)},
+        **{f"top{i}_logprob": [value, -1.0] for i, value in enumerate((-0.5, -2.25, None), 1)},
+        **{f"negated_top{i}": [word, None] for i, word in enumerate(("fly", "[dig]", None), 1)},
+        **{f"negated_top{i}_logprob": [value, None] for i, value in enumerate((-0.75, -3.0, None), 1)},
     }
 )
 
 
 def shown(model):
-    summary = pl.DataFrame(ROWS, schema=SCHEMA, orient="row")
-    with (console := Console(width=150)).capture() as captured:
-        console.print(*tables(summary, ITEMS, model))
-    return captured.get()
+    return render(made(model), Format.TABLE, width=150)
+
+
+def made(model):
+    return tables(pl.DataFrame(ROWS, schema=SCHEMA, orient="row"), ITEMS, model)
 
 
 def test_our_figures_in_percent_with_means_over_relations_in_brackets():
@@ -46,7 +47,11 @@ def test_our_figures_in_percent_with_means_over_relations_in_brackets():
 
 
 def test_the_papers_figures_stand_beside_those_of_its_models():
-    assert "89.3, 11.2" in shown("bert-base-cased")
+    negations = made("bert-base-cased")[0]
+    (row,) = negations.frame.filter(split="place_of_birth").to_dicts()
+    assert (row["published spearman"], row["published overlap"]) == (pytest.approx(0.893), pytest.approx(0.112))
+    (line,) = [line for line in shown("bert-base-cased").splitlines() if "place_of_birth" in line]
+    assert [cell.strip() for cell in line.split("│")][4:-1] == ["98.1", "25.0", "89.3", "11.2"]
 
 
 @pytest.mark.parametrize(("split", "is_shown"), [("1-1", True), ("P25", False)])
@@ -60,3 +65,13 @@ def test_precision_of_every_condition_and_examples_of_what_has_a_negation():
     assert "10.0" in text
     assert "fly (-0.8), [dig] (-3.0)" in text
     assert "No negation" not in text
+
+
+def test_examples_are_a_frame_of_words_and_figures():
+    """A query and its negation, each with the words and the log-probabilities in columns of their own."""
+    frame = made("mini")[2].figures
+    assert frame["example"].to_list() == [1, 1]
+    assert frame.select("query", "top2", "top2_logprob").rows() == [
+        ("Birds can [MASK] .", "sing", -2.25),
+        ("Birds cannot [MASK] .", "[dig]", -3.0),
+    ]

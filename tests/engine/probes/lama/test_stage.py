@@ -1,5 +1,6 @@
 """Negated LAMA against a slow reference (PyTorch, scipy, fact by fact) and hand-made logits."""
 
+import dataclasses
 import gc
 import weakref
 from pathlib import Path
@@ -8,13 +9,13 @@ import numpy as np
 import polars as pl
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 from negengine.engine.errors import InputError
 from negengine.engine.inference.model import MaskedLM
-from negengine.engine.probes.lama import probe as lama
+from negengine.engine.probes.items import ITEMS_FILE, SUMMARY_FILE
 from negengine.engine.probes.lama.facts import Fact, Facts
-from negengine.engine.probes.targets import read_words, word_ids
+from negengine.engine.probes.lama.stage import NOT_RANKED, SAME, SEVERAL, Lama
+from negengine.engine.probes.lama.vocabulary import LIST, Ranked
+from negengine.engine.runs.stage import FinishedParts
 from scipy import stats
 from transformers import AutoModelForMaskedLM, AutoTokenizer
 
@@ -47,7 +48,7 @@ def fact(line, corpus, relation, subject, gold, text, prime):
         negated=text.replace("(not )", "not ") if query != text else None,
         misprimed={kind: f"{prime}? {query}" for kind in ("high", "random") if prime},
         identifier="",
-        place=f"facts.jsonl:{line}",
+        location=f"facts.jsonl:{line}",
     )
 
 
@@ -77,7 +78,7 @@ class Watched:
 
 
 @pytest.fixture(scope="module")
-def pytorch():
+def pytorch(one_thread):
     return AutoTokenizer.from_pretrained(MINI), AutoModelForMaskedLM.from_pretrained(MINI).eval()
 
 
@@ -86,38 +87,39 @@ def model(mini):
     return MaskedLM(mini)
 
 
-@pytest.fixture(scope="module")
-def words(mini, mini_tokenizer):
-    return word_ids(mini_tokenizer, mini.vocab_size)
-
-
 @pytest.fixture(scope="module", params=["all", "words", "list"])
-def finished(request, mini, model, words, mini_tokenizer, tmp_path_factory):
-    """A whole run with each vocabulary: the tokens kept, the model watched, items, summary."""
-    folder = tmp_path_factory.mktemp("lama")
-    kept = {"all": None, "words": words}.get(request.param)
-    if request.param == "list":
-        answers = [row[3] for row in ROWS]
-        text = "\n".join([*answers, "asia", "england", "the", "unfathomableword"])
-        (folder / "list.txt").write_text(text, "utf-8")
-        kept = read_words(mini_tokenizer, folder / "list.txt")
-        assert len(kept) == len(set(answers)) + 3
-    plan = lama.plan(mini, facts(), kept=kept, vocabulary=request.param)
-    assert len(plan.facts) == len(ROWS)
+def finished(request, model):
+    """A whole run with each vocabulary: the ranked tokens, the model watched, items, summary."""
+    answers = [row[3] for row in ROWS]
+    listed = Ranked(LIST, (*answers, "asia", "england", "the", "unfathomableword"), "list.txt")
+    stage = Lama.plan(model.exported, facts(), listed if request.param == "list" else Ranked(request.param))
     watched = Watched(model)
-    summary = lama.run(plan, watched, folder / "run")
-    return plan.kept.tolist(), watched, pl.read_parquet(folder / "run" / "items.parquet"), summary
+    items, summary = decided(stage, watched)
+    return stage.ranked_ids.tolist(), watched, items, summary
+
+
+def decided(stage, model):
+    """What a stage publishes, and what it says is done."""
+    done = []
+    parts = [
+        stage.decide(model, number, stage.prepare(number), lambda *n: done.append(n))
+        for number in range(len(stage.parts))
+    ]
+    files = stage.publish(FinishedParts(Path(), pl.concat([part.rows for part in parts]), {}, stage.metadata))
+    assert sum(n for n, _ in done) == sum(stage.sizes)
+    return files[ITEMS_FILE], files[SUMMARY_FILE]
 
 
 # ---------------------------------------------------------------- the slow reference
 
 
+@pytest.mark.parametrize("finished", ["all"], indirect=True)
 def test_logits_are_those_of_pytorch(finished, pytorch):
     tokenizer, network = pytorch
     _, watched, items, _ = finished
     queries = {*items["query"], *items["negated_query"].drop_nulls()}
     assert len(queries) == len(watched.logits_of)
-    for query in queries:
+    for query in sorted(queries)[::2]:
         inputs = tokenizer(query, return_tensors="pt")
         ids = inputs["input_ids"][0].tolist()
         with torch.inference_mode():
@@ -144,17 +146,18 @@ def test_items_are_those_of_a_slow_reference_on_the_same_logits(finished, pytorc
         assert row["rank"] == rank
         assert [row[f"precision@{k}"] for k in (1, 5, 10)] == [rank <= 1, rank <= 5, rank <= 10]
         assert row["gold_logprob"] == pytest.approx(logprobs[gold], abs=1e-5)
-        assert row["top"] == [token.removeprefix("##") for token in tokenizer.convert_ids_to_tokens(order[:3])]
-        assert row["top_logprob"] == pytest.approx([logprobs[i] for i in order[:3]], abs=1e-5)
+        assert [row[f"top{i}"] for i in (1, 2, 3)] == tokenizer.convert_ids_to_tokens(order[:3])
+        tops = [row[f"top{i}_logprob"] for i in (1, 2, 3)]
+        assert tops == pytest.approx([logprobs[i] for i in order[:3]], abs=1e-5)
         if row["negated_query"] is None:
-            assert row["spearman"] is row["overlap@1"] is row["negated_top"] is None
+            assert row["spearman"] is row["overlap@1"] is row["negated_top1"] is None
             continue
         negated = kept_logprobs(row["negated_query"])
         wanted = stats.spearmanr([logprobs[i] for i in kept], [negated[i] for i in kept]).statistic
         assert row["spearman"] == pytest.approx(wanted, abs=1e-9)
         best = max(negated, key=negated.get)
         assert row["overlap@1"] == (best == order[0])
-        assert row["negated_top_logprob"][0] == pytest.approx(negated[best], abs=1e-5)
+        assert row["negated_top1_logprob"] == pytest.approx(negated[best], abs=1e-5)
 
 
 def test_means_are_over_facts_and_over_relations(finished):
@@ -206,7 +209,6 @@ class Scripted:
             logits = np.full(vocab_size, -np.inf, np.float32)
             logits[ids[1:-1]] = np.log(chances)
             self._logits[tuple(tokenizer.encode([query])[0].tolist())] = logits
-        self.kept = np.sort(ids[1:-2])
 
     def batch_size(self, _length):
         return 2
@@ -235,166 +237,86 @@ def test_hand_made_logits(mini, mini_tokenizer):
     cities = ("Rome", "Bonn", "Oslo")
     rows = [("TREx", "P17", city, "spain", f"{city} is (not )in [MASK].", None) for city in cities]
     scripted = Scripted(mini_tokenizer, mini.vocab_size, probabilities)
-    plan = lama.plan(mini, facts(rows), kept=scripted.kept, vocabulary="five")
-    items = lama.score(plan, scripted, slice(0, 3))
+    stage = Lama.plan(mini, facts(rows), Ranked(LIST, tuple(ANSWERS), "five.txt"))
+    items, summary = decided(stage, scripted)
     assert items["spearman"].to_list() == [pytest.approx(0.9), pytest.approx(5 / 50**0.5), None]
     assert items["overlap@1"].to_list() == [False, True, None]
     assert items["rank"].to_list() == [3, 3, 3]
     assert items.select("precision@1", "precision@5", "precision@10").unique().rows() == [(False, True, True)]
-    assert items["top"].to_list() == [["france", "italy", "spain"]] * 3
-    np.testing.assert_allclose(items["top_logprob"].to_list(), [np.log(falling[:3])] * 3, rtol=1e-6)
+    assert items.select("top1", "top2", "top3").unique().rows() == [("france", "italy", "spain")]
+    logprobs = items.select("top1_logprob", "top2_logprob", "top3_logprob").rows()
+    np.testing.assert_allclose(logprobs, [np.log(falling[:3])] * 3, rtol=1e-6)
     np.testing.assert_allclose(items["gold_logprob"].to_list(), np.log([0.1] * 3), rtol=1e-6)
-    assert items["negated_top"][0].to_list() == ["italy", "france", "spain"]
-    summary = {(row["split"], row["metric"]): row for row in lama.summarise(items).to_dicts()}
-    assert summary["all", "overlap@1"]["n"] == summary["N-1", "spearman"]["n"] == 2
-    assert summary["all", "precision@5"]["n"] == 3
-
-
-@given(
-    st.integers(2, 12).flatmap(
-        lambda m: st.lists(
-            st.tuples(*[st.lists(st.integers(-3, 3), min_size=m, max_size=m)] * 2), min_size=1, max_size=4
-        )
-    )
-)
-def test_rank_correlation_is_scipys(pairs):
-    first, second = (np.array(side, np.float32) for side in zip(*pairs, strict=True))
-    for one, other, found in zip(first, second, lama.spearman(first, second), strict=True):
-        if len(set(one.tolist())) == 1 or len(set(other.tolist())) == 1:
-            assert np.isnan(found)
-        else:
-            assert found == pytest.approx(stats.spearmanr(one, other).statistic, abs=1e-9)
-
-
-@given(st.lists(st.lists(st.integers(-3, 3), min_size=6, max_size=6), min_size=1, max_size=4), st.integers(1, 6))
-def test_top_tokens_are_those_of_a_plain_sort_with_ties_by_id(rows, k):
-    wanted = [sorted(range(6), key=lambda i, row=row: (-row[i], i))[:k] for row in rows]
-    assert lama.top_tokens(np.array(rows, np.float32), k).tolist() == wanted
-
-
-def test_means_and_contrasts_of_hand_made_items():
-    """A has overlaps 1 1 0, B has 0: ½ over facts, (⅔ + 0) / 2 = ⅓ over relations.
-
-    Precision: 1 in all four, misprimed 0 in all four, so McNemar's p = 2 / 2⁴ = ⅛; of three tests, one for each k,
-    which are all alike here, so Holm's smallest is 3 · ⅛, and none may be below it.
-    """
-    base = {"dataset": "TREx", "condition": "original"}
-    rows = [
-        base | {"item": str(i), "splits": ["all", relation], "cluster": relation, "spearman": 1.0, "overlap@1": same}
-        for i, (relation, same) in enumerate([("A", True), ("A", True), ("A", False), ("B", False)])
-    ]
-    primed = [row | {"condition": "misprimed-low", "spearman": None, "overlap@1": None} for row in rows]
-    items = pl.DataFrame(
-        [row | {f"precision@{k}": row["condition"] == "original" for k in (1, 5, 10)} for row in rows + primed]
-    )
-    rows = lama.summarise(items).to_dicts()
-    summary = {(row["condition"], row["split"], row["metric"]): row["value"] for row in rows}
-    assert summary["original", "all", "overlap@1"] == 0.5
-    assert summary["original", "all", "overlap@1-by-relation"] == pytest.approx(1 / 3)
-    assert summary["original", "A", "overlap@1"] == pytest.approx(2 / 3)
-    assert summary["original", "all", "precision@1"] == 1
-    assert summary["misprimed-low", "all", "precision@10"] == 0
-    assert summary["original vs misprimed-low", "all", "difference:precision@1"] == 1
-    assert summary["original vs misprimed-low", "all", "mcnemar_p:precision@1"] == pytest.approx(1 / 8)
-    assert summary["original vs misprimed-low", "all", "mcnemar_p_holm:precision@1"] == pytest.approx(3 / 8)
-    assert ("misprimed-low", "all", "spearman") not in summary
+    assert items.select("negated_top1", "negated_top2", "negated_top3").row(0) == ("italy", "france", "spain")
+    rows = {(row["split"], row["metric"]): row for row in summary.to_dicts()}
+    assert rows["all", "overlap@1"]["n"] == rows["N-1", "spearman"]["n"] == 2
+    assert rows["all", "precision@5"]["n"] == 3
 
 
 # ---------------------------------------------------------------- which facts count
 
 
-def test_p159_is_left_out_unless_asked_for_and_this_is_said(mini):
+def test_p159_is_left_out_unless_asked_for(mini):
     p159 = ("TREx", "P159", "Lego", "london", "The headquarter of Lego is in [MASK] .", None)
-    given_facts = facts([*ROWS, p159])
-    plan = lama.plan(mini, given_facts)
-    assert len(plan.facts) == 12
-    assert plan.dropped == {"P159, whose negation is the affirmative sentence itself": 1}
-    whole = lama.plan(mini, given_facts, with_p159=True)
-    assert (len(whole.facts), whole.dropped) == (13, {})
-    assert plan.identity != whole.identity
+    given = facts([*ROWS, p159])
+    stage, whole = Lama.plan(mini, given), Lama.plan(mini, given, with_p159=True)
+    assert (len(stage.facts), stage.left_out) == (12, {SAME: 1})
+    assert (len(whole.facts), whole.left_out) == (13, {})
+    assert whole.identity != stage.identity
 
 
-def test_answers_that_are_several_tokens_or_not_kept_do_not_count(mini, mini_tokenizer):
+def test_answers_that_are_several_tokens_or_not_ranked_do_not_count(model):
     rows = [(*row[:3], gold, *row[4:]) for row, gold in zip(ROWS, ["Ouagadougou", "paris", "rome"], strict=False)]
-    kept = mini_tokenizer.encode(["paris london"])[0][1:-1]
-    plan = lama.plan(mini, facts(rows), kept=np.sort(kept), vocabulary="two")
-    assert [fact.gold for fact in plan.facts] == ["paris"]
-    assert plan.dropped == {"answer not one token": 1, "answer not in the vocabulary kept": 1}
-    assert plan.gold.tolist() == [kept[0]]
+    stage = Lama.plan(model.exported, facts(rows), Ranked(LIST, ("paris", "london"), "two.txt"))
+    part = stage.decide(model, 0, None, lambda _done, _sentences: None)
+    assert part.rows["gold"].unique().to_list() == ["paris"]
+    assert part.counts == {SEVERAL: 1, NOT_RANKED: 1}
 
 
-def test_no_fact_that_counts_is_said_in_one_line(mini):
+def test_no_fact_that_counts_is_one_line(mini):
     rows = [(*ROWS[0][:3], "Ouagadougou", *ROWS[0][4:])]
-    with pytest.raises(InputError, match=r"^none of 1 facts counts: 1 answer not one token$"):
-        lama.plan(mini, facts(rows))
+    with pytest.raises(InputError, match=rf"^none of 1 facts counts \(1: {SEVERAL}\)$"):
+        Lama.plan(mini, facts(rows)).check(print)
 
 
-def test_a_query_that_is_too_long_is_refused_with_its_place_before_anything_is_run(mini):
+def test_a_query_that_is_too_long_is_refused_with_its_location(mini):
     rows = [ROWS[0], ("SQuAD", "Squad", "Squad", "water", "very " * 9_999 + "[MASK].", None)]
-    with pytest.raises(InputError, match=r"^facts\.jsonl:2: \d+ tokens, mini takes \d+: shorten the text$"):
-        lama.plan(mini, facts(rows))
+    with pytest.raises(InputError, match=r"^facts\.jsonl:2: .*tokens"):
+        Lama.plan(mini, facts(rows)).check(print)
 
 
-# ---------------------------------------------------------------- batches and run folders
+def test_the_identity_needs_no_file_of_the_model(mini):
+    """So a finished run is shown, and another one refused, without any composition."""
+    elsewhere = dataclasses.replace(mini, folder=Path("nowhere"))
+    stage = Lama.plan(elsewhere, facts())
+    assert stage.identity["data sha256"] == facts().sha256
+    assert stage.sizes == [12 + 11 + 2 * 10]
 
 
-def test_never_more_than_a_batch_of_logits(mini, model, monkeypatch):
+# ---------------------------------------------------------------- batches and parts
+
+
+def test_as_many_logits_at_once_as_asked_for(model):
     """Room for three sentences: no call asks for more, and of earlier calls' logits only the last's are still held."""
-    monkeypatch.setattr(lama, "_LOGITS_AT_ONCE", 3 * mini.vocab_size + 1)
     rows = [("TREx", "P36", str(i), "paris", f"The capital of {i} is (not )[MASK] .", "Rome") for i in range(10)]
-    plan = lama.plan(mini, facts(rows))
     watched = Watched(model)
-    small = lama.score(plan, watched, slice(0, 10))
+    small, _ = decided(
+        Lama.plan(model.exported, facts(rows), logits_at_once=3 * model.exported.vocab_size + 1), watched
+    )
     assert sum(n for n, _ in watched.calls) == 10 * 4
     assert max(n for n, _ in watched.calls) == 3
     assert max(watched.alive) <= 1
-    monkeypatch.undo()
-    large = lama.score(plan, model, slice(0, 10))
+    large, _ = decided(Lama.plan(model.exported, facts(rows)), model)
     assert small["item"].equals(large["item"])
     np.testing.assert_allclose(small["spearman"].drop_nulls(), large["spearman"].drop_nulls(), atol=1e-6)
 
 
-@pytest.fixture
-def small_parts(monkeypatch):
-    monkeypatch.setattr(lama, "_FACTS_PER_PART", 5)
+def test_items_do_not_depend_on_the_parts(model):
+    whole, _ = decided(Lama.plan(model.exported, facts()), model)
+    parts, _ = decided(Lama.plan(model.exported, facts(), facts_per_part=5), model)
+    words = [name for name, kind in whole.schema.items() if kind in {pl.String, pl.Boolean, pl.Int32}]
+    assert parts.select(words).equals(whole.select(words))
 
 
-def contents(folder):
-    return {name: (folder / name).read_bytes() for name in ("items.parquet", "summary.parquet")}
-
-
-def test_an_interrupted_run_is_resumed_to_the_same_bytes(mini, model, tmp_path, interrupt, small_parts):
-    plan = lama.plan(mini, facts())
-    lama.run(plan, model, tmp_path / "whole")
-    calls = interrupt(lama, "score", 2)
-    with pytest.raises(KeyboardInterrupt):
-        lama.run(plan, model, tmp_path / "resumed")
-    lama.run(plan, model, tmp_path / "resumed")
-    assert len(calls) == 3 + 1  # of three parts the second was begun twice
-    assert contents(tmp_path / "resumed") == contents(tmp_path / "whole")
-
-
-def test_a_finished_run_asks_nothing_again(mini, model, tmp_path):
-    plan = lama.plan(mini, facts(ROWS[:2]))
-    summary = lama.run(plan, model, tmp_path / "run")
-    assert lama.run(plan, None, tmp_path / "run").equals(summary)
-
-
-@pytest.mark.parametrize(
-    ("other", "named"),
-    [({"rows": ROWS[:1]}, "data sha256"), ({"kept": [680, 1067, 2197], "vocabulary": "three"}, "vocabulary all")],
-)
-def test_a_folder_made_with_other_facts_or_vocabulary_is_refused(other, named, mini, model, tmp_path):
-    lama.run(lama.plan(mini, facts(ROWS[1:3])), model, tmp_path / "run")
-    kept = np.array(other["kept"], np.int32) if "kept" in other else None
-    changed = lama.plan(mini, facts(other.get("rows", ROWS[1:3])), kept=kept, vocabulary=other.get("vocabulary", "all"))
-    with pytest.raises(InputError, match=named):
-        lama.run(changed, model, tmp_path / "run")
-
-
-def test_the_summary_keeps_to_the_agreed_columns(finished):
-    summary = finished[3]
-    assert summary.columns == ["dataset", "condition", "split", "metric", "value", "low", "high", "n"]
-    assert set(summary["dataset"]) == {"GoogleRE", "TREx", "ConceptNet", "SQuAD"}
-    correlations = summary.filter(metric="spearman").drop_nulls("low")
-    assert correlations.filter(pl.col("low") <= pl.col("value"), pl.col("value") <= pl.col("high")).equals(correlations)
+def test_every_column_can_be_written_as_csv(finished):
+    assert len(finished[2].write_csv().splitlines()) == 1 + len(finished[2])

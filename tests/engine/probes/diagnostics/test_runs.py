@@ -1,0 +1,68 @@
+"""`ng.diagnostics`: options, results as frames, tables and one document, and what two runs are compared by."""
+
+import pytest
+from negengine.engine.comparison.compare import compare
+from negengine.engine.errors import InputError
+from negengine.engine.library.model import find_model
+from negengine.engine.probes.diagnostics.runs import DiagnosticsRun, diagnostics
+from negengine.engine.tables.render import Format
+
+
+@pytest.fixture(scope="module")
+def data(write, tmp_path_factory):
+    """The small tables, with a word that is not one token."""
+    changes = {"CPRAG_102": ("dog\tcat\tcar", "dog\tqzxqzx\tcar")}
+    return write(tmp_path_factory.mktemp("data"), **changes)
+
+
+@pytest.fixture(scope="module")
+def model(mini):
+    return find_model(mini.folder)
+
+
+@pytest.fixture(scope="module")
+def run(model, data, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("runs") / "run"
+    return diagnostics(model, data=data, dataset=["CPRAG-102", "NEG-136-NAT"], draws=2, output=folder, progress=False)
+
+
+def test_items_and_summary_are_frames(run):
+    assert isinstance(run, DiagnosticsRun)
+    assert run.items["dataset"].unique(maintain_order=True).to_list() == ["CPRAG-102", "NEG-136-NAT"]
+    assert run.document() == {"run": str(run.folder), "summary": run.summary.to_dicts()}
+
+
+def test_words_outside_the_vocabulary_are_told_below_the_tables(run):
+    assert run.outside == {"CPRAG-102": ["qzxqzx"]}
+    assert run.sentences() == ["CPRAG-102: words that are not one token of the model: 1 (qzxqzx)"]
+
+
+def test_all_tables_are_written_in_every_format(run):
+    for form in Format:
+        assert run.render(form)
+
+
+def test_runs_are_compared_item_by_item(run):
+    frame = compare(run, DiagnosticsRun.open(run.folder)).frame
+    assert set(frame["metric"]) == {"accuracy@1", "accuracy@5", "sensitivity", "sensitivity>0.01"}
+    assert frame.filter(dataset="CPRAG-102", condition="shuffled", split="all")["n"].to_list() == [4, 4]
+    assert frame["difference"].to_list() == [0] * len(frame)
+
+
+def test_runs_with_other_shuffles_are_not_compared(run, model, data, tmp_path):
+    names = ["CPRAG-102", "NEG-136-NAT"]
+    other = diagnostics(model, data=data, dataset=names, draws=2, seed=1, output=tmp_path / "other", progress=False)
+    with pytest.raises(InputError, match="cannot be compared: seed 0, there 1"):
+        compare(run, other)
+
+
+@pytest.mark.parametrize(("change", "message"), [({"seed": 1}, "seed 0, now 1"), ({"draws": 3}, "draws 2, now 3")])
+def test_a_folder_made_with_other_options_is_refused(run, model, data, change, message):
+    options = {"dataset": ["CPRAG-102", "NEG-136-NAT"], "draws": 2, "output": run.folder, **change}
+    with pytest.raises(InputError, match=message):
+        diagnostics(model, data=data, **options)
+
+
+def test_an_unknown_data_set_is_one_line(model, data):
+    with pytest.raises(InputError, match="--dataset ROLE: give CPRAG-102, ROLE-88"):
+        diagnostics(model, data=data, dataset="ROLE")
