@@ -105,9 +105,7 @@ class Calibration:
         try:
             return msgspec.convert(content, cls)
         except msgspec.ValidationError as error:
-            raise InputError(
-                f"the calibration in run.json cannot be used ({error}); choose another --output"
-            ) from error
+            raise InputError(f"run.json holds a wrong calibration ({error}); choose another --output") from error
 
 
 @dataclass
@@ -227,7 +225,8 @@ class MixedDecider:
         weights = string_keys([str(column) for column in range(ids.shape[1])], f"audit, seed {self.calibration.seed}")
         with np.errstate(over="ignore"):  # arithmetic modulo 2^64 is meant
             sums = ids.astype(np.uint64) @ (weights | np.uint64(1))
-        chosen: NDArray[np.bool_] = combine(sums) < np.uint64(int(self.calibration.audit_share * 2**63)) * np.uint64(2)
+        even = (combine(sums) >> np.uint64(11)).astype(np.float64) / 2**53  # in [0, 1), each value as likely
+        chosen: NDArray[np.bool_] = even < self.calibration.audit_share
         return chosen
 
     def _certainty(self, decisions: Decisions, expected: Ids) -> NDArray[np.float32]:

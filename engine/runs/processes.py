@@ -22,7 +22,7 @@ import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from typing import IO, Any, cast
+from typing import IO, Any, TextIO, cast
 
 from ..errors import InputError
 from ..inference.device import Device, threads_each
@@ -30,6 +30,7 @@ from .executors import Advance, Finish, Say, Workers, opened
 from .overlap import overlap
 from .part import EncodedPart
 from .stage import ModelOptions, PartResult, Stage
+from .stderr import Stderr
 
 _IN_FLIGHT = 3  # parts that a process has: one is decided, one is composed, one waits
 _SECONDS_TO_END = 5
@@ -213,7 +214,8 @@ def _end(status: int) -> str:
 def worker_main() -> None:
     """What a process of `Processes` runs: it reads commands from stdin and answers on stdout, in pickles."""
     answers = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what a library prints must not come between the answers
+    os.dup2(2, 1)  # what a library prints must not come between the answers, and must not fail on a broken stderr
+    sys.stdout = sys.stderr = cast("TextIO", Stderr())
     lock = threading.Lock()
 
     def answer(*message: Any) -> None:

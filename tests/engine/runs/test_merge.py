@@ -1,23 +1,32 @@
+"""Merged shards are what the whole run would have been; each wrong shard is one line, and nothing is written then."""
+
+import json
 from pathlib import Path
 
-import polars as pl
 import pytest
 from negengine.engine.errors import InputError
-from negengine.engine.runs.folder import RunFolder, Shard, finished_stage, read_run
-from negengine.engine.runs.merge import gather
+from negengine.engine.runs import merge as merging
+from negengine.engine.runs.folder import RunFolder, finished_stage
+from negengine.engine.runs.part import EncodedPart, PartFiles
+from negengine.engine.runs.record import read_run
+from negengine.engine.runs.shard import Shard
+from negengine.engine.runs.stage import FinishedParts, PartResult
+from small_stages import rows
 
 IDENTITY = {"model sha256": "ab" * 32, "seed": 0}
 PARTS = 5
-FINAL = {"select": "triplets.parquet", "score": "scores.parquet"}
 
 
-def rows(number: int) -> pl.DataFrame:
-    return pl.DataFrame({"part": [number] * (number + 2), "verb": [f"verb {i}" for i in range(number + 2)]})
+def publish_triplets(parts: FinishedParts):
+    return {"triplets.parquet": parts.rows, "select.json": dict(parts.counts)}
 
 
-def finish(run: RunFolder) -> None:
-    final = {FINAL[run.stage]: run.read_parts(), f"{run.stage}.json": run.counts()}
-    run.finish_stage({} if run.shard.count > 1 else final)
+def publish_scores(parts: FinishedParts):
+    assert (parts.folder / "triplets.parquet").exists()
+    return {"scores.parquet": parts.rows, "score.json": dict(parts.counts)}
+
+
+PUBLISHERS = {"select": publish_triplets, "score": publish_scores}
 
 
 def work(folder: Path, stage="select", *, shard=None, identity=None, parts=PARTS, upto=PARTS, selection=None) -> Path:
@@ -26,15 +35,14 @@ def work(folder: Path, stage="select", *, shard=None, identity=None, parts=PARTS
             run.carry_stage(selection, "select")
         for number in run.missing_parts:
             if number < upto:
-                run.write_part(number, rows(number), {"tested": number})
+                run.write_part(number, EncodedPart.of(PartResult(rows(number), {"tested": number})))
         if not run.missing_parts:
-            finish(run)
+            run.finish(PUBLISHERS[stage])
     return folder
 
 
-def merge(shards, output) -> None:
-    with gather(shards, output) as run:
-        finish(run)
+def merge(shards, output) -> str:
+    return merging.merge(shards, output, PUBLISHERS)
 
 
 def files(folder: Path) -> dict[str, bytes]:
@@ -54,21 +62,23 @@ def halves(tmp_path) -> list[Path]:
 @pytest.mark.parametrize("count", [2, 3, 5, 7])
 def test_merged_shards_have_the_bytes_of_the_whole_run(tmp_path, count):
     shards = [work(tmp_path / f"shard {index}", shard=Shard(index, count)) for index in range(1, count + 1)]
-    merge(shards[::-1], tmp_path / "merged")
+    assert merge(shards[::-1], tmp_path / "merged") == "select"
     assert files(tmp_path / "merged") == files(work(tmp_path / "whole"))
 
 
 def test_a_merged_run_is_a_whole_run(tmp_path, halves):
     merge(halves, tmp_path / "merged")
     record = finished_stage(tmp_path / "merged", "select")
-    whole = read_run(work(tmp_path / "whole"))["stages"]["select"]
-    assert {**record, "sessions": []} == {**whole, "sessions": []}
+    whole = finished_stage(work(tmp_path / "whole"), "select")
+    assert (record.identity, record.files, record.counts) == (whole.identity, whole.files, whole.counts)
+    assert record.shard is None
 
 
 def test_the_sessions_of_the_shards_are_kept(tmp_path, halves):
     merge(halves, tmp_path / "merged")
-    sessions = finished_stage(tmp_path / "merged", "select")["sessions"]
+    sessions = finished_stage(tmp_path / "merged", "select").sessions
     assert [session.get("shard") for session in sessions] == ["1/2", "2/2", None]
+    assert sessions[-1]["merged"] == [str(folder) for folder in halves]
 
 
 def test_the_shards_stay_as_they_are(tmp_path, halves):
@@ -77,28 +87,43 @@ def test_the_shards_stay_as_they_are(tmp_path, halves):
     assert [everything(folder) for folder in halves] == before
 
 
-def test_an_interrupted_merge_is_resumed(tmp_path, halves, monkeypatch):
-    real = RunFolder.copy_part
+def test_a_finished_merge_is_shown_again_without_parts(tmp_path, halves):
+    merge(halves, tmp_path / "merged")
+    for path in (tmp_path / "merged" / "parts" / "select").iterdir():
+        path.unlink()
+    before = files(tmp_path / "merged")
+    merge(halves, tmp_path / "merged")
+    assert files(tmp_path / "merged") == before
 
-    def copy_part(run, number, *arguments):
+
+def test_an_interrupted_merge_is_resumed(tmp_path, halves, monkeypatch):
+    real = RunFolder.write_part
+
+    def write_part(run, number, part):
         if number == 3:
             raise KeyboardInterrupt
-        real(run, number, *arguments)
+        real(run, number, part)
 
     with monkeypatch.context() as patch:
-        patch.setattr(RunFolder, "copy_part", copy_part)
+        patch.setattr(RunFolder, "write_part", write_part)
         with pytest.raises(KeyboardInterrupt):
             merge(halves, tmp_path / "merged")
     merge(halves, tmp_path / "merged")
     assert files(tmp_path / "merged") == files(work(tmp_path / "whole"))
-    assert len(finished_stage(tmp_path / "merged", "select")["sessions"]) == 3
+    assert len(finished_stage(tmp_path / "merged", "select").sessions) == 3
 
 
-def test_merged_scores_come_with_their_selection(tmp_path):
+@pytest.fixture
+def scored(tmp_path) -> tuple[Path, list[Path]]:
+    """A selection, and two shards of its scores."""
     run = work(tmp_path / "run")
-    shards = [
+    return run, [
         work(tmp_path / f"score {index}", "score", shard=Shard(index, 2), selection=run, parts=4) for index in (1, 2)
     ]
+
+
+def test_merged_scores_come_with_their_selection(tmp_path, scored):
+    run, shards = scored
     merge(shards, tmp_path / "merged")
     assert finished_stage(tmp_path / "merged", "select") == finished_stage(run, "select")
     work(run, "score", parts=4)
@@ -106,16 +131,13 @@ def test_merged_scores_come_with_their_selection(tmp_path):
     assert [files(tmp_path / "merged")[name] for name in final] == [files(run)[name] for name in final]
 
 
-def test_scores_are_merged_into_the_run_that_selected(tmp_path):
-    run = work(tmp_path / "run")
+def test_scores_are_merged_into_the_run_that_selected(scored):
+    run, shards = scored
     selected = files(run)
-    shards = [
-        work(tmp_path / f"score {index}", "score", shard=Shard(index, 2), selection=run, parts=4) for index in (1, 2)
-    ]
-    merge(shards, run)
-    assert list(read_run(run)["stages"]) == ["select", "score"]
+    assert merge(shards, run) == "score"
+    assert list(read_run(run).stages) == ["select", "score"]
     assert files(run)["triplets.parquet"] == selected["triplets.parquet"]
-    assert finished_stage(run, "score")["shard"] is None
+    assert finished_stage(run, "score").shard is None
 
 
 # ---------------------------------------------------------------- refused, with one line
@@ -152,34 +174,51 @@ def test_another_identity_is_refused_key_by_key(tmp_path, halves):
     refused([halves[0], other], tmp_path / "merged", r"are of different runs: seed 0, there 1$")
 
 
-def test_another_stage_is_refused(tmp_path, halves):
-    other = work(tmp_path / "other", "score", shard=Shard(2, 2))
-    refused([halves[0], other], tmp_path / "merged", r"are of different runs: stage select, there score$")
+def test_another_stage_is_refused(tmp_path, scored):
+    shard = work(tmp_path / "other", shard=Shard(1, 2))
+    refused([shard, scored[1][1]], tmp_path / "merged", r"are of different runs: stage select, there score")
 
 
 def test_an_unfinished_shard_is_named(tmp_path, halves):
     half = work(tmp_path / "unfinished", shard=Shard(1, 2), upto=3)
-    message = r"unfinished: shard 1/2 is not finished \(1 of 3 parts are missing\); run it again to resume it$"
+    message = (
+        r"unfinished: shard 1/2 is not finished \(1 of 3 parts are missing\); run the same command again to resume it$"
+    )
     refused([half, halves[1]], tmp_path / "merged", message)
 
 
+def test_a_shard_that_tells_of_a_thousand_million_parts_is_refused_at_once(tmp_path, halves):
+    for half in halves:
+        document = json.loads((half / "run.json").read_text())
+        document["stages"]["select"]["parts"] = 2 * 10**9
+        (half / "run.json").write_text(json.dumps(document))
+    refused(halves, tmp_path / "merged", r"\(999999997 of 1000000000 parts are missing\)")
+
+
 def test_a_damaged_part_is_named_and_the_merge_resumes_when_it_is_whole_again(tmp_path, halves):
-    part = halves[1] / "parts" / "select" / "part-00003.parquet"
-    content = part.read_bytes()
-    part.write_bytes(content[:-1])
-    with pytest.raises(InputError, match=r"part-00003\.parquet: missing or damaged; finish shard 2/2"):
+    part = PartFiles.of(halves[1], "select", 3).rows
+    part.write_bytes(part.read_bytes()[:-1])
+    message = r"part-00003\.parquet: missing or damaged; shard 2/2: run the same command again to resume it$"
+    with pytest.raises(InputError, match=message):
         merge(halves, tmp_path / "merged")
-    part.write_bytes(content)
+    work(halves[1], shard=Shard(2, 2))  # as the line says
     merge(halves, tmp_path / "merged")
     assert files(tmp_path / "merged") == files(work(tmp_path / "whole"))
 
 
-def test_a_whole_run_is_no_shard(tmp_path):
-    refused([work(tmp_path / "run")], tmp_path / "merged", r"run: no shard; merge takes folders made with --shard I/N$")
+def test_a_whole_run_is_not_a_shard(tmp_path):
+    message = r"run is not a shard; merge takes folders that were made with --shard I/N$"
+    refused([work(tmp_path / "run")], tmp_path / "merged", message)
 
 
-def test_a_folder_that_is_no_run_is_refused(tmp_path):
-    refused([tmp_path / "nothing"], tmp_path / "merged", r"nothing: no run folder")
+def test_a_stage_of_an_unknown_probe_is_not_a_shard(tmp_path):
+    with RunFolder.create_or_resume(tmp_path / "a", "theirs", IDENTITY, parts=0, shard=Shard(1, 2)) as run:
+        run.finish(publish_triplets)
+    refused([tmp_path / "a"], tmp_path / "merged", "a is not a shard")
+
+
+def test_a_folder_that_is_not_a_run_is_refused(tmp_path):
+    refused([tmp_path / "nothing"], tmp_path / "merged", r"nothing is not a run folder")
 
 
 def test_no_shards_are_refused(tmp_path):
@@ -201,16 +240,52 @@ def test_a_shard_is_not_merged_into_itself(tmp_path, halves):
     assert files(halves[0]) == before
 
 
-def test_a_selection_of_other_bytes_is_not_overwritten(tmp_path):
-    run = work(tmp_path / "run")
-    with RunFolder.create_or_resume(tmp_path / "target", "select", IDENTITY, parts=PARTS) as target:
-        for number in target.missing_parts:
-            target.write_part(number, rows(number).reverse(), {})
-        finish(target)
-    shard = work(tmp_path / "score", "score", shard=Shard(1, 2), selection=run, parts=1)
-    second = work(tmp_path / "score 2", "score", shard=Shard(2, 2), selection=run, parts=1)
-    before = files(tmp_path / "target")
+def test_a_selection_of_other_bytes_is_not_overwritten(tmp_path, scored):
+    target = tmp_path / "target"
+    with RunFolder.create_or_resume(target, "select", IDENTITY, parts=PARTS) as run:
+        for number in run.missing_parts:
+            run.write_part(number, EncodedPart.of(PartResult(rows(number).reverse())))
+        run.finish(publish_triplets)
+    before = files(target)
     with pytest.raises(InputError, match="target: its select gave other files than that of"):
-        merge([shard, second], tmp_path / "target")
-    assert files(tmp_path / "target") == before
-    assert list(read_run(tmp_path / "target")["stages"]) == ["select"]
+        merge(scored[1], target)
+    assert files(target) == before
+    assert list(read_run(target).stages) == ["select"]
+
+
+# ---------------------------------------------------------------- margins
+
+
+def audited(folder: Path, index: int, needed: float, **session) -> Path:
+    with RunFolder.create_or_resume(folder, "select", IDENTITY, parts=4, shard=Shard(index, 2), session=session) as run:
+        run.set_calibration({"Cp": {"precision": "mixed", "bound": 0.5}})
+        for number in run.missing_parts:
+            run.write_part(
+                number, EncodedPart.of(PartResult(rows(number), {}, {"Cp": max(needed, 0.5)}, {"Cp": needed}))
+            )
+        run.finish(publish_triplets)
+    return folder
+
+
+def test_shards_whose_audits_agree_are_merged_with_their_calibration(tmp_path):
+    merge([audited(tmp_path / str(i), i, 0.0) for i in (1, 2)], tmp_path / "merged")
+    record = finished_stage(tmp_path / "merged", "select")
+    assert record.calibration == {"Cp": {"precision": "mixed", "bound": 0.5}}
+
+
+@pytest.mark.parametrize(
+    ("command", "told"),
+    [
+        (None, "run the command of a shard without --shard and with --output {}"),
+        ("unbalanced 'quote", "run the command of a shard without --shard and with --output {}"),
+        ("negengine select 'my model' --shard 2/2 -o x", "negengine select 'my model' --output {}"),
+        ("negengine select m --shard=2/2 --output=x -v", "negengine select m -v --output {}"),
+    ],
+)
+def test_a_wider_margin_in_another_shard_is_refused_with_the_command_that_goes_on(tmp_path, command, told):
+    first, second = audited(tmp_path / "1", 1, 0.9), audited(tmp_path / "2", 2, 0.0, command=command)
+    with pytest.raises(InputError) as caught:
+        merge([first, second], tmp_path / "merged")
+    message = str(caught.value)
+    assert "so 2 parts of shard 2/2 must be decided again with a wider margin" in message
+    assert message.endswith("to do it: " + told.format(tmp_path / "merged"))

@@ -1,0 +1,153 @@
+"""Several processes decide as one does; however one of them, or the first, ends, nothing hangs and nothing is lost."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from negengine.engine.errors import InputError
+from negengine.engine.inference.device import CPU
+from negengine.engine.runs.executors import ThisProcess
+from negengine.engine.runs.loop import Execution, run_stage
+from negengine.engine.runs.processes import Processes
+from negengine.engine.runs.progress import Reporter
+from negengine.engine.runs.record import read_run
+from negengine.engine.runs.stage import ModelOptions
+from small_stages import Squares, Unreadable
+
+STAGES = str(Path(sys.modules["small_stages"].__file__).parent)
+TWO = Processes((CPU, CPU))
+
+
+def run(stage, folder, executor):
+    run_stage(stage, folder, Execution(executor, reporter=Reporter(silent=True)))
+    return folder
+
+
+def files(folder):
+    paths = [path for path in folder.rglob("*") if path.is_file() and path.name not in {"run.json", ".lock"}]
+    return {str(path.relative_to(folder)): path.read_bytes() for path in paths}
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """The files of a run in one process."""
+    return files(run(Squares(), tmp_path_factory.mktemp("whole") / "run", ThisProcess(CPU)))
+
+
+def test_two_processes_give_the_bytes_of_one(tmp_path, whole):
+    said = []
+    reporter = Reporter(silent=True)
+    reporter.say = reporter.detail = said.append
+    run_stage(Squares(), tmp_path, Execution(TWO, reporter=reporter))
+    assert files(tmp_path) == whole
+    (session,) = read_run(tmp_path).stages["squares"].sessions
+    assert session["device"] == ["cpu", "cpu"]
+    assert {"cpu (1 of 2)", "cpu (2 of 2)"} == {line.split(":")[0] for line in said if line.startswith("cpu")}
+    assert "10 calibrated" in said
+
+
+@pytest.fixture(scope="module", params=[1, 3])
+def pool(request):
+    """Opened processes, for many runs."""
+    with Processes((CPU,) * request.param).start(Squares(parts=100), ModelOptions(), lambda _: None) as workers:
+        yield workers
+
+
+@settings(max_examples=40)
+@given(numbers=st.lists(st.integers(0, 99), unique=True, max_size=15))
+def test_any_number_of_parts_is_decided_once_each(pool, numbers):
+    """Without a deadlock: a process looks one part ahead, and must learn at once that there is none."""
+    finished, told = [], []
+    pool.run(numbers, {}, lambda *part: finished.append(part[0]), lambda *done: told.append(done[0]))
+    assert sorted(finished) == sorted(numbers)
+    assert sorted(told) == sorted(number + 1 for number in numbers)
+
+
+@pytest.mark.parametrize(
+    ("fault", "error", "message"),
+    [
+        (
+            "kill",
+            InputError,
+            r"^--device cpu \(\d of 2\): its process was killed by SIGKILL \(is the memory full\?\); fin",
+        ),
+        ("exit", InputError, r"its process ended with status 3; finished parts are kept, run the same command again"),
+        ("refuse", InputError, r"^--batch-tokens 16: too few$"),
+        ("fail", RuntimeError, r"(?s)--device cpu \(\d of 2\): Traceback.*ZeroDivisionError: nobody expected this"),
+    ],
+)
+def test_a_process_that_ends_is_told_and_the_run_is_resumed(tmp_path, whole, fault, error, message):
+    with pytest.raises(error, match=message):
+        run(Squares(fault=fault), tmp_path, TWO)
+    run(Squares(), tmp_path, ThisProcess(CPU))
+    assert files(tmp_path) == whole
+
+
+def test_a_model_that_one_process_cannot_open_is_one_line(tmp_path):
+    with pytest.raises(InputError, match=r"^cpu has no memory$"):
+        run(Squares(fault="open"), tmp_path, TWO)
+    assert read_run(tmp_path).stages == {}
+
+
+def test_a_stage_that_cannot_be_read_in_another_process_is_told(tmp_path):
+    """Such as one that is defined in a script: the processes do not run the script."""
+    with pytest.raises(RuntimeError, match=r"(?s)Traceback.*this stage cannot be unpickled"):
+        run(Unreadable(), tmp_path, Processes((CPU,)))
+
+
+# ---------------------------------------------------------------- the first process ends
+
+RUN = """
+import sys
+sys.path[:0] = sys.argv[1:2]
+from pathlib import Path
+from negengine.engine.inference.device import CPU
+from negengine.engine.runs.loop import Execution, run_stage
+from negengine.engine.runs.processes import Processes
+from small_stages import Squares
+
+stage = Squares(fault="hang" if sys.argv[3] else "", at=0, fifo=sys.argv[3])
+run_stage(stage, Path(sys.argv[2]), Execution(Processes((CPU, CPU))))
+"""
+
+
+def command(folder: Path, fifo: Path | str = "") -> list[str]:
+    return [sys.executable, "-c", RUN, STAGES, str(folder), str(fifo)]
+
+
+@pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGINT])
+def test_no_process_outlives_the_one_that_started_it(tmp_path, end):
+    """The pipe is held by the process that decides: it ends for its reader when that process does."""
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    running = subprocess.Popen(command(tmp_path / "run", fifo), stderr=subprocess.DEVNULL)
+    with running as first, fifo.open("rb", buffering=0) as pipe:
+        assert int(pipe.read(100)) != first.pid
+        first.send_signal(end)
+        assert pipe.read() == b""
+        assert first.wait() == -end
+
+
+@pytest.mark.parametrize("stderr", ["2>&-", "2>/dev/full"])
+def test_a_stderr_that_takes_nothing_does_not_stop_the_run(tmp_path, whole, stderr):
+    """Closed, or broken: an error of each write. What a library prints in a process goes there, too."""
+    if not Path("/dev/full").exists():
+        pytest.skip("no /dev/full here")
+    subprocess.run(["sh", "-c", f'exec "$@" {stderr}', "sh", *command(tmp_path / "run")], check=True)
+    assert files(tmp_path / "run") == whole
+
+
+def test_a_reader_of_stderr_that_has_gone_does_not_stop_the_run(tmp_path, whole):
+    """As in `negengine … 2>&1 | head -1`."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    try:
+        subprocess.run(command(tmp_path / "run"), stderr=writing, check=True)
+    finally:
+        os.close(writing)
+    assert files(tmp_path / "run") == whole
