@@ -8,7 +8,7 @@ import torch
 from negengine.engine.errors import InputError
 from negengine.engine.inference.classifier import PairClassifier, encode_pairs, labels
 from negengine.engine.inference.exported import load_exported
-from negengine.export.classification import build
+from negengine.export.build import build
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from transformers import AutoTokenizer, BertConfig, BertForSequenceClassification, PreTrainedTokenizerFast
 
@@ -47,7 +47,8 @@ def checkpoint(tmp_path_factory):
 @pytest.fixture(scope="module")
 def exported(checkpoint, tmp_path_factory):
     return load_exported(
-        build(str(checkpoint), tmp_path_factory.mktemp("exported") / "tiny"), task="text-classification"
+        build(str(checkpoint), tmp_path_factory.mktemp("exported") / "tiny", task="text-classification"),
+        task="text-classification",
     )
 
 
