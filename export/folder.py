@@ -1,8 +1,8 @@
 """The folder of an export: built beside its place and renamed into it, whole or not at all.
 
-While it is built, the export lies in a hidden folder `.NAME.xxxx` beside its place, on whose lock file the process holds
-a lock. The operating system releases the lock when the process ends, however it ends. So the next export sees which of
-these folders a killed one has left, puts an older export back that was already moved away, and removes them.
+While it is built, the export lies in a hidden folder `.NAME.xxxx` beside its place, and the process holds a lock on a
+file in there. The operating system releases the lock when the process ends, however it ends. So the next export sees
+which of these folders a killed one has left, puts an older export back that was already moved away, and removes them.
 """
 
 import shutil

@@ -155,7 +155,8 @@ class Graph:
     def keep(self, value: ir.Value, values: Array) -> None:
         """Turn a value that no node writes into an initializer."""
         tensor = self._kept(values, str(value.name))
-        value.const_value, value.type, value.shape = tensor, ir.TensorType(tensor.dtype), ir.Shape(tensor.shape)
+        value.const_value, value.type = tensor, ir.TensorType(tensor.dtype)
+        value.shape = ir.Shape(tensor.shape.numpy())
         self.model.graph.register_initializer(value)
 
     def later(self, make: Callable[[], Array], like: ir.Value, shape: Sequence[int], stem: str) -> ir.Value:
@@ -172,7 +173,8 @@ class Graph:
 
     def register(self, tensor: ir.TensorProtocol) -> ir.Value:
         """Add a tensor as an initializer under its own name."""
-        value = ir.Value(name=tensor.name, type=ir.TensorType(tensor.dtype), shape=tensor.shape, const_value=tensor)
+        shape = ir.Shape(tensor.shape.numpy())
+        value = ir.Value(name=tensor.name, type=ir.TensorType(tensor.dtype), shape=shape, const_value=tensor)
         self.model.graph.register_initializer(value)
         return value
 

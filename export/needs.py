@@ -74,7 +74,7 @@ def check(needs: Needs, name: str, folder: Path, *, memory: float, disk: float) 
 
 def free_memory() -> float:
     """Bytes that this process may still take: of the machine with its swap space, and of its control group."""
-    machine = psutil.virtual_memory().available + psutil.swap_memory().free
+    machine = float(psutil.virtual_memory().available + psutil.swap_memory().free)
     return min(machine, _free_in_control_group())
 
 

@@ -151,16 +151,16 @@ def _peaks(graph: Graph, batches: Sequence[Feeds], ranks: Mapping[str, int]) -> 
     _set_outputs(proto, outputs)
     found: dict[str, NDArray[np.float32]] = {}
     for seen in _run(graph, proto, batches, outputs):
-        for name, peak, total in zip(ranks, seen[::2], seen[1::2], strict=True):
-            finite = peak if np.isfinite(total) else np.full_like(peak, np.inf)
-            found[name] = _larger(found.get(name, finite), finite)
+        for name, largest, sum_of in zip(ranks, seen[::2], seen[1::2], strict=True):
+            now = np.where(np.isfinite(sum_of), largest, np.float32(np.inf)).astype(np.float32)
+            found[name] = _larger(found.get(name, now), now)
     return found
 
 
 def _larger(one: NDArray[np.float32], other: NDArray[np.float32]) -> NDArray[np.float32]:
-    if one.shape == other.shape:
-        return np.maximum(one, other)
-    return np.maximum(one.max(keepdims=True), other.max(keepdims=True))
+    pair = (one, other) if one.shape == other.shape else (one.max(keepdims=True), other.max(keepdims=True))
+    larger: NDArray[np.float32] = np.maximum(*pair)
+    return larger
 
 
 def open_session(name: str, graph: str | bytes, options: ort.SessionOptions) -> ort.InferenceSession:

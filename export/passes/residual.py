@@ -29,14 +29,14 @@ def fuse_residuals(graph: Graph, _: Context) -> Mapping[str, Any]:
     """See the module."""
     known = layouts(graph)
     for node in graph.nodes:
-        add = written_by(node.inputs[0], "Add") if node.op_type in {"Gelu", "LayerNormalization"} else None
+        fusible = node.op_type == "LayerNormalization" or (node.op_type == "Gelu" and node.domain == _CONTRIB)
+        add = written_by(node.inputs[0], "Add") if fusible else None
         if add is None:
             continue
-        if node.op_type == "Gelu" and node.domain == _CONTRIB:
+        if node.op_type == "Gelu":
             _fuse_gelu(graph, node, add)
-        elif node.op_type == "LayerNormalization":
-            if attribute(node, "axis", -1) in {-1, len(known[add.outputs[0]].shape) - 1}:
-                _fuse_normalisation(graph, node, add, known)
+        elif attribute(node, "axis", -1) in {-1, len(known[add.outputs[0]].shape) - 1}:
+            _fuse_normalisation(graph, node, add, known)
     graph.model.graph.opset_imports[_CONTRIB] = 1
     graph.prune()
     return {}

@@ -47,4 +47,6 @@ def smooth(graph: Graph, context: Context) -> Mapping[str, Any]:
 def _multiplied(graph: Graph, weight: ir.Value | None, factors: NDArray[np.float32]) -> ir.Value:
     if weight is None:
         raise ValueError("a product without a second input")
-    return graph.later(lambda: array(weight) * factors[:, None], weight, dims(weight), "smooth_weight")
+    return graph.later(
+        lambda: array(weight).astype(np.float32) * factors[:, None], weight, dims(weight), "smooth_weight"
+    )

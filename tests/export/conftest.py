@@ -4,9 +4,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import onnx_ir as ir
 import pytest
 import torch
+from negengine.export.graph import Graph
+from negengine.export.observe import observe
+from negengine.export.passes import Context
 from numpy.typing import NDArray
+from onnx import helper, numpy_helper
 from transformers import (
     AlbertConfig,
     AutoModelForMaskedLM,
@@ -16,11 +21,14 @@ from transformers import (
     DebertaV2Config,
     DistilBertConfig,
     ElectraConfig,
+    EsmConfig,
+    IBertConfig,
     ModernBertConfig,
     MPNetConfig,
     PreTrainedModel,
     PreTrainedTokenizerFast,
     RobertaConfig,
+    RoFormerConfig,
     XLMRobertaConfig,
 )
 
@@ -45,6 +53,10 @@ FAMILIES = {
         UNIGRAM,
         0,
     ),
+    "roformer": (RoFormerConfig, SIZES | {"embedding_size": 32}, WORDPIECE, 0),
+    "ibert": (IBertConfig, SIZES, BYTE_LEVEL, 3),
+    # Its positions count from the one after the padding id, as in RoBERTa; 4 is the mask of the tokenizer.
+    "esm": (EsmConfig, SIZES | {"mask_token_id": 4, "token_dropout": True}, WORDPIECE, 3),
     # The window of 16 tokens is shorter than the longest input: a mask that must not be taken for a neutral one.
     "modernbert": (ModernBertConfig, SIZES | {"local_attention": 16, "global_attn_every_n_layers": 3}, BYTE_LEVEL, 0),
 }
@@ -78,6 +90,38 @@ def batch(n: int, length: int, seed: int = 0) -> dict[str, NDArray[np.int32]]:
     ids = random.integers(5, 60, (n, length)).astype(np.int32)
     position = random.integers(0, length, n).astype(np.int32)
     return {"input_ids": ids, "mask_position": position, "expected_id": ids[:, 0]}
+
+
+def context(**known) -> Context:
+    """What passes on a small graph are told; `known` overrides."""
+    plain = {"vocabulary": 50, "padding_id": None, "longest": 40, "layers": 0, "outputs": 50, "family": "small"}
+    return Context(**plain | {"standard_attention": False} | known)
+
+
+def graph_of(nodes, inputs, outputs, constants, opset=17) -> Graph:
+    """A small graph: inputs and outputs as (name, type, shape), constants by name."""
+    made = helper.make_graph(
+        nodes,
+        "small",
+        [helper.make_tensor_value_info(*value) for value in inputs],
+        [helper.make_tensor_value_info(*value) for value in outputs],
+        [numpy_helper.from_array(values, name) for name, values in constants.items()],
+    )
+    opsets = [helper.make_opsetid("", opset), helper.make_opsetid("com.microsoft", 1)]
+    return Graph(ir.from_proto(helper.make_model(made, opset_imports=opsets, ir_version=8)))
+
+
+def values_of(graph: Graph, feeds, names):
+    """What a graph computes for some of its values, by name."""
+    values = {value.name: value for node in graph.nodes for value in node.outputs}
+    (found,) = observe(graph, [feeds], [values[name] for name in names])
+    return {name: found[values[name]] for name in names}
+
+
+def operators(graph: Graph) -> dict[str, int]:
+    """How many nodes a graph has of each operator."""
+    kinds = [node.op_type for node in graph.nodes]
+    return {kind: kinds.count(kind) for kind in kinds}
 
 
 @pytest.fixture(scope="session")

@@ -19,7 +19,10 @@ from negengine.export.checkpoint import locate
 from safetensors.torch import load_file, save_file
 from transformers import BertConfig, BertForMaskedLM, BertModel
 
-GRAPHS = {"model.onnx", "model.onnx_data", "model.cpu.onnx", "model.int8.onnx", "model.fp16.onnx"}
+GRAPHS = {
+    *("model.onnx", "model.onnx_data", "model.cpu.onnx"),
+    *("model.int8.onnx", "model.int8.onnx_data", "model.fp16.onnx", "model.fp16.onnx_data"),
+}
 FILES = GRAPHS | {"tokenizer.json", "export.json", "config.json"}
 
 
@@ -46,7 +49,7 @@ def test_an_export_holds_its_graphs_tokenizer_and_the_proof_of_parity(exported):
     info = json.loads((folder / "export.json").read_text("utf-8"))
     assert info["parity"]["largest_difference"] < 1e-4
     assert info["parity"]["top1_agreement"] == 1
-    assert info["parity"]["sentences"] > 100
+    assert info["parity"]["samples"] > 100
     assert info["fp16"]["products"] > 0
     assert set(info["files"]) == GRAPHS | {"tokenizer.json"}
 
@@ -84,7 +87,7 @@ def test_a_damaged_export_is_built_anew(copy, tmp_path):
     assert (folder / "model.onnx").read_bytes() == whole
 
 
-@pytest.mark.parametrize("stage", ["onnx_export_from_model", "hoist", "compare", "quantize", "half"])
+@pytest.mark.parametrize("stage", ["load_model", "trace", "run_passes", "compare", "publish"])
 def test_whatever_fails_leaves_the_older_export_as_it_was(stage, copy, tmp_path, monkeypatch):
     folder = tmp_path / "out"
     folder.mkdir()
@@ -102,13 +105,48 @@ def test_a_disagreement_with_pytorch_fails_the_export(copy, tmp_path, monkeypatc
     refused(copy, tmp_path / "out", r"tiny: the exported graph disagrees with PyTorch: \|Δlogit\| 0.5")
 
 
+def test_another_checkpoint_of_the_same_name_does_not_replace_an_export(checkpoint, tmp_path, monkeypatch):
+    """As two runs of a trainer have a `checkpoint-500` each."""
+    monkeypatch.chdir(tmp_path)
+    for run, family in (("a", "bert"), ("b", "roberta")):
+        shutil.copytree(checkpoint(family), tmp_path / run / "best")
+    folder = build("a/best")
+    before = load_exported(folder).sha256
+    said = rf"models/best is the export of another checkpoint, {tmp_path}/a/best: give another --output, or --force"
+    with pytest.raises(InputError, match=said):
+        build("b/best")
+    assert load_exported(folder).sha256 == before
+    assert load_exported(build("b/best", force=True)).family == "roberta"
+
+
+def test_a_checkpoint_that_moved_is_the_same(copy, tmp_path):
+    folder, said = build(str(copy), tmp_path / "out"), []
+    copy.rename(tmp_path / "moved")
+    build(str(tmp_path / "moved"), folder, say=said.append)
+    assert said == [f"{folder} is up to date (--force builds it anew)"]
+
+
+def test_what_is_needed_is_said_first_and_then_each_step(copy, tmp_path):
+    said = []
+    build(str(copy), tmp_path / "out", say=said.append)
+    assert said[0].startswith("tiny needs about 0.9 GB of memory and 0.0 GB of disk")
+    assert len(said) > 8
+
+
+def test_what_cannot_fit_is_refused_before_the_work(copy, tmp_path, monkeypatch):
+    monkeypatch.setattr(building.needs, "free_memory", lambda: 0.5e9)
+    refused(
+        copy, tmp_path / "out", r"tiny: exporting it needs about 0.9 GB of memory .* only 0.5 GB of memory are free"
+    )
+
+
 # ---------------------------------------------------------------- what is refused
 
 
-def test_a_folder_that_is_no_export_is_not_overwritten(copy, tmp_path):
+def test_a_folder_that_is_not_an_export_is_not_overwritten(copy, tmp_path):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.txt").write_text("years of work")
-    with pytest.raises(InputError, match="mine exists and is no exported model"):
+    with pytest.raises(InputError, match="mine exists and is not an exported model"):
         build(str(copy), tmp_path / "mine", force=True)
     assert (tmp_path / "mine" / "thesis.txt").read_text() == "years of work"
 
@@ -139,7 +177,7 @@ def test_cut_off_weights(copy, tmp_path):
 
 def test_an_encoder_without_its_masked_lm_head(copy, tmp_path):
     BertModel(BertConfig.from_pretrained(copy)).save_pretrained(copy)
-    refused(copy, tmp_path / "out", r"tiny is no masked language model: its weights lack cls\.predictions")
+    refused(copy, tmp_path / "out", r"tiny is not a masked language model: its weights lack cls\.predictions")
 
 
 def test_a_tokenizer_without_mask(copy, tmp_path):
@@ -163,7 +201,7 @@ def test_a_revision_of_a_local_folder(copy, tmp_path):
 
 @pytest.mark.parametrize("reference", ["./missing", "/missing/model", "~/model"])
 def test_a_path_that_is_not_there(reference, tmp_path):
-    refused(reference, tmp_path / "out", "is no folder: give a hub id, a local folder, or mini")
+    refused(reference, tmp_path / "out", "is not a folder: give a hub id, a local folder, or mini")
 
 
 def test_a_name_that_cannot_be_a_hub_id(tmp_path):

@@ -1,15 +1,18 @@
-"""The fp16 twin decides as the fp32 graph does, and keeps in fp32 what fp16 cannot hold."""
+"""The fp16 graph decides as the fp32 graph does, and keeps in fp32 what fp16 cannot hold."""
 
 import numpy as np
-import onnx
+import onnx_ir as ir
 import pytest
 from negengine.engine.inference.model import MaskedLM
 from negengine.engine.sentences.lexicon import load_lexicon
 from negengine.engine.sentences.patterns import load_patterns
-from negengine.export.graph import Graph, observe, save
-from negengine.export.passes.half import HEADROOM, LARGEST, half
+from negengine.export.graph import Graph, is_constant
+from negengine.export.observe import channel_peaks, layouts
+from negengine.export.passes.half import HEADROOM, LARGEST, halve
 from negengine.export.passes.residual import fuse_residuals
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, helper
+
+from .conftest import context, graph_of, operators, values_of
 
 PATTERNS = load_patterns().all
 
@@ -40,14 +43,13 @@ def by_length(tokenizer, n, seed):
 
 
 @pytest.fixture(scope="module")
-def low_precision(mini, mini_tokenizer):
-    return half(Graph(onnx.load(mini.graph)), by_length(mini_tokenizer, 10, seed=1))
+def fp16(mini):
+    return Graph.open(mini.folder / "model.fp16.onnx")
 
 
 @pytest.fixture(scope="module")
-def deciders(mini, twin, tmp_path_factory):
-    (path,) = save(twin.graph.model, tmp_path_factory.mktemp("half") / "model.fp16.onnx")
-    return MaskedLM(mini), MaskedLM(mini, graph=path)
+def deciders(mini):
+    return MaskedLM(mini), MaskedLM(mini, graph=mini.folder / "model.fp16.onnx")
 
 
 def test_decisions_of_the_bundled_model_survive_fp16_beyond_a_small_margin(deciders, mini_tokenizer):
@@ -73,35 +75,34 @@ def test_logits_are_as_close_as_fp16_rounds(deciders, mini_tokenizer):
     np.testing.assert_allclose(fast.logits(ids, position), exact.logits(ids, position), atol=0.05)
 
 
-def test_all_products_of_the_bundled_model_are_fp16(twin):
-    assert twin.kept == ()
-    products = [node for node in twin.graph.nodes if node.op_type in {"MatMul", "MultiHeadAttention"}]
-    assert twin.products == len(products) == 44
-    constants = [name for node in products for name in node.input if name in twin.graph.constants]
-    assert {twin.graph.constants[name].data_type for name in constants} == {TensorProto.FLOAT16}
+def test_all_products_of_the_bundled_model_are_fp16(mini, fp16):
+    assert mini.info["fp16"]["kept in fp32"] == []
+    products = [node for node in fp16.nodes if node.op_type in {"MatMul", "MultiHeadAttention"}]
+    assert mini.info["fp16"]["products"] == len(products) == 44
+    assert {value.dtype for node in products for value in node.inputs if is_constant(value)} == {ir.DataType.FLOAT16}
 
 
-def test_the_decision_is_fp32_from_the_bias_of_the_vocabulary_on(twin, mini_tokenizer):
-    graph = twin.graph
-    behind = [node.output[0] for node in graph.nodes if node.op_type in {"Exp", "Log", "TopK", "Sub"}]
-    values = observe(graph.model, by_length(mini_tokenizer, 1, seed=4)[0], [*behind, "logits"])
-    assert {array.dtype for array in values.values()} == {np.dtype(np.float32)}
-    assert graph.producer["logits"].op_type == "Add"
-    (product,) = [name for name in graph.producer["logits"].input if name in graph.producer]
-    cast = graph.producer[product]
-    assert cast.op_type == "Cast"
-    assert graph.producer[cast.input[0]].op_type == "MatMul"
+def test_the_decision_is_fp32_from_the_bias_of_the_vocabulary_on(fp16):
+    known = layouts(fp16)
+    behind = [node.outputs[0] for node in fp16.nodes if node.op_type in {"Exp", "Log", "TopK", "Sub"}]
+    logits = fp16.outputs["logits"]
+    assert all(known[value].is_float32 for value in (*behind, logits))
+    (product,) = [value for value in logits.producer().inputs if not is_constant(value)]
+    assert logits.producer().op_type == "Add"
+    assert product.producer().op_type == "Cast"
+    assert product.producer().inputs[0].producer().op_type == "MatMul"
 
 
-def test_residual_sums_and_biases_are_fused_in_the_twin(twin):
-    kinds = [node.op_type for node in twin.graph.nodes]
-    assert kinds.count("SkipLayerNormalization") == 12
-    assert kinds.count("BiasGelu") == 7
+def test_residual_sums_and_biases_are_fused(fp16):
+    kinds = operators(fp16)
+    assert kinds["SkipLayerNormalization"] == 12
+    assert kinds["BiasGelu"] == 7
     assert "Gelu" not in kinds
 
 
-def test_the_twin_is_half_as_large(mini, twin):
-    assert twin.graph.model.ByteSize() < 0.52 * sum(path.stat().st_size for path in mini.folder.glob("model.onnx*"))
+def test_the_weights_are_half_as_large(mini):
+    single, half = (mini.folder / name for name in ("model.onnx_data", "model.fp16.onnx_data"))
+    assert half.stat().st_size < 0.52 * single.stat().st_size
 
 
 def small_graph(scale=1.0, epsilon=None):
@@ -124,55 +125,53 @@ def small_graph(scale=1.0, epsilon=None):
         "second": random.normal(size=(4, 4)),
         "bias": random.normal(size=4),
     }
-    initializers = [numpy_helper.from_array(v.astype(np.float32), k) for k, v in constants.items()]
-    initializers.append(numpy_helper.from_array(np.array([1], np.int64), "one"))
-    inputs = [
-        helper.make_tensor_value_info("input_ids", TensorProto.INT32, ["batch", "length"]),
-        helper.make_tensor_value_info("mask_position", TensorProto.INT32, ["batch"]),
-    ]
-    outputs = [helper.make_tensor_value_info("logits", TensorProto.FLOAT, ["batch", 4])]
-    graph = helper.make_graph(nodes, "small", inputs, outputs, initializers)
-    return Graph(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8))
+    constants = {name: values.astype(np.float32) for name, values in constants.items()}
+    return graph_of(
+        nodes,
+        [("input_ids", TensorProto.INT32, ["batch", "length"]), ("mask_position", TensorProto.INT32, ["batch"])],
+        [("logits", TensorProto.FLOAT, ["batch", 4])],
+        constants | {"one": np.array([1], np.int64)},
+    )
 
 
 FEEDS = {"input_ids": np.arange(6, dtype=np.int32).reshape(2, 3), "mask_position": np.array([0, 2], np.int32)}
 
 
 def run(graph):
-    return observe(graph.model, FEEDS, ["logits"])["logits"]
+    return values_of(graph, FEEDS, ["logits"])["logits"]
+
+
+def halved(graph):
+    """The graph in fp16, and what export.json says of it."""
+    told = halve(graph, context(peaks=channel_peaks(graph, [FEEDS])))
+    return graph, told["fp16"]
 
 
 def test_values_within_the_range_are_fp16():
-    graph = small_graph()
-    found = half(graph, [FEEDS])
-    assert found.kept == ()
-    assert found.products == 2
-    np.testing.assert_allclose(run(found.graph), run(graph), rtol=5e-3, atol=5e-3)
+    graph, told = halved(small_graph())
+    assert told == {"products": 2, "kept in fp32": []}
+    np.testing.assert_allclose(run(graph), run(small_graph()), rtol=5e-3, atol=5e-3)
 
 
 @pytest.mark.parametrize("scale", [2 * LARGEST / HEADROOM, 1e6, 1e30])
 def test_values_near_or_beyond_the_range_stay_fp32_and_exact_in_size(scale):
-    graph = small_graph(scale)
-    found = half(graph, [FEEDS])
-    assert any(why.startswith("MatMul inner") for why in found.kept)
-    assert found.products == 1
-    result = run(found.graph)
+    graph, told = halved(small_graph(scale))
+    assert any(why.startswith("MatMul inner") for why in told["kept in fp32"])
+    assert told["products"] == 1
+    result = run(graph)
     assert np.isfinite(result).all()
-    np.testing.assert_allclose(result, run(graph), rtol=5e-3, atol=5e-3)
+    np.testing.assert_allclose(result, run(small_graph(scale)), rtol=5e-3, atol=5e-3)
 
 
 def test_a_scalar_that_fp16_would_lose_keeps_its_operator_in_fp32():
-    graph = small_graph(epsilon=1e-12)
-    found = half(graph, [FEEDS])
-    assert [why.split(":")[0] for why in found.kept] == ["Mul small"]
-    assert "is 1e-12" in found.kept[0]
+    _, told = halved(small_graph(epsilon=1e-12))
+    assert [why.split(":")[0] for why in told["kept in fp32"]] == ["Mul small"]
+    assert "is 1e-12" in told["kept in fp32"][0]
 
 
-def test_the_graph_given_is_not_changed():
+def test_a_value_that_was_not_measured_stays_fp32():
     graph = small_graph()
-    before = graph.model.SerializeToString()
-    half(graph, [FEEDS])
-    assert graph.model.SerializeToString() == before
+    assert halve(graph, context())["fp16"]["products"] == 0
 
 
 def normalised(*, twice):
@@ -188,20 +187,20 @@ def normalised(*, twice):
     ]
     random = np.random.default_rng(1)
     shapes = {"table": (9, 4), "matrix": (4, 4), "bias": 4, "gamma": 4, "beta": 4}
-    constants = [numpy_helper.from_array(random.normal(size=s).astype(np.float32), k) for k, s in shapes.items()]
-    inputs = [helper.make_tensor_value_info("input_ids", TensorProto.INT32, ["batch", "length"])]
-    outputs = [helper.make_tensor_value_info("logits", TensorProto.FLOAT, ["batch", "length", 4])]
-    domains = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
-    graph = helper.make_graph(nodes, "normalised", inputs, outputs, constants)
-    return Graph(helper.make_model(graph, opset_imports=domains, ir_version=8))
+    return graph_of(
+        nodes,
+        [("input_ids", TensorProto.INT32, ["batch", "length"])],
+        [("logits", TensorProto.FLOAT, ["batch", "length", 4])],
+        {name: random.normal(size=shape).astype(np.float32) for name, shape in shapes.items()},
+    )
 
 
 @pytest.mark.parametrize("twice", [False, True])
 def test_a_fused_residual_sum_is_the_same_sum(twice):
     graph = normalised(twice=twice)
     wanted = run(graph)
-    fuse_residuals(graph)
-    kinds = [node.op_type for node in graph.nodes]
-    assert kinds.count("SkipLayerNormalization") == 1
-    assert kinds.count("Add") == 1
+    fuse_residuals(graph, context())
+    kinds = operators(graph)
+    assert kinds["SkipLayerNormalization"] == 1
+    assert kinds["Add"] == 1
     np.testing.assert_allclose(run(graph), wanted, atol=1e-5)

@@ -1,62 +1,77 @@
-"""The int8 twin: what it quantizes and what it keeps, and that its interface is that of the fp32 graph."""
+"""The int8 graph: what it quantizes and what it keeps, and that its interface is that of the fp32 graph."""
 
 import numpy as np
-import onnx
+import onnx_ir as ir
 import pytest
-from negengine.engine.inference.exported import load_exported
-from negengine.export.graph import Graph, observe
-from negengine.export.passes.quantize import quantize
+from negengine.export.graph import Graph, array, is_constant
+from negengine.export.passes.products import mask_row_values
+from negengine.export.passes.quantize import quantized
+from onnx import TensorProto
+from onnxruntime.quantization.quant_utils import quantize_data
 
-from .conftest import batch
+from .conftest import batch, values_of
 
 
 @pytest.fixture(scope="module")
 def graph(exported):
-    return Graph(onnx.load(load_exported(exported("bert")).graph))
+    return Graph.open(exported("bert") / "model.onnx")
 
 
 @pytest.fixture(scope="module")
-def low_precision(graph):
-    return quantize(graph, [batch(20, 12)])
+def int8(exported):
+    return Graph.open(exported("bert") / "model.int8.onnx")
 
 
 def signature(graph):
     def of(values):
-        return [(v.name, v.type.tensor_type.elem_type, len(v.type.tensor_type.shape.dim)) for v in values]
+        return [(value.name, value.dtype, len(value.shape)) for value in values]
 
-    return of(graph.model.graph.input), of(graph.model.graph.output)
-
-
-def test_inputs_and_outputs_stay(graph, twin):
-    assert signature(twin) == signature(graph)
+    return of(graph.model.graph.inputs), of(graph.model.graph.outputs)
 
 
-def test_products_over_all_positions_are_int8_and_those_of_the_masks_row_stay_fp32(graph, twin):
+def test_inputs_and_outputs_stay(graph, int8):
+    assert signature(int8) == signature(graph)
+
+
+def test_products_over_all_positions_are_int8_and_those_of_the_masks_row_stay_fp32(int8):
     """Three layers: Q, K, V, output and two of the feed-forward each; the last layer has K and V alone for all rows."""
-    quantized = [node for node in twin.nodes if node.op_type in {"MatMulInteger", "DynamicQuantizeMatMul"}]
-    assert len(quantized) == 2 * 6 + 2
-    rows = {"mask_position"}
-    for node in twin.nodes:
-        if not rows.isdisjoint(node.input):
-            rows.update(node.output)
-    assert all(node.output[0] not in rows for node in quantized)
+    products = [node for node in int8.nodes if node.op_type == "MatMulInteger"]
+    assert len(products) == 2 * 6 + 2
+    assert mask_row_values(int8).isdisjoint(node.outputs[0] for node in products)
 
 
-def test_weights_use_seven_bits_so_that_no_processor_saturates(twin):
-    weights = [twin.array(name) for name, t in twin.constants.items() if t.data_type == onnx.TensorProto.INT8]
-    matrices = [w for w in weights if w.ndim == 2]
+def test_weights_use_seven_bits_so_that_no_processor_saturates(int8):
+    matrices = [
+        array(value) for value in int8.initializers if value.dtype == ir.DataType.INT8 and len(value.shape) == 2
+    ]
     assert matrices
-    assert max(np.abs(w.astype(int)).max() for w in matrices) <= 64
+    assert max(np.abs(matrix.astype(int)).max() for matrix in matrices) <= 64
 
 
-def test_logits_are_near_those_of_fp32(graph, twin):
+def test_weights_that_stay_fp32_are_those_of_the_fp32_graph(int8):
+    """On disk they lie once, in the file beside model.onnx."""
+    (embeddings,) = {
+        node.inputs[0].const_value.location
+        for node in int8.nodes
+        if node.op_type == "Gather" and is_constant(node.inputs[0])
+    }
+    assert embeddings == "model.onnx_data"
+
+
+def test_logits_are_near_those_of_fp32(graph, int8):
     feeds = batch(50, 12, seed=1)
-    exact, near = (observe(g.model, feeds, ["logits"])["logits"] for g in (graph, twin))
+    exact, near = (values_of(each, feeds, ["logits"])["logits"] for each in (graph, int8))
     assert np.abs(near - exact).std() < 0.1 * exact.std()
     assert np.abs(near - exact).max() > 0
 
 
-def test_the_graph_given_is_not_changed(graph):
-    before = graph.model.SerializeToString()
-    quantize(graph, [batch(4, 9)])
-    assert graph.model.SerializeToString() == before
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 1e3])
+def test_a_matrix_is_quantized_as_by_onnx_runtime(scale):
+    random = np.random.default_rng(0)
+    weights = (random.normal(size=(48, 7)) * scale * 10.0 ** random.integers(-2, 3, 7)).astype(np.float32)
+    weights[:, 3] = 0
+    numbers, scales = quantized(weights)
+    for column in range(7):
+        _, wanted, data = quantize_data(weights[:, column], TensorProto.INT8, symmetric=True, reduce_range=True)
+        assert scales[column] == wanted
+        np.testing.assert_array_equal(numbers[:, column], data)

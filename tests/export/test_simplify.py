@@ -1,10 +1,16 @@
 """Masks and position arithmetic go away only where they are neutral at every length."""
 
 import numpy as np
+import onnx_ir as ir
 import pytest
-from negengine.export.graph import Graph, observe
-from negengine.export.passes.simplify import simplify
-from onnx import TensorProto, helper, numpy_helper
+from negengine.export.passes.fold import fold_constants
+from negengine.export.passes.masks import drop_neutral_masks
+from negengine.export.passes.narrow import narrow_ids
+from negengine.export.passes.positions import slice_position_tables
+from negengine.export.passes.reshapes import fix_reshapes
+from onnx import TensorProto, helper
+
+from .conftest import context, graph_of, operators, values_of
 
 VOCABULARY, WIDTH = 50, 4
 
@@ -33,34 +39,74 @@ def encoder(*, window):
         "window": np.array(window, np.int64),
         "axis": np.array([-1], np.int64),
     }
-    inputs = [helper.make_tensor_value_info("input_ids", TensorProto.INT64, ["batch", "length"])]
-    outputs = [helper.make_tensor_value_info("logits", TensorProto.FLOAT, ["batch", "length", WIDTH])]
-    initializers = [numpy_helper.from_array(values, name) for name, values in constants.items()]
-    graph = helper.make_graph(nodes, "encoder", inputs, outputs, initializers)
-    return Graph(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8))
+    return graph_of(
+        nodes,
+        [("input_ids", TensorProto.INT64, ["batch", "length"])],
+        [("logits", TensorProto.FLOAT, ["batch", "length", WIDTH])],
+        constants,
+    )
+
+
+def simplify(graph):
+    for each in (fold_constants, drop_neutral_masks, slice_position_tables, fix_reshapes, narrow_ids):
+        each(graph, context(vocabulary=VOCABULARY))
 
 
 @pytest.mark.parametrize(("window", "is_neutral"), [(1000, True), (20, False)])
 def test_a_mask_goes_only_if_it_is_neutral_up_to_the_longest_sentence(window, is_neutral):
     graph = encoder(window=window)
-    simplify(graph, vocabulary=VOCABULARY, padding_id=None, longest=40)
-    kinds = [node.op_type for node in graph.nodes]
+    simplify(graph)
+    kinds = operators(graph)
     assert ("GreaterOrEqual" not in kinds) == is_neutral
-    assert kinds.count("Add") == (1 if is_neutral else 2)
+    assert kinds["Add"] == (1 if is_neutral else 2)
 
 
 @pytest.mark.parametrize("window", [1000, 20])
 @pytest.mark.parametrize("length", [1, 7, 19, 40])
 def test_values_are_the_same_at_every_length(window, length):
     feeds = {"input_ids": np.random.default_rng(length).integers(0, VOCABULARY, (3, length))}
-    wanted = observe(encoder(window=window).model, feeds, ["logits"])["logits"]
+    wanted = values_of(encoder(window=window), feeds, ["logits"])["logits"]
     graph = encoder(window=window)
-    simplify(graph, vocabulary=VOCABULARY, padding_id=None, longest=40)
-    np.testing.assert_array_equal(observe(graph.model, feeds, ["logits"])["logits"], wanted)
+    simplify(graph)
+    np.testing.assert_array_equal(values_of(graph, feeds, ["logits"])["logits"], wanted)
 
 
 def test_ids_are_int32_afterwards():
     graph = encoder(window=1000)
-    simplify(graph, vocabulary=VOCABULARY, padding_id=None, longest=40)
-    (ids,) = graph.model.graph.input
-    assert ids.type.tensor_type.elem_type == TensorProto.INT32
+    simplify(graph)
+    assert graph.inputs["input_ids"].dtype == ir.DataType.INT32
+
+
+@pytest.mark.parametrize("rank", [1, 2])
+@pytest.mark.parametrize("counts_up", [True, False])
+def test_a_lookup_keeps_the_number_of_its_axes(rank, counts_up):
+    """RoFormer looks positions up by indices [length], others by [1, length]."""
+    step = helper.make_node("Range", ["zero", "length", "one"], ["range"])
+    if not counts_up:
+        step = helper.make_node("Expand", ["two", "length_vector"], ["range"])
+    graph = graph_of(
+        [
+            helper.make_node("Shape", ["input_ids"], ["length_vector"], start=1, end=2),
+            helper.make_node("Squeeze", ["length_vector"], ["length"]),
+            step,
+            helper.make_node("Unsqueeze", ["range", "axis"], ["wide"]),
+            helper.make_node("Gather", ["positions", "wide" if rank == 2 else "range"], ["rows"]),
+            helper.make_node("Neg", ["rows"], ["logits"]),
+        ],
+        [("input_ids", TensorProto.INT64, ["batch", "length"])],
+        [("logits", TensorProto.FLOAT, None)],
+        {
+            "positions": np.random.default_rng(0).normal(size=(40, WIDTH)).astype(np.float32),
+            "zero": np.array(0, np.int64),
+            "one": np.array(1, np.int64),
+            "two": np.array([2], np.int64),
+            "axis": np.array([0], np.int64),
+        },
+    )
+    feeds = {"input_ids": np.zeros((1, 6), np.int64)}
+    wanted = values_of(graph, feeds, ["logits"])["logits"]
+    slice_position_tables(graph, context())
+    assert "Gather" not in operators(graph)
+    found = values_of(graph, feeds, ["logits"])["logits"]
+    np.testing.assert_array_equal(np.broadcast_to(found, wanted.shape), wanted)
+    assert found.ndim == wanted.ndim

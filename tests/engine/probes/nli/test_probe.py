@@ -14,7 +14,7 @@ from negengine.engine.probes.nli import tables as nli_tables
 from negengine.engine.probes.nli.cues import has_cue
 from negengine.engine.probes.nli.labels import THREE_WAY, TWO_WAY, Label, coarsen, common_scheme, map_head
 from negengine.engine.probes.nli.pairs import read_benchmark, read_original
-from negengine.export.classification import build
+from negengine.export.build import build
 from rich.console import Console
 from scipy import stats
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
@@ -308,7 +308,9 @@ HEADS = {"three-way": ("contradiction", "entailment", "neutral"), "two-way": ("n
 def classifier(request, tmp_path_factory):
     folder = tmp_path_factory.mktemp("classifier")
     checkpoint = save_checkpoint(folder / "tiny", HEADS[request.param], seed=3)
-    return checkpoint, load_exported(build(str(checkpoint), folder / "out"), task="text-classification")
+    return checkpoint, load_exported(
+        build(str(checkpoint), folder / "out", task="text-classification"), task="text-classification"
+    )
 
 
 def random_sentence(random):
