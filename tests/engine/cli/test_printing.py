@@ -5,9 +5,9 @@ import io
 import json
 import os
 import subprocess
+import sys
 
 import pytest
-from conftest import PROGRAM
 
 FORMATS = ["table", "json", "csv", "markdown", "latex"]
 
@@ -82,7 +82,7 @@ def test_predict_shows_what_it_was_asked(mini, command):
 def test_markup_in_a_text_is_shown_and_not_obeyed(text, mini, command):
     done = command("predict", mini.folder, text)
     assert done.status == 0, done.err
-    assert done.out.splitlines()[0].strip() == text
+    assert " ".join(done.out.split()).startswith(text)
 
 
 def test_escape_sequences_of_a_text_do_not_reach_the_terminal(mini, command):
@@ -151,7 +151,7 @@ def test_a_stderr_that_is_full_does_not_stop_a_run(mini, small_lexicon, program,
 @pytest.mark.skipif(os.name == "nt", reason="closes streams as a POSIX shell does")
 def test_without_any_stream_a_run_is_done(mini, small_lexicon, tmp_path):
     """As a daemon starts programs: stdin, stdout and stderr are closed. The results can be read from the folder."""
-    command = [*PROGRAM, "select", mini.folder, "--lexicon", small_lexicon, "-o", "run"]
+    command = [sys.executable, "-m", "negengine.engine.cli", "select", mini.folder, "--lexicon", small_lexicon, "-o", "run"]
     close = ["sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh"]
     done = subprocess.run([*close, *map(str, command)], cwd=tmp_path, check=False)
     assert done.returncode == 2
