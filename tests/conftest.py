@@ -1,4 +1,4 @@
-"""What many tests share: the bundled model exported once, finished runs, small tokenizers of every kind, the data sets."""
+"""What many tests share: the bundled model exported once, finished runs, small tokenizers, the data sets."""
 
 import json
 import os
@@ -169,7 +169,7 @@ WORD_LISTS = {
     "names_female.txt": ["Jessica", "Maria"],
     "names_male.txt": ["John", "Peter"],
     "professions.txt": ["a dancer", "an architect", "a doctor"],
-    "verbs.txt": "smoke dance sing swim walk argue sleep hunt dig laugh agree cook".split(),
+    "verbs.txt": ["smoke", "dance", "sing", "swim", "walk", "argue", "sleep", "hunt", "dig", "laugh", "agree", "cook"],
 }
 
 

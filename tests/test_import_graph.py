@@ -114,4 +114,9 @@ def test_the_exporter_does_not_import_the_benchmark(name):
 
 def test_a_relative_import_is_read_as_python_reads_it():
     found = {imported for imported, _, _ in imports("negengine.engine.negation.select")}
-    assert {"negengine.engine.errors", "negengine.engine.runs.stage", "negengine.engine.negation.grid", "numpy"} <= found
+    assert {
+        "negengine.engine.errors",
+        "negengine.engine.runs.stage",
+        "negengine.engine.negation.grid",
+        "numpy",
+    } <= found

@@ -48,9 +48,7 @@ def load(
     }
     check_opening(device, precision)
     if not isinstance(reference, Model) and not is_exported(reference):
-        reference = export(
-            str(reference), task=task, revision=revision, allow_pickle=allow_pickle, progress=progress
-        )
+        reference = export(str(reference), task=task, revision=revision, allow_pickle=allow_pickle, progress=progress)
     return find_model(reference, task=task, **options)
 
 

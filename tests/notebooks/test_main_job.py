@@ -40,7 +40,6 @@ def test_scores_are_tables(cells):
     shown = cells[0][-1]
     assert shown["text/html"].count("<table") == 2
     assert "CnTp" in shown["text/html"]
-    assert "CnTp" in shown["text/plain"]
 
 
 def test_comparisons_and_predictions_are_tables(cells):

@@ -61,5 +61,5 @@ def test_the_bundled_model_is_exported_offline(mini, tmp_path, monkeypatch):
 
 
 def test_a_task_that_does_not_exist(tmp_path):
-    with pytest.raises(ng.InputError, match="--task chess: give fill-mask"):
+    with pytest.raises(ng.InputError, match="chess is not a task of the export: give fill-mask"):
         loading.export("mini", tmp_path / "out", task="chess")

@@ -1,8 +1,8 @@
 """A program: runs a command with parts of a few sentences, and stops it from outside after its first part.
 
-    stopped.py NAME COMMAND…    NAME is SIGINT, SIGTERM, SIGHUP or SIGKILL: the process gets this signal
-    stopped.py wait COMMAND…    the process says so in a line on stdout, and waits until its stdin is closed
-    stopped.py run COMMAND…     nothing stops it
+stopped.py NAME COMMAND…    NAME is SIGINT, SIGTERM, SIGHUP or SIGKILL: the process gets this signal
+stopped.py wait COMMAND…    the process says so in a line on stdout, and waits until its stdin is closed
+stopped.py run COMMAND…     nothing stops it
 """
 
 import functools

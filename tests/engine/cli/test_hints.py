@@ -22,9 +22,7 @@ def half(mini, small_lexicon, tmp_path):
     """A selection that was stopped after its first part."""
     stopped = Path(__file__).with_name("stopped.py")
     words = [stopped, "SIGINT", "select", mini.folder, "--lexicon", small_lexicon, "-o", "half"]
-    done = subprocess.run(
-        [sys.executable, *map(str, words)], check=False, capture_output=True, text=True, cwd=tmp_path
-    )
+    done = subprocess.run([sys.executable, *map(str, words)], check=False, capture_output=True, text=True, cwd=tmp_path)
     assert done.returncode == 130, done.stderr
     return tmp_path / "half"
 

@@ -30,9 +30,7 @@ def start(mini, small_lexicon, tmp_path):
     def run(how, *more):
         command = [STOPPED, how, "select", mini.folder, "--lexicon", small_lexicon, "--precision", "fp32", "-o", "run"]
         pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
-        return subprocess.Popen(
-            [sys.executable, *map(str, [*command, *more])], cwd=tmp_path, encoding="utf-8", **pipes
-        )
+        return subprocess.Popen([sys.executable, *map(str, [*command, *more])], cwd=tmp_path, encoding="utf-8", **pipes)
 
     return run
 

@@ -151,7 +151,17 @@ def test_a_stderr_that_is_full_does_not_stop_a_run(mini, small_lexicon, program,
 @pytest.mark.skipif(os.name == "nt", reason="closes streams as a POSIX shell does")
 def test_without_any_stream_a_run_is_done(mini, small_lexicon, tmp_path):
     """As a daemon starts programs: stdin, stdout and stderr are closed. The results can be read from the folder."""
-    command = [sys.executable, "-m", "negengine.engine.cli", "select", mini.folder, "--lexicon", small_lexicon, "-o", "run"]
+    command = [
+        sys.executable,
+        "-m",
+        "negengine.engine.cli",
+        "select",
+        mini.folder,
+        "--lexicon",
+        small_lexicon,
+        "-o",
+        "run",
+    ]
     close = ["sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh"]
     done = subprocess.run([*close, *map(str, command)], cwd=tmp_path, check=False)
     assert done.returncode == 2
