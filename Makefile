@@ -11,10 +11,10 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint types export select score papers bench clean
+.PHONY: help setup demo test test-wheel lint types export select score papers bench clean
 
 help:  ## list the targets
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | awk -F'\t' '{printf "  make %-8s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | awk -F'\t' '{printf "  make %-10s %s\n", $$1, $$2}'
 	@echo "  MODEL=$(MODEL) RUN=$(RUN) VENV=$(VENV); ARGS='…' is handed to the command"
 
 setup: $(READY)  ## install everything into .venv
@@ -34,17 +34,22 @@ demo: $(READY)  ## export, select and score the bundled model on a sample, under
 	@echo "== score: is the verb still repeated once a sentence is negated?"
 	$(BIN)/negengine score runs/demo $(ARGS)
 
-test: $(READY) lint types  ## lint, check types, run all tests (also builds and installs the wheel)
-	$(BIN)/python -m pytest $(ARGS)
+test: $(READY) lint types  ## lint, check types, run all tests, one process a core
+	$(BIN)/python -m pytest -n auto --dist loadfile $(ARGS)
+
+test-wheel: $(READY)  ## install the wheel in a clean environment, from the network, and run it
+	$(BIN)/python -m pytest clean_machine $(ARGS)
 
 lint: $(READY)  ## ruff: rules and format
-	$(BIN)/ruff check .
-	$(BIN)/ruff format --check .
+	$(BIN)/python -m ruff check .
+	$(BIN)/python -m ruff format --check .
 
-# The packages' folders are not named like the packages; a link gives mypy the names that Python sees.
+# The packages' folders are not named like the packages; links give mypy the names that Python sees.
 types: $(READY)  ## mypy, strict
-	@mkdir -p .types && ln -sfn .. .types/negengine
-	MYPYPATH=.types $(BIN)/mypy -p negengine.engine -p negengine.export -p negengine.bench
+	@rm -rf .types && mkdir -p .types/negengine
+	@for name in engine export bench; do ln -s ../../$$name .types/negengine/$$name; done
+	@for name in __init__.py py.typed; do ln -s ../../engine/public/$$name .types/negengine/$$name; done
+	MYPYPATH=.types $(BIN)/python -m mypy -p negengine
 
 export: $(READY)  ## export MODEL (hub id, local folder or mini) to models/MODEL
 	$(BIN)/negengine export $(MODEL) $(ARGS)
@@ -74,7 +79,7 @@ papers: $(READY)  ## every experiment of the four papers with MODEL, small sampl
 	$(if $(NLI),$(BIN)/negengine nli $(NLI) -o $(PAPERS)/nli >> $(REPORT))
 	@echo "== $(REPORT)" && cat $(REPORT)
 
-bench: $(READY)  ## throughput beside the peers and the ceiling of this machine
+bench: $(READY)  ## throughput beside the baselines and the ceiling of this machine
 	$(BIN)/negengine bench $(ARGS)
 
 clean:  ## remove what make has made, but for models/ and runs/

@@ -1,4 +1,4 @@
-"""What many tests share: the bundled model exported once, small tokenizers of every kind, the data sets."""
+"""What many tests share: the bundled model exported once, finished runs, small tokenizers, the data sets."""
 
 import json
 import os
@@ -11,10 +11,10 @@ from pathlib import Path
 from string import ascii_letters, ascii_lowercase, digits
 
 import pytest
+from filelock import FileLock
 from hypothesis import settings
 from negengine.engine.inference.exported import ExportedModel, load_exported
 from negengine.engine.sentences.tokens import MaskTokenizer
-from negengine.export.build import build
 from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 
 # No deadline: how long an example takes on a busy machine says nothing about the code.
@@ -133,10 +133,81 @@ def shared() -> Path:
     return SHARED
 
 
+Make = Callable[[Path], object]
+
+
 @pytest.fixture(scope="session")
-def mini(tmp_path_factory) -> ExportedModel:
+def once(tmp_path_factory) -> Callable[[str, Make], Path]:
+    """A folder by name, made by the first test that asks for it and shared by all processes of the test session."""
+    own = tmp_path_factory.getbasetemp()
+    root = (own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "shared"
+    root.mkdir(exist_ok=True)
+
+    def folder(name: str, make: Make) -> Path:
+        with FileLock(root / f"{name}.lock"):
+            if not (root / f"{name}.made").exists():
+                make(root / name)
+                (root / f"{name}.made").touch()
+        return root / name
+
+    return folder
+
+
+@pytest.fixture(scope="session")
+def mini(once) -> ExportedModel:
     """The bundled model, exported once for the whole session."""
-    return load_exported(build("mini", tmp_path_factory.mktemp("models") / "mini"))
+
+    def export(folder: Path) -> None:
+        from negengine.export.build import build
+
+        build("mini", folder)
+
+    return load_exported(once("mini", export))
+
+
+WORD_LISTS = {
+    "names_female.txt": ["Jessica", "Maria"],
+    "names_male.txt": ["John", "Peter"],
+    "professions.txt": ["a dancer", "an architect", "a doctor"],
+    "verbs.txt": ["smoke", "dance", "sing", "swim", "walk", "argue", "sleep", "hunt", "dig", "laugh", "agree", "cook"],
+}
+
+
+@pytest.fixture(scope="session")
+def small_lexicon(once) -> Path:
+    """A folder of word lists: 4 names, 3 professions and 12 verbs make 144 candidates."""
+
+    def write(folder: Path) -> None:
+        folder.mkdir()
+        for name, words in WORD_LISTS.items():
+            (folder / name).write_text("".join(f"{word}\n" for word in words), "utf-8")
+
+    return once("lexicon", write)
+
+
+@pytest.fixture(scope="session")
+def selected_run(once, mini, small_lexicon) -> Path:
+    """A finished selection of the bundled model from the small lexicon; tests do not change it."""
+    return once("selected", lambda folder: _select(mini, small_lexicon, folder))
+
+
+@pytest.fixture(scope="session")
+def scored_run(once, mini, small_lexicon) -> Path:
+    """A finished selection with its scores; tests do not change it."""
+
+    def score(folder: Path) -> None:
+        import negengine as ng
+
+        ng.score(_select(mini, small_lexicon, folder), progress=False)
+
+    return once("scored", score)
+
+
+def _select(mini: ExportedModel, lexicon: Path, folder: Path):
+    import negengine as ng
+
+    model = ng.load(mini.folder, device="cpu", precision="fp32")
+    return ng.select(model, lexicon=lexicon, output=folder, progress=False)
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ def load(
     threads: int | None = None,
     task: str = "fill-mask",
     revision: str | None = None,
+    allow_pickle: bool = False,
     progress: bool = True,
 ) -> Model:
     """Find a model; a hub id, a checkpoint or `mini` that is not exported yet is exported first.
@@ -30,6 +31,7 @@ def load(
         threads: CPU threads.
         task: `fill-mask` or `text-classification`.
         revision: Branch, tag or commit on the hub, for an export.
+        allow_pickle: Whether an export may read pickled weights, which can run code.
         progress: Whether to show what an export does.
 
     Returns:
@@ -46,7 +48,7 @@ def load(
     }
     check_opening(device, precision)
     if not isinstance(reference, Model) and not is_exported(reference):
-        reference = export(str(reference), task=task, revision=revision, progress=progress)
+        reference = export(str(reference), task=task, revision=revision, allow_pickle=allow_pickle, progress=progress)
     return find_model(reference, task=task, **options)
 
 
@@ -56,8 +58,8 @@ def is_exported(reference: str | Path) -> bool:
 
 
 def export(
-    reference: str,
-    output: Path | None = None,
+    reference: str = "mini",
+    output: str | Path | None = None,
     *,
     task: str = "fill-mask",
     revision: str | None = None,
@@ -65,7 +67,16 @@ def export(
     force: bool = False,
     progress: bool = True,
 ) -> Path:
-    """Export a checkpoint to ONNX; see `negengine export`.
+    """Export a checkpoint to ONNX, once; `load` does it where that is needed.
+
+    Args:
+        reference: A hub id, a checkpoint's folder, or `mini`, the bundled model.
+        output: The folder to write; `models/NAME` by default.
+        task: `fill-mask` or `text-classification`.
+        revision: Branch, tag or commit on the hub.
+        allow_pickle: Whether to read pickled weights, which can run code.
+        force: Whether to build the export again even if nothing changed.
+        progress: Whether to show what is done.
 
     Returns:
         The exported folder.
@@ -80,4 +91,5 @@ def export(
             raise
         raise InputError(f"export needs {error.name}: pip install 'negengine[export]'") from None
     say = Reporter(silent=not progress).say
-    return build(reference, output, task=task, revision=revision, allow_pickle=allow_pickle, force=force, say=say)
+    folder = None if output is None else Path(output)
+    return build(reference, folder, task=task, revision=revision, allow_pickle=allow_pickle, force=force, say=say)

@@ -15,7 +15,7 @@ def main() -> NoReturn:
     for name in ("SIGTERM", "SIGHUP"):  # a batch system's polite stop, a closed terminal: interrupts, too
         if hasattr(signal, name):
             signal.signal(getattr(signal, name), signal.default_int_handler)
-    status: int | str | None = INTERRUPTED
+    status = INTERRUPTED
     try:
         from .main import run
 

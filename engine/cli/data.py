@@ -1,32 +1,28 @@
 """`negengine data`: the data sets of other authors."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..commands import options
-from ..commands.console import document, say, show
+from ..commands.console import say, show
+from ..commands.run_command import table_command
+
+if TYPE_CHECKING:
+    from ..library.run import Shown
 
 app = typer.Typer(help="Fetch the data sets of other authors.", no_args_is_help=True, rich_markup_mode=None)
 
 
 @app.command("list")
-def list_data(as_json: options.Json = False) -> None:
+@table_command
+def list_data() -> "Shown":
     """Say which data sets there are, and whether they are here.
 
     Example: negengine data list
     """
-    from ..datasets.sources import sources, sources_table
+    from .data_sets import DataSets
 
-    if as_json:
-        document(
-            [
-                {"name": found.name, "title": found.title, "licence": found.licence, "here": not found.missing()}
-                for found in sources().values()
-            ]
-        )
-    else:
-        show(sources_table())
+    return DataSets.found()
 
 
 @app.command("get")

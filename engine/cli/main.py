@@ -31,11 +31,11 @@ app = typer.Typer(
 )
 
 
-def run() -> int | str | None:
+def run() -> int:
     """Run the command of this process's arguments; returns the exit status."""
     open_standard_streams()
     try:
-        return app(standalone_mode=False)  # type: ignore[no-any-return] # typer turns an interrupt into status 130
+        return app(standalone_mode=False, prog_name="negengine") or 0  # Typer turns an interrupt into status 130
     except InputError as error:
         say(f"negengine: {error}")
     except typer.TyperException as error:

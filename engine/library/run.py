@@ -124,7 +124,8 @@ class ShardRun(Shown):
         then = "when all shards are, `negengine merge SHARD… -o RUN`"
         if not self.parts:
             total = read_run(self.folder).stages[self.stage].parts
-            return [f"{self.folder}: nothing to do for shard {self.shard}, as {self.stage} has {total} parts; {then}"]
+            have = f"{total} part" if total == 1 else f"{total} parts"
+            return [f"{self.folder}: nothing to do for shard {self.shard}, as {self.stage} has {have}; {then}"]
         return [f"{self.folder}: shard {self.shard} of {self.stage} is finished; {then}"]
 
     def document(self) -> dict[str, Any]:

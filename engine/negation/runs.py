@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Unpack
 import polars as pl
 
 from ..errors import choice
-from ..library.model import Model, ModelLike, find_model
+from ..library.model import Model, ModelLike, check_opening, find_model
 from ..library.options import RunOptions, execution, run_folder, shard_of
 from ..library.run import Run, ShardRun
 from ..runs.loop import run_stage
@@ -229,6 +229,7 @@ def score(
     Raises:
         InputError: The selection is not finished, the model is another one, or as for `select`.
     """
+    check_opening(device, precision)
     shard = shard_of(options)
     source = run.folder if isinstance(run, SelectionRun) else Path(run)
     selected = read_selected(source)

@@ -12,18 +12,38 @@ functions here, too.
 """
 
 import importlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:  # the same names, for type checkers and editors
+    from .engine.api.load import load
+    from .engine.api.predict import predict
+    from .engine.comparison.compare import Comparison, compare
+    from .engine.errors import InputError
+    from .engine.library.model import Model
+    from .engine.library.open import merge
+    from .engine.library.open import open_run as open  # noqa: A004 - the library's `open`
+    from .engine.library.run import Run
+    from .engine.negation.runs import ScoresRun, SelectionRun, score, select
+    from .engine.probes.diagnostics.runs import diagnostics
+    from .engine.probes.gh22.runs import gh22
+    from .engine.probes.lama.runs import lama
+    from .engine.probes.nli.runs import nli
+    from .engine.runs.executors import ThisProcess
+    from .engine.runs.processes import Processes
+    from .engine.tables.table import Table
 
 _NAMES = {
+    "Comparison": "negengine.engine.comparison.compare:Comparison",
     "InputError": "negengine.engine.errors:InputError",
     "Model": "negengine.engine.library.model:Model",
     "Processes": "negengine.engine.runs.processes:Processes",
     "Run": "negengine.engine.library.run:Run",
+    "ScoresRun": "negengine.engine.negation.runs:ScoresRun",
+    "SelectionRun": "negengine.engine.negation.runs:SelectionRun",
     "Table": "negengine.engine.tables.table:Table",
     "ThisProcess": "negengine.engine.runs.executors:ThisProcess",
     "compare": "negengine.engine.comparison.compare:compare",
     "diagnostics": "negengine.engine.probes.diagnostics.runs:diagnostics",
-    "export": "negengine.engine.api.load:export",
     "gh22": "negengine.engine.probes.gh22.runs:gh22",
     "lama": "negengine.engine.probes.lama.runs:lama",
     "load": "negengine.engine.api.load:load",

@@ -1,0 +1,65 @@
+"""`ng.load`: what is exported is found, everything else is exported on first use."""
+
+import shutil
+from pathlib import Path
+
+import negengine as ng
+import pytest
+from negengine.engine.api import load as loading
+
+
+@pytest.fixture
+def exports(monkeypatch, mini):
+    """The exporter's calls; it copies an export that is there, as a real one takes long."""
+    calls = []
+
+    def export(reference, output=None, **options):
+        calls.append((reference, options))
+        shutil.copytree(mini.folder, Path("models") / reference)
+        return Path("models") / reference
+
+    monkeypatch.setattr(loading, "export", export)
+    return calls
+
+
+def test_a_model_is_exported_on_first_use_and_found_on_the_second(exports, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert ng.load("mini").name == "mini"
+    assert ng.load("mini").name == "mini"
+    assert exports == [("mini", {"task": "fill-mask", "revision": None, "allow_pickle": False, "progress": True})]
+
+
+def test_an_exported_folder_is_not_exported_again(exports, mini):
+    assert ng.load(mini.folder).exported.sha256 == mini.sha256
+    assert ng.load(str(mini.folder)).exported.sha256 == mini.sha256
+    assert exports == []
+
+
+def test_a_model_stays_itself(exports, mini):
+    model = ng.load(mini.folder)
+    assert ng.load(model) is model
+
+
+def test_wrong_options_are_refused_before_an_export(exports):
+    with pytest.raises(ng.InputError, match="--precision int8"):
+        ng.load("mini", precision="int8")
+    with pytest.raises(ng.InputError, match="--device gpu"):
+        ng.load("mini", device="gpu")
+    assert exports == []
+
+
+def test_several_devices_share_the_work(mini):
+    assert repr(ng.load(mini.folder, device="cpu,cpu")) == "Model('mini' on cpu, cpu, precision auto)"
+
+
+def test_the_bundled_model_is_exported_offline(mini, tmp_path, monkeypatch):
+    """The real exporter finds the export that is there, and says so without PyTorch's work."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "models").mkdir()
+    shutil.copytree(mini.folder, tmp_path / "models" / "mini")
+    assert loading.export("mini", progress=False).resolve() == (tmp_path / "models" / "mini").resolve()
+
+
+def test_a_task_that_does_not_exist(tmp_path):
+    with pytest.raises(ng.InputError, match="chess is not a task of the export: give fill-mask"):
+        loading.export("mini", tmp_path / "out", task="chess")

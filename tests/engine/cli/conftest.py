@@ -1,0 +1,80 @@
+"""Two ways to run a command: in this process, which is quick, and as a process of its own, as a shell does."""
+
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pytest
+from negengine.engine.cli import main
+
+PROGRAM = (sys.executable, "-m", "negengine.engine.cli")
+
+
+@dataclass(frozen=True)
+class Done:
+    """What a command left: exit status, stdout, stderr."""
+
+    status: int | str | None
+    out: str
+    err: str
+
+    @property
+    def said(self) -> str:
+        """The last line on stderr."""
+        return self.err.splitlines()[-1]
+
+
+@pytest.fixture
+def home(tmp_path_factory, monkeypatch):
+    """No GPU, and no data set in the cache."""
+    folder = tmp_path_factory.mktemp("home")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    monkeypatch.setenv("HOME", str(folder))
+    monkeypatch.setenv("NEGENGINE_DATA", str(folder / "data"))
+
+
+@pytest.fixture
+def command(tmp_path, monkeypatch, capfd, home) -> Callable[..., Done]:
+    """Runs a command in this process, in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments) -> Done:
+        monkeypatch.setattr(sys, "argv", ["negengine", *map(str, arguments)])
+        capfd.readouterr()
+        status = main.run()
+        return Done(status, *capfd.readouterr())
+
+    return run
+
+
+@pytest.fixture
+def program(tmp_path, home) -> Callable[..., Done]:
+    """Runs a command as a process of its own, in an empty folder."""
+
+    def run(*arguments, **options) -> Done:
+        settings = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "cwd": tmp_path, "encoding": "utf-8"}
+        done = subprocess.run([*PROGRAM, *map(str, arguments)], check=False, **(settings | options))
+        return Done(done.returncode, done.stdout, done.stderr)
+
+    return run
+
+
+@pytest.fixture
+def no_session(monkeypatch):
+    """Whoever opens a model fails."""
+
+    def refuse(*_, **__):
+        raise AssertionError("a session was opened")
+
+    monkeypatch.setattr("onnxruntime.InferenceSession", refuse)
+
+
+@pytest.fixture
+def no_tokenizer(monkeypatch):
+    """Whoever loads a tokenizer fails."""
+
+    def refuse(*_):
+        raise AssertionError("a tokenizer was loaded")
+
+    monkeypatch.setattr("negengine.engine.sentences.tokens.MaskTokenizer.load", refuse)

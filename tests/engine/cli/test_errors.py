@@ -1,0 +1,102 @@
+"""What the user can fix: exit status 2 and one line, before anything is loaded, and nothing is left behind."""
+
+import json
+import shutil
+
+import pytest
+
+EARLY = [
+    (("select", "nothing"), "no exported model nothing: run `negengine export nothing` first"),
+    (("select", "MINI", "--pairs", "0"), "'--pairs'"),
+    (("select", "MINI", "--coreference", "twin"), "'--coreference'"),
+    (("select", "MINI", "--verbs", "all"), "'--verbs'"),
+    (("select", "MINI", "--precision", "int8"), "'--precision'"),
+    (("select", "MINI", "--format", "yaml"), "'--format'"),
+    (("select", "MINI", "--device", "cuda"), "--device cuda: "),
+    (("select", "MINI", "--device", "gpu"), "--device gpu"),
+    (("select", "MINI", "--device", "cpu,tpu"), "--device tpu"),
+    (("select", "MINI", "--seed", "-1"), "'--seed'"),
+    (("select", "MINI", "--lexicon", "missing"), "missing"),
+    (("select", "MINI", "--patterns", "missing.toml"), "missing.toml"),
+    (("select", "MINI", "--speed", "9"), "No such option: --speed"),
+    (("score", "nowhere"), "nowhere is not a run folder"),
+    (("score", "nowhere", "--device", "gpu"), "--device gpu"),
+    (("merge", "nowhere", "-o", "whole"), "nowhere is not a run folder"),
+    (("compare", "nowhere"), "nowhere is not a run folder"),
+    (("predict", "nothing", "a [MASK]"), "no exported model nothing"),
+    (("predict", "MINI", "a [MASK]", "--device", "gpu"), "--device gpu"),
+    (("export", "mini", "--task", "chess"), "'--task'"),
+    (("bench", "./missing"), "./missing"),
+    (("data", "get", "lama"), "'lama'"),
+    (("dance",), "No such command 'dance'"),
+    (("scor", "runs/mini"), "Did you mean 'score'"),
+    (("select", "MINI", "--pair", "3"), "--pairs"),
+]
+LATER = [
+    (("select", "MINI", "--pairs", "20000"), "20000"),
+    (("select", "MINI", "--shard", "3/2"), "--shard 3/2: must be I/N with I from 1 to N"),
+    (("predict", "MINI", "no mask here"), "no mask here"),
+    (("predict", "MINI", "[MASK] and [MASK]"), "[MASK] and [MASK]"),
+]
+
+
+def refused(done, said):
+    assert done.status == 2, done.err
+    assert done.out == ""
+    assert len(done.err.splitlines()) == 1
+    assert done.said.startswith("negengine: ")
+    assert said in done.said
+
+
+@pytest.mark.parametrize(("arguments", "said"), EARLY)
+def test_a_wrong_option_is_refused_before_anything_is_loaded(
+    arguments, said, mini, command, tmp_path, no_session, no_tokenizer
+):
+    refused(command(*(mini.folder if word == "MINI" else word for word in arguments)), said)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(("arguments", "said"), LATER)
+def test_a_wrong_option_is_refused_before_a_model_is_opened(arguments, said, mini, command, tmp_path, no_session):
+    refused(command(*(mini.folder if word == "MINI" else word for word in arguments)), said)
+    assert not list(tmp_path.iterdir())
+
+
+def test_other_options_in_the_folder_of_a_run_are_refused_before_a_model_is_opened(
+    mini, selected_run, small_lexicon, command, tmp_path, no_session
+):
+    shutil.copytree(selected_run, tmp_path / "run")
+    before = {path.name: path.read_bytes() for path in (tmp_path / "run").iterdir() if path.is_file()}
+    done = command("select", mini.folder, "--lexicon", small_lexicon, "--pairs", 3, "-o", "run")
+    refused(done, "pairs none, now 3")
+    assert {path.name: path.read_bytes() for path in (tmp_path / "run").iterdir() if path.is_file()} == before
+
+
+def test_a_finished_run_is_shown_again_without_opening_a_model(
+    mini, scored_run, small_lexicon, command, tmp_path, no_session
+):
+    shutil.copytree(scored_run, tmp_path / "run")
+    selected = command("select", mini.folder, "--lexicon", small_lexicon, "-o", "run")
+    assert selected.status == 0, selected.err
+    assert "6. Selected triplets" in selected.out
+    scored = command("score", "run", "--json")
+    assert scored.status == 0, scored.err
+    assert len(json.loads(scored.out)["rates"]) == 5
+
+
+def test_a_finished_run_does_not_need_its_parts(mini, scored_run, small_lexicon, command, tmp_path, no_session):
+    shutil.copytree(scored_run, tmp_path / "run")
+    shutil.rmtree(tmp_path / "run" / "parts")
+    assert command("select", mini.folder, "--lexicon", small_lexicon, "-o", "run").status == 0
+    assert command("score", "run").status == 0
+
+
+def test_a_bug_is_not_hidden(mini, selected_run, monkeypatch, command):
+    """Status 1 and a traceback are for faults of the program: nothing but bad input is made one line."""
+
+    def broken(*_, **__):
+        raise ValueError("a bug")
+
+    monkeypatch.setattr("negengine.engine.negation.runs.score", broken)
+    with pytest.raises(ValueError, match="a bug"):
+        command("score", selected_run)

@@ -1,0 +1,78 @@
+"""Help: every command has one with an example, and it answers at once."""
+
+import subprocess
+import sys
+
+import pytest
+import typer.main
+from negengine.engine.cli.main import app
+
+HEAVY = ("numpy", "polars", "onnxruntime", "scipy", "tokenizers", "torch", "transformers")
+EXPORTER = ("torch", "transformers", "optimum", "onnx")
+
+
+def commands() -> list[str]:
+    """All commands, those of groups with the group's name before."""
+    found = []
+    for name, command in typer.main.get_command(app).commands.items():
+        inner = getattr(command, "commands", None)
+        found += [f"{name} {own}" for own in inner] if inner else [name]
+    return found
+
+
+@pytest.mark.parametrize("name", commands())
+def test_every_command_has_help_with_an_example(name, command):
+    done = command(*name.split(), "--help")
+    assert done.status == 0
+    assert done.err == ""
+    assert f"negengine {name}" in " ".join(done.out.partition("Example: ")[2].split())
+
+
+@pytest.mark.parametrize("name", commands())
+def test_every_option_says_what_it_is_for(name):
+    group, _, inner = name.partition(" ")
+    found = typer.main.get_command(app).commands[group]
+    found = found.commands[inner] if inner else found
+    for parameter in found.params:
+        assert parameter.help, f"{name} {parameter.name}"
+
+
+def test_choices_are_shown(command):
+    out = "".join(command("select", "--help").out.split())
+    assert "auto|fp32|mixed" in out
+    assert "pronoun|same-name|same-gender|other-gender" in out
+    assert "table|json|csv|markdown|latex" in out
+
+
+def test_without_a_command_help_is_shown(command):
+    done = command()
+    assert done.status == 0
+    assert "Commands:" in done.out
+    assert all(f" {name.split()[0]} " in done.out for name in commands())
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["select", "--help"], ["compare", "--help"]])
+def test_help_loads_no_heavy_library(arguments):
+    code = (
+        "import sys\n"
+        "from negengine.engine.cli.__main__ import main\n"
+        f"sys.argv = ['negengine', *{arguments!r}]\n"
+        "try: main()\n"
+        f"finally: print([m for m in {HEAVY!r} if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_running_a_model_loads_nothing_of_the_exporter(mini, small_lexicon, tmp_path):
+    """A machine that only runs exported models needs no PyTorch."""
+    arguments = ["select", str(mini.folder), "--lexicon", str(small_lexicon), "-o", str(tmp_path / "run")]
+    code = (
+        "import sys\n"
+        "from negengine.engine.cli.__main__ import main\n"
+        f"sys.argv = ['negengine', *{arguments!r}]\n"
+        "try: main()\n"
+        f"finally: print([m for m in {EXPORTER!r} if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"

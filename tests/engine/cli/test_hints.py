@@ -1,0 +1,107 @@
+"""What commands say of folders that they cannot use: what the folder holds, and the next step that works."""
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+FACT = {
+    "relation": "P19",
+    "sub_label": "Ada",
+    "obj_label": "London",
+    "masked_sentence": "Ada was born in [MASK].",
+    "masked_negation": "Ada was not born in [MASK].",
+}
+
+
+@pytest.fixture
+def half(mini, small_lexicon, tmp_path):
+    """A selection that was stopped after its first part."""
+    stopped = Path(__file__).with_name("stopped.py")
+    words = [stopped, "SIGINT", "select", mini.folder, "--lexicon", small_lexicon, "-o", "half"]
+    done = subprocess.run([sys.executable, *map(str, words)], check=False, capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == 130, done.stderr
+    return tmp_path / "half"
+
+
+def refused(done):
+    assert done.status == 2, done.err
+    (line,) = done.err.splitlines()
+    return line
+
+
+def test_compare_of_a_half_selected_run_says_how_to_finish_the_selection(half, command):
+    line = refused(command("compare", "half"))
+    assert line.startswith("negengine: half: select is not finished; to resume it: negengine select ")
+
+
+def test_score_of_a_half_selected_run_says_how_to_finish_the_selection(half, command):
+    line = refused(command("score", "half"))
+    assert line.startswith("negengine: half: select is not finished; to resume it: negengine select ")
+
+
+def test_compare_of_a_selected_run_says_to_score_it(selected_run, command):
+    line = refused(command("compare", selected_run))
+    assert line.endswith(f"is selected, not scored: run `negengine score {selected_run}` first")
+
+
+def test_compare_of_a_run_that_was_stopped_before_its_first_part(mini, small_lexicon, command, monkeypatch):
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr("onnxruntime.InferenceSession", interrupted)
+        assert command("select", mini.folder, "--lexicon", small_lexicon, "-o", "run").status == 130
+    assert refused(command("compare", "run")) == (
+        "negengine: run: this run was stopped before its first part; run its command again"
+    )
+
+
+def test_score_of_a_run_of_another_probe_says_what_it_is(mini, command, tmp_path):
+    (tmp_path / "TREx.jsonl").write_text(json.dumps(FACT) + "\n", "utf-8")
+    done = command("lama", mini.folder, "--data", "TREx.jsonl", "-o", "facts")
+    assert done.status == 0, done.err
+    line = refused(command("score", "facts"))
+    assert line == "negengine: facts: select has not been run here; the folder holds lama"
+
+
+def test_a_selection_without_triplets_does_not_advise_to_score(mini, small_lexicon, command, tmp_path):
+    shutil.copytree(small_lexicon, tmp_path / "words")
+    (tmp_path / "words" / "verbs.txt").write_text("smoke\n", "utf-8")
+    done = command("select", mini.folder, "--lexicon", "words", "-o", "run")
+    assert done.status == 0, done.err
+    assert done.out.endswith("run: the model does not repeat any verb, so there is nothing to score\n")
+    assert "nothing to score" in refused(command("score", "run"))
+
+
+def test_a_shard_without_parts_says_that_there_was_nothing_to_do(mini, small_lexicon, command):
+    done = command("select", mini.folder, "--lexicon", small_lexicon, "--shard", "2/2", "-o", "second")
+    assert done.status == 0, done.err
+    assert done.out.startswith("second: nothing to do for shard 2/2, as select has 1 part; ")
+    done = command("select", mini.folder, "--lexicon", small_lexicon, "--shard", "1/2", "-o", "first")
+    assert done.out.startswith("first: shard 1/2 of select is finished; ")
+    merged = command("merge", "first", "second", "-o", "whole")
+    assert merged.status == 0, merged.err
+    assert "6. Selected triplets" in merged.out
+
+
+def test_a_merge_that_lacks_a_shard_says_which(mini, small_lexicon, command):
+    command("select", mini.folder, "--lexicon", small_lexicon, "--shard", "1/2", "-o", "first")
+    assert refused(command("merge", "first", "-o", "whole")).endswith("shard 2/2 is missing; merge needs all 2")
+
+
+def test_the_folder_one_is_in_can_be_the_run(mini, small_lexicon, command, tmp_path, monkeypatch):
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    done = command("select", mini.folder, "--lexicon", small_lexicon, "-o", ".")
+    assert done.status == 0, done.err
+    for index in (1, 2):
+        done = command("score", ".", "--shard", f"{index}/2")
+        assert done.status == 0, done.err
+    shards = [tmp_path / f"here-score-{index}-of-2" for index in (1, 2)]
+    assert all((shard / "run.json").is_file() for shard in shards)
+    assert command("merge", *shards, "-o", ".").status == 0
+    assert (tmp_path / "here" / "rates.parquet").is_file()

@@ -1,0 +1,103 @@
+"""What an interrupt leaves: status 130, the command that resumes, finished parts, and the same result in the end."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+STOPPED = Path(__file__).with_name("stopped.py")
+IMPORTING = """
+import importlib.abc, os, signal, sys
+from negengine.engine.cli.__main__ import main
+
+class Interrupt(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path, target=None):
+        if name == {name!r}:
+            sys.meta_path.remove(self)
+            os.kill(os.getpid(), signal.SIGINT)
+
+sys.meta_path.insert(0, Interrupt())
+sys.argv = ["negengine", *{arguments!r}]
+main()
+"""
+
+
+@pytest.fixture
+def start(mini, small_lexicon, tmp_path):
+    """Starts a selection of 12 parts that is stopped after the first one; see `stopped.py`."""
+
+    def run(how, *more):
+        command = [STOPPED, how, "select", mini.folder, "--lexicon", small_lexicon, "--precision", "fp32", "-o", "run"]
+        pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+        return subprocess.Popen([sys.executable, *map(str, [*command, *more])], cwd=tmp_path, encoding="utf-8", **pipes)
+
+    return run
+
+
+def parts(folder):
+    """Finished parts of a run and when each was written."""
+    return {path.name: path.stat().st_mtime_ns for path in (folder / "run/parts/select").glob("part-*.json")}
+
+
+@pytest.mark.parametrize("sign", ["SIGINT", "SIGTERM", "SIGHUP"])
+def test_an_interrupt_ends_with_130_and_the_command_that_resumes(sign, start, tmp_path):
+    process = start(sign)
+    out, err = process.communicate()
+    assert process.returncode == 130, err
+    assert out == ""
+    assert "Traceback" not in err
+    line = err.splitlines()[-1]
+    assert line.startswith("negengine: interrupted; finished parts are kept. To resume: negengine select ")
+    assert line.endswith("-o run")
+    assert 0 < len(parts(tmp_path)) < 12
+
+
+@pytest.mark.parametrize("sign", ["SIGINT", "SIGKILL"])
+def test_a_stopped_run_resumes_to_the_bytes_of_an_undisturbed_one(sign, start, selected_run, tmp_path):
+    start(sign).communicate()
+    assert not (tmp_path / "run" / "triplets.parquet").exists()
+    kept = parts(tmp_path)
+    assert 0 < len(kept) < 12
+    again = start("run")
+    _, err = again.communicate()
+    assert again.returncode == 0, err
+    assert kept.items() <= parts(tmp_path).items(), "a finished part was done again"
+    assert (tmp_path / "run" / "triplets.parquet").read_bytes() == (selected_run / "triplets.parquet").read_bytes()
+
+
+def test_a_second_process_in_the_same_folder_is_refused_while_the_first_one_runs(start):
+    with start("wait") as first:
+        assert first.stdout.readline() == "first part\n"
+        second = start("run")
+        _, err = second.communicate()
+        first.stdin.close()
+        first.wait()
+    assert second.returncode == 2
+    assert f"in use by process {first.pid}" in err.splitlines()[-1]
+    assert first.returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("negengine.engine.cli.main", ["doctor"]),
+        ("typer", ["doctor"]),
+        ("negengine.engine.cli.doctor", ["doctor"]),
+        ("polars", ["compare", "nowhere"]),
+    ],
+)
+def test_an_interrupt_while_importing_is_no_traceback(name, arguments, tmp_path):
+    code = IMPORTING.format(name=name, arguments=arguments)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert done.returncode == 130, done.stderr
+    assert done.stderr == "negengine: interrupted\n"
+
+
+def test_several_devices_are_interrupted_together(start, tmp_path):
+    process = start("SIGINT", "--device", "cpu,cpu")
+    _, err = process.communicate()
+    assert process.returncode == 130, err
+    assert "Traceback" not in err
+    assert err.splitlines()[-1].startswith("negengine: interrupted; finished parts are kept. To resume: ")
+    assert parts(tmp_path)

@@ -1,0 +1,1 @@
+"""Which colour does a model give to things, said of them and denied?"""

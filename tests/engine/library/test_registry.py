@@ -1,0 +1,157 @@
+"""The registry of probes: complete for the bundled ones, and open for those of other packages."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import typer.main
+from negengine.engine.cli.main import app
+from negengine.engine.errors import InputError
+from negengine.engine.library import registry
+from negengine.engine.library.run import Run
+from negengine.engine.runs.stage import Stage
+
+PROBES = registry.probes()
+COMMANDS = typer.main.get_command(app).commands
+
+
+def ids(probe):
+    return probe.name
+
+
+@pytest.mark.parametrize("probe", PROBES, ids=ids)
+def test_every_part_that_an_entry_names_exists(probe):
+    stages = [registry.load(reference) for reference in probe.stages]
+    assert all(issubclass(stage, Stage) for stage in stages)
+    for stage, reference in probe.runs.items():
+        found = registry.load(reference)
+        assert issubclass(found, Run)
+        assert found.stage == stage
+        assert stage in {own.name for own in stages}
+    assert all(callable(registry.load(reference)) for reference in [*probe.functions.values(), *probe.commands])
+
+
+@pytest.mark.parametrize("probe", PROBES, ids=ids)
+def test_what_a_probe_must_have(probe):
+    assert probe.stages
+    assert registry.load(probe.stages[-1]).name in probe.runs, "the last stage's results cannot be read"
+    assert set(probe.functions) <= {registry.load(reference).__name__ for reference in probe.commands}
+
+
+@pytest.mark.parametrize("stage", [s for p in PROBES for s in p.stages])
+def test_every_stage_can_be_published_by_a_merge(stage):
+    found = registry.load(stage)
+    assert registry.publishers()[found.name] is found.publish
+    assert not getattr(found.publish, "__isabstractmethod__", False)
+
+
+@pytest.mark.parametrize("run", sorted({r for p in PROBES for r in list(p.runs.values())[-1:]}))
+def test_every_last_stage_can_be_compared(run):
+    assert registry.load(run).outcomes is not Run.outcomes
+
+
+def test_names_of_stages_are_taken_once():
+    names = [registry.load(reference).name for probe in PROBES for reference in probe.stages]
+    assert len(names) == len(set(names))
+
+
+@pytest.mark.parametrize("name", sorted(registry.resumable()))
+def test_every_function_that_resumes_is_a_command_and_a_name_of_the_library(name):
+    import negengine as ng
+
+    assert name in COMMANDS
+    assert name in ng.__all__
+    assert {"device", "precision", "batch_tokens", "threads", "shard", "output", "verbose", "form", "as_json"} <= {
+        parameter.name for parameter in COMMANDS[name].params
+    }
+
+
+def test_listing_probes_imports_none_of_them():
+    code = (
+        "import sys\n"
+        "from negengine.engine.library import registry\n"
+        "registry.probes(), registry.resumable()\n"
+        "print([m for m in sys.modules if m.endswith(('.stage', '.runs', '.commands', 'numpy', 'polars'))])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
+class Entry:
+    """An entry point that somebody's package names."""
+
+    name, value = "theirs", "theirs.entry:PROBE"
+
+    def __init__(self, found):
+        self.load = lambda: found
+
+
+@pytest.mark.parametrize(
+    ("found", "message"),
+    [
+        ("a text", r"theirs of negengine.probes \(theirs.entry:PROBE\) is not a Probe"),
+        (registry.Probe("lama", (), {}, {}), "has the name of another probe"),
+    ],
+)
+def test_an_entry_point_that_is_wrong_is_told(found, message, monkeypatch):
+    monkeypatch.setattr(registry, "entry_points", lambda group: [Entry(found)])
+    registry.probes.cache_clear()
+    with pytest.raises(InputError, match=message):
+        registry.probes()
+    monkeypatch.undo()
+    registry.probes.cache_clear()
+
+
+# ---------------------------------------------------------------- a probe of another package
+
+
+@pytest.fixture(scope="module")
+def theirs(tmp_path_factory):
+    """The environment of a Python that has the package `colours` installed."""
+    folder = tmp_path_factory.mktemp("site")
+    source = shutil.copytree(Path(__file__).with_name("colours"), tmp_path_factory.mktemp("source") / "colours")
+    offline = ["--no-index", "--no-deps", "--no-build-isolation", "--quiet", "--disable-pip-version-check"]
+    command = [sys.executable, "-m", "pip", "install", *offline, "--target", folder, source]
+    done = subprocess.run([*map(str, command)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return {**os.environ, "PYTHONPATH": str(folder)}
+
+
+PROGRAM = """
+import json, sys
+from pathlib import Path
+import negengine as ng
+from negengine.engine.cli import main
+
+def command(*words):
+    sys.argv = ["negengine", *words]
+    assert main.run() == 0, words
+
+model = sys.argv[1]
+command("colours", model, "-o", "whole")
+command("colours", model, "--shard", "1/2", "-o", "first")
+command("colours", model, "--shard", "2/2", "-o", "second", "--device", "cpu,cpu")
+command("merge", "first", "second", "-o", "merged")
+assert Path("merged/items.parquet").read_bytes() == Path("whole/items.parquet").read_bytes()
+command("compare", "whole", "merged")
+run = ng.colours(model, output="whole", progress=False)
+print(json.dumps({"items": len(run.items), "same": ng.open("merged").items.equals(run.items),
+                  "resumable": "colours" in main.resumable(), "n": ng.compare(run, "merged").frame["n"].to_list()}))
+"""
+
+
+def test_a_probe_of_another_package_runs_shards_merges_and_compares(theirs, mini, tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, mini.folder],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=theirs,
+        cwd=tmp_path,
+    )
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout.splitlines()[-1]) == {"items": 12, "same": True, "resumable": True, "n": [6, 6]}
