@@ -1,65 +1,115 @@
-"""Which ACTs the GH22 probe puts into its contexts: the model's own predictions for each [NAME, PROF] pair.
+"""The first stage: which ACTs the model itself would put into the contexts, for each [NAME, PROF] pair.
 
 Section 2.2 of the Self-Contained Negation Test Set: for "NAME is PROF and PRON likes to [MASK]", the tokens at ranks 1,
-50, 100 and 200 of the predicted distribution. Special tokens and the unknown token are not ranked, as they are no
-words; of tokens with equal logits the smaller id comes first. Everything else is taken as it comes, verbs or not: that
-is what the paper criticises, and what the share of ACTs outside the verb lexicon shows.
+50, 100 and 200 of the predicted distribution. Special tokens and the unknown token have no rank, as they are not words.
+Of tokens with equal logits the smaller id comes first. All other tokens are taken, verbs or not.
+
+The stage is small: one sentence a pair. So every shard of a run does all of it, and needs no result of another shard.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import Any, ClassVar
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from ...errors import InputError
+from ...inference.cloze import log_softmax, logits_in_batches
 from ...inference.exported import ExportedModel
-from ...inference.free_text import log_softmax
 from ...inference.model import MaskedLM
-from ...negation.grid import Coreference, PairFillers, all_pairs, pair_fillers, sample_pairs
-from ...sentences.composition import Composer, composer
+from ...negation.grid import Coreference, all_pairs, sample_pairs, subjects
+from ...runs.masked_stages import ReferenceStage
+from ...runs.ranges import part_ranges
+from ...runs.stage import Advance, Files, FinishedParts, PartResult
 from ...sentences.lexicon import Lexicon
 from ...sentences.patterns import Pattern
-from ...sentences.slots import NAME, PROFESSION, PRONOUN
-from ...sentences.tokenizer import MaskTokenizer
-from ..run import model_identity
+from ...sentences.tokens import Composer, MaskTokenizer, Slice, composer
+from ..items import model_identity
 
-STAGE, ACTS_FILE = "acts", "acts.parquet"
+ACTS_FILE = "acts.parquet"
 RANKS = (1, 50, 100, 200)
-COORDINATED = 2  # ACT1 and ACT2: the next two ranks
-_PAIRS_PER_PART = 1024
+COORDINATED = 2  # ACT1 and ACT2 are the tokens at the next two ranks
+PAIRS_PER_PART = 1024
+_COLUMNS = {"NAME": "name", "PROF": "profession", "PRON": "pronoun"}
 
 
 @dataclass(frozen=True, eq=False)
-class ActSelection:
-    """The choice of ACTs, ready to run.
+class Acts(ReferenceStage[list[Slice]]):
+    """The choice of the ACTs.
 
     Attributes:
-        pattern: the sentence whose mask is predicted.
-        ranks: ascending.
-        fillers: slot → what fills it for each [NAME, PROF] pair.
+        lexicon: Names, professions, and the verbs that an ACT may or may not be.
+        pattern: The sentence whose mask is predicted.
+        ranks: Ascending; 1 is the most probable token.
+        fillers: Slot → its words, and the index of each [NAME, PROF] pair's word, int64 [n_names, n_professions].
         pairs: int64 [n], ids of [NAME, PROF] pairs, ascending.
-        wordless: int64, ids that are not ranked.
+        unranked: int64, ids of tokens that have no rank.
+        seed: Of the sample of pairs.
+        pairs_per_part: Size of a part.
     """
 
+    name: ClassVar[str] = "acts"
+
     exported: ExportedModel
+    tokenizer: MaskTokenizer
     lexicon: Lexicon
     pattern: Pattern
     ranks: tuple[int, ...]
-    fillers: Mapping[str, PairFillers]
+    fillers: Mapping[str, tuple[Sequence[str], NDArray[np.int64]]]
     pairs: NDArray[np.int64]
-    composer: Composer
-    tokenizer: MaskTokenizer
-    wordless: NDArray[np.int64]
+    unranked: NDArray[np.int64]
     seed: int
+    pairs_per_part: int
 
-    @property
-    def parts(self) -> tuple[range, ...]:
-        """Ranges of positions in `pairs`."""
-        n = len(self.pairs)
-        return tuple(range(i, min(i + _PAIRS_PER_PART, n)) for i in range(0, n, _PAIRS_PER_PART))
+    @classmethod
+    def plan(
+        cls,
+        exported: ExportedModel,
+        lexicon: Lexicon,
+        pattern: Pattern,
+        *,
+        ranks: Sequence[int] = RANKS,
+        pairs: int | None = None,
+        seed: int = 0,
+        pairs_per_part: int = PAIRS_PER_PART,
+    ) -> "Acts":
+        """Lay out the choice of the ACTs; the model itself is not needed yet.
+
+        Args:
+            exported: The model.
+            lexicon: Names, professions, verbs.
+            pattern: The sentence whose mask is predicted; slots NAME, PROF, PRON.
+            ranks: 1 is the most probable token.
+            pairs: Size of a sample of [NAME, PROF] pairs; None for all.
+            seed: Of the sample.
+            pairs_per_part: Size of a part.
+
+        Raises:
+            InputError: A rank is below 1 or beyond the vocabulary, there are too few pairs, or the sentence has another
+                slot.
+        """
+        tokenizer = MaskTokenizer.load(exported.folder, exported.mask_token)
+        if other := next((slot for slot in pattern.slots if slot not in _COLUMNS), None):
+            raise InputError(
+                f"the sentence that chooses the ACTs has the slot {other!r}; it may have {', '.join(_COLUMNS)}"
+            )
+        unranked = np.array(sorted(i for i in tokenizer.wordless_ids() if i < exported.vocab_size), np.int64)
+        check_ranks(ranks, exported.vocab_size - len(unranked) - COORDINATED)
+        return cls(
+            exported=exported,
+            tokenizer=tokenizer,
+            lexicon=lexicon,
+            pattern=pattern,
+            ranks=tuple(sorted(set(ranks))),
+            fillers=_fillers(lexicon, seed),
+            pairs=all_pairs(lexicon) if pairs is None else sample_pairs(lexicon, pairs, seed),
+            unranked=unranked,
+            seed=seed,
+            pairs_per_part=pairs_per_part,
+        )
 
     @property
     def identity(self) -> dict[str, Any]:
@@ -71,122 +121,124 @@ class ActSelection:
             "ranks": list(self.ranks),
             "pairs": len(self.pairs),
             "seed": self.seed,
+            "pairs per part": self.pairs_per_part,
         }
 
+    @property
+    def parts(self) -> tuple[range, ...]:
+        """All parts: ranges of positions in `pairs`."""
+        return part_ranges(len(self.pairs), self.pairs_per_part)
 
-def plan_acts(
-    exported: ExportedModel,
-    lexicon: Lexicon,
-    pattern: Pattern,
-    *,
-    ranks: Sequence[int] = RANKS,
-    pairs: int | None = None,
-    seed: int = 0,
-) -> ActSelection:
-    """Lay out the choice of ACTs.
+    @property
+    def sizes(self) -> Sequence[int]:
+        """See `Stage`."""
+        return [len(part) for part in self.parts]
+
+    @cached_property
+    def composer(self) -> Composer:
+        """Makes the sentences."""
+        words = {slot: self.fillers[slot][0] for slot in self.pattern.slots}
+        return composer(self.tokenizer, self.pattern, words, self.seed)
+
+    def check(self, say: Callable[[str], None]) -> None:  # noqa: ARG002
+        """See `Stage`."""
+        longest = int(self.composer.lengths(self._indices(range(len(self.pairs)))).max(initial=0))
+        if longest > self.exported.max_length:
+            raise InputError(
+                f"{self.pattern.name}: {longest} tokens, but {self.exported.name} takes at most "
+                f"{self.exported.max_length}: shorten it"
+            )
+
+    def prepare(self, number: int) -> list[Slice]:
+        """The sentences of a part, by length."""
+        return list(self.composer.compose(self._indices(self.parts[number])))
+
+    def decide(self, model: MaskedLM, number: int, prepared: list[Slice] | None, advance: Advance) -> PartResult:
+        """See `Stage`.
+
+        Returns:
+            One row a pair and rank: pair, name, gender, pronoun, profession, rank, act, act1, act2 (texts), act_id,
+            act1_id, act2_id (tokens), act_logprob (natural logarithm), act_is_verb (whether it is a verb of the
+            lexicon).
+        """
+        part, depth = self.parts[number], self.ranks[-1] + COORDINATED
+        ids, logprobs = np.empty((len(part), depth), np.int64), np.empty((len(part), depth), np.float64)
+        for rows, logits in logits_in_batches(model, prepared or self.prepare(number)):
+            ids[rows], logprobs[rows] = ranked(logits, depth, self.unranked)
+            advance(len(rows), len(rows))
+        return PartResult(self._rows(part, ids, logprobs))
+
+    @staticmethod
+    def publish(parts: FinishedParts) -> Files:
+        """acts.parquet."""
+        return {ACTS_FILE: parts.rows}
+
+    def _rows(self, part: range, ids: NDArray[np.int64], logprobs: NDArray[np.float64]) -> pl.DataFrame:
+        """The rows of a part from its tokens and their log-probabilities, both [pairs, depth], the first rank first."""
+        name, profession = self._pairs(part)
+        words = {column: self._words(slot, name, profession) for slot, column in _COLUMNS.items()}
+        genders = [self.lexicon.genders[i] for i in name]
+        verbs = set(self.lexicon.verbs)
+        frames = []
+        for rank in self.ranks:
+            tokens = {f"act{more or ''}": ids[:, rank - 1 + more] for more in range(1 + COORDINATED)}
+            texts = {act: [self.tokenizer.token_text(int(i)) for i in own] for act, own in tokens.items()}
+            frames.append(
+                pl.DataFrame(
+                    {
+                        "pair": self.pairs[part.start : part.stop],
+                        "name": words["name"],
+                        "gender": genders,
+                        "pronoun": words["pronoun"],
+                        "profession": words["profession"],
+                        "rank": np.full(len(part), rank, np.int32),
+                        **texts,
+                        **{f"{act}_id": own.astype(np.int32) for act, own in tokens.items()},
+                        "act_logprob": logprobs[:, rank - 1],
+                        "act_is_verb": [text in verbs for text in texts["act"]],
+                    }
+                )
+            )
+        return pl.concat(frames).sort("pair", "rank")
+
+    def _pairs(self, part: range) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Name and profession of a part's pairs, each int64 [pairs]."""
+        return np.divmod(self.pairs[part.start : part.stop], len(self.lexicon.professions))
+
+    def _indices(self, part: range) -> dict[str, NDArray[np.int64]]:
+        """Slot → the index of its word for each pair of a part."""
+        name, profession = self._pairs(part)
+        return {slot: self.fillers[slot][1][name, profession] for slot in self.pattern.slots}
+
+    def _words(self, slot: str, name: NDArray[np.int64], profession: NDArray[np.int64]) -> list[str]:
+        words, index = self.fillers[slot]
+        return [words[i] for i in index[name, profession]]
+
+
+def check_ranks(ranks: Sequence[int], most: int | None = None) -> None:
+    """Refuse ranks that do not exist.
 
     Args:
-        exported: the model.
-        lexicon: names and professions.
-        pattern: the sentence whose mask is predicted; slots NAME, PROF, PRON.
-        ranks: 1 is the most probable token.
-        pairs: size of a sample of [NAME, PROF] pairs; None for all.
-        seed: of the sample.
+        ranks: What was asked for.
+        most: The last rank; None before it is known.
 
     Raises:
-        InputError: a rank is below 1 or beyond the vocabulary, another slot in the sentence, a sentence too long.
+        InputError: There is no rank, or one is below 1 or beyond the last.
     """
-    tokenizer = MaskTokenizer.load(exported.folder, exported.mask_token)
-    fillers = pair_fillers(lexicon, Coreference.PRONOUN, seed)
-    if other := next((slot for slot in pattern.slots if slot not in fillers), None):
-        raise InputError(f"the sentence that chooses the ACTs has the slot {other!r}; it may have {', '.join(fillers)}")
-    wordless = np.array(sorted(i for i in tokenizer.wordless_ids() if i < exported.vocab_size), np.int64)
-    most = exported.vocab_size - len(wordless) - COORDINATED
-    if not ranks or min(ranks) < 1 or max(ranks) > most:
-        raise InputError(f"--ranks {','.join(map(str, ranks))}: give ranks from 1 to {most}")
-    chosen = ActSelection(
-        exported=exported,
-        lexicon=lexicon,
-        pattern=pattern,
-        ranks=tuple(sorted(set(ranks))),
-        fillers=fillers,
-        pairs=all_pairs(lexicon) if pairs is None else sample_pairs(lexicon, pairs, seed),
-        composer=composer(tokenizer, pattern, {slot: filler.words for slot, filler in fillers.items()}, seed),
-        tokenizer=tokenizer,
-        wordless=wordless,
-        seed=seed,
-    )
-    longest = chosen.composer.longest()
-    if longest > exported.max_length:
-        raise InputError(f"{pattern.name}: {longest} tokens, {exported.name} takes {exported.max_length}: shorten it")
-    return chosen
-
-
-def _fillers(acts: ActSelection, part: range) -> dict[str, NDArray[np.int64]]:
-    name, profession = np.divmod(acts.pairs[part.start : part.stop], len(acts.lexicon.professions))
-    return {slot: acts.fillers[slot].index[name, profession] for slot in (NAME, *acts.pattern.slots)}
-
-
-def choose_acts(acts: ActSelection, model: MaskedLM, part: range) -> pl.DataFrame:
-    """The ACTs of a range of pairs.
-
-    Returns:
-        One row a pair and rank: pair, name, gender, pronoun, profession, rank, act, act1, act2 (texts), act_id,
-        act1_id, act2_id (tokens), act_logprob (natural logarithm), act_is_verb (whether the lexicon has it as a verb).
-    """
-    depth = acts.ranks[-1] + COORDINATED
-    ids, logprobs = np.empty((len(part), depth), np.int64), np.empty((len(part), depth), np.float64)
-    for rows, logits in _logits(acts, model, part):
-        ids[rows], logprobs[rows] = ranked(logits, depth, acts.wordless)
-    name, profession = np.divmod(acts.pairs[part.start : part.stop], len(acts.lexicon.professions))
-    lexicon, verbs = acts.lexicon, set(acts.lexicon.verbs)
-    words = {
-        column: [acts.fillers[slot].word(i, j) for i, j in zip(name, profession, strict=True)]
-        for slot, column in ((NAME, "name"), (PRONOUN, "pronoun"), (PROFESSION, "profession"))
-    }
-    frames = []
-    for rank in acts.ranks:
-        tokens = [ids[:, rank - 1 + more] for more in range(1 + COORDINATED)]
-        texts = [[acts.tokenizer.token_text(int(i)) for i in column] for column in tokens]
-        frames.append(
-            pl.DataFrame(
-                {
-                    "pair": acts.pairs[part.start : part.stop],
-                    "name": words["name"],
-                    "gender": [lexicon.genders[i] for i in name],
-                    "pronoun": words["pronoun"],
-                    "profession": words["profession"],
-                    "rank": np.full(len(part), rank, np.int32),
-                    **{f"act{more or ''}": texts[more] for more in range(1 + COORDINATED)},
-                    **{f"act{more or ''}_id": tokens[more].astype(np.int32) for more in range(1 + COORDINATED)},
-                    "act_logprob": logprobs[:, rank - 1],
-                    "act_is_verb": [text in verbs for text in texts[0]],
-                }
-            )
-        )
-    return pl.concat(frames).sort("pair", "rank")
-
-
-def _logits(
-    acts: ActSelection, model: MaskedLM, part: range
-) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float32]]]:
-    """Positions in the part and their logits at the mask, a batch at a time."""
-    for sentences in acts.composer.compose(_fillers(acts, part)):
-        size = model.batch_size(sentences.ids.shape[1])
-        for start in range(0, len(sentences.rows), size):
-            batch = slice(start, start + size)
-            yield sentences.rows[batch], model.logits(sentences.ids[batch], sentences.mask_position[batch])
+    if not ranks or min(ranks) < 1 or (most is not None and max(ranks) > most):
+        upper = f"to {most}" if most is not None else "upwards"
+        raise InputError(f"--ranks {','.join(map(str, ranks))}: give ranks from 1 {upper}, such as 1,50,100,200")
 
 
 def ranked(
-    logits: NDArray[np.float32], depth: int, left_out: NDArray[np.int64]
+    logits: NDArray[np.float32], depth: int, unranked: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """The most probable tokens, the smaller id first where two are equal.
+    """The most probable tokens; of equal ones the smaller id comes first.
 
     Args:
         logits: float32 [n, V].
-        depth: how many tokens to return; at most V - len(left_out).
-        left_out: int64, ids that have no rank.
+        depth: How many tokens to return; at most V - len(unranked).
+        unranked: int64, ids that have no rank.
 
     Returns:
         Token ids, int64 [n, depth], and the natural logarithms of their probabilities over the whole vocabulary,
@@ -194,7 +246,7 @@ def ranked(
     """
     logprobs = log_softmax(logits)
     wanted = logits.copy()
-    wanted[:, left_out] = -np.inf
+    wanted[:, unranked] = -np.inf
     # Everything as large as the last one wanted, in order of ids; then a stable sort leaves equal ones in that order.
     last = np.partition(wanted, wanted.shape[1] - depth, axis=1)[:, -depth]
     ids = np.empty((len(logits), depth), np.int64)
@@ -202,3 +254,12 @@ def ranked(
         candidates = np.flatnonzero(wanted[row] >= threshold)
         ids[row] = candidates[np.argsort(-wanted[row, candidates], kind="stable")[:depth]]
     return ids, np.take_along_axis(logprobs, ids, axis=1)
+
+
+def _fillers(lexicon: Lexicon, seed: int) -> dict[str, tuple[Sequence[str], NDArray[np.int64]]]:
+    shape = len(lexicon.names), len(lexicon.professions)
+    return {
+        "NAME": (lexicon.names, np.broadcast_to(np.arange(shape[0])[:, None], shape)),
+        "PROF": (lexicon.professions, np.broadcast_to(np.arange(shape[1]), shape)),
+        "PRON": subjects(lexicon, Coreference.PRONOUN, seed),
+    }

@@ -1,0 +1,210 @@
+"""The second stage: is the ACT of the context repeated at the mask of the target, in both polarities?
+
+Every ACT of the first stage fills every pattern of every variant: Table 2 (`original`), with a connective (Table 1),
+with coordinated verbs (footnote 2). A part is a range of ACTs; its rows come pattern after pattern.
+
+The identity names what the ACTs follow from, not the ACTs themselves. So shards from other machines can be merged,
+although a token that is almost as probable as its neighbour can have another rank there. Every row names its ACT.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from ...errors import InputError
+from ...inference.exported import ExportedModel
+from ...inference.model import MaskedLM
+from ...runs.masked_stages import ReferenceStage
+from ...runs.ranges import part_ranges
+from ...runs.stage import Advance, Files, FinishedParts, PartResult
+from ...sentences.patterns import Pattern, PatternSet
+from ...sentences.spans import in_portions
+from ...sentences.tokens import Composer, Slice, composer
+from ..items import ITEMS_FILE, SUMMARY_FILE
+from .acts import Acts
+from .summary import summarise
+from .variants import Variant
+
+ACTS_PER_PART = 1024
+_COLUMNS = {"NAME": "name", "PROF": "profession", "PRON": "pronoun", "ACT": "act", "ACT1": "act1", "ACT2": "act2"}
+_TOKENS = {"ACT": "act_id", "ACT1": "act1_id", "ACT2": "act2_id"}
+
+
+@dataclass(frozen=True, eq=False)
+class ComposedPattern:
+    """One pattern of one variant over all ACTs.
+
+    Attributes:
+        variant: The set that it belongs to.
+        pattern: The pattern.
+        composer: Makes its sentences.
+        fillers: Slot → int64 [n_acts], indices in the slot's distinct words.
+    """
+
+    variant: Variant
+    pattern: Pattern
+    composer: Composer
+    fillers: dict[str, NDArray[np.int64]]
+
+
+@dataclass(frozen=True, eq=False)
+class Repetitions(ReferenceStage[list[list[Slice]]]):
+    """The contexts and targets of a run.
+
+    Attributes:
+        chosen: The first stage, with model, lexicon and seed.
+        acts: One row a [NAME, PROF] pair and rank: what the first stage wrote.
+        variants: The patterns to run.
+        acts_per_part: Size of a part.
+    """
+
+    name: ClassVar[str] = "gh22"
+
+    exported: ExportedModel
+    chosen: Acts
+    acts: pl.DataFrame
+    variants: Mapping[Variant, PatternSet]
+    acts_per_part: int
+
+    @classmethod
+    def plan(
+        cls,
+        chosen: Acts,
+        acts: pl.DataFrame,
+        variants: Mapping[Variant, PatternSet],
+        *,
+        acts_per_part: int = ACTS_PER_PART,
+    ) -> "Repetitions":
+        """Lay out the second stage; the model itself is not needed yet.
+
+        Args:
+            chosen: The first stage.
+            acts: The content of its acts.parquet.
+            variants: The patterns to run.
+            acts_per_part: Size of a part.
+        """
+        return cls(chosen.exported, chosen, acts, variants, acts_per_part)
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """What must be the same for two runs to give the same items."""
+        return {
+            **self.chosen.identity,
+            **{patterns_key(variant): patterns.sha256 for variant, patterns in self.variants.items()},
+            "ACTs per part": self.acts_per_part,
+        }
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """What the tables need."""
+        return {"pattern sets": {str(variant): patterns.to_json() for variant, patterns in self.variants.items()}}
+
+    @property
+    def parts(self) -> tuple[range, ...]:
+        """All parts: ranges of rows of `acts`."""
+        return part_ranges(len(self.acts), self.acts_per_part)
+
+    @property
+    def sizes(self) -> Sequence[int]:
+        """See `Stage`."""
+        each = sum(len(patterns.scored) for patterns in self.variants.values())
+        return [len(part) * each for part in self.parts]
+
+    @cached_property
+    def patterns(self) -> tuple[ComposedPattern, ...]:
+        """All patterns, variant by variant."""
+        words = {slot: self.acts[column].unique(maintain_order=True) for slot, column in _COLUMNS.items()}
+        rows = {
+            slot: self.acts[column]
+            .replace_strict(words[slot], np.arange(len(words[slot])), return_dtype=pl.Int64)
+            .to_numpy()
+            for slot, column in _COLUMNS.items()
+        }
+        return tuple(
+            ComposedPattern(
+                variant,
+                pattern,
+                composer(
+                    self.chosen.tokenizer,
+                    pattern,
+                    {slot: words[slot].to_list() for slot in pattern.slots},
+                    self.chosen.seed,
+                ),
+                {slot: rows[slot] for slot in pattern.slots},
+            )
+            for variant, patterns in self.variants.items()
+            for pattern in patterns.scored
+        )
+
+    def check(self, say: Callable[[str], None]) -> None:
+        """See `Stage`."""
+        say(f"{len(self.acts):,} ACTs, {len(self.patterns)} patterns, {len(self.parts):,} parts")
+        for composed in self.patterns:
+            longest = int(composed.composer.lengths(composed.fillers).max(initial=0))
+            if longest > self.exported.max_length:
+                raise InputError(
+                    f"{composed.variant} {composed.pattern.name}: {longest} tokens, but {self.exported.name} takes at "
+                    f"most {self.exported.max_length}: shorten it"
+                )
+
+    def prepare(self, number: int) -> list[list[Slice]]:
+        """For each pattern, the sentences of a part, by length."""
+        part = self.parts[number]
+        span = slice(part.start, part.stop)
+        return [
+            list(composed.composer.compose({slot: rows[span] for slot, rows in composed.fillers.items()}))
+            for composed in self.patterns
+        ]
+
+    def decide(self, model: MaskedLM, number: int, prepared: list[list[Slice]] | None, advance: Advance) -> PartResult:
+        """See `Stage`.
+
+        Returns:
+            One row an ACT and pattern: the ACT's columns, condition (the variant), pattern, top1 (text), repeated,
+            repeated_any (one of the ACTs in the context), top1_is_verb, expected_rank, expected_logprob, top1_logprob
+            (natural logarithms).
+        """
+        part = self.parts[number]
+        acts, frames = self.acts[part.start : part.stop], []
+        tokens = {slot: acts[column].to_numpy() for slot, column in _TOKENS.items()}
+        verbs = set(self.chosen.lexicon.verbs)
+        for composed, buckets in zip(self.patterns, prepared or self.prepare(number), strict=True):
+            top1, rank = np.empty(len(part), np.int32), np.empty(len(part), np.int32)
+            logprob, top1_logprob = np.empty(len(part), np.float32), np.empty(len(part), np.float32)
+            for bucket in in_portions(buckets):
+                decisions = model.decide(bucket.ids, bucket.mask_position, tokens["ACT"][bucket.rows])
+                top1[bucket.rows], rank[bucket.rows] = decisions.top1, decisions.expected_rank
+                logprob[bucket.rows], top1_logprob[bucket.rows] = decisions.expected_logprob, decisions.top1_logprob
+                advance(len(bucket.rows), len(bucket.rows))
+            ids, where = np.unique(top1, return_inverse=True)
+            texts = [self.chosen.tokenizer.token_text(int(i)) for i in ids]
+            named = [own for slot, own in tokens.items() if slot in composed.fillers]
+            frames.append(
+                acts.drop(_TOKENS.values()).with_columns(
+                    condition=pl.lit(str(composed.variant)),
+                    pattern=pl.lit(composed.pattern.name),
+                    top1=pl.Series(texts, dtype=pl.String).gather(where),
+                    repeated=pl.Series(top1 == tokens["ACT"]),
+                    repeated_any=pl.Series(np.any([top1 == act for act in named], axis=0)),
+                    top1_is_verb=pl.Series([text in verbs for text in texts], dtype=pl.Boolean).gather(where),
+                    expected_rank=pl.Series(rank),
+                    expected_logprob=pl.Series(logprob),
+                    top1_logprob=pl.Series(top1_logprob),
+                )
+            )
+        return PartResult(pl.concat(frames))
+
+    @staticmethod
+    def publish(parts: FinishedParts) -> Files:
+        """items.parquet and summary.parquet."""
+        return {ITEMS_FILE: parts.rows, SUMMARY_FILE: summarise(parts.rows)}
+
+
+def patterns_key(variant: Variant) -> str:
+    """The key of a variant's patterns in the identity."""
+    return f"{variant} patterns sha256"

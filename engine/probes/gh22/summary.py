@@ -1,0 +1,57 @@
+"""The items of a run become the rows of summary.parquet. Values are fractions; the split is PATTERN@RANK.
+
+    1P@1    repetition_rate       how often the top-1 at the mask is the ACT
+            repetition_rate:any   coordinated only: how often it is one of the three ACTs
+            ungrammatical         how often the top-1 is not a verb of the lexicon: section 2.1 remarks that a low
+                                  repetition rate can also come from ungrammatical predictions
+    1@1     drop                  rate of 1P − rate of 1N (section 2.4), with the interval of a paired difference
+            mcnemar_p:repetition_rate       exact test of the same [NAME, PROF] pairs in P and N
+            mcnemar_p_holm:repetition_rate  adjusted after Holm over the whole summary
+    ACT@1   act_not_a_verb        how often the ACT itself is not a verb of the lexicon; in condition `original`
+"""
+
+from collections.abc import Iterator
+
+import polars as pl
+
+from ...statistics import mcnemar, proportion
+from ...statistics.paired import paired_difference
+from ..summary import P_VALUE, Row, frame, with_holm
+from .variants import Variant
+
+DATASET = "GH22"
+
+
+def summarise(items: pl.DataFrame) -> pl.DataFrame:
+    """The summary of a run's items; the module says which rows it has."""
+    rows: list[Row] = []
+    for (condition,), own in items.group_by("condition", maintain_order=True):
+        for (rank,), ranked in own.sort("rank", maintain_order=True).group_by("rank", maintain_order=True):
+            by_pattern = {str(key[0]): part for key, part in ranked.group_by("pattern", maintain_order=True)}
+            for pattern, part in by_pattern.items():
+                rows += _rates(str(condition), f"{pattern}@{rank}", part)
+            for number in dict.fromkeys(pattern[:-1] for pattern in by_pattern):
+                rows += _drop(str(condition), f"{number}@{rank}", by_pattern[f"{number}P"], by_pattern[f"{number}N"])
+            if condition == Variant.ORIGINAL:
+                acts = next(iter(by_pattern.values()))["act_is_verb"]
+                rows.append(_share(str(condition), f"ACT@{rank}", "act_not_a_verb", ~acts))
+    return with_holm(frame(rows))
+
+
+def _rates(condition: str, split: str, items: pl.DataFrame) -> Iterator[Row]:
+    yield _share(condition, split, "repetition_rate", items["repeated"])
+    if condition == Variant.COORDINATED:
+        yield _share(condition, split, "repetition_rate:any", items["repeated_any"])
+    yield _share(condition, split, "ungrammatical", ~items["top1_is_verb"])
+
+
+def _share(condition: str, split: str, metric: str, outcomes: pl.Series) -> Row:
+    n = len(outcomes)
+    return (DATASET, condition, split, metric, *proportion(int(outcomes.sum()), n), n)
+
+
+def _drop(condition: str, split: str, positive: pl.DataFrame, negative: pl.DataFrame) -> Iterator[Row]:
+    both = positive.select("pair", "repeated").join(negative.select("pair", "repeated"), on="pair", suffix="_n")
+    first, second = both["repeated"].to_numpy(), both["repeated_n"].to_numpy()
+    yield DATASET, condition, split, "drop", *paired_difference(first, second), len(both)
+    yield DATASET, condition, split, f"{P_VALUE}:repetition_rate", mcnemar(first, second), None, None, len(both)

@@ -1,0 +1,51 @@
+"""The pattern sets of the test, each with affirmative and negative patterns in pairs. Light to import."""
+
+import re
+from enum import StrEnum
+from pathlib import Path
+
+from ...errors import InputError
+from ...sentences.patterns import SLOTS, PatternSet, load_patterns
+
+ACT_SLOTS = ("ACT", "ACT1", "ACT2")
+_BUNDLED = Path(__file__).parents[2] / "sentences" / "resources" / "patterns"
+
+
+class Variant(StrEnum):
+    """A set of patterns; the value is the condition in items and summary."""
+
+    ORIGINAL = "original"
+    """Table 2 of the paper."""
+    CONNECTIVE = "connective"
+    """A connective begins the target (Table 1)."""
+    COORDINATED = "coordinated"
+    """The context has three verbs (footnote 2)."""
+
+
+_FILES = {
+    Variant.ORIGINAL: "gh22.toml",
+    Variant.CONNECTIVE: "gh22-connective.toml",
+    Variant.COORDINATED: "gh22-coordinated.toml",
+}
+
+
+def load_variant(variant: Variant, path: Path | None = None) -> PatternSet:
+    """The patterns of a variant, by default the bundled ones.
+
+    Args:
+        variant: Which one.
+        path: A TOML file of patterns, for another one than the bundled file.
+
+    Raises:
+        InputError: As for `load_patterns`; or the name of a scored pattern does not end in P or N; or its partner of
+            the other polarity is missing.
+    """
+    source = path or _BUNDLED / _FILES[variant]
+    patterns = load_patterns(source, (*SLOTS, *ACT_SLOTS))
+    names = {pattern.name for pattern in patterns.scored}
+    for name in sorted(names):
+        if not re.fullmatch(r".+[PN]", name) or name[:-1] + {"P": "N", "N": "P"}[name[-1]] not in names:
+            raise InputError(
+                f"{source}: pattern {name!r}: patterns come in pairs whose names end in P and N, such as 1P and 1N"
+            )
+    return patterns
