@@ -1,23 +1,26 @@
-"""The other papers' own figures, to stand beside ours where the model is one of theirs."""
+"""The figures of the other papers, to be shown beside ours where the model is one of theirs."""
 
-import tomllib
-from functools import cache
 from pathlib import Path
 from typing import Any
 
+from ..tables.published import published_name, read_published
+
 _FOLDER = Path(__file__).parent
-NEGATED_LAMA, WHAT_BERT_IS_NOT = "lama", "diagnostics"
+NEGATED_LAMA, WHAT_BERT_IS_NOT, SELF_CONTAINED_NEGATION, NLI_NEGATION = "lama", "diagnostics", "gh22", "nli"
 
 
-@cache
 def published(paper: str) -> dict[str, Any]:
-    """The content of a paper's file; its head says what is in it."""
-    return tomllib.loads((_FOLDER / paper / "published.toml").read_text("utf-8"))
+    """The content of a paper's file; its head says what is in it.
+
+    Args:
+        paper: The folder of its probe, such as `lama`.
+    """
+    return read_published(_FOLDER / paper)
 
 
 def column(paper: str, model: str) -> str | None:
     """The paper's name for a model, by its hub id or bare name; None if it did not test it."""
-    return next((key for key, names in published(paper)["hub"].items() if model in names), None)
+    return published_name(_FOLDER / paper, model)
 
 
 def trex_group(corpus: str, relation: str) -> tuple[str, ...]:

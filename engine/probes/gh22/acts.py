@@ -17,8 +17,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ...errors import InputError
-from ...inference.cloze import log_softmax, logits_in_batches
-from ...inference.exported import ExportedModel
+from ...inference.exported import ExportedModel, refuse_too_long
+from ...inference.free_text import log_softmax, logits_in_batches, top_tokens
 from ...inference.model import MaskedLM
 from ...negation.grid import Coreference, all_pairs, sample_pairs, subjects
 from ...runs.masked_stages import ReferenceStage
@@ -143,11 +143,7 @@ class Acts(ReferenceStage[list[Slice]]):
     def check(self, say: Callable[[str], None]) -> None:  # noqa: ARG002
         """See `Stage`."""
         longest = int(self.composer.lengths(self._indices(range(len(self.pairs)))).max(initial=0))
-        if longest > self.exported.max_length:
-            raise InputError(
-                f"{self.pattern.name}: {longest} tokens, but {self.exported.name} takes at most "
-                f"{self.exported.max_length}: shorten it"
-            )
+        refuse_too_long(self.exported, longest, self.pattern.name)
 
     def prepare(self, number: int) -> list[Slice]:
         """The sentences of a part, by length."""
@@ -164,7 +160,8 @@ class Acts(ReferenceStage[list[Slice]]):
         part, depth = self.parts[number], self.ranks[-1] + COORDINATED
         ids, logprobs = np.empty((len(part), depth), np.int64), np.empty((len(part), depth), np.float64)
         for rows, logits in logits_in_batches(model, prepared or self.prepare(number)):
-            ids[rows], logprobs[rows] = ranked(logits, depth, self.unranked)
+            ids[rows] = top_tokens(logits, depth, self.unranked)
+            logprobs[rows] = np.take_along_axis(log_softmax(logits), ids[rows], axis=1)
             advance(len(rows), len(rows))
         return PartResult(self._rows(part, ids, logprobs))
 
@@ -228,32 +225,6 @@ def check_ranks(ranks: Sequence[int], most: int | None = None) -> None:
     if not ranks or min(ranks) < 1 or (most is not None and max(ranks) > most):
         upper = f"to {most}" if most is not None else "upwards"
         raise InputError(f"--ranks {','.join(map(str, ranks))}: give ranks from 1 {upper}, such as 1,50,100,200")
-
-
-def ranked(
-    logits: NDArray[np.float32], depth: int, unranked: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """The most probable tokens; of equal ones the smaller id comes first.
-
-    Args:
-        logits: float32 [n, V].
-        depth: How many tokens to return; at most V - len(unranked).
-        unranked: int64, ids that have no rank.
-
-    Returns:
-        Token ids, int64 [n, depth], and the natural logarithms of their probabilities over the whole vocabulary,
-        float64 [n, depth].
-    """
-    logprobs = log_softmax(logits)
-    wanted = logits.copy()
-    wanted[:, unranked] = -np.inf
-    # Everything as large as the last one wanted, in order of ids; then a stable sort leaves equal ones in that order.
-    last = np.partition(wanted, wanted.shape[1] - depth, axis=1)[:, -depth]
-    ids = np.empty((len(logits), depth), np.int64)
-    for row, threshold in enumerate(last):
-        candidates = np.flatnonzero(wanted[row] >= threshold)
-        ids[row] = candidates[np.argsort(-wanted[row, candidates], kind="stable")[:depth]]
-    return ids, np.take_along_axis(logprobs, ids, axis=1)
 
 
 def _fillers(lexicon: Lexicon, seed: int) -> dict[str, tuple[Sequence[str], NDArray[np.int64]]]:

@@ -1,5 +1,11 @@
-"""gh22 in the registry of probes."""
+"""The test of Gubelmann & Handschuh (2022) in the registry of probes."""
 
 from ...library.registry import Probe
 
-PROBE = Probe(name="gh22", stages=(), runs={}, functions={})
+PROBE = Probe(
+    name="gh22",
+    stages=("negengine.engine.probes.gh22.acts:Acts", "negengine.engine.probes.gh22.repetitions:Repetitions"),
+    runs={"gh22": "negengine.engine.probes.gh22.runs:Gh22Run"},
+    functions={"gh22": "negengine.engine.probes.gh22.runs:gh22"},
+    commands=("negengine.engine.probes.gh22.commands:gh22",),
+)

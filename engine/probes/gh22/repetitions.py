@@ -16,8 +16,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ...errors import InputError
-from ...inference.exported import ExportedModel
+from ...inference.exported import ExportedModel, refuse_too_long
 from ...inference.model import MaskedLM
 from ...runs.masked_stages import ReferenceStage
 from ...runs.ranges import part_ranges
@@ -101,8 +100,11 @@ class Repetitions(ReferenceStage[list[list[Slice]]]):
 
     @property
     def metadata(self) -> dict[str, Any]:
-        """What the tables need."""
-        return {"pattern sets": {str(variant): patterns.to_json() for variant, patterns in self.variants.items()}}
+        """What the tables need, and where the model was."""
+        return {
+            "model folder": str(self.exported.folder.resolve()),
+            "pattern sets": {str(variant): patterns.to_json() for variant, patterns in self.variants.items()},
+        }
 
     @property
     def parts(self) -> tuple[range, ...]:
@@ -146,11 +148,7 @@ class Repetitions(ReferenceStage[list[list[Slice]]]):
         say(f"{len(self.acts):,} ACTs, {len(self.patterns)} patterns, {len(self.parts):,} parts")
         for composed in self.patterns:
             longest = int(composed.composer.lengths(composed.fillers).max(initial=0))
-            if longest > self.exported.max_length:
-                raise InputError(
-                    f"{composed.variant} {composed.pattern.name}: {longest} tokens, but {self.exported.name} takes at "
-                    f"most {self.exported.max_length}: shorten it"
-                )
+            refuse_too_long(self.exported, longest, f"{composed.variant} {composed.pattern.name}")
 
     def prepare(self, number: int) -> list[list[Slice]]:
         """For each pattern, the sentences of a part, by length."""

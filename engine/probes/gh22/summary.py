@@ -14,8 +14,7 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from ...statistics import mcnemar, proportion
-from ...statistics.paired import paired_difference
+from ...statistics import mcnemar, paired_difference, proportion
 from ..summary import P_VALUE, Row, frame, with_holm
 from .variants import Variant
 

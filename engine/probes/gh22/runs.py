@@ -1,0 +1,129 @@
+"""`ng.gh22`: the test of Gubelmann & Handschuh (2022) as a library function, and its results."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar, Unpack
+
+import polars as pl
+
+from ...errors import choice
+from ...library.model import ModelLike, find_model
+from ...library.options import RunOptions, execution, run_folder, shard_of
+from ...library.run import ShardRun
+from ...runs.loop import run_stage
+from ...runs.shard import Shard
+from ...sentences.lexicon import load_lexicon
+from ...sentences.patterns import PatternSet
+from ...tables import Table
+from ..summary_run import SummaryRun
+from .acts import ACTS_FILE, RANKS, Acts, check_ranks
+from .repetitions import Repetitions, patterns_key
+from .summary import DATASET
+from .tables import acts_sentence, drops_table, rates_table
+from .variants import Variant, load_variant
+
+
+@dataclass(frozen=True, eq=False)
+class Gh22Run(SummaryRun):
+    """A finished run of the test.
+
+    Attributes:
+        acts: The content of acts.parquet: pair, name, gender, pronoun, profession, rank, act, act1, act2, act_id,
+            act1_id, act2_id, act_logprob, act_is_verb.
+        items: The content of items.parquet: the columns of the ACT without the tokens, condition, pattern, top1,
+            repeated, repeated_any, top1_is_verb, expected_rank, expected_logprob, top1_logprob.
+        patterns: Variant → its patterns.
+    """
+
+    stage: ClassVar[str] = Repetitions.name
+
+    @cached_property
+    def acts(self) -> pl.DataFrame:
+        """See the class."""
+        return pl.read_parquet(self.folder / ACTS_FILE)
+
+    @cached_property
+    def patterns(self) -> dict[Variant, PatternSet]:
+        """See the class."""
+        sets = self.record.metadata["pattern sets"]
+        return {Variant(variant): PatternSet.from_json(content) for variant, content in sets.items()}
+
+    def tables(self) -> list[Table]:
+        """For each variant, the rates as in the paper's Table 2, and the drops."""
+        return [
+            table
+            for variant, patterns in self.patterns.items()
+            for table in (
+                rates_table(self.summary, variant, patterns, self.model_name),
+                drops_table(self.summary, variant),
+            )
+        ]
+
+    def sentences(self) -> list[str]:
+        """How many ACTs are not verbs."""
+        return [acts_sentence(self.summary) or f"{self.folder}/summary.parquet has all figures"]
+
+    @property
+    def conditions(self) -> dict[str, Any]:
+        """Pairs are joined by their words, so only the sentence for the ACTs and the patterns must be the same.
+
+        A variant that was not run counts as the bundled one: it has no items that could differ.
+        """
+        identity = self.record.identity
+        bundled = {patterns_key(variant): load_variant(variant).sha256 for variant in Variant}
+        return {"sentence": identity["sentence"], **{key: identity.get(key, sha) for key, sha in bundled.items()}}
+
+    def outcomes(self) -> pl.DataFrame:
+        """One row a [NAME, PROF] pair, rank and pattern: whether the ACT is repeated."""
+        return self.items.select(
+            dataset=pl.lit(DATASET),
+            condition="condition",
+            split=pl.format("{}@{}", "pattern", "rank"),
+            metric=pl.lit("repetition_rate"),
+            item=pl.concat_str("name", "profession", separator="|"),
+            value=pl.col("repeated").cast(pl.Float64),
+        )
+
+
+def gh22(
+    model: ModelLike,
+    *,
+    pairs: int | None = None,
+    ranks: Sequence[int] = RANKS,
+    variants: Sequence[str] = tuple(Variant),
+    lexicon: str | Path | None = None,
+    seed: int = 0,
+    **options: Unpack[RunOptions],
+) -> Gh22Run | ShardRun:
+    """Replicate the test of Gubelmann & Handschuh (2022), with ACTs that the model chooses itself (section 2).
+
+    Args:
+        model: From `load`, or the folder or name of an exported model.
+        pairs: A reproducible sample of that many [NAME, PROF] pairs; None for all.
+        ranks: Ranks of the ACTs among the model's own predictions; 1 is the most probable token.
+        variants: Pattern sets: original, connective, coordinated.
+        lexicon: A folder of word lists; the bundled one by default.
+        seed: Seed for the sample of pairs.
+        **options: See `RunOptions`.
+
+    Returns:
+        The finished run; a `ShardRun` if only a shard was asked for.
+
+    Raises:
+        InputError: An option is wrong, the run folder belongs to another run, or the disk is full.
+    """
+    check_ranks(ranks)
+    kinds = dict.fromkeys(choice(Variant, "--variant", str(variant)) for variant in variants or Variant)
+    shard = shard_of(options)
+    opened = find_model(model)
+    words = load_lexicon(None if lexicon is None else Path(lexicon))
+    sentence = load_variant(Variant.ORIGINAL).selecting
+    acts = Acts.plan(opened.exported, words, sentence, ranks=ranks, pairs=pairs, seed=seed)
+    folder, work = run_folder(opened, options, "gh22"), execution(opened, options)
+    run_stage(acts, folder, replace(work, shard=Shard()))
+    chosen = pl.read_parquet(folder / ACTS_FILE)
+    stage = Repetitions.plan(acts, chosen, {kind: load_variant(kind) for kind in kinds})
+    run_stage(stage, folder, work)
+    return Gh22Run.open(folder, opened) if shard.is_whole else ShardRun.open(folder, stage.name)
