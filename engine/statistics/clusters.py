@@ -40,17 +40,27 @@ def cluster_interval(
     if clusters < 2:
         return 0.0, 1.0
     p = float(repetitions.sum()) / float(n.sum())
-    effective = _effective_sample_size(repetitions, n, confidence) if 0 < p < 1 else float(clusters)
+    effective = effective_sample_size(repetitions, n, confidence)
     successes, tail = p * effective, (1 - confidence) / 2
     low = float(stats.beta.ppf(tail, successes, effective - successes + 1)) if p > 0 else 0.0
     high = float(stats.beta.ppf(1 - tail, successes + 1, effective - successes)) if p < 1 else 1.0
     return low, high
 
 
-def _effective_sample_size(repetitions: NDArray[np.int64], n: NDArray[np.int64], confidence: float) -> float:
-    """The number of independent observations that would say as much; for a proportion that is neither 0 nor 1."""
+def effective_sample_size(
+    repetitions: NDArray[np.int64], n: NDArray[np.int64], confidence: float = CONFIDENCE
+) -> float:
+    """The number of independent observations that would say as much as these clusters; the module has the formula.
+
+    Args:
+        repetitions: int64 [clusters], number of successes in each of at least two clusters.
+        n: int64 [clusters], number of observations in each cluster; at least one.
+        confidence: coverage of the interval that it is for.
+    """
     total, clusters = int(n.sum()), len(n)
     p = float(repetitions.sum()) / total
+    if p in {0.0, 1.0}:
+        return float(clusters)
     variance = clusters / (clusters - 1) * float(((repetitions - p * n) ** 2).sum()) / total**2
     if variance == 0:  # all clusters have the same proportion
         return float(total)

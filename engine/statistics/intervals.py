@@ -6,7 +6,7 @@ share its words.
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
+from scipy import special, stats
 
 CONFIDENCE = 0.95
 FEWEST_GROUPS = 5  # fewer groups say almost nothing about how groups differ, but a bootstrap would not show that
@@ -78,21 +78,28 @@ def grouped_mean(values: NDArray[np.float64], groups: NDArray[np.int64], seed: i
     return value, float(drawn.confidence_interval.low), float(drawn.confidence_interval.high)
 
 
-def relative_drop_interval(after: int, n_after: int, before: int, n_before: int) -> tuple[float | None, float | None]:
+def relative_drop_interval(
+    after: float, n_after: float, before: float, n_before: float
+) -> tuple[float | None, float | None]:
     """The interval of a relative drop: of 1 minus the ratio of two proportions of independent items.
 
     It follows from the interval of the ratio of Katz et al. (1978, Biometrics 34, 469-474), which is symmetric for the
-    ratio's logarithm. Where one of the two counts is zero that logarithm does not exist, and neither does the interval.
+    ratio's logarithm. Where one of the two counts is zero that logarithm does not exist, and neither does the interval;
+    nor is there one where both proportions are 1. SciPy has the same interval for whole numbers only.
 
     Args:
         after: number of items that count, of the second kind.
-        n_after: number of all items of the second kind.
+        n_after: number of all items of the second kind; an effective number where they come in clusters.
         before: number of items that count, of the first kind.
         n_before: number of all items of the first kind.
 
     Returns:
         low, high; None and None where there is no interval.
     """
-    ratio = stats.contingency.relative_risk(after, n_after, before, n_before).confidence_interval(CONFIDENCE)
-    low, high = 1 - float(ratio.high), 1 - float(ratio.low)
-    return (low, high) if np.isfinite([low, high]).all() else (None, None)
+    if after == 0 or before == 0:
+        return None, None
+    error = np.sqrt(max(0.0, 1 / after - 1 / n_after + 1 / before - 1 / n_before))
+    if error == 0:
+        return None, None
+    ratio, spread = (after / n_after) / (before / n_before), special.ndtri((1 + CONFIDENCE) / 2) * error
+    return 1 - float(ratio * np.exp(spread)), 1 - float(ratio * np.exp(-spread))

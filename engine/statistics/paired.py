@@ -29,7 +29,7 @@ def paired_difference(first: NDArray[np.bool_], second: NDArray[np.bool_]) -> tu
     one, one_low, one_high = proportion(both + only_first, n)
     other, other_low, other_high = proportion(both + only_second, n)
     phi = _correlation(both, only_first, only_second, neither)
-    difference = one - other
+    difference = (only_first - only_second) / n  # one - other, rounded once
     below = _hypotenuse(one - one_low, other_high - other, phi)
     above = _hypotenuse(one_high - one, other - other_low, phi)
     return difference, difference - below, difference + above

@@ -1,5 +1,11 @@
-"""nli in the registry of probes."""
+"""Natural language inference with negation (Hossain et al. 2020) in the registry of probes."""
 
 from ...library.registry import Probe
 
-PROBE = Probe(name="nli", stages=(), runs={}, functions={})
+PROBE = Probe(
+    name="nli",
+    stages=("negengine.engine.probes.nli.judgements:Judgements",),
+    runs={"nli": "negengine.engine.probes.nli.runs:NliRun"},
+    functions={"nli": "negengine.engine.probes.nli.runs:nli"},
+    commands=("negengine.engine.probes.nli.commands:nli", "negengine.engine.probes.nli.commands:cues"),
+)

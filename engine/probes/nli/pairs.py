@@ -1,37 +1,41 @@
-"""Reading text-hypothesis pairs: the benchmark with negation, and the original dev sets in GLUE's layouts.
+"""Reading text-hypothesis pairs: the benchmark with negation, and original dev sets in the layouts of GLUE.
 
-Both are tables separated by tabs, without quoting, with a header. The benchmark's files (Hossain et al. 2020) are in
-cp1252 with CRLF; a copy that somebody has saved as UTF-8 is read as such. Its rows have no type; it follows from the
-index: three rows a pair, `index % 3` = 0 T negated, 1 H negated, 2 both.
+Both are tables with a header; tabs separate the fields, and quotes have no meaning. The benchmark's files (Hossain et
+al. 2020) are in cp1252 with CRLF; a copy that somebody has saved as UTF-8 is read as such. Its rows do not name the type
+of a pair. It follows from the index: three rows a pair, `index % 3` = 0 T negated, 1 H negated, 2 both.
 """
 
 import hashlib
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ...errors import InputError
-from ..summary import ORIGINAL
-from .labels import THREE_WAY, TWO_WAY, Label, parse_label
+from ...sentences.textfiles import Row, decoded, table_rows
+from ..items import ORIGINAL
+from .labels import SOURCES, Label, parse_label
 
-SOURCES = {"RTE": TWO_WAY, "SNLI": THREE_WAY, "MNLI": THREE_WAY}
 KINDS = ("Tneg-H", "T-Hneg", "Tneg-Hneg")
 NEW = "new"  # the condition of the pairs with negation
-NO_CONSENSUS = "-"  # SNLI's gold label where the annotators did not agree: left out, as everywhere
+NO_CONSENSUS = "-"  # SNLI's gold label where the annotators did not agree; such pairs are not used, as everywhere
 
-# A file in cp1252 with a letter beyond ASCII is practically never valid UTF-8, so UTF-8 can be tried first.
-_BENCHMARK_ENCODINGS, _GLUE_ENCODINGS = ("utf-8-sig", "cp1252"), ("utf-8-sig",)
 _TEXT, _HYPOTHESIS, _LABEL = ("sentence1", "Text"), ("sentence2", "Hypothesis"), ("gold_label", "label")
 
 
 @dataclass(frozen=True)
 class Pair:
-    """A text, a hypothesis and what was judged of them.
+    """A text, a hypothesis and how they were judged.
 
     Attributes:
-        item: its number in its file.
-        kind: which side was negated (one of `KINDS`), or "" in an original set.
-        place: file and line.
+        item: Its number in its file.
+        kind: Which side was negated (one of `KINDS`), or "" in an original set.
+        text: The text.
+        hypothesis: The hypothesis.
+        gold: The label.
+        location: File and line.
+        id: The same in every file with this pair: a digest of kind, text, hypothesis and label. The second pair of a
+            file with the same digest has `-2` after it.
     """
 
     item: int
@@ -39,7 +43,8 @@ class Pair:
     text: str
     hypothesis: str
     gold: Label
-    place: str
+    location: str
+    id: str = ""
 
 
 @dataclass(frozen=True)
@@ -49,8 +54,9 @@ class PairSet:
     Attributes:
         source: RTE, SNLI or MNLI.
         condition: `new` or `original`.
-        sha256: of the file.
-        skipped: rows without a gold label that were left out.
+        pairs: The pairs, in the order of the file.
+        sha256: Digest of the file.
+        skipped: Number of rows without a gold label.
     """
 
     source: str
@@ -65,115 +71,119 @@ class PairSet:
         return SOURCES[self.source]
 
 
+def read_sets(benchmark: Path, originals: Mapping[str, Path], sources: Sequence[str]) -> tuple[PairSet, ...]:
+    """Read the pairs of some sources, original sets before those with negation.
+
+    Args:
+        benchmark: The folder with RTE.txt, SNLI.txt and MNLI.txt.
+        originals: Source → its original dev set.
+        sources: Which of the benchmark's files to read.
+
+    Raises:
+        InputError: A file is missing or bad.
+    """
+    return (
+        *(read_original(originals[source], source) for source in SOURCES if source in originals),
+        *(read_benchmark(benchmark / f"{source}.txt", source) for source in SOURCES if source in sources),
+    )
+
+
 def read_benchmark(path: Path, source: str) -> PairSet:
     """Read one file of the benchmark with negation.
 
     Args:
-        path: such as RTE.txt.
+        path: Such as RTE.txt.
         source: RTE, SNLI or MNLI.
 
     Raises:
-        InputError: the file cannot be read or decoded, has no rows, lacks a column; a row has too few fields, an empty
-            sentence, an unknown label, no number as index, or one that stood before.
+        InputError: The file cannot be read or decoded, has no rows, lacks a column; a row has too few fields, an empty
+            sentence, an unknown label, an index that is not a number or that an earlier row has.
     """
-    table = _Table.read(path, _BENCHMARK_ENCODINGS)
-    index, text, hypothesis, label = (table.column(*names) for names in (("index",), _TEXT, _HYPOTHESIS, _LABEL))
-    lines: dict[int, int] = {}
+    content = _content(path)
+    rows = table_rows(list(decoded(_from_cp1252(content, path), str(path))))
+    index = _column(path, rows, "index")
+    places: dict[int, str] = {}
     pairs = []
-    for number, row in table.rows:
-        place = f"{path}:{number}"
-        if not row[index].isascii() or not row[index].isdigit():
-            raise InputError(f"{place}: index {row[index]!r} is no number; the type of a pair follows from it")
-        item = int(row[index])
-        if (earlier := lines.setdefault(item, number)) != number:
+    for row in rows:
+        number = row.fields[index]
+        if not number.isascii() or not number.isdigit():
+            raise InputError(f"{row.place}: index {number!r} is not a number; the type of a pair follows from it")
+        item = int(number)
+        if (earlier := places.setdefault(item, row.place)) != row.place:
             raise InputError(
-                f"{place}: index {item} stands already in line {earlier}; the type of a pair follows from it"
+                f"{row.place}: {earlier} has the index {item}, too; the type of a pair follows from its index"
             )
-        gold = _gold(row[label], source, place)
-        pairs.append(Pair(item, KINDS[item % 3], *_sentences(row[text], row[hypothesis], place), gold, place))
-    return PairSet(source, NEW, tuple(pairs), table.sha256)
+        pairs.append(_pair(path, rows, row, source, item, KINDS[item % len(KINDS)]))
+    return PairSet(source, NEW, _with_ids(pairs), hashlib.sha256(content).hexdigest())
 
 
 def read_original(path: Path, source: str) -> PairSet:
     """Read an original dev set: columns sentence1, sentence2, and gold_label or label (GLUE's RTE, MNLI and SNLI).
 
+    Args:
+        path: The file.
+        source: RTE, SNLI or MNLI.
+
     Raises:
-        InputError: as for `read_benchmark`, or no row has a gold label.
+        InputError: As for `read_benchmark`, or no row has a gold label.
     """
-    table = _Table.read(path, _GLUE_ENCODINGS)
-    text, hypothesis, label = (table.column(*names) for names in (_TEXT, _HYPOTHESIS, _LABEL))
-    pairs = []
-    for item, (number, row) in enumerate(table.rows):
-        if row[label] != NO_CONSENSUS:
-            place = f"{path}:{number}"
-            gold = _gold(row[label], source, place)
-            pairs.append(Pair(item, "", *_sentences(row[text], row[hypothesis], place), gold, place))
+    content = _content(path)
+    rows = table_rows(list(decoded(content, str(path))))
+    label = _column(path, rows, *_LABEL)
+    pairs = [
+        _pair(path, rows, row, source, item, "")
+        for item, row in enumerate(rows)
+        if row.fields[label] != NO_CONSENSUS
+    ]
     if not pairs:
         raise InputError(f"{path}:2: no row has a gold label; give the dev split")
-    return PairSet(source, ORIGINAL, tuple(pairs), table.sha256, skipped=len(table.rows) - len(pairs))
+    digest = hashlib.sha256(content).hexdigest()
+    return PairSet(source, ORIGINAL, _with_ids(pairs), digest, skipped=len(rows) - len(pairs))
 
 
-def _gold(name: str, source: str, place: str) -> Label:
-    label = parse_label(name)
-    if label is None or label not in SOURCES[source]:
-        raise InputError(f"{place}: unknown label {name!r}; {source} has {', '.join(SOURCES[source])}")
-    return label
-
-
-def _sentences(text: str, hypothesis: str, place: str) -> tuple[str, str]:
+def _pair(path: Path, rows: Sequence[Row], row: Row, source: str, item: int, kind: str) -> Pair:
+    text, hypothesis, label = (row.fields[_column(path, rows, *names)] for names in (_TEXT, _HYPOTHESIS, _LABEL))
+    gold = parse_label(label)
+    if gold is None or gold not in SOURCES[source]:
+        raise InputError(f"{row.place}: unknown label {label!r}; {source} has {', '.join(SOURCES[source])}")
     if not text.strip() or not hypothesis.strip():
-        raise InputError(f"{place}: the {'hypothesis' if text.strip() else 'text'} is empty")
-    return text, hypothesis
+        raise InputError(f"{row.place}: the {'hypothesis' if text.strip() else 'text'} is empty")
+    return Pair(item, kind, text, hypothesis, gold, row.place)
 
 
-@dataclass(frozen=True)
-class _Table:
-    """Header and rows of a file, with their line numbers."""
+def _with_ids(pairs: Iterable[Pair]) -> tuple[Pair, ...]:
+    """The pairs with their ids."""
+    seen: Counter[str] = Counter()
+    found = []
+    for pair in pairs:
+        content = "\t".join((pair.kind, pair.text, pair.hypothesis, pair.gold))
+        digest = hashlib.sha256(content.encode()).hexdigest()[:16]
+        seen[digest] += 1
+        found.append(replace(pair, id=digest if seen[digest] == 1 else f"{digest}-{seen[digest]}"))
+    return tuple(found)
 
-    path: Path
-    header: tuple[str, ...]
-    rows: tuple[tuple[int, tuple[str, ...]], ...]
-    sha256: str
 
-    @classmethod
-    def read(cls, path: Path, encodings: Sequence[str]) -> "_Table":
+def _column(path: Path, rows: Sequence[Row], *names: str) -> str:
+    """The first of these columns that the table has."""
+    header = rows[0].fields
+    if found := next((name for name in names if name in header), None):
+        return found
+    raise InputError(f"{path}:1: no column {' or '.join(names)}; the header has {', '.join(header)}")
+
+
+def _content(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror}); give a file of pairs") from error
+
+
+def _from_cp1252(content: bytes, path: Path) -> bytes:
+    """A file in cp1252 or UTF-8 as UTF-8. Text in cp1252 beyond ASCII is practically never valid UTF-8."""
+    for encoding in ("utf-8", "cp1252"):
         try:
-            content = path.read_bytes()
-        except OSError as error:
-            raise InputError(f"{path}: cannot be read ({error.strerror}); give a file of pairs") from error
-        if b"\0" in content:
-            zero = content[: content.index(b"\0")].count(b"\n") + 1
-            raise InputError(f"{path}:{zero}: byte 0x00, so it is no text in UTF-8 or cp1252 (UTF-16?)")
-        # Not splitlines(): texts may hold characters that it takes for ends of lines.
-        lines = [line.removesuffix("\r") for line in _decode(path, content, encodings).split("\n")]
-        if not lines[0].strip():
-            raise InputError(f"{path}:1: the file is empty; a header and one pair a line are needed")
-        header = tuple(lines[0].split("\t"))
-        rows = []
-        for number, line in enumerate(lines[1:], 2):
-            if line:
-                fields = tuple(line.split("\t"))
-                if len(fields) != len(header):
-                    raise InputError(f"{path}:{number}: {len(fields)} fields, the header has {len(header)}")
-                rows.append((number, fields))
-        if not rows:
-            raise InputError(f"{path}:2: no pairs under the header")
-        return cls(path, header, tuple(rows), hashlib.sha256(content).hexdigest())
-
-    def column(self, *names: str) -> int:
-        """The number of the first of these columns that there is."""
-        for name in names:
-            if name in self.header:
-                return self.header.index(name)
-        raise InputError(f"{self.path}:1: no column {' or '.join(names)}; the header has {', '.join(self.header)}")
-
-
-def _decode(path: Path, content: bytes, encodings: Sequence[str]) -> str:
-    place = ""
-    for encoding in encodings:
-        try:
-            return content.decode(encoding)
+            return content.decode(encoding).encode()
         except UnicodeDecodeError as error:
             line = content[: error.start].count(b"\n") + 1
-            place = f"{path}:{line}: byte 0x{content[error.start]:02x}"
-    raise InputError(f"{place} is not {' or '.join(encoding.removesuffix('-sig') for encoding in encodings)}")
+            message = f"{path}:{line}: byte 0x{content[error.start]:02x} is not UTF-8 or cp1252"
+    raise InputError(message)

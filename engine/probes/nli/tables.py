@@ -1,117 +1,159 @@
-"""What `nli` shows at its end: Tables 5 and 7 of the paper with our figures."""
+"""Tables 5 and 7 of the paper with our figures; the published ones stand in columns of their own."""
 
-import tomllib
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
 import polars as pl
-from rich.markup import escape
-from rich.table import Table
 
-from ..summary import DIFFERENCE, HOLM, ORIGINAL, P_VALUE
-from .pairs import KINDS, NEW, SOURCES
+from ...tables import Column, Table
+from ...tables.published import fraction
+from ..items import ALL, ORIGINAL
+from ..published import NLI_NEGATION, published
+from ..summary import DIFFERENCE, HOLM, P_VALUE
+from .labels import SOURCES
+from .pairs import KINDS, NEW
+from .summary import WITH_CUE
 
-_PUBLISHED = Path(__file__).parent / "published.toml"
 _ROWS = (
-    (ORIGINAL, "all", "dev"),
-    (ORIGINAL, "negation", "dev, cues"),
+    (ORIGINAL, ALL, "dev"),
+    (ORIGINAL, WITH_CUE, "dev, cues"),
     *((NEW, kind, kind) for kind in KINDS),
-    (NEW, "all", "all new"),
+    (NEW, ALL, "all new"),
 )
-Values = dict[tuple[str, str, str, str], dict[str, Any]]
-
-
-def published() -> dict[str, Any]:
-    """The paper's figures: see the head of the file."""
-    return tomllib.loads(_PUBLISHED.read_text("utf-8"))
+_TEXTS = ("dataset", "condition", "split", "pairs")
+_FIGURES = ("majority", "accuracy", "low", "high", "drop", "relative_drop", "truncated", "published")
+Values = Mapping[tuple[str, str, str, str], Mapping[str, Any]]
 
 
 def accuracy_table(summary: pl.DataFrame, model: str, family: str = "") -> Table:
-    """Accuracies in the layout of Table 7, in percent.
+    """Accuracies in the layout of Table 7.
 
     Args:
-        summary: content of summary.parquet.
-        model: what to call the model.
-        family: its architecture: beside `bert`, `roberta` and `xlnet` stand the paper's accuracies.
+        summary: Content of summary.parquet.
+        model: The model's name.
+        family: Its architecture: beside `bert`, `roberta` and `xlnet` stand the paper's accuracies.
+
+    Returns:
+        A table whose frame has the columns dataset, condition, split, pairs, n, majority, accuracy, low, high (95 %
+        interval), drop, relative_drop, truncated, published; all figures but n are fractions.
     """
-    values, paper = _values(summary), published()
+    values, paper = _values(summary), published(NLI_NEGATION)
     column = paper["families"].get(family)
-    title = f"Accuracy on pairs with negation: {model} (%)"
-    table = Table(title=escape(title), title_justify="left", caption_justify="left")
-    table.add_column("pairs", no_wrap=True)
-    for heading in ("n", "MB", "acc.", "95 % interval", "drop", "rel.", *(["paper"] if column else [])):
-        table.add_column(heading, justify="right", no_wrap=True)
-    cut = 0
+    rows: list[dict[str, Any]] = []
     for source in _sources(summary):
         for condition, split, label in _ROWS:
             accuracy = values.get((source, condition, split, "accuracy"))
             if accuracy is None:
                 continue
-            majority, drop, relative, truncated = (
-                values.get((source, condition, split, metric))
+            row = {"dataset": source, "condition": condition, "split": split, "pairs": f"{source} {label}"}
+            row |= {"n": accuracy["n"], "accuracy": accuracy["value"], "low": accuracy["low"], "high": accuracy["high"]}
+            row |= {
+                metric: _value(values, source, condition, split, metric)
                 for metric in ("majority", "drop", "relative_drop", "truncated")
-            )
-            cut += round(truncated["value"] * truncated["n"]) if truncated and split == "all" else 0
-            cells = [
-                f"{source} {label}",
-                f"{accuracy['n']:,}",
-                _percent(majority),
-                _percent(accuracy),
-                f"{100 * accuracy['low']:.1f} to {100 * accuracy['high']:.1f}",
-                _percent(drop),
-                _percent(relative),
-            ]
+            }
             if column:
-                cells.append(f"{paper[source]['accuracy'][condition][split][family]:.1f}")
-            table.add_row(*cells)
-        table.add_section()
-    table.caption = f"MB: majority baseline; drop, rel.: from the original dev set; {cut:,} pairs were cut" + (
-        f"; paper: {column}" if column else ""
+                row["published"] = fraction(paper[source]["accuracy"][condition][split][family])
+            rows.append(row)
+    truncated = sum(round((row["truncated"] or 0) * row["n"]) for row in rows if row["split"] == ALL)
+    note = f"MB: majority baseline; drop, rel.: from the original dev set; {truncated:,} pairs were truncated"
+    percent: dict[str, Any] = {"decimals": 1, "scale": 100, "wrap": False}
+    return Table(
+        title=f"Accuracy on pairs with negation: {model} (%)",
+        frame=pl.DataFrame(
+            rows, schema={**dict.fromkeys(_TEXTS, pl.String), "n": pl.Int64, **dict.fromkeys(_FIGURES, pl.Float64)}
+        ),
+        columns=[
+            Column("pairs", "pairs", wrap=False),
+            Column("n", "n", wrap=False),
+            Column("MB", "majority", **percent),
+            Column("acc.", "accuracy", **percent),
+            Column("95 % interval", low="low", high="high", **percent),
+            Column("drop", "drop", **percent),
+            Column("rel.", "relative_drop", **percent),
+            *([Column("paper", "published", **percent)] if column else []),
+        ],
+        section="dataset",
+        notes=[note + (f"; paper: {column}" if column else "")],
     )
-    return table
 
 
 def label_table(summary: pl.DataFrame) -> Table:
-    """Label shares of the new pairs in the layout of Table 5, with the paper's in brackets."""
-    values, paper = _values(summary), published()
-    table = Table(title="Labels of the new pairs, in brackets the paper's (%)", title_justify="left")
-    table.add_column("label", no_wrap=True)
-    splits = (*KINDS, "all")
-    for split in splits:
-        table.add_column(split, justify="right", no_wrap=True)
-    for source in _sources(summary.filter(pl.col("condition") == NEW)):
-        for number, label in enumerate(SOURCES[source]):
-            cells = [
-                f"{_percent(values.get((source, NEW, split, f'label_share:{label}')))} "
-                f"({paper[source]['labels'][split][number]:.1f})"
+    """Label shares of the new pairs in the layout of Table 5, with the paper's in brackets.
+
+    Args:
+        summary: Content of summary.parquet.
+
+    Returns:
+        A table whose frame has the columns dataset, label, pairs; for each split S share:S and published:S (fractions).
+    """
+    values, paper = _values(summary), published(NLI_NEGATION)
+    splits = (*KINDS, ALL)
+    rows = [
+        {
+            "dataset": source,
+            "label": str(label),
+            "pairs": f"{source} {label}",
+            **{f"share:{split}": _value(values, source, NEW, split, f"label_share:{label}") for split in splits},
+            **{f"published:{split}": fraction(paper[source]["labels"][split][number]) for split in splits},
+        }
+        for source in _sources(summary.filter(pl.col("condition") == NEW))
+        for number, label in enumerate(SOURCES[source])
+    ]
+    figures = [f"{kind}:{split}" for split in splits for kind in ("share", "published")]
+    return Table(
+        title="Labels of the new pairs, in brackets the paper's (%)",
+        frame=pl.DataFrame(
+            rows, schema=dict.fromkeys(("dataset", "label", "pairs"), pl.String) | dict.fromkeys(figures, pl.Float64)
+        ),
+        columns=[
+            Column("label", "pairs", wrap=False),
+            *(
+                Column(split, f"share:{split}", f"published:{split}", decimals=1, scale=100, wrap=False)
                 for split in splits
-            ]
-            table.add_row(f"{source} {label}", *cells)
-        table.add_section()
-    return table
+            ),
+        ],
+        section="dataset",
+    )
 
 
 def comparison_table(summary: pl.DataFrame) -> Table:
-    """The types of new pairs against each other: differences of accuracy and McNemar's test, adjusted after Holm."""
+    """The types of new pairs against each other: differences of accuracy and McNemar's test, adjusted after Holm.
+
+    Args:
+        summary: Content of summary.parquet.
+
+    Returns:
+        A table whose frame has the columns dataset, types, difference (a fraction), low, high (95 % interval), p,
+        p_holm, n.
+    """
     values = _values(summary)
-    table = Table(title="Types of pairs against each other, on the same original pairs", title_justify="left")
-    for heading in ("", "types"):
-        table.add_column(heading)
-    for heading in ("difference", "p (exact)", "p (Holm)", "n"):
-        table.add_column(heading, justify="right")
-    for source, condition, split, metric in values:
-        if metric == f"{DIFFERENCE}:accuracy":
-            p, adjusted = (values[source, condition, split, f"{name}:accuracy"]["value"] for name in (P_VALUE, HOLM))
-            difference = values[source, condition, split, metric]
-            table.add_row(
-                source,
-                split,
-                f"{100 * difference['value']:+.1f}",
-                f"{p:.2g}",
-                f"{adjusted:.2g}",
-                f"{difference['n']:,}",
-            )
-    return table
+    rows = [
+        {
+            "dataset": source,
+            "types": split,
+            "difference": difference["value"],
+            "low": difference["low"],
+            "high": difference["high"],
+            "p": values[source, condition, split, f"{P_VALUE}:accuracy"]["value"],
+            "p_holm": values[source, condition, split, f"{HOLM}:accuracy"]["value"],
+            "n": difference["n"],
+        }
+        for (source, condition, split, metric), difference in values.items()
+        if metric == f"{DIFFERENCE}:accuracy"
+    ]
+    figures = dict.fromkeys(("difference", "low", "high", "p", "p_holm"), pl.Float64)
+    return Table(
+        title="Types of pairs against each other, on the same original pairs",
+        frame=pl.DataFrame(rows, schema={"dataset": pl.String, "types": pl.String, **figures, "n": pl.Int64}),
+        columns=[
+            Column("", "dataset"),
+            Column("types", "types"),
+            Column("difference", "difference", decimals=1, scale=100, signed=True, unit="percentage points"),
+            Column("p (exact)", "p", significant=2),
+            Column("p (Holm)", "p_holm", significant=2),
+            Column("n", "n"),
+        ],
+    )
 
 
 def _values(summary: pl.DataFrame) -> Values:
@@ -120,10 +162,13 @@ def _values(summary: pl.DataFrame) -> Values:
     }
 
 
+def _value(values: Values, *key: str) -> float | None:
+    """The value of a data set, condition, split and metric, if the summary has it."""
+    source, condition, split, metric = key
+    row = values.get((source, condition, split, metric))
+    return None if row is None else row["value"]
+
+
 def _sources(summary: pl.DataFrame) -> list[str]:
     present = set(summary["dataset"])
     return [source for source in SOURCES if source in present]
-
-
-def _percent(row: dict[str, Any] | None) -> str:
-    return "" if row is None else f"{100 * row['value']:.1f}"

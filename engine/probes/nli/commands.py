@@ -1,0 +1,68 @@
+"""The commands `nli` and `cues`."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ...commands import options
+from ...commands.run_command import Setup, run_command, table_command
+from ...errors import InputError
+from .labels import Source
+
+if TYPE_CHECKING:
+    from ...library.run import Shown
+
+
+@run_command
+def nli(
+    setup: Setup,
+    model: Annotated[str, typer.Argument(help="A classifier of text pairs: exported folder, or name under models/.")],
+    data: options.Data = None,
+    source: Annotated[list[Source] | None, typer.Option(help="All by default; may be repeated.")] = None,
+    original: Annotated[
+        list[str] | None,
+        typer.Option(metavar="SOURCE=FILE", help="An original dev set in the layout of GLUE; may be repeated."),
+    ] = None,
+    labels: Annotated[
+        str | None, typer.Option(metavar="LABEL,...", help="The labels of the logits, if their names do not tell.")
+    ] = None,
+    max_length: Annotated[
+        int | None, typer.Option(min=8, help="Most tokens of a pair (default: 128, as in the paper).")
+    ] = None,
+) -> "Shown":
+    """Judge the pairs with negation of Hossain and others (2020) with a classifier.
+
+    Export the classifier with --task text-classification. Run the same command again to resume it.
+    Example: negengine nli textattack/bert-base-uncased-RTE --source RTE
+    """
+    from .runs import nli as run
+
+    originals = dict(_source_and_file(text) for text in original or ())
+    return run(
+        setup.model(model, task="text-classification"),
+        data=data,
+        sources=source or tuple(Source),
+        originals=originals,
+        labels=labels,
+        max_length=max_length,
+        **setup.run,
+    )
+
+
+@table_command
+def cues(files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="UTF-8 texts.")]) -> "Shown":
+    """Count the sentences of texts that hold a negation cue.
+
+    Example: negengine cues corpus.txt
+    """
+    from .cue_shares import CueShares
+
+    return CueShares.of(files)
+
+
+def _source_and_file(text: str) -> tuple[str, Path]:
+    source, equals, file = text.partition("=")
+    if not equals or not file:
+        raise InputError(f"--original {text}: give SOURCE=FILE, such as RTE=dev.tsv")
+    return source, Path(file)

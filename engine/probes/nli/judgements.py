@@ -1,0 +1,198 @@
+"""The stage of `nli`: a classifier judges every pair, of the benchmark with negation and of the original dev sets.
+
+A part holds pairs of one set. Pairs that are longer than the model or the paper allows are truncated, and counted.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import polars as pl
+
+from ...inference.classifier import EncodedPairs, PairClassifier, encode_pairs
+from ...inference.classifier import labels as label_names
+from ...inference.exported import ExportedModel
+from ...inference.precision import Precision
+from ...runs.masked_stages import refuse_mixed
+from ...runs.ranges import part_ranges
+from ...runs.stage import Advance, Files, FinishedParts, ModelOptions, PartResult, Stage
+from ..items import ITEMS_FILE, SUMMARY_FILE, model_identity
+from .cues import has_cue
+from .labels import Label, coarsen, common_scheme, map_head
+from .pairs import Pair, PairSet
+from .summary import ITEMS, summarise
+
+PAPER_LENGTH = 128  # tokens of a pair at most, appendix B
+PAIRS_PER_PART = 1024
+
+
+@dataclass(frozen=True, eq=False)
+class Judgements(Stage[PairClassifier, EncodedPairs]):
+    """A classifier and the pairs that it judges.
+
+    Attributes:
+        exported: The classifier.
+        head: The label that each of its logits stands for.
+        sets: The pairs.
+        max_length: Most tokens of a pair.
+        pairs_per_part: Size of a part.
+    """
+
+    name: ClassVar[str] = "nli"
+
+    exported: ExportedModel
+    head: tuple[Label, ...]
+    sets: tuple[PairSet, ...]
+    max_length: int
+    pairs_per_part: int
+
+    @classmethod
+    def plan(
+        cls,
+        exported: ExportedModel,
+        sets: Sequence[PairSet],
+        *,
+        labels: str | None = None,
+        max_length: int | None = None,
+        pairs_per_part: int = PAIRS_PER_PART,
+    ) -> "Judgements":
+        """Lay out an evaluation; the model itself is not needed yet.
+
+        Args:
+            exported: A model that was exported for text-classification.
+            sets: From `read_sets`.
+            labels: The labels in the order of the logits, with commas between, if the model's names do not tell.
+            max_length: Most tokens of a pair; by default the paper's 128, or what the model takes if that is less.
+            pairs_per_part: Size of a part.
+
+        Raises:
+            InputError: The model's labels are not known, or no pair fits into `max_length` tokens.
+        """
+        head = map_head(label_names(exported), exported.name, labels)
+        longest = min(PAPER_LENGTH, exported.max_length) if max_length is None else max_length
+        encode_pairs(exported, [], max_length=longest)
+        return cls(exported, head, tuple(sets), longest, pairs_per_part)
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """What must be the same for two runs to give the same items."""
+        return {
+            **model_identity(self.exported),
+            "labels": [str(label) for label in self.head],
+            "max length": self.max_length,
+            **{f"{pairs.source} {pairs.condition} sha256": pairs.sha256 for pairs in self.sets},
+            "pairs per part": self.pairs_per_part,
+        }
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """What the tables need, and what a reader wants to know."""
+        return {
+            "family": self.exported.family,
+            "model folder": str(self.exported.folder.resolve()),
+            "without a gold label": {
+                f"{pairs.source} {pairs.condition}": pairs.skipped for pairs in self.sets if pairs.skipped
+            },
+        }
+
+    @property
+    def parts(self) -> tuple[tuple[PairSet, tuple[Pair, ...]], ...]:
+        """All parts: pairs of one set each, in order."""
+        return tuple(
+            (pairs, pairs.pairs[part.start : part.stop])
+            for pairs in self.sets
+            for part in part_ranges(len(pairs.pairs), self.pairs_per_part)
+        )
+
+    @property
+    def sizes(self) -> Sequence[int]:
+        """See `Stage`."""
+        return [len(pairs) for _, pairs in self.parts]
+
+    @property
+    def unit(self) -> str:
+        """See `Stage`."""
+        return "pairs"
+
+    def check(self, say: Callable[[str], None]) -> None:
+        """See `Stage`."""
+        say(f"the logits of {self.exported.name} are {', '.join(self.head)}")
+        for number in range(len(self.parts)):
+            self.prepare(number)
+
+    def open(self, options: ModelOptions) -> PairClassifier:
+        """See `Stage`.
+
+        Raises:
+            InputError: Mixed precision is asked for.
+        """
+        refuse_mixed(self.name, options.precision)
+        return PairClassifier(
+            self.exported, options.device, batch_tokens=options.batch_tokens, threads=options.threads
+        )
+
+    def describe(self, model: PairClassifier) -> dict[str, Any]:
+        """See `Stage`."""
+        return {
+            "model": self.exported.name,
+            "device": str(model.device),
+            "batch tokens": model.batch_tokens,
+            "precision": str(Precision.FP32),
+        }
+
+    def prepare(self, number: int) -> EncodedPairs:
+        """The pairs of a part as token ids.
+
+        Raises:
+            InputError: A pair holds the padding token.
+        """
+        _, pairs = self.parts[number]
+        texts, locations = [(pair.text, pair.hypothesis) for pair in pairs], [pair.location for pair in pairs]
+        return encode_pairs(self.exported, texts, locations, self.max_length)
+
+    def decide(
+        self, model: PairClassifier, number: int, prepared: EncodedPairs | None, advance: Advance
+    ) -> PartResult:
+        """See `Stage`.
+
+        Returns:
+            One row a pair: dataset, condition, item (its number in the file), id (see `Pair`), split (which side was
+            negated), negation (whether text or hypothesis has a cue), gold, predicted, probability (of the predicted
+            label), expected and answer (gold and predicted label in the scheme that they are scored by), correct,
+            truncated.
+        """
+        of, pairs = self.parts[number]
+        encoded = prepared or self.prepare(number)
+        logits = np.empty((len(pairs), len(self.head)), np.float64)
+        for bucket in encoded.slices:
+            logits[bucket.rows] = model.logits(bucket)
+            advance(len(bucket.rows), len(bucket.rows))
+        scheme = common_scheme(self.head, of.labels)
+        predicted = [self.head[i] for i in logits.argmax(axis=1)]
+        expected = [coarsen(pair.gold, scheme) for pair in pairs]
+        answer = [coarsen(label, scheme) for label in predicted]
+        rows = pl.DataFrame(
+            {
+                "dataset": [of.source] * len(pairs),
+                "condition": [of.condition] * len(pairs),
+                "item": [pair.item for pair in pairs],
+                "id": [pair.id for pair in pairs],
+                "split": [pair.kind for pair in pairs],
+                "negation": [has_cue(pair.text) or has_cue(pair.hypothesis) for pair in pairs],
+                "gold": [str(pair.gold) for pair in pairs],
+                "predicted": [str(label) for label in predicted],
+                "probability": 1 / np.exp(logits - logits.max(axis=1, keepdims=True)).sum(axis=1),
+                "expected": [str(label) for label in expected],
+                "answer": [str(label) for label in answer],
+                "correct": [a == b for a, b in zip(expected, answer, strict=True)],
+                "truncated": encoded.truncated,
+            },
+            schema=ITEMS,
+        )
+        return PartResult(rows)
+
+    @staticmethod
+    def publish(parts: FinishedParts) -> Files:
+        """items.parquet and summary.parquet."""
+        return {ITEMS_FILE: parts.rows, SUMMARY_FILE: summarise(parts.rows)}

@@ -1,0 +1,104 @@
+"""`ng.nli`: natural language inference with negation (Hossain et al. 2020) as a library function, and its results."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Unpack
+
+import polars as pl
+
+from ...datasets.fetch import find
+from ...errors import choice
+from ...inference.classifier import TASK
+from ...library.model import ModelLike, find_model
+from ...library.options import RunOptions, execution, run_folder, shard_of
+from ...library.run import ShardRun
+from ...runs.loop import run_stage
+from ...tables import Table
+from ..items import ALL
+from ..summary_run import SummaryRun
+from .judgements import Judgements
+from .labels import SOURCES, TWO_WAY, Source
+from .pairs import read_sets
+from .tables import accuracy_table, comparison_table, label_table
+
+DATA = "negation-nli"
+
+
+@dataclass(frozen=True, eq=False)
+class NliRun(SummaryRun):
+    """A finished evaluation.
+
+    Attributes:
+        items: The content of items.parquet; see `Judgements.decide`.
+    """
+
+    stage: ClassVar[str] = Judgements.name
+
+    def tables(self) -> list[Table]:
+        """Accuracies as in the paper's Table 7, label shares as in Table 5, the types of pairs against each other."""
+        return [
+            accuracy_table(self.summary, self.model_name, self.record.metadata["family"]),
+            label_table(self.summary),
+            comparison_table(self.summary),
+        ]
+
+    @property
+    def conditions(self) -> dict[str, Any]:
+        """Nothing: pairs are joined by a digest of their texts and label, so other files have no pair in common."""
+        return {}
+
+    def outcomes(self) -> pl.DataFrame:
+        """One row a pair and split: whether the label is right. Two-way accuracy on three labels is another metric."""
+        two_way = len(self.record.identity["labels"]) == len(TWO_WAY)
+        coarse = [source for source, labels in SOURCES.items() if two_way and len(labels) > len(TWO_WAY)]
+        right = self.items.select(
+            "dataset",
+            "condition",
+            "split",
+            metric=pl.when(pl.col("dataset").is_in(coarse)).then(pl.lit("accuracy:two-way")).otherwise(pl.lit("accuracy")),
+            item="id",
+            value=pl.col("correct").cast(pl.Float64),
+        )
+        return pl.concat([right.with_columns(split=pl.lit(ALL)), right.filter(pl.col("split") != "")])
+
+
+def nli(
+    model: ModelLike,
+    *,
+    data: str | Path | None = None,
+    sources: Sequence[str] = tuple(SOURCES),
+    originals: Mapping[str, str | Path] | None = None,
+    labels: str | None = None,
+    max_length: int | None = None,
+    **options: Unpack[RunOptions],
+) -> NliRun | ShardRun:
+    """Judge the pairs with negation of Hossain et al. (2020) with a classifier (section 6.1).
+
+    Args:
+        model: From `load`, or the folder or name of a model that was exported for text-classification.
+        data: The folder of the benchmark; where `data get` put it by default.
+        sources: Which of RTE, SNLI and MNLI to judge.
+        originals: Source → its original dev set in the layout of GLUE; drops are counted from it.
+        labels: The labels in the order of the logits, with commas between, if the model's names do not tell.
+        max_length: Most tokens of a pair; the paper's 128 by default, or what the model takes if that is less.
+        **options: See `RunOptions`.
+
+    Returns:
+        The finished run; a `ShardRun` if only a shard was asked for.
+
+    Raises:
+        InputError: An option is wrong, a file is missing or bad, the run folder belongs to another run, or the disk is
+            full.
+    """
+    wanted = [str(choice(Source, "--source", str(source))) for source in sources or SOURCES]
+    dev_sets = {
+        str(choice(Source, "--original", str(source))): Path(file) for source, file in (originals or {}).items()
+    }
+    shard = shard_of(options)
+    opened = find_model(model, task=TASK)
+    sets = read_sets(find(DATA, None if data is None else Path(data)), dev_sets, wanted)
+    stage = Judgements.plan(opened.exported, sets, labels=labels, max_length=max_length)
+    folder = run_folder(opened, options, "nli")
+    run_stage(stage, folder, execution(opened, options))
+    return NliRun.open(folder, opened) if shard.is_whole else ShardRun.open(folder, stage.name)
