@@ -128,9 +128,7 @@ class Judgements(Stage[PairClassifier, EncodedPairs]):
             InputError: Mixed precision is asked for.
         """
         refuse_mixed(self.name, options.precision)
-        return PairClassifier(
-            self.exported, options.device, batch_tokens=options.batch_tokens, threads=options.threads
-        )
+        return PairClassifier(self.exported, options.device, batch_tokens=options.batch_tokens, threads=options.threads)
 
     def describe(self, model: PairClassifier) -> dict[str, Any]:
         """See `Stage`."""
@@ -151,9 +149,7 @@ class Judgements(Stage[PairClassifier, EncodedPairs]):
         texts, locations = [(pair.text, pair.hypothesis) for pair in pairs], [pair.location for pair in pairs]
         return encode_pairs(self.exported, texts, locations, self.max_length)
 
-    def decide(
-        self, model: PairClassifier, number: int, prepared: EncodedPairs | None, advance: Advance
-    ) -> PartResult:
+    def decide(self, model: PairClassifier, number: int, prepared: EncodedPairs | None, advance: Advance) -> PartResult:
         """See `Stage`.
 
         Returns:

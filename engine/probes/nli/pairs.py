@@ -1,8 +1,8 @@
 """Reading text-hypothesis pairs: the benchmark with negation, and original dev sets in the layouts of GLUE.
 
 Both are tables with a header; tabs separate the fields, and quotes have no meaning. The benchmark's files (Hossain et
-al. 2020) are in cp1252 with CRLF; a copy that somebody has saved as UTF-8 is read as such. Its rows do not name the type
-of a pair. It follows from the index: three rows a pair, `index % 3` = 0 T negated, 1 H negated, 2 both.
+al. 2020) are in cp1252 with CRLF; a copy that somebody has saved as UTF-8 is read as such. Its rows do not name the
+type of a pair. It follows from the index: three rows a pair, `index % 3` = 0 T negated, 1 H negated, 2 both.
 """
 
 import hashlib
@@ -131,9 +131,7 @@ def read_original(path: Path, source: str) -> PairSet:
     rows = table_rows(list(decoded(content, str(path))))
     label = _column(path, rows, *_LABEL)
     pairs = [
-        _pair(path, rows, row, source, item, "")
-        for item, row in enumerate(rows)
-        if row.fields[label] != NO_CONSENSUS
+        _pair(path, rows, row, source, item, "") for item, row in enumerate(rows) if row.fields[label] != NO_CONSENSUS
     ]
     if not pairs:
         raise InputError(f"{path}:2: no row has a gold label; give the dev split")
@@ -156,7 +154,7 @@ def _with_ids(pairs: Iterable[Pair]) -> tuple[Pair, ...]:
     seen: Counter[str] = Counter()
     found = []
     for pair in pairs:
-        content = "\t".join((pair.kind, pair.text, pair.hypothesis, pair.gold))
+        content = f"{pair.kind}\t{pair.text}\t{pair.hypothesis}\t{pair.gold}"
         digest = hashlib.sha256(content.encode()).hexdigest()[:16]
         seen[digest] += 1
         found.append(replace(pair, id=digest if seen[digest] == 1 else f"{digest}-{seen[digest]}"))

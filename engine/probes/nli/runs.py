@@ -56,7 +56,9 @@ class NliRun(SummaryRun):
             "dataset",
             "condition",
             "split",
-            metric=pl.when(pl.col("dataset").is_in(coarse)).then(pl.lit("accuracy:two-way")).otherwise(pl.lit("accuracy")),
+            metric=pl.when(pl.col("dataset").is_in(coarse))
+            .then(pl.lit("accuracy:two-way"))
+            .otherwise(pl.lit("accuracy")),
             item="id",
             value=pl.col("correct").cast(pl.Float64),
         )
