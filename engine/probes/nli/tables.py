@@ -45,7 +45,12 @@ def accuracy_table(summary: pl.DataFrame, model: str, family: str = "") -> Table
             accuracy = values.get((source, condition, split, "accuracy"))
             if accuracy is None:
                 continue
-            row = {"dataset": source, "condition": condition, "split": split, "pairs": f"{source} {label}"}
+            row: dict[str, Any] = {
+                "dataset": source,
+                "condition": condition,
+                "split": split,
+                "pairs": f"{source} {label}",
+            }
             row |= {"n": accuracy["n"], "accuracy": accuracy["value"], "low": accuracy["low"], "high": accuracy["high"]}
             row |= {
                 metric: _value(values, source, condition, split, metric)
