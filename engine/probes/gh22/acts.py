@@ -20,31 +20,33 @@ from ...errors import InputError
 from ...inference.exported import ExportedModel, refuse_too_long
 from ...inference.free_text import log_softmax, logits_in_batches, top_tokens
 from ...inference.model import MaskedLM
-from ...negation.grid import Coreference, all_pairs, sample_pairs, subjects
+from ...negation.grid import Coreference, PairFillers, all_pairs, pair_fillers, sample_pairs
 from ...runs.masked_stages import ReferenceStage
 from ...runs.ranges import part_ranges
 from ...runs.stage import Advance, Files, FinishedParts, PartResult
+from ...sentences.composition import Composer, composer
 from ...sentences.lexicon import Lexicon
 from ...sentences.patterns import Pattern
-from ...sentences.tokens import Composer, MaskTokenizer, Slice, composer
+from ...sentences.slots import NAME, PROFESSION, PRONOUN, column
+from ...sentences.spans import Bucket
+from ...sentences.tokenizer import MaskTokenizer
 from ..items import model_identity
 
 ACTS_FILE = "acts.parquet"
 RANKS = (1, 50, 100, 200)
 COORDINATED = 2  # ACT1 and ACT2 are the tokens at the next two ranks
 PAIRS_PER_PART = 1024
-_COLUMNS = {"NAME": "name", "PROF": "profession", "PRON": "pronoun"}
 
 
 @dataclass(frozen=True, eq=False)
-class Acts(ReferenceStage[list[Slice]]):
+class Acts(ReferenceStage[list[Bucket]]):
     """The choice of the ACTs.
 
     Attributes:
         lexicon: Names, professions, and the verbs that an ACT may or may not be.
         pattern: The sentence whose mask is predicted.
         ranks: Ascending; 1 is the most probable token.
-        fillers: Slot → its words, and the index of each [NAME, PROF] pair's word, int64 [n_names, n_professions].
+        fillers: Slot → what fills it for each [NAME, PROF] pair.
         pairs: int64 [n], ids of [NAME, PROF] pairs, ascending.
         unranked: int64, ids of tokens that have no rank.
         seed: Of the sample of pairs.
@@ -58,7 +60,7 @@ class Acts(ReferenceStage[list[Slice]]):
     lexicon: Lexicon
     pattern: Pattern
     ranks: tuple[int, ...]
-    fillers: Mapping[str, tuple[Sequence[str], NDArray[np.int64]]]
+    fillers: Mapping[str, PairFillers]
     pairs: NDArray[np.int64]
     unranked: NDArray[np.int64]
     seed: int
@@ -81,7 +83,7 @@ class Acts(ReferenceStage[list[Slice]]):
         Args:
             exported: The model.
             lexicon: Names, professions, verbs.
-            pattern: The sentence whose mask is predicted; slots NAME, PROF, PRON.
+            pattern: The sentence whose mask is predicted; it has no slot for a verb.
             ranks: 1 is the most probable token.
             pairs: Size of a sample of [NAME, PROF] pairs; None for all.
             seed: Of the sample.
@@ -92,9 +94,10 @@ class Acts(ReferenceStage[list[Slice]]):
                 slot.
         """
         tokenizer = MaskTokenizer.load(exported.folder, exported.mask_token)
-        if other := next((slot for slot in pattern.slots if slot not in _COLUMNS), None):
+        fillers = pair_fillers(lexicon, Coreference.PRONOUN, seed)
+        if other := next((slot for slot in pattern.slots if slot not in fillers), None):
             raise InputError(
-                f"the sentence that chooses the ACTs has the slot {other!r}; it may have {', '.join(_COLUMNS)}"
+                f"the sentence that chooses the ACTs has the slot {other!r}; it may have {', '.join(fillers)}"
             )
         unranked = np.array(sorted(i for i in tokenizer.wordless_ids() if i < exported.vocab_size), np.int64)
         check_ranks(ranks, exported.vocab_size - len(unranked) - COORDINATED)
@@ -104,7 +107,7 @@ class Acts(ReferenceStage[list[Slice]]):
             lexicon=lexicon,
             pattern=pattern,
             ranks=tuple(sorted(set(ranks))),
-            fillers=_fillers(lexicon, seed),
+            fillers=fillers,
             pairs=all_pairs(lexicon) if pairs is None else sample_pairs(lexicon, pairs, seed),
             unranked=unranked,
             seed=seed,
@@ -137,19 +140,19 @@ class Acts(ReferenceStage[list[Slice]]):
     @cached_property
     def composer(self) -> Composer:
         """Makes the sentences."""
-        words = {slot: self.fillers[slot][0] for slot in self.pattern.slots}
+        words = {slot: filler.words for slot, filler in self.fillers.items()}
         return composer(self.tokenizer, self.pattern, words, self.seed)
 
     def check(self, say: Callable[[str], None]) -> None:  # noqa: ARG002
         """See `Stage`."""
-        longest = int(self.composer.lengths(self._indices(range(len(self.pairs)))).max(initial=0))
+        longest = self.composer.longest(self._indices(range(len(self.pairs))))
         refuse_too_long(self.exported, longest, self.pattern.name)
 
-    def prepare(self, number: int) -> list[Slice]:
+    def prepare(self, number: int) -> list[Bucket]:
         """The sentences of a part, by length."""
         return list(self.composer.compose(self._indices(self.parts[number])))
 
-    def decide(self, model: MaskedLM, number: int, prepared: list[Slice] | None, advance: Advance) -> PartResult:
+    def decide(self, model: MaskedLM, number: int, prepared: list[Bucket] | None, advance: Advance) -> PartResult:
         """See `Stage`.
 
         Returns:
@@ -173,7 +176,7 @@ class Acts(ReferenceStage[list[Slice]]):
     def _rows(self, part: range, ids: NDArray[np.int64], logprobs: NDArray[np.float64]) -> pl.DataFrame:
         """The rows of a part from its tokens and their log-probabilities, both [pairs, depth], the first rank first."""
         name, profession = self._pairs(part)
-        words = {column: self._words(slot, name, profession) for slot, column in _COLUMNS.items()}
+        words = {column(slot): self._words(slot, name, profession) for slot in (NAME, PRONOUN, PROFESSION)}
         genders = [self.lexicon.genders[i] for i in name]
         verbs = set(self.lexicon.verbs)
         frames = []
@@ -205,11 +208,11 @@ class Acts(ReferenceStage[list[Slice]]):
     def _indices(self, part: range) -> dict[str, NDArray[np.int64]]:
         """Slot → the index of its word for each pair of a part."""
         name, profession = self._pairs(part)
-        return {slot: self.fillers[slot][1][name, profession] for slot in self.pattern.slots}
+        return {slot: self.fillers[slot].index[name, profession] for slot in (NAME, *self.pattern.slots)}
 
     def _words(self, slot: str, name: NDArray[np.int64], profession: NDArray[np.int64]) -> list[str]:
-        words, index = self.fillers[slot]
-        return [words[i] for i in index[name, profession]]
+        fillers = self.fillers[slot]
+        return [fillers.words[i] for i in fillers.index[name, profession]]
 
 
 def check_ranks(ranks: Sequence[int], most: int | None = None) -> None:
@@ -225,12 +228,3 @@ def check_ranks(ranks: Sequence[int], most: int | None = None) -> None:
     if not ranks or min(ranks) < 1 or (most is not None and max(ranks) > most):
         upper = f"to {most}" if most is not None else "upwards"
         raise InputError(f"--ranks {','.join(map(str, ranks))}: give ranks from 1 {upper}, such as 1,50,100,200")
-
-
-def _fillers(lexicon: Lexicon, seed: int) -> dict[str, tuple[Sequence[str], NDArray[np.int64]]]:
-    shape = len(lexicon.names), len(lexicon.professions)
-    return {
-        "NAME": (lexicon.names, np.broadcast_to(np.arange(shape[0])[:, None], shape)),
-        "PROF": (lexicon.professions, np.broadcast_to(np.arange(shape[1]), shape)),
-        "PRON": subjects(lexicon, Coreference.PRONOUN, seed),
-    }

@@ -39,7 +39,7 @@ def gh22(
         setup.model(model),
         pairs=pairs,
         ranks=numbers,
-        variants=variant or tuple(Variant),
+        variant=variant or (),
         lexicon=lexicon,
         seed=seed,
         **setup.run,

@@ -21,17 +21,18 @@ from ...inference.model import MaskedLM
 from ...runs.masked_stages import ReferenceStage
 from ...runs.ranges import part_ranges
 from ...runs.stage import Advance, Files, FinishedParts, PartResult
+from ...sentences.composition import Composer, composer
 from ...sentences.patterns import Pattern, PatternSet
-from ...sentences.spans import in_portions
-from ...sentences.tokens import Composer, Slice, composer
+from ...sentences.slots import NAME, PROFESSION, PRONOUN, VERB, column
+from ...sentences.spans import Bucket, in_portions
 from ..items import ITEMS_FILE, SUMMARY_FILE
 from .acts import Acts
 from .summary import summarise
-from .variants import Variant
+from .variants import ACT_SLOTS, Variant
 
 ACTS_PER_PART = 1024
-_COLUMNS = {"NAME": "name", "PROF": "profession", "PRON": "pronoun", "ACT": "act", "ACT1": "act1", "ACT2": "act2"}
-_TOKENS = {"ACT": "act_id", "ACT1": "act1_id", "ACT2": "act2_id"}
+_TOKENS = {slot: f"{slot.lower()}_id" for slot in ACT_SLOTS}
+_COLUMNS = {slot: column(slot) for slot in (NAME, PROFESSION, PRONOUN)} | {slot: slot.lower() for slot in ACT_SLOTS}
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +53,7 @@ class ComposedPattern:
 
 
 @dataclass(frozen=True, eq=False)
-class Repetitions(ReferenceStage[list[list[Slice]]]):
+class Repetitions(ReferenceStage[list[list[Bucket]]]):
     """The contexts and targets of a run.
 
     Attributes:
@@ -147,10 +148,10 @@ class Repetitions(ReferenceStage[list[list[Slice]]]):
         """See `Stage`."""
         say(f"{len(self.acts):,} ACTs, {len(self.patterns)} patterns, {len(self.parts):,} parts")
         for composed in self.patterns:
-            longest = int(composed.composer.lengths(composed.fillers).max(initial=0))
+            longest = composed.composer.longest(composed.fillers)
             refuse_too_long(self.exported, longest, f"{composed.variant} {composed.pattern.name}")
 
-    def prepare(self, number: int) -> list[list[Slice]]:
+    def prepare(self, number: int) -> list[list[Bucket]]:
         """For each pattern, the sentences of a part, by length."""
         part = self.parts[number]
         span = slice(part.start, part.stop)
@@ -159,7 +160,7 @@ class Repetitions(ReferenceStage[list[list[Slice]]]):
             for composed in self.patterns
         ]
 
-    def decide(self, model: MaskedLM, number: int, prepared: list[list[Slice]] | None, advance: Advance) -> PartResult:
+    def decide(self, model: MaskedLM, number: int, prepared: list[list[Bucket]] | None, advance: Advance) -> PartResult:
         """See `Stage`.
 
         Returns:
@@ -175,7 +176,7 @@ class Repetitions(ReferenceStage[list[list[Slice]]]):
             top1, rank = np.empty(len(part), np.int32), np.empty(len(part), np.int32)
             logprob, top1_logprob = np.empty(len(part), np.float32), np.empty(len(part), np.float32)
             for bucket in in_portions(buckets):
-                decisions = model.decide(bucket.ids, bucket.mask_position, tokens["ACT"][bucket.rows])
+                decisions = model.decide(bucket.ids, bucket.mask_position, tokens[VERB][bucket.rows])
                 top1[bucket.rows], rank[bucket.rows] = decisions.top1, decisions.expected_rank
                 logprob[bucket.rows], top1_logprob[bucket.rows] = decisions.expected_logprob, decisions.top1_logprob
                 advance(len(bucket.rows), len(bucket.rows))
@@ -187,7 +188,7 @@ class Repetitions(ReferenceStage[list[list[Slice]]]):
                     condition=pl.lit(str(composed.variant)),
                     pattern=pl.lit(composed.pattern.name),
                     top1=pl.Series(texts, dtype=pl.String).gather(where),
-                    repeated=pl.Series(top1 == tokens["ACT"]),
+                    repeated=pl.Series(top1 == tokens[VERB]),
                     repeated_any=pl.Series(np.any([top1 == act for act in named], axis=0)),
                     top1_is_verb=pl.Series([text in verbs for text in texts], dtype=pl.Boolean).gather(where),
                     expected_rank=pl.Series(rank),

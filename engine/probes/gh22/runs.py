@@ -1,6 +1,6 @@
 """`ng.gh22`: the test of Gubelmann & Handschuh (2022) as a library function, and its results."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -12,14 +12,15 @@ from ...errors import choice
 from ...library.model import ModelLike, find_model
 from ...library.options import RunOptions, execution, run_folder, shard_of
 from ...library.run import ShardRun
-from ...runs.loop import run_stage
+from ...runs.loop import Execution, run_stage
+from ...runs.masked_stages import refuse_mixed
 from ...runs.shard import Shard
 from ...sentences.lexicon import load_lexicon
 from ...sentences.patterns import PatternSet
 from ...tables import Table
 from ..summary_run import SummaryRun
 from .acts import ACTS_FILE, RANKS, Acts, check_ranks
-from .repetitions import Repetitions, patterns_key
+from .repetitions import ACTS_PER_PART, Repetitions, patterns_key
 from .summary import DATASET
 from .tables import acts_sentence, drops_table, rates_table
 from .variants import Variant, load_variant
@@ -92,7 +93,7 @@ def gh22(
     *,
     pairs: int | None = None,
     ranks: Sequence[int] = RANKS,
-    variants: Sequence[str] = tuple(Variant),
+    variant: str | Sequence[str] = (),
     lexicon: str | Path | None = None,
     seed: int = 0,
     **options: Unpack[RunOptions],
@@ -103,7 +104,7 @@ def gh22(
         model: From `load`, or the folder or name of an exported model.
         pairs: A reproducible sample of that many [NAME, PROF] pairs; None for all.
         ranks: Ranks of the ACTs among the model's own predictions; 1 is the most probable token.
-        variants: Pattern sets: original, connective, coordinated.
+        variant: Pattern sets: original, connective or coordinated, one or several; all by default.
         lexicon: A folder of word lists; the bundled one by default.
         seed: Seed for the sample of pairs.
         **options: See `RunOptions`.
@@ -115,15 +116,39 @@ def gh22(
         InputError: An option is wrong, the run folder belongs to another run, or the disk is full.
     """
     check_ranks(ranks)
-    kinds = dict.fromkeys(choice(Variant, "--variant", str(variant)) for variant in variants or Variant)
+    wanted = [variant] if isinstance(variant, str) else variant
+    kinds = dict.fromkeys(choice(Variant, "--variant", str(word)) for word in wanted or Variant)
     shard = shard_of(options)
     opened = find_model(model)
+    refuse_mixed(Repetitions.name, opened.precision)
     words = load_lexicon(None if lexicon is None else Path(lexicon))
     sentence = load_variant(Variant.ORIGINAL).selecting
     acts = Acts.plan(opened.exported, words, sentence, ranks=ranks, pairs=pairs, seed=seed)
-    folder, work = run_folder(opened, options, "gh22"), execution(opened, options)
+    folder = run_folder(opened, options, Repetitions.name)
+    run_both(acts, {kind: load_variant(kind) for kind in kinds}, folder, execution(opened, options))
+    return Gh22Run.open(folder, opened) if shard.is_whole else ShardRun.open(folder, Repetitions.name)
+
+
+def run_both(
+    acts: Acts,
+    variants: Mapping[Variant, PatternSet],
+    folder: Path,
+    work: Execution,
+    *,
+    acts_per_part: int = ACTS_PER_PART,
+) -> None:
+    """Run both stages, or what is left of them. A shard has all ACTs, and its share of the repetitions.
+
+    Args:
+        acts: The first stage.
+        variants: The patterns of the second stage.
+        folder: The run folder.
+        work: Where and how.
+        acts_per_part: Size of a part of the second stage.
+
+    Raises:
+        InputError: As for `run_stage`.
+    """
     run_stage(acts, folder, replace(work, shard=Shard()))
     chosen = pl.read_parquet(folder / ACTS_FILE)
-    stage = Repetitions.plan(acts, chosen, {kind: load_variant(kind) for kind in kinds})
-    run_stage(stage, folder, work)
-    return Gh22Run.open(folder, opened) if shard.is_whole else ShardRun.open(folder, stage.name)
+    run_stage(Repetitions.plan(acts, chosen, variants, acts_per_part=acts_per_part), folder, work)

@@ -5,10 +5,10 @@ from enum import StrEnum
 from pathlib import Path
 
 from ...errors import InputError
-from ...sentences.patterns import SLOTS, PatternSet, load_patterns
+from ...sentences.patterns import PatternSet, load_patterns
+from ...sentences.slots import SLOTS, VERB
 
-ACT_SLOTS = ("ACT", "ACT1", "ACT2")
-_BUNDLED = Path(__file__).parents[2] / "sentences" / "resources" / "patterns"
+ACT_SLOTS = (VERB, "ACT1", "ACT2")
 
 
 class Variant(StrEnum):
@@ -22,10 +22,10 @@ class Variant(StrEnum):
     """The context has three verbs (footnote 2)."""
 
 
-_FILES = {
-    Variant.ORIGINAL: "gh22.toml",
-    Variant.CONNECTIVE: "gh22-connective.toml",
-    Variant.COORDINATED: "gh22-coordinated.toml",
+_BUNDLED = {
+    Variant.ORIGINAL: "gh22",
+    Variant.CONNECTIVE: "gh22-connective",
+    Variant.COORDINATED: "gh22-coordinated",
 }
 
 
@@ -40,7 +40,7 @@ def load_variant(variant: Variant, path: Path | None = None) -> PatternSet:
         InputError: As for `load_patterns`; or the name of a scored pattern does not end in P or N; or its partner of
             the other polarity is missing.
     """
-    source = path or _BUNDLED / _FILES[variant]
+    source = path or _BUNDLED[variant]
     patterns = load_patterns(source, (*SLOTS, *ACT_SLOTS))
     names = {pattern.name for pattern in patterns.scored}
     for name in sorted(names):

@@ -38,12 +38,11 @@ def nli(
     """
     from .runs import nli as run
 
-    originals = dict(_source_and_file(text) for text in original or ())
     return run(
         setup.model(model, task="text-classification"),
         data=data,
-        sources=source or tuple(Source),
-        originals=originals,
+        source=source or (),
+        original=dict(_source_and_file(text) for text in original or ()),
         labels=labels,
         max_length=max_length,
         **setup.run,

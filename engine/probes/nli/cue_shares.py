@@ -11,7 +11,7 @@ import polars as pl
 
 from ...errors import InputError
 from ...library.run import Shown
-from ...sentences.textfiles import read_lines
+from ...sentences.textfiles import stream_lines
 from ...tables import Column, Table
 from .cues import WORDS, Kind, find_cues
 
@@ -99,7 +99,7 @@ class CueShares(Shown):
 
 
 def cue_share(path: Path) -> CueShare:
-    """Count the sentences of a UTF-8 text file that hold a negation cue.
+    """Count the sentences of a UTF-8 text file (also `.gz`) that hold a negation cue.
 
     A line break ends a sentence; within a line, sentences are split by `split_sentences`.
 
@@ -109,7 +109,7 @@ def cue_share(path: Path) -> CueShare:
     sentences = negated = 0
     kinds: Counter[Kind] = Counter()
     words: Counter[str] = Counter()
-    for line, _ in read_lines(path):
+    for line, _ in stream_lines(path, "give a text file"):
         for sentence in split_sentences(line):
             cues = find_cues(sentence)
             sentences += 1

@@ -11,7 +11,6 @@ import numpy as np
 import polars as pl
 
 from ...inference.classifier import EncodedPairs, PairClassifier, encode_pairs
-from ...inference.classifier import labels as label_names
 from ...inference.exported import ExportedModel
 from ...inference.precision import Precision
 from ...runs.masked_stages import refuse_mixed
@@ -19,7 +18,7 @@ from ...runs.ranges import part_ranges
 from ...runs.stage import Advance, Files, FinishedParts, ModelOptions, PartResult, Stage
 from ..items import ITEMS_FILE, SUMMARY_FILE, model_identity
 from .cues import has_cue
-from .labels import Label, coarsen, common_scheme, map_head
+from .labels import Label, coarsen, common_scheme
 from .pairs import Pair, PairSet
 from .summary import ITEMS, summarise
 
@@ -51,9 +50,9 @@ class Judgements(Stage[PairClassifier, EncodedPairs]):
     def plan(
         cls,
         exported: ExportedModel,
+        head: Sequence[Label],
         sets: Sequence[PairSet],
         *,
-        labels: str | None = None,
         max_length: int | None = None,
         pairs_per_part: int = PAIRS_PER_PART,
     ) -> "Judgements":
@@ -61,18 +60,17 @@ class Judgements(Stage[PairClassifier, EncodedPairs]):
 
         Args:
             exported: A model that was exported for text-classification.
+            head: The label that each logit stands for, from `map_head`.
             sets: From `read_sets`.
-            labels: The labels in the order of the logits, with commas between, if the model's names do not tell.
             max_length: Most tokens of a pair; by default the paper's 128, or what the model takes if that is less.
             pairs_per_part: Size of a part.
 
         Raises:
-            InputError: The model's labels are not known, or no pair fits into `max_length` tokens.
+            InputError: The model does not take `max_length` tokens, or they are too few for any pair.
         """
-        head = map_head(label_names(exported), exported.name, labels)
         longest = min(PAPER_LENGTH, exported.max_length) if max_length is None else max_length
         encode_pairs(exported, [], max_length=longest)
-        return cls(exported, head, tuple(sets), longest, pairs_per_part)
+        return cls(exported, tuple(head), tuple(sets), longest, pairs_per_part)
 
     @property
     def identity(self) -> dict[str, Any]:

@@ -100,7 +100,7 @@ def read_benchmark(path: Path, source: str) -> PairSet:
             sentence, an unknown label, an index that is not a number or that an earlier row has.
     """
     content = _content(path)
-    rows = table_rows(list(decoded(_from_cp1252(content, path), str(path))))
+    rows = table_rows(decoded(_from_cp1252(content, path), str(path)))
     index = _column(path, rows, "index")
     places: dict[int, str] = {}
     pairs = []
@@ -128,7 +128,7 @@ def read_original(path: Path, source: str) -> PairSet:
         InputError: As for `read_benchmark`, or no row has a gold label.
     """
     content = _content(path)
-    rows = table_rows(list(decoded(content, str(path))))
+    rows = table_rows(decoded(content, str(path)))
     label = _column(path, rows, *_LABEL)
     pairs = [
         _pair(path, rows, row, source, item, "") for item, row in enumerate(rows) if row.fields[label] != NO_CONSENSUS

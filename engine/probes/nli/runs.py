@@ -10,15 +10,15 @@ import polars as pl
 from ...datasets.fetch import find
 from ...errors import choice
 from ...inference.classifier import TASK
+from ...inference.classifier import labels as label_names
 from ...library.model import ModelLike, find_model
-from ...library.options import RunOptions, execution, run_folder, shard_of
+from ...library.options import RunOptions
 from ...library.run import ShardRun
-from ...runs.loop import run_stage
 from ...tables import Table
 from ..items import ALL
-from ..summary_run import SummaryRun
+from ..summary_run import SummaryRun, run_probe
 from .judgements import Judgements
-from .labels import SOURCES, TWO_WAY, Source
+from .labels import SOURCES, TWO_WAY, Source, map_head
 from .pairs import read_sets
 from .tables import accuracy_table, comparison_table, label_table
 
@@ -69,8 +69,8 @@ def nli(
     model: ModelLike,
     *,
     data: str | Path | None = None,
-    sources: Sequence[str] = tuple(SOURCES),
-    originals: Mapping[str, str | Path] | None = None,
+    source: str | Sequence[str] = (),
+    original: Mapping[str, str | Path] | None = None,
     labels: str | None = None,
     max_length: int | None = None,
     **options: Unpack[RunOptions],
@@ -79,9 +79,9 @@ def nli(
 
     Args:
         model: From `load`, or the folder or name of a model that was exported for text-classification.
-        data: The folder of the benchmark; where `data get` put it by default.
-        sources: Which of RTE, SNLI and MNLI to judge.
-        originals: Source → its original dev set in the layout of GLUE; drops are counted from it.
+        data: The folder of the benchmark; by default the data set `negation-nli`.
+        source: RTE, SNLI or MNLI, one or several; all by default.
+        original: Source → its original dev set in the layout of GLUE; drops are counted from it.
         labels: The labels in the order of the logits, with commas between, if the model's names do not tell.
         max_length: Most tokens of a pair; the paper's 128 by default, or what the model takes if that is less.
         **options: See `RunOptions`.
@@ -93,14 +93,11 @@ def nli(
         InputError: An option is wrong, a file is missing or bad, the run folder belongs to another run, or the disk is
             full.
     """
-    wanted = [str(choice(Source, "--source", str(source))) for source in sources or SOURCES]
-    dev_sets = {
-        str(choice(Source, "--original", str(source))): Path(file) for source, file in (originals or {}).items()
-    }
-    shard = shard_of(options)
+    wanted = [source] if isinstance(source, str) else source
+    sources = [choice(Source, "--source", str(name)) for name in wanted or SOURCES]
+    dev_sets = {choice(Source, "--original", str(name)): Path(file) for name, file in (original or {}).items()}
     opened = find_model(model, task=TASK)
-    sets = read_sets(find(DATA, None if data is None else Path(data)), dev_sets, wanted)
-    stage = Judgements.plan(opened.exported, sets, labels=labels, max_length=max_length)
-    folder = run_folder(opened, options, "nli")
-    run_stage(stage, folder, execution(opened, options))
-    return NliRun.open(folder, opened) if shard.is_whole else ShardRun.open(folder, stage.name)
+    head = map_head(label_names(opened.exported), opened.name, labels)
+    sets = read_sets(find(DATA, None if data is None else Path(data)), dev_sets, sources)
+    stage = Judgements.plan(opened.exported, head, sets, max_length=max_length)
+    return run_probe(stage, NliRun, opened, options)
