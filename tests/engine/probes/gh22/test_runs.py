@@ -1,0 +1,97 @@
+"""`ng.gh22`, and what compare is told of its runs."""
+
+import json
+from dataclasses import replace
+
+import msgspec
+import pytest
+from negengine.engine.comparison.compare import compare
+from negengine.engine.errors import InputError
+from negengine.engine.library.open import open_run
+from negengine.engine.library.run import ShardRun
+from negengine.engine.probes.gh22.acts import Acts
+from negengine.engine.probes.gh22.runs import Gh22Run, gh22, run_both
+from negengine.engine.runs.record import RUN_FILE
+
+from .conftest import LEXICON, execution
+
+
+@pytest.fixture(scope="module")
+def library_run(mini, tmp_path_factory):
+    output = tmp_path_factory.mktemp("run") / "gh22"
+    return gh22(str(mini.folder), pairs=2, ranks=[1], variant="connective", output=output, progress=False)
+
+
+def test_the_function_gives_frames_tables_and_a_document(library_run):
+    assert library_run.acts["rank"].to_list() == [1, 1]
+    assert set(library_run.items["condition"]) == {"connective"}
+    assert [table.title.split(":")[0] for table in library_run.tables()] == ["GH22, connective"] * 2
+    assert library_run.document() == {"run": str(library_run.folder), "summary": library_run.summary.to_dicts()}
+    assert library_run.sentences() == [f"{library_run.folder}/summary.parquet has all figures"]
+
+
+def test_a_run_is_opened_again_from_its_folder(library_run):
+    opened = open_run(library_run.folder)
+    assert isinstance(opened, Gh22Run)
+    assert str(opened) == str(library_run)
+
+
+def test_what_made_the_run_is_recorded(library_run):
+    stages = json.loads((library_run.folder / RUN_FILE).read_bytes())["stages"]
+    assert list(stages) == ["acts", "gh22"]
+    assert stages["gh22"]["sessions"][0]["device"] == "cpu"
+    assert stages["gh22"]["sessions"][0]["precision"] == "fp32"
+
+
+def test_a_shard_says_what_is_next(mini, tmp_path):
+    run = gh22(str(mini.folder), pairs=2, ranks=[1], variant="original", shard="1/2", output=tmp_path, progress=False)
+    assert isinstance(run, ShardRun)
+    assert "merge" in run.sentences()[0]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"ranks": [0]}, "--ranks 0: give ranks from 1"),
+        ({"variant": ["orignal"]}, "--variant orignal: give original, connective, coordinated"),
+        ({"shard": "3/2"}, "--shard 3/2"),
+    ],
+)
+def test_wrong_options_are_refused_before_the_model_is_looked_for(options, message):
+    with pytest.raises(InputError, match=message):
+        gh22("there is no such model", **options)
+
+
+def test_mixed_precision_is_refused_before_a_folder_is_made(mini, tmp_path):
+    from negengine.engine.library.model import find_model
+
+    with pytest.raises(InputError, match="--precision mixed: gh22"):
+        gh22(find_model(mini.folder, precision="mixed"), output=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+# ---------------------------------------------------------------- comparisons
+
+
+def test_pairs_are_compared_by_their_words(in_parts, acts, original, tmp_path):
+    """A lexicon with some of the words in another order: the same model differs from itself in nothing."""
+    words = replace(LEXICON, names=("John", "Jessica"), genders=("m", "f"), professions=LEXICON.professions[::-1])
+    other = Acts.plan(acts.exported, words, acts.pattern, ranks=acts.ranks)
+    run_both(other, original, tmp_path / "run", execution())
+    found = compare(in_parts, tmp_path / "run").frame
+    assert set(found["n"]) == {4}
+    assert set(found["difference"]) == {0.0}
+    assert len(found) == 8 * len(acts.ranks)
+
+
+def test_runs_with_other_variants_are_compared_on_what_both_have(finished, in_parts):
+    found = compare(finished, in_parts).frame
+    assert set(found["condition"]) == {"original"}
+    assert set(found["difference"]) == {0.0}
+
+
+@pytest.mark.parametrize("key", ["sentence", "original patterns sha256"])
+def test_runs_with_other_sentences_are_refused(in_parts, key):
+    record = msgspec.structs.replace(in_parts.record, identity={**in_parts.record.identity, key: "another"})
+    with pytest.raises(InputError, match=f"cannot be compared: {key} .*there another"):
+        compare(in_parts, replace(in_parts, record=record))
