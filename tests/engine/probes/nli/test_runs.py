@@ -1,0 +1,128 @@
+"""`ng.nli`, its commands, and what compare is told of its runs."""
+
+import json
+from dataclasses import replace
+
+import polars as pl
+import pytest
+from negengine.engine.comparison.compare import compare
+from negengine.engine.errors import InputError
+from negengine.engine.library.model import find_model
+from negengine.engine.library.open import open_run
+from negengine.engine.probes.nli.commands import _source_and_file
+from negengine.engine.probes.nli.runs import NliRun, nli
+from negengine.engine.runs.record import RUN_FILE
+
+from .conftest import HEADER, LONGEST
+
+
+@pytest.fixture(scope="module")
+def library_run(classifiers, data, tmp_path_factory):
+    output = tmp_path_factory.mktemp("run") / "nli"
+    return nli(
+        str(classifiers["two-way"][1].folder),
+        data=data,
+        source="RTE",
+        original={"RTE": data / "dev.tsv"},
+        max_length=LONGEST,
+        output=output,
+        progress=False,
+    )
+
+
+def test_the_function_gives_frames_tables_and_a_document(library_run, runs):
+    own = runs["two-way"].items.filter(pl.col("dataset") == "RTE")
+    assert library_run.items.drop("probability").equals(own.drop("probability"))
+    assert len(library_run.tables()) == 3
+    assert library_run.document() == {"run": str(library_run.folder), "summary": library_run.summary.to_dicts()}
+
+
+def test_a_run_is_opened_again_from_its_folder(library_run):
+    opened = open_run(library_run.folder)
+    assert isinstance(opened, NliRun)
+    assert str(opened) == str(library_run)
+
+
+def test_what_made_the_run_is_recorded(library_run):
+    stage = json.loads((library_run.folder / RUN_FILE).read_bytes())["stages"]["nli"]
+    assert stage["identity"]["labels"] == ["not_entailment", "entailment"]
+    assert stage["sessions"][0]["device"] == "cpu"
+    assert stage["sessions"][0]["precision"] == "fp32"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"source": ["QNLI"]}, "--source QNLI: give RTE, SNLI, MNLI"),
+        ({"original": {"QNLI": "dev.tsv"}}, "--original QNLI: give RTE, SNLI, MNLI"),
+    ],
+)
+def test_wrong_options_are_refused_before_the_model_is_looked_for(options, message):
+    with pytest.raises(InputError, match=message):
+        nli("there is no such model", **options)
+
+
+def test_wrong_labels_are_refused_before_data_are_read(classifiers, tmp_path):
+    with pytest.raises(InputError, match=r"--labels maybe: 1 labels, but .* has 2"):
+        nli(str(classifiers["two-way"][1].folder), labels="maybe", data=tmp_path / "missing")
+
+
+def test_mixed_precision_is_refused_before_a_folder_is_made(classifiers, data, tmp_path):
+    model = find_model(classifiers["two-way"][1].folder, task="text-classification", precision="mixed")
+    with pytest.raises(InputError, match="--precision mixed: nli"):
+        nli(model, data=data, source="RTE", output=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_an_original_set_without_its_source_is_refused():
+    assert _source_and_file("RTE=dev.tsv")[0] == "RTE"
+    with pytest.raises(InputError, match=r"--original dev\.tsv: give SOURCE=FILE"):
+        _source_and_file("dev.tsv")
+
+
+# ---------------------------------------------------------------- comparisons
+
+
+def test_two_models_are_compared_where_they_are_scored_alike(runs):
+    """On SNLI a two-way model is not asked the question of a three-way model, so only RTE is compared."""
+    found = compare(runs["three-way"], runs["two-way"]).frame
+    assert set(found["dataset"]) == {"RTE"}
+    assert found.select("condition", "split", "n").rows() == [
+        ("original", "all", 60),
+        ("new", "all", 90),
+        ("new", "Tneg-H", 30),
+        ("new", "T-Hneg", 30),
+        ("new", "Tneg-Hneg", 30),
+    ]
+    right = {
+        head: run.items.filter(pl.col("dataset") == "RTE", pl.col("condition") == "new")["correct"].mean()
+        for head, run in runs.items()
+    }
+    difference = found.row(by_predicate=(pl.col("condition") == "new") & (pl.col("split") == "all"), named=True)
+    assert difference["difference"] == pytest.approx(100 * (right["three-way"] - right["two-way"]))
+
+
+def test_pairs_are_compared_by_their_texts(runs, data, classifiers, tmp_path):
+    """A file with the same pairs under other indices: the same model differs from itself in nothing."""
+    lines = (data / "RTE.txt").read_text("cp1252").strip().split("\n")[1:]
+    texts = [line.split("\t", 1)[1] for line in lines]
+    moved = [f"{number + 3}\t{text}" for number, text in enumerate(texts[:60])]
+    (tmp_path / "RTE.txt").write_text(HEADER + "\n".join(moved[::-1]) + "\n")
+    other = nli(
+        str(classifiers["two-way"][1].folder),
+        data=tmp_path,
+        source="RTE",
+        max_length=LONGEST,
+        output=tmp_path / "run",
+        progress=False,
+    )
+    found = compare(runs["two-way"], other).frame
+    assert found["n"].to_list() == [60, 20, 20, 20]
+    assert set(found["difference"]) == {0.0}
+
+
+def test_runs_on_other_pairs_are_refused(runs):
+    other = replace(runs["two-way"])
+    other.__dict__["items"] = runs["two-way"].items.with_columns(id=pl.col("id") + "x")
+    with pytest.raises(InputError, match="have no item in common"):
+        compare(runs["two-way"], other)
