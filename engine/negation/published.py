@@ -1,11 +1,12 @@
 """The figures that the paper prints for its four models, to be shown beside ours."""
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-_TABLES = Path(__file__).parent / "published.toml"
+from ..tables.published import published_name, read_published
+
+_FOLDER = Path(__file__).parent
 
 
 @dataclass(frozen=True)
@@ -40,15 +41,16 @@ class Published:
 
 def published(model_name: str) -> Published | None:
     """The paper's figures for a model, by its hub id or bare name; None if the paper did not test it."""
-    for model, tables in tomllib.loads(_TABLES.read_text("utf-8")).items():
-        if model_name in tables["hub"]:
-            return Published(
-                model=model,
-                selection=tables["selection"],
-                coreference={
-                    subject: PublishedDrops(column["drops"], column.get("triplets"))
-                    for subject, column in tables["coreference"].items()
-                },
-                doubts=tuple(tables["doubts"]),
-            )
-    return None
+    model = published_name(_FOLDER, model_name)
+    if model is None:
+        return None
+    tables = read_published(_FOLDER)[model]
+    return Published(
+        model=model,
+        selection=tables["selection"],
+        coreference={
+            subject: PublishedDrops(column["drops"], column.get("triplets"))
+            for subject, column in tables["coreference"].items()
+        },
+        doubts=tuple(tables["doubts"]),
+    )

@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 
 from ...errors import InputError
 from ...inference.exported import ExportedModel, refuse_too_long
-from ...inference.free_text import log_softmax, logits_in_batches, top_tokens
+from ...inference.free_text import log_softmax, logits_in_batches
 from ...inference.model import MaskedLM
+from ...inference.top import top_tokens
 from ...negation.grid import Coreference, PairFillers, all_pairs, pair_fillers, sample_pairs
 from ...runs.masked_stages import ReferenceStage
 from ...runs.ranges import part_ranges

@@ -159,7 +159,7 @@ class Judgements(Stage[PairClassifier, EncodedPairs]):
         of, pairs = self.parts[number]
         encoded = prepared or self.prepare(number)
         logits = np.empty((len(pairs), len(self.head)), np.float64)
-        for bucket in encoded.slices:
+        for bucket in encoded.buckets:
             logits[bucket.rows] = model.logits(bucket)
             advance(len(bucket.rows), len(bucket.rows))
         scheme = common_scheme(self.head, of.labels)

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Unpack
 
 import polars as pl
 
-from ...datasets.fetch import find
+from ...datasets.sources import find
 from ...errors import choice
 from ...inference.classifier import TASK
 from ...inference.classifier import labels as label_names

@@ -16,6 +16,8 @@ from .conftest import LEXICON, RANKS
 
 MINI = Path(__file__).parents[4] / "export" / "mini"
 
+pytestmark = pytest.mark.usefixtures("one_thread")
+
 
 def test_acts_are_the_models_own_predictions_at_their_ranks(finished):
     """transformers ranks the whole vocabulary; special tokens, which are not words, are taken out."""

@@ -22,6 +22,8 @@ from .conftest import LEXICON, RANKS, execution, results
 MINI = Path(__file__).parents[4] / "export" / "mini"
 PUBLISHERS = {stage.name: stage.publish for stage in (Acts, Repetitions)}
 
+pytestmark = pytest.mark.usefixtures("one_thread")
+
 
 def test_items_equal_pytorch_sentence_by_sentence(finished):
     tokenizer, model = AutoTokenizer.from_pretrained(MINI), AutoModelForMaskedLM.from_pretrained(MINI).eval()

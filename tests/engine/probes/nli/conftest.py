@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from negengine.engine.inference.classifier import TASK
 from negengine.engine.inference.classifier import labels as label_names
 from negengine.engine.inference.device import CPU
 from negengine.engine.inference.exported import load_exported
@@ -23,7 +24,8 @@ from transformers import BertConfig, BertForSequenceClassification, PreTrainedTo
 
 BENCHMARK = "data/datasets/negation-nli"
 HEADER = "index\tText\tHypothesis\tgold_label\r\n"
-WORDS = ["the", "man", "is", "not", "in", "a", "park", "no", "one", "sleeps", "dog", "runs", "never", "outside", ".", "woman", "does", "sleep", "run", "two", "people", "are"]
+SENTENCE = "the man is not in a park no one sleeps dog runs never outside . woman does sleep run two people are"
+WORDS = SENTENCE.split()
 HEADS = {"three-way": ("contradiction", "entailment", "neutral"), "two-way": ("not_entailment", "entailment")}
 LONGEST = 16
 PAIRS_PER_PART = 40
@@ -61,7 +63,7 @@ def classifiers(tmp_path_factory):
     for head, names in HEADS.items():
         folder = tmp_path_factory.mktemp("classifier")
         checkpoint = save_checkpoint(folder / head, names, seed=3)
-        made[head] = checkpoint, load_exported(build(str(checkpoint), folder / "out"), task="text-classification")
+        made[head] = checkpoint, load_exported(build(str(checkpoint), folder / "out", task=TASK), task=TASK)
     return made
 
 

@@ -19,9 +19,14 @@ from transformers import AutoTokenizer, BertConfig, BertForSequenceClassificatio
 
 from .conftest import HEADER, LONGEST, cell, execution, judgements, results
 
+pytestmark = pytest.mark.usefixtures("one_thread")
+
 
 def slow_rows(checkpoint, data):
-    """Every pair through transformers, one at a time: (source, condition, kind, item, negation, gold, label, truncated)."""
+    """Every pair through transformers, one at a time.
+
+    Yields source, condition, kind, item, negation, gold, label, truncated.
+    """
     tokenizer = AutoTokenizer.from_pretrained(checkpoint)
     model = BertForSequenceClassification.from_pretrained(checkpoint).eval()
     files = [("RTE", "original", "dev.tsv"), ("RTE", "new", "RTE.txt"), ("SNLI", "new", "SNLI.txt")]
