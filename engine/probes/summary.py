@@ -11,7 +11,6 @@ import polars as pl
 
 from ..statistics import cluster_interval, grouped_mean, holm, mcnemar, mean, proportion, wilcoxon
 from .items import ALL, SEPARATOR, by_split
-from .items import ORIGINAL as ORIGINAL  # noqa: PLC0414 - imported from here by other probes
 
 VERSUS = " vs "
 DIFFERENCE, P_VALUE, HOLM = "difference", "mcnemar_p", "mcnemar_p_holm"
