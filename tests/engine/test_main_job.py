@@ -1,84 +1,95 @@
 """Select and score from end to end: against a slow PyTorch loop, and however the run is cut, batched or interrupted."""
 
+import json
+from functools import cache
 from pathlib import Path
 
-import numpy as np
 import polars as pl
 import pytest
 import torch
+from fake_models import LEXICON, FakeScoring, FakeSelection, NeverSelection
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from negengine.engine.errors import InputError
 from negengine.engine.inference.device import CPU
-from negengine.engine.inference.model import Decisions, MaskedLM
-from negengine.engine.negation import score, select
+from negengine.engine.inference.exported import load_exported
+from negengine.engine.inference.precision import Precision
 from negengine.engine.negation.grid import Coreference
-from negengine.engine.runs.folder import Shard
+from negengine.engine.negation.score import Scoring, read_selected
+from negengine.engine.negation.select import Selection, Settings
+from negengine.engine.runs.executors import ThisProcess
+from negengine.engine.runs.loop import Execution, run_stage
 from negengine.engine.runs.merge import merge
+from negengine.engine.runs.progress import Reporter
+from negengine.engine.runs.shard import Shard
+from negengine.engine.runs.stage import ModelOptions
 from negengine.engine.sentences.lexicon import Lexicon
 from negengine.engine.sentences.patterns import load_patterns
+from small_stages import InterruptedAfter
 from transformers import AutoModelForMaskedLM, AutoTokenizer
 
 MINI = Path(__file__).parents[2] / "export" / "mini"
-LEXICON = Lexicon(
-    names=("Jessica", "Maria", "John", "Peter"),
-    genders=("f", "f", "m", "m"),
-    professions=("a dancer", "an architect", "a doctor"),
-    verbs=("smoke", "dance", "sing", "swim", "walk", "argue", "sleep", "hunt", "dig", "laugh", "agree", "cook"),
-)
+SMALL_PARTS = {"candidates_per_part": 12, "pairs_per_lazy_part": 3}  # one pair, or three
+PUBLISHERS = {"select": Selection.publish, "score": Scoring.publish}
 
 
-class HashDecider:
-    """A model that is a pure function of the sentence: quick, and the same in every batch."""
-
-    def decide(self, ids, mask_position, expected):  # noqa: ARG002
-        weights = np.arange(1, ids.shape[1] + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-        noise = (ids.astype(np.uint64) * weights).sum(axis=1)
-        repeats = (noise >> np.uint64(20)) % np.uint64(3) == 0
-        decisions = Decisions.empty(len(ids))
-        decisions.ids[:, 0] = np.where(repeats, expected, expected + 1)
-        decisions.ids[:, 1] = np.where(repeats, 1, 2)
-        decisions.logits[:] = np.where(repeats[:, None], [2, 1, 2, 3], [2, 1, 1, 3])
-        return decisions
+def execute(stage, folder, *, executor=None, shard=None, earlier=None, **options):
+    execution = Execution(
+        executor or ThisProcess(CPU),
+        ModelOptions(**{"precision": Precision.FP32, **options}),
+        shard or Shard(),
+        Reporter(silent=True),
+    )
+    run_stage(stage, folder, execution, earlier=earlier)
+    return folder
 
 
-class InterruptedDecider(HashDecider):
-    """Ctrl-C after a number of calls."""
-
-    def __init__(self, calls):
-        self.calls = calls
-
-    def decide(self, ids, mask_position, expected):
-        self.calls -= 1
-        if self.calls < 0:
-            raise KeyboardInterrupt
-        return super().decide(ids, mask_position, expected)
+@cache
+def plan_selection(mini_folder, kind, chosen):
+    """A plan is a pure function of what is chosen; to prove its composer takes most of a small run's time."""
+    return kind.plan(load_exported(mini_folder), LEXICON, load_patterns(), chosen, **SMALL_PARTS)
 
 
-@pytest.fixture
-def small_parts(monkeypatch):
-    """Parts of one pair, or of 7 triplets, so that a small run has many."""
-    monkeypatch.setattr(select, "_CANDIDATES_PER_PART", 12)
-    monkeypatch.setattr(select, "_PAIRS_PER_LAZY_PART", 3)
-    monkeypatch.setattr(score, "_TRIPLETS_PER_PART", 7)
+def run_select(mini, folder, *, kind=FakeSelection, how=None, **settings):
+    chosen = Settings(**{"max_verbs": 3, **settings})
+    return execute(plan_selection(mini.folder, kind, chosen), folder, **(how or {}))
 
 
-def run_select(mini, folder, *, decider=None, shard=None, **settings):
-    settings = {"max_verbs": 3, **settings}
-    plan = select.plan(mini, LEXICON, load_patterns(), select.Settings(**settings))
-    return select.select(plan, decider or HashDecider(), folder, shard=shard, session={})
+def plan_scores(mini, folder, kind=FakeScoring):
+    return kind.plan(read_selected(folder), mini, triplets_per_part=7)
 
 
-def run_score(mini, folder, *, decider=None, output=None, shard=None):
-    plan = score.plan(score.read_selected(folder), mini)
-    deciders = {pattern.pattern.name: decider or HashDecider() for pattern in plan.patterns}
-    return score.score(plan, deciders, output or folder, shard=shard, session={})
+def run_score(plan, output=None, **how):
+    source = plan.selected.folder
+    return execute(plan, output or source, earlier={"select": source}, **how)
+
+
+def triplets(folder) -> pl.DataFrame:
+    return pl.read_parquet(folder / "triplets.parquet")
+
+
+def words(folder) -> set[tuple[str, ...]]:
+    return set(triplets(folder).select("name", "profession", "verb").iter_rows())
+
+
+def summary(folder) -> dict:
+    return json.loads((folder / "selection.json").read_text())
 
 
 def files(folder):
     return {path.name: path.read_bytes() for path in folder.glob("*.parquet")}
 
 
+@pytest.fixture
+def one_torch_thread():
+    """Threads that wait for each other on a busy machine make single sentences ten times as slow."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.mark.usefixtures("one_torch_thread")
 def test_a_slow_pytorch_loop_gives_the_same_selection_and_the_same_rates(mini, tmp_path):
     """The reference knows nothing of composing, slices, parts or ONNX: one sentence, one forward pass."""
     tokenizer = AutoTokenizer.from_pretrained(MINI)
@@ -104,155 +115,179 @@ def test_a_slow_pytorch_loop_gives_the_same_selection_and_the_same_rates(mini, t
         for verb in lexicon.verbs
         if len(tokenizer.tokenize(verb)) == 1 and top1("CpTp", name, profession, pronouns[gender], verb) == verb
     }
-    plan = select.plan(mini, lexicon, load_patterns(), select.Settings(max_verbs=100))
-    summary = select.select(plan, MaskedLM(mini, CPU), tmp_path / "run", session={})
-    triplets = pl.read_parquet(tmp_path / "run" / "triplets.parquet")
-    assert set(triplets.select("name", "profession", "verb").iter_rows()) == repeating
-    assert (summary["repeating"], summary["selected"]) == (len(repeating), len(repeating))
-    assert summary["verbs"] == sum(len(tokenizer.tokenize(verb)) == 1 for verb in lexicon.verbs)
+    run = execute(Selection.plan(mini, lexicon, load_patterns(), Settings(max_verbs=100), **SMALL_PARTS), tmp_path)
+    assert words(run) == repeating
+    assert (summary(run)["repeating"], summary(run)["selected"]) == (len(repeating), len(repeating))
+    assert summary(run)["verbs"] == sum(len(tokenizer.tokenize(verb)) == 1 for verb in lexicon.verbs)
 
-    rates = run_score(mini, tmp_path / "run", decider=MaskedLM(mini, CPU))
-    scores = pl.read_parquet(tmp_path / "run" / "scores.parquet")
+    run_score(plan_scores(mini, run, Scoring))
+    scores, rates = pl.read_parquet(run / "scores.parquet"), pl.read_parquet(run / "rates.parquet")
     for pattern in forms:
-        guesses = [top1(pattern, *row) for row in triplets.select("name", "profession", "pronoun", "verb").iter_rows()]
+        rows = triplets(run).select("name", "profession", "pronoun", "verb").iter_rows()
+        guesses = [top1(pattern, *row) for row in rows]
         ours = scores.filter(pl.col("pattern") == pattern).sort("triplet")
         assert ours["top1"].to_list() == guesses
-        repeated = [guess == verb for guess, verb in zip(guesses, triplets["verb"], strict=True)]
+        repeated = [guess == verb for guess, verb in zip(guesses, triplets(run)["verb"], strict=True)]
         assert ours["repeated"].to_list() == repeated
         row = rates.row(by_predicate=pl.col("pattern") == pattern, named=True)
         assert row["repetitions"] == sum(repeated)
         assert row["drop"] == pytest.approx(100 - 100 * sum(repeated) / len(repeated))
 
 
-@settings(max_examples=6)
-@given(count=st.integers(1, 5), order=st.randoms(use_true_random=False))
-def test_shards_merge_to_the_bytes_of_the_whole_run(mini, tmp_path_factory, count, order):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(select, "_CANDIDATES_PER_PART", 12)
-        patch.setattr(score, "_TRIPLETS_PER_PART", 7)
-        base = tmp_path_factory.mktemp("shards")
-        run_select(mini, base / "whole")
-        run_score(mini, base / "whole")
-        shards = [Shard(index, count) for index in range(1, count + 1)]
-        order.shuffle(shards)
-        if count == 1:
-            return
-        for shard in shards:
-            assert run_select(mini, base / f"select-{shard.index}", shard=shard) is None
-        merge([base / f"select-{shard.index}" for shard in shards], base / "merged")
-        for shard in shards:
-            run_score(mini, base / "merged", output=base / f"score-{shard.index}", shard=shard)
-        merge([base / f"score-{shard.index}" for shard in shards], base / "merged")
-        assert files(base / "merged") == files(base / "whole")
+# ---------------------------------------------------------------- cut, interrupted, batched
 
 
-@settings(max_examples=10)
-@given(stops=st.lists(st.integers(0, 6), min_size=1, max_size=4), lazy=st.booleans())
-def test_a_run_interrupted_anywhere_resumes_to_the_same_bytes(mini, tmp_path_factory, stops, lazy):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(select, "_CANDIDATES_PER_PART", 12)
-        patch.setattr(select, "_PAIRS_PER_LAZY_PART", 3)
-        base = tmp_path_factory.mktemp("interrupted")
-        run_select(mini, base / "whole")
-        for calls in stops:
-            try:
-                run_select(mini, base / "cut", decider=InterruptedDecider(calls), lazy=lazy)
-            except KeyboardInterrupt:
-                continue
-        run_select(mini, base / "cut", lazy=lazy)
-        assert files(base / "cut") == files(base / "whole")
+@pytest.fixture(scope="module")
+def whole(mini, tmp_path_factory):
+    """A run that nothing disturbed, with its scores."""
+    return run_score(plan_scores(mini, run_select(mini, tmp_path_factory.mktemp("whole") / "run")))
 
 
-@pytest.mark.parametrize("coreference", Coreference)
-def test_every_coreference_variant_selects_and_scores(coreference, mini, tmp_path):
-    run_select(mini, tmp_path, coreference=coreference)
-    rates = run_score(mini, tmp_path)
-    triplets = pl.read_parquet(tmp_path / "triplets.parquet")
-    same = (triplets["name"] == triplets["pronoun"]).to_list()
-    assert all(same) if coreference is Coreference.SAME_NAME else not any(same)
-    assert rates["pattern"].to_list() == ["CpTp", "CpTn", "CnTp", "CnTn", "CpTv"]
+@settings(max_examples=3)
+@given(count=st.integers(2, 14), order=st.randoms(use_true_random=False))
+def test_shards_merge_to_the_bytes_of_the_whole_run(mini, whole, tmp_path_factory, count, order):
+    """Also where there are more shards than parts: 12 parts of the selection, 6 of the scores."""
+    base = tmp_path_factory.mktemp("shards")
+    shards = [Shard(index, count) for index in range(1, count + 1)]
+    order.shuffle(shards)
+    merge(
+        [run_select(mini, base / f"select-{shard.index}", how={"shard": shard}) for shard in shards],
+        base / "merged",
+        PUBLISHERS,
+    )
+    plan = plan_scores(mini, base / "merged")
+    merge(
+        [run_score(plan, base / f"score-{shard.index}", shard=shard) for shard in shards], base / "merged", PUBLISHERS
+    )
+    assert files(base / "merged") == files(whole)
+
+
+@settings(max_examples=8)
+@given(stops=st.lists(st.integers(0, 6), min_size=1, max_size=3), lazy=st.booleans())
+def test_a_run_interrupted_anywhere_resumes_to_the_same_bytes(mini, whole, tmp_path_factory, stops, lazy):
+    folder = tmp_path_factory.mktemp("interrupted") / "run"
+    for parts in stops:
+        try:
+            run_select(mini, folder, how={"executor": InterruptedAfter(parts)}, lazy=lazy)
+        except KeyboardInterrupt:
+            continue
+    run_select(mini, folder, lazy=lazy)
+    assert triplets(folder).equals(triplets(whole))
+    assert files(folder)["triplets.parquet"] == files(whole)["triplets.parquet"]
+
+
+def test_scores_interrupted_anywhere_resume_to_the_same_bytes(mini, whole, tmp_path):
+    plan = plan_scores(mini, whole)
+    assert len(plan.parts) > 3
+    for parts in range(len(plan.parts)):
+        with pytest.raises(KeyboardInterrupt):
+            run_score(plan, tmp_path / str(parts), executor=InterruptedAfter(parts))
+        run_score(plan, tmp_path / str(parts))
+        assert files(tmp_path / str(parts)) == files(whole)
 
 
 def test_batch_size_does_not_change_the_triplets_of_the_bundled_model(mini, tmp_path):
     for tokens in (17, 300, 100_000):
-        run_select(mini, tmp_path / str(tokens), decider=MaskedLM(mini, CPU, batch_tokens=tokens), pairs=2)
+        run_select(mini, tmp_path / str(tokens), kind=Selection, how={"batch_tokens": tokens}, pairs=2)
     assert files(tmp_path / "17") == files(tmp_path / "300") == files(tmp_path / "100000")
 
 
+# ---------------------------------------------------------------- what is selected
+
+
+@pytest.mark.parametrize("coreference", Coreference)
+def test_every_coreference_variant_selects_and_scores(coreference, mini, tmp_path):
+    run = run_score(plan_scores(mini, run_select(mini, tmp_path, coreference=coreference)))
+    same = (triplets(run)["name"] == triplets(run)["pronoun"]).to_list()
+    assert all(same) if coreference is Coreference.SAME_NAME else not any(same)
+    assert pl.read_parquet(run / "rates.parquet")["pattern"].to_list() == ["CpTp", "CpTn", "CnTp", "CnTn", "CpTv"]
+
+
 def test_another_sample_of_pairs_is_part_of_a_larger_one(mini, tmp_path):
-    few, more = (
-        set(pl.read_parquet(tmp_path / str(n) / "triplets.parquet").select("name", "profession", "verb").iter_rows())
-        for n in (3, 7)
-        if run_select(mini, tmp_path / str(n), pairs=n)
-    )
+    few, more = (words(run_select(mini, tmp_path / str(n), pairs=n)) for n in (3, 7))
     assert few < more
 
 
-def test_the_kept_verbs_depend_on_the_seed_and_on_no_other_pair(mini, tmp_path):
-    run_select(mini, tmp_path / "all")
-    run_select(mini, tmp_path / "some", pairs=4)
-    run_select(mini, tmp_path / "other", seed=1)
-    everything, some, other = (
-        pl.read_parquet(tmp_path / name / "triplets.parquet") for name in ("all", "some", "other")
-    )
-    keys = ["name", "profession", "verb"]
-    assert set(some.select(keys).iter_rows()) < set(everything.select(keys).iter_rows())
-    assert set(other.select(keys).iter_rows()) != set(everything.select(keys).iter_rows())
+def test_the_kept_verbs_depend_on_the_seed_and_on_no_other_pair(mini, whole, tmp_path):
+    assert words(run_select(mini, tmp_path / "some", pairs=4)) < words(whole)
+    assert words(run_select(mini, tmp_path / "other", seed=1)) != words(whole)
 
 
 def test_at_most_max_verbs_of_a_pair_are_kept(mini, tmp_path):
-    summary = run_select(mini, tmp_path, max_verbs=2)
-    triplets = pl.read_parquet(tmp_path / "triplets.parquet")
-    assert triplets.group_by("name", "profession").len()["len"].max() == 2
-    assert summary["repeating"] > summary["selected"] == len(triplets)
-    assert triplets["triplet"].to_list() == list(range(len(triplets)))
+    run = run_select(mini, tmp_path, max_verbs=2)
+    kept = triplets(run)
+    assert kept.group_by("name", "profession").len()["len"].max() == 2
+    assert summary(run)["repeating"] > summary(run)["selected"] == len(kept)
+    assert kept["triplet"].to_list() == list(range(len(kept)))
+
+
+def test_a_lazy_selection_gives_the_same_triplets_with_fewer_sentences(mini, tmp_path):
+    whole, lazy = (run_select(mini, tmp_path / str(lazy), lazy=lazy, max_verbs=1) for lazy in (False, True))
+    assert files(whole) == files(lazy)
+    assert summary(lazy)["tested"] < summary(whole)["tested"] / 2
+    assert summary(lazy)["lazy"]["candidates"] == summary(whole)["tested"]
+    assert summary(lazy)["lazy"]["ratio_low"] <= summary(whole)["ratio"] <= summary(lazy)["lazy"]["ratio_high"]
+
+
+def test_a_lazy_selection_is_calibrated_for_what_it_will_run(mini):
+    """Some verbs of each pair, not the whole grid; and never more than the grid."""
+    totals = []
+    for max_verbs in (2, 100):
+        settings = Settings(lazy=True, max_verbs=max_verbs)
+        (work,) = Selection.plan(mini, LEXICON, load_patterns(), settings).workloads(own=24)
+        totals.append((work.total, work.own))
+    assert totals == [(2 * 2 * 12, 48), (12 * 12, 48)]
+
+
+# ---------------------------------------------------------------- refused
 
 
 @pytest.mark.parametrize(("change", "told"), [({"seed": 1}, "seed 0, now 1"), ({"max_verbs": 5}, "max verbs 3, now 5")])
 def test_a_run_made_otherwise_is_refused_with_the_difference(change, told, mini, tmp_path):
-    run_select(mini, tmp_path)
-    before = files(tmp_path)
+    before = files(run_select(mini, tmp_path))
     with pytest.raises(InputError, match=told):
         run_select(mini, tmp_path, **change)
     assert files(tmp_path) == before
 
 
-def test_scoring_an_unfinished_selection_is_refused(mini, tmp_path, small_parts):
+@pytest.mark.parametrize(
+    ("change", "told"), [({"seed": -1}, "--seed -1: must"), ({"max_verbs": 0}, "--max-verbs 0: must")]
+)
+def test_numbers_below_the_smallest_are_refused(change, told):
+    with pytest.raises(InputError, match=told):
+        Settings(**change)
+
+
+def test_scoring_an_unfinished_selection_is_refused(mini, tmp_path):
     with pytest.raises(KeyboardInterrupt):
-        run_select(mini, tmp_path, decider=InterruptedDecider(2))
+        run_select(mini, tmp_path, how={"executor": InterruptedAfter(2)})
     with pytest.raises(InputError, match="select is not finished"):
-        score.read_selected(tmp_path)
+        read_selected(tmp_path)
 
 
 def test_a_model_that_repeats_nothing_leaves_nothing_to_score(mini, tmp_path):
-    class Never(HashDecider):
-        def decide(self, ids, mask_position, expected):
-            decisions = super().decide(ids, mask_position, expected)
-            decisions.ids[:, 0] = expected + 1
-            return decisions
-
-    assert run_select(mini, tmp_path, decider=Never())["selected"] == 0
+    assert summary(run_select(mini, tmp_path, kind=NeverSelection))["selected"] == 0
     with pytest.raises(InputError, match="nothing to score"):
-        score.read_selected(tmp_path)
+        read_selected(tmp_path)
 
 
-def test_another_model_at_the_place_of_the_first_is_refused(mini, tmp_path, monkeypatch):
-    run_select(mini, tmp_path)
-    selected = score.read_selected(tmp_path)
+def test_another_model_at_the_place_of_the_first_is_refused(mini, whole, tmp_path, monkeypatch):
+    selected = read_selected(whole)
     assert selected.exported().sha256 == mini.sha256
-    monkeypatch.setitem(selected.facts, "model sha256", "0" * 64)
+    monkeypatch.setitem(selected.metadata, "model sha256", "0" * 64)
     with pytest.raises(InputError, match="is not the model that selected"):
         selected.exported()
-    monkeypatch.setitem(selected.facts, "model folder", str(tmp_path / "gone"))
+    monkeypatch.setitem(selected.metadata, "model folder", str(tmp_path / "gone"))
     with pytest.raises(InputError, match="give --model"):
         selected.exported()
 
 
-def test_a_pattern_longer_than_the_model_takes_is_refused(mini, tmp_path):
-    words = " ".join(["very"] * 600)
+def test_a_pattern_longer_than_the_model_takes_is_refused_before_a_model_is_opened(mini, tmp_path):
+    long = " ".join(["very"] * 600)
     (tmp_path / "long.toml").write_text(
         f'name = "long"\n[[pattern]]\nname = "L"\nrole = "selecting"\n'
-        f'context = "{{NAME}} is {{PROF}} who likes to {{ACT}}."\ntarget = "{{PRON}} is {words} happy to {{MASK}}."\n'
+        f'context = "{{NAME}} is {{PROF}} who likes to {{ACT}}."\ntarget = "{{PRON}} is {long} happy to {{MASK}}."\n'
     )
+    plan = Selection.plan(mini, LEXICON, load_patterns(tmp_path / "long.toml"))
     with pytest.raises(InputError, match=r"L: a sentence has 6\d\d tokens, mini takes 512"):
-        select.plan(mini, LEXICON, load_patterns(tmp_path / "long.toml"))
+        execute(plan, tmp_path / "run")

@@ -6,12 +6,15 @@ Worker processes and killed processes import this module, so it imports no test 
 import os
 import signal
 from collections.abc import Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
 import polars as pl
 from negengine.engine.errors import InputError
+from negengine.engine.inference.device import CPU
+from negengine.engine.runs.executors import ThisProcess
 from negengine.engine.runs.folder import RunFolder
 from negengine.engine.runs.part import EncodedPart
 from negengine.engine.runs.stage import Files, FinishedParts, ModelOptions, PartResult, Stage
@@ -179,3 +182,31 @@ class Margins(Stage[float, None]):
     @staticmethod
     def publish(parts: FinishedParts) -> Files:
         return {"margins.parquet": parts.rows, "margins.json": dict(parts.counts)}
+
+
+class InterruptedAfter(ThisProcess):
+    """This process as executor, with Ctrl-C once a number of parts are finished."""
+
+    def __init__(self, parts: int) -> None:
+        super().__init__(CPU)
+        object.__setattr__(self, "left", [parts])
+
+    @contextmanager
+    def start(self, stage: Any, options: ModelOptions, say: Any) -> Any:
+        with super().start(stage, options, say) as workers:
+            yield _Interrupted(workers, self.left)  # type: ignore[attr-defined]
+
+
+class _Interrupted:
+    def __init__(self, workers: Any, left: list[int]) -> None:
+        self.workers, self.left = workers, left
+        self.description, self.calibrate = workers.description, workers.calibrate
+
+    def run(self, numbers: Any, calibration: Any, finish: Any, advance: Any) -> None:
+        def finish_and_count(number: int, part: EncodedPart) -> None:
+            if not self.left[0]:
+                raise KeyboardInterrupt
+            self.left[0] -= 1
+            finish(number, part)
+
+        self.workers.run(numbers, calibration, finish_and_count, advance)

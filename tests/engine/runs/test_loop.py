@@ -2,7 +2,6 @@
 
 import io
 import json
-from contextlib import contextmanager
 
 import polars as pl
 import pytest
@@ -15,35 +14,7 @@ from negengine.engine.runs.merge import merge
 from negengine.engine.runs.progress import Reporter
 from negengine.engine.runs.record import read_run
 from negengine.engine.runs.shard import Shard
-from small_stages import Margins, Squares
-
-
-class InterruptedAfter(ThisProcess):
-    """Ctrl-C once a number of parts are finished, in this process."""
-
-    def __init__(self, parts):
-        super().__init__(CPU)
-        object.__setattr__(self, "left", [parts])
-
-    @contextmanager
-    def start(self, stage, options, say):
-        with super().start(stage, options, say) as workers:
-            yield _Interrupted(workers, self.left)
-
-
-class _Interrupted:
-    def __init__(self, workers, left):
-        self.workers, self.left = workers, left
-        self.description, self.calibrate = workers.description, workers.calibrate
-
-    def run(self, numbers, calibration, finish, advance):
-        def finish_and_count(number, part):
-            if not self.left[0]:
-                raise KeyboardInterrupt
-            self.left[0] -= 1
-            finish(number, part)
-
-        self.workers.run(numbers, calibration, finish_and_count, advance)
+from small_stages import InterruptedAfter, Margins, Squares
 
 
 class NoExecutor:

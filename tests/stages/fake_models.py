@@ -1,0 +1,97 @@
+"""Select and score with models that are pure functions of a sentence: quick, and the same in every batch and process.
+
+The low-precision model errs on about one sentence in 97: its margin has the wrong sign there, and is wide enough to be
+trusted. The calibration here does not know of that, as a calibration that happens not to see an error would not.
+"""
+
+from typing import Any
+
+import numpy as np
+from negengine.engine.inference.batches import ignored
+from negengine.engine.inference.model import Decisions
+from negengine.engine.inference.precision import Calibration, Models, Precision
+from negengine.engine.negation.score import Scoring
+from negengine.engine.negation.select import Selection
+from negengine.engine.runs.masked_stages import PatternDeciders
+from negengine.engine.runs.stage import ModelOptions
+from negengine.engine.sentences.lexicon import Lexicon
+
+LEXICON = Lexicon(
+    names=("Jessica", "Maria", "John", "Peter"),
+    genders=("f", "f", "m", "m"),
+    professions=("a dancer", "an architect", "a doctor"),
+    verbs=("smoke", "dance", "sing", "swim", "walk", "argue", "sleep", "hunt", "dig", "laugh", "agree", "cook"),
+)
+CALIBRATION = Calibration(
+    bias=0.0, deviation=0.1, bound=0.5, never=(), close=0.1, speedup=2.0, sentences=1_000, audit_share=0.2, seed=0
+)
+
+
+class HashDecider:
+    """Repeats a verb where a hash of the sentence says so: a third of them.
+
+    Attributes:
+        low_precision: Whether it errs.
+    """
+
+    def __init__(self, *, low_precision: bool = False) -> None:
+        self.low_precision = low_precision
+
+    def decide(self, ids: Any, mask_position: Any, expected: Any, advance: Any = ignored) -> Decisions:
+        weights = np.arange(1, ids.shape[1] + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+        bits = (ids.astype(np.uint64) * weights).sum(axis=1) >> np.uint64(20)
+        repeats = self.repeats(bits)
+        hard = (bits >> np.uint64(8)) % np.uint64(97) == 0
+        margin = np.where(hard, 1.0, 10.0)
+        if self.low_precision:
+            repeats, margin = repeats ^ hard, np.where(hard, 2.0, 9.5)
+        decisions = Decisions.empty(len(ids))
+        decisions.ids[:, 0] = np.where(repeats, expected, expected + 1)
+        decisions.ids[:, 1] = np.where(repeats, 1, 2)
+        other = np.zeros(len(ids))
+        columns = (np.maximum(margin * repeats, 0), np.where(repeats, 0, -margin), np.where(repeats, margin, -margin))
+        decisions.logits[:] = np.stack([*columns, other + 11 + self.low_precision / 4], axis=1)
+        advance(len(ids))
+        return decisions
+
+    def repeats(self, bits: Any) -> Any:
+        return bits % np.uint64(3) == 0
+
+
+class NeverDecider(HashDecider):
+    """Repeats nothing."""
+
+    def repeats(self, bits: Any) -> Any:
+        return np.zeros(len(bits), np.bool_)
+
+
+class _Fake:
+    """Opens fake models, and calibrates without measuring."""
+
+    def open(self, options: ModelOptions) -> PatternDeciders:
+        low = HashDecider(low_precision=True) if options.precision is Precision.MIXED else None
+        return PatternDeciders(Models(HashDecider(), low), options.precision)  # type: ignore[arg-type]
+
+    def describe(self, model: PatternDeciders) -> dict[str, Any]:
+        return {"device": "fake"}
+
+    def calibrate(self, model: PatternDeciders, own: int, say: Any) -> dict[str, Any]:
+        choice: dict[str, Any] = {"precision": "fp32"}
+        if model.precision is Precision.MIXED:
+            choice = {"precision": "mixed", **CALIBRATION.to_json()}
+        return {workload.pattern: choice for workload in self.workloads(own)}  # type: ignore[attr-defined]
+
+
+class FakeSelection(_Fake, Selection):
+    """A selection with fake models."""
+
+
+class NeverSelection(_Fake, Selection):
+    """A selection with a model that repeats nothing."""
+
+    def open(self, options: ModelOptions) -> PatternDeciders:
+        return PatternDeciders(Models(NeverDecider()), options.precision)  # type: ignore[arg-type]
+
+
+class FakeScoring(_Fake, Scoring):
+    """A scoring with fake models."""
