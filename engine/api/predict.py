@@ -6,7 +6,7 @@ from typing import Any
 
 import polars as pl
 
-from ..inference.free_text import slices
+from ..inference.free_text import encode_texts
 from ..inference.predict import predict_texts
 from ..library.model import ModelLike, find_model
 from ..library.run import Shown
@@ -38,7 +38,7 @@ def predict(model: ModelLike, texts: Sequence[str], *, top: int = 5) -> pl.DataF
     """
     opened = find_model(model)
     tokenizer = MaskTokenizer.load(opened.exported.folder, opened.exported.mask_token)
-    slices(opened.exported, tokenizer, texts)  # refuses what cannot be asked, before the model is opened
+    encode_texts(opened.exported, tokenizer, texts)  # refuses what cannot be asked, before the model is opened
     return pl.DataFrame(predict_texts(opened.reference, tokenizer, texts, top), schema=_SCHEMA)
 
 

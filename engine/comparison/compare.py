@@ -119,7 +119,9 @@ def _outcomes(run: Run) -> pl.DataFrame:
     outcomes = run.outcomes()
     repeated = outcomes.filter(pl.struct(*_GROUP, "item").is_duplicated())
     if not repeated.is_empty():
-        raise InputError(f"{run.folder}: the item {repeated['item'][0]!r} occurs more than once; compare joins by items")
+        raise InputError(
+            f"{run.folder}: the item {repeated['item'][0]!r} occurs more than once; compare joins by items"
+        )
     return outcomes
 
 
