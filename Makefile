@@ -38,7 +38,7 @@ test: $(READY) lint types  ## lint, check types, run all tests, one process a co
 	$(BIN)/python -m pytest -n auto --dist loadfile $(ARGS)
 
 test-wheel: $(READY)  ## install the wheel in a clean environment, from the network, and run it
-	$(BIN)/python -m pytest clean_machine $(ARGS)
+	$(BIN)/python -m pytest tests/clean_machine $(ARGS)
 
 lint: $(READY)  ## ruff: rules and format
 	$(BIN)/python -m ruff check .

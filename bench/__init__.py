@@ -1,1 +1,1 @@
-"""negengine.bench: the engine beside its peers and beside the ceiling of the machine."""
+"""negengine.bench: the engine beside its baselines and beside the ceiling of the machine."""

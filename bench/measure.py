@@ -1,4 +1,4 @@
-"""Honest timing: all ways on the same sentences in the same minutes, medians of rounds, and their answers compared."""
+"""Honest timing: all systems on the same sentences in the same minutes, medians of rounds, answers compared."""
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..engine.inference.device import CPU, Device
+from .baselines import System
 from .energy import energy_used
-from .peers import Peer
 from .workload import Workload
 
 _WARM_UP = 64  # sentences
@@ -19,7 +19,7 @@ _WARM_UP = 64  # sentences
 
 @dataclass(frozen=True)
 class Timing:
-    """What was measured of one way.
+    """What was measured of one system.
 
     Attributes:
         sentences: how many there were.
@@ -45,47 +45,47 @@ class Timing:
 
 
 def alternate(
-    peers: Sequence[Peer],
+    systems: Sequence[System],
     works: Mapping[str, Workload],
     rounds: int,
     say: Callable[[str], None] = lambda _: None,
     device: Device = CPU,
 ) -> dict[str, Timing]:
-    """Run all ways in turn, round by round, after a warm-up; the order is turned round each time.
+    """Run all systems in turn, round by round, after a warm-up; the order is turned round each time.
 
     Args:
-        peers: the ways; the first one is the reference for agreement.
+        systems: the systems; the first one is the reference for agreement.
         works: job → its sentences; those of a slower job are the first ones of the others.
         rounds: how often each is timed.
         say: told what is going on.
         device: whose energy is measured.
     """
     answers: dict[str, NDArray[np.int32]] = {}
-    seconds: dict[str, list[float]] = {peer.name: [] for peer in peers}
-    memory: dict[str, list[float | None]] = {peer.name: [] for peer in peers}
-    energy: dict[str, list[float | None]] = {peer.name: [] for peer in peers}
-    for peer in peers:
-        peer.run(works[peer.job].head(_WARM_UP))
+    seconds: dict[str, list[float]] = {system.name: [] for system in systems}
+    memory: dict[str, list[float | None]] = {system.name: [] for system in systems}
+    energy: dict[str, list[float | None]] = {system.name: [] for system in systems}
+    for system in systems:
+        system.run(works[system.job].head(_WARM_UP))
     for number in range(rounds):
         say(f"round {number + 1} of {rounds}")
-        for peer in peers if number % 2 == 0 else reversed(peers):
+        for system in systems if number % 2 == 0 else reversed(systems):
             with memory_rise() as risen, energy_used(device) as joules:
                 started = time.perf_counter()
-                answers[peer.name] = peer.run(works[peer.job])
-                seconds[peer.name].append(time.perf_counter() - started)
-            memory[peer.name].append(risen[0])
-            energy[peer.name].append(joules[0])
-    reference = answers[peers[0].name]
+                answers[system.name] = system.run(works[system.job])
+                seconds[system.name].append(time.perf_counter() - started)
+            memory[system.name].append(risen[0])
+            energy[system.name].append(joules[0])
+    reference = answers[systems[0].name]
     return {
-        peer.name: Timing(
-            sentences=len(works[peer.job]),
-            seconds=tuple(seconds[peer.name]),
-            agreement=float(np.mean(answers[peer.name] == reference[: len(answers[peer.name])])),
-            decisions=_same_decisions(answers[peer.name], reference, works[peer.job].sentences.expected),
-            megabytes=_largest(memory[peer.name]),
-            joules=_median(energy[peer.name]),
+        system.name: Timing(
+            sentences=len(works[system.job]),
+            seconds=tuple(seconds[system.name]),
+            agreement=float(np.mean(answers[system.name] == reference[: len(answers[system.name])])),
+            decisions=_same_decisions(answers[system.name], reference, works[system.job].sentences.expected),
+            megabytes=_largest(memory[system.name]),
+            joules=_median(energy[system.name]),
         )
-        for peer in peers
+        for system in systems
     }
 
 
@@ -93,15 +93,15 @@ def _same_decisions(answers: NDArray[np.int32], reference: NDArray[np.int32], ex
     return float(np.mean((answers == expected) == (reference[: len(answers)] == expected)))
 
 
-def fastest(variants: Sequence[Peer], work: Workload) -> Peer:
-    """Of one way with several batch sizes, the one that is fastest on a few sentences."""
+def fastest(variants: Sequence[System], work: Workload) -> System:
+    """Of one system with several batch sizes, the one that is fastest on a few sentences."""
     if len(variants) == 1:
         return variants[0]
 
-    def seconds(peer: Peer) -> float:
-        peer.run(work.head(_WARM_UP // 4))
+    def seconds(system: System) -> float:
+        system.run(work.head(_WARM_UP // 4))
         started = time.perf_counter()
-        peer.run(work)
+        system.run(work)
         return time.perf_counter() - started
 
     return min(variants, key=seconds)

@@ -15,12 +15,14 @@ from ..engine.inference.batches import Advance, ignored
 from ..engine.inference.device import CPU, Device
 from ..engine.inference.exported import ExportedModel
 from ..engine.inference.model import Decider, Decisions, Ids, MaskedLM
-from ..engine.negation import select
+from ..engine.inference.precision import Models
+from ..engine.negation.select import Selection, Settings
 from ..engine.sentences.spans import Sentences
+from .decided import run_selection
 
 _COMPOSED = 200_000  # sentences; a tenth of a second or less
 _COPIES = 12
-_PAIRS = 4  # run from end to end
+PAIRS = 4  # run from end to end
 
 
 @dataclass(frozen=True)
@@ -70,18 +72,25 @@ class _Nothing:
         return decisions
 
 
-def take_apart(selection: select.Selection, model: MaskedLM, sentences: Sentences) -> Parts:
+def take_apart(selection: Selection, model: MaskedLM, sentences: Sentences, *, pairs: int = PAIRS) -> Parts:
     """Time the parts of a selection.
 
     Args:
-        selection: any; a sample of its pairs is run from end to end.
-        model: in fp32.
-        sentences: to time the model on.
+        selection: Any; a sample of its pairs is run from end to end.
+        model: The reference model.
+        sentences: To time the model on.
+        pairs: How many pairs are run from end to end with the model.
     """
-    pairs = range(min(len(selection.grid.pairs), max(1, _COMPOSED // len(selection.verb))))
+
+    def sample(size: int) -> Selection:
+        plan = (selection.exported, selection.lexicon, selection.patterns, Settings(pairs=size))
+        return Selection.plan(*plan, candidates_per_part=_COMPOSED)
+
+    many = sample(min(len(selection.grid.pairs), max(1, _COMPOSED // len(selection.verb))))
+    _ = many.composer  # its check with the tokenizer is done once a run
     started = time.perf_counter()
-    composed = select.compose_part(selection, pairs)
-    composing = (time.perf_counter() - started) / len(composed.expected)
+    many.prepare(0)
+    composing = (time.perf_counter() - started) / many.sizes[0]
 
     n = len(sentences.expected)
     started = time.perf_counter()
@@ -91,16 +100,12 @@ def take_apart(selection: select.Selection, model: MaskedLM, sentences: Sentence
     share = _decision_share(model.graph, sentences) if model.device == CPU else None
 
     with TemporaryDirectory() as folder:
-        small = select.plan(
-            selection.exported, selection.lexicon, selection.patterns, select.Settings(pairs=len(pairs))
-        )
         started = time.perf_counter()
-        select.select(small, _Nothing(), Path(folder) / "nothing", session={})
-        total = (time.perf_counter() - started) / small.grid.size
-        few = select.plan(selection.exported, selection.lexicon, selection.patterns, select.Settings(pairs=_PAIRS))
-        timed = _Timed(model)
+        run_selection(many, Models(model), _Nothing(), Path(folder) / "nothing")
+        total = (time.perf_counter() - started) / many.grid.size
+        few, timed = sample(min(pairs, len(selection.grid.pairs))), _Timed(model)
         started = time.perf_counter()
-        select.select(few, timed, Path(folder) / "few", session={})
+        run_selection(few, Models(model), timed, Path(folder) / "few")
         model_share = timed.seconds / (time.perf_counter() - started)
     return Parts(
         composing=1000 * composing,

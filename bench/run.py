@@ -1,10 +1,10 @@
-"""`negengine bench`: the engine, its peers and the ceiling, on one machine in one run."""
+"""`negengine bench`: the engine, its baselines and the ceiling, on one machine in one run."""
 
 import json
 import sys
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -13,74 +13,119 @@ from ..engine.inference.device import CPU, Device, choose_device, cpu_threads
 from ..engine.inference.exported import ExportedModel
 from ..engine.inference.model import BATCH_TOKENS
 from ..engine.inference.precision import AUDIT_SHARE, MixedDecider, Models, Precision, calibrate, open_models
-from ..engine.negation import select
+from ..engine.negation.runs import SelectionRun
+from ..engine.negation.select import TRIPLETS_FILE, Selection, Settings
+from ..export.checkpoint import locate
+from .baselines import System, optimum_baselines, own_systems, pytorch_baselines
 from .ceiling import least_flops, product_rates
+from .decided import run_selection
 from .machine import describe
 from .measure import Timing, alternate, fastest
-from .parts import sweep, take_apart
-from .peers import Peer, optimum_peers, own_peers, pytorch_peers
-from .shapes import Measured, cache_folder, prepare
+from .parts import PAIRS, sweep, take_apart
+from .shapes import SHAPES, Measured, Shape, cache_folder, prepare
 from .workload import Workload, workload
 
 CANDIDATES = 10_900_000  # of the paper's Table 5, row 3
-AUTHORS, AUTHORS_SCORING, EXACT, TWIN = "authors, selection", "authors, scoring", "fp32", "twin alone"
+AUTHORS, AUTHORS_SCORING, EXACT = "authors, selection", "authors, scoring", "fp32"
+LOW_PRECISION = "low precision alone"
 MINI = "mini"  # the bundled model, as `negengine export` calls it
-_FEWEST, _MOST = 200, 100_000  # sentences of a round
-_LAZY_PAIRS = 8
+_FEWEST = 200  # sentences of a round
 _CALIBRATED = 1_000  # sentences of the bundled model, for the close calls that random weights cannot tell
 _TRIED = {"cpu": 128, "cuda": 4096}  # sentences for finding the best batch size
 Say = Callable[[str], None]
 
 
+@dataclass(frozen=True)
+class Effort:
+    """How much is measured.
+
+    Attributes:
+        rounds: How often each system is timed.
+        seconds: About how long a round of the authors' program takes.
+        most: Most sentences of a round.
+        tried: Sentences for finding a baseline's best batch size; None for the device's usual number.
+        lazy_pairs: Pairs of the lazy selection.
+        pairs: Pairs that are run from end to end for the model's share of the time.
+        sweep: Whether lengths, batch sizes and threads are varied.
+    """
+
+    rounds: int = 5
+    seconds: float = 8
+    most: int = 100_000
+    tried: int | None = None
+    lazy_pairs: int = 8
+    pairs: int = PAIRS
+    sweep: bool = True
+
+
+QUICK = Effort(rounds=3, seconds=2, sweep=False)  # under three minutes for the bundled model on two cores
+
+
 def bench(
-    names: Sequence[str], *, device: str = "auto", quick: bool = False, rounds: int | None = None, say: Say
+    names: Sequence[str],
+    *,
+    device: str = "auto",
+    effort: Effort | None = None,
+    rounds: int | None = None,
+    cache: Path | None = None,
+    shapes: Mapping[str, Shape] = SHAPES,
+    say: Say,
 ) -> dict[str, Any]:
     """Measure models.
 
     Args:
-        names: names of `shapes.SHAPES`, or what `negengine export` takes.
-        device: as for `choose_device`.
-        quick: fewer sentences and rounds, no sweep; under three minutes for the bundled model on two cores.
-        rounds: of each way; 3, or 5 without `quick`, by default.
-        say: told what is going on.
+        names: Names of `shapes`, or what `negengine export` takes.
+        device: As for `choose_device`.
+        effort: How much is measured.
+        rounds: How often each system is timed, if not as the effort says.
+        cache: Where checkpoints and exports made for measuring are kept; in the user's cache by default.
+        shapes: Models with random weights.
+        say: Is told what happens, a line at a time.
 
     Returns:
         A JSON document: the machine, and for each model what `measure` gives.
+
+    Raises:
+        InputError: A device or a model does not exist.
     """
-    chosen = choose_device(device)
+    chosen, folder, effort = choose_device(device), cache or cache_folder(), effort or Effort()
+    effort = replace(effort, rounds=rounds or effort.rounds)
+    for name in names:
+        if name not in shapes:
+            locate(name)
     results: list[dict[str, Any]] = []
     for name in names:
-        say(f"{name}: making ready")
-        results.append(measure(prepare(name), chosen, quick=quick, rounds=rounds or (3 if quick else 5), say=say))
-    _expect_mixed(results, chosen, say)
+        say(f"{name}: preparing")
+        results.append(measure(prepare(name, folder, shapes), chosen, effort, cache=folder, say=say))
+    _expect_mixed(results, chosen, folder, say)
     return {"machine": describe(chosen), "command": " ".join(["negengine", *sys.argv[1:]]), "models": results}
 
 
-def measure(measured: Measured, device: Device, *, quick: bool, rounds: int, say: Say) -> dict[str, Any]:
+def measure(measured: Measured, device: Device, effort: Effort, *, cache: Path, say: Say) -> dict[str, Any]:
     """Measure one model; the keys of the result say what they hold and in which unit."""
     exported = measured.exported
-    torch_peers = pytorch_peers(measured, device)
-    work = _work(exported, torch_peers[0], seconds=2 if quick else 8)
+    torch_baselines = pytorch_baselines(measured, device)
+    work = _work(exported, torch_baselines[0], effort)
     works = {"selection": work, "scoring": work.head(len(work) // 8)}
     models = open_models(exported, device, Precision.AUTO)
     mixed = None if measured.is_random else _mixed(models, work)
-    cache_folder().mkdir(parents=True, exist_ok=True)
+    cache.mkdir(parents=True, exist_ok=True)
     skipped: dict[str, str] = {}
     try:
-        libraries = [*torch_peers, *optimum_peers(measured, device, cache_folder())]
+        libraries = [*torch_baselines, *optimum_baselines(measured, device, cache)]
     except (ImportError, ValueError, RuntimeError) as error:
-        libraries, skipped["Optimum"] = torch_peers, str(error).partition("\n")[0]
+        libraries, skipped["Optimum"] = torch_baselines, str(error).partition("\n")[0]
     say("looking for the best batch size of the libraries")
-    peers = [*_at_their_best(libraries, work.head(_TRIED[device.kind])), *own_peers(models, mixed)]
-    timings = alternate(peers, works, rounds, say, device)
+    tried = work.head(effort.tried or _TRIED[device.kind])
+    systems = [*_at_their_best(libraries, tried), *own_systems(models, mixed)]
+    timings = alternate(systems, works, effort.rounds, say, device)
     say("the ceiling")
     flops = _least(exported, work.length)
     products = _products(exported, device, models)
     rates = {kind: max(by_kernel.values()) for kind, by_kernel in products.items()}
     say("parts")
-    parts = take_apart(work.selection, models.exact, work.head(500).sentences)
-    authors_rate = timings[AUTHORS].rate
-    lazy = None if measured.is_random else _lazy(work, models, mixed, authors_rate, say)
+    parts = take_apart(work.selection, models.reference, work.head(500).sentences, pairs=effort.pairs)
+    lazy = None if measured.is_random else _lazy(work, models, mixed, timings[AUTHORS].rate, effort.lazy_pairs, say)
     return {
         "model": measured.name,
         "random weights": measured.is_random,
@@ -88,14 +133,14 @@ def measure(measured: Measured, device: Device, *, quick: bool, rounds: int, say
         "work": {
             "sentences": len(work),
             "tokens": work.length,
-            "rounds": rounds,
+            "rounds": effort.rounds,
             "least GFLOP": flops / 1e9,
         },
         "product GFLOP/s": {kind: rate / 1e9 for kind, rate in rates.items()},
         "product GFLOP/s by kernel": {
             kind: {kernel: rate / 1e9 for kernel, rate in by_kernel.items()} for kind, by_kernel in products.items()
         },
-        "ways": [_way(peer, timings, flops, rates) for peer in peers],
+        "systems": [_row(system, timings, flops, rates) for system in systems],
         "skipped": skipped,
         "mixed, expected": None,
         "lazy": lazy,
@@ -108,55 +153,57 @@ def measure(measured: Measured, device: Device, *, quick: bool, rounds: int, say
             "writing": parts.writing,
         },
         "model share": parts.model_share,
-        "sweep": [] if quick else _sweeps(exported, device),
+        "sweep": _sweeps(exported, device) if effort.sweep else [],
     }
 
 
-def _work(exported: ExportedModel, authors: Peer, seconds: float) -> Workload:
-    """As many sentences as the authors' way decides in some seconds."""
+def _work(exported: ExportedModel, authors: System, effort: Effort) -> Workload:
+    """As many sentences as the authors' program decides in some seconds."""
     few = workload(exported, 2 * _FEWEST)
     authors.run(few.head(_FEWEST // 2))
     started = time.perf_counter()
     authors.run(few)
     rate = len(few) / (time.perf_counter() - started)
-    return workload(exported, int(min(max(rate * seconds, _FEWEST), _MOST)))
+    return workload(exported, int(min(max(rate * effort.seconds, _FEWEST), effort.most)))
 
 
-def _at_their_best(peers: Sequence[Peer], few: Workload) -> list[Peer]:
-    """Each way with its best batch size."""
-    names = dict.fromkeys(peer.name for peer in peers)
-    return [fastest([peer for peer in peers if peer.name == name], few) for name in names]
+def _at_their_best(systems: Sequence[System], few: Workload) -> list[System]:
+    """Each system with its best batch size."""
+    names = dict.fromkeys(system.name for system in systems)
+    return [fastest([system for system in systems if system.name == name], few) for name in names]
 
 
 def _mixed(models: Models, work: Workload) -> MixedDecider | None:
-    if models.fast is None:
+    if models.low_precision is None:
         return None
-    return MixedDecider(models.fast, models.exact, calibrate(models.fast, models.exact, work.sentences))
+    calibration = calibrate(models.low_precision, models.reference, work.sentences)
+    return MixedDecider(models.low_precision, models.reference, calibration)
 
 
-def _expect_mixed(results: Sequence[dict[str, Any]], device: Device, say: Say) -> None:
+def _expect_mixed(results: Sequence[dict[str, Any]], device: Device, cache: Path, say: Say) -> None:
     """Put what mixed precision can be expected to do where random weights cannot show it."""
-    lacking = [found for found in results if found["random weights"] and any(w["way"] == TWIN for w in found["ways"])]
+    random = [found for found in results if found["random weights"]]
+    lacking = [found for found in random if any(row["system"] == LOW_PRECISION for row in found["systems"])]
     if not lacking:
         return
     close = next((found["close calls"] for found in results if found["model"] == MINI), None)
-    close = _close_calls(device, say) if close is None else close
+    close = _close_calls(device, cache, say) if close is None else close
     for found in lacking:
-        found["mixed, expected"] = None if close is None else _expected(found["ways"], close)
+        found["mixed, expected"] = None if close is None else _expected(found["systems"], close)
 
 
-def _close_calls(device: Device, say: Say) -> float | None:
-    """Share of close calls of the bundled model; None if it has no twin for the device."""
+def _close_calls(device: Device, cache: Path, say: Say) -> float | None:
+    """Share of close calls of the bundled model; None if it has no low-precision model for the device."""
     say(f"close calls of {MINI}, for the speed of mixed precision to be expected")
-    exported = prepare(MINI).exported
+    exported = prepare(MINI, cache).exported
     mixed = _mixed(open_models(exported, device, Precision.AUTO), workload(exported, _CALIBRATED))
     return None if mixed is None else mixed.calibration.close
 
 
-def _expected(ways: Sequence[dict[str, Any]], close: float) -> dict[str, Any]:
+def _expected(systems: Sequence[dict[str, Any]], close: float) -> dict[str, Any]:
     """Mixed precision as fast as the two models that it takes, and as often in fp32 as with the bundled model."""
-    rates = {way["way"]: way["sentences/s"] for way in ways}
-    rate = 1 / (1 / rates[TWIN] + (close + AUDIT_SHARE) / rates[EXACT])
+    rates = {row["system"]: row["sentences/s"] for row in systems}
+    rate = 1 / (1 / rates[LOW_PRECISION] + (close + AUDIT_SHARE) / rates[EXACT])
     return {
         "close calls": close,
         "sentences/s": rate,
@@ -176,17 +223,17 @@ def _least(exported: ExportedModel, length: float) -> float:
 def _products(exported: ExportedModel, device: Device, models: Models) -> dict[str, dict[str, float]]:
     kinds = ("fp32", "int8") if device == CPU else ("fp32", "fp16")
     sizes = exported.info["hidden_size"], exported.info["intermediate_size"]
-    return {kind: product_rates(device, models.exact.batch_tokens, *sizes, kind) for kind in kinds}
+    return {kind: product_rates(device, models.reference.batch_tokens, *sizes, kind) for kind in kinds}
 
 
-def _way(peer: Peer, timings: dict[str, Timing], flops: float, rates: dict[str, float]) -> dict[str, Any]:
-    timing = timings[peer.name]
+def _row(system: System, timings: dict[str, Timing], flops: float, rates: dict[str, float]) -> dict[str, Any]:
+    timing = timings[system.name]
     fast_kind = next(kind for kind in rates if kind != "fp32")
-    ceiling = {TWIN: rates[fast_kind], "mixed": None}.get(peer.name, rates["fp32"])
+    ceiling = {LOW_PRECISION: rates[fast_kind], "mixed": None}.get(system.name, rates["fp32"])
     return {
-        "way": peer.name,
-        "about": peer.about,
-        "ours": peer.ours,
+        "system": system.name,
+        "about": system.about,
+        "ours": system.ours,
         "sentences/s": timing.rate,
         "seconds": list(timing.seconds),
         "times authors, selection": timing.rate / timings[AUTHORS].rate,
@@ -200,28 +247,28 @@ def _way(peer: Peer, timings: dict[str, Timing], flops: float, rates: dict[str, 
     }
 
 
-def _lazy(work: Workload, models: Models, mixed: MixedDecider | None, authors_rate: float, say: Say) -> dict[str, Any]:
-    """A selected test set for a few pairs: lazy against exhaustive in fp32, and the authors' way at its rate."""
+def _lazy(
+    work: Workload, models: Models, mixed: MixedDecider | None, authors_rate: float, pairs: int, say: Say
+) -> dict[str, Any]:
+    """A selected test set for a few pairs: lazy against exhaustive in fp32, and the authors' program at its rate."""
     say("lazy selection")
     found: dict[str, Any] = {}
-    with TemporaryDirectory() as folder:
-        for name, lazy, decider in (("exhaustive", False, models.exact), ("lazy", True, mixed or models.exact)):
-            plan = select.plan(
-                work.selection.exported,
-                work.selection.lexicon,
-                work.selection.patterns,
-                select.Settings(pairs=_LAZY_PAIRS, lazy=lazy),
-            )
+    with TemporaryDirectory() as temporary:
+        folders = {name: Path(temporary) / name for name in ("exhaustive", "lazy")}
+        deciders = {"exhaustive": models.reference, "lazy": mixed or models.reference}
+        for name, folder in folders.items():
+            plan = work.selection.exported, work.selection.lexicon, work.selection.patterns
+            selection = Selection.plan(*plan, Settings(pairs=pairs, lazy=name == "lazy"))
             started = time.perf_counter()
-            summary = select.select(plan, decider, Path(folder) / name, session={}) or {}
+            run_selection(selection, models, deciders[name], folder)
             found[f"{name} seconds"] = time.perf_counter() - started
+            summary = SelectionRun.open(folder).summary
             found[f"{name} tested"] = summary["tested"]
             found.setdefault("repeating %", summary["ratio"])
-        found["same triplets"] = (Path(folder) / "exhaustive" / select.TRIPLETS_FILE).read_bytes() == (
-            Path(folder) / "lazy" / select.TRIPLETS_FILE
-        ).read_bytes()
+        one, other = ((folder / TRIPLETS_FILE).read_bytes() for folder in folders.values())
+        found["same triplets"] = one == other
     return {
-        "pairs": _LAZY_PAIRS,
+        "pairs": pairs,
         **found,
         "times fewer calls": found["exhaustive tested"] / found["lazy tested"],
         "times exhaustive": found["exhaustive seconds"] / found["lazy seconds"],

@@ -5,6 +5,7 @@ weights says nothing, and its figures come from the bundled model or a real one.
 """
 
 import shutil
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,8 @@ from ..export.checkpoint import BUNDLED, locate
 
 _BASE = {"hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12, "intermediate_size": 3072}
 _LARGE = {"hidden_size": 1024, "num_hidden_layers": 24, "num_attention_heads": 16, "intermediate_size": 4096}
-SHAPES: dict[str, tuple[Any, dict[str, int]]] = {
+Shape = tuple[Any, dict[str, int]]  # configuration class, its sizes
+SHAPES: dict[str, Shape] = {
     "bert-base-shape": (BertConfig, _BASE | {"vocab_size": 28996}),
     "bert-large-shape": (BertConfig, _LARGE | {"vocab_size": 28996}),
     "roberta-base-shape": (
@@ -52,31 +54,32 @@ def cache_folder() -> Path:
     return platformdirs.user_cache_path("negengine", appauthor=False) / "bench"
 
 
-def prepare(name: str) -> Measured:
+def prepare(name: str, folder: Path, shapes: Mapping[str, Shape] = SHAPES) -> Measured:
     """Make what is measured, or find it made.
 
     Args:
-        name: a name of `SHAPES`, or what `negengine export` takes.
+        name: a name of `shapes`, or what `negengine export` takes.
+        folder: where checkpoints and exports are kept.
+        shapes: models with random weights.
 
     Raises:
         InputError: as for `export.build`.
     """
-    folder = cache_folder()
-    if name not in SHAPES:
+    if name not in shapes:
         source = locate(name)
         exported = build(name, folder / "exported" / source.name)
         return Measured(name, source.location, load_exported(exported), is_random=False)
     checkpoint = folder / "checkpoints" / name
     if not (checkpoint / "complete").is_file():
-        _write_random(name, checkpoint)
+        _write_random(name, shapes[name], checkpoint)
     return Measured(name, str(checkpoint), load_exported(build(str(checkpoint), folder / "exported" / name)), True)
 
 
-def _write_random(name: str, folder: Path) -> None:
+def _write_random(name: str, shape: Shape, folder: Path) -> None:
     """Save a checkpoint with random weights; the bundled model's tokenizer stands in, its ids are below any V here."""
     shutil.rmtree(folder, ignore_errors=True)
     tokenizer = AutoTokenizer.from_pretrained(BUNDLED)
-    make, sizes = SHAPES[name]
+    make, sizes = shape
     if len(tokenizer) > sizes["vocab_size"]:
         raise InputError(f"{name}: its vocabulary is smaller than the bundled tokenizer's")
     torch.manual_seed(0)

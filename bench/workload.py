@@ -1,15 +1,15 @@
-"""The same sentences for everybody: random candidates of the main job, as texts and as token ids."""
+"""The same sentences for all systems: random candidates of the main job, as texts and as token ids."""
 
 from dataclasses import dataclass
 
 import numpy as np
 
 from ..engine.inference.exported import ExportedModel
-from ..engine.negation import select
+from ..engine.negation.select import Selection, Settings
 from ..engine.sentences.lexicon import load_lexicon
 from ..engine.sentences.patterns import load_patterns
 from ..engine.sentences.slots import VERB
-from ..engine.sentences.spans import Sentences, Slice
+from ..engine.sentences.spans import Bucket, Sentences
 
 
 @dataclass(frozen=True, eq=False)
@@ -17,12 +17,12 @@ class Workload:
     """Sentences of the selecting pattern.
 
     Attributes:
-        selection: the run that they are candidates of.
+        selection: The run that they are candidates of.
         texts: n sentences.
-        sentences: the same as ids, grouped by length.
+        sentences: The same as ids, grouped by length.
     """
 
-    selection: select.Selection
+    selection: Selection
     texts: tuple[str, ...]
     sentences: Sentences
 
@@ -31,34 +31,29 @@ class Workload:
 
     def head(self, n: int) -> "Workload":
         """The first n of them."""
-        slices = []
-        for piece in self.sentences.slices:
-            own = piece.rows < n
+        buckets = []
+        for bucket in self.sentences.slices:
+            own = bucket.rows < n
             if own.any():
-                slices.append(Slice(piece.rows[own], np.ascontiguousarray(piece.ids[own]), piece.mask_position[own]))
-        return Workload(self.selection, self.texts[:n], Sentences(slices, self.sentences.expected[:n]))
+                ids = np.ascontiguousarray(bucket.ids[own])
+                buckets.append(Bucket(bucket.rows[own], ids, bucket.mask_position[own]))
+        return Workload(self.selection, self.texts[:n], Sentences(buckets, self.sentences.expected[:n]))
 
     @property
     def length(self) -> float:
         """Mean number of tokens."""
-        return sum(piece.ids.size for piece in self.sentences.slices) / len(self)
+        return sum(bucket.ids.size for bucket in self.sentences.slices) / len(self)
 
 
 def workload(exported: ExportedModel, n: int, seed: int = 0) -> Workload:
     """Draw n candidates."""
-    selection = select.plan(exported, load_lexicon(), load_patterns(), select.Settings(seed=seed))
-    sentences = select.sample(selection, n)
-    name, profession, verb = selection.grid.locate(select.sample_indices(selection, n))
-    lexicon, pattern = selection.lexicon, selection.patterns.selecting
-    mask = exported.mask_token
-    texts = tuple(
-        pattern.text(
-            {
-                VERB: lexicon.verbs[selection.verb[k]],
-                **{slot: fillers.word(i, j) for slot, fillers in selection.fillers.items()},
-            },
-            mask,
-        )
-        for i, j, k in zip(name, profession, verb, strict=True)
-    )
-    return Workload(selection, texts, sentences)
+    selection = Selection.plan(exported, load_lexicon(), load_patterns(), Settings(seed=seed))
+    name, profession, verb = selection.grid.locate(selection.sample_indices(n))
+    pattern, verbs = selection.patterns.selecting, selection.lexicon.verbs
+
+    def text(i: int, j: int, k: int) -> str:
+        words = {slot: filler.words[filler.index[i, j]] for slot, filler in selection.fillers.items()}
+        return pattern.text({**words, VERB: verbs[selection.verb[k]]}, exported.mask_token)
+
+    texts = tuple(text(*where) for where in zip(name, profession, verb, strict=True))
+    return Workload(selection, texts, selection.sample(n))

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -208,6 +209,27 @@ def _select(mini: ExportedModel, lexicon: Path, folder: Path):
 
     model = ng.load(mini.folder, device="cpu", precision="fp32")
     return ng.select(model, lexicon=lexicon, output=folder, progress=False)
+
+
+ROOT = Path(__file__).parents[1]
+SOURCES = ("engine", "export", "bench", "pyproject.toml", "README.md", "LICENSE")
+
+
+@pytest.fixture(scope="session")
+def wheel(once) -> Path:
+    """The wheel, built from a copy of the sources: a build leaves traces beside them."""
+
+    def make(folder: Path) -> None:
+        folder.mkdir()
+        for name in SOURCES:
+            source = ROOT / name
+            (shutil.copytree if source.is_dir() else shutil.copy)(source, folder / name)
+        command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", folder / "dist", folder]
+        done = subprocess.run([*map(str, command)], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+
+    (path,) = (once("wheel", make) / "dist").glob("*.whl")
+    return path
 
 
 @dataclass(frozen=True)

@@ -3,12 +3,15 @@
 import re
 from pathlib import Path
 
+import negengine as ng
 import pytest
 import typer.main
 from negengine.engine.cli.main import app
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text("utf-8")
+CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+DOCUMENTS = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]
 PROGRAM = typer.main.get_command(app)
 
 
@@ -31,17 +34,42 @@ def test_the_readme_names_every_command_and_option(name):
 
 
 def test_every_make_target_of_the_readme_exists():
-    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
-    named = set(re.findall(r"^make ([a-z]+)|`make ([a-z]+)", README, re.MULTILINE))
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
+    named = set(re.findall(r"^make ([a-z-]+)|`make ([a-z-]+)", README + CONTRIBUTING, re.MULTILINE))
     assert {one or other for one, other in named} <= targets
     assert {"demo", "test", "help", "export", "select", "score", "bench"} <= targets
 
 
-def test_every_file_that_the_readme_names_exists():
-    for path in re.findall(r"`((?!runs/)[a-z]+/[\w./-]+\.(?:py|md|toml|txt))`", README):
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_every_file_that_a_document_names_exists(document):
+    text = document.read_text("utf-8")
+    if document.name == "CHANGELOG.md":  # it names what was there then
+        return
+    for path in re.findall(r"`((?:engine|export|bench|tests|docs)/[\w./-]*)`", text):
+        if "NAME" not in path:
+            assert (ROOT / path).exists(), path
+    for path in re.findall(r"`([A-Z]+\.md)`", text):
         assert (ROOT / path).is_file(), path
-    for path in re.findall(r"`([A-Z]+\.md)`", README):
-        assert (ROOT / path).is_file(), path
+    for path in re.findall(r"\]\(((?!http)[^)#]+)", text):
+        assert (document.parent / path).exists(), path
+
+
+def test_every_name_of_the_library_that_a_document_uses_exists():
+    used = {name for document in DOCUMENTS for name in re.findall(r"\bng\.(\w+)", document.read_text("utf-8"))}
+    assert {"load", "select", "score"} <= used <= set(ng.__all__)
+
+
+def test_the_readme_names_every_function_of_the_library():
+    for name in ng.__all__:
+        assert not name.islower() or f"ng.{name}" in README, name
+
+
+def test_contributing_lists_the_packages_in_the_order_of_their_imports():
+    listed = re.findall(r"^\| `engine/(\w+)/`(?:, `engine/\w+/`)? \|", CONTRIBUTING, re.MULTILINE)
+    order = re.search(r"^ORDER = \((.*?)^\)", (ROOT / "tests/test_import_graph.py").read_text("utf-8"), re.M | re.S)
+    packages = re.findall(r"negengine\.engine\.(\w+)", order.group(1))
+    assert [name for name in packages if name in listed] == listed
+    assert set(packages) - set(listed) == {"errors", "printable"}
 
 
 def test_versions_agree():

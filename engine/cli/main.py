@@ -150,12 +150,14 @@ def bench(
 
     try:
         from ...bench.report import tables
+        from ...bench.run import QUICK
         from ...bench.run import bench as measure
     except ModuleNotFoundError as error:
         if (error.name or "").startswith("negengine"):
             raise
         raise InputError(f"bench needs {error.name}: pip install 'negengine[export]'") from None
-    found = measure(models or ["mini"], device=device, quick=quick, rounds=rounds, say=say)
+    effort = QUICK if quick else None
+    found = measure(models or ["mini"], device=device, effort=effort, rounds=rounds, say=say)
     for result in found["models"]:
         show(*tables(result))
     show(json.dumps(found, ensure_ascii=False))

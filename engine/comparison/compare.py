@@ -91,7 +91,7 @@ def _between_patterns(run: Run) -> Comparison:
     """The scored patterns of a run in pairs, on the same triplets."""
     if not isinstance(run, ScoresRun):
         raise InputError(f"{run.folder}: compare needs two runs of {run.stage}; one run is enough for `score` only")
-    outcomes = run.outcomes()
+    outcomes = _outcomes(run)
     names = [pattern.name for pattern in run.selection.patterns.scored]
     by_pattern = {name: outcomes.filter(pl.col("split") == name) for name in names}
     sides = {pair: (by_pattern[pair[0]], by_pattern[pair[1]]) for pair in combinations(by_pattern, 2)}
@@ -103,13 +103,26 @@ def _between_models(first: Run, second: Run) -> Comparison:
     """Two runs, on the items that both have."""
     if unlike := differences(first.conditions, second.conditions, "there"):
         raise InputError(f"{first.folder} and {second.folder} cannot be compared: {unlike}")
-    one, other = (dict(run.outcomes().group_by(*_GROUP, maintain_order=True)) for run in (first, second))
+    one, other = (dict(_outcomes(run).group_by(*_GROUP, maintain_order=True)) for run in (first, second))
     sides = {key: (one[key], other[key]) for key in one if key in other}
-    title = f"{first.model_name} − {second.model_name}, on the items of both runs"
+    same = first.model_name == second.model_name
+    names = [str(run.folder) if same else run.model_name for run in (first, second)]
+    title = f"{names[0]} − {names[1]}, on the items of both runs"
     found = _tested(title, sides, list(_GROUP))
     if found.frame.is_empty():
         raise InputError(f"{first.folder} and {second.folder} have no item in common")
     return found
+
+
+def _outcomes(run: Run) -> pl.DataFrame:
+    """A run's outcomes, each item once in its group: items are joined by their words."""
+    outcomes = run.outcomes()
+    repeated = outcomes.filter(pl.struct(*_GROUP, "item").is_duplicated())
+    if not repeated.is_empty():
+        raise InputError(
+            f"{run.folder}: the item {repeated['item'][0]!r} occurs more than once; compare joins by items"
+        )
+    return outcomes
 
 
 def _tested(

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from negengine.bench.peers import head_at
+from negengine.bench.baselines import head_at
 from transformers import (
     AlbertConfig,
     AutoModelForMaskedLM,

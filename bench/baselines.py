@@ -1,7 +1,7 @@
-"""Ways to find the top-1 at the mask of many sentences: the authors', the libraries', and ours.
+"""Systems that find the top-1 at the mask of many sentences: the authors' programs, libraries, and the engine.
 
-Each is a `Peer`: it is prepared once, then given all sentences and asked for the top-1 ids, so that every measurement
-is also a check that all do the same work. Tokenizing belongs to the work of those that are given texts.
+Each is a `System`: it is prepared once, then given all sentences and asked for the top-1 ids. So every measurement is
+also a check that all do the same work. Tokenizing belongs to the work of those that are given texts.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -25,19 +25,19 @@ from .shapes import Measured
 from .workload import Workload
 
 AUTHORS_BATCH = 100
-BATCHES = {"cpu": (8, 32, 128), "cuda": (32, 128, 512)}  # tried for the peers that have no batch size of their own
+BATCHES = {"cpu": (8, 32, 128), "cuda": (32, 128, 512)}  # tried for the baselines that have no batch size of their own
 Ids = NDArray[np.int32]
 
 
 @dataclass(frozen=True)
-class Peer:
-    """One way.
+class System:
+    """One system that is measured.
 
     Attributes:
         name: what it is called.
         about: what it does, in a line.
         run: all sentences → top-1 ids, int32 [n], in the order of the texts.
-        job: `selection`, or `scoring` for the way that takes one sentence at a time.
+        job: `selection`, or `scoring` for the one that takes one sentence at a time.
         ours: whether it is the engine.
     """
 
@@ -48,8 +48,8 @@ class Peer:
     ours: bool = False
 
 
-def pytorch_peers(measured: Measured, device: Device) -> list[Peer]:
-    """The authors' two ways, PyTorch with the head at the mask alone, and the fill-mask pipeline.
+def pytorch_baselines(measured: Measured, device: Device) -> list[System]:
+    """The authors' two programs, PyTorch with the head at the mask alone, and the fill-mask pipeline.
 
     The last two come once for each batch size that is tried.
     """
@@ -79,25 +79,25 @@ def pytorch_peers(measured: Measured, device: Device) -> list[Peer]:
         return np.array([answer[0]["token"] for answer in answers], np.int32)
 
     return [
-        Peer("authors, selection", f"PyTorch, batches of {AUTHORS_BATCH} padded, logits at all positions",
+        System("authors, selection", f"PyTorch, batches of {AUTHORS_BATCH} padded, logits at all positions",
              lambda work: np.concatenate([padded(texts) for texts in _batches(work.texts, AUTHORS_BATCH)])),
-        Peer("authors, scoring", "PyTorch, one sentence at a time",
+        System("authors, scoring", "PyTorch, one sentence at a time",
              lambda work: np.concatenate([padded([text]) for text in work.texts]), job="scoring"),
-        *(Peer("PyTorch at the mask", f"batches of {batch} of one length, head for the mask's row alone",
+        *(System("PyTorch at the mask", f"batches of {batch} of one length, head for the mask's row alone",
                partial(at_mask, batch=batch)) for batch in BATCHES[device.kind]),
-        *(Peer("pipeline", f"transformers' fill-mask pipeline, batches of {batch}", partial(piped, batch=batch))
+        *(System("pipeline", f"transformers' fill-mask pipeline, batches of {batch}", partial(piped, batch=batch))
           for batch in BATCHES[device.kind]),
     ]  # fmt: skip
 
 
-def optimum_peers(measured: Measured, device: Device, folder: Path) -> list[Peer]:
+def optimum_baselines(measured: Measured, device: Device, folder: Path) -> list[System]:
     """Optimum's ONNX model of the same checkpoint, once for each batch size that is tried.
 
     Raises:
         ImportError: Optimum's ONNX Runtime classes are not installed.
         ValueError: Optimum does not know the architecture, or the device.
     """
-    from optimum.onnxruntime import ORTModelForMaskedLM  # noqa: PLC0415 - the other peers can do without
+    from optimum.onnxruntime import ORTModelForMaskedLM  # noqa: PLC0415 - the other baselines can do without
 
     provider = "CPUExecutionProvider" if device.kind == "cpu" else "CUDAExecutionProvider"
     place = None if device.kind == "cpu" else {"device_id": device.index}
@@ -117,19 +117,19 @@ def optimum_peers(measured: Measured, device: Device, folder: Path) -> list[Peer
         return np.concatenate(found)
 
     return [
-        Peer("Optimum", f"ORTModelForMaskedLM, batches of {batch} padded", partial(run, batch=batch))
+        System("Optimum", f"ORTModelForMaskedLM, batches of {batch} padded", partial(run, batch=batch))
         for batch in BATCHES[device.kind]
     ]
 
 
-def own_peers(models: Models, mixed: Decider | None) -> list[Peer]:
-    """The engine: fp32, its low-precision twin alone, and both together."""
-    ways: list[tuple[str, str, Decider]] = [("fp32", "our engine, the reference", models.exact)]
-    if models.fast is not None:
-        ways.append(("twin alone", "our int8 or fp16 graph, decisions unchecked", models.fast))
+def own_systems(models: Models, mixed: Decider | None) -> list[System]:
+    """The engine: the reference model, the low-precision model alone, and both together."""
+    systems: list[tuple[str, str, Decider]] = [("fp32", "our engine, the reference", models.reference)]
+    if models.low_precision is not None:
+        systems.append(("low precision alone", "our int8 or fp16 graph, decisions unchecked", models.low_precision))
     if mixed is not None:
-        ways.append(("mixed", "the twin, close calls and an audit in fp32", mixed))
-    return [Peer(name, about, _decided_by(decider), ours=True) for name, about, decider in ways]
+        systems.append(("mixed", "the low-precision model, close calls and an audit in fp32", mixed))
+    return [System(name, about, _decided_by(decider), ours=True) for name, about, decider in systems]
 
 
 def _decided_by(decider: Decider) -> Callable[[Workload], Ids]:

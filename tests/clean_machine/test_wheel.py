@@ -1,0 +1,53 @@
+"""The wheel, installed alone in a clean environment, runs exported models; there is no PyTorch in it.
+
+This needs the network, so `make test` leaves it out; `make test-wheel` runs it.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+def run(*command, **options):
+    done = subprocess.run([*map(str, command)], capture_output=True, text=True, check=False, **options)
+    return done.returncode, done.stdout, done.stderr
+
+
+@pytest.fixture(scope="module")
+def installed(wheel, tmp_path_factory):
+    """The bin folder of an environment with the wheel and what it depends on."""
+    folder = tmp_path_factory.mktemp("clean") / "venv"
+    status, out, err = run(sys.executable, "-m", "venv", folder)
+    assert status == 0, out + err
+    pip = folder / "bin" / "pip"
+    status, out, err = run(
+        pip, "install", "--quiet", "--no-compile", "--constraint", ROOT / "constraints.txt", wheel, cwd=folder
+    )
+    assert status == 0, out + err
+    return folder / "bin"
+
+
+def test_a_model_is_run_and_an_export_asks_for_its_packages(installed, mini, tmp_path):
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("PYTHON")}
+    status, _, err = run(installed / "python", "-c", "import torch", cwd=tmp_path, env=environment)
+    assert status == 1
+    assert "No module named 'torch'" in err
+    command = [installed / "negengine", "select", mini.folder, "--pairs", 2, "-o", "run", "--json"]
+    status, out, err = run(*command, cwd=tmp_path, env=environment)
+    assert status == 0, err
+    assert json.loads(out)["pairs"] == 2
+    status, out, err = run(installed / "negengine", "score", "run", "--json", cwd=tmp_path, env=environment)
+    assert status == 0, err
+    assert len(json.loads(out)["rates"]) == 5
+    program = "import negengine as ng; print(len(ng.open('run').rates))"
+    status, out, err = run(installed / "python", "-c", program, cwd=tmp_path, env=environment)
+    assert (status, out) == (0, "5\n"), err
+    status, out, err = run(installed / "negengine", "export", "mini", cwd=tmp_path, env=environment)
+    assert status == 2
+    assert "pip install 'negengine[export]'" in err
