@@ -52,7 +52,24 @@ class Change:
         return "\n".join("\t".join(row[i] for i in kept) for row in rows)
 
 
-EXPECTED: tuple[Change, ...] = ()
+_GH22_INTERVALS = "19: drops have the interval of a paired difference, never of zero width or beyond 100 points"
+_NLI_INTERVALS = (
+    "19: relative drops over all pairs allow for clusters; differences have the interval of paired proportions"
+)
+_PIECES = "22: tokens that continue a word keep their mark"
+EXPECTED: tuple[Change, ...] = (
+    Change("runs/gh22*/summary.parquet.tsv", _GH22_INTERVALS, columns=("low", "high")),
+    Change("stdout/gh22*.json", _GH22_INTERVALS, lines='"(low|high)"'),
+    Change(
+        "stdout/gh22*.txt", f"{_GH22_INTERVALS}; words", lines="p [=<]|rank|━|──|drop P|Holm|top-1 is|verb|% interval"
+    ),
+    Change("runs/gh22-tiny/*", _PIECES),
+    Change("stdout/gh22-tiny.*", _PIECES),
+    Change("runs/nli*/summary.parquet.tsv", _NLI_INTERVALS, columns=("low", "high")),
+    Change("stdout/nli*.json", _NLI_INTERVALS, lines='"(low|high)"'),
+    Change("stdout/nli*.txt", "words", lines="pairs were|cut|truncated|paper: "),
+    Change("runs/nli*/items.parquet.tsv", "17: pairs have ids, by which runs are compared", columns=("id",)),
+)
 
 PROGRAM = Path(sys.executable).with_name("negengine")
 _NUMBER = re.compile(r"(?<![\w.])-?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:e[+-]?\d+)?")

@@ -30,12 +30,10 @@ def open_run(folder: str | Path) -> Run:
     name, record = next(reversed(stages.items()))
     found = run_class(name)
     if found is None:
-        known = name in publishers()
-        raise InputError(
-            f"{path}: {name} is finished, its probe is not; {resume_hint(record)}"
-            if known
-            else f"{path}: no probe here reads the results of {name}; is the package that made them installed?"
-        )
+        if name in publishers():
+            state = "finished, but the run is not" if record.finished else "not finished"
+            raise InputError(f"{path}: {name} is {state}; {resume_hint(record)}")
+        raise InputError(f"{path}: no probe here reads the results of {name}; is the package that made them installed?")
     return found.open(path)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from negengine.engine.statistics import cluster_interval
+from negengine.engine.statistics import cluster_interval, effective_sample_size
 from scipy import stats
 
 # ---------------------------------------------------------------- derived by hand
@@ -138,3 +138,11 @@ def test_as_if_independent_the_interval_would_not_cover():
 
 def test_the_interval_is_not_needlessly_wide():
     assert coverage(cluster_interval, 300, 0.3) <= 0.98
+
+
+def test_clusters_whose_observations_agree_are_one_observation_each():
+    """Variance 10/9 · Σ (r - 1.5)² / 30² = 0.0278, ten clusters of three, p = 0.5: 9 draws, before Student's factor."""
+    n = np.full(10, 3)
+    student = (stats.t.ppf(0.975, 29) / stats.t.ppf(0.975, 9)) ** 2
+    assert effective_sample_size(np.array([3, 0] * 5), n) == pytest.approx(9 * student)
+    assert effective_sample_size(n, n) == 10

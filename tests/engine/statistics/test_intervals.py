@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from negengine.engine.statistics import grouped_mean, mean, proportion, relative_drop_interval
+from scipy import stats
 
 
 def test_proportion_has_wilsons_interval():
@@ -65,7 +66,22 @@ def test_a_relative_drop_has_the_interval_of_the_logarithm_of_the_ratio():
     assert relative_drop_interval(30, 60, 40, 50) == pytest.approx(wanted)
 
 
-@pytest.mark.parametrize("counts", [(0, 60, 40, 50), (30, 60, 0, 50), (0, 60, 0, 50)])
-def test_a_relative_drop_from_or_to_nothing_has_no_interval(counts):
-    """SciPy's bounds are then nan or infinite."""
+@given(st.tuples(st.integers(1, 600), st.integers(0, 600), st.integers(1, 600), st.integers(0, 600)))
+def test_a_relative_drop_has_scipys_interval(counts):
+    after, more_after, before, more_before = counts
+    whole = after, after + more_after, before, before + more_before
+    ratio = stats.contingency.relative_risk(*whole).confidence_interval()
+    wanted = (1 - ratio.high, 1 - ratio.low) if more_after or more_before else (None, None)
+    assert relative_drop_interval(*whole) == wanted
+
+
+def test_a_relative_drop_takes_effective_numbers():
+    """Half as many draws make the interval of the ratio's logarithm wider by the square root of two."""
+    once, half = (np.log([1 - end for end in relative_drop_interval(0.5 * n, n, 0.8 * n, n)]) for n in (125, 62.5))
+    assert half[0] - half[1] == pytest.approx(2**0.5 * (once[0] - once[1]))
+
+
+@pytest.mark.parametrize("counts", [(0, 60, 40, 50), (30, 60, 0, 50), (0, 60, 0, 50), (60, 60, 50, 50)])
+def test_a_relative_drop_from_or_to_nothing_or_between_ones_has_no_interval(counts):
+    """SciPy's bounds are then nan, infinite or equal."""
     assert relative_drop_interval(*counts) == (None, None)

@@ -10,6 +10,7 @@ from negengine.engine.errors import InputError
 from negengine.engine.library.open import open_run
 from negengine.engine.library.run import ShardRun
 from negengine.engine.probes.gh22.acts import Acts
+from negengine.engine.probes.gh22.repetitions import Repetitions
 from negengine.engine.probes.gh22.runs import Gh22Run, gh22, run_both
 from negengine.engine.runs.record import RUN_FILE
 
@@ -47,6 +48,23 @@ def test_a_shard_says_what_is_next(mini, tmp_path):
     run = gh22(str(mini.folder), pairs=2, ranks=[1], variant="original", shard="1/2", output=tmp_path, progress=False)
     assert isinstance(run, ShardRun)
     assert "merge" in run.sentences()[0]
+
+
+@pytest.mark.parametrize(
+    ("stage", "function", "call", "state"),
+    [
+        (Acts, "decide", 2, "acts is not finished"),
+        (Repetitions, "check", 1, "acts is finished, but the run is not"),
+        (Repetitions, "decide", 2, "gh22 is not finished"),
+    ],
+)
+def test_a_run_that_was_stopped_says_how_to_go_on(stage, function, call, state, acts, original, tmp_path, interrupt):
+    interrupt(stage, function, call)
+    work = replace(execution(), session={"command": "negengine gh22 mini"})
+    with pytest.raises(KeyboardInterrupt):
+        run_both(acts, original, tmp_path / "run", work, acts_per_part=5)
+    with pytest.raises(InputError, match=f"{state}; to resume it: negengine gh22 mini"):
+        open_run(tmp_path / "run")
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,6 @@ from negengine.engine.comparison.compare import compare
 from negengine.engine.errors import InputError
 from negengine.engine.library.model import find_model
 from negengine.engine.library.open import open_run
-from negengine.engine.probes.nli.commands import _source_and_file
 from negengine.engine.probes.nli.runs import NliRun, nli
 from negengine.engine.runs.record import RUN_FILE
 
@@ -72,12 +71,6 @@ def test_mixed_precision_is_refused_before_a_folder_is_made(classifiers, data, t
     with pytest.raises(InputError, match="--precision mixed: nli"):
         nli(model, data=data, source="RTE", output=tmp_path / "run")
     assert not (tmp_path / "run").exists()
-
-
-def test_an_original_set_without_its_source_is_refused():
-    assert _source_and_file("RTE=dev.tsv")[0] == "RTE"
-    with pytest.raises(InputError, match=r"--original dev\.tsv: give SOURCE=FILE"):
-        _source_and_file("dev.tsv")
 
 
 # ---------------------------------------------------------------- comparisons
