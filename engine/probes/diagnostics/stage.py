@@ -77,13 +77,13 @@ class DiagnosticsStage(ReferenceStage[list[Bucket]]):
         items = build_items(diagnostics, draws=draws, seed=seed)
         return cls(exported, items, diagnostics.sha256, draws, seed, items_per_part)
 
-    @property
+    @cached_property
     def parts(self) -> tuple[tuple[Item, ...], ...]:
         """The items of each part."""
         step = self.items_per_part
         return tuple(self.items[start : start + step] for start in range(0, len(self.items), step))
 
-    @property
+    @cached_property
     def sizes(self) -> Sequence[int]:
         """Texts of each part."""
         return [len(texts_of(part)) for part in self.parts]

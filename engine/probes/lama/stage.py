@@ -127,13 +127,13 @@ class Lama(ReferenceStage[Prepared]):
             exported, chosen, ranked or Ranked(), with_p159, left_out, facts.sha256, facts_per_part, logits_at_once
         )
 
-    @property
+    @cached_property
     def parts(self) -> tuple[range, ...]:
         """Ranges of facts."""
         n, step = len(self.facts), self.facts_per_part
         return tuple(range(start, min(start + step, n)) for start in range(0, n, step))
 
-    @property
+    @cached_property
     def sizes(self) -> Sequence[int]:
         """Queries of each part."""
         return [sum(_n_queries(self.facts[i]) for i in part) for part in self.parts]

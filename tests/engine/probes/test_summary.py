@@ -2,9 +2,8 @@
 
 import polars as pl
 import pytest
+from negengine.engine.probes.items import ALL, ORIGINAL
 from negengine.engine.probes.summary import (
-    ALL,
-    ORIGINAL,
     SCHEMA,
     Contrast,
     cluster_means,
