@@ -143,7 +143,7 @@ def whole(mini, tmp_path_factory):
     return run_score(plan_scores(mini, run_select(mini, tmp_path_factory.mktemp("whole") / "run")))
 
 
-@settings(max_examples=3)
+@settings(max_examples=2)
 @given(count=st.integers(2, 14), order=st.randoms(use_true_random=False))
 def test_shards_merge_to_the_bytes_of_the_whole_run(mini, whole, tmp_path_factory, count, order):
     """Also where there are more shards than parts: 12 parts of the selection, 6 of the scores."""

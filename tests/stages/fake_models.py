@@ -1,6 +1,6 @@
 """Select and score with models that are pure functions of a sentence: quick, and the same in every batch and process.
 
-The low-precision model errs on about one sentence in 97: its margin has the wrong sign there, and is wide enough to be
+The low-precision model errs on about one sentence in 23: its margin has the wrong sign there, and is wide enough to be
 trusted. The calibration here does not know of that, as a calibration that happens not to see an error would not.
 """
 
@@ -23,7 +23,7 @@ LEXICON = Lexicon(
     verbs=("smoke", "dance", "sing", "swim", "walk", "argue", "sleep", "hunt", "dig", "laugh", "agree", "cook"),
 )
 CALIBRATION = Calibration(
-    bias=0.0, deviation=0.1, bound=0.5, never=(), close=0.1, speedup=2.0, sentences=1_000, audit_share=0.2, seed=0
+    bias=0.0, deviation=0.1, bound=0.5, never=(), close=0.1, speedup=2.0, sentences=1_000, audit_share=0.1, seed=0
 )
 
 
@@ -41,7 +41,7 @@ class HashDecider:
         weights = np.arange(1, ids.shape[1] + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
         bits = (ids.astype(np.uint64) * weights).sum(axis=1) >> np.uint64(20)
         repeats = self.repeats(bits)
-        hard = (bits >> np.uint64(8)) % np.uint64(97) == 0
+        hard = (bits >> np.uint64(8)) % np.uint64(23) == 0
         margin = np.where(hard, 1.0, 10.0)
         if self.low_precision:
             repeats, margin = repeats ^ hard, np.where(hard, 2.0, 9.5)

@@ -1,5 +1,7 @@
 """Lazy selection finds what exhaustive selection keeps, and its estimates are right."""
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -65,17 +67,31 @@ def test_a_pair_whose_verbs_all_repeat_takes_exactly_as_many_tests_as_are_wanted
     assert (found.repeating == 100).all()
 
 
+@pytest.mark.parametrize("enough", [1, 2, 3, 4])
+@pytest.mark.parametrize("verbs", [1, 2, 5, 8])
+def test_the_estimate_and_its_variance_are_unbiased(verbs, enough):
+    """Over all orders in which any number of repeating verbs can come, each as likely: exactly, not by a sample.
+
+    Also where the last verb is the one that makes it enough, and for one verb a pair.
+    """
+    for repeating in range(verbs + 1):
+        orders = itertools.combinations(range(verbs), repeating)
+        repeats = np.array([[verb in chosen for verb in range(verbs)] for chosen in orders])
+        found, _ = run(repeats, np.tile(np.arange(verbs), (len(repeats), 1)), enough)
+        assert found.repeating.mean() == pytest.approx(repeating)
+        assert found.variance.mean() == pytest.approx(found.repeating.var())
+
+
 @pytest.mark.parametrize("rate", [0.2, 0.65])
-def test_the_estimate_is_unbiased_and_its_variance_honest(rate):
+def test_the_estimate_holds_for_pairs_as_large_as_the_lexicon(rate):
     """2,000 pairs of one and the same composition: the mean of the estimates must meet the truth within its error."""
     pairs, verbs, enough = 2_000, 200, 20
     random = np.random.default_rng(7)
     row = np.arange(verbs) < rate * verbs
     repeats = random.permuted(np.tile(row, (pairs, 1)), axis=1)
     found, _ = run(repeats, np.tile(np.arange(verbs), (pairs, 1)), enough)
-    truth = row.sum()
     standard_error = found.repeating.std() / pairs**0.5
-    assert abs(found.repeating.mean() - truth) < 4 * standard_error
+    assert abs(found.repeating.mean() - row.sum()) < 4 * standard_error
     assert 0.8 < found.variance.mean() / found.repeating.var() < 1.25
 
 
@@ -83,3 +99,12 @@ def test_a_fifth_repeating_saves_at_least_three_of_four_calls_over_the_whole_lex
     repeats, order = random_case(3, 300, 600, 0.2)
     found, _ = run(repeats, order, 20)
     assert found.tested.sum() < repeats.size / 3
+
+
+@given(seed=st.integers(0, 10**6), rate=st.sampled_from([0.0, 0.1, 0.5, 1.0]), enough=st.integers(1, 8))
+def test_progress_ends_at_enough_verbs_a_pair(seed, rate, enough):
+    repeats, order = random_case(seed, 7, 40, rate)
+    told = []
+    first_repeating(order, enough, lambda pair, verb: repeats[pair, verb], told.append)
+    assert sum(told) == 7 * enough
+    assert min(told) >= 0

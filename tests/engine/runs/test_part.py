@@ -40,19 +40,17 @@ def test_a_marker_tells_the_digest_of_its_rows(files):
     assert marker["counts"] == {"tested": 11, "rows": 3}
 
 
-def test_a_flipped_bit_anywhere_is_noticed_or_changes_nothing(files):
+@pytest.mark.parametrize(("kind", "step"), [("marker", 1), ("rows", 40)])
+def test_a_flipped_bit_anywhere_is_noticed_or_changes_nothing(files, kind, step):
     """White space may change; no number, no name."""
-    whole = files.read()
-    for path in (files.marker, files.rows):
-        content = path.read_bytes()
-        for position in range(len(content)):
-            for bit in (0, 3, 6):
-                damaged = bytearray(content)
-                damaged[position] ^= 1 << bit
-                path.write_bytes(bytes(damaged))
-                read = files.read()
-                assert read is None or (read.marker, read.content) == (whole.marker, whole.content), (path, position)
-        path.write_bytes(content)
+    whole, path = files.read(), getattr(files, kind)
+    content = path.read_bytes()
+    for position in range(0, len(content), step):
+        damaged = bytearray(content)
+        damaged[position] ^= 1 << position % 7
+        path.write_bytes(bytes(damaged))
+        read = files.read()
+        assert read is None or (read.marker, read.content) == (whole.marker, whole.content), position
 
 
 @pytest.mark.parametrize(

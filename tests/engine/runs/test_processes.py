@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from negengine.engine.errors import InputError
-from negengine.engine.inference.device import CPU
+from negengine.engine.inference.device import CPU, threads_each
 from negengine.engine.runs.executors import ThisProcess
 from negengine.engine.runs.loop import Execution, run_stage
 from negengine.engine.runs.processes import Processes
@@ -47,6 +47,8 @@ def test_two_processes_give_the_bytes_of_one(tmp_path, whole):
     assert files(tmp_path) == whole
     (session,) = read_run(tmp_path).stages["squares"].sessions
     assert session["device"] == ["cpu", "cpu"]
+    shares = threads_each((CPU, CPU))  # the two share the cores
+    assert session["threads"] == (list(shares) if shares[0] != shares[1] else shares[0])
     assert {"cpu (1 of 2)", "cpu (2 of 2)"} == {line.split(":")[0] for line in said if line.startswith("cpu")}
     assert "10 calibrated" in said
 
