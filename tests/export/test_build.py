@@ -275,7 +275,7 @@ def from_hub(tmp_path):
     """Runs the command in a process of its own, as the hub's address is read at start."""
 
     def run(address, *arguments, **environment):
-        command = [sys.executable, "-m", "negengine.engine.cli.main", "export", *arguments]
+        command = [sys.executable, "-m", "negengine.engine.cli", "export", *arguments]
         own = {"HF_ENDPOINT": address, "HF_HOME": str(tmp_path / "hf"), "HF_HUB_DISABLE_TELEMETRY": "1"}
         return subprocess.run(
             command,
