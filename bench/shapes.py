@@ -12,7 +12,7 @@ from typing import Any
 
 import platformdirs
 import torch
-from transformers import AutoModelForMaskedLM, AutoTokenizer, BertConfig, RobertaConfig
+from transformers import AutoModelForMaskedLM, AutoTokenizer, BertConfig, RobertaConfig, XLMRobertaConfig
 
 from ..engine.errors import InputError
 from ..engine.inference.exported import ExportedModel, load_exported
@@ -28,6 +28,15 @@ SHAPES: dict[str, Shape] = {
     "roberta-base-shape": (
         RobertaConfig,
         _BASE | {"vocab_size": 50265, "max_position_embeddings": 514, "type_vocab_size": 1},
+    ),
+    "roberta-large-shape": (
+        RobertaConfig,
+        _LARGE | {"vocab_size": 50265, "max_position_embeddings": 514, "type_vocab_size": 1},
+    ),
+    # 2.24 GB: more than protobuf can serialise.
+    "xlm-roberta-large-shape": (
+        XLMRobertaConfig,
+        _LARGE | {"vocab_size": 250002, "max_position_embeddings": 514, "type_vocab_size": 1},
     ),
 }
 
@@ -69,10 +78,25 @@ def prepare(name: str, folder: Path, shapes: Mapping[str, Shape] = SHAPES) -> Me
         source = locate(name)
         exported = build(name, folder / "exported" / source.name)
         return Measured(name, source.location, load_exported(exported), is_random=False)
+    checkpoint = random_checkpoint(name, folder, shapes)
+    return Measured(name, str(checkpoint), load_exported(build(str(checkpoint), folder / "exported" / name)), True)
+
+
+def random_checkpoint(name: str, folder: Path, shapes: Mapping[str, Shape] = SHAPES) -> Path:
+    """A checkpoint with random weights, made or found made.
+
+    Args:
+        name: a name of `shapes`.
+        folder: where checkpoints are kept.
+        shapes: models with random weights.
+
+    Raises:
+        InputError: it cannot be written.
+    """
     checkpoint = folder / "checkpoints" / name
     if not (checkpoint / "complete").is_file():
         _write_random(name, shapes[name], checkpoint)
-    return Measured(name, str(checkpoint), load_exported(build(str(checkpoint), folder / "exported" / name)), True)
+    return checkpoint
 
 
 def _write_random(name: str, shape: Shape, folder: Path) -> None:

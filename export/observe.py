@@ -170,6 +170,7 @@ def open_session(name: str, graph: str | bytes, options: ort.SessionOptions) -> 
         InputError: ONNX Runtime does not take the graph.
     """
     options.log_severity_level = 4
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")  # waiting leaves the cores to others
     with told_in_one_line(name, "opening the graph"):
         return ort.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
 

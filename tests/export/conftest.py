@@ -32,6 +32,8 @@ from transformers import (
     XLMRobertaConfig,
 )
 
+torch.set_num_threads(1)  # the models are so small that threads would wait for each other most of the time
+
 WORDPIECE, BYTE_LEVEL, UNIGRAM = "WordPiece cased", "byte-level BPE", "Unigram"
 SIZES = {"hidden_size": 64, "num_hidden_layers": 3, "num_attention_heads": 4, "intermediate_size": 128}
 RELATIVE = {"relative_attention": True, "pos_att_type": ["p2c", "c2p"]}
@@ -56,7 +58,7 @@ FAMILIES = {
     "roformer": (RoFormerConfig, SIZES | {"embedding_size": 32}, WORDPIECE, 0),
     "ibert": (IBertConfig, SIZES, BYTE_LEVEL, 3),
     # Its positions count from the one after the padding id, as in RoBERTa; 4 is the mask of the tokenizer.
-    "esm": (EsmConfig, SIZES | {"mask_token_id": 4, "token_dropout": True}, WORDPIECE, 3),
+    "esm": (EsmConfig, SIZES | {"mask_token_id": 4, "token_dropout": True}, WORDPIECE, 0),
     # The window of 16 tokens is shorter than the longest input: a mask that must not be taken for a neutral one.
     "modernbert": (ModernBertConfig, SIZES | {"local_attention": 16, "global_attn_every_n_layers": 3}, BYTE_LEVEL, 0),
 }

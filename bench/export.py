@@ -1,0 +1,131 @@
+"""`negengine bench export`: time and peak memory of an export, beside plain Optimum on the same checkpoint.
+
+Each export runs in a process of its own, whose peak memory the operating system tells when it ends. Optimum writes one
+fp32 graph and checks nothing. Ours writes four graphs (fp32, the same for CPUs, int8, fp16) and compares with PyTorch.
+"""
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from ..engine.errors import InputError
+from ..engine.tables import Column, Table
+from ..export.checkpoint import locate
+from .shapes import SHAPES, Shape, cache_folder, random_checkpoint
+
+# What runs in the process of its own, with the checkpoint and the folder to write.
+_CODE = {
+    "negengine": """
+import sys
+from pathlib import Path
+from negengine.export.build import build
+build(sys.argv[1], Path(sys.argv[2]))
+""",
+    "Optimum": """
+import sys
+from optimum.exporters.onnx import main_export
+main_export(sys.argv[1], sys.argv[2], task="fill-mask", do_validation=False)
+""",
+}
+SYSTEMS = tuple(_CODE)
+_PEAK_UNIT = 1 if sys.platform == "darwin" else 1024  # bytes; ru_maxrss counts in kilobytes on Linux
+
+
+@dataclass(frozen=True)
+class ExportCost:
+    """What one export took.
+
+    Attributes:
+        model: its name.
+        system: one of `SYSTEMS`.
+        seconds: wall time, from the start of Python on.
+        cpu_seconds: time of all cores together.
+        peak_bytes: most memory at a time.
+        disk_bytes: size of what it wrote.
+    """
+
+    model: str
+    system: str
+    seconds: float
+    cpu_seconds: float
+    peak_bytes: int
+    disk_bytes: int
+
+
+def measure(
+    models: Sequence[str],
+    *,
+    folder: Path | None = None,
+    shapes: Mapping[str, Shape] = SHAPES,
+    say: Callable[[str], None] = lambda _: None,
+) -> list[ExportCost]:
+    """Export each model with each system.
+
+    Args:
+        models: names of `shapes`, or what `negengine export` takes.
+        folder: where checkpoints with random weights are kept, and exports while they are measured.
+        shapes: models with random weights.
+        say: is told what happens, a line at a time.
+
+    Raises:
+        InputError: an export failed.
+    """
+    folder = folder or cache_folder()
+    costs = []
+    for model in models:
+        checkpoint = str(random_checkpoint(model, folder, shapes)) if model in shapes else locate(model).location
+        for system in SYSTEMS:
+            say(f"exporting {model} with {system}")
+            costs.append(_measure_one(model, checkpoint, system, folder))
+    return costs
+
+
+def table(costs: Sequence[ExportCost]) -> Table:
+    """The costs as a table, a row for each export."""
+    frame = pl.DataFrame([asdict(cost) for cost in costs])
+    columns = [
+        Column("model", "model"),
+        Column("system", "system"),
+        Column("wall time", "seconds", decimals=0, unit="s"),
+        Column("CPU time", "cpu_seconds", decimals=0, unit="s"),
+        Column("peak memory", "peak_bytes", decimals=2, scale=1e-9, unit="GB"),
+        Column("on disk", "disk_bytes", decimals=2, scale=1e-9, unit="GB"),
+    ]
+    notes = ["Optimum writes one fp32 graph. negengine also writes int8 and fp16 graphs, and compares with PyTorch."]
+    return Table("Export", frame, columns, section="model", notes=notes)
+
+
+def document(costs: Sequence[ExportCost]) -> dict[str, Any]:
+    """The costs for a JSON document."""
+    return {"export": [asdict(cost) for cost in costs]}
+
+
+def _measure_one(model: str, checkpoint: str, system: str, folder: Path) -> ExportCost:
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="export.", dir=folder) as temporary, tempfile.TemporaryFile() as errors:
+        output = Path(temporary) / "exported"
+        command = [sys.executable, "-c", _CODE[system], checkpoint, str(output)]
+        start = time.perf_counter()
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=errors)
+        try:
+            _, status, used = os.wait4(process.pid, 0)
+        except BaseException:
+            process.kill()
+            raise
+        seconds = time.perf_counter() - start
+        process.returncode = os.waitstatus_to_exitcode(status)
+        if process.returncode != 0:
+            errors.seek(0)
+            last = errors.read().decode(errors="replace").strip().splitlines() or [f"status {process.returncode}"]
+            raise InputError(f"{model} cannot be exported with {system}: {last[-1]}")
+        disk = sum(path.stat().st_size for path in output.rglob("*") if path.is_file())
+    cpu = used.ru_utime + used.ru_stime
+    return ExportCost(model, system, seconds, cpu, used.ru_maxrss * _PEAK_UNIT, disk)

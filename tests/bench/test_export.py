@@ -1,0 +1,39 @@
+"""The cost of an export, measured in a process of its own, beside plain Optimum."""
+
+import json
+
+import pytest
+from negengine.bench.export import SYSTEMS, document, measure, table
+from negengine.engine.errors import InputError
+from transformers import BertConfig
+
+SIZES = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 64}
+SHAPES = {"tiny-shape": (BertConfig, SIZES | {"vocab_size": 20000})}
+
+
+@pytest.fixture(scope="module")
+def costs(tmp_path_factory):
+    return measure(["tiny-shape"], folder=tmp_path_factory.mktemp("bench"), shapes=SHAPES)
+
+
+def test_both_systems_are_measured(costs):
+    assert [cost.system for cost in costs] == list(SYSTEMS)
+    for cost in costs:
+        assert cost.seconds > 0
+        assert cost.cpu_seconds > 0
+        assert 1e8 < cost.peak_bytes < 1e11  # bytes, on every system
+        assert cost.disk_bytes > 20000 * 32 * 4  # the word embeddings at least
+
+
+def test_the_table_and_the_document_hold_every_figure(costs):
+    assert table(costs).frame.height == 2
+    rows = json.loads(json.dumps(document(costs)))["export"]
+    assert [row["model"] for row in rows] == ["tiny-shape"] * 2
+    assert set(rows[0]) == {"model", "system", "seconds", "cpu_seconds", "peak_bytes", "disk_bytes"}
+
+
+def test_an_export_that_fails_is_told_in_one_line(tmp_path):
+    (tmp_path / "config.json").write_text("{}")
+    with pytest.raises(InputError, match=r"cannot be exported with negengine: .*config\.json is not readable") as told:
+        measure([str(tmp_path)], folder=tmp_path / "bench")
+    assert "\n" not in str(told.value)
