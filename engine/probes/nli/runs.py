@@ -95,7 +95,9 @@ def nli(
     """
     wanted = [source] if isinstance(source, str) else source
     sources = [choice(Source, "--source", str(name)) for name in wanted or SOURCES]
-    dev_sets = {choice(Source, "--original", str(name)): Path(file) for name, file in (original or {}).items()}
+    dev_sets: dict[str, Path] = {
+        choice(Source, "--original", str(name)): Path(file) for name, file in (original or {}).items()
+    }
     opened = find_model(model, task=TASK)
     head = map_head(label_names(opened.exported), opened.name, labels)
     sets = read_sets(find(DATA, None if data is None else Path(data)), dev_sets, sources)
