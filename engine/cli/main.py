@@ -141,12 +141,17 @@ def bench(
     quick: Annotated[bool, typer.Option("--quick", help="Under three minutes: less of everything, no sweep.")] = False,
     rounds: Annotated[int | None, typer.Option(min=1, help="How often each baseline is timed.")] = None,
     device: options.Device = "auto",
+    form: options.FormatOption = options.Format.TABLE,
 ) -> None:
-    """Measure the engine beside its baselines and the ceiling of this machine; the last line is one JSON document.
+    """Measure the engine beside its baselines and the ceiling of this machine.
+
+    After tables for people, the last line is one JSON document.
 
     Example: negengine bench mini --quick
     """
     import json
+
+    from ..tables.render import Format
 
     try:
         from ...bench.report import tables
@@ -158,9 +163,9 @@ def bench(
         raise InputError(f"bench needs {error.name}: pip install 'negengine[export]'") from None
     effort = QUICK if quick else None
     found = measure(models or ["mini"], device=device, effort=effort, rounds=rounds, say=say)
-    for result in found["models"]:
-        show(*tables(result))
-    show(json.dumps(found, ensure_ascii=False))
+    show(*(table for result in found["models"] for table in tables(result)), form=Format(form))
+    if form is options.Format.TABLE:
+        show(json.dumps(found, ensure_ascii=False))
 
 
 @app.command()

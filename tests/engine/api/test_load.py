@@ -52,12 +52,28 @@ def test_several_devices_share_the_work(mini):
     assert repr(ng.load(mini.folder, device="cpu,cpu")) == "Model('mini' on cpu, cpu, precision auto)"
 
 
-def test_the_bundled_model_is_exported_offline(mini, tmp_path, monkeypatch):
-    """The real exporter finds the export that is there, and says so without PyTorch's work."""
+@pytest.fixture
+def checkpoint(tmp_path):
+    """A small checkpoint with random weights, as training saves one."""
+    from transformers import AutoTokenizer, BertConfig, BertForMaskedLM
+
+    tokenizer = AutoTokenizer.from_pretrained(Path(__file__).parents[3] / "export" / "mini")
+    sizes = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 64}
+    BertForMaskedLM(BertConfig(**sizes, vocab_size=len(tokenizer))).save_pretrained(tmp_path / "my-bert")
+    tokenizer.save_pretrained(tmp_path / "my-bert")
+    return tmp_path / "my-bert"
+
+
+def test_a_checkpoint_is_exported_on_first_use(checkpoint, tmp_path, monkeypatch, capfd):
+    """With the real exporter."""
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "models").mkdir()
-    shutil.copytree(mini.folder, tmp_path / "models" / "mini")
-    assert loading.export("mini", progress=False).resolve() == (tmp_path / "models" / "mini").resolve()
+    model = ng.load("./my-bert", device="cpu", progress=False)
+    assert model.name == "my-bert"
+    assert model.exported.folder.resolve() == tmp_path / "models" / "my-bert"
+    monkeypatch.setattr(loading, "export", None)
+    assert ng.load("my-bert", device="cpu").exported.sha256 == model.exported.sha256
+    assert len(ng.predict(model, ["She is [MASK]."], top=2)) == 2
+    assert capfd.readouterr().err == ""
 
 
 def test_a_task_that_does_not_exist(tmp_path):

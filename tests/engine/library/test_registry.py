@@ -1,5 +1,6 @@
 """The registry of probes: complete for the bundled ones, and open for those of other packages."""
 
+import inspect
 import json
 import os
 import shutil
@@ -8,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import typer.core
 import typer.main
 from negengine.engine.cli.main import app
 from negengine.engine.errors import InputError
@@ -68,6 +70,24 @@ def test_every_function_that_resumes_is_a_command_and_a_name_of_the_library(name
     assert {"device", "precision", "batch_tokens", "threads", "shard", "output", "verbose", "form", "as_json"} <= {
         parameter.name for parameter in COMMANDS[name].params
     }
+
+
+def written(default):
+    """A default as the command line has it: a list as words with commas, nothing as an empty text."""
+    return ",".join(map(str, default)) if isinstance(default, tuple | list) else str(default or "")
+
+
+@pytest.mark.parametrize("name", sorted(registry.resumable()))
+def test_options_are_keyword_arguments_with_the_commands_names_and_defaults(name):
+    function = registry.library_function(name)
+    arguments = {
+        key: own for key, own in inspect.signature(function).parameters.items() if own.kind is own.KEYWORD_ONLY
+    }
+    options = {own.name: own for own in COMMANDS[name].params if isinstance(own, typer.core.TyperOption)}
+    common = {"shard", "output", "verbose", "form", "as_json", "device", "precision", "batch_tokens", "threads", "help"}
+    assert set(options) - common == set(arguments) - common
+    for key in set(arguments) - common:
+        assert written(options[key].default) == written(arguments[key].default), key
 
 
 def test_listing_probes_imports_none_of_them():
