@@ -82,5 +82,5 @@ papers: $(READY)  ## every experiment of the four papers with MODEL, small sampl
 bench: $(READY)  ## throughput beside the baselines and the ceiling of this machine
 	$(BIN)/negengine bench $(ARGS)
 
-clean:  ## remove what make has made, but for models/ and runs/
+clean:  ## remove what make has made; models/ and runs/ stay
 	rm -rf $(VENV) .types build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis *.egg-info

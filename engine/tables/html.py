@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 def to_html(tables: Sequence["Table"]) -> str:
     """The tables one after the other, each a `<table>` with its title as caption and its notes below.
 
-    Sections are bodies (`<tbody>`) of their own. There is no style but the side that a column stands at.
+    Sections are bodies (`<tbody>`) of their own. The only style is the alignment of each column.
     """
     return "\n".join(_table(table) for table in tables)
 

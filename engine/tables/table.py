@@ -20,7 +20,7 @@ from .terminal import to_terminal
 class Column:
     """One column as a person reads it. All fields that hold a name are names of columns of the frame.
 
-    A cell is composed from left to right: value, spread, interval, the figure beside it, p. What is null is left out.
+    A cell is composed from left to right: value, spread, interval, the figure beside it, p. Nulls are not shown.
     Texts, truth values (✓ or -) and lists stand at the left of their column, figures at the right.
 
     Attributes:

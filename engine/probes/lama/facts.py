@@ -75,11 +75,11 @@ class Facts:
 
     Attributes:
         facts: By corpus and relation, else in the order of the files.
-        left_out: Why rows of the files are not among the facts → how many.
+        excluded: Why rows of the files are not among the facts → how many.
     """
 
     facts: tuple[Fact, ...]
-    left_out: Mapping[str, int]
+    excluded: Mapping[str, int]
 
     @property
     def sha256(self) -> str:
@@ -100,7 +100,7 @@ def read_facts(paths: Sequence[Path], corpora: Sequence[str] = ()) -> Facts:
     """
     corpora = [choice(Corpus, "--corpus", name).value for name in corpora]
     files = [(path, corpus_of(path.absolute())) for path in _files(paths)]
-    left_out: dict[str, int] = {}
+    excluded: dict[str, int] = {}
     facts: list[Fact] = []
     primed: list[tuple[str, str, Row]] = []
     for path, corpus in files:
@@ -112,14 +112,14 @@ def read_facts(paths: Sequence[Path], corpora: Sequence[str] = ()) -> Facts:
         elif "masked_sentence" in rows[0].fields:
             facts += [_own_fact(corpus, row) for row in rows]
         else:
-            facts += _lama_facts(corpus, path, rows, left_out)
+            facts += _lama_facts(corpus, path, rows, excluded)
     for corpus, merged in merge_rows(primed).items():
         facts += [_own_fact(corpus, row) for row in merged]
     if not facts:
         raise InputError(f"{', '.join(map(str, paths))}: there are no facts of {', '.join(corpora) or 'any corpus'}")
     facts.sort(key=lambda fact: (CORPORA.index(fact.corpus), fact.relation))
     _refuse_duplicates(facts)
-    return Facts(tuple(facts), left_out)
+    return Facts(tuple(facts), excluded)
 
 
 def _files(paths: Sequence[Path]) -> Iterator[Path]:
@@ -171,9 +171,9 @@ def _relation(row: Row, name: str) -> str:
     return relation
 
 
-def _lama_facts(corpus: str, path: Path, rows: Sequence[Row], left_out: dict[str, int]) -> Iterator[Fact]:
+def _lama_facts(corpus: str, path: Path, rows: Sequence[Row], excluded: dict[str, int]) -> Iterator[Fact]:
     def leave_out(why: str) -> None:
-        left_out[why] = left_out.get(why, 0) + 1
+        excluded[why] = excluded.get(why, 0) + 1
 
     stem = path.name.split(".")[0].removesuffix("_test")
     templates = _templates(corpus, path, stem)

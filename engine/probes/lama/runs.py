@@ -40,11 +40,11 @@ class LamaRun(SummaryRun):
     def sentences(self) -> list[str]:
         """Which facts do not count."""
         counts = self.record.counts
-        left_out = {
-            **self.record.metadata["left out"],
+        excluded = {
+            **self.record.metadata["excluded"],
             **{why: counts[why] for why in (SEVERAL, NOT_RANKED) if why in counts},
         }
-        return [f"facts left out: {count:,} ({why})" for why, count in left_out.items()]
+        return [f"facts excluded: {count:,} ({why})" for why, count in excluded.items()]
 
 
 def lama(

@@ -62,12 +62,12 @@ class Prepared:
 
     Attributes:
         asked: The queries of the facts that count.
-        left_out: Why a fact does not count → how many.
+        excluded: Why a fact does not count → how many.
         skipped: How many queries these facts have.
     """
 
     asked: tuple[Asked, ...]
-    left_out: Mapping[str, int]
+    excluded: Mapping[str, int]
     skipped: int
 
 
@@ -80,7 +80,7 @@ class Lama(ReferenceStage[Prepared]):
         facts: What is asked, whether it counts or not.
         ranked: Which tokens are ranked.
         with_p159: Whether P159 counts.
-        left_out: Why facts of the files are not among `facts` → how many.
+        excluded: Why facts of the files are not among `facts` → how many.
         data_sha256: Digest of the files' facts.
         facts_per_part: How many facts make a part.
         logits_at_once: How many logits of a query, or of its negation, are in memory.
@@ -92,7 +92,7 @@ class Lama(ReferenceStage[Prepared]):
     facts: tuple[Fact, ...]
     ranked: Ranked
     with_p159: bool
-    left_out: Mapping[str, int]
+    excluded: Mapping[str, int]
     data_sha256: str
     facts_per_part: int = FACTS_PER_PART
     logits_at_once: int = LOGITS_AT_ONCE
@@ -118,13 +118,13 @@ class Lama(ReferenceStage[Prepared]):
             facts_per_part: Size of a part.
             logits_at_once: How many logits of a query, or of its negation, may be in memory.
         """
-        chosen, left_out = facts.facts, dict(facts.left_out)
+        chosen, excluded = facts.facts, dict(facts.excluded)
         if not with_p159:
             chosen = tuple(fact for fact in chosen if (fact.corpus, fact.relation) != SAME_AS_AFFIRMATIVE)
             if fewer := len(facts.facts) - len(chosen):
-                left_out[SAME] = fewer
+                excluded[SAME] = fewer
         return cls(
-            exported, chosen, ranked or Ranked(), with_p159, left_out, facts.sha256, facts_per_part, logits_at_once
+            exported, chosen, ranked or Ranked(), with_p159, excluded, facts.sha256, facts_per_part, logits_at_once
         )
 
     @cached_property
@@ -157,8 +157,8 @@ class Lama(ReferenceStage[Prepared]):
 
     @property
     def metadata(self) -> dict[str, Any]:
-        """Where the model lies, and which facts were left out before the run."""
-        return {"model folder": str(self.exported.folder.resolve()), "left out": dict(self.left_out)}
+        """Where the model lies, and which facts were excluded before the run."""
+        return {"model folder": str(self.exported.folder.resolve()), "excluded": dict(self.excluded)}
 
     @cached_property
     def tokenizer(self) -> MaskTokenizer:
@@ -178,13 +178,13 @@ class Lama(ReferenceStage[Prepared]):
 
     def check(self, say: Callable[[str], None]) -> None:
         """Refuse a query that the model cannot take, and data without a fact that counts; see `Stage`."""
-        left_out, counting = dict(self.left_out), []
+        excluded, counting = dict(self.excluded), []
         for part in self.parts:
             own, fewer = self._counting(part)
             counting += own
-            left_out = _summed(left_out, fewer)
+            excluded = _summed(excluded, fewer)
         if not counting:
-            reasons = "; ".join(f"{count:,}: {why}" for why, count in left_out.items())
+            reasons = "; ".join(f"{count:,}: {why}" for why, count in excluded.items())
             raise InputError(f"none of {len(self.facts):,} facts counts ({reasons})")
         asked = [
             (text, fact.location)
@@ -198,14 +198,14 @@ class Lama(ReferenceStage[Prepared]):
     def prepare(self, number: int) -> Prepared:
         """The token ids of a part's queries."""
         part = self.parts[number]
-        counting, left_out = self._counting(part)
+        counting, excluded = self._counting(part)
         groups: dict[tuple[str, int], list[tuple[int, tuple[str, ...]]]] = {}
         for row in counting:
             for condition, texts in queries(self.facts[row]).items():
                 groups.setdefault((condition, len(texts)), []).append((row, texts))
         asked = [self._encode(condition, *zip(*own, strict=True)) for (condition, _), own in groups.items()]
         skipped = sum(_n_queries(self.facts[row]) for row in set(part) - set(counting))
-        return Prepared(tuple(asked), left_out, skipped)
+        return Prepared(tuple(asked), excluded, skipped)
 
     def decide(self, model: MaskedLM, number: int, prepared: Prepared | None, advance: Advance) -> PartResult:
         """See `Stage`.
@@ -217,7 +217,7 @@ class Lama(ReferenceStage[Prepared]):
         advance(prepared.skipped, 0)
         frames = [self._ask(model, asked, advance) for asked in prepared.asked]
         rows = pl.concat([pl.DataFrame(schema={**SCHEMA, _ORDER: pl.Int64}), *frames], how="diagonal")
-        return PartResult(_in_order(rows, _ORDER).drop(_ORDER), dict(prepared.left_out))
+        return PartResult(_in_order(rows, _ORDER).drop(_ORDER), dict(prepared.excluded))
 
     @staticmethod
     def publish(parts: FinishedParts) -> Files:
@@ -230,8 +230,8 @@ class Lama(ReferenceStage[Prepared]):
         gold = self.gold[part.start : part.stop]
         several = gold == NOT_ONE_TOKEN
         foreign = ~several & ~np.isin(gold, self.ranked_ids)
-        left_out = {why: int(which.sum()) for why, which in ((SEVERAL, several), (NOT_RANKED, foreign)) if which.any()}
-        return (part.start + np.flatnonzero(~(several | foreign))).tolist(), left_out
+        excluded = {why: int(which.sum()) for why, which in ((SEVERAL, several), (NOT_RANKED, foreign)) if which.any()}
+        return (part.start + np.flatnonzero(~(several | foreign))).tolist(), excluded
 
     def _encode(self, condition: str, rows: Sequence[int], texts: Sequence[tuple[str, ...]]) -> Asked:
         by_side = tuple(zip(*texts, strict=True))

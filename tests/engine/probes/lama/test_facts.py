@@ -131,7 +131,7 @@ def test_lamas_own_templates(tmp_path):
         ("P36", "Norway", "Oslo", OSLO, OSLO.replace("is", "is not")),
         ("P37", "Chile", "Spanish", "In Chile they speak [MASK] .", None),
     ]
-    assert found.left_out == {"an earlier fact has the same subject and object": 1}
+    assert found.excluded == {"an earlier fact has the same subject and object": 1}
 
 
 def test_lamas_google_re_without_what_raters_rejected(tmp_path):
@@ -148,7 +148,7 @@ def test_lamas_google_re_without_what_raters_rejected(tmp_path):
         ("place_of_death", name, "Rome", f"{name} died in [MASK] .", f"{name} did not die in [MASK] .")
         for name in ("Ada", "Cid")
     ]
-    assert found.left_out == {"most raters rejected the fact": 1}
+    assert found.excluded == {"most raters rejected the fact": 1}
 
 
 def test_lamas_conceptnet_and_squad(tmp_path):
@@ -162,7 +162,7 @@ def test_lamas_conceptnet_and_squad(tmp_path):
         ("CapableOf", "birds", "fly", "Birds can [MASK].", "Birds cannot [MASK]."),
         ("Squad", "Squad", "water", "Ice is [MASK].", None),
     ]
-    assert found.left_out == {"the query has more than 100 words": 1}
+    assert found.excluded == {"the query has more than 100 words": 1}
 
 
 def test_counts_of_the_copy_beside_the_project(shared):

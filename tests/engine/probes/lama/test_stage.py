@@ -254,12 +254,12 @@ def test_hand_made_logits(mini, mini_tokenizer):
 # ---------------------------------------------------------------- which facts count
 
 
-def test_p159_is_left_out_unless_asked_for(mini):
+def test_p159_is_excluded_unless_asked_for(mini):
     p159 = ("TREx", "P159", "Lego", "london", "The headquarter of Lego is in [MASK] .", None)
     given = facts([*ROWS, p159])
     stage, whole = Lama.plan(mini, given), Lama.plan(mini, given, with_p159=True)
-    assert (len(stage.facts), stage.left_out) == (12, {SAME: 1})
-    assert (len(whole.facts), whole.left_out) == (13, {})
+    assert (len(stage.facts), stage.excluded) == (12, {SAME: 1})
+    assert (len(whole.facts), whole.excluded) == (13, {})
     assert whole.identity != stage.identity
 
 

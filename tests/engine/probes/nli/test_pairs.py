@@ -160,7 +160,7 @@ def test_glue_mnli_takes_the_gold_label_not_an_annotators(tmp_path):
     assert (pair.text, pair.hypothesis, pair.gold) == ("a", "b", C)
 
 
-def test_snli_pairs_without_consensus_are_left_out_and_counted(tmp_path):
+def test_snli_pairs_without_consensus_are_excluded_and_counted(tmp_path):
     (tmp_path / "dev.txt").write_text(f"{SNLI_OWN}\n-\tx\ta\tb\tneutral\t\nneutral\tx\tc\td\tneutral\t\n")
     pairs = read_original(tmp_path / "dev.txt", "SNLI")
     assert ([pair.text for pair in pairs.pairs], pairs.skipped) == (["c"], 1)
