@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
 
 from ..errors import InputError
 from ..sentences.spans import Slice
@@ -81,5 +80,7 @@ def logits_in_batches(
 
 def log_softmax(logits: NDArray[np.float32]) -> NDArray[np.float64]:
     """Natural logarithms of the probabilities over the last axis, computed in float64."""
+    from scipy import special  # noqa: PLC0415 - takes long to import
+
     result: NDArray[np.float64] = special.log_softmax(logits.astype(np.float64), axis=-1)
     return result

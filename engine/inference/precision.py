@@ -33,7 +33,6 @@ from typing import Any
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
 
 from ..errors import InputError
 from ..sentences.keys import combine, string_keys
@@ -123,6 +122,8 @@ def disagreement_bound(disagreements: int, audited: int, confidence: float = 0.9
 
     One-sided, Clopper and Pearson (1934); 1 if nothing was audited.
     """
+    from scipy import special  # noqa: PLC0415 - takes long to import
+
     if disagreements >= audited:
         return 1.0
     return float(special.betaincinv(disagreements + 1, audited - disagreements, confidence))

@@ -18,7 +18,6 @@ clusters and a rate of 3 %: few clusters have any success then, and most samples
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
 
 from .intervals import CONFIDENCE
 
@@ -36,6 +35,8 @@ def cluster_interval(
     Returns:
         Lower and upper bound, as fractions; (0, 1) for less than two clusters, which show no variation between them.
     """
+    from scipy import stats  # noqa: PLC0415 - takes long to import
+
     clusters = len(n)
     if clusters < 2:
         return 0.0, 1.0
@@ -57,6 +58,8 @@ def effective_sample_size(
         n: int64 [clusters], number of observations in each cluster; at least one.
         confidence: coverage of the interval that it is for.
     """
+    from scipy import stats  # noqa: PLC0415 - takes long to import
+
     total, clusters = int(n.sum()), len(n)
     p = float(repetitions.sum()) / total
     if p in {0.0, 1.0}:

@@ -6,7 +6,6 @@ share its words.
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special, stats
 
 CONFIDENCE = 0.95
 FEWEST_GROUPS = 5  # fewer groups say almost nothing about how groups differ, but a bootstrap would not show that
@@ -26,6 +25,8 @@ def proportion(successes: int, n: int) -> tuple[float, float, float]:
     Returns:
         value, low, high.
     """
+    from scipy import stats  # noqa: PLC0415 - takes long to import
+
     interval = stats.binomtest(successes, n).proportion_ci(CONFIDENCE, method="wilson")
     return successes / n, float(interval.low), float(interval.high)
 
@@ -39,6 +40,8 @@ def mean(values: NDArray[np.float64]) -> Estimate:
     Returns:
         value, low, high.
     """
+    from scipy import stats  # noqa: PLC0415 - takes long to import
+
     value = float(np.mean(values))
     if len(values) < 2 or np.ptp(values) == 0:
         return value, None, None
@@ -60,6 +63,8 @@ def grouped_mean(values: NDArray[np.float64], groups: NDArray[np.int64], seed: i
     Returns:
         value, low, high.
     """
+    from scipy import stats  # noqa: PLC0415 - takes long to import
+
     _, index = np.unique(groups, return_inverse=True)
     sums, sizes = np.bincount(index, values), np.bincount(index).astype(np.float64)
     value = float(sums.sum() / sizes.sum())
@@ -96,6 +101,8 @@ def relative_drop_interval(
     Returns:
         low, high; None and None where there is no interval.
     """
+    from scipy import special  # noqa: PLC0415 - takes long to import
+
     if after == 0 or before == 0:
         return None, None
     error = np.sqrt(max(0.0, 1 / after - 1 / n_after + 1 / before - 1 / n_before))

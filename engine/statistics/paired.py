@@ -4,7 +4,6 @@ from math import sqrt
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
 
 from .intervals import proportion
 
@@ -60,6 +59,8 @@ def mcnemar(first: NDArray[np.bool_], second: NDArray[np.bool_]) -> float:
     Returns:
         p, two-sided; 1 if no item's outcomes differ.
     """
+    from scipy import stats  # noqa: PLC0415 - takes long to import
+
     only_first, only_second = int((first & ~second).sum()), int((second & ~first).sum())
     if only_first + only_second == 0:
         return 1.0
@@ -76,6 +77,8 @@ def wilcoxon(first: NDArray[np.float64], second: NDArray[np.float64]) -> float:
     Returns:
         p, two-sided; 1 if there are no differences.
     """
+    from scipy import stats  # noqa: PLC0415 - takes long to import
+
     if np.array_equal(first, second):
         return 1.0
     return float(stats.wilcoxon(first, second).pvalue)

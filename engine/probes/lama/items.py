@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
-from scipy import stats
 
 from ...inference.free_text import log_softmax
 from ...inference.top import top_tokens
@@ -151,6 +150,8 @@ def spearman(first: Logits, second: Logits) -> NDArray[np.float64]:
     Returns:
         float64 [n]; NaN where all values of a row are equal.
     """
+    from scipy import stats
+
     middle = (first.shape[1] + 1) / 2
     one, other = (stats.rankdata(scores, axis=1) - middle for scores in (first, second))
     with np.errstate(invalid="ignore"):

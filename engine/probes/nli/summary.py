@@ -24,7 +24,6 @@ from itertools import combinations
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
-from scipy import stats
 
 from ...statistics import (
     CONFIDENCE,
@@ -107,6 +106,8 @@ def _largest(labels: pl.Series) -> int:
 
 
 def _drops(source: str, split: str, original: pl.DataFrame, new: pl.DataFrame, suffix: str) -> Iterator[Row]:
+    from scipy import stats
+
     before, after = original["correct"].cast(pl.Float64).to_numpy(), _outcomes(new, split)
     first, second = float(before.mean()), float(after.mean())
     low = high = None
