@@ -8,7 +8,7 @@ What is refused is refused before a model is opened, and a finished stage opens 
 
 import time
 from collections.abc import Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -89,7 +89,7 @@ def _decide(stage: Stage[Any, Any], run: RunFolder, execution: Execution) -> Non
             workers = stack.enter_context(execution.executor.start(stage, execution.options, reporter.detail))
         calibration = run.record.calibration
         if calibration is None:
-            with meter.doing("measuring the precision"):
+            with meter.doing("measuring the precision") if stage.calibrates else nullcontext():
                 calibration = as_json(workers.calibrate(own, reporter.say))
         run.session.update({**workers.description, **_precision(calibration)})
         if run.record.calibration is None:

@@ -7,7 +7,7 @@ probabilities over the vocabulary need the reference model (`ReferenceStage`).
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from ..errors import InputError
 from ..inference.exported import ExportedModel
@@ -47,6 +47,8 @@ class DecidingStage(Stage[PatternDeciders, Prepared]):
         exported: The model.
         seed: Of the audit.
     """
+
+    calibrates: ClassVar[bool] = True
 
     exported: ExportedModel
 

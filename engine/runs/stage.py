@@ -78,9 +78,11 @@ class Stage(ABC, Generic[Model, Prepared]):
 
     Attributes:
         name: Its name in run.json, and the folder of its parts.
+        calibrates: Whether `calibrate` measures anything.
     """
 
     name: ClassVar[str]
+    calibrates: ClassVar[bool] = False
 
     @property
     @abstractmethod
