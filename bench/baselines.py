@@ -76,7 +76,8 @@ def pytorch_baselines(measured: Measured, device: Device) -> list[System]:
     def piped(work: Workload, batch: int) -> Ids:
         with quiet():
             answers = fill(list(work.texts), batch_size=batch)
-        return np.array([answer[0]["token"] for answer in answers], np.int32)
+        one = len(work) == 1  # of one text the pipeline gives the answers, of several a list of them each
+        return np.array([answer[0]["token"] for answer in ([answers] if one else answers)], np.int32)
 
     return [
         System("authors, selection", f"PyTorch, batches of {AUTHORS_BATCH} padded, logits at all positions",

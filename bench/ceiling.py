@@ -32,7 +32,7 @@ from ..engine.inference.device import CPU, Device, cpu_threads
 from ..engine.inference.session import open_session
 from ..export.quiet import quiet
 
-_ROUNDS, _REPEATS = 5, 4
+ROUNDS, _REPEATS = 5, 4
 
 
 def least_flops(
@@ -47,7 +47,7 @@ def least_flops(
 
 
 def product_rates(
-    device: Device, rows: int, hidden: int, inner: int, kind: str, threads: int | None = None
+    device: Device, rows: int, hidden: int, inner: int, kind: str, threads: int | None = None, *, rounds: int = ROUNDS
 ) -> dict[str, float]:
     """Operations a second of the chain of products on a device, by the kernel that computes it.
 
@@ -58,6 +58,7 @@ def product_rates(
         inner: I.
         kind: `fp32`, `int8` (products on 8 bits, scales taken at run time) or `fp16`.
         threads: on the CPU; by default all cores. ONNX Runtime computes a batch on each, as the engine does.
+        rounds: how often each kernel is timed.
     """
     operators = ("MatMul", "Conv") if device == CPU and kind == "fp32" else ("MatMul",)
     count = threads or cpu_threads() if device == CPU else 1
@@ -65,14 +66,23 @@ def product_rates(
     with TemporaryDirectory() as folder:
         for operator in operators:
             session = open_session(_chain(Path(folder), hidden, inner, kind, operator), device, threads=1)
-            rates[operator] = max(_rate(session, device, n, count, hidden, inner, kind) for n in (rows, 8 * rows))
+            rates[operator] = max(
+                _rate(session, device, n, count, hidden, inner, kind, rounds) for n in (rows, 8 * rows)
+            )
     if device == CPU and kind == "fp32":
-        rates["PyTorch"] = max(_pytorch_rate(n, count, hidden, inner) for n in (rows, 8 * rows))
+        rates["PyTorch"] = max(_pytorch_rate(n, count, hidden, inner, rounds) for n in (rows, 8 * rows))
     return rates
 
 
 def _rate(
-    session: ort.InferenceSession, device: Device, rows: int, count: int, hidden: int, inner: int, kind: str
+    session: ort.InferenceSession,
+    device: Device,
+    rows: int,
+    count: int,
+    hidden: int,
+    inner: int,
+    kind: str,
+    rounds: int,
 ) -> float:
     values = np.random.default_rng(0).normal(size=(1, 1, rows, hidden))
     x = ort.OrtValue.ortvalue_from_numpy(
@@ -90,19 +100,19 @@ def _rate(
     with ThreadPoolExecutor(count) as cores:
         list(cores.map(repeat, [1] * count))
         seconds = []
-        for _ in range(_ROUNDS):
+        for _ in range(rounds):
             started = time.perf_counter()
             list(cores.map(repeat, [_REPEATS] * count))
             seconds.append(time.perf_counter() - started)
     return 4.0 * rows * hidden * inner * count * _REPEATS / min(seconds)  # the best of them: a ceiling
 
 
-def _pytorch_rate(rows: int, count: int, hidden: int, inner: int) -> float:
+def _pytorch_rate(rows: int, count: int, hidden: int, inner: int, rounds: int) -> float:
     before = torch.get_num_threads()
     torch.set_num_threads(count)
     x, up, down = torch.randn(rows, hidden), torch.randn(hidden, inner), torch.randn(inner, hidden)
     seconds = []
-    for _ in range(_ROUNDS + 1):
+    for _ in range(rounds + 1):
         started = time.perf_counter()
         for _ in range(_REPEATS):
             x @ up @ down

@@ -14,7 +14,7 @@ from .baselines import System
 from .energy import energy_used
 from .workload import Workload
 
-_WARM_UP = 64  # sentences
+WARM_UP = 64  # sentences
 
 
 @dataclass(frozen=True)
@@ -50,6 +50,8 @@ def alternate(
     rounds: int,
     say: Callable[[str], None] = lambda _: None,
     device: Device = CPU,
+    *,
+    warm_up: int = WARM_UP,
 ) -> dict[str, Timing]:
     """Run all systems in turn, round by round, after a warm-up; the order is turned round each time.
 
@@ -59,13 +61,14 @@ def alternate(
         rounds: how often each is timed.
         say: told what is going on.
         device: whose energy is measured.
+        warm_up: sentences that each system runs before it is timed.
     """
     answers: dict[str, NDArray[np.int32]] = {}
     seconds: dict[str, list[float]] = {system.name: [] for system in systems}
     memory: dict[str, list[float | None]] = {system.name: [] for system in systems}
     energy: dict[str, list[float | None]] = {system.name: [] for system in systems}
     for system in systems:
-        system.run(works[system.job].head(_WARM_UP))
+        system.run(works[system.job].head(warm_up))
     for number in range(rounds):
         say(f"round {number + 1} of {rounds}")
         for system in systems if number % 2 == 0 else reversed(systems):
@@ -93,13 +96,13 @@ def _same_decisions(answers: NDArray[np.int32], reference: NDArray[np.int32], ex
     return float(np.mean((answers == expected) == (reference[: len(answers)] == expected)))
 
 
-def fastest(variants: Sequence[System], work: Workload) -> System:
+def fastest(variants: Sequence[System], work: Workload, warm_up: int = WARM_UP // 4) -> System:
     """Of one system with several batch sizes, the one that is fastest on a few sentences."""
     if len(variants) == 1:
         return variants[0]
 
     def seconds(system: System) -> float:
-        system.run(work.head(_WARM_UP // 4))
+        system.run(work.head(warm_up))
         started = time.perf_counter()
         system.run(work)
         return time.perf_counter() - started

@@ -53,7 +53,6 @@ def _speeds(result: Mapping[str, Any]) -> Table:
 
 def _systems(result: Mapping[str, Any]) -> Table:
     keys = {
-        "sentences/s": "per s",
         "times authors, selection": "sel.",
         "times authors, scoring": "sc.",
         "share of ceiling": "ceil.",

@@ -17,10 +17,10 @@ from ..engine.negation.runs import SelectionRun
 from ..engine.negation.select import TRIPLETS_FILE, Selection, Settings
 from ..export.checkpoint import locate
 from .baselines import System, optimum_baselines, own_systems, pytorch_baselines
-from .ceiling import least_flops, product_rates
+from .ceiling import ROUNDS, least_flops, product_rates
 from .decided import run_selection
 from .machine import describe
-from .measure import Timing, alternate, fastest
+from .measure import WARM_UP, Timing, alternate, fastest
 from .parts import PAIRS, sweep, take_apart
 from .shapes import SHAPES, Measured, Shape, cache_folder, prepare
 from .workload import Workload, workload
@@ -29,8 +29,6 @@ CANDIDATES = 10_900_000  # of the paper's Table 5, row 3
 AUTHORS, AUTHORS_SCORING, EXACT = "authors, selection", "authors, scoring", "fp32"
 LOW_PRECISION = "low precision alone"
 MINI = "mini"  # the bundled model, as `negengine export` calls it
-_FEWEST = 200  # sentences of a round
-_CALIBRATED = 1_000  # sentences of the bundled model, for the close calls that random weights cannot tell
 _TRIED = {"cpu": 128, "cuda": 4096}  # sentences for finding the best batch size
 Say = Callable[[str], None]
 
@@ -42,7 +40,11 @@ class Effort:
     Attributes:
         rounds: How often each system is timed.
         seconds: About how long a round of the authors' program takes.
+        fewest: Fewest sentences of a round.
         most: Most sentences of a round.
+        warm_up: Sentences that each system runs before it is timed.
+        ceiling_rounds: How often the chain of products is timed.
+        calibrated: Sentences of the bundled model, for the close calls that random weights cannot tell.
         tried: Sentences for finding a baseline's best batch size; None for the device's usual number.
         lazy_pairs: Pairs of the lazy selection.
         pairs: Pairs that are run from end to end for the model's share of the time.
@@ -51,7 +53,11 @@ class Effort:
 
     rounds: int = 5
     seconds: float = 8
+    fewest: int = 200
     most: int = 100_000
+    warm_up: int = WARM_UP
+    ceiling_rounds: int = ROUNDS
+    calibrated: int = 1_000
     tried: int | None = None
     lazy_pairs: int = 8
     pairs: int = PAIRS
@@ -97,7 +103,7 @@ def bench(
     for name in names:
         say(f"{name}: preparing")
         results.append(measure(prepare(name, folder, shapes), chosen, effort, cache=folder, say=say))
-    _expect_mixed(results, chosen, folder, say)
+    _expect_mixed(results, chosen, folder, effort.calibrated, say)
     return {"machine": describe(chosen), "command": " ".join(["negengine", *sys.argv[1:]]), "models": results}
 
 
@@ -117,11 +123,12 @@ def measure(measured: Measured, device: Device, effort: Effort, *, cache: Path, 
         libraries, skipped["Optimum"] = torch_baselines, str(error).partition("\n")[0]
     say("looking for the best batch size of the libraries")
     tried = work.head(effort.tried or _TRIED[device.kind])
-    systems = [*_at_their_best(libraries, tried), *own_systems(models, mixed)]
-    timings = alternate(systems, works, effort.rounds, say, device)
+    best = _at_their_best(libraries, tried, effort.warm_up // 4)
+    systems = [*best, *own_systems(models, mixed)]
+    timings = alternate(systems, works, effort.rounds, say, device, warm_up=effort.warm_up)
     say("the ceiling")
     flops = _least(exported, work.length)
-    products = _products(exported, device, models)
+    products = _products(exported, device, models, effort.ceiling_rounds)
     rates = {kind: max(by_kernel.values()) for kind, by_kernel in products.items()}
     say("parts")
     parts = take_apart(work.selection, models.reference, work.head(500).sentences, pairs=effort.pairs)
@@ -159,18 +166,18 @@ def measure(measured: Measured, device: Device, effort: Effort, *, cache: Path, 
 
 def _work(exported: ExportedModel, authors: System, effort: Effort) -> Workload:
     """As many sentences as the authors' program decides in some seconds."""
-    few = workload(exported, 2 * _FEWEST)
-    authors.run(few.head(_FEWEST // 2))
+    few = workload(exported, 2 * effort.fewest)
+    authors.run(few.head(effort.fewest // 2))
     started = time.perf_counter()
     authors.run(few)
     rate = len(few) / (time.perf_counter() - started)
-    return workload(exported, int(min(max(rate * effort.seconds, _FEWEST), effort.most)))
+    return workload(exported, int(min(max(rate * effort.seconds, effort.fewest), effort.most)))
 
 
-def _at_their_best(systems: Sequence[System], few: Workload) -> list[System]:
+def _at_their_best(systems: Sequence[System], few: Workload, warm_up: int) -> list[System]:
     """Each system with its best batch size."""
     names = dict.fromkeys(system.name for system in systems)
-    return [fastest([system for system in systems if system.name == name], few) for name in names]
+    return [fastest([system for system in systems if system.name == name], few, warm_up) for name in names]
 
 
 def _mixed(models: Models, work: Workload) -> MixedDecider | None:
@@ -180,23 +187,23 @@ def _mixed(models: Models, work: Workload) -> MixedDecider | None:
     return MixedDecider(models.low_precision, models.reference, calibration)
 
 
-def _expect_mixed(results: Sequence[dict[str, Any]], device: Device, cache: Path, say: Say) -> None:
+def _expect_mixed(results: Sequence[dict[str, Any]], device: Device, cache: Path, calibrated: int, say: Say) -> None:
     """Put what mixed precision can be expected to do where random weights cannot show it."""
     random = [found for found in results if found["random weights"]]
     lacking = [found for found in random if any(row["system"] == LOW_PRECISION for row in found["systems"])]
     if not lacking:
         return
     close = next((found["close calls"] for found in results if found["model"] == MINI), None)
-    close = _close_calls(device, cache, say) if close is None else close
+    close = _close_calls(device, cache, calibrated, say) if close is None else close
     for found in lacking:
         found["mixed, expected"] = None if close is None else _expected(found["systems"], close)
 
 
-def _close_calls(device: Device, cache: Path, say: Say) -> float | None:
+def _close_calls(device: Device, cache: Path, calibrated: int, say: Say) -> float | None:
     """Share of close calls of the bundled model; None if it has no low-precision model for the device."""
     say(f"close calls of {MINI}, for the speed of mixed precision to be expected")
     exported = prepare(MINI, cache).exported
-    mixed = _mixed(open_models(exported, device, Precision.AUTO), workload(exported, _CALIBRATED))
+    mixed = _mixed(open_models(exported, device, Precision.AUTO), workload(exported, calibrated))
     return None if mixed is None else mixed.calibration.close
 
 
@@ -220,10 +227,10 @@ def _least(exported: ExportedModel, length: float) -> float:
     return least_flops(length, *sizes, embedding=config.get("embedding_size"))
 
 
-def _products(exported: ExportedModel, device: Device, models: Models) -> dict[str, dict[str, float]]:
+def _products(exported: ExportedModel, device: Device, models: Models, rounds: int) -> dict[str, dict[str, float]]:
     kinds = ("fp32", "int8") if device == CPU else ("fp32", "fp16")
     sizes = exported.info["hidden_size"], exported.info["intermediate_size"]
-    return {kind: product_rates(device, models.reference.batch_tokens, *sizes, kind) for kind in kinds}
+    return {kind: product_rates(device, models.reference.batch_tokens, *sizes, kind, rounds=rounds) for kind in kinds}
 
 
 def _row(system: System, timings: dict[str, Timing], flops: float, rates: dict[str, float]) -> dict[str, Any]:

@@ -28,7 +28,7 @@ ORDER = (
 PUBLIC = "negengine"
 BESIDE = ("negengine.export", "negengine.bench")
 # What needs an exporter or a benchmark imports it in a function, once it is asked for.
-MAY_ASK_BESIDE = ("negengine.engine.api.load", "negengine.engine.cli.main")
+MAY_ASK_BESIDE = ("negengine.engine.api.load", "negengine.engine.cli.benchmark")
 EXPORT_LIBRARIES = {"torch", "transformers", "optimum", "onnx", "onnx_ir", "accelerate", "safetensors"}
 
 

@@ -15,7 +15,7 @@ from ..commands.run_command import command_line, table_command
 from ..errors import InputError
 from ..library.registry import commands as probe_commands
 from ..library.registry import resumable
-from . import data
+from . import benchmark, data
 
 if TYPE_CHECKING:
     from ..library.run import Shown
@@ -129,43 +129,7 @@ def predict(
     return Predictions(run_predict(find_model(model, device=device), texts, top=top))
 
 
-@app.command()
-def bench(
-    models: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="[MODEL...]",
-            help="mini, any checkpoint, or random weights: bert-base-shape, bert-large-shape, roberta-base-shape.",
-        ),
-    ] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Under three minutes: less of everything, no sweep.")] = False,
-    rounds: Annotated[int | None, typer.Option(min=1, help="How often each baseline is timed.")] = None,
-    device: options.Device = "auto",
-    form: options.FormatOption = options.Format.TABLE,
-) -> None:
-    """Measure the engine beside its baselines and the ceiling of this machine.
-
-    After tables for people, the last line is one JSON document.
-
-    Example: negengine bench mini --quick
-    """
-    import json
-
-    from ..tables.render import Format
-
-    try:
-        from ...bench.report import tables
-        from ...bench.run import QUICK
-        from ...bench.run import bench as measure
-    except ModuleNotFoundError as error:
-        if (error.name or "").startswith("negengine"):
-            raise
-        raise InputError(f"bench needs {error.name}: pip install 'negengine[export]'") from None
-    effort = QUICK if quick else None
-    found = measure(models or ["mini"], device=device, effort=effort, rounds=rounds, say=say)
-    show(*(table for result in found["models"] for table in tables(result)), form=Format(form))
-    if form is options.Format.TABLE:
-        show(json.dumps(found, ensure_ascii=False))
+app.command()(benchmark.bench)
 
 
 @app.command()

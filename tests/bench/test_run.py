@@ -22,7 +22,10 @@ SHAPES = {
     "bert-base-shape": (BertConfig, SIZES | {"vocab_size": 13_000}),
     "roberta-base-shape": (RobertaConfig, SIZES | {"vocab_size": 13_000, "max_position_embeddings": 514}),
 }
-LITTLE = replace(run.QUICK, rounds=1, most=200, tried=16, lazy_pairs=1, pairs=1)
+LITTLE = run.Effort(
+    rounds=1, seconds=0.1, fewest=24, most=24, tried=4, warm_up=4, ceiling_rounds=1, calibrated=100, lazy_pairs=1,
+    pairs=1, sweep=False,
+)  # fmt: skip
 SYSTEMS = [
     "authors, selection",
     "authors, scoring",
@@ -62,7 +65,7 @@ def test_all_systems_agree(cache, monkeypatch):
         assert len(row["seconds"]) == 2
         # random weights leave the logits close together, so that int8 may find another top-1
         assert row["same top-1"] == 1 or row["system"] == "low precision alone"
-    assert found["work"]["sentences"] == 200
+    assert found["work"]["sentences"] == 24
     assert 0 < found["model share"] <= 1
     assert set(found["seconds for 1,000"]) == {"composing", "transfer", "model", "decisions", "writing"}
     assert found["skipped"] == {}
@@ -94,7 +97,7 @@ def test_a_library_that_is_missing_is_not_measured_and_the_reason_is_told(cache,
             raise ModuleNotFoundError("No module named 'optimum.onnxruntime'")
         return real(name, *others)
 
-    measured = prepare("bert-base-shape", cache, SHAPES)
+    measured = prepare("roberta-base-shape", cache, SHAPES)
     monkeypatch.setattr(builtins, "__import__", without)
     found = run.measure(measured, CPU, LITTLE, cache=cache, say=lambda _: None)
     assert found["skipped"] == {"Optimum": "No module named 'optimum.onnxruntime'"}

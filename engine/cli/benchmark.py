@@ -1,0 +1,77 @@
+"""`negengine bench`: speed beside the baselines, and what an export takes."""
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ..commands import options
+from ..commands.console import document, say, show
+from ..errors import InputError
+
+if TYPE_CHECKING:
+    from ..tables import Table
+
+EXPORT = "export"
+
+
+def bench(
+    models: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[export] [MODEL...]",
+            help="mini, any checkpoint, or random weights: bert-base-shape, bert-large-shape, roberta-base-shape. "
+            "With `export` before them, exports are measured.",
+        ),
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Under three minutes: less of everything, no sweep.")] = False,
+    rounds: Annotated[int | None, typer.Option(min=1, help="How often each system is timed.")] = None,
+    device: options.Device = "auto",
+    form: options.FormatOption = options.Format.TABLE,
+    as_json: options.Json = False,
+) -> None:
+    """Measure the engine beside its baselines and the ceiling of this machine.
+
+    After tables for people, the last line is one JSON document. `bench export` measures the time and the peak memory
+    of exports instead. Example: negengine bench mini --quick
+    """
+    words = models or []
+    measure = _export if words[:1] == [EXPORT] else _speed
+    try:
+        tables, found = measure(words[1:] if measure is _export else words, quick, rounds, device)
+    except ModuleNotFoundError as error:
+        if (error.name or "").startswith("negengine"):
+            raise
+        raise InputError(f"bench needs {error.name}: pip install 'negengine[export]'") from None
+    _show(tables, found, form, as_json)
+
+
+def _speed(models: list[str], quick: bool, rounds: int | None, device: str) -> "tuple[list[Table], dict[str, Any]]":
+    from ...bench.report import tables
+    from ...bench.run import QUICK
+    from ...bench.run import bench as measure
+
+    found = measure(models or ["mini"], device=device, effort=QUICK if quick else None, rounds=rounds, say=say)
+    return [table for result in found["models"] for table in tables(result)], found
+
+
+def _export(models: list[str], quick: bool, rounds: int | None, device: str) -> "tuple[list[Table], dict[str, Any]]":
+    from ...bench.export import document as as_document
+    from ...bench.export import measure, table
+
+    if quick or rounds is not None or device != "auto":
+        raise InputError("bench export: --quick, --rounds and --device are for `bench` without `export`")
+    costs = measure(models or ["mini"], say=say)
+    return [table(costs)], as_document(costs)
+
+
+def _show(tables: "list[Table]", found: dict[str, Any], form: options.Format, as_json: bool) -> None:
+    import json
+
+    from ..tables.render import Format
+
+    if as_json:
+        document(found)
+        return
+    show(*tables, form=Format(form))
+    if form is options.Format.TABLE:
+        show(json.dumps(found, ensure_ascii=False))

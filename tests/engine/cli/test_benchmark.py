@@ -1,0 +1,53 @@
+"""`negengine bench`: what is measured is chosen by the first word, and the last line is JSON."""
+
+import json
+
+import pytest
+from negengine.bench import export, run
+from negengine.engine.cli import benchmark
+
+COST = export.ExportCost("mini", "Optimum", 12.0, 20.0, 10**9, 10**8)
+
+
+@pytest.fixture
+def measured(monkeypatch):
+    """What was asked to be measured; nothing is."""
+    asked = []
+
+    def speed(models, **options):
+        asked.append(("speed", models, options["rounds"]))
+        return {"models": []}
+
+    def cost(models, **_):
+        asked.append(("export", models))
+        return [COST]
+
+    monkeypatch.setattr(run, "bench", speed)
+    monkeypatch.setattr(export, "measure", cost)
+    return asked
+
+
+def test_speed_is_measured_of_the_bundled_model_unless_others_are_named(measured, command):
+    assert command("bench").status == 0
+    assert command("bench", "mini", "bert-base-shape", "--rounds", 2).status == 0
+    assert measured == [("speed", ["mini"], None), ("speed", ["mini", "bert-base-shape"], 2)]
+
+
+def test_exports_are_measured_after_the_word_export(measured, command):
+    done = command("bench", benchmark.EXPORT, "mini")
+    assert done.status == 0, done.err
+    assert measured == [("export", ["mini"])]
+    assert "peak memory" in done.out
+    assert json.loads(done.out.splitlines()[-1])["export"][0]["peak_bytes"] == 10**9
+
+
+def test_other_formats_have_no_last_line(measured, command):
+    assert command("bench", "export", "--format", "csv").out.splitlines()[-1].startswith("mini,Optimum")
+    assert json.loads(command("bench", "export", "--json").out)["export"][0]["system"] == "Optimum"
+
+
+def test_options_that_do_not_apply_to_exports_are_refused(measured, command):
+    done = command("bench", "export", "--quick")
+    assert done.status == 2
+    assert done.said == "negengine: bench export: --quick, --rounds and --device are for `bench` without `export`"
+    assert measured == []
