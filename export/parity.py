@@ -4,7 +4,9 @@ Both get the same token ids. PyTorch runs the checkpoint as transformers loaded 
 are all logits (of a masked language model those at the mask) and the decision made from them.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -45,18 +47,36 @@ class Parity:
 def reference_logits(model: PreTrainedModel, samples: Sequence[Sample], name: str) -> Logits:
     """PyTorch's logits, float32 [n, V] at the mask or [n, labels].
 
+    Each core has batches of its own: several cores on one batch would wait for each other after every operator.
+
     Raises:
         InputError: the model cannot run.
     """
-    found: dict[int, Logits] = {}
-    for batch in batches(samples):
+
+    def run(batch: Batch) -> dict[int, Logits]:
         length = batch.feeds["input_ids"].shape[1]
         with torch.inference_mode(), told_in_one_line(name, f"running it in PyTorch on {length} tokens"):
             logits = model(**_torch_inputs(batch)).logits.numpy()
-        for i, row in enumerate(batch.rows):
-            position = samples[row].position
-            found[row] = logits[i] if position is None else logits[i, position].copy()
+        positions = [samples[row].position for row in batch.rows]
+        rows = (logits[i] if at is None else logits[i, at].copy() for i, at in enumerate(positions))
+        return dict(zip(batch.rows, rows, strict=True))
+
+    found: dict[int, Logits] = {}
+    with _one_thread_an_operator() as cores, ThreadPoolExecutor(cores) as pool:
+        for logits in pool.map(run, reversed(batches(samples))):  # the longest first, so that no core waits at the end
+            found |= logits
     return np.stack([found[row] for row in range(len(samples))])
+
+
+@contextmanager
+def _one_thread_an_operator() -> Iterator[int]:
+    """Gives the number of threads that PyTorch had."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield threads
+    finally:
+        torch.set_num_threads(threads)
 
 
 def _torch_inputs(batch: Batch) -> dict[str, torch.Tensor]:

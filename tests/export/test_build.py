@@ -270,47 +270,62 @@ def hub(checkpoint):
     server.server_close()
 
 
+EXPORT = """
+import sys
+from pathlib import Path
+from negengine.export.build import build
+build("lab/tiny", Path(sys.argv[1]), revision="v1")
+"""
+LOCATE = """
+import sys
+from negengine.engine.errors import InputError
+from negengine.export.checkpoint import locate
+for argument in sys.argv[1:]:
+    reference, _, revision = argument.partition("@")
+    try:
+        print(locate(reference, revision or None).revision)
+    except InputError as error:
+        print(error)
+"""
+
+
 @pytest.fixture
 def from_hub(tmp_path):
-    """Runs the command in a process of its own, as the hub's address is read at start."""
+    """Runs code in a process of its own, as the hub's address is read at start; gives the lines that it prints."""
 
-    def run(address, *arguments, **environment):
-        command = [sys.executable, "-m", "negengine.engine.cli", "export", *arguments]
+    def run(code, address, *arguments, **environment):
         own = {"HF_ENDPOINT": address, "HF_HOME": str(tmp_path / "hf"), "HF_HUB_DISABLE_TELEMETRY": "1"}
-        return subprocess.run(
-            command,
-            capture_output=True,
-            text=True,
-            check=False,
-            cwd=tmp_path,
-            env={**os.environ, **own, **environment},
-        )
+        command = [sys.executable, "-c", code, *arguments]
+        environment = {**os.environ, **own, **environment}
+        done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path, env=environment)
+        assert done.returncode == 0, done.stderr
+        return done.stdout.splitlines()
 
     return run
 
 
-def test_a_model_of_the_hub_is_fetched_once_and_then_taken_from_the_cache(hub, from_hub, tmp_path):
-    done = from_hub(hub, "lab/tiny", "--revision", "v1")
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.strip() == "models/lab/tiny"
-    assert load_exported(tmp_path / "models" / "lab" / "tiny").revision == "b" * 40
-    offline = from_hub("http://127.0.0.1:9", "lab/tiny", "--revision", "v1", "-o", "again", HF_HUB_OFFLINE="1")
-    assert offline.returncode == 0, offline.stderr
-    assert load_exported(tmp_path / "again").sha256 == load_exported(tmp_path / "models" / "lab" / "tiny").sha256
+NOWHERE = "http://127.0.0.1:9"
+
+
+def test_a_model_of_the_hub_is_fetched_once_and_then_found_in_the_cache(hub, from_hub, tmp_path):
+    from_hub(EXPORT, hub, str(tmp_path / "out"))
+    assert load_exported(tmp_path / "out").revision == "b" * 40
+    assert from_hub(LOCATE, NOWHERE, "lab/tiny@v1", HF_HUB_OFFLINE="1") == ["b" * 40]
 
 
 @pytest.mark.parametrize(
-    ("arguments", "environment", "said"),
+    ("wanted", "environment", "said"),
     [
-        (("lab/other",), {}, "lab/other is neither a folder here nor a model on the hub"),
-        (("lab/tiny", "--revision", "v9"), {}, "lab/tiny has no revision 'v9' on the hub"),
-        (("lab/tiny",), {"HF_ENDPOINT": "http://127.0.0.1:9"}, "the hub was not reached: no connection"),
-        (("lab/tiny",), {"HF_HUB_OFFLINE": "1"}, "offline mode is on (HF_HUB_OFFLINE)"),
+        (
+            ["lab/other", "lab/tiny@v9"],
+            {},
+            ["lab/other is neither a folder here nor a model on the hub", "lab/tiny has no revision 'v9' on the hub"],
+        ),
+        (["lab/tiny"], {"HF_ENDPOINT": NOWHERE}, ["the hub was not reached: no connection"]),
+        (["lab/tiny"], {"HF_HUB_OFFLINE": "1"}, ["offline mode is on (HF_HUB_OFFLINE)"]),
     ],
 )
-def test_what_the_hub_does_not_give_is_told_in_one_line(arguments, environment, said, hub, from_hub, tmp_path):
-    done = from_hub(hub, *arguments, **environment)
-    assert done.returncode == 2
-    assert said in done.stderr
-    assert len(done.stderr.strip().splitlines()) == 1
-    assert not (tmp_path / "models").exists()
+def test_what_the_hub_does_not_give_is_told_in_one_line(wanted, environment, said, hub, from_hub):
+    lines = from_hub(LOCATE, hub, *wanted, **environment)
+    assert len(lines) == len(said)
+    assert all(text in line for text, line in zip(said, lines, strict=True))

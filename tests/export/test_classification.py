@@ -137,7 +137,7 @@ def test_segments_are_an_input_where_the_family_has_them(family, made):
 def test_segments_change_the_answer(family, made):
     """An input that the graph ignored would pass every other test with equal segments."""
     _, exported = made(family)
-    (pair,) = encode_pairs(exported, PAIRS[:1]).slices
+    (pair,) = encode_pairs(exported, PAIRS[:1]).buckets
     swapped = type(pair)(pair.rows, pair.ids, 1 - pair.segments)
     classifier = PairClassifier(exported)
     assert np.abs(classifier.logits(pair) - classifier.logits(swapped)).max() > 1e-3
