@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from string import ascii_letters, ascii_lowercase, digits
 
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # PyTorch's threads and those of the other test process share the cores
+
 import pytest
 from filelock import FileLock
 from hypothesis import settings

@@ -50,7 +50,9 @@ class Verbs(StrEnum):
 
 Model = Annotated[str, typer.Argument(help="An exported folder, or its name under models/.")]
 Output = Annotated[Path | None, typer.Option("--output", "-o", help="Output folder.")]
-RunFolder = Annotated[Path | None, typer.Option("--output", "-o", help="Run folder (default: runs/MODEL or runs/MODEL-PROBE).")]
+RunFolder = Annotated[
+    Path | None, typer.Option("--output", "-o", help="Run folder (default: runs/MODEL or runs/MODEL-PROBE).")
+]
 Device = Annotated[str, typer.Option("--device", help="auto, cpu, cuda or cuda:INDEX.")]
 Devices = Annotated[
     str, typer.Option("--device", help="auto, cpu, cuda or cuda:INDEX; several share the work: cuda:0,cuda:1.")

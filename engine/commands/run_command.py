@@ -9,6 +9,7 @@ import functools
 import inspect
 import shlex
 import sys
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
     from ..library.model import Model
     from ..library.options import RunOptions
     from ..library.run import Shown
+
+STARTED = time.monotonic()
+"""When the program began: this module is imported before anything that takes long."""
 
 
 @dataclass(frozen=True)
@@ -69,6 +73,7 @@ class Setup:
             "shard": self.shard,
             "verbose": self.verbose,
             "session": {"command": command_line()},
+            "started": STARTED,
         }
 
 

@@ -1,6 +1,7 @@
 """The options that every run function takes, and the execution that they describe."""
 
 import sys
+import time
 from pathlib import Path
 from typing import Any, TypedDict
 
@@ -23,6 +24,7 @@ class RunOptions(TypedDict, total=False):
         progress: Whether to show how far the run is.
         verbose: Whether to say more.
         session: What else run.json tells of this process, such as the command line.
+        started: When the work began, in seconds of `time.monotonic`; when the run function has planned it by default.
     """
 
     output: str | Path | None
@@ -31,6 +33,7 @@ class RunOptions(TypedDict, total=False):
     progress: bool
     verbose: bool
     session: dict[str, Any]
+    started: float
 
 
 def execution(model: Model, options: RunOptions) -> Execution:
@@ -45,6 +48,7 @@ def execution(model: Model, options: RunOptions) -> Execution:
         shard=shard_of(options),
         reporter=Reporter(verbose=options.get("verbose", False), silent=not options.get("progress", True)),
         session=options.get("session") or {"python": sys.version.split()[0]},
+        started=options.get("started") or time.monotonic(),
     )
 
 

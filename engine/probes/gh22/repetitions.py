@@ -176,10 +176,11 @@ class Repetitions(ReferenceStage[list[list[Bucket]]]):
             top1, rank = np.empty(len(part), np.int32), np.empty(len(part), np.int32)
             logprob, top1_logprob = np.empty(len(part), np.float32), np.empty(len(part), np.float32)
             for bucket in in_portions(buckets):
-                decisions = model.decide(bucket.ids, bucket.mask_position, tokens[VERB][bucket.rows])
+                decisions = model.decide(
+                    bucket.ids, bucket.mask_position, tokens[VERB][bucket.rows], advance=lambda n: advance(n, n)
+                )
                 top1[bucket.rows], rank[bucket.rows] = decisions.top1, decisions.expected_rank
                 logprob[bucket.rows], top1_logprob[bucket.rows] = decisions.expected_logprob, decisions.top1_logprob
-                advance(len(bucket.rows), len(bucket.rows))
             ids, where = np.unique(top1, return_inverse=True)
             texts = [self.chosen.tokenizer.token_text(int(i)) for i in ids]
             named = [own for slot, own in tokens.items() if slot in composed.fillers]

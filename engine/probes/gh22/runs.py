@@ -1,5 +1,6 @@
 """`ng.gh22`: the test of Gubelmann & Handschuh (2022) as a library function, and its results."""
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -151,4 +152,5 @@ def run_both(
     """
     run_stage(acts, folder, replace(work, shard=Shard()))
     chosen = pl.read_parquet(folder / ACTS_FILE)
-    run_stage(Repetitions.plan(acts, chosen, variants, acts_per_part=acts_per_part), folder, work)
+    second = replace(work, started=time.monotonic())
+    run_stage(Repetitions.plan(acts, chosen, variants, acts_per_part=acts_per_part), folder, second)
