@@ -136,7 +136,7 @@ def own_systems(models: Models, mixed: Decider | None) -> list[System]:
 def _decided_by(decider: Decider) -> Callable[[Workload], Ids]:
     def run(work: Workload) -> Ids:
         found = np.empty(len(work), np.int32)
-        for piece in work.sentences.slices:
+        for piece in work.sentences.buckets:
             decisions = decider.decide(piece.ids, piece.mask_position, work.sentences.expected[piece.rows])
             found[piece.rows] = decisions.top1
         return found
@@ -177,7 +177,7 @@ def _batches(texts: Sequence[str], size: int) -> Iterator[Sequence[str]]:
 
 
 def _exact_batches(work: Workload, size: int) -> Iterator[tuple[NDArray[np.int64], Ids, Ids]]:
-    for piece in work.sentences.slices:
+    for piece in work.sentences.buckets:
         for start in range(0, len(piece.rows), size):
             part = slice(start, start + size)
             yield piece.rows[part], piece.ids[part], piece.mask_position[part]

@@ -17,7 +17,7 @@ from ..engine.inference.exported import ExportedModel
 from ..engine.inference.model import Decider, Decisions, Ids, MaskedLM
 from ..engine.inference.precision import Models
 from ..engine.negation.select import Selection, Settings
-from ..engine.sentences.spans import Sentences
+from ..engine.sentences.spans import EncodedSentences
 from .decided import run_selection
 
 _COMPOSED = 200_000  # sentences; a tenth of a second or less
@@ -72,7 +72,7 @@ class _Nothing:
         return decisions
 
 
-def take_apart(selection: Selection, model: MaskedLM, sentences: Sentences, *, pairs: int = PAIRS) -> Parts:
+def take_apart(selection: Selection, model: MaskedLM, sentences: EncodedSentences, *, pairs: int = PAIRS) -> Parts:
     """Time the parts of a selection.
 
     Args:
@@ -94,7 +94,7 @@ def take_apart(selection: Selection, model: MaskedLM, sentences: Sentences, *, p
 
     n = len(sentences.expected)
     started = time.perf_counter()
-    for piece in sentences.slices:
+    for piece in sentences.buckets:
         model.decide(piece.ids, piece.mask_position, sentences.expected[piece.rows])
     both = (time.perf_counter() - started) / n
     share = _decision_share(model.graph, sentences) if model.device == CPU else None
@@ -117,12 +117,12 @@ def take_apart(selection: Selection, model: MaskedLM, sentences: Sentences, *, p
     )
 
 
-def _transfer(model: MaskedLM, sentences: Sentences) -> float:
+def _transfer(model: MaskedLM, sentences: EncodedSentences) -> float:
     """Seconds a sentence for copying a batch to the device and its decisions back; none on the CPU."""
     if model.device == CPU:
         return 0.0
     place = model.device.kind, model.device.index
-    piece = max(sentences.slices, key=lambda own: len(own.rows))
+    piece = max(sentences.buckets, key=lambda own: len(own.rows))
     n = min(len(piece.rows), model.batch_size(piece.ids.shape[1]))
     inputs = piece.ids[:n], piece.mask_position[:n], sentences.expected[piece.rows[:n]]
     empty = Decisions.empty(n)
@@ -137,7 +137,7 @@ def _transfer(model: MaskedLM, sentences: Sentences) -> float:
     return float(np.median(seconds)) / n
 
 
-def _decision_share(path: Path, sentences: Sentences) -> float:
+def _decision_share(path: Path, sentences: EncodedSentences) -> float:
     """The share of the decision head in the time of all operators, from ONNX Runtime's own profile on the CPU."""
     graph = onnx.load(path, load_external_data=False).graph
     behind = {"logits"}
@@ -152,7 +152,7 @@ def _decision_share(path: Path, sentences: Sentences) -> float:
     with TemporaryDirectory() as folder:
         options.profile_file_prefix = str(Path(folder) / "profile")
         session = ort.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
-        piece = max(sentences.slices, key=lambda own: len(own.rows))
+        piece = max(sentences.buckets, key=lambda own: len(own.rows))
         feeds = {
             "input_ids": piece.ids[:128],
             "mask_position": piece.mask_position[:128],

@@ -9,7 +9,7 @@ from ..engine.negation.select import Selection, Settings
 from ..engine.sentences.lexicon import load_lexicon
 from ..engine.sentences.patterns import load_patterns
 from ..engine.sentences.slots import VERB
-from ..engine.sentences.spans import Bucket, Sentences
+from ..engine.sentences.spans import Bucket, EncodedSentences
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,7 +24,7 @@ class Workload:
 
     selection: Selection
     texts: tuple[str, ...]
-    sentences: Sentences
+    sentences: EncodedSentences
 
     def __len__(self) -> int:
         return len(self.texts)
@@ -32,17 +32,17 @@ class Workload:
     def head(self, n: int) -> "Workload":
         """The first n of them."""
         buckets = []
-        for bucket in self.sentences.slices:
+        for bucket in self.sentences.buckets:
             own = bucket.rows < n
             if own.any():
                 ids = np.ascontiguousarray(bucket.ids[own])
                 buckets.append(Bucket(bucket.rows[own], ids, bucket.mask_position[own]))
-        return Workload(self.selection, self.texts[:n], Sentences(buckets, self.sentences.expected[:n]))
+        return Workload(self.selection, self.texts[:n], EncodedSentences(buckets, self.sentences.expected[:n]))
 
     @property
     def length(self) -> float:
         """Mean number of tokens."""
-        return sum(bucket.ids.size for bucket in self.sentences.slices) / len(self)
+        return sum(bucket.ids.size for bucket in self.sentences.buckets) / len(self)
 
 
 def workload(exported: ExportedModel, n: int, seed: int = 0) -> Workload:

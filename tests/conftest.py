@@ -17,7 +17,7 @@ import pytest
 from filelock import FileLock
 from hypothesis import settings
 from negengine.engine.inference.exported import ExportedModel, load_exported
-from negengine.engine.sentences.tokens import MaskTokenizer
+from negengine.engine.sentences.tokenizer import MaskTokenizer
 from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 
 # No deadline: how long an example takes on a busy machine says nothing about the code.

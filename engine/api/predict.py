@@ -10,7 +10,7 @@ from ..inference.free_text import encode_texts
 from ..inference.predict import predict_texts
 from ..library.model import ModelLike, find_model
 from ..library.run import Shown
-from ..sentences.tokens import MaskTokenizer
+from ..sentences.tokenizer import MaskTokenizer
 from ..tables import Column, Table
 
 _SCHEMA = {

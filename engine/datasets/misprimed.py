@@ -73,9 +73,9 @@ def merge_rows(rows: Iterable[tuple[str, str, Row]]) -> dict[str, list[Row]]:
             "masked_negation": negation,
             **{f"misprimed_{kind}": None for kind in MISPRIMES},
         }
-        merged = tables.setdefault(corpus, {}).setdefault((relation, subject, gold, sentence), Row(fresh, row.place))
+        merged = tables.setdefault(corpus, {}).setdefault((relation, subject, gold, sentence), Row(fresh, row.location))
         if merged.fields["masked_negation"] != negation:
-            raise InputError(f"{row.place}: the negation of {sentence!r} differs from that in {merged.place}")
+            raise InputError(f"{row.location}: the negation of {sentence!r} differs from that in {merged.location}")
         merged.fields[f"misprimed_{_kind_of(path)}"] = only_text(row, "masked_misprimed")
         if (identifier := IDENTIFIERS.get(corpus)) in row.fields:
             merged.fields["source_id"] = row.fields[identifier]
@@ -106,7 +106,7 @@ def only_text(row: Row, name: str) -> str:
     value = row.fields.get(name)
     if not isinstance(value, list) or len(value) != 1 or not isinstance(value[0], str):
         found = "is missing" if name not in row.fields else f"is {value!r}"
-        raise InputError(f"{row.place}: {name} {found}; a list of one text is needed")
+        raise InputError(f"{row.location}: {name} {found}; a list of one text is needed")
     return value[0]
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError
-from ..sentences.spans import Slice
+from ..sentences.spans import Bucket
 from ..sentences.tokenizer import MaskTokenizer
 from .batches import rows_by_length
 from .exported import ExportedModel, refuse_too_long
@@ -21,7 +21,7 @@ MASK = "[MASK]"  # in a text this stands for the mask token of any model
 
 def encode_texts(
     exported: ExportedModel, tokenizer: MaskTokenizer, texts: Sequence[str], locations: Sequence[str] | None = None
-) -> list[Slice]:
+) -> list[Bucket]:
     """Encode texts and group them by their number of tokens, shortest first.
 
     Args:
@@ -44,7 +44,7 @@ def encode_texts(
         refuse_padding(exported, ids.tolist(), where)
         positions[row] = found[0]
     return [
-        Slice(rows=rows, ids=np.stack([encoded[row] for row in rows]), mask_position=positions[rows])
+        Bucket(rows=rows, ids=np.stack([encoded[row] for row in rows]), mask_position=positions[rows])
         for rows in rows_by_length(encoded)
     ]
 
@@ -65,7 +65,7 @@ def refuse_padding(exported: ExportedModel, ids: Sequence[int], what: str) -> No
 
 
 def logits_in_batches(
-    model: MaskedLM, sentences: Sequence[Slice]
+    model: MaskedLM, sentences: Sequence[Bucket]
 ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float32]]]:
     """Yield the rows of each batch, int64 [n], and their logits at the mask, float32 [n, V].
 

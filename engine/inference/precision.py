@@ -36,7 +36,7 @@ from numpy.typing import NDArray
 
 from ..errors import InputError
 from ..sentences.keys import combine, string_keys
-from ..sentences.spans import Sentences
+from ..sentences.spans import EncodedSentences
 from .batches import Advance, ignored
 from .device import Device
 from .exported import LOW_PRECISION, ExportedModel
@@ -132,7 +132,7 @@ def disagreement_bound(disagreements: int, audited: int, confidence: float = 0.9
 def calibrate(
     low_precision: Decider,
     reference: Decider,
-    sample: Sentences,
+    sample: EncodedSentences,
     *,
     audit_share: float = AUDIT_SHARE,
     seed: int = 0,
@@ -150,20 +150,20 @@ def calibrate(
     """
     margins, seconds = [], []
     for decider in (low_precision, reference):
-        first = sample.slices[0]
+        first = sample.buckets[0]
         decider.decide(first.ids[:8], first.mask_position[:8], sample.expected[first.rows[:8]])  # not timed: warm-up
         started = clock()
         margins.append(
             np.concatenate(
                 [
                     decider.decide(s.ids, s.mask_position, sample.expected[s.rows]).margin(sample.expected[s.rows])
-                    for s in sample.slices
+                    for s in sample.buckets
                 ]
             )
         )
         seconds.append(clock() - started)
     error = margins[0].astype(np.float64) - margins[1]
-    expected = np.concatenate([sample.expected[bucket.rows] for bucket in sample.slices])
+    expected = np.concatenate([sample.expected[bucket.rows] for bucket in sample.buckets])
     centre = np.median(error)
     outlying = np.abs(error - centre) > _DEVIATIONS * _NORMAL * np.median(np.abs(error - centre))
     never = np.unique(expected[outlying])
@@ -284,7 +284,7 @@ class Workload:
     """
 
     pattern: str
-    sample: Callable[[int], Sentences]
+    sample: Callable[[int], EncodedSentences]
     total: int
     own: int
 

@@ -15,7 +15,7 @@ from ..library.run import Run, ShardRun
 from ..runs.loop import run_stage
 from ..sentences.lexicon import load_lexicon
 from ..sentences.patterns import load_patterns
-from ..sentences.tokens import VerbConvention
+from ..sentences.verbs import VerbConvention
 from ..tables import Table
 from .grid import Coreference
 from .published import published

@@ -24,7 +24,7 @@ from ..runs.stage import Advance, Files, FinishedParts, PartResult
 from ..sentences.composition import Composer, composer
 from ..sentences.patterns import Pattern, PatternSet
 from ..sentences.slots import VERB, column
-from ..sentences.spans import Sentences, Slice, in_portions
+from ..sentences.spans import Bucket, EncodedSentences, small_buckets
 from ..sentences.tokenizer import MaskTokenizer
 from ..sentences.verbs import VerbConvention, mask_fillers
 from .rates import rates
@@ -120,19 +120,19 @@ class ScoredPattern:
     fillers: dict[str, NDArray[np.int64]]
     expected: NDArray[np.int32]
 
-    def sample(self, n: int, *, seed: int) -> Sentences:
+    def sample(self, n: int, *, seed: int) -> EncodedSentences:
         """Random triplets of the run as sentences, to calibrate on; every verb has its share."""
         total, random = len(self.expected), np.random.default_rng(seed)
         n = min(n, total)
         shuffled = random.permutation(total)
         by_verb = shuffled[np.argsort(self.expected[shuffled], kind="stable")]
         rows = np.sort(by_verb[((np.arange(n) + random.random()) * total / n).astype(np.int64)])
-        slices = self.composer.compose({slot: indices[rows] for slot, indices in self.fillers.items()})
-        return Sentences(list(slices), self.expected[rows])
+        buckets = self.composer.compose({slot: indices[rows] for slot, indices in self.fillers.items()})
+        return EncodedSentences(list(buckets), self.expected[rows])
 
 
 @dataclass(frozen=True, eq=False)
-class Scoring(DecidingStage[list[list[Slice]]]):
+class Scoring(DecidingStage[list[list[Bucket]]]):
     """The scoring of a selection.
 
     Attributes:
@@ -238,7 +238,7 @@ class Scoring(DecidingStage[list[list[Slice]]]):
             for pattern in self.patterns
         ]
 
-    def prepare(self, number: int) -> list[list[Slice]]:
+    def prepare(self, number: int) -> list[list[Bucket]]:
         """For each pattern, the sentences of a part, by length."""
         part = self.parts[number]
         span = slice(part.start, part.stop)
@@ -248,7 +248,7 @@ class Scoring(DecidingStage[list[list[Slice]]]):
         ]
 
     def decide(
-        self, model: PatternDeciders, number: int, prepared: list[list[Slice]] | None, advance: Advance
+        self, model: PatternDeciders, number: int, prepared: list[list[Bucket]] | None, advance: Advance
     ) -> PartResult:
         """See `Stage`.
 
@@ -258,7 +258,7 @@ class Scoring(DecidingStage[list[list[Slice]]]):
         """
         part, frames = self.parts[number], []
         counts: dict[str, int] = {}
-        for pattern, slices in zip(self.patterns, prepared or self.prepare(number), strict=True):
+        for pattern, buckets in zip(self.patterns, prepared or self.prepare(number), strict=True):
             expected = pattern.expected[part.start : part.stop]
             columns: dict[str, NDArray[Any]] = {
                 "top1": np.empty(len(part), np.int32),
@@ -268,7 +268,7 @@ class Scoring(DecidingStage[list[list[Slice]]]):
                 "top1_logprob": np.empty(len(part), np.float32),
             }
             decider = model.deciders[pattern.pattern.name]
-            for bucket in in_portions(slices):
+            for bucket in small_buckets(buckets):
                 decisions = decider.decide(
                     bucket.ids, bucket.mask_position, expected[bucket.rows], lambda n: advance(n, n)
                 )

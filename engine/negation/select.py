@@ -25,7 +25,7 @@ from ..sentences.composition import Composer, composer
 from ..sentences.lexicon import Lexicon
 from ..sentences.patterns import PatternSet
 from ..sentences.slots import NAME, PROFESSION, PRONOUN, VERB, WORD_SLOTS, column
-from ..sentences.spans import Sentences, in_portions
+from ..sentences.spans import EncodedSentences, small_buckets
 from ..sentences.tokenizer import MaskTokenizer
 from ..sentences.verbs import VerbConvention, mask_fillers
 from .grid import Coreference, Grid, PairFillers, all_pairs, pair_fillers, sample_pairs, verb_order
@@ -57,7 +57,7 @@ class Settings:
 
 
 @dataclass(frozen=True, eq=False)
-class Selection(DecidingStage[Sentences]):
+class Selection(DecidingStage[EncodedSentences]):
     """A selection: what is tested, and how sentences are made.
 
     Attributes:
@@ -207,7 +207,7 @@ class Selection(DecidingStage[Sentences]):
             total, own = min(total, most), min(total, 2 * own)
         return [Workload(self.patterns.selecting.name, self.sample, total, own)]
 
-    def sample(self, n: int) -> Sentences:
+    def sample(self, n: int) -> EncodedSentences:
         """Random candidates of the run as sentences, to calibrate on; every verb is as frequent as every other."""
         return self._sentences(*self.grid.locate(self.sample_indices(n)))
 
@@ -218,11 +218,13 @@ class Selection(DecidingStage[Sentences]):
         verb = np.concatenate([random.permutation(verbs) for _ in range(-(-n // verbs))])[:n]
         return np.sort(random.integers(0, pairs, n) * verbs + verb)
 
-    def prepare(self, number: int) -> Sentences | None:
+    def prepare(self, number: int) -> EncodedSentences | None:
         """All candidates of a part as token ids; None in a lazy run, which decides step by step what it tests."""
         return None if self.settings.lazy else self._sentences(*self.grid.part_indices(self.parts[number]))
 
-    def decide(self, model: PatternDeciders, number: int, prepared: Sentences | None, advance: Advance) -> PartResult:
+    def decide(
+        self, model: PatternDeciders, number: int, prepared: EncodedSentences | None, advance: Advance
+    ) -> PartResult:
         """See `Stage`."""
         decider = model.deciders[self.patterns.selecting.name]
         part = self.parts[number]
@@ -294,12 +296,14 @@ class Selection(DecidingStage[Sentences]):
             }
         )
 
-    def _sentences(self, name: NDArray[np.int64], profession: NDArray[np.int64], verb: NDArray[np.int64]) -> Sentences:
+    def _sentences(
+        self, name: NDArray[np.int64], profession: NDArray[np.int64], verb: NDArray[np.int64]
+    ) -> EncodedSentences:
         indices = {VERB: self.verb[verb]}
         for slot in self.patterns.selecting.slots:
             if slot != VERB:
                 indices[slot] = self.fillers[slot].index[name, profession]
-        return Sentences(list(self.composer.compose(indices)), self.token[verb])
+        return EncodedSentences(list(self.composer.compose(indices)), self.token[verb])
 
     def _pairs(self, part: range) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Name and profession of a part's pairs, each int64 [pairs]."""
@@ -352,11 +356,13 @@ def _words(lexicon: Lexicon, fillers: Mapping[str, PairFillers]) -> dict[str, Se
     return {VERB: lexicon.verbs, **{slot: filler.words for slot, filler in fillers.items()}}
 
 
-def _decide(decider: Decider, sentences: Sentences, advance: Callable[[int], None]) -> tuple[NDArray[np.bool_], int]:
+def _decide(
+    decider: Decider, sentences: EncodedSentences, advance: Callable[[int], None]
+) -> tuple[NDArray[np.bool_], int]:
     """Which sentences repeat the verb, bool [n], and how many are near-ties."""
     repeated = np.empty(len(sentences.expected), np.bool_)
     near_ties = 0
-    for bucket in in_portions(sentences.slices):
+    for bucket in small_buckets(sentences.buckets):
         expected = sentences.expected[bucket.rows]
         decisions = decider.decide(bucket.ids, bucket.mask_position, expected, advance)
         repeated[bucket.rows] = decisions.repeated(expected)

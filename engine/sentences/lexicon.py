@@ -138,7 +138,7 @@ def _read_pronouns(folder: Path) -> tuple[dict[str, str], dict[str, str]]:
     for entry in entries:
         gender, pronoun = _gender_and_form(entry)
         if gender in found:
-            raise InputError(f"{entry.place}: {gender!r} is there twice; remove one of the two lines")
+            raise InputError(f"{entry.location}: {gender!r} is there twice; remove one of the two lines")
         found[gender] = pronoun
     initials = {gender[0] for gender in found}
     labels = {gender: gender[0] if len(initials) == len(found) else gender for gender in found}
@@ -148,7 +148,7 @@ def _read_pronouns(folder: Path) -> tuple[dict[str, str], dict[str, str]]:
 def _gender_and_form(entry: Entry) -> tuple[str, str]:
     gender, equals, form = (part.strip() for part in entry.text.partition("="))
     if not equals or not gender.isidentifier() or not form:
-        raise InputError(f"{entry.place}: {entry.text!r} is not of the form `GENDER = word`, as in `female = she`")
+        raise InputError(f"{entry.location}: {entry.text!r} is not of the form `GENDER = word`, as in `female = she`")
     return gender, form
 
 
@@ -190,7 +190,7 @@ def _read_professions(
             missing = forms[longest][len(entries)]
             raise InputError(
                 f"{several[gender]}: {len(entries)} professions, but {several[longest].name} has "
-                f"{len(forms[longest])}; add the form of {missing.text!r} ({missing.place})"
+                f"{len(forms[longest])}; add the form of {missing.text!r} ({missing.location})"
             )
     return {labels[gender]: _texts(entries) for gender, entries in forms.items()}
 
@@ -201,7 +201,7 @@ def _checked_professions(path: Path, articles: Sequence[str]) -> list[Entry]:
     for profession in professions:
         if starts and not profession.text.startswith(starts):
             raise InputError(
-                f"{profession.place}: {profession.text!r} has no article; begin it with {' or '.join(articles)}, or "
+                f"{profession.location}: {profession.text!r} has no article; begin it with {' or '.join(articles)}, or "
                 "change articles.txt"
             )
     return professions
@@ -241,5 +241,5 @@ def _distinct(entries: list[Entry]) -> list[Entry]:
     for entry in entries:
         earlier = first.setdefault(entry.text, entry)
         if earlier is not entry:
-            raise InputError(f"{entry.place}: {entry.text!r} is also in {earlier.place}; remove one of the two")
+            raise InputError(f"{entry.location}: {entry.text!r} is also in {earlier.location}; remove one of the two")
     return entries

@@ -10,7 +10,6 @@ import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,15 +31,15 @@ class Bucket:
 
 
 @dataclass(frozen=True, eq=False)
-class Sentences:
+class EncodedSentences:
     """Sentences of one pattern, grouped by length, and the token expected in each.
 
     Attributes:
-        slices: buckets that hold every row once between them.
+        buckets: buckets that hold every row once between them.
         expected: int32 [n], by row.
     """
 
-    slices: Sequence[Bucket]
+    buckets: Sequence[Bucket]
     expected: NDArray[np.int32]
 
 
@@ -52,9 +51,9 @@ def n_sentences(fillers: Mapping[str, NDArray[np.int64]]) -> int:
 _LARGEST = 4096  # sentences; a second or two of work on a slow machine, and several batches everywhere
 
 
-def in_portions(slices: Iterable[Bucket]) -> Iterator[Bucket]:
+def small_buckets(buckets: Iterable[Bucket]) -> Iterator[Bucket]:
     """The same sentences in smaller buckets, between which progress is shown and an interrupt is noticed."""
-    for whole in slices:
+    for whole in buckets:
         for start in range(0, len(whole.rows), _LARGEST):
             part = slice(start, start + _LARGEST)
             yield Bucket(whole.rows[part], whole.ids[part], whole.mask_position[part])
@@ -207,6 +206,3 @@ class SlotwiseComposer:
         n = n_sentences(fillers)
         classes = tuple(span.width_class[fillers[span.slot]] for span in self.spans)
         return np.broadcast_to(self._layout_numbers[classes], n)
-
-
-Slice: TypeAlias = Bucket

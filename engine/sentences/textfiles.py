@@ -33,11 +33,11 @@ class Row:
 
     Attributes:
         fields: name → value; strings in a table, JSON values in JSON lines.
-        place: file and line.
+        location: file and line.
     """
 
     fields: dict[str, Any]
-    place: str
+    location: str
 
     def text(self, name: str) -> str:
         """A field that must be a text that is not empty, without outer white space.
@@ -48,7 +48,7 @@ class Row:
         value = self.fields.get(name)
         if not isinstance(value, str) or not value.strip():
             found = "is missing" if name not in self.fields else f"is {value!r}"
-            raise InputError(f"{self.place}: {name} {found}; a text is needed")
+            raise InputError(f"{self.location}: {name} {found}; a text is needed")
         return value.strip()
 
     def number(self, name: str) -> float:
@@ -60,7 +60,7 @@ class Row:
         try:
             return float(self.text(name))
         except ValueError:
-            raise InputError(f"{self.place}: {name} is {self.fields[name]!r}; a number is needed") from None
+            raise InputError(f"{self.location}: {name} is {self.fields[name]!r}; a number is needed") from None
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class Entry:
     """One entry of a word list, and its file and line."""
 
     text: str
-    place: str
+    location: str
 
 
 def stream_lines(path: Path, hint: str = "") -> Iterator[tuple[str, str]]:
@@ -119,7 +119,7 @@ def read_entries(path: Path, hint: str = "") -> list[Entry]:
         InputError: as `stream_lines`; an entry holds a character that is not printable, two spaces in a row, or a
             comment.
     """
-    return [Entry(text, place) for line, place in stream_lines(path, hint) if (text := _entry(line, place))]
+    return [Entry(text, location) for line, location in stream_lines(path, hint) if (text := _entry(line, location))]
 
 
 def read_table(path: Path, columns: Sequence[str]) -> list[Row]:
@@ -151,11 +151,11 @@ def table_rows(lines: Sequence[tuple[str, str]]) -> list[Row]:
     (header, first), *rest = lines
     names = [name.strip() for name in header.split("\t")]
     rows = []
-    for line, place in rest:
+    for line, location in rest:
         fields = line.split("\t")
         if len(fields) != len(names):
-            raise InputError(f"{place}: {len(fields)} fields, but the header has {len(names)}")
-        rows.append(Row(dict(zip(names, fields, strict=True)), place))
+            raise InputError(f"{location}: {len(fields)} fields, but the header has {len(names)}")
+        rows.append(Row(dict(zip(names, fields, strict=True)), location))
     if not rows:
         raise InputError(f"{first}: no row below the header")
     return rows
@@ -168,14 +168,14 @@ def json_rows(lines: Sequence[tuple[str, str]]) -> list[Row]:
         InputError: a line does not.
     """
     rows = []
-    for line, place in lines:
+    for line, location in lines:
         try:
             fields = json.loads(line)
         except ValueError as error:
-            raise InputError(f"{place}: not JSON ({error})") from error
+            raise InputError(f"{location}: not JSON ({error})") from error
         if not isinstance(fields, dict):
-            raise InputError(f"{place}: {line.strip()[:40]!r} is not a JSON object; one object a line is needed")
-        rows.append(Row(fields, place))
+            raise InputError(f"{location}: {line.strip()[:40]!r} is not a JSON object; one object a line is needed")
+        rows.append(Row(fields, location))
     return rows
 
 
@@ -194,47 +194,47 @@ def _lines(stream: BinaryIO, name: str) -> Iterator[tuple[str, str]]:
         line = stream.readline(LONGEST_LINE + 1)
         if not line:
             return
-        place = f"{name}:{number}"
+        location = f"{name}:{number}"
         if len(line) > LONGEST_LINE:
             raise InputError(
-                f"{place}: this line has more than {LONGEST_LINE:,} bytes; give a text file with shorter lines"
+                f"{location}: this line has more than {LONGEST_LINE:,} bytes; give a text file with shorter lines"
             )
-        yield _decoded_line(line.removeprefix(_BYTE_ORDER_MARK) if number == 1 else line, place), place
+        yield _decoded_line(line.removeprefix(_BYTE_ORDER_MARK) if number == 1 else line, location), location
 
 
-def _decoded_line(line: bytes, place: str) -> str:
+def _decoded_line(line: bytes, location: str) -> str:
     try:
         # Only a line feed ends a line: JSON may hold the other characters that str.splitlines() splits at.
         text = line.removesuffix(b"\n").removesuffix(b"\r").decode()
     except UnicodeDecodeError as error:
         raise InputError(
-            f"{place}: byte 0x{line[error.start]:02x} is not UTF-8; save the file as UTF-8 text"
+            f"{location}: byte 0x{line[error.start]:02x} is not UTF-8; save the file as UTF-8 text"
         ) from error
     if found := _CONTROL.search(text):
-        raise _not_printable(found[0], text, place)
+        raise _not_printable(found[0], text, location)
     return text
 
 
 def _not_empty(lines: Iterator[tuple[str, str]], name: str) -> list[tuple[str, str]]:
-    if found := [(text, place) for text, place in lines if text.strip()]:
+    if found := [(text, location) for text, location in lines if text.strip()]:
         return found
     raise InputError(f"{name}:1: the file is empty")
 
 
-def _entry(line: str, place: str) -> str | None:
+def _entry(line: str, location: str) -> str | None:
     text = line.strip()
     if not text or text.startswith("#"):
         return None
     if odd := next((character for character in text if not character.isprintable()), None):
-        raise _not_printable(odd, text, place)
+        raise _not_printable(odd, text, location)
     if "  " in text:
-        raise InputError(f"{place}: two spaces in a row in {text!r}; write one")
+        raise InputError(f"{location}: two spaces in a row in {text!r}; write one")
     if " #" in text:
-        raise InputError(f"{place}: a comment after the entry in {text!r}; give it a line of its own")
+        raise InputError(f"{location}: a comment after the entry in {text!r}; give it a line of its own")
     return text
 
 
-def _not_printable(character: str, text: str, place: str) -> InputError:
+def _not_printable(character: str, text: str, location: str) -> InputError:
     start = max(0, text.index(character) - _SHOWN // 2)
     excerpt = text[start : start + _SHOWN]
-    return InputError(f"{place}: the character U+{ord(character):04X} in {excerpt!r} is not printable; remove it")
+    return InputError(f"{location}: the character U+{ord(character):04X} in {excerpt!r} is not printable; remove it")

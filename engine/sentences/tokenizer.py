@@ -182,16 +182,6 @@ class MaskTokenizer:
         """The number of special tokens around a sentence."""
         return int(self.backend.num_special_tokens_to_add(is_pair=False))
 
-    # Old names, until all callers use the new ones.
-    wordless_ids = special_ids
-
-    @property
-    def _tokenizer(self) -> Tokenizer:
-        return self.backend
-
-    def encode_with_offsets(self, texts: Sequence[str]) -> list[Encoding]:  # noqa: D102
-        return list(self.backend.encode_batch(list(texts)))
-
     def _special_tokens(self) -> set[int]:
         return {token_id for token_id, token in self.backend.get_added_tokens_decoder().items() if token.special}
 

@@ -42,7 +42,7 @@ def _pattern_sentences(checkpoint: Checkpoint) -> Iterator[Sample]:
                 "NAME": lexicon.names[name],
                 "PROF": lexicon.professions[(7 * i) % len(lexicon.professions)],
                 "ACT": lexicon.verbs[(37 * i) % len(lexicon.verbs)],
-                "PRON": "she" if lexicon.genders[name] == "f" else "he",
+                "PRON": lexicon.pronouns[lexicon.genders[name]],
             }
             ids = np.array(tokenizer(pattern.text(fillers, tokenizer.mask_token))["input_ids"], np.int32)
             (positions,) = np.nonzero(ids == tokenizer.mask_token_id)

@@ -163,7 +163,7 @@ def test_texts_and_ids_of_a_workload_are_the_same_sentences(mini, mini_tokenizer
     work = workload(mini, 300)
     encoded = mini_tokenizer.encode(work.texts)
     seen = []
-    for piece in work.head(100).sentences.slices:
+    for piece in work.head(100).sentences.buckets:
         for row, ids in zip(piece.rows, piece.ids, strict=True):
             np.testing.assert_array_equal(ids, encoded[row])
             seen.append(row)

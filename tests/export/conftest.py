@@ -66,7 +66,7 @@ FAMILIES = {
 
 def fast_tokenizer(tokenizer) -> PreTrainedTokenizerFast:
     """A tokenizer as transformers wraps it."""
-    backend = tokenizer._tokenizer
+    backend = tokenizer.backend
     special = {"mask_token": tokenizer.mask_token}
     for role, tokens in {"pad_token": ("[PAD]", "<pad>"), "unk_token": ("[UNK]", "<unk>")}.items():
         special[role] = next(token for token in tokens if backend.token_to_id(token) is not None)

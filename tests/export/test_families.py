@@ -10,7 +10,7 @@ from negengine.engine.inference.exported import load_exported
 from negengine.engine.inference.model import MaskedLM
 from negengine.engine.sentences.lexicon import load_lexicon
 from negengine.engine.sentences.patterns import load_patterns
-from negengine.engine.sentences.tokens import MaskTokenizer
+from negengine.engine.sentences.tokenizer import MaskTokenizer
 from negengine.export.build import build
 from transformers import (
     AutoModelForMaskedLM,

@@ -29,7 +29,7 @@ def by_length(tokenizer, n, seed):
                 "NAME": lexicon.names[name],
                 "PROF": lexicon.professions[random.integers(len(lexicon.professions))],
                 "ACT": verb,
-                "PRON": "she" if lexicon.genders[name] == "f" else "he",
+                "PRON": lexicon.pronouns[lexicon.genders[name]],
             }
             ids, expected = tokenizer.encode([pattern.text(fillers, tokenizer.mask_token), verb])
             groups.setdefault(len(ids), []).append((ids, expected[1]))

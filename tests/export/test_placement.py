@@ -20,7 +20,7 @@ def roberta_base(tmp_path_factory, small_tokenizers):
     """Two layers of roberta-base's shape, with random weights and a small vocabulary."""
     tokenizer = small_tokenizers["byte-level BPE"]
     wrapped = PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer._tokenizer, mask_token=tokenizer.mask_token, pad_token="<pad>"
+        tokenizer_object=tokenizer.backend, mask_token=tokenizer.mask_token, pad_token="<pad>"
     )
     torch.manual_seed(0)
     config = RobertaConfig(vocab_size=len(wrapped), num_hidden_layers=2, max_position_embeddings=514)

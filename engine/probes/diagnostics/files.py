@@ -136,7 +136,7 @@ def read_cprag(path: Path) -> tuple[Pragmatic, ...]:
             row.text("within_category"),
             row.text("between_category"),
             _one_of(row, "constraint", CONSTRAINTS),
-            row.place,
+            row.location,
         )
         for row in rows
     )
@@ -168,18 +168,20 @@ def read_role(path: Path) -> tuple[Reversal, ...]:
 def _reversal(row: Row) -> Reversal:
     match = re.fullmatch(r"(.+)-([ab])", row.text("item"))
     if not match:
-        raise InputError(f"{row.place}: item is {row.text('item')!r}; it must be a number and -a or -b")
+        raise InputError(f"{row.location}: item is {row.text('item')!r}; it must be a number and -a or -b")
     cloze = row.number("exp_cloze")
     if not 0 <= cloze <= 1:
-        raise InputError(f"{row.place}: exp_cloze is {cloze:g}; it must be from 0 to 1")
+        raise InputError(f"{row.location}: exp_cloze is {cloze:g}; it must be from 0 to 1")
     alternatives = [words.split() for words in row.text("expected").split("|")]
     if not all(alternatives):
-        raise InputError(f"{row.place}: expected is {row.text('expected')!r}; there must be words on both sides of |")
+        raise InputError(
+            f"{row.location}: expected is {row.text('expected')!r}; there must be words on both sides of |"
+        )
     context = _context(row, "context")
     if not re.search("which .* the .* had$", context):
-        raise InputError(f"{row.place}: context is {context!r}; it must end in `which … the … had`")
+        raise InputError(f"{row.location}: context is {context!r}; it must end in `which … the … had`")
     expected = tuple(dict.fromkeys(words[0] for words in alternatives))
-    return Reversal(match[1], match[2], context, expected, cloze, row.text("target"), row.place)
+    return Reversal(match[1], match[2], context, expected, cloze, row.text("target"), row.location)
 
 
 def read_neg(path: Path, *, with_licensing: bool) -> tuple[Negation, ...]:
@@ -195,7 +197,7 @@ def read_neg(path: Path, *, with_licensing: bool) -> tuple[Negation, ...]:
             (_context(row, "context_aff"), _context(row, "context_neg")),
             (row.text("target_aff"), row.text("target_neg")),
             _one_of(row, "licensing", tuple(LICENSING)) if with_licensing else "",
-            row.place,
+            row.location,
         )
         for row in _unique(read_table(path, columns))
     )
@@ -206,19 +208,21 @@ def _unique(rows: Sequence[Row]) -> Sequence[Row]:
     for row in rows:
         known = first.setdefault(row.text("item"), row)
         if known is not row:
-            raise InputError(f"{row.place}: item {row.text('item')} is also in {known.place}; give it once")
+            raise InputError(f"{row.location}: item {row.text('item')} is also in {known.location}; give it once")
     return rows
 
 
 def _context(row: Row, name: str) -> str:
     text = row.text(name)
     if MASK in text:
-        raise InputError(f"{row.place}: {name} has a {MASK}; it must end before the word to predict: remove the mask")
+        raise InputError(
+            f"{row.location}: {name} has a {MASK}; it must end before the word to predict: remove the mask"
+        )
     return text
 
 
 def _one_of(row: Row, name: str, known: Sequence[str]) -> str:
     value = row.text(name)
     if value not in known:
-        raise InputError(f"{row.place}: {name} is {value!r}; it must be {' or '.join(known)}")
+        raise InputError(f"{row.location}: {name} is {value!r}; it must be {' or '.join(known)}")
     return value

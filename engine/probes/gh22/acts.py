@@ -100,7 +100,7 @@ class Acts(ReferenceStage[list[Bucket]]):
             raise InputError(
                 f"the sentence that chooses the ACTs has the slot {other!r}; it may have {', '.join(fillers)}"
             )
-        unranked = np.array(sorted(i for i in tokenizer.wordless_ids() if i < exported.vocab_size), np.int64)
+        unranked = np.array(sorted(i for i in tokenizer.special_ids() if i < exported.vocab_size), np.int64)
         check_ranks(ranks, exported.vocab_size - len(unranked) - COORDINATED)
         return cls(
             exported=exported,

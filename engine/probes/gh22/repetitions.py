@@ -24,7 +24,7 @@ from ...runs.stage import Advance, Files, FinishedParts, PartResult
 from ...sentences.composition import Composer, composer
 from ...sentences.patterns import Pattern, PatternSet
 from ...sentences.slots import NAME, PROFESSION, PRONOUN, VERB, column
-from ...sentences.spans import Bucket, in_portions
+from ...sentences.spans import Bucket, small_buckets
 from ..items import ITEMS_FILE, SUMMARY_FILE
 from .acts import Acts
 from .summary import summarise
@@ -121,12 +121,12 @@ class Repetitions(ReferenceStage[list[list[Bucket]]]):
     @cached_property
     def patterns(self) -> tuple[ComposedPattern, ...]:
         """All patterns, variant by variant."""
-        words = {slot: self.acts[column].unique(maintain_order=True) for slot, column in _COLUMNS.items()}
+        words = {slot: self.acts[name].unique(maintain_order=True) for slot, name in _COLUMNS.items()}
         rows = {
-            slot: self.acts[column]
+            slot: self.acts[name]
             .replace_strict(words[slot], np.arange(len(words[slot])), return_dtype=pl.Int64)
             .to_numpy()
-            for slot, column in _COLUMNS.items()
+            for slot, name in _COLUMNS.items()
         }
         return tuple(
             ComposedPattern(
@@ -138,7 +138,7 @@ class Repetitions(ReferenceStage[list[list[Bucket]]]):
                     {slot: words[slot].to_list() for slot in pattern.slots},
                     self.chosen.seed,
                 ),
-                {slot: rows[slot] for slot in pattern.slots},
+                {slot: rows[slot] for slot in (VERB, *pattern.slots)},
             )
             for variant, patterns in self.variants.items()
             for pattern in patterns.scored
@@ -175,7 +175,7 @@ class Repetitions(ReferenceStage[list[list[Bucket]]]):
         for composed, buckets in zip(self.patterns, prepared or self.prepare(number), strict=True):
             top1, rank = np.empty(len(part), np.int32), np.empty(len(part), np.int32)
             logprob, top1_logprob = np.empty(len(part), np.float32), np.empty(len(part), np.float32)
-            for bucket in in_portions(buckets):
+            for bucket in small_buckets(buckets):
                 decisions = model.decide(
                     bucket.ids, bucket.mask_position, tokens[VERB][bucket.rows], advance=lambda n: advance(n, n)
                 )

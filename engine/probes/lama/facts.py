@@ -137,16 +137,16 @@ def _files(paths: Sequence[Path]) -> Iterator[Path]:
         yield from found
 
 
-def _one_mask(text: str, place: str) -> str:
+def _one_mask(text: str, location: str) -> str:
     if (masks := text.count(MASK)) != 1:
-        raise InputError(f"{place}: {text!r} has {masks or 'no'} {MASK}; it must have one")
+        raise InputError(f"{location}: {text!r} has {masks or 'no'} {MASK}; it must have one")
     return text
 
 
 def _own_fact(corpus: str, row: Row) -> Fact:
-    affirmative = _one_mask(row.text("masked_sentence"), row.place)
+    affirmative = _one_mask(row.text("masked_sentence"), row.location)
     queries = {
-        name: _one_mask(row.text(name), row.place)
+        name: _one_mask(row.text(name), row.location)
         for name in ("masked_negation", *(f"misprimed_{kind}" for kind in MISPRIMES))
         if row.fields.get(name) is not None
     }
@@ -159,7 +159,7 @@ def _own_fact(corpus: str, row: Row) -> Fact:
         negated=queries.pop("masked_negation", None),
         misprimed={name.removeprefix("misprimed_"): query for name, query in queries.items()},
         identifier=str(row.fields.get("source_id", "")),
-        location=row.place,
+        location=row.location,
     )
 
 
@@ -167,7 +167,7 @@ def _relation(row: Row, name: str) -> str:
     """A relation; it becomes the name of a split."""
     relation = row.text(name)
     if SEPARATOR in relation:
-        raise InputError(f"{row.place}: {name} is {relation!r}; a relation must not have a {SEPARATOR}")
+        raise InputError(f"{row.location}: {name} is {relation!r}; a relation must not have a {SEPARATOR}")
     return relation
 
 
@@ -203,11 +203,11 @@ def _lama_facts(corpus: str, path: Path, rows: Sequence[Row], excluded: dict[str
             relation,
             subject,
             gold,
-            _one_mask(affirmative or "", row.place),
-            negated and _one_mask(negated, row.place),
+            _one_mask(affirmative or "", row.location),
+            negated and _one_mask(negated, row.location),
             {},
             identifier,
-            row.place,
+            row.location,
         )
 
 

@@ -102,16 +102,16 @@ def read_benchmark(path: Path, source: str) -> PairSet:
     content = _content(path)
     rows = table_rows(decoded(_from_cp1252(content, path), str(path)))
     index = _column(path, rows, "index")
-    places: dict[int, str] = {}
+    locations: dict[int, str] = {}
     pairs = []
     for row in rows:
         number = row.fields[index]
         if not number.isascii() or not number.isdigit():
-            raise InputError(f"{row.place}: index {number!r} is not a number; the type of a pair follows from it")
+            raise InputError(f"{row.location}: index {number!r} is not a number; the type of a pair follows from it")
         item = int(number)
-        if (earlier := places.setdefault(item, row.place)) != row.place:
+        if (earlier := locations.setdefault(item, row.location)) != row.location:
             raise InputError(
-                f"{row.place}: {earlier} has the index {item}, too; the type of a pair follows from its index"
+                f"{row.location}: {earlier} has the index {item}, too; the type of a pair follows from its index"
             )
         pairs.append(_pair(path, rows, row, source, item, KINDS[item % len(KINDS)]))
     return PairSet(source, NEW, _with_ids(pairs), hashlib.sha256(content).hexdigest())
@@ -143,10 +143,10 @@ def _pair(path: Path, rows: Sequence[Row], row: Row, source: str, item: int, kin
     text, hypothesis, label = (row.fields[_column(path, rows, *names)] for names in (_TEXT, _HYPOTHESIS, _LABEL))
     gold = parse_label(label)
     if gold is None or gold not in SOURCES[source]:
-        raise InputError(f"{row.place}: unknown label {label!r}; {source} has {', '.join(SOURCES[source])}")
+        raise InputError(f"{row.location}: unknown label {label!r}; {source} has {', '.join(SOURCES[source])}")
     if not text.strip() or not hypothesis.strip():
-        raise InputError(f"{row.place}: the {'hypothesis' if text.strip() else 'text'} is empty")
-    return Pair(item, kind, text, hypothesis, gold, row.place)
+        raise InputError(f"{row.location}: the {'hypothesis' if text.strip() else 'text'} is empty")
+    return Pair(item, kind, text, hypothesis, gold, row.location)
 
 
 def _with_ids(pairs: Iterable[Pair]) -> tuple[Pair, ...]:

@@ -77,4 +77,4 @@ def no_tokenizer(monkeypatch):
     def refuse(*_):
         raise AssertionError("a tokenizer was loaded")
 
-    monkeypatch.setattr("negengine.engine.sentences.tokens.MaskTokenizer.load", refuse)
+    monkeypatch.setattr("negengine.engine.sentences.tokenizer.MaskTokenizer.load", refuse)

@@ -14,7 +14,7 @@ from negengine.engine.inference.exported import load_exported
 from negengine.engine.inference.model import Decisions, MaskedLM
 from negengine.engine.sentences.lexicon import load_lexicon
 from negengine.engine.sentences.patterns import load_patterns
-from negengine.engine.sentences.tokens import MaskTokenizer
+from negengine.engine.sentences.tokenizer import MaskTokenizer
 from transformers import AutoModelForMaskedLM
 
 MINI = Path(__file__).parents[3] / "export" / "mini"
@@ -40,7 +40,7 @@ def pattern_sentences(tokenizer, pattern, n):
             "NAME": lexicon.names[name],
             "PROF": lexicon.professions[(7 * i) % len(lexicon.professions)],
             "ACT": lexicon.verbs[(61 * i) % len(lexicon.verbs)],
-            "PRON": "she" if lexicon.genders[name] == "f" else "he",
+            "PRON": lexicon.pronouns[lexicon.genders[name]],
         }
         (ids,) = tokenizer.encode_masked([pattern.text(fillers, tokenizer.mask_token)])
         yield ids

@@ -26,7 +26,7 @@ from negengine.engine.inference.precision import (
     take_audits,
     widened,
 )
-from negengine.engine.sentences.spans import Sentences, Slice
+from negengine.engine.sentences.spans import Bucket, EncodedSentences
 
 TEN_TIMES_FASTER, NO_FASTER = (0.0, 1.0, 1.0, 11.0), (0.0, 10.0, 10.0, 20.0)  # what a clock says
 
@@ -56,7 +56,7 @@ def sentences(n):
 
 def sample(n, expected=None):
     ids, position, usual = sentences(n)
-    return Sentences([Slice(np.arange(n), ids, position)], usual if expected is None else expected)
+    return EncodedSentences([Bucket(np.arange(n), ids, position)], usual if expected is None else expected)
 
 
 def calibration(bound, bias=0.0, **more):

@@ -45,7 +45,7 @@ def test_words_are_letters_that_stand_alone(small_tokenizer):
     texts = [small_tokenizer.token_text(i) for i in ids]
     assert {"dance", "smoke", "happy"} <= set(texts)
     assert all(text.isalpha() for text in texts)
-    assert not set(ids) & small_tokenizer.wordless_ids()
+    assert not set(ids) & small_tokenizer.special_ids()
     for i, text in zip(ids, texts, strict=True):
         assert i in small_tokenizer.encode([f"This is the {text} ."])[0]
 

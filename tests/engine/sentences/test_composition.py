@@ -95,10 +95,10 @@ def test_a_slice_has_one_exact_length(small_tokenizer, pattern, n, whole):
     lengths = np.array(
         [len(ids) for ids in tokenized(small_tokenizer, texts_of(pattern, FILLERS, rows, small_tokenizer))]
     )
-    slices = list(made.compose(rows))
-    assert [part.ids.shape[1] for part in slices] == np.unique(lengths).tolist()
-    assert all(np.all(lengths[part.rows] == part.ids.shape[1]) for part in slices)
-    assert sorted(np.concatenate([part.rows for part in slices]).tolist()) == list(range(n))
+    buckets = list(made.compose(rows))
+    assert [part.ids.shape[1] for part in buckets] == np.unique(lengths).tolist()
+    assert all(np.all(lengths[part.rows] == part.ids.shape[1]) for part in buckets)
+    assert sorted(np.concatenate([part.rows for part in buckets]).tolist()) == list(range(n))
     assert made.lengths(rows).tolist() == lengths.tolist()
 
 

@@ -77,7 +77,7 @@ def test_a_file_that_is_not_there(tmp_path):
 def test_a_table_keeps_quotes_and_columns_that_nobody_asked_for(file):
     (row,) = read_table(file(b'item\tcontext \tmore\r\n1\t"The\tx\r\n'), ["item", "context"])
     assert row.fields == {"item": "1", "context": '"The', "more": "x"}
-    assert row.place.endswith("file.txt:2")
+    assert row.location.endswith("file.txt:2")
 
 
 @pytest.mark.parametrize(
