@@ -58,7 +58,8 @@ class Meter:
         with self._lock:
             self.done += units
             self.sentences += units if sentences is None else sentences
-            self._show()
+            if self._end is None:  # threads may tell of their last batches after an interrupt
+                self._show()
 
     def extend(self, units: int) -> None:
         """More is to be done than was said: a part again, or a better estimate."""

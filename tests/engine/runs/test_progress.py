@@ -116,6 +116,19 @@ def test_the_end_is_told_once(clock):
     assert len(lines_of([(10, 1000)], clock)) == 2
 
 
+def test_what_threads_tell_after_the_end_is_counted_and_not_shown(clock):
+    """After an interrupt the last line must be the one with the command that resumes."""
+    stream = io.StringIO()
+    with Reporter(stream, clock=clock).meter("select", 1000) as meter:
+        clock.now += 20
+        meter.advance(300)
+    lines = stream.getvalue()
+    clock.now += 20
+    meter.advance(100)
+    assert meter.done == 400
+    assert stream.getvalue() == lines
+
+
 def test_what_an_earlier_process_did_does_not_count_for_the_rate(clock):
     lines = lines_of([(10, 10)], clock, done=500)
     assert lines[1] == "select: 510 of 1,000 sentences (51.0 %), 1.0/s, 8 min 10 s left"
