@@ -158,6 +158,9 @@ command("colours", model, "--shard", "2/2", "-o", "second", "--device", "cpu,cpu
 command("merge", "first", "second", "-o", "merged")
 assert Path("merged/items.parquet").read_bytes() == Path("whole/items.parquet").read_bytes()
 command("compare", "whole", "merged")
+command("colours", "--help")
+sys.argv = ["negengine", "compare", "first", "whole"]
+assert main.run() == 2
 run = ng.colours(model, output="whole", progress=False)
 print(json.dumps({"items": len(run.items), "same": ng.open("merged").items.equals(run.items),
                   "resumable": "colours" in main.resumable(), "n": ng.compare(run, "merged").frame["n"].to_list()}))
@@ -174,4 +177,6 @@ def test_a_probe_of_another_package_runs_shards_merges_and_compares(theirs, mini
         cwd=tmp_path,
     )
     assert done.returncode == 0, done.stderr
+    assert "--precision" in done.stdout
+    assert "only shard 1/2 of colours; put all shards together with `merge`" in done.stderr
     assert json.loads(done.stdout.splitlines()[-1]) == {"items": 12, "same": True, "resumable": True, "n": [6, 6]}
