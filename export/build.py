@@ -162,8 +162,10 @@ def _trace(checkpoint: Checkpoint, task: Task, workspace: Path, *, allow_pickle:
 
 def _compare(graphs: Sequence[Path], traced: _Traced, name: str, say: Say) -> Parity:
     """The worst parity of some graphs."""
-    say(f"comparing with PyTorch on {len(traced.samples)} inputs")
-    found = [compare(path, traced.samples, traced.reference, name=name) for path in graphs]
+    found = []
+    for path in graphs:
+        say(f"comparing {path.name} with PyTorch on {len(traced.samples)} inputs")
+        found.append(compare(path, traced.samples, traced.reference, name=name))
     worst = max(found, key=lambda parity: parity.largest_difference)
     say(f"max |Δlogit| {worst.largest_difference:.1e}, top-1 agreement {worst.top1_agreement:.1%}")
     return worst

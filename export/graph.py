@@ -216,18 +216,17 @@ class Graph:
 
     # ------------------------------------------------------------ files
 
-    def proto(self, *, largest_inside: int = 0) -> ModelProto:
+    def proto(self, *, vectors_inside: bool = False) -> ModelProto:
         """The model as protobuf, without its weights.
 
         Args:
-            largest_inside: bytes; weights up to this size are put into it all the same.
+            vectors_inside: biases and the like are put into it all the same.
         """
         proto: ModelProto = ir.to_proto(self.model)
-        for tensor in proto.graph.initializer if largest_inside else []:
-            value = self.model.graph.initializers[tensor.name].const_value
-            if isinstance(value, ir.ExternalTensor) and value.nbytes <= largest_inside:
-                tensor.CopyFrom(ir.to_proto(ir.tensor(array(self.model.graph.initializers[tensor.name]))))
-                tensor.name = str(value.name)
+        for tensor in proto.graph.initializer if vectors_inside else []:
+            value = self.model.graph.initializers[tensor.name]
+            if isinstance(value.const_value, ir.ExternalTensor) and len(dims(value)) < 2:
+                tensor.CopyFrom(ir.to_proto(ir.tensor(array(value), name=tensor.name)))
         return proto
 
     @property

@@ -16,8 +16,6 @@ from ..graph import Graph
 from ..observe import told_in_one_line
 from .context import Context
 
-_VECTORS = 1 << 18  # bytes; the optimizer looks at values up to the size of a bias
-
 
 def fuse_operators(graph: Graph, context: Context) -> Mapping[str, Any]:
     """See the module.
@@ -35,7 +33,7 @@ def fuse_operators(graph: Graph, context: Context) -> Mapping[str, Any]:
     options.enable_embed_layer_norm = False  # its operator wants position and segment machinery that is gone by now
     weights = {value.name: value.const_value for value in graph.initializers}
     with told_in_one_line(graph.name, "fusing its operators"):
-        fused = optimize_by_fusion(graph.proto(largest_inside=_VECTORS), "bert", optimization_options=options)
+        fused = optimize_by_fusion(graph.proto(vectors_inside=True), "bert", optimization_options=options)
     graph.take(ir.from_proto(fused.model))
     for value in graph.initializers:  # back to where they are on disk
         value.const_value = weights.get(value.name, value.const_value)

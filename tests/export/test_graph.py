@@ -102,6 +102,16 @@ def test_new_constants_go_to_the_file_if_they_are_large(tmp_path):
     np.testing.assert_array_equal(values[lazy.name], 2 * values[large.name])
 
 
+def test_a_tool_that_looks_at_biases_gets_them_however_long_they_are(tmp_path):
+    """ONNX Runtime's optimizer compares what is added with constants that it knows; a vocabulary's bias takes 1 MB."""
+    graph = graph_of([], [], [], {})
+    graph = Graph(graph.model, tmp_path / "weights")
+    for shape in ((300_000,), (2, 200)):
+        graph.constant(np.ones(shape, np.float32), "weight")
+    inside = {len(tensor.dims): bool(tensor.raw_data) for tensor in graph.proto(vectors_inside=True).graph.initializer}
+    assert inside == {1: True, 2: False}
+
+
 def test_what_a_graph_inside_a_node_reads_counts_as_read():
     """An If reads `x` from outside in one of its branches."""
     branch = helper.make_graph(

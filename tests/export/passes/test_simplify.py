@@ -10,7 +10,7 @@ from negengine.export.passes.positions import slice_position_tables
 from negengine.export.passes.reshapes import fix_reshapes
 from onnx import TensorProto, helper
 
-from .conftest import context, graph_of, operators, values_of
+from ..conftest import context, graph_of, operators, values_of
 
 VOCABULARY, WIDTH = 50, 4
 

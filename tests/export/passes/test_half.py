@@ -12,7 +12,7 @@ from negengine.export.passes.half import HEADROOM, LARGEST, halve
 from negengine.export.passes.residual import fuse_residuals
 from onnx import TensorProto, helper
 
-from .conftest import context, graph_of, operators, values_of
+from ..conftest import context, graph_of, operators, values_of
 
 PATTERNS = load_patterns().all
 

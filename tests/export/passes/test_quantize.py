@@ -9,7 +9,7 @@ from negengine.export.passes.quantize import quantized
 from onnx import TensorProto
 from onnxruntime.quantization.quant_utils import quantize_data
 
-from .conftest import batch, values_of
+from ..conftest import batch, values_of
 
 
 @pytest.fixture(scope="module")

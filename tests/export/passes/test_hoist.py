@@ -6,7 +6,7 @@ from negengine.export.flops import count_flops
 from negengine.export.passes.mask_row import hoist_mask_row
 from onnx import TensorProto, helper
 
-from .conftest import context, graph_of, values_of
+from ..conftest import context, graph_of, values_of
 
 VOCABULARY, WIDTH, INNER, HEADS, LENGTH = 11, 8, 16, 2, 6
 

@@ -10,7 +10,7 @@ from negengine.export.passes.convolve import convolve
 from negengine.export.passes.standard_attention import use_standard_attention
 from onnx import TensorProto, helper
 
-from .conftest import FAMILIES, batch, context, graph_of, operators
+from ..conftest import FAMILIES, batch, context, graph_of, operators
 
 FUSED = sorted(family for family, (*_, attentions) in FAMILIES.items() if attentions)
 
