@@ -21,8 +21,8 @@ _WEIGHTS = (".safetensors", ".bin")
 
 # Measured on two cores with checkpoints of 0.35 to 2.24 GB: Python with its libraries, and what a session for the CPU
 # holds of each weight at its peak.
-_MEMORY_OF_LIBRARIES = 0.7e9
-_MEMORY_PER_WEIGHT = 3.0
+_MEMORY_OF_LIBRARIES = 0.9e9
+_MEMORY_PER_WEIGHT = 3.2
 
 
 @dataclass(frozen=True)

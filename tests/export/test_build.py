@@ -129,14 +129,14 @@ def test_a_checkpoint_that_moved_is_the_same(copy, tmp_path):
 def test_what_is_needed_is_said_first_and_then_each_step(copy, tmp_path):
     said = []
     build(str(copy), tmp_path / "out", say=said.append)
-    assert said[0].startswith("tiny needs about 0.7 GB of memory and 0.0 GB of disk")
+    assert said[0].startswith("tiny needs about 0.9 GB of memory and 0.0 GB of disk")
     assert len(said) > 8
 
 
 def test_what_cannot_fit_is_refused_before_the_work(copy, tmp_path, monkeypatch):
     monkeypatch.setattr(building.needs, "free_memory", lambda: 0.5e9)
     refused(
-        copy, tmp_path / "out", r"tiny: exporting it needs about 0.7 GB of memory .* only 0.5 GB of memory are free"
+        copy, tmp_path / "out", r"tiny: exporting it needs about 0.9 GB of memory .* only 0.5 GB of memory are free"
     )
 
 
