@@ -24,7 +24,7 @@ from negengine.engine.probes.diagnostics.files import read_diagnostics
             "ROLE_88",
             "tipped|",
             "|",
-            r"ROLE-88\.tsv:2: expected is '\|paid for'; words are needed on both sides of \|",
+            r"ROLE-88\.tsv:2: expected is '\|paid for'; there must be words on both sides of \|",
         ),
         (
             "ROLE_88",
