@@ -94,10 +94,10 @@ def table(costs: Sequence[ExportCost]) -> Table:
     columns = [
         Column("model", "model"),
         Column("system", "system"),
-        Column("wall time", "seconds", decimals=0, unit="s"),
-        Column("CPU time", "cpu_seconds", decimals=0, unit="s"),
-        Column("peak memory", "peak_bytes", decimals=2, scale=1e-9, unit="GB"),
-        Column("on disk", "disk_bytes", decimals=2, scale=1e-9, unit="GB"),
+        Column("wall, s", "seconds", decimals=0, unit="s"),
+        Column("CPU, s", "cpu_seconds", decimals=0, unit="s"),
+        Column("peak, GB", "peak_bytes", decimals=2, scale=1e-9, unit="GB"),
+        Column("disk, GB", "disk_bytes", decimals=2, scale=1e-9, unit="GB"),
     ]
     notes = ["Optimum writes one fp32 graph. negengine also writes int8 and fp16 graphs, and compares with PyTorch."]
     return Table("Export", frame, columns, section="model", notes=notes)
