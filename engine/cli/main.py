@@ -43,7 +43,8 @@ def run() -> int:
             show(error.format_message())
             return 0
         context = getattr(error, "ctx", None)
-        say(f"negengine: {error.format_message()} (see `{context.command_path if context else 'negengine'} --help`)")
+        message = error.format_message().replace("Value error, ", "").removesuffix(".")  # a prefix of Typer's library
+        say(f"negengine: {message} (see `{context.command_path if context else 'negengine'} --help`)")
     return 2
 
 

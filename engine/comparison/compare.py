@@ -24,8 +24,9 @@ from ..library.run import Run, Shown
 from ..negation.grid import Coreference
 from ..negation.published import published
 from ..negation.runs import ScoresRun, SelectionRun
+from ..negation.select import Selection
 from ..probes.summary import paired
-from ..runs.record import differences
+from ..runs.record import differences, read_run
 from ..statistics import holm
 from ..tables import Column, Table
 
@@ -151,10 +152,10 @@ def _tested(
     )
     columns = [
         *(Column(key, key) for key in keys),
-        Column("n", "n"),
-        Column("difference", "difference", decimals="decimals", signed=True),
-        Column("p", "p", significant=2),
-        Column("p (Holm)", "p_holm", significant=2),
+        Column("n", "n", wrap=False),
+        Column("difference", "difference", decimals="decimals", signed=True, wrap=False),
+        Column("p", "p", significant=2, wrap=False),
+        Column("p (Holm)", "p_holm", significant=2, wrap=False),
     ]
     notes = [f"difference: in {_PERCENTAGE_POINTS}, other numbers with three decimals in their own unit"]
     return Comparison(frame.drop("decimals"), Table(title, frame, columns, notes=notes))
@@ -164,9 +165,18 @@ def _differ_in_target(runs: Sequence[ScoresRun]) -> bool:
     return len({run.model_name for run in runs}) == 1 and len({run.coreference for run in runs}) == len(runs)
 
 
+def _words(run: ScoresRun) -> dict[str, Any]:
+    """What runs that differ in the target must have in common: lexicon, patterns, which verbs are tried."""
+    identity = read_run(run.folder).stages[Selection.name].identity
+    return {key: identity[key] for key in ("lexicon sha256", "patterns sha256", "verbs")}
+
+
 def _by_coreference(runs: Sequence[ScoresRun]) -> Comparison:
     """Drops in the layout of Tables 8 and 9: a column for each target, with the published drops in brackets."""
     ordered = sorted(runs, key=lambda run: list(_SUBJECTS).index(Coreference(run.coreference)))
+    for run in ordered[1:]:
+        if unlike := differences(_words(ordered[0]), _words(run), "there"):
+            raise InputError(f"{ordered[0].folder} and {run.folder} cannot be compared: {unlike}")
     model, paper = ordered[0].model_name, published(ordered[0].model_name)
     rates = pl.concat(
         run.rates.select(

@@ -5,8 +5,7 @@ from pathlib import Path
 
 from ..errors import InputError
 from ..runs import merge as merging
-from ..runs.folder import resume_hint
-from ..runs.record import read_run
+from ..runs.folder import begun_stages, resume_hint
 from .registry import publishers, run_class
 from .run import Run
 
@@ -24,9 +23,7 @@ def open_run(folder: str | Path) -> Run:
         InputError: The folder is not a run, its last stage is not finished, or no probe here reads it.
     """
     path = Path(folder)
-    stages = read_run(path).stages
-    if not stages:
-        raise InputError(f"{path}: this run was stopped before its first part; run its command again")
+    stages = begun_stages(path)
     name, record = next(reversed(stages.items()))
     found = run_class(name)
     if found is None:

@@ -293,6 +293,17 @@ class RunFolder:
         self._run.write(self.folder)
 
 
+def begun_stages(folder: Path) -> dict[str, StageRecord]:
+    """The records of a run folder's stages, in the order in which they were begun; at least one.
+
+    Raises:
+        InputError: The folder is not a run, or was stopped before its first part.
+    """
+    if not (stages := read_run(folder).stages):
+        raise InputError(f"{folder}: this run was stopped before its first part; run its command again")
+    return stages
+
+
 def finished_stage(folder: Path, stage: str) -> StageRecord:
     """The record of a finished stage, its final files checked.
 
@@ -300,10 +311,10 @@ def finished_stage(folder: Path, stage: str) -> StageRecord:
         InputError: The folder is not a run; the stage is not there, not finished, a shard only; or a file is not as it
             was written.
     """
-    stages = read_run(folder).stages
+    stages = begun_stages(folder)
     record = stages.get(stage)
     if record is None:
-        raise InputError(f"{folder}: {stage} has not been run here; the folder holds {', '.join(stages) or 'nothing'}")
+        raise InputError(f"{folder}: {stage} has not been run here; the folder holds {', '.join(stages)}")
     if not record.finished:
         raise InputError(f"{folder}: {stage} is not finished; {resume_hint(record)}")
     if record.shard is not None:

@@ -37,7 +37,7 @@ def to_rich(table: "Table") -> RichTable:
     )
     for column in table.columns:
         heading, words = Text(printable(column.heading)), is_text(column, table)
-        drawn.add_column(heading, justify="left" if words else "right", no_wrap=not column.wrap)
+        drawn.add_column(heading, justify="left" if words else "right", no_wrap=not column.wrap, overflow="fold")
     for row, ends in zip(cells(table), section_ends(table), strict=True):
         drawn.add_row(*map(Text, row), end_section=ends)
     return drawn

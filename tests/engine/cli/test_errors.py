@@ -10,7 +10,7 @@ EARLY = [
     (("select", "MINI", "--pairs", "0"), "'--pairs'"),
     (("select", "MINI", "--coreference", "twin"), "'--coreference'"),
     (("select", "MINI", "--verbs", "all"), "'--verbs'"),
-    (("select", "MINI", "--precision", "int8"), "'--precision'"),
+    (("select", "MINI", "--precision", "int8"), "'--precision': 'int8' is not one of 'auto', 'fp32', 'mixed' (see `"),
     (("select", "MINI", "--format", "yaml"), "'--format'"),
     (("select", "MINI", "--device", "cuda"), "--device cuda: "),
     (("select", "MINI", "--device", "gpu"), "--device gpu"),

@@ -48,16 +48,17 @@ def test_compare_of_a_selected_run_says_to_score_it(selected_run, command):
     assert line.endswith(f"is selected, not scored: run `negengine score {selected_run}` first")
 
 
-def test_compare_of_a_run_that_was_stopped_before_its_first_part(mini, small_lexicon, command, monkeypatch):
+def test_compare_and_score_of_a_run_that_was_stopped_before_its_first_part(mini, small_lexicon, command, monkeypatch):
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
         patched.setattr("onnxruntime.InferenceSession", interrupted)
         assert command("select", mini.folder, "--lexicon", small_lexicon, "-o", "run").status == 130
-    assert refused(command("compare", "run")) == (
-        "negengine: run: this run was stopped before its first part; run its command again"
-    )
+    for name in ("compare", "score"):
+        assert refused(command(name, "run")) == (
+            "negengine: run: this run was stopped before its first part; run its command again"
+        )
 
 
 def test_score_of_a_run_of_another_probe_says_what_it_is(mini, command, tmp_path):

@@ -1,5 +1,6 @@
 """Runs against each other: the right items are paired, by the right test, and layouts are the paper's."""
 
+import json
 import shutil
 
 import msgspec
@@ -91,6 +92,15 @@ def test_targets_are_the_papers_columns(runs):
     assert "selected triplets" in text
     assert text.index("same name") < text.index("other name, other gender")
     assert "CpTp" not in text
+
+
+def test_targets_of_runs_with_other_words_are_refused(runs, tmp_path):
+    other = shutil.copytree(runs["other-gender"].folder, tmp_path / "other")
+    made = json.loads((other / "run.json").read_text("utf-8"))
+    made["stages"]["select"]["identity"]["lexicon sha256"] = "0" * 64
+    (other / "run.json").write_text(json.dumps(made), "utf-8")
+    with pytest.raises(ng.InputError, match=r"cannot be compared: lexicon sha256 000000000000…, there [0-9a-f]{12}…"):
+        ng.compare(runs["pronoun"], other)
 
 
 def test_the_papers_figures_stand_in_brackets(runs):

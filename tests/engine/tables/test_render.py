@@ -69,6 +69,13 @@ def test_a_narrow_terminal_breaks_lines_but_where_a_column_forbids_it():
     assert lines[0] > lines[1]
 
 
+def test_a_narrow_terminal_breaks_long_words_and_cuts_none():
+    table = Table("t", pl.DataFrame({"metric": ["repetition_rate"]}), [Column("metric", "metric")])
+    shown = render([table], Format.TABLE, width=12)
+    assert "…" not in shown
+    assert "repetition_rate" in "".join(shown.replace("│", "").split())
+
+
 def test_markdown_is_a_pipe_table():
     assert render([DROPS], Format.MARKDOWN) == (
         "**Drops: mini**\n"
