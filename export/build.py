@@ -72,7 +72,7 @@ def build(
     folder = output or Path("models") / source.name
     made_from = _made_from(source)
     if _is_up_to_date(folder, task, source, made_from, force=force):
-        say(f"{folder} is up to date (--force builds it anew)")
+        say(f"{folder} is up to date (--force builds it again)")
         return folder
     _check_needs(source, TASKS[task], folder, say)
     make_folder(folder.parent)

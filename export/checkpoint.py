@@ -207,7 +207,7 @@ def _load_tokenizer(source: Source, head: Head) -> PreTrainedTokenizerFast:
     except Exception as error:  # noqa: BLE001 - transformers raises nearly everything here
         raise InputError(f"{source.name}: no fast tokenizer could be loaded: {_first_line(error)}") from None
     if not tokenizer.is_fast:
-        raise InputError(f"{source.name}: its tokenizer has no fast version (tokenizer.json), which the engine runs on")
+        raise InputError(f"{source.name}: its tokenizer has no fast version (tokenizer.json), which the engine needs")
     if head.fills_masks and tokenizer.mask_token is None:
         raise InputError(f"{source.name}: its tokenizer has no mask token: a masked language model is needed")
     fast: PreTrainedTokenizerFast = tokenizer
@@ -241,7 +241,7 @@ def load_model(checkpoint: Checkpoint, head: Head, *, allow_pickle: bool = False
         if not allow_pickle and "safetensors" in line and "no file named" in line:
             raise InputError(
                 f"{source.name} has no safetensors weights; --allow-pickle reads pickled ones, which can run code: "
-                "only for a source you trust"
+                "use it only for a source that you trust"
             ) from None
         if isinstance(error, (OSError, ValueError, RuntimeError, SafetensorError)):
             raise InputError(f"{source.name}: the weights could not be read: {line}") from None

@@ -108,7 +108,7 @@ class Archive:
         for file, digest in self._wanted.files.items():
             if digest not in by_digest:
                 raise InputError(
-                    f"{url}: no file has the sha256 of {file} ({digest[:12]}…): it is not the source of the data set"
+                    f"{url}: no file has the sha256 of {file} ({digest[:12]}…), so it is not the right archive"
                 )
         return {file: by_digest[digest] for file, digest in self._wanted.files.items()}
 
@@ -160,7 +160,7 @@ def _unpack(archive: bytes, url: str, largest: int) -> dict[str, bytes]:
 
 
 def _too_large(url: str, largest: int) -> InputError:
-    return InputError(f"{url}: more than {largest / 2**20:,.0f} MB: it is not the source of the data set")
+    return InputError(f"{url}: more than {largest / 2**20:,.0f} MB, so it is not the right archive")
 
 
 def _unreachable(url: str, reason: str) -> InputError:

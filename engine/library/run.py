@@ -46,7 +46,7 @@ class Shown:
 
 @dataclass(frozen=True, eq=False)
 class Run(Shown):
-    """A run folder with a finished stage.
+    """A run with a finished stage, read from its folder.
 
     Attributes:
         stage: The stage whose results it holds.
@@ -121,7 +121,7 @@ class ShardRun(Shown):
 
     def sentences(self) -> list[str]:
         """What is done, and what to do next."""
-        then = "when all shards are, `negengine merge SHARD… -o RUN`"
+        then = "when all shards are finished, run `negengine merge SHARD… -o RUN`"
         if not self.parts:
             total = read_run(self.folder).stages[self.stage].parts
             have = f"{total} part" if total == 1 else f"{total} parts"

@@ -225,9 +225,7 @@ class RunFolder:
         if known is not None:
             refuse_other_identity(self.folder, stage, known, record)
             if known.finished and known.files != record.files:
-                raise InputError(
-                    f"{self.folder}: its {stage} gave other files than that of {source}; choose another --output"
-                )
+                raise InputError(f"{self.folder}: its {stage} has other results than {source}; choose another --output")
         for name, digest in record.files.items():
             content = (source / name).read_bytes()
             if _digest(self.folder / name) != digest:
@@ -309,7 +307,7 @@ def finished_stage(folder: Path, stage: str) -> StageRecord:
     if record.shard is not None:
         raise InputError(f"{folder}: only shard {record.shard} of {stage}; put all shards together with `merge`")
     if damaged := unlike(folder, record.files):
-        raise InputError(f"{folder / damaged[0]}: missing, or not as {stage} wrote it; {resume_hint(record)}")
+        raise InputError(f"{folder / damaged[0]}: missing, or changed since {stage} wrote it; {resume_hint(record)}")
     return record
 
 

@@ -119,7 +119,7 @@ def load_lexicon(folder: Path | None = None) -> Lexicon:
 def _read(path: Path, hint: str = _HINT) -> list[Entry]:
     if entries := read_entries(path, hint):
         return entries
-    raise InputError(f"{path}:1: no entry in this file; one entry a line is needed")
+    raise InputError(f"{path}:1: no entry in this file; write one entry per line")
 
 
 def _texts(entries: Sequence[Entry]) -> tuple[str, ...]:

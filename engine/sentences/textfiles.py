@@ -174,7 +174,7 @@ def json_rows(lines: Sequence[tuple[str, str]]) -> list[Row]:
         except ValueError as error:
             raise InputError(f"{location}: not JSON ({error})") from error
         if not isinstance(fields, dict):
-            raise InputError(f"{location}: {line.strip()[:40]!r} is not a JSON object; one object a line is needed")
+            raise InputError(f"{location}: {line.strip()[:40]!r} is not a JSON object; write one object per line")
         rows.append(Row(fields, location))
     return rows
 
