@@ -49,7 +49,7 @@ def least_flops(
 def product_rates(
     device: Device, rows: int, hidden: int, inner: int, kind: str, threads: int | None = None, *, rounds: int = ROUNDS
 ) -> dict[str, float]:
-    """Operations a second of the chain of products on a device, by the kernel that computes it.
+    """Operations per second of the chain of products on a device, by the kernel that computes it.
 
     Args:
         device: where.

@@ -40,7 +40,7 @@ class Timing:
 
     @property
     def rate(self) -> float:
-        """Sentences a second, in the median round."""
+        """Sentences per second, in the median round."""
         return self.sentences / float(np.median(self.seconds))
 
 

@@ -118,7 +118,7 @@ def take_apart(selection: Selection, model: MaskedLM, sentences: EncodedSentence
 
 
 def _transfer(model: MaskedLM, sentences: EncodedSentences) -> float:
-    """Seconds a sentence for copying a batch to the device and its decisions back; none on the CPU."""
+    """Seconds per sentence for copying a batch to the device and its decisions back; none on the CPU."""
     if model.device == CPU:
         return 0.0
     place = model.device.kind, model.device.index

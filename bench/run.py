@@ -86,7 +86,7 @@ def bench(
         rounds: How often each system is timed, if not as the effort says.
         cache: Where checkpoints and exports made for measuring are kept; in the user's cache by default.
         shapes: Models with random weights.
-        say: Is told what happens, a line at a time.
+        say: Receives messages, one line at a time.
 
     Returns:
         A JSON document: the machine, and for each model what `measure` gives.

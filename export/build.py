@@ -57,7 +57,7 @@ def build(
         revision: branch, tag or commit on the hub.
         allow_pickle: read pickled weights where there are no safetensors.
         force: build anew even if the folder is up to date, or holds the export of another checkpoint.
-        say: is told what happens, a line at a time.
+        say: receives messages, one line at a time.
 
     Returns:
         The folder. It is not touched if it was made from the same checkpoint by the same versions.

@@ -1,4 +1,7 @@
-"""The program: commands of all probes, and those that need no probe. Commands parse, call the library, print.
+"""The program: the commands of all probes, and all other commands.
+
+ Commands parse, call the
+library, print.
 
 What a command needs is imported inside it, so that `negengine --help` answers at once.
 """
@@ -48,7 +51,7 @@ def run() -> int:
 
 
 def say_interrupted() -> None:
-    """Say what an interrupt leaves, and the command that resumes."""
+    """Say what an interrupted run has kept, and which command resumes it."""
     kept = sys.argv[1:2] and sys.argv[1] in {"merge", *resumable()}
     say(f"negengine: interrupted{f'; finished parts are kept. To resume: {command_line()}' if kept else ''}")
 

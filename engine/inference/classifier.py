@@ -109,7 +109,7 @@ class PairClassifier:
         exported: the model, exported for text-classification.
         device: where it runs.
         batch_tokens: the largest number of tokens in a batch.
-        threads: threads inside an operator on the CPU; by default one for each core of this process.
+        threads: threads inside an operator on the CPU; one for each core of this process by default.
 
     Raises:
         InputError: another model; a file of the export is missing or damaged; the graph does not load on the device.

@@ -40,7 +40,7 @@ def open_batches(graph: Path, device: Device, batch_tokens: int, *, half: bool) 
     Args:
         graph: an .onnx file with the inputs and outputs of a finished export.
         device: a CUDA device.
-        batch_tokens: most tokens in a batch.
+        batch_tokens: largest number of tokens in a batch.
         half: whether the graph computes in fp16, so that a fused kernel may compute its attention.
 
     Raises:

@@ -340,7 +340,7 @@ def open_decider(models: Models, precision: Precision, choice: Mapping[str, Any]
         choice: From `calibrate_pattern`, or from the run's record.
 
     Raises:
-        InputError: The run was begun with another precision than is asked for, or this machine has no low-precision
+        InputError: The run was started with another precision than is asked for, or this machine has no low-precision
             model for it.
     """
     recorded = Precision.FP32 if choice.get("precision") == Precision.FP32 else Precision.MIXED

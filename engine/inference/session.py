@@ -25,7 +25,7 @@ def open_session(
     Args:
         graph: an .onnx file.
         device: from `choose_device`.
-        threads: threads inside an operator on the CPU; by default one for each core of this process.
+        threads: threads inside an operator on the CPU; one for each core of this process by default.
         cuda_options: of ONNX Runtime's CUDA provider, in addition to those of every session here.
 
     Raises:

@@ -1,4 +1,4 @@
-"""What the drops say, in one line: section 3.5 of the paper, with the uncertainty of our figures.
+"""What the drops mean, in one line: section 3.5 of the paper, with the uncertainty of our figures.
 
 A model passes the test if its drops in the forbidden patterns are above its drops in the controls. A drop is above
 another here if their 95 % intervals do not overlap. That is a stricter rule than a test of the difference: the

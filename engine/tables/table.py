@@ -79,7 +79,7 @@ class Table:
 
     Attributes:
         title: One line above the table.
-        frame: All figures, one row a line of the table.
+        frame: All figures, one row for each line of the table.
         columns: What a person reads, from left to right; texts and numbers of the frame.
         section: A column of the frame: where its value changes, a line is drawn. It need not be shown.
         notes: Sentences below the table: what brackets mean, where published figures are uncertain.

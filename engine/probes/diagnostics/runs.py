@@ -28,7 +28,7 @@ class DiagnosticsRun(SummaryRun):
     """A finished run.
 
     Attributes:
-        items: The content of items.parquet: one row a context, its perturbed copies, or a pair of contexts.
+        items: The content of items.parquet: one row for each context, its perturbed copies, or a pair of contexts.
         summary: The content of summary.parquet.
     """
 

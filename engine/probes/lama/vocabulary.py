@@ -33,7 +33,7 @@ class Ranked:
 
     @classmethod
     def of(cls, text: str) -> "Ranked":
-        """Read the option `--vocabulary`: all, words, or a file with one word a line.
+        """Read the option `--vocabulary`: all, words, or a file with one word per line.
 
         Raises:
             InputError: The file cannot be read.

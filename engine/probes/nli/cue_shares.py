@@ -42,7 +42,7 @@ class CueShare:
 
 @dataclass(frozen=True, eq=False)
 class CueShares(Shown):
-    """How common negation is in some text files."""
+    """How common negation is in several text files."""
 
     shares: tuple[CueShare, ...]
 

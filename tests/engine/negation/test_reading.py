@@ -68,7 +68,7 @@ def test_a_failure_names_what_is_below_what():
 def test_a_failure_names_each_forbidden_pattern_once():
     assert read(rates(CpTn=1.0, CnTp=2.0, CnTn=10.0, CpTv=20.0)) == (
         "Does not pass the test (§3.5): the drop of CpTn (1.0) is below CnTn (10.0) and CpTv (20.0); "
-        f"that of CnTp (2.0) is below CnTn (10.0) and CpTv (20.0); {APART}"
+        f"the drop of CnTp (2.0) is below CnTn (10.0) and CpTv (20.0); {APART}"
     )
 
 
