@@ -1,4 +1,4 @@
-"""Load a checkpoint from the Hugging Face hub or a folder, and refuse what the engine cannot use.
+"""Load a checkpoint from the Hugging Face hub or a folder, and refuse models that the engine cannot use.
 
 Every refusal is one line that names the model and says what would be right. Weights are read from safetensors. Pickles
 can run code when they are opened, so they are read only if the caller allows it.
@@ -34,7 +34,7 @@ BUNDLED = Path(__file__).parent / "mini"
 
 @dataclass(frozen=True)
 class Head:
-    """What a checkpoint is loaded for.
+    """The task that a checkpoint is loaded for.
 
     Attributes:
         task: as the exporter calls it.
@@ -116,7 +116,7 @@ def locate(reference: str, revision: str | None = None) -> Source:
         revision: branch, tag or commit on the hub.
 
     Raises:
-        InputError: it is not there, or cannot be reached.
+        InputError: it does not exist, or cannot be reached.
     """
     folder = BUNDLED if reference == "mini" else Path(reference)
     if folder.is_dir():

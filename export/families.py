@@ -1,7 +1,7 @@
 """Everything in an export that is particular to a family of models (`model_type` in transformers).
 
-A family that is not listed is exported as the plain one: positions count from zero, the padding id is the
-configuration's, and whatever attention it has keeps its plain operators. To add a family, add its line here.
+A family that is not listed is exported with the defaults: positions count from zero, the padding id comes from the
+configuration, and attention keeps its plain operators. To add a family, add its line here.
 """
 
 from dataclasses import dataclass

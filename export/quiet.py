@@ -1,4 +1,4 @@
-"""Keep the libraries' notices off the terminal: what matters of an export, we say ourselves."""
+"""Hide the libraries' messages: an export prints its own messages."""
 
 import contextlib
 import io

@@ -33,7 +33,7 @@ def get_data(
 ) -> None:
     """Fetch data sets into the cache, or check that they are there.
 
-    The environment variable NEGENGINE_DATA names another folder. Example: negengine data get lm-diagnostics
+    The variable NEGENGINE_DATA names another folder. Example: negengine data get lm-diagnostics
     """
     from ..datasets.fetch import get
     from ..datasets.sources import source

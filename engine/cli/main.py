@@ -1,7 +1,6 @@
 """The program: the commands of all probes, and all other commands.
 
- Commands parse, call the
-library, print.
+Commands parse their arguments, call the library, and print.
 
 What a command needs is imported inside it, so that `negengine --help` answers at once.
 """

@@ -72,7 +72,7 @@ def encode_pairs(
     Args:
         exported: the classifier that they are for.
         pairs: first and second text.
-        locations: where each pair comes from, as `file:line`, for the message if it is bad.
+        locations: the file and line of each pair, as `file:line`, for error messages.
         max_length: the largest number of tokens of a pair, special tokens included; by default the model's.
 
     Raises:

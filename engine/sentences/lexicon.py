@@ -1,7 +1,7 @@
 """The words that fill the slots: names, professions, intransitive verbs, pronouns.
 
-A lexicon is a folder of text files, one entry per line; the bundled English one is in `resources/lexicon`. No word of
-any language stands in the code: articles, pronouns and genders are read from the folder, too.
+A lexicon is a folder of text files, one entry per line; the bundled English one is in `resources/lexicon`. The code
+does not contain words of any language: articles, pronouns and genders are read from the folder, too.
 """
 
 import hashlib

@@ -19,7 +19,7 @@ from typing import Any, BinaryIO
 from ..errors import InputError
 
 LONGEST_LINE = 1_000_000
-"""Bytes; a longer line is a sign that the file is not a text with line ends."""
+"""Bytes. A longer line shows that the file is not a text with line ends."""
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 # Control characters that no text holds. Other authors' texts do hold tabs, form feeds and the controls above U+007F.
