@@ -30,7 +30,7 @@ class Parts:
     """Seconds for 1,000 sentences in each part, and the model's share of a run.
 
     Attributes:
-        composing: token ids from those of the words, on one core.
+        composing: token ids from the ids of the words, on one core.
         transfer: ids to the device and decisions back, alone; on CUDA it is part of `model`, which hides most of it.
         model: everything up to the logits at the mask.
         decisions: top-2, rank and log-sum-exp; None where it cannot be told apart.

@@ -44,7 +44,7 @@ def predict(model: ModelLike, texts: Sequence[str], *, top: int = 5) -> pl.DataF
 
 @dataclass(frozen=True, eq=False)
 class Predictions(Shown):
-    """What `negengine predict` shows.
+    """The tables of `negengine predict`.
 
     Attributes:
         frame: From `predict`.

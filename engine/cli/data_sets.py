@@ -1,4 +1,4 @@
-"""What `negengine data list` shows."""
+"""The table of `negengine data list`."""
 
 from dataclasses import dataclass
 from pathlib import Path

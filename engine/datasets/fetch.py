@@ -1,6 +1,6 @@
 """Fetching data sets of other authors with Pooch: from GitHub at a fixed commit, checked, kept in a cache.
 
-What is downloaded is the archive of the commit. GitHub may pack the archive again at any time, so its SHA-256 is not
+The archive of the commit is downloaded. GitHub may pack the archive again at any time, so its SHA-256 is not
 fixed. The SHA-256 of each file is. Therefore `Archive` is a downloader of Pooch that finds each file by its digest,
 wherever it is in the archive. Nothing is unpacked to the disk, and only the files wanted are kept.
 """

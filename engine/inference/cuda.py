@@ -60,7 +60,7 @@ def open_batches(graph: Path, device: Device, batch_tokens: int, *, half: bool) 
 
 
 def rounded_up(n: int, full: int) -> int:
-    """The number of sentences that a batch of n is filled up to, at most that of a full batch.
+    """The number of sentences that a batch of n is filled up to, at most a full batch.
 
     It is 1 or 1½ times a power of two, and 8 or more: 15 sizes up to 1,024 sentences. So above 8 sentences at most a
     third of the work is wasted.

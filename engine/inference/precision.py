@@ -118,7 +118,7 @@ class Audit:
 
 
 def disagreement_bound(disagreements: int, audited: int, confidence: float = 0.95) -> float:
-    """Upper confidence bound on the share of wrong decisions among those of the low-precision model alone.
+    """Upper confidence bound on the share of wrong decisions that the low-precision model made alone.
 
     One-sided, Clopper and Pearson (1934); 1 if nothing was audited.
     """
@@ -340,20 +340,19 @@ def open_decider(models: Models, precision: Precision, choice: Mapping[str, Any]
         choice: From `calibrate_pattern`, or from the run's record.
 
     Raises:
-        InputError: The run was started with another precision than is asked for, or this machine has no low-precision
-            model for it.
+        InputError: The run was started with another precision, or this machine does not have the low-precision model.
     """
     recorded = Precision.FP32 if choice.get("precision") == Precision.FP32 else Precision.MIXED
     if precision not in {Precision.AUTO, recorded}:
         raise InputError(
-            f"this run was begun in {recorded} precision, which cannot change: give --precision {recorded}, or choose "
-            "another --output"
+            f"this run was started in {recorded} precision, which cannot change: give --precision {recorded}, or "
+            "choose another --output"
         )
     if recorded is Precision.FP32:
         return models.reference
     if models.low_precision is None:
         raise InputError(
-            "this run was begun in mixed precision, and the export has no low-precision model for this device: "
+            "this run was started in mixed precision, and the export has no low-precision model for this device: "
             "choose another --device or --output"
         )
     return MixedDecider(models.low_precision, models.reference, Calibration.from_json(choice))

@@ -171,7 +171,7 @@ class RunFolder:
             InputError: It cannot be written (see `atomic.write_atomically`).
         """
         self.begin()
-        if self.record.finished:  # the final files are no longer those of the parts
+        if self.record.finished:  # the final files do not match the parts any more
             self.record.finished = False
             self._save()
         if (before := self._finished.get(number)) is not None:
@@ -295,8 +295,8 @@ def finished_stage(folder: Path, stage: str) -> StageRecord:
     """The record of a finished stage, its final files checked.
 
     Raises:
-        InputError: The folder is not a run; the stage is not there, not finished, a shard only; or a file is not as it
-            was written.
+        InputError: The folder is not a run folder; the stage is missing, not finished, or only a shard; or a file was
+            changed.
     """
     stages = read_run(folder).stages
     record = stages.get(stage)

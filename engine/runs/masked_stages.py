@@ -59,7 +59,7 @@ class DecidingStage(Stage[PatternDeciders, Prepared]):
 
     @abstractmethod
     def workloads(self, own: int) -> Sequence[Workload]:
-        """What is asked about each pattern.
+        """The sentences of each pattern that a run will decide.
 
         Args:
             own: How much of the work this run folder holds, in the unit of `sizes`.

@@ -23,7 +23,7 @@ class StageRecord(msgspec.Struct):
     """One stage of a run.
 
     Attributes:
-        identity: All that decides the stage's rows.
+        identity: Everything that the stage's rows depend on.
         parts: Number of parts of the whole stage.
         shard: The shard that the folder holds, as `I/N`; None for all.
         metadata: What publication and later readers need of the stage.
@@ -136,7 +136,7 @@ def as_json(value: Any) -> Any:
 
 
 def _is_file_of_a_run(name: str) -> bool:
-    """Whether a name stays inside the folder, on Windows too, and is not that of a file with another purpose."""
+    """Whether a name stays inside the folder (on Windows too) and does not belong to a file with another purpose."""
     inside = name not in {"", ".."} and "\0" not in name and PureWindowsPath(name).name == name == Path(name).name
     return inside and not name.startswith(".") and name not in {RUN_FILE, PARTS_FOLDER}
 

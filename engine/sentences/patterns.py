@@ -252,7 +252,7 @@ def _pattern(table: dict[str, Any], number: int, file: _File, slots: Collection[
 
 
 def _fault(sentence: str, slots: Collection[str]) -> str:
-    """What is wrong with a sentence; nothing where it is right."""
+    """The error in a sentence; empty if there is none."""
     if unknown := next((slot for slot in _SLOT.findall(sentence) if slot not in slots), None):
         return f"unknown slot {unknown!r} in {sentence!r}; known are {_listed(slots)}"
     if re.search(r"[{}]", _SLOT.sub("", sentence)):

@@ -70,7 +70,7 @@ def diagnostics(
     seed: int = 0,
     **options: Unpack[RunOptions],
 ) -> DiagnosticsRun | ShardRun:
-    """Compare a model's predictions with those of people (Ettinger 2020).
+    """Compare a model's predictions with people's predictions (Ettinger 2020).
 
     Args:
         model: From `load`, or the folder or name of an exported model.

@@ -13,7 +13,7 @@ class Corpus(StrEnum):
 
 
 class Vocabulary(StrEnum):
-    """Which tokens are ranked, unless it is those of a word list."""
+    """Which tokens are ranked, if there is no word list."""
 
     ALL = "all"
     WORDS = "words"

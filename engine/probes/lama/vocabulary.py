@@ -1,4 +1,4 @@
-"""Which tokens are ranked: all, those that are words, or those of a word list."""
+"""Which tokens are ranked: all tokens, all words, or the tokens of a word list."""
 
 import hashlib
 import json
