@@ -1,4 +1,4 @@
-"""What the hardware could do at best: the least work a sentence needs, and the fastest that work can be done.
+"""The ceiling of the hardware: the least work that a sentence needs, and the highest speed for that work.
 
 The least work is counted from the architecture: matrix products alone, 2 m k n operations for m × k by k × n, of an
 encoder that computes in its last layer keys and values for all positions, and everything else for the mask's row:
@@ -13,7 +13,8 @@ Where attention has further terms, as in DeBERTa, they are not counted.
 
 The fastest rate is measured: a chain of two products of a feed-forward block, (N × H) (H × I) and (N × I) (I × H), with
 nothing between, for N tokens in a batch and eight times as many, by every kernel at hand: ONNX Runtime's products and,
-on the CPU in fp32, its 1 × 1 convolutions and PyTorch's products. The best of them is the ceiling, whoever has it.
+on the CPU in fp32, its 1 × 1 convolutions and PyTorch's products. The fastest kernel is the ceiling, whichever library
+it is from.
 """
 
 import time
@@ -49,7 +50,7 @@ def least_flops(
 def product_rates(
     device: Device, rows: int, hidden: int, inner: int, kind: str, threads: int | None = None, *, rounds: int = ROUNDS
 ) -> dict[str, float]:
-    """Operations a second of the chain of products on a device, by the kernel that computes it.
+    """Operations per second of the chain of products on a device, by the kernel that computes it.
 
     Args:
         device: where.

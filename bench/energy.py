@@ -1,6 +1,6 @@
-"""Energy, where the platform tells: the processor's own counters (RAPL) on the CPU, the driver's (NVML) on CUDA.
+"""Energy, if the platform reports it: the processor's counters (RAPL), or the driver's (NVML) on CUDA.
 
-On Linux the processor's counters are often readable for the administrator alone; nothing is estimated in their place.
+On Linux, often only the administrator may read the processor's counters. Missing values are not estimated.
 """
 
 from collections.abc import Iterator, Mapping

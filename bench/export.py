@@ -73,7 +73,7 @@ def measure(
         models: names of `shapes`, or what `negengine export` takes.
         folder: where checkpoints with random weights are kept, and exports while they are measured.
         shapes: models with random weights.
-        say: is told what happens, a line at a time.
+        say: receives messages, one line at a time.
 
     Raises:
         InputError: an export failed.

@@ -1,4 +1,4 @@
-"""What was measured on, in words and numbers."""
+"""The machine that the benchmark ran on."""
 
 import platform
 from datetime import UTC, datetime

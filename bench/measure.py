@@ -1,4 +1,4 @@
-"""Honest timing: all systems on the same sentences in the same minutes, medians of rounds, answers compared."""
+"""Fair timing: all systems get the same sentences in the same minutes. Times are medians; answers are compared."""
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -40,7 +40,7 @@ class Timing:
 
     @property
     def rate(self) -> float:
-        """Sentences a second, in the median round."""
+        """Sentences per second, in the median round."""
         return self.sentences / float(np.median(self.seconds))
 
 
@@ -59,7 +59,7 @@ def alternate(
         systems: the systems; the first one is the reference for agreement.
         works: job → its sentences; those of a slower job are the first ones of the others.
         rounds: how often each is timed.
-        say: told what is going on.
+        say: receives messages.
         device: whose energy is measured.
         warm_up: sentences that each system runs before it is timed.
     """

@@ -27,10 +27,10 @@ PAIRS = 4  # run from end to end
 
 @dataclass(frozen=True)
 class Parts:
-    """Seconds for 1,000 sentences each, and what they make of a run.
+    """Seconds for 1,000 sentences in each part, and the model's share of a run.
 
     Attributes:
-        composing: token ids from pieces, on one core.
+        composing: token ids from the ids of the words, on one core.
         transfer: ids to the device and decisions back, alone; on CUDA it is part of `model`, which hides most of it.
         model: everything up to the logits at the mask.
         decisions: top-2, rank and log-sum-exp; None where it cannot be told apart.
@@ -118,7 +118,7 @@ def take_apart(selection: Selection, model: MaskedLM, sentences: EncodedSentence
 
 
 def _transfer(model: MaskedLM, sentences: EncodedSentences) -> float:
-    """Seconds a sentence for copying a batch to the device and its decisions back; none on the CPU."""
+    """Seconds per sentence for copying a batch to the device and its decisions back; none on the CPU."""
     if model.device == CPU:
         return 0.0
     place = model.device.kind, model.device.index

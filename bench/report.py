@@ -1,4 +1,4 @@
-"""What a benchmark shows to people: bars on one scale and tables, none of them wider than 80 columns."""
+"""The printed report of a benchmark: bars on one scale and tables, at most 80 columns wide."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -86,7 +86,7 @@ def bench(
         rounds: How often each system is timed, if not as the effort says.
         cache: Where checkpoints and exports made for measuring are kept; in the user's cache by default.
         shapes: Models with random weights.
-        say: Is told what happens, a line at a time.
+        say: Receives messages, one line at a time.
 
     Returns:
         A JSON document: the machine, and for each model what `measure` gives.
@@ -188,7 +188,7 @@ def _mixed(models: Models, work: Workload) -> MixedDecider | None:
 
 
 def _expect_mixed(results: Sequence[dict[str, Any]], device: Device, cache: Path, calibrated: int, say: Say) -> None:
-    """Put what mixed precision can be expected to do where random weights cannot show it."""
+    """Add the expected speed of mixed precision, because random weights cannot show it."""
     random = [found for found in results if found["random weights"]]
     lacking = [found for found in random if any(row["system"] == LOW_PRECISION for row in found["systems"])]
     if not lacking:

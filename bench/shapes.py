@@ -64,7 +64,7 @@ def cache_folder() -> Path:
 
 
 def prepare(name: str, folder: Path, shapes: Mapping[str, Shape] = SHAPES) -> Measured:
-    """Make what is measured, or find it made.
+    """Make a model to measure, or find it in the cache.
 
     Args:
         name: a name of `shapes`, or what `negengine export` takes.
@@ -83,7 +83,7 @@ def prepare(name: str, folder: Path, shapes: Mapping[str, Shape] = SHAPES) -> Me
 
 
 def random_checkpoint(name: str, folder: Path, shapes: Mapping[str, Shape] = SHAPES) -> Path:
-    """A checkpoint with random weights, made or found made.
+    """A checkpoint with random weights, new or from the cache.
 
     Args:
         name: a name of `shapes`.

@@ -1,4 +1,4 @@
-"""The one exception for what the user can fix."""
+"""The exception for errors that the user can fix."""
 
 from enum import StrEnum
 from typing import TypeVar
@@ -14,15 +14,15 @@ class InputError(Exception):
 
 
 def choice(kind: type[Kind], option: str, word: str) -> Kind:
-    """The member of an enumeration that a word names.
+    """Find the member of an enumeration with this name.
 
     Args:
         kind: The enumeration.
-        option: What the word was given for, as in `--precision`.
+        option: The option that the word was given for, such as `--precision`.
         word: The word.
 
     Raises:
-        InputError: The enumeration has no such member.
+        InputError: The enumeration does not have such a member.
     """
     try:
         return kind(word)

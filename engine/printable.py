@@ -1,7 +1,8 @@
-r"""Texts that a terminal shows and does not obey.
+r"""Texts without characters that control a terminal.
 
-A name, a text or a token of a model can hold characters that a terminal takes for commands: they move the cursor, set
-colours, change the window's title or reverse the reading order. They are shown as escapes instead, such as `\x1b`.
+A name, a text or a token of a model can contain characters that a terminal executes as commands: they move the cursor,
+set colours, change the window's title or reverse the reading order. These characters are shown as escapes instead, such
+as `\x1b`.
 """
 
 import re
@@ -13,7 +14,7 @@ _SHORT = {"\n": r"\n", "\r": r"\r", "\t": r"\t"}
 
 
 def printable(text: str) -> str:
-    r"""One line that is safe to print: what a terminal would obey is shown as an escape (`\n`, `\x1b`, `\u202e`)."""
+    r"""One line that is safe to print: control characters are shown as escapes (`\n`, `\x1b`, `\u202e`)."""
     return _UNSAFE.sub(_escape, text)
 
 
@@ -23,7 +24,7 @@ def printable_lines(text: str) -> str:
 
 
 def json_safe(document: str) -> str:
-    r"""A JSON document without characters that a terminal obeys: `\u009b` is the same string to a reader of JSON."""
+    r"""A JSON document without characters that control a terminal; a reader of JSON gets the same strings."""
     return _UNSAFE.sub(lambda match: "\n" if match[0] == "\n" else f"\\u{ord(match[0]):04x}", document)
 
 

@@ -1,10 +1,10 @@
-"""`negengine export`: a checkpoint becomes a folder that the engine runs, or nothing is left behind.
+"""`negengine export`: make a folder that the engine runs from a checkpoint; a failed export leaves nothing behind.
 
     load ─► PyTorch's logits ─► trace ─► passes ─► variants (CPU, int8, fp16) ─► parity ─► publish
 
 The same steps for every task (`tasks` says what differs), with the passes in the order of `passes/__init__.py`. Weights
-are written once, to a file beside the graph. PyTorch's model is gone before the passes begin, and every further step
-reads weights from that file, one at a time.
+are written once, to a file beside the graph. PyTorch's model is released before the passes begin. All further steps
+read weights from that file, one at a time.
 """
 
 import gc
@@ -57,14 +57,14 @@ def build(
         revision: branch, tag or commit on the hub.
         allow_pickle: read pickled weights where there are no safetensors.
         force: build anew even if the folder is up to date, or holds the export of another checkpoint.
-        say: is told what happens, a line at a time.
+        say: receives messages, one line at a time.
 
     Returns:
         The folder. It is not touched if it was made from the same checkpoint by the same versions.
 
     Raises:
-        InputError: the model cannot be had or used, does not fit into memory or on the disk, does not survive the
-            parity check, or the folder cannot be written.
+        InputError: the model is not available or not usable, does not fit into memory or on the disk, fails the parity
+            check, or the folder cannot be written.
     """
     if task not in TASKS:
         raise InputError(f"{task} is not a task of the export: give {' or '.join(TASKS)}")
@@ -72,7 +72,7 @@ def build(
     folder = output or Path("models") / source.name
     made_from = _made_from(source)
     if _is_up_to_date(folder, task, source, made_from, force=force):
-        say(f"{folder} is up to date (--force builds it anew)")
+        say(f"{folder} is up to date (--force builds it again)")
         return folder
     _check_needs(source, TASKS[task], folder, say)
     make_folder(folder.parent)
@@ -87,7 +87,7 @@ def build(
 
 @dataclass(frozen=True)
 class _Traced:
-    """What is left of PyTorch's model: its graph, and what it computes."""
+    """What the export keeps of PyTorch's model: its graph and its logits."""
 
     graph: Graph
     samples: Sequence[Sample]
@@ -142,7 +142,7 @@ def _write(
 
 
 def _trace(checkpoint: Checkpoint, task: Task, workspace: Path, *, allow_pickle: bool, say: Say) -> _Traced:
-    """All that PyTorch is needed for. When this returns, its model can be released."""
+    """Do everything that needs PyTorch. After this, PyTorch's model can be released."""
     name, tokenizer, staged = checkpoint.name, checkpoint.tokenizer, staged_in(workspace)
     model = load_model(checkpoint, task.head, allow_pickle=allow_pickle)
     tokenizer.backend_tokenizer.no_truncation()
@@ -190,7 +190,7 @@ def _manifest(checkpoint: Checkpoint, task: Task, made_from: dict[str, str]) -> 
 
 
 def _is_up_to_date(folder: Path, task: str, source: Source, made_from: dict[str, str], *, force: bool) -> bool:
-    """Whether a folder holds this export already; refuses to replace what is not an older state of the same one."""
+    """Whether a folder holds this export already. Refuses to replace anything but an older state of it."""
     if not folder.exists():
         return False
     existing = read_manifest(folder)
@@ -223,7 +223,7 @@ def _check_needs(source: Source, task: Task, folder: Path, say: Say) -> None:
 
 
 def _made_from(source: Source) -> dict[str, str]:
-    """What, if it changes, makes an export out of date."""
+    """The versions and digests that an up-to-date export must have."""
     packages = ("negengine", "onnxruntime-gpu", "onnxruntime", "optimum-onnx", "transformers", "torch", "onnx")
     return {"revision": source.revision} | {name: found for name in packages if (found := _version(name))}
 

@@ -1,4 +1,4 @@
-"""Load a checkpoint from the Hugging Face hub or a folder, and refuse what the engine cannot use.
+"""Load a checkpoint from the Hugging Face hub or a folder, and refuse models that the engine cannot use.
 
 Every refusal is one line that names the model and says what would be right. Weights are read from safetensors. Pickles
 can run code when they are opened, so they are read only if the caller allows it.
@@ -34,7 +34,7 @@ BUNDLED = Path(__file__).parent / "mini"
 
 @dataclass(frozen=True)
 class Head:
-    """What a checkpoint is loaded for.
+    """The task that a checkpoint is loaded for.
 
     Attributes:
         task: as the exporter calls it.
@@ -116,7 +116,7 @@ def locate(reference: str, revision: str | None = None) -> Source:
         revision: branch, tag or commit on the hub.
 
     Raises:
-        InputError: it is not there, or cannot be reached.
+        InputError: it does not exist, or cannot be reached.
     """
     folder = BUNDLED if reference == "mini" else Path(reference)
     if folder.is_dir():
@@ -207,7 +207,7 @@ def _load_tokenizer(source: Source, head: Head) -> PreTrainedTokenizerFast:
     except Exception as error:  # noqa: BLE001 - transformers raises nearly everything here
         raise InputError(f"{source.name}: no fast tokenizer could be loaded: {_first_line(error)}") from None
     if not tokenizer.is_fast:
-        raise InputError(f"{source.name}: its tokenizer has no fast version (tokenizer.json), which the engine runs on")
+        raise InputError(f"{source.name}: its tokenizer has no fast version (tokenizer.json), which the engine needs")
     if head.fills_masks and tokenizer.mask_token is None:
         raise InputError(f"{source.name}: its tokenizer has no mask token: a masked language model is needed")
     fast: PreTrainedTokenizerFast = tokenizer
@@ -241,7 +241,7 @@ def load_model(checkpoint: Checkpoint, head: Head, *, allow_pickle: bool = False
         if not allow_pickle and "safetensors" in line and "no file named" in line:
             raise InputError(
                 f"{source.name} has no safetensors weights; --allow-pickle reads pickled ones, which can run code: "
-                "only for a source you trust"
+                "use it only for a source that you trust"
             ) from None
         if isinstance(error, (OSError, ValueError, RuntimeError, SafetensorError)):
             raise InputError(f"{source.name}: the weights could not be read: {line}") from None

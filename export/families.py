@@ -1,7 +1,7 @@
-"""Everything in an export that is particular to a family of models (`model_type` in transformers).
+"""Everything in an export that is special to a family of models (`model_type` in transformers).
 
-A family that is not listed is exported as the plain one: positions count from zero, the padding id is the
-configuration's, and whatever attention it has keeps its plain operators. To add a family, add its line here.
+A family that is not listed is exported with the defaults: positions count from zero, the padding id comes from the
+configuration, and attention keeps its plain operators. To add a family, add its line here.
 """
 
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ _AFTER_PADDING = "after padding"
 
 @dataclass(frozen=True)
 class Family:
-    """What is particular to a family.
+    """The special properties of a family.
 
     Attributes:
         standard_attention: its attention has the standard form, so that one fused operator computes it in every layer:
@@ -51,7 +51,7 @@ FAMILIES = {
 
 
 def family_of(config: PretrainedConfig) -> Family:
-    """What is particular to the family of a configuration."""
+    """The special properties of the family of a configuration."""
     return FAMILIES.get(config.model_type, Family())
 
 

@@ -1,8 +1,9 @@
-"""The folder of an export: built beside its place and renamed into it, whole or not at all.
+"""The folder of an export: it is built under another name and then renamed, so it is always complete.
 
-While it is built, the export lies in a hidden folder `.NAME.xxxx` beside its place, and the process holds a lock on a
-file in there. The operating system releases the lock when the process ends, however it ends. So the next export sees
-which of these folders a killed one has left, puts an older export back that was already moved away, and removes them.
+While it is built, the export is in a hidden folder `.NAME.xxxx` beside the final folder, and the process holds a lock
+on a file in it. The operating system releases the lock when the process ends, however it ends. So the next export finds
+the folders that a killed export has left. It puts back an older export that was already moved away, and removes the
+folders.
 """
 
 import shutil
@@ -43,14 +44,14 @@ def staged_in(workspace: Path) -> Path:
 
 
 def publish(workspace: Path, folder: Path) -> None:
-    """Put the finished export in its place. An older one is removed only after that."""
+    """Rename the finished export to its final folder. An older one is removed only after that."""
     if folder.exists():
         folder.rename(workspace / _REPLACED)
     (workspace / _STAGED).rename(folder)
 
 
 def remove_leftovers(folder: Path) -> None:
-    """Remove what killed exports to the same folder have left, and put back what they had moved away."""
+    """Remove the remains of killed exports to the same folder; put back an older export that they moved away."""
     for workspace in sorted(folder.parent.glob(f".{folder.name}.*")):
         if not (workspace / _LOCK).is_file():
             continue

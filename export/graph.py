@@ -1,7 +1,7 @@
 """An ONNX graph that is being rewritten, and the file that its weights lie in.
 
-The graph itself is onnx-ir's: values know the node that writes them and the nodes that read them. What this module adds
-is where weights are. They are never part of the graph: each is a range of bytes in a file beside it, mapped into memory
+The graph itself is onnx-ir's: values know the node that writes them and the nodes that read them. This module adds the
+place of the weights. They are never part of the graph: each is a range of bytes in a file beside it, mapped into memory
 where a pass asks for its values and given back after that. A pass that makes a new weight appends it to the graph's own
 file. So a graph is a few hundred kilobytes whatever the size of its model, and protobuf never meets its limit of 2 GiB.
 """

@@ -1,8 +1,9 @@
-"""Running a graph to see what its values hold, what shape they have and how large they become.
+"""Run a graph to observe its values: their content, their shapes and their largest magnitudes.
 
-What a pass assumes of a value (its shape, that a mask is all zeros) it reads off runs at several input shapes instead
-of inferring it; the parity check after the last pass covers the whole. Weights are mapped into memory from their file,
-and of large values only a summary computed inside the graph leaves ONNX Runtime, so that a run needs little memory.
+A pass does not infer its assumptions about a value (its shape, or that a mask is all zeros). It observes the value in
+runs at several input shapes. The parity check after the last pass covers the whole graph. Weights are mapped into
+memory from their file, and of large values only a summary computed inside the graph leaves ONNX Runtime, so that a run
+needs little memory.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""Keep the libraries' notices off the terminal: what matters of an export, we say ourselves."""
+"""Hide the libraries' messages: an export prints its own messages."""
 
 import contextlib
 import io
@@ -13,7 +13,7 @@ from transformers.utils import logging as transformers_logging
 
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
-    """Silence warnings, log records below an error, prints on stdout, and all progress bars but those of downloads."""
+    """Silence warnings, log records below errors, prints on stdout, and all progress bars except for downloads."""
     with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
         warnings.simplefilter("ignore")
         transformers_logging.disable_progress_bar()

@@ -1,4 +1,4 @@
-"""What an export is measured and compared on: token ids of real sentences and strings of random tokens.
+"""The inputs on which an export is measured and compared: token ids of real sentences and strings of random tokens.
 
 Besides sentences of the real patterns there are strings of random tokens from the shortest to the longest input that
 the model takes, because a graph can be right for short sentences only.

@@ -1,4 +1,4 @@
-"""`ng.load`: a model, exported on first use."""
+"""`ng.load`: find a model, and export it on first use."""
 
 from pathlib import Path
 from typing import Any
@@ -21,24 +21,24 @@ def load(
     allow_pickle: bool = False,
     progress: bool = True,
 ) -> Model:
-    """Find a model; a hub id, a checkpoint or `mini` that is not exported yet is exported first.
+    """Find a model. A hub id, a checkpoint or `mini` that is not exported yet is exported first.
 
     Args:
         reference: An exported folder, its name under `models/`, a hub id, a checkpoint's folder, or `mini`.
-        device: `auto`, `cpu`, `cuda`, `cuda:1`; several, with commas between, share the work.
+        device: `auto`, `cpu`, `cuda`, `cuda:1`; several devices, separated by commas, share the work.
         precision: `auto`, `fp32` or `mixed` (a low-precision model where that is safe).
-        batch_tokens: Most tokens in a batch.
+        batch_tokens: Largest number of tokens in a batch.
         threads: CPU threads.
         task: `fill-mask` or `text-classification`.
         revision: Branch, tag or commit on the hub, for an export.
         allow_pickle: Whether an export may read pickled weights, which can run code.
-        progress: Whether to show what an export does.
+        progress: Whether to show the steps of an export.
 
     Returns:
-        The model; nothing is opened before its first decision.
+        The model. Its graph is opened when it is used first.
 
     Raises:
-        InputError: It does not exist, cannot be exported, or a device or precision does not exist.
+        InputError: The model does not exist or cannot be exported, or the device or the precision does not exist.
     """
     options: dict[str, Any] = {
         "device": device,
@@ -67,7 +67,7 @@ def export(
     force: bool = False,
     progress: bool = True,
 ) -> Path:
-    """Export a checkpoint to ONNX, once; `load` does it where that is needed.
+    """Export a checkpoint to ONNX; `load` does this if it is needed.
 
     Args:
         reference: A hub id, a checkpoint's folder, or `mini`, the bundled model.
@@ -76,13 +76,13 @@ def export(
         revision: Branch, tag or commit on the hub.
         allow_pickle: Whether to read pickled weights, which can run code.
         force: Whether to build the export again even if nothing changed.
-        progress: Whether to show what is done.
+        progress: Whether to show the steps.
 
     Returns:
         The exported folder.
 
     Raises:
-        InputError: The packages for exporting are missing, or the checkpoint cannot be exported.
+        InputError: Packages that an export needs are missing, or the checkpoint cannot be exported.
     """
     try:
         from ...export.build import build

@@ -31,20 +31,20 @@ def predict(model: ModelLike, texts: Sequence[str], *, top: int = 5) -> pl.DataF
         top: How many tokens of each text.
 
     Returns:
-        One row a text and token: text, rank (1 for the most probable), token, logit, probability.
+        One row for each text and token: text, rank (1 for the most probable), token, logit, probability.
 
     Raises:
-        InputError: A text has no mask or several, or is too long.
+        InputError: A text does not have exactly one mask, or is too long.
     """
     opened = find_model(model)
     tokenizer = MaskTokenizer.load(opened.exported.folder, opened.exported.mask_token)
-    encode_texts(opened.exported, tokenizer, texts)  # refuses what cannot be asked, before the model is opened
+    encode_texts(opened.exported, tokenizer, texts)  # refuses bad texts before the model is opened
     return pl.DataFrame(predict_texts(opened.reference, tokenizer, texts, top), schema=_SCHEMA)
 
 
 @dataclass(frozen=True, eq=False)
 class Predictions(Shown):
-    """What `negengine predict` shows.
+    """The tables of `negengine predict`.
 
     Attributes:
         frame: From `predict`.

@@ -1,4 +1,4 @@
-"""The program's first lines: signals are understood before anything that takes long is imported.
+"""The program's entry: it handles signals before slow imports begin.
 
 Exit status: 0 done; 1 a bug; 2 an error in the input or the environment; 130 interrupted.
 """
@@ -12,7 +12,10 @@ INTERRUPTED = 130
 
 def main() -> NoReturn:
     """Run a command and exit with its status."""
-    for name in ("SIGTERM", "SIGHUP"):  # a batch system's polite stop, a closed terminal: interrupts, too
+    for name in (
+        "SIGTERM",
+        "SIGHUP",
+    ):  # a batch system's stop signal, a closed terminal: interrupts, too
         if hasattr(signal, name):
             signal.signal(getattr(signal, name), signal.default_int_handler)
     status = INTERRUPTED

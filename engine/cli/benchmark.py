@@ -1,4 +1,4 @@
-"""`negengine bench`: speed beside the baselines, and what an export takes."""
+"""`negengine bench`: the engine's speed and its baselines; time and memory of exports."""
 
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -20,18 +20,20 @@ def bench(
         typer.Argument(
             metavar="[export] [MODEL...]",
             help="mini, any checkpoint, or random weights: bert-base-shape, bert-large-shape, roberta-base-shape. "
-            "With `export` before them, exports are measured.",
+            "`bench export MODEL` measures exports.",
         ),
     ] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Under three minutes: less of everything, no sweep.")] = False,
-    rounds: Annotated[int | None, typer.Option(min=1, help="How often each system is timed.")] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="A shorter benchmark, under three minutes: fewer sentences, no sweep.")
+    ] = False,
+    rounds: Annotated[int | None, typer.Option(min=1, help="Number of times that each system is timed.")] = None,
     device: options.Device = "auto",
     form: options.FormatOption = options.Format.TABLE,
     as_json: options.Json = False,
 ) -> None:
-    """Measure the engine beside its baselines and the ceiling of this machine.
+    """Compare the engine's speed with its baselines and with the ceiling of this machine.
 
-    After tables for people, the last line is one JSON document. `bench export` measures the time and the peak memory
+    The last line of the output is one JSON document. `bench export` measures the time and the peak memory
     of exports instead. Example: negengine bench mini --quick
     """
     words = models or []

@@ -16,7 +16,7 @@ app = typer.Typer(help="Fetch the data sets of other authors.", no_args_is_help=
 @app.command("list")
 @table_command
 def list_data() -> "Shown":
-    """Say which data sets there are, and whether they are here.
+    """List the data sets, and whether they are on this machine.
 
     Example: negengine data list
     """
@@ -26,10 +26,14 @@ def list_data() -> "Shown":
 
 
 @app.command("get")
-def get_data(names: Annotated[list[str], typer.Argument(metavar="NAME...", help="As `data list` shows them.")]) -> None:
+def get_data(
+    names: Annotated[
+        list[str], typer.Argument(metavar="NAME...", help="Names of data sets, as `data list` shows them.")
+    ],
+) -> None:
     """Fetch data sets into the cache, or check that they are there.
 
-    NEGENGINE_DATA names another folder for them. Example: negengine data get lm-diagnostics
+    The variable NEGENGINE_DATA names another folder. Example: negengine data get lm-diagnostics
     """
     from ..datasets.fetch import get
     from ..datasets.sources import source

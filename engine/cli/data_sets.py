@@ -1,4 +1,4 @@
-"""What `negengine data list` shows."""
+"""The table of `negengine data list`."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +19,7 @@ class DataSets(Shown):
 
     Attributes:
         folder: Where they are kept.
-        frame: One row a data set: name, title, licence, the command that reads it, whether it is here.
+        frame: One row for each data set: name, title, licence, the command that reads it, whether it is here.
     """
 
     folder: Path

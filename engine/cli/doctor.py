@@ -1,4 +1,4 @@
-"""`negengine doctor`: what works on this machine, and what to do where something does not."""
+"""`negengine doctor`: what works on this machine, and how to fix what does not."""
 
 import platform
 from importlib.metadata import PackageNotFoundError, version
@@ -12,7 +12,7 @@ _EXPORT_PACKAGES = ("optimum-onnx", "transformers", "torch", "accelerate", "onnx
 
 
 def diagnose() -> dict[str, str]:
-    """What was found, in the order to show it; with what to do where something is missing."""
+    """The findings in their order. If something is missing, its text says what to do."""
     found = {"python": f"{platform.python_version()} on {platform.system()} {platform.machine()}"}
     found |= {name: found_version for name in _PACKAGES if (found_version := _version(name))}
     if "onnxruntime" in found and "onnxruntime-gpu" in found:

@@ -1,4 +1,6 @@
-"""The program: commands of all probes, and those that need no probe. Commands parse, call the library, print.
+"""The program: the commands of all probes, and all other commands.
+
+Commands parse their arguments, call the library, and print.
 
 What a command needs is imported inside it, so that `negengine --help` answers at once.
 """
@@ -49,7 +51,7 @@ def run() -> int:
 
 
 def say_interrupted() -> None:
-    """Say what an interrupt leaves, and the command that resumes."""
+    """Say what an interrupted run has kept, and which command resumes it."""
     kept = sys.argv[1:2] and sys.argv[1] in {"merge", *resumable()}
     say(f"negengine: interrupted{f'; finished parts are kept. To resume: {command_line()}' if kept else ''}")
 
@@ -59,12 +61,12 @@ def export(
     model: Annotated[str, typer.Argument(help="Hub id, local folder, or mini (the bundled model).")] = "mini",
     output: options.Output = None,
     revision: Annotated[str | None, typer.Option(help="Branch, tag or commit on the hub.")] = None,
-    allow_pickle: Annotated[bool, typer.Option(help="Read pickled weights: they can run code.")] = False,
-    task: Annotated[options.Task, typer.Option(help="What the model is for.")] = options.Task.FILL_MASK,
+    allow_pickle: Annotated[bool, typer.Option(help="Also read pickled weights, which can run code.")] = False,
+    task: Annotated[options.Task, typer.Option(help="The task of the model.")] = options.Task.FILL_MASK,
     force: Annotated[bool, typer.Option(help="Build the export again even if nothing changed.")] = False,
     as_json: options.Json = False,
 ) -> None:
-    """Export a masked language model, or a classifier of sentence pairs, to ONNX, once.
+    """Export a masked language model, or a classifier of sentence pairs, to ONNX.
 
     Example: negengine export roberta-base
     """
@@ -115,7 +117,7 @@ def compare(
 @table_command
 def predict(
     model: options.Model,
-    texts: Annotated[list[str], typer.Argument(metavar="TEXT...", help="Sentences with one [MASK] each.")],
+    texts: Annotated[list[str], typer.Argument(metavar="TEXT...", help="Texts with one [MASK] each.")],
     top: Annotated[int, typer.Option("--top", "-k", min=1, help="How many tokens to show.")] = 5,
     device: options.Device = "auto",
 ) -> "Shown":
@@ -135,7 +137,7 @@ app.command()(benchmark.bench)
 
 @app.command()
 def doctor(as_json: options.Json = False) -> None:
-    """Say what runs here, and what is missing for the rest.
+    """Check what works on this machine, and what is missing.
 
     Example: negengine doctor
     """

@@ -1,1 +1,1 @@
-"""What commands are made of: shared options, run commands, printing."""
+"""Shared code of the commands: options, run commands, printing."""

@@ -1,8 +1,8 @@
-"""What commands print: results on stdout, everything else on stderr.
+"""Printing: results on stdout, everything else on stderr.
 
-Names, texts and tokens are shown, never obeyed: control characters as escapes, markup as it is. A stdout with another
-encoding than UTF-8 gets `?` for the characters that it does not have. A stdout that is full ends the command with one
-line and status 2; a stdout whose reader has gone ends it quietly (see `stdout`).
+Names, texts and tokens never act on the terminal: control characters are printed as escapes, and markup as plain text.
+If the encoding of stdout lacks a character, `?` is printed. If stdout is full, the command ends with one line and
+status 2. If the reader of stdout has gone, the command ends quietly (see `stdout`).
 """
 
 import io
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def say(line: str) -> None:
-    """A line for people, beside the results; never fails."""
+    """Print a line on stderr; never fails."""
     from ..runs.stderr import Stderr
 
     Stderr().write(printable_lines(line) + "\n")
@@ -30,12 +30,12 @@ def show(*items: Any, form: "Format | None" = None) -> None:
     """Print results.
 
     Args:
-        items: tables, and texts of one or more lines; what rich can draw is drawn.
-        form: how tables are written; for terminals by default. In other formats the result is the tables alone, and
-            texts go to stderr.
+        items: tables, and texts of one or more lines.
+        form: the format of the tables; `table` by default. In other formats only tables are printed on stdout, and
+            texts on stderr.
 
     Raises:
-        InputError: stdout takes nothing more, or is closed.
+        InputError: stdout is full or closed.
         SystemExit: the reader of stdout has gone; status 0.
     """
     from ..tables.render import Format
@@ -57,7 +57,7 @@ def document(value: Any) -> None:
 
 
 def open_standard_streams() -> None:
-    """Prepare the streams of a program: an empty file for each that is missing, and `Stdout` for what others print.
+    """Prepare the standard streams: an empty file for each that is missing, and `Stdout` for what libraries print.
 
     Without stdin, stdout or stderr the first files that a process opens would get their numbers, and what a library
     says on stderr would land in them.
@@ -83,7 +83,7 @@ def _show_formatted(tables: "list[Table]", form: "Format | None") -> None:
 
 
 class _Sheet(io.StringIO):
-    """What rich draws for stdout: it asks a stream for its encoding, and whether it is a terminal."""
+    """A stream that rich draws for stdout: rich asks for its encoding, and whether it is a terminal."""
 
     encoding = property(lambda _: _stdout().encoding)
 
@@ -92,7 +92,7 @@ class _Sheet(io.StringIO):
 
 
 def _drawn(item: Any) -> str:
-    """A table as the terminal shows it; 80 columns, or COLUMNS, where stdout is not a terminal."""
+    """A table as the terminal shows it. If stdout is not a terminal, the width is COLUMNS, or 80."""
     from rich.console import Console
 
     from ..tables.render import to_rich

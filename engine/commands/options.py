@@ -51,25 +51,31 @@ class Verbs(StrEnum):
 Model = Annotated[str, typer.Argument(help="An exported folder, or its name under models/.")]
 Output = Annotated[Path | None, typer.Option("--output", "-o", help="Output folder.")]
 RunFolder = Annotated[
-    Path | None, typer.Option("--output", "-o", help="Run folder (default: runs/MODEL or runs/MODEL-PROBE).")
+    Path | None, typer.Option("--output", "-o", help="The run folder (default: runs/MODEL or runs/MODEL-PROBE).")
 ]
 Device = Annotated[str, typer.Option("--device", help="auto, cpu, cuda or cuda:INDEX.")]
 Devices = Annotated[
     str, typer.Option("--device", help="auto, cpu, cuda or cuda:INDEX; several share the work: cuda:0,cuda:1.")
 ]
 PrecisionOption = Annotated[
-    Precision, typer.Option("--precision", help="mixed: a low-precision model where it is safe; auto measures.")
+    Precision,
+    typer.Option(
+        "--precision", help="mixed: a low-precision model where that is safe, else fp32; auto: the faster of both."
+    ),
 ]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed for all random choices.")]
-Pairs = Annotated[int | None, typer.Option("--pairs", min=1, metavar="N", help="A sample of N [NAME, PROF] pairs.")]
+Pairs = Annotated[
+    int | None,
+    typer.Option("--pairs", min=1, metavar="N", help="Use a random sample of N [NAME, PROF] pairs (default: all)."),
+]
 Lexicon = Annotated[Path | None, typer.Option("--lexicon", metavar="DIR", help="Your own word lists.")]
 Shard = Annotated[
     str | None, typer.Option("--shard", metavar="I/N", help="Run the I-th of N shards; `merge` puts them together.")
 ]
-BatchTokens = Annotated[int | None, typer.Option("--batch-tokens", min=16, help="Most tokens in a batch.")]
-Threads = Annotated[int | None, typer.Option("--threads", min=1, help="CPU threads (default: one a core).")]
+BatchTokens = Annotated[int | None, typer.Option("--batch-tokens", min=16, help="Largest number of tokens in a batch.")]
+Threads = Annotated[int | None, typer.Option("--threads", min=1, help="CPU threads (default: one for each core).")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout, all messages on stderr.")]
-FormatOption = Annotated[Format, typer.Option("--format", help="How tables are printed.")]
+FormatOption = Annotated[Format, typer.Option("--format", help="Format of the tables.")]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Print more messages on stderr.")]
 Data = Annotated[
     Path | None, typer.Option("--data", metavar="PATH", help="Folder of the data (default: where `data get` put them).")

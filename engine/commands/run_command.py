@@ -1,8 +1,8 @@
-"""Run commands: a command is its own options and one call of the library; everything common is added here.
+"""Run commands: a command has its own options and calls the library once; this module adds what all commands share.
 
 Every run command has --device, --precision, --batch-tokens, --threads, --shard, --output, --format, --json and -v, and
-prints its result in one way. A command is a function with a first argument `setup`, which opens models and holds the
-run options, and which returns what the library function returns.
+prints its result in the same way. A command is a function whose first argument, `setup`, opens models and holds the run
+options. It returns the result of the library function.
 """
 
 import functools
@@ -24,21 +24,21 @@ if TYPE_CHECKING:
     from ..library.run import Shown
 
 STARTED = time.monotonic()
-"""When the program began: this module is imported before anything that takes long."""
+"""When the program began: this module is imported before slow imports."""
 
 
 @dataclass(frozen=True)
 class Setup:
-    """What every run command was given beside its own options.
+    """The values of the options that all run commands share.
 
     Attributes:
-        device: Devices, with commas between.
+        device: Devices, separated by commas.
         precision: auto, fp32 or mixed.
-        batch_tokens: Most tokens in a batch.
+        batch_tokens: Largest number of tokens in a batch.
         threads: CPU threads.
         shard: I/N.
         output: The run folder.
-        verbose: Whether to say more.
+        verbose: Whether to print more messages.
     """
 
     device: str
@@ -50,14 +50,14 @@ class Setup:
     verbose: bool
 
     def model(self, reference: str, task: str = "fill-mask") -> "Model":
-        """The model of the run; wrong devices are refused before it is looked for."""
+        """The model of the run. Wrong devices are refused first."""
         from ..library.model import find_model
 
         return find_model(reference, task=task, **self.opening)
 
     @property
     def opening(self) -> dict[str, Any]:
-        """How models are opened: keyword arguments of `find_model` and `score`."""
+        """Keyword arguments of `find_model` and `score`: how models are opened."""
         return {
             "device": self.device,
             "precision": self.precision,
@@ -67,7 +67,7 @@ class Setup:
 
     @property
     def run(self) -> "RunOptions":
-        """The run options: keyword arguments of every run function."""
+        """Keyword arguments of every run function: the run options."""
         return {
             "output": self.output,
             "shard": self.shard,
@@ -124,14 +124,14 @@ def print_result(result: "Shown", form: options.Format, as_json: bool) -> None:
 
 
 def command_line() -> str:
-    """This very command, as a shell takes it."""
+    """The command line of this process, quoted for a shell."""
     return shlex.join(["negengine", *sys.argv[1:]])
 
 
 def _with_options(
     command: Callable[..., None], function: Callable[..., Any], added: dict[str, tuple[Any, Any]], skip: int
 ) -> Callable[..., None]:
-    """Give a command the signature that Typer reads: the function's own parameters, then the common ones."""
+    """Give a command the signature that Typer reads: the function's own parameters, then the shared ones."""
     signature = inspect.signature(function)
     own = list(signature.parameters.values())[skip:]
     common = [

@@ -1,4 +1,4 @@
-"""A stdout for commands: other encodings get replacements, a full disk is one line, a closed pipe ends quietly."""
+"""A stdout for commands: it replaces unknown characters, reports a full disk, and ends quietly on a closed pipe."""
 
 import io
 import os
@@ -9,10 +9,10 @@ from ..errors import InputError
 
 
 class Stdout(io.TextIOBase):
-    """A text stream that writes at once, and whose failures are errors of the user's environment.
+    """A text stream that writes at once. Its failures are errors in the user's environment.
 
     Args:
-        stream: where to; None stands for a stdout that was closed before the program began.
+        stream: the stream to write to; None if stdout was closed before the program began.
     """
 
     def __init__(self, stream: TextIO | None) -> None:
@@ -25,7 +25,7 @@ class Stdout(io.TextIOBase):
 
     @property
     def errors(self) -> str:  # type: ignore[override]
-        """What becomes of characters that the encoding does not have."""
+        """How characters are treated that the encoding does not have."""
         return "replace"
 
     def isatty(self) -> bool:
@@ -41,13 +41,13 @@ class Stdout(io.TextIOBase):
         return self._stream.fileno()
 
     def flush(self) -> None:
-        """Nothing waits to be written."""
+        """Do nothing: every write is complete at once."""
 
     def write(self, text: str) -> int:
         """Write the text.
 
         Raises:
-            InputError: The stream takes nothing more, or is closed.
+            InputError: The stream is full or closed.
             SystemExit: Its reader has gone; status 0.
         """
         if not isinstance(text, str):
@@ -72,7 +72,7 @@ class Stdout(io.TextIOBase):
         raise InputError(f"cannot write the results to stdout: {reason}; send them to another place") from None
 
     def _discard(self) -> None:
-        """Send what the stream still holds to nowhere: Python would try again at the end, and fail."""
+        """Discard what the stream still holds: Python would try to write it again at the end, and fail."""
         with suppress(OSError, ValueError):
             nowhere = os.open(os.devnull, os.O_WRONLY)
             os.dup2(nowhere, self.fileno())

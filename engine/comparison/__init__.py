@@ -1,1 +1,1 @@
-"""Finished runs against each other."""
+"""Comparing finished runs."""

@@ -1,12 +1,12 @@
-"""`ng.compare`: finished runs against each other, and the patterns of one run.
+"""`ng.compare`: compare finished runs, or the patterns of one run.
 
     one run of the main job              its patterns, on the same triplets
     several that differ in the target    Tables 8 and 9 of the paper: one column for each --coreference
     two runs of one kind by two models   every metric on the items that both have
 
-Tests are exact (McNemar) for outcomes that are right or wrong and Wilcoxon's for numbers, adjusted after Holm over all
-tests of one comparison. They take items as independent. Triplets of one [NAME, PROF] pair are not, so a p of the main
-job is a lower bound: the intervals of `negation.rates` allow for pairs, these tests do not.
+Tests are exact (McNemar) for outcomes that are right or wrong and Wilcoxon's for numbers, adjusted with Holm's method
+over all tests of one comparison. They take items as independent. Triplets of one [NAME, PROF] pair are not, so a p of
+the main job is a lower bound: the intervals of `negation.rates` allow for pairs, these tests do not.
 """
 
 from collections.abc import Mapping, Sequence
@@ -42,10 +42,10 @@ _PERCENTAGE_POINTS = "percentage points"
 
 @dataclass(frozen=True, eq=False)
 class Comparison(Shown):
-    """What can be said of some runs.
+    """The comparison of some runs.
 
     Attributes:
-        frame: One row a test: what is compared, n, difference, unit, p, p_holm; or, for runs that differ in the
+        frame: One row for each test: what is compared, n, difference, unit, p, p_holm; or, for runs that differ in the
             target, the columns of rates.parquet with coreference and selected before them.
         table: The same as a person reads it.
     """

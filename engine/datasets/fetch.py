@@ -1,8 +1,8 @@
 """Fetching data sets of other authors with Pooch: from GitHub at a fixed commit, checked, kept in a cache.
 
-What is downloaded is the archive of the commit. GitHub may pack it anew at any time, so not the archive has a known
-SHA-256, but each file. An `Archive` is therefore a downloader of Pooch that finds each file by its digest, wherever it
-is in the archive. Nothing is unpacked to the disk, and only the files wanted are kept.
+The archive of the commit is downloaded. GitHub may pack the archive again at any time, so its SHA-256 is not
+fixed. The SHA-256 of each file is. Therefore `Archive` is a downloader of Pooch that finds each file by its digest,
+wherever it is in the archive. Nothing is unpacked to the disk, and only the files wanted are kept.
 """
 
 import hashlib
@@ -40,10 +40,10 @@ def get(
 
     Args:
         name: of the data set.
-        say: is told the licence and what happens, a line at a time.
+        say: receives the licence and messages, one line at a time.
         host: where archives come from, as `HOST/owner/name/tar.gz/COMMIT`.
         largest: bytes that an archive and its content may have.
-        registry: a file as sources.toml.
+        registry: a file in the format of sources.toml.
 
     Returns:
         The folder.
@@ -108,12 +108,12 @@ class Archive:
         for file, digest in self._wanted.files.items():
             if digest not in by_digest:
                 raise InputError(
-                    f"{url}: no file has the sha256 of {file} ({digest[:12]}…): it is not the source of the data set"
+                    f"{url}: no file has the sha256 of {file} ({digest[:12]}…), so it is not the right archive"
                 )
         return {file: by_digest[digest] for file, digest in self._wanted.files.items()}
 
     def _download(self, url: str, pup: Any) -> bytes:
-        """The archive. What another attempt may cure is an exception of Requests, after which Pooch tries again."""
+        """The archive. Errors that may be temporary are exceptions of Requests: after these, Pooch tries again."""
         archive = _Limited(url, self._largest)
         try:
             pooch.HTTPDownloader(timeout=_TIMEOUT)(url, archive, pup)
@@ -160,7 +160,7 @@ def _unpack(archive: bytes, url: str, largest: int) -> dict[str, bytes]:
 
 
 def _too_large(url: str, largest: int) -> InputError:
-    return InputError(f"{url}: more than {largest / 2**20:,.0f} MB: it is not the source of the data set")
+    return InputError(f"{url}: more than {largest / 2**20:,.0f} MB, so it is not the right archive")
 
 
 def _unreachable(url: str, reason: str) -> InputError:
@@ -168,7 +168,7 @@ def _unreachable(url: str, reason: str) -> InputError:
 
 
 def _reason(error: requests.RequestException) -> str:
-    """What went wrong, without the layers of libraries that say so one after another."""
+    """The reason of an error, without the messages of each library that passed it on."""
     if isinstance(error, requests.HTTPError):
         return f"HTTP {error.response.status_code} {error.response.reason}"
     if isinstance(error, requests.Timeout):

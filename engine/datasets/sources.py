@@ -1,4 +1,4 @@
-"""Data sets of other authors: which there are, where they come from, where they are kept.
+"""Data sets of other authors: their sources, and the folder where they are kept.
 
 `sources.toml` lists them. Their files are kept in the folder that the environment variable NEGENGINE_DATA names, or in
 the platform's cache folder. Pooch finds that folder and compares files with their SHA-256.
@@ -55,7 +55,7 @@ def sources(registry: Path = REGISTRY) -> dict[str, Source]:
     """All data sets, by name.
 
     Args:
-        registry: a file as sources.toml.
+        registry: a file in the format of sources.toml.
     """
     return {name: Source(name, **entry) for name, entry in tomllib.loads(registry.read_text("utf-8")).items()}
 
@@ -84,7 +84,7 @@ def find(name: str, given: Path | None = None, registry: Path = REGISTRY) -> Pat
     Args:
         name: of the data set.
         given: a file or folder that the user names instead.
-        registry: a file as sources.toml.
+        registry: a file in the format of sources.toml.
 
     Raises:
         InputError: it does not exist, or the copy that is kept is damaged.

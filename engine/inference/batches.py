@@ -17,7 +17,7 @@ Advance = Callable[[int], None]
 
 
 def ignored(sentences: int) -> None:
-    """The `advance` of a caller that does not show progress."""
+    """An `advance` for callers that do not show progress."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,8 +68,8 @@ class Runner(Protocol):
         """Decide about all sentences of the batches.
 
         Args:
-            batches: which ones.
-            advance: is told after each batch how many sentences it had; several threads may call it.
+            batches: the batches to run.
+            advance: called after each batch with its number of sentences; several threads may call it.
         """
 
     def logits(self, batches: Sequence[Feeds]) -> list[NDArray[np.float32]]:

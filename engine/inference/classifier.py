@@ -72,7 +72,7 @@ def encode_pairs(
     Args:
         exported: the classifier that they are for.
         pairs: first and second text.
-        locations: where each pair comes from, as `file:line`, for the message if it is bad.
+        locations: the file and line of each pair, as `file:line`, for error messages.
         max_length: the largest number of tokens of a pair, special tokens included; by default the model's.
 
     Raises:
@@ -109,7 +109,7 @@ class PairClassifier:
         exported: the model, exported for text-classification.
         device: where it runs.
         batch_tokens: the largest number of tokens in a batch.
-        threads: threads inside an operator on the CPU; by default one for each core of this process.
+        threads: threads inside an operator on the CPU; one for each core of this process by default.
 
     Raises:
         InputError: another model; a file of the export is missing or damaged; the graph does not load on the device.

@@ -40,7 +40,7 @@ def open_batches(graph: Path, device: Device, batch_tokens: int, *, half: bool) 
     Args:
         graph: an .onnx file with the inputs and outputs of a finished export.
         device: a CUDA device.
-        batch_tokens: most tokens in a batch.
+        batch_tokens: largest number of tokens in a batch.
         half: whether the graph computes in fp16, so that a fused kernel may compute its attention.
 
     Raises:
@@ -60,7 +60,7 @@ def open_batches(graph: Path, device: Device, batch_tokens: int, *, half: bool) 
 
 
 def rounded_up(n: int, full: int) -> int:
-    """The number of sentences that a batch of n is filled up to, at most that of a full batch.
+    """The number of sentences that a batch of n is filled up to, at most a full batch.
 
     It is 1 or 1½ times a power of two, and 8 or more: 15 sizes up to 1,024 sentences. So above 8 sentences at most a
     third of the work is wasted.

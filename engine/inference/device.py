@@ -1,7 +1,6 @@
-"""Where a model runs: the devices that `--device` names, and their share of the cores.
+"""Devices on which a model runs: the devices that `--device` names, and the cores that each may use.
 
-Nothing here opens a model, so that a wrong choice is refused at once. How a session is opened on a device and stays
-there is in `session.py`.
+This module does not open a model, so a wrong choice is refused at once. `session.py` opens sessions on a device.
 """
 
 import os
@@ -65,7 +64,7 @@ def choose_devices(wanted: str) -> tuple[Device, ...]:
     """
     words = [word.strip() for word in wanted.split(",")]
     if len(words) > 1 and "auto" in words:
-        raise InputError(f"--device {wanted}: auto is a choice of one device; name each of several")
+        raise InputError(f"--device {wanted}: auto stands for one device; to use several, name each of them")
     devices = tuple(choose_device(word) for word in words)
     for device, times in Counter(devices).items():
         if times > 1 and device != CPU:
@@ -81,8 +80,8 @@ def threads_each(devices: Sequence[Device], threads: int | None = None) -> tuple
         threads: what the user gave, for each process; None if nothing.
 
     Returns:
-        For each device what the user gave. Else for a CPU among several its share of the cores of this process, one at
-        least; None for CUDA, whose threads do not compute.
+        For each device, what the user gave. If the user gave nothing: for a CPU among several devices, its share of the
+        cores of this process, at least one; for CUDA None, as its threads do not compute.
     """
     on_cpu = sum(device == CPU for device in devices)
     shares = iter(_shares(cpu_threads(), on_cpu))
@@ -94,7 +93,7 @@ def _shares(cores: int, processes: int) -> list[int]:
 
 
 def missing_for_cuda() -> str | None:
-    """What is missing to run on CUDA, as a clause with its remedy; None if nothing is."""
+    """What is missing for CUDA, and what to do about it, in one clause; None if nothing is missing."""
     if "CUDAExecutionProvider" not in ort.get_available_providers():
         return "this ONNX Runtime has no CUDA provider: install onnxruntime-gpu in place of onnxruntime"
     if cuda_devices() == 0:
@@ -110,7 +109,7 @@ def cpu_threads() -> int:
 def prefers_convolutions() -> bool:
     """Whether ONNX Runtime's 1 × 1 convolutions are faster than its matrix products here: on CPUs with AVX-512.
 
-    Judged by the processor and not by a measurement, so that a run that is resumed goes on with the same graph.
+    The type of processor decides this, not a measurement. So a resumed run continues with the same graph.
     """
     # NumPy leaves out what is empty: "found" on a CPU that has nothing beyond what NumPy was compiled for.
     extensions = np.show_config(mode="dicts").get("SIMD Extensions", {})

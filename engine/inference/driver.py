@@ -1,6 +1,6 @@
-"""What NVIDIA's driver tells about the CUDA devices of this process.
+"""Facts about the CUDA devices of this process, from NVIDIA's driver.
 
-The driver is asked itself, through its C library, and not NVML (nvidia-ml-py). NVML lists the devices of the whole
+This module calls the C library of the driver, not NVML (nvidia-ml-py). NVML lists the devices of the whole
 machine: it ignores CUDA_VISIBLE_DEVICES, orders devices by their bus and not as CUDA_DEVICE_ORDER says, counts a GPU
 that is divided into MIG instances as one, and is missing in containers that are given `compute` alone. Only the driver
 knows which device ONNX Runtime's `cuda:0` is.
@@ -24,7 +24,7 @@ def cuda_devices() -> int:
 
 
 def cuda_memory(index: int) -> int | None:
-    """Bytes of a CUDA device's memory; None if the driver does not tell."""
+    """Bytes of a CUDA device's memory; None if the driver does not report it."""
     driver, total = _driver(), ctypes.c_size_t(0)
     if driver is None or (device := _device(driver, index)) is None:
         return None
@@ -34,7 +34,7 @@ def cuda_memory(index: int) -> int | None:
 
 
 def cuda_bus_address(index: int) -> str | None:
-    """Address of a CUDA device on the PCI bus, by which NVML finds it; None if the driver does not tell."""
+    """Address of a CUDA device on the PCI bus, by which NVML finds it; None if the driver does not report it."""
     driver, address = _driver(), ctypes.create_string_buffer(_BUS_ADDRESS_LENGTH)
     if driver is None or (device := _device(driver, index)) is None:
         return None
@@ -44,7 +44,7 @@ def cuda_bus_address(index: int) -> str | None:
 
 
 def _driver() -> Any:
-    """The driver's library, ready to be asked; None where there is none, or it does not start."""
+    """The driver's library, initialised; None if it is missing or does not start."""
     try:
         driver = ctypes.CDLL(_LIBRARY)
     except OSError:

@@ -1,6 +1,6 @@
 """An exported model on disk: a folder with model.onnx, tokenizer.json and export.json.
 
-To find a model, only export.json is read: it holds the digests of all files, and so the model's identity. The files
+Finding a model reads only export.json, which has the digests of all files and thus the model's identity. The files
 themselves (2.4 GB for bert-large) are compared with their digests when a session is opened, by `verify_files`.
 """
 
@@ -14,7 +14,7 @@ from typing import Any
 from ..errors import InputError
 from .verified import VerifiedFiles
 
-MODELS = Path("models")  # where exports are, if no other folder is given
+MODELS = Path("models")  # the default folder of exports
 LOW_PRECISION = {"cpu": "model.int8.onnx", "cuda": "model.fp16.onnx"}  # the low-precision graph for each kind of device
 CONVOLVED = "model.cpu.onnx"  # the fp32 graph with its products as convolutions
 FORMAT = 2  # of export.json and of the graph's inputs and outputs; raised when older exports can no longer be run
@@ -245,7 +245,7 @@ def refuse_too_long(exported: ExportedModel, tokens: int, what: str) -> None:
     Args:
         exported: the model.
         tokens: of the sentence, or of the longest of several.
-        what: what has so many tokens, for the message: the file and line of a text, or the name of a pattern.
+        what: the source of the sentence, for the message: the file and line of a text, or the name of a pattern.
 
     Raises:
         InputError: it is too long.

@@ -1,7 +1,7 @@
 """Sentences given as text, with one mask each: encode them, run them in batches of equal length, rank the tokens.
 
-The main job composes token ids from its fillers' and reads decisions only. The functions here are for sentences that
-are given one by one (`predict`, the probes of other papers) and for measures over the whole vocabulary.
+The main job composes token ids from the ids of its fillers and reads decisions only. These functions are for sentences
+that are given one by one (`predict`, the probes of other papers) and for measures over the whole vocabulary.
 """
 
 from collections.abc import Iterator, Sequence
@@ -22,7 +22,7 @@ MASK = "[MASK]"  # in a text this stands for the mask token of any model
 def encode_texts(
     exported: ExportedModel, tokenizer: MaskTokenizer, texts: Sequence[str], locations: Sequence[str] | None = None
 ) -> list[Bucket]:
-    """Encode texts and group them by their number of tokens, shortest first.
+    """Encode texts and group them by their number of tokens, the shortest first.
 
     Args:
         exported: the model that they are for.
@@ -50,7 +50,7 @@ def encode_texts(
 
 
 def refuse_padding(exported: ExportedModel, ids: Sequence[int], what: str) -> None:
-    """Refuse a sentence with the padding token, which models do not read as they read other tokens.
+    """Refuse a sentence with the padding token, because models ignore it.
 
     Args:
         exported: the model.
@@ -61,7 +61,7 @@ def refuse_padding(exported: ExportedModel, ids: Sequence[int], what: str) -> No
         InputError: it holds the token.
     """
     if exported.padding_id in ids:
-        raise InputError(f"{what}: holds the padding token, which the model does not read: take it out")
+        raise InputError(f"{what}: contains the padding token, which the model ignores: remove it")
 
 
 def logits_in_batches(

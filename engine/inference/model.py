@@ -97,7 +97,7 @@ class Decider(Protocol):
             ids: int32 [n, L], C-contiguous, special tokens included.
             mask_position: int32 [n], where the mask is.
             expected: int32 [n], the token whose logit and rank are asked for.
-            advance: is told after each batch how many sentences it had; several threads may call it.
+            advance: called after each batch with its number of sentences; several threads may call it.
         """
 
 

@@ -1,15 +1,15 @@
 """Exact decisions at low precision.
 
 A low-precision model (int8 on the CPU, fp16 on CUDA) decides where the margin of the decision is wide. The reference
-model (fp32) decides where it is narrow. The margin is that of the decision asked for: the expected token's logit minus
-the best other logit; its sign says whether the verb is repeated. How far the low-precision margin is off is measured
-for each pattern, on sentences of the run itself, before the run starts:
+model (fp32) decides where it is narrow. The margin is the expected token's logit minus the best other logit. Its sign
+says whether the verb is repeated. The error of the low-precision margin is measured for each pattern, on sentences of
+the run itself, before the run starts:
 
     error = low-precision margin - reference margin        bias = mean error
     bound = max(4.5 standard deviations, 1.1 × the largest) of (error - bias)
 
 Errors are nearly normal except for a few verbs: on the bundled model the errors of one verb in 763 are six times as
-large as all others'. So the sample has every verb in it. A verb with an error beyond 4.5 robust deviations (1.4826 ×
+large as all others'. So the sample contains every verb. A verb with an error beyond 4.5 robust deviations (1.4826 ×
 the median |error - median|, Hampel 1974) does not count for bias and bound. The reference model always decides it.
 
 The low-precision model decides alone where |margin - bias| > bound. For a normal error 4.5 deviations leave less than
@@ -57,7 +57,7 @@ class Precision(StrEnum):
     """How a run decides."""
 
     AUTO = "auto"
-    """Mixed where a short measurement says that it is faster, else fp32."""
+    """Mixed if a short measurement shows that it is faster, else fp32."""
     FP32 = "fp32"
     """The reference model alone."""
     MIXED = "mixed"
@@ -66,13 +66,13 @@ class Precision(StrEnum):
 
 @dataclass(frozen=True)
 class Calibration:
-    """What was measured of a low-precision model on one pattern; JSON values, so that a run can record them.
+    """The measured error and speed of a low-precision model on one pattern; JSON values, so that a run can record them.
 
     Attributes:
         bias: Mean error of the margin, in logits.
         deviation: Standard deviation of the error, in logits.
         bound: The low-precision model decides alone beyond this corrected margin, in logits.
-        never: The expected tokens that it never decides about, ascending.
+        never: The expected tokens that are always left to the reference model, ascending.
         close: Share of the sentences that the reference model decides.
         speedup: How many times as fast as the reference model alone both together are expected to be.
         sentences: How many sentences were measured.
@@ -109,7 +109,7 @@ class Calibration:
 
 @dataclass
 class Audit:
-    """What became of decisions, counted in sentences: the reference model decided `close` and `audited` ones."""
+    """Counts of sentences: the reference model decided the `close` and the `audited` ones."""
 
     decided: int = 0
     close: int = 0
@@ -118,7 +118,7 @@ class Audit:
 
 
 def disagreement_bound(disagreements: int, audited: int, confidence: float = 0.95) -> float:
-    """Upper confidence bound on the share of wrong decisions among those of the low-precision model alone.
+    """Upper confidence bound on the share of wrong decisions that the low-precision model made alone.
 
     One-sided, Clopper and Pearson (1934); 1 if nothing was audited.
     """
@@ -182,11 +182,11 @@ def calibrate(
 class MixedDecider:
     """Decides sentences of one pattern with a low-precision model, close calls and an audit with the reference model.
 
-    What it decides about a sentence depends on the sentence, the calibration and the two models alone.
+    A decision depends only on the sentence, the calibration and the two models.
 
     Attributes:
-        calibration: What it goes by.
-        needed: The bound that the audits so far ask for, in logits; 0 without a disagreement.
+        calibration: The bias, the bound and the other measured values.
+        needed: The bound that the audits so far require, in logits; 0 without a disagreement.
     """
 
     def __init__(self, low_precision: Decider, reference: Decider, calibration: Calibration) -> None:
@@ -274,11 +274,11 @@ def open_models(
 
 @dataclass(frozen=True, eq=False)
 class Workload:
-    """What a run will ask about one pattern.
+    """The sentences of one pattern that a run will decide.
 
     Attributes:
         pattern: The pattern's name.
-        sample: From a number to that many sentences of the pattern, as the run will have them.
+        sample: A function that takes a number and returns that many sentences of the pattern, from the run.
         total: How many sentences the whole run has, all shards together.
         own: How many this process is expected to run: its shard's share.
     """
@@ -305,9 +305,9 @@ def calibrate_pattern(
     Args:
         models: From `open_models`.
         precision: What was asked for.
-        workload: What the run will ask about the pattern.
+        workload: The sentences of the pattern.
         seed: Seed of the audit's hash.
-        say: Is told the outcome in one line.
+        say: Receives the result in one line.
         clock: Gives seconds; `auto` measures with it.
 
     Returns:
@@ -340,33 +340,32 @@ def open_decider(models: Models, precision: Precision, choice: Mapping[str, Any]
         choice: From `calibrate_pattern`, or from the run's record.
 
     Raises:
-        InputError: The run was begun with another precision than is asked for, or this machine has no low-precision
-            model for it.
+        InputError: The run was started with another precision, or this machine does not have the low-precision model.
     """
     recorded = Precision.FP32 if choice.get("precision") == Precision.FP32 else Precision.MIXED
     if precision not in {Precision.AUTO, recorded}:
         raise InputError(
-            f"this run was begun in {recorded} precision, which cannot change: give --precision {recorded}, or choose "
-            "another --output"
+            f"this run was started in {recorded} precision, which cannot change: give --precision {recorded}, or "
+            "choose another --output"
         )
     if recorded is Precision.FP32:
         return models.reference
     if models.low_precision is None:
         raise InputError(
-            "this run was begun in mixed precision, and the export has no low-precision model for this device: "
+            "this run was started in mixed precision, and the export has no low-precision model for this device: "
             "choose another --device or --output"
         )
     return MixedDecider(models.low_precision, models.reference, Calibration.from_json(choice))
 
 
 def widened(choice: Mapping[str, Any], needed: float) -> dict[str, Any]:
-    """A choice whose bound is at least what an audit needs."""
+    """A choice whose bound is not less than the bound that an audit requires."""
     return {**choice, "bound": max(choice["bound"], needed)} if "bound" in choice else dict(choice)
 
 
 @dataclass(frozen=True)
 class Audited:
-    """What a part records of its deciders.
+    """The audit of a part, for its record.
 
     Attributes:
         counts: The audit's counts, to be summed over parts.
@@ -380,7 +379,7 @@ class Audited:
 
 
 def take_audits(deciders: Mapping[str, Decider]) -> Audited:
-    """What was audited since the last call.
+    """The audits since the last call.
 
     Args:
         deciders: Pattern → its decider.
@@ -397,7 +396,7 @@ def take_audits(deciders: Mapping[str, Decider]) -> Audited:
 
 
 def audit_summary(counts: Mapping[str, float]) -> dict[str, float | str]:
-    """What a run reports of its precision, from the sums of its parts' counts."""
+    """A run's report on its precision, from the sums of its parts' counts."""
     if not counts.get("decided"):
         return {"kind": Precision.FP32}
     audited, disagreements = int(counts["audited"]), int(counts["disagreements"])

@@ -1,8 +1,8 @@
-"""Opening an ONNX Runtime session that runs on its device and nowhere else.
+"""Open an ONNX Runtime session that runs on the chosen device only.
 
 ONNX Runtime lists its CUDA provider on machines without a GPU, and falls back to the CPU without an error: as a whole,
-or operator by operator. Here it does not. A session for CUDA runs there, except for arithmetic with shapes; else it is
-not opened, and the error says why.
+or operator by operator. This module does not allow that. A session for CUDA runs on CUDA, except for arithmetic with
+shapes. If that is not possible, the session is not opened, and the error says why.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,12 +20,12 @@ _MEMORY_SHARE = 0.45  # of a device, for one session: a run at mixed precision h
 def open_session(
     graph: Path, device: Device, threads: int | None = None, cuda_options: Mapping[str, str] | None = None
 ) -> ort.InferenceSession:
-    """Open a session that runs on the device and nowhere else.
+    """Open a session that runs on this device only.
 
     Args:
         graph: an .onnx file.
         device: from `choose_device`.
-        threads: threads inside an operator on the CPU; by default one for each core of this process.
+        threads: threads inside an operator on the CPU; one for each core of this process by default.
         cuda_options: of ONNX Runtime's CUDA provider, in addition to those of every session here.
 
     Raises:
@@ -53,7 +53,7 @@ def open_session(
             f"--device {device}: CUDA does not start here; its libraries come with `pip install negengine[cuda]`"
         )
     if refused := on_cpu(session) - _SHAPE_ARITHMETIC:
-        raise InputError(f"{graph}: CUDA does not take {', '.join(sorted(refused))} of this model: use --device cpu")
+        raise InputError(f"{graph}: CUDA cannot run {', '.join(sorted(refused))} of this model: use --device cpu")
     return session
 
 
@@ -93,4 +93,4 @@ def _open(
             str(graph), options, providers=providers, disabled_optimizers=list(without), enable_fallback=0
         )
     except Exception as error:  # noqa: BLE001 - ONNX Runtime's exceptions share no base class
-        raise InputError(f"{graph}: ONNX Runtime does not open it: {str(error).splitlines()[0]}") from None
+        raise InputError(f"{graph}: ONNX Runtime cannot open it: {str(error).splitlines()[0]}") from None

@@ -1,9 +1,9 @@
-"""Which files of an exported folder were already found to have which SHA-256.
+"""A cache of the SHA-256 digests of an exported folder's files.
 
 A digest costs about a second a gigabyte. So a folder keeps a small file with the digest of each of its files, beside
-the file's size, time of its last change and inode. A digest is reused while all three are the same. It is not kept
-where nothing may be written, nor for a file that was changed a moment ago: some file systems count time in steps of two
-seconds, and a second change within the same step would not be seen.
+the file's size, time of its last change and inode. A digest is reused while all three are the same. It is not kept in a
+folder that cannot be written, nor for a file that was changed a moment ago: some file systems count time in steps of
+two seconds, and a second change within the same step would not be seen.
 """
 
 import hashlib
@@ -46,7 +46,7 @@ class VerifiedFiles:
         return digest
 
     def save(self) -> None:
-        """Keep what is known for the next time, where that is possible."""
+        """Save the digests for the next time, if the folder can be written."""
         if not self._changed:
             return
         temporary = self._folder / f"{_RECORD}.{os.getpid()}"

@@ -1,1 +1,1 @@
-"""What every run function takes and gives: a model and how to open it, run options, a run with its tables."""
+"""Arguments and results of all run functions: a model and how to open it, run options, a run with its tables."""

@@ -1,4 +1,4 @@
-"""A model and how it is opened: what `ng.load` gives and every run function takes."""
+"""A model and how it is opened: `ng.load` returns it, and every run function takes it."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,14 +16,14 @@ from ..runs.stage import ModelOptions
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """An exported model, and where and how it runs. Nothing is opened before the first decision.
+    """An exported model, and where and how it runs. Its graph is opened when it is used first.
 
     Attributes:
         exported: The export: its folder, name, digests.
-        devices: Where it runs; several share the work, one process each.
+        devices: Where it runs; several share the work, one process for each.
         precision: `auto`, `fp32` or `mixed`.
-        batch_tokens: Most tokens in a batch; None for the device's usual number.
-        threads: CPU threads, each with batches of its own; None for one a core.
+        batch_tokens: Largest number of tokens in a batch; None for the device's usual number.
+        threads: CPU threads, each of which runs its own batches; None means one for each core.
     """
 
     exported: ExportedModel
@@ -44,12 +44,12 @@ class Model:
 
     @property
     def executor(self) -> Executor:
-        """This process for one device, a process each for several."""
+        """This process for one device; one process for each of several devices."""
         return ThisProcess(self.devices[0]) if len(self.devices) == 1 else Processes(self.devices)
 
     @cached_property
     def reference(self) -> MaskedLM:
-        """The fp32 model, opened once and kept; for questions outside of runs, such as `predict`."""
+        """The fp32 model, opened once and kept, for uses outside of runs, such as `predict`."""
         return MaskedLM(self.exported, self.devices[0], batch_tokens=self.batch_tokens, threads=self.threads)
 
     def __repr__(self) -> str:
@@ -69,14 +69,14 @@ def find_model(
     batch_tokens: int | None = None,
     threads: int | None = None,
 ) -> Model:
-    """A model that is exported already.
+    """Find a model that is exported already.
 
     Args:
         reference: An exported folder, its name under `models/`, or a model, which is returned as it is.
         task: What it must have been exported for.
-        device: `auto`, `cpu`, `cuda`, `cuda:1`; several, with commas between, share the work.
+        device: `auto`, `cpu`, `cuda`, `cuda:1`; several devices, separated by commas, share the work.
         precision: `auto`, `fp32` or `mixed`.
-        batch_tokens: Most tokens in a batch.
+        batch_tokens: Largest number of tokens in a batch.
         threads: CPU threads.
 
     Raises:
@@ -91,7 +91,7 @@ def find_model(
 
 
 def check_opening(device: str, precision: str) -> tuple[tuple[Device, ...], Precision]:
-    """The devices and the precision that words name.
+    """Read the names of devices and of a precision.
 
     Raises:
         InputError: One of them does not exist.

@@ -1,4 +1,4 @@
-"""The options that every run function takes, and the execution that they describe."""
+"""The options of all run functions, and the execution that they describe."""
 
 import sys
 import time
@@ -20,11 +20,12 @@ class RunOptions(TypedDict, total=False):
     Attributes:
         output: The run folder; `runs/MODEL` with the probe's name by default. An unfinished run in it is resumed.
         shard: `I/N`: do the I-th of N shards; `merge` puts them together.
-        executor: Where parts are decided; the model's devices by default.
+        executor: Where parts run; the model's devices by default.
         progress: Whether to show how far the run is.
-        verbose: Whether to say more.
-        session: What else run.json tells of this process, such as the command line.
-        started: When the work began, in seconds of `time.monotonic`; when the run function has planned it by default.
+        verbose: Whether to print more messages.
+        session: Further facts about this process for run.json, such as the command line.
+        started: When the work began, in seconds of `time.monotonic`; by default the moment when the run function has
+            planned it.
     """
 
     output: str | Path | None

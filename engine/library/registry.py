@@ -1,4 +1,4 @@
-"""The registry: what commands, merge, compare and the library must know of each probe.
+"""The registry: what commands, merge, compare and the library must know about each probe.
 
 A probe is a folder with an entry, a line in `BUNDLED`, and nothing else. Another package adds its own probes with
 entry points of the group `negengine.probes`, each naming a `Probe`. An entry names its parts as `module:attribute`,
@@ -49,7 +49,7 @@ class Probe:
 
 
 def load(reference: str) -> Any:
-    """What `module:attribute` names."""
+    """Import the object that `module:attribute` names."""
     module, _, attribute = reference.partition(":")
     return getattr(importlib.import_module(module), attribute)
 
@@ -59,7 +59,7 @@ def probes() -> tuple[Probe, ...]:
     """All probes: the bundled ones, then those of other packages by name.
 
     Raises:
-        InputError: Another package names something that is not a probe, or a name that is taken.
+        InputError: An entry point of another package is not a probe, or has the name of another probe.
     """
     found: dict[str, Probe] = {}
     for reference in BUNDLED:
@@ -81,12 +81,12 @@ def commands() -> list[Callable[..., Any]]:
 
 
 def resumable() -> set[str]:
-    """The names of the commands that resume an interrupted run: those of library functions that run stages."""
+    """The names of the commands that resume an interrupted run: the library functions that run stages."""
     return {name for probe in probes() for name in probe.functions}
 
 
 def publishers() -> "dict[str, Publish]":
-    """Stage → how its parts become results; all probes'."""
+    """Stage → how its parts become results, for all probes."""
     stages = (load(reference) for probe in probes() for reference in probe.stages)
     return {stage.name: stage.publish for stage in stages}
 

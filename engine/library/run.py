@@ -18,14 +18,14 @@ from .model import Model
 
 
 class Shown:
-    """Anything with tables: it prints itself readably, and as tables in a notebook."""
+    """Anything with tables: `print` shows them as text, and a notebook as HTML."""
 
     @abstractmethod
     def tables(self) -> list[Table]:
         """The tables, in the order in which they are shown."""
 
     def sentences(self) -> list[str]:
-        """What stands below the tables, one sentence or line each."""
+        """The sentences below the tables, one line each."""
         return []
 
     @abstractmethod
@@ -46,7 +46,7 @@ class Shown:
 
 @dataclass(frozen=True, eq=False)
 class Run(Shown):
-    """A run folder with a finished stage.
+    """A run with a finished stage, read from its folder.
 
     Attributes:
         stage: The stage whose results it holds.
@@ -77,11 +77,11 @@ class Run(Shown):
 
     @property
     def conditions(self) -> Mapping[str, Any]:
-        """What must be the same in two runs for their items to be compared; the identity without the model."""
+        """What two runs must have in common so that their items can be compared: the identity without the model."""
         return {key: value for key, value in self.record.identity.items() if not key.startswith("model")}
 
     def outcomes(self) -> pl.DataFrame:
-        """One row an item and metric, for comparisons.
+        """One row for each item and metric, for comparisons.
 
         Returns:
             dataset, condition, split, metric, item (words or a stable id), value (1 and 0, or any number).
@@ -94,7 +94,7 @@ class Run(Shown):
 
 @dataclass(frozen=True, eq=False)
 class ShardRun(Shown):
-    """A finished shard: it has parts, and no results before `merge`.
+    """A finished shard: it has parts; `merge` makes the results.
 
     Attributes:
         folder: The run folder.
@@ -120,8 +120,8 @@ class ShardRun(Shown):
         return []
 
     def sentences(self) -> list[str]:
-        """What is done, and what to do next."""
-        then = "when all shards are, `negengine merge SHARD… -o RUN`"
+        """The state of the shard, and what to do next."""
+        then = "when all shards are finished, run `negengine merge SHARD… -o RUN`"
         if not self.parts:
             total = read_run(self.folder).stages[self.stage].parts
             have = f"{total} part" if total == 1 else f"{total} parts"

@@ -17,18 +17,19 @@ def select(
     setup: Setup,
     model: options.Model = "mini",
     pairs: options.Pairs = None,
-    max_verbs: Annotated[int, typer.Option(min=1, help="Most verbs kept of a pair.")] = 20,
+    max_verbs: Annotated[int, typer.Option(min=1, help="Largest number of verbs that are kept for each pair.")] = 20,
     coreference: Annotated[
-        options.Coreference, typer.Option(help="What the target sentence is about.")
+        options.Coreference, typer.Option(help="Whom the target sentence is about.")
     ] = options.Coreference.PRONOUN,
     verbs: Annotated[
         options.Verbs,
-        typer.Option(
-            help="in-context: verbs of one token at the mask; bare: one token without a space before it, too."
-        ),
+        typer.Option(help="in-context: verbs that are one token at the mask; bare: also one token alone."),
     ] = options.Verbs.IN_CONTEXT,
     lazy: Annotated[
-        bool, typer.Option("--lazy", help="Stop testing a pair at --max-verbs: the same triplets, fewer sentences.")
+        bool,
+        typer.Option(
+            "--lazy", help="Stop testing a pair once it has --max-verbs verbs: same triplets, fewer sentences."
+        ),
     ] = False,
     lexicon: options.Lexicon = None,
     patterns: Annotated[
@@ -60,7 +61,7 @@ def select(
 def score(
     setup: Setup,
     run: Annotated[Path, typer.Argument(help="A run folder with a finished selection.")],
-    model: Annotated[str | None, typer.Option(help="Where the run's model is, if it has moved.")] = None,
+    model: Annotated[str | None, typer.Option(help="The folder of the run's model, if it was moved.")] = None,
 ) -> "Shown":
     """Score the selected triplets in all patterns: rates, drops, intervals.
 

@@ -1,4 +1,4 @@
-"""The grid of candidates: every usable verb for every [NAME, PROF] pair, never held as a whole.
+"""The grid of candidates: every usable verb for every [NAME, PROF] pair. It is never in memory as a whole.
 
 A pair's id is name * professions + profession; a candidate's index is (position of its pair) * verbs + verb. So a part
 of a run is a range of pairs, and each candidate follows from its index.
@@ -64,7 +64,7 @@ def all_pairs(lexicon: Lexicon) -> NDArray[np.int64]:
 
 
 def sample_pairs(lexicon: Lexicon, n: int, seed: int) -> NDArray[np.int64]:
-    """A random sample of pairs: those of the n smallest keys. A smaller sample is part of every larger one.
+    """A random sample of pairs: the n pairs with the smallest keys. A smaller sample is part of every larger one.
 
     Returns:
         int64 [n], pair ids, ascending.
@@ -81,10 +81,10 @@ def sample_pairs(lexicon: Lexicon, n: int, seed: int) -> NDArray[np.int64]:
 def verb_order(
     lexicon: Lexicon, seed: int, name: NDArray[np.int64], profession: NDArray[np.int64], verb: NDArray[np.int64]
 ) -> NDArray[np.uint64]:
-    """In which order the verbs of each pair are preferred: the smaller key first.
+    """The keys that order the verbs of each pair: verbs with smaller keys are kept first.
 
     Args:
-        lexicon: The words that the indices mean.
+        lexicon: The words that the indices refer to.
         seed: Another seed gives another order.
         name: int64 [n_pairs], indices in lexicon.names.
         profession: int64 [n_pairs], indices in lexicon.professions.
@@ -115,7 +115,7 @@ class Coreference(StrEnum):
 
 @dataclass(frozen=True, eq=False)
 class PairFillers:
-    """What fills a slot for each [NAME, PROF] pair.
+    """The filler of a slot for each [NAME, PROF] pair.
 
     Attributes:
         words: the fillers.
@@ -131,15 +131,15 @@ class PairFillers:
 
 
 def pair_fillers(lexicon: Lexicon, coreference: Coreference, seed: int) -> dict[str, PairFillers]:
-    """What fills each slot but {ACT} and {MASK}, for each [NAME, PROF] pair.
+    """The filler of each slot except {ACT} and {MASK}, for each [NAME, PROF] pair.
 
-    A profession has the form of the name's gender, where the lexicon has forms. A slot of the lexicon's own has the
-    form of the gender of who fills {PRON}; or, if it is a list, the word with the smallest key of (seed, slot, NAME,
-    PROF, word).
+    A profession has the form of the name's gender, where the lexicon has forms. For a further slot of the lexicon, the
+    form agrees with the gender of the filler of {PRON}. If the slot has a plain list, the word with the smallest key of
+    (seed, slot, NAME, PROF, word) is taken.
 
     Args:
         lexicon: the words.
-        coreference: who fills {PRON}.
+        coreference: the kind of filler of {PRON}.
         seed: of the choices.
 
     Raises:
@@ -164,7 +164,7 @@ def pair_fillers(lexicon: Lexicon, coreference: Coreference, seed: int) -> dict[
 
 
 def subjects(lexicon: Lexicon, coreference: Coreference, seed: int) -> tuple[tuple[str, ...], NDArray[np.int64]]:
-    """What fills {PRON} for each [NAME, PROF] pair.
+    """The filler of {PRON} for each [NAME, PROF] pair.
 
     Another name is, among the names of the gender asked for and other than NAME, the one with the smallest key of
     (seed, NAME, PROF, that name).

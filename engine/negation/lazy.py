@@ -30,7 +30,7 @@ Decide = Callable[[NDArray[np.int64], NDArray[np.int64]], NDArray[np.bool_]]
 
 @dataclass(frozen=True, eq=False)
 class LazyRepeats:
-    """What was found of some pairs.
+    """The results of lazy tests for some pairs.
 
     Attributes:
         repeated: bool [pairs, verbs], which verbs are known to repeat; the untested ones are False.
@@ -54,8 +54,8 @@ def first_repeating(
         order: int64 [pairs, verbs], each pair's verbs by ascending key.
         enough: Stop a pair at this many.
         decide: From pairs and verbs, each int64 [n], to whether they repeat, bool [n].
-        advance: Is told after each round how many more of the pairs × `enough` verbs are found. A pair that has no
-            verb left to test counts as complete, so the sum is pairs × `enough` at the end.
+        advance: Called after each round with the number of newly found verbs, of pairs × `enough` in all. A pair counts
+            as complete when all its verbs are tested, so the sum is pairs × `enough` at the end.
     """
     pairs, verbs = order.shape
     in_order = np.zeros((pairs, verbs), np.bool_)

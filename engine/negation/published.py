@@ -1,4 +1,4 @@
-"""The figures that the paper prints for its four models, to be shown beside ours."""
+"""The figures that the paper prints for its four models, shown next to ours."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,9 +1,9 @@
 """How often the verb is repeated in each pattern, with intervals for triplets that are not independent.
 
 Triplets of one [NAME, PROF] pair share most of their sentence, so they are not independent draws: they are a cluster.
-The interval is that of a proportion in a sample of clusters; formula, source and limits are in
-`negengine.engine.statistics.clusters`. Pairs are taken as independent, although they share names and professions: with
-other word lists the rate may be further away.
+The interval is for a proportion in a sample of clusters; formula, source and limits are in
+`negengine.engine.statistics.clusters`. Pairs count as independent, although they share names and professions. So with
+other word lists, the rate may lie outside the interval.
 """
 
 from collections.abc import Sequence

@@ -1,11 +1,11 @@
-"""What the drops say, in one line: section 3.5 of the paper, with the uncertainty of our figures.
+"""What the drops mean, in one line: section 3.5 of the paper, with the uncertainty of our figures.
 
 A model passes the test if its drops in the forbidden patterns are above its drops in the controls. A drop is above
 another here if their 95 % intervals do not overlap. That is a stricter rule than a test of the difference: the
 intervals of two patterns come from the same triplets.
 
-The paper claims this for its own patterns, and for targets about the same person. Elsewhere nothing is claimed: where
-the target is about another person a repetition stays natural, and a drop is not a sign of understanding.
+The paper claims this for its own patterns, and for targets about the same person. Elsewhere it claims nothing: if the
+target is about another person, a repetition stays natural, and a drop is not a sign of understanding.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -22,7 +22,7 @@ _APART = "the 95 % intervals do not overlap."
 
 
 def reading(rates: pl.DataFrame, patterns: PatternSet, coreference: str) -> str:
-    """What can be said of the drops of a run: the test's verdict where the paper has one.
+    """What the drops of a run mean: the test's verdict where the paper has one.
 
     Args:
         rates: the content of rates.parquet.
@@ -59,8 +59,8 @@ def _other_person(forbidden: Sequence[Row], coreference: str) -> str:
         return said
     largest = max(forbidden, key=lambda row: row["drop"])
     return (
-        f"{said} The largest drop of a forbidden pattern is that of {_with_interval(largest)}; `negengine compare` "
-        "shows it beside a run about the same person."
+        f"{said} The forbidden pattern with the largest drop is {_with_interval(largest)}; `negengine compare` "
+        "shows it next to a run about the same person."
     )
 
 
@@ -74,13 +74,13 @@ def _below(forbidden: Sequence[Row], controls: Sequence[Row], test: Callable[[Ro
     """The forbidden patterns that fall short of controls by a test; empty if none does."""
     short = [(row, [control for control in controls if test(row, control)]) for row in forbidden]
     parts = [f"{_drop(row)} is below {_and(over)}" for row, over in short if over]
-    return f"the drop of {'; that of '.join(parts)}; {_APART}" if parts else ""
+    return f"the drop of {'; the drop of '.join(parts)}; {_APART}" if parts else ""
 
 
 def _overlapping(forbidden: Sequence[Row], controls: Sequence[Row]) -> str:
     """The pairs of a forbidden pattern and a control that the intervals do not separate; empty if there are none."""
     pairs = [f"{_with_interval(f)} and {_with_interval(c)}" for f in forbidden for c in controls if _overlap(f, c)]
-    return f"the 95 % intervals of {'; those of '.join(pairs)} overlap." if pairs else ""
+    return f"the 95 % intervals of {'; the intervals of '.join(pairs)} overlap." if pairs else ""
 
 
 def _clearly_below(one: Row, other: Row) -> bool:
@@ -92,7 +92,7 @@ def _not_above(one: Row, other: Row) -> bool:
 
 
 def _overlap(one: Row, other: Row) -> bool:
-    """Whether two intervals have a point in common; what has no interval may be anywhere."""
+    """Whether two intervals have a point in common. A missing interval counts as the whole range."""
     if any(row[end] is None for row in (one, other) for end in ("drop_low", "drop_high")):
         return True
     return bool(one["drop_low"] <= other["drop_high"] and other["drop_low"] <= one["drop_high"])

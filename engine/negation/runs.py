@@ -109,12 +109,12 @@ class ScoresRun(Run):
         ]
 
     def sentences(self) -> list[str]:
-        """Whether the model passes the test; and what other ways of counting would count."""
+        """Whether the model passes the test, and what another way of counting would change."""
         return [self.reading, *([self.same_text] if self.same_text else [])]
 
     @property
     def same_text(self) -> str:
-        """Which share of the top-1 tokens reads like the verb but is another token; empty if there is none.
+        """The share of top-1 tokens that have the verb's text but are other tokens; empty if there are none.
 
         A token without the leading space is another token ("smoke" for "Ġsmoke" of RoBERTa). The authors' code compares
         texts, so it counts such a token as a repetition.
@@ -128,7 +128,7 @@ class ScoresRun(Run):
 
     @property
     def reading(self) -> str:
-        """What the rates say, in one sentence."""
+        """What the rates mean, in one sentence."""
         return reading(self.rates, self.selection.patterns, self.coreference)
 
     def document(self) -> dict[str, Any]:
@@ -141,7 +141,7 @@ class ScoresRun(Run):
         return {"patterns sha256": self.record.identity["patterns sha256"], "coreference": self.coreference}
 
     def outcomes(self) -> pl.DataFrame:
-        """One row a triplet and pattern: whether the verb is repeated."""
+        """One row for each triplet and pattern: whether the verb is repeated."""
         triplets = pl.read_parquet(self.folder / TRIPLETS_FILE)
         return self.items.join(triplets, on="triplet", validate="m:1").select(
             dataset=pl.lit(DATASET),
@@ -171,9 +171,9 @@ def select(
     Args:
         model: From `load`, or the folder or name of an exported model.
         pairs: A reproducible sample of that many [NAME, PROF] pairs; None for all.
-        max_verbs: Most verbs kept of a pair.
-        coreference: What the target sentence is about: pronoun, same-name, same-gender or other-gender.
-        verbs: in-context: verbs that are one token at the mask; bare: that are also one token alone.
+        max_verbs: Largest number of verbs kept for each pair.
+        coreference: Whom the target sentence is about: pronoun, same-name, same-gender or other-gender.
+        verbs: in-context: verbs that are one token at the mask; bare: those that are also one token alone.
         lazy: Stop testing a pair once it has `max_verbs`: the same triplets from fewer sentences.
         lexicon: A folder of word lists; the bundled one by default.
         patterns: A pattern set by name, or a TOML file; the paper's by default.
@@ -216,7 +216,7 @@ def score(
 
     Args:
         run: A finished selection, or its folder.
-        model: The model that selected; by default that of the run, or the folder that the run has recorded.
+        model: The model of the selection; by default the run's own model, or the folder that the run has recorded.
         device: As for `load`; used if the model has to be found.
         precision: As for `load`; used if the model has to be found.
         batch_tokens: As for `load`; used if the model has to be found.

@@ -42,7 +42,7 @@ class Selected:
 
     Attributes:
         folder: The run folder.
-        metadata: What the selection wrote down for later stages.
+        metadata: The selection's metadata for later stages.
         summary: The content of selection.json.
         triplets: Columns triplet, name, gender, pronoun, profession, verb.
         sha256: Digest of triplets.parquet.
@@ -63,10 +63,10 @@ class Selected:
         """The model that selected the triplets.
 
         Args:
-            moved_to: Where it lies now, if not where it lay then.
+            moved_to: Its folder now, if it was moved.
 
         Raises:
-            InputError: It is not there, or another model is.
+            InputError: The folder does not contain the model, or contains another one.
         """
         location = moved_to or self.metadata["model folder"]
         try:
@@ -121,7 +121,7 @@ class ScoredPattern:
     expected: NDArray[np.int32]
 
     def sample(self, n: int, *, seed: int) -> EncodedSentences:
-        """Random triplets of the run as sentences, to calibrate on; every verb has its share."""
+        """Random triplets of the run as sentences, for the calibration; every verb has its share."""
         total, random = len(self.expected), np.random.default_rng(seed)
         n = min(n, total)
         shuffled = random.permutation(total)
@@ -150,7 +150,7 @@ class Scoring(DecidingStage[list[list[Bucket]]]):
     def plan(
         cls, selected: Selected, exported: ExportedModel, *, triplets_per_part: int = TRIPLETS_PER_PART
     ) -> "Scoring":
-        """Lay out a scoring; the model itself is not needed yet.
+        """Plan a scoring; the model itself is not needed yet.
 
         Args:
             selected: The selection.
@@ -182,7 +182,7 @@ class Scoring(DecidingStage[list[list[Bucket]]]):
 
     @property
     def identity(self) -> dict[str, Any]:
-        """What must be the same for two runs to give the same scores."""
+        """What the scores depend on."""
         return {
             "model": self.exported.name,
             "model sha256": self.exported.sha256,
@@ -253,8 +253,8 @@ class Scoring(DecidingStage[list[list[Bucket]]]):
         """See `Stage`.
 
         Returns:
-            One row a triplet and pattern: triplet, pattern, top1 (text), repeated, expected_rank, expected_logprob,
-            top1_logprob (natural logarithms).
+            One row for each triplet and pattern: triplet, pattern, top1 (text), repeated, expected_rank,
+            expected_logprob, top1_logprob (natural logarithms).
         """
         part, frames = self.parts[number], []
         counts: dict[str, int] = {}

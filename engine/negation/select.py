@@ -1,9 +1,9 @@
 """The selection: which verbs does the model repeat for each [NAME, PROF] pair?
 
 Section 3.2 of Kletz, Amsili and Candito (2023), "The Self-Contained Negation Test Set": of all candidates [NAME, PROF,
-verb], those are kept whose verb is the model's top-1 in the selecting pattern, at most 20 verbs a pair. A keyed hash
-of (seed, NAME, PROF, verb) decides which 20. So the choice does not depend on batches, shards or interruptions. A part
-is a range of pairs: what is kept of a pair is decided within one part.
+verb], those are kept whose verb is the model's top-1 in the selecting pattern, at most 20 verbs for each pair. A keyed
+hash of (seed, NAME, PROF, verb) decides which 20. So the choice does not depend on batches, shards or interruptions. A
+part is a range of pairs: what is kept of a pair is decided within one part.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -40,7 +40,7 @@ _TWO_SIDED_95 = 1.959964  # standard deviations; a sum over many pairs is close 
 
 @dataclass(frozen=True)
 class Settings:
-    """What, beside model, lexicon and patterns, decides which triplets are selected."""
+    """The settings that decide, with model, lexicon and patterns, which triplets are selected."""
 
     seed: int = 0
     pairs: int | None = None
@@ -58,7 +58,7 @@ class Settings:
 
 @dataclass(frozen=True, eq=False)
 class Selection(DecidingStage[EncodedSentences]):
-    """A selection: what is tested, and how sentences are made.
+    """A selection: the candidates, and how their sentences are composed.
 
     Attributes:
         verb: int64 [n_verbs], the usable verbs' indices in the lexicon.
@@ -91,7 +91,7 @@ class Selection(DecidingStage[EncodedSentences]):
         candidates_per_part: int = CANDIDATES_PER_PART,
         pairs_per_lazy_part: int = PAIRS_PER_LAZY_PART,
     ) -> "Selection":
-        """Lay out a selection; the model itself is not needed yet.
+        """Plan a selection; the model itself is not needed yet.
 
         Args:
             exported: The model.
@@ -137,7 +137,7 @@ class Selection(DecidingStage[EncodedSentences]):
 
     @property
     def unit(self) -> str:
-        """Verbs to find in a lazy run, as nobody knows how many sentences it will need."""
+        """Verbs to find in a lazy run, because the number of sentences is not known before."""
         return "verbs" if self.settings.lazy else "sentences"
 
     @property
@@ -165,7 +165,7 @@ class Selection(DecidingStage[EncodedSentences]):
 
     @property
     def identity(self) -> dict[str, Any]:
-        """What must be the same for two runs to give the same triplets."""
+        """What the triplets depend on."""
         return {
             "model": self.exported.name,
             "model sha256": self.exported.sha256,
@@ -219,7 +219,7 @@ class Selection(DecidingStage[EncodedSentences]):
         return np.sort(random.integers(0, pairs, n) * verbs + verb)
 
     def prepare(self, number: int) -> EncodedSentences | None:
-        """All candidates of a part as token ids; None in a lazy run, which decides step by step what it tests."""
+        """All candidates of a part as token ids; None in a lazy run, which chooses its tests step by step."""
         return None if self.settings.lazy else self._sentences(*self.grid.part_indices(self.parts[number]))
 
     def decide(
@@ -271,8 +271,8 @@ class Selection(DecidingStage[EncodedSentences]):
             repeated: bool [pairs, verbs].
 
         Returns:
-            One row a triplet with name, gender, pronoun (what fills {PRON}), profession, verb, and the words of other
-            slots that the patterns have; ordered by pair, then key.
+            One row for each triplet with name, gender, pronoun (what fills {PRON}), profession, verb, and the words of
+            other slots that the patterns have; ordered by pair, then key.
         """
         name, profession = self._pairs(part)
         order = self._verb_order(name, profession)
@@ -345,7 +345,7 @@ class Selection(DecidingStage[EncodedSentences]):
 
 
 def composed(pattern: str, made: Composer) -> str:
-    """How a pattern's sentences are made, in one line."""
+    """How a pattern's sentences are composed, in one line."""
     if made.slotwise:
         return f"{pattern}: token ids were compared with the tokenizer's on {made.proved:,} sentences"
     return f"{pattern}: every sentence is tokenized, which is slower: {made.reason}"

@@ -1,4 +1,4 @@
-"""The paper's Tables 5 and 6 with our figures; the published ones stand in columns of their own."""
+"""The paper's Tables 5 and 6 with our figures; the published ones have columns of their own."""
 
 from collections.abc import Mapping
 from typing import Any

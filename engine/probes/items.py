@@ -1,7 +1,7 @@
-"""What items.parquet and summary.parquet of the probes have in common: names and columns. Light to import.
+"""What items.parquet and summary.parquet of the probes have in common: names and columns. Quick to import.
 
-items.parquet has one row an item and condition, in plain columns only, so that R, pandas and spreadsheets read it as it
-is. Several words in one cell are joined by `|`.
+items.parquet has one row for each item and condition, in plain columns only, so that R, pandas and spreadsheets read it
+as it is. Several words in one cell are joined by `|`.
 
     dataset, condition   where the item belongs
     item                 its words or a stable id: the same in every run with the same data
@@ -35,7 +35,7 @@ def joined(texts: Iterable[str]) -> str:
 
 
 def by_split(items: pl.DataFrame) -> pl.DataFrame:
-    """One row an item and split: `splits` holds one of them."""
+    """One row for each item and split: `splits` holds one of them."""
     return items.with_columns(pl.col("splits").str.split(SEPARATOR)).explode("splits")
 
 

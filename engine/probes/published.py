@@ -1,4 +1,4 @@
-"""The figures of the other papers, to be shown beside ours where the model is one of theirs."""
+"""The figures of the other papers, shown next to ours where the model is one of theirs."""
 
 from pathlib import Path
 from typing import Any

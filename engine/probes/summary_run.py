@@ -1,4 +1,4 @@
-"""A run that holds items.parquet and summary.parquet: what is common to the probes of one stage."""
+"""A run with items.parquet and summary.parquet: the shared code of all probes with one stage."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -50,7 +50,7 @@ class SummaryRun(Run):
         return {key: self.record.identity[key] for key in self.condition_keys}
 
     def outcomes(self) -> pl.DataFrame:
-        """One row an item, split and metric; truth values as 1 and 0, and no row where a metric does not apply."""
+        """One row for each item, split and metric that applies to the item; truth values are 1 and 0."""
         keys = ("dataset", "condition", "item", "splits")
         return (
             by_split(self.items.select(*keys, *(pl.col(name).cast(pl.Float64) for name in self.metrics)))
@@ -65,7 +65,7 @@ Results = TypeVar("Results", bound=Run)
 
 
 def run_probe(stage: Stage[Any, Any], results: type[Results], model: Model, options: RunOptions) -> Results | ShardRun:
-    """Run a probe of one stage, or what is left of it.
+    """Run a probe of one stage, or its unfinished parts.
 
     Args:
         stage: What to compute; the run folder has its name.

@@ -7,8 +7,8 @@
     scores = ng.score(run)
     print(scores)
 
-Everything is imported when it is used first, so that `import negengine` is quick. Probes of other packages are
-functions here, too.
+Every function is imported when it is used first, so `import negengine` is quick. Probes of other packages are functions
+of this module, too.
 """
 
 import importlib

@@ -1,1 +1,1 @@
-"""Long work in resumable parts, whatever it computes."""
+"""Long work in parts that can be resumed."""

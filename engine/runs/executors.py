@@ -1,7 +1,7 @@
 """Executors: where the parts of a stage are decided. An executor does not know what a part is.
 
     ThisProcess   one device, in this process
-    Processes     several devices, one process each; the parts come back to this process
+    Processes     several devices, one process for each; the parts come back to this process
 
 Only the process that runs the loop writes the run folder, so an executor needs no folder of its own. Another one (a
 cluster) is another class with `start`.
@@ -27,7 +27,7 @@ class Workers(Protocol):
 
     @property
     def description(self) -> Mapping[str, Any]:
-        """What the run's record tells of them; JSON values."""
+        """What the run's record says about them; JSON values."""
 
     def calibrate(self, own: int, say: Say) -> dict[str, Any]:
         """Measure once what the decisions depend on; see `Stage.calibrate`."""
@@ -38,8 +38,8 @@ class Workers(Protocol):
         Args:
             numbers: Which ones.
             calibration: From `calibrate`, or from the run's record.
-            finish: Is given every part once it is decided.
-            advance: Is told after each batch how much is done, and how many sentences ran.
+            finish: Called with every part once it is decided.
+            advance: Called after each batch with the work done and the number of sentences run.
         """
 
 
@@ -84,5 +84,5 @@ class _Here:
 
 
 def opened(description: Mapping[str, Any]) -> str:
-    """What is said once a model is open."""
+    """The message once a model is open."""
     return ", ".join(f"{key} {value}" for key, value in description.items())

@@ -1,12 +1,12 @@
-"""Run folders: finished parts, what made them, and one process at a time.
+"""Run folders: finished parts, and the record of how they were made; one process at a time.
 
     RUN/run.json       per stage: identity, shard, calibration, sessions, final files and their digests (`record`)
     RUN/parts/STAGE/   the finished parts (`part`)
 
-A part is finished if its marker is there and its rows have the marker's digest. So to resume is to do the others:
-whatever a kill, a full disk or a damaged file left is done again. The *identity* of a stage is all that decides its
-rows; a folder with another identity is refused. A finished stage is known by its final files alone: its parts may be
-removed. A shard has no final files, so a finished shard is known by its parts.
+A part is finished if its marker is there and its rows have the marker's digest. Resuming does all other parts: parts
+that a kill, a full disk or a damaged file left unfinished are done again. The *identity* of a stage is everything that
+its rows depend on. A folder with another identity is refused. A finished stage is known by its final files alone: its
+parts may be removed. A shard has no final files, so a finished shard is known by its parts.
 """
 
 import time
@@ -35,7 +35,7 @@ class RunFolder:
         folder: The run folder.
         stage: Which stage is held.
         record: The stage's entry in run.json.
-        session: What this process tells of itself (device, precision, …), for run.json; may be added to.
+        session: Facts about this process (device, precision, …) for run.json; more may be added.
     """
 
     def __init__(self, folder: Path, stage: str, run: RunRecord, session: Mapping[str, Any], started: float) -> None:
@@ -101,7 +101,7 @@ class RunFolder:
             remove_leftovers(folder)
             make_folder(folder / PARTS_FOLDER / stage)
             remove_leftovers(folder / PARTS_FOLDER / stage)
-            # A new stage is recorded with its first work: a run that is refused after all claims nothing.
+            # A new stage is recorded with its first work, so that a refused run leaves no trace.
             run.stages[stage] = known or new
             held = cls(folder, stage, run, session or {}, started)
             if new.metadata and held.record.metadata != new.metadata:
@@ -151,9 +151,9 @@ class RunFolder:
         return needed
 
     def narrower_parts(self, bounds: Mapping[str, float]) -> list[int]:
-        """The finished parts that a narrower margin decided than one of these, ascending.
+        """The finished parts that were decided with a narrower margin than one of these, ascending.
 
-        Parts that the reference model decided alone have no margin, and stay.
+        Parts that the reference model decided alone do not have a margin, and stay.
         """
         return [
             number
@@ -171,7 +171,7 @@ class RunFolder:
             InputError: It cannot be written (see `atomic.write_atomically`).
         """
         self.begin()
-        if self.record.finished:  # the final files are no longer those of the parts
+        if self.record.finished:  # the final files do not match the parts any more
             self.record.finished = False
             self._save()
         if (before := self._finished.get(number)) is not None:
@@ -225,9 +225,7 @@ class RunFolder:
         if known is not None:
             refuse_other_identity(self.folder, stage, known, record)
             if known.finished and known.files != record.files:
-                raise InputError(
-                    f"{self.folder}: its {stage} gave other files than that of {source}; choose another --output"
-                )
+                raise InputError(f"{self.folder}: its {stage} has other results than {source}; choose another --output")
         for name, digest in record.files.items():
             content = (source / name).read_bytes()
             if _digest(self.folder / name) != digest:
@@ -308,8 +306,8 @@ def finished_stage(folder: Path, stage: str) -> StageRecord:
     """The record of a finished stage, its final files checked.
 
     Raises:
-        InputError: The folder is not a run; the stage is not there, not finished, a shard only; or a file is not as it
-            was written.
+        InputError: The folder is not a run folder; the stage is missing, not finished, or only a shard; or a file was
+            changed.
     """
     stages = begun_stages(folder)
     record = stages.get(stage)
@@ -320,12 +318,12 @@ def finished_stage(folder: Path, stage: str) -> StageRecord:
     if record.shard is not None:
         raise InputError(f"{folder}: only shard {record.shard} of {stage}; put all shards together with `merge`")
     if damaged := unlike(folder, record.files):
-        raise InputError(f"{folder / damaged[0]}: missing, or not as {stage} wrote it; {resume_hint(record)}")
+        raise InputError(f"{folder / damaged[0]}: missing, or changed since {stage} wrote it; {resume_hint(record)}")
     return record
 
 
 def resume_hint(record: StageRecord) -> str:
-    """How to go on with a stage: its last command, if one was recorded."""
+    """How to continue a stage: its last command, if one was recorded."""
     commands = [session["command"] for session in record.sessions if isinstance(session.get("command"), str)]
     return f"to resume it: {commands[-1]}" if commands else "run the same command again to resume it"
 

@@ -1,9 +1,9 @@
-"""The one loop: any stage, on any executor, in any run folder.
+"""The loop that runs any stage, on any executor, in any run folder.
 
     refuse another identity → finished? → check → open the model → calibrate once → decide the missing parts
     → decide again what a too narrow margin decided → put the parts together
 
-What is refused is refused before a model is opened, and a finished stage opens none.
+All checks come before a model is opened. For a finished stage no model is opened.
 """
 
 import time
@@ -24,14 +24,14 @@ from .stage import ModelOptions, Stage
 
 @dataclass(frozen=True, eq=False)
 class Execution:
-    """Everything beside the stage: where, how fast, which share, and what is said.
+    """How a stage runs: the executor, model options, the shard, and messages.
 
     Attributes:
         executor: Where parts are decided.
         options: How models are opened; the executor sets the device.
         shard: The share of the parts to do.
-        reporter: Is told how far the run is.
-        session: What else the run's record tells of this process, such as the command line.
+        reporter: Shows the progress of the run.
+        session: Further facts about this process for the run's record, such as the command line.
         started: When the command began, in seconds of `time.monotonic`.
     """
 
@@ -46,7 +46,7 @@ class Execution:
 def run_stage(
     stage: Stage[Any, Any], folder: Path, execution: Execution, *, earlier: Mapping[str, Path] | None = None
 ) -> None:
-    """Run a stage, or what is left of it, and write its results.
+    """Run a stage, or its unfinished parts, and write its results.
 
     Args:
         stage: What to compute.
@@ -78,7 +78,7 @@ def run_stage(
 
 
 def _decide(stage: Stage[Any, Any], run: RunFolder, execution: Execution) -> None:
-    """Decide what is missing; the meter shows what is prepared until the first sentence runs."""
+    """Decide the missing parts. Until the first sentence runs, the meter shows what is being prepared."""
     reporter, sizes = execution.reporter, stage.sizes
     own, todo = (sum(sizes[number] for number in which) for which in (run.parts, run.missing_parts))
     with ExitStack() as stack:

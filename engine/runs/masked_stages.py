@@ -59,7 +59,7 @@ class DecidingStage(Stage[PatternDeciders, Prepared]):
 
     @abstractmethod
     def workloads(self, own: int) -> Sequence[Workload]:
-        """What is asked about each pattern.
+        """The sentences of each pattern that a run will decide.
 
         Args:
             own: How much of the work this run folder holds, in the unit of `sizes`.
@@ -132,5 +132,5 @@ def refuse_mixed(stage: str, precision: Precision) -> None:
 
 
 def description(exported: ExportedModel, model: MaskedLM) -> dict[str, Any]:
-    """What the run's record tells of an opened model."""
+    """What the run's record says about an opened model."""
     return {"model": exported.name, "device": str(model.device), "batch tokens": model.batch_tokens}

@@ -1,4 +1,4 @@
-"""Merging: the shards of a run become what the whole run would have been.
+"""Merging: the shards of a run become one run, with the same results as an undivided run.
 
 The parts of all shards are copied as they are. The stage is then finished by the same function as in a run that did
 them all, so the results have the same bytes. Like a run, a merge that was interrupted is resumed.
@@ -30,7 +30,7 @@ def merge(shards: Sequence[Path], output: Path, publishers: Mapping[str, Publish
         The name of the merged stage; the folder's lock is given back.
 
     Raises:
-        InputError: As `gather`.
+        InputError: As for `gather`.
     """
     with gather(shards, output, publishers) as run:
         run.finish(publishers[run.stage])

@@ -1,4 +1,4 @@
-"""A finished part on disk: its rows, and the marker that vouches for them.
+"""A finished part on disk: its rows, and a marker with their digest.
 
 parts/STAGE/part-00012.parquet   the rows
 parts/STAGE/part-00012.json      the marker: size and digest of the rows, counts, margins; written last
@@ -17,7 +17,7 @@ from .stage import PartResult
 
 
 class Marker(msgspec.Struct, frozen=True):
-    """What is known of a part beside its rows; see `PartResult` for counts, bounds and needed.
+    """The metadata of a part; see `PartResult` for counts, bounds and needed.
 
     Attributes:
         bytes: Size of the rows' file.
@@ -94,7 +94,7 @@ class PartFiles:
         return EncodedPart(content, Marker(**fields)) if whole else None
 
     def write(self, part: EncodedPart) -> None:
-        """Write rows, then the marker that vouches for them.
+        """Write rows, then the marker with their digest.
 
         Raises:
             InputError: They cannot be written (see `atomic.write_atomically`).

@@ -1,4 +1,4 @@
-"""Several devices: one process for each, which is given one part after the other.
+"""Several devices: each has a process, which gets one part after the other.
 
 Processes and not threads, as each has its own CUDA context, interpreter lock and cores. Parts are handed out as
 processes become free, so a slow device does not hold up the others. A process ends when the one that started it is
@@ -165,7 +165,7 @@ class _Child:
         return cls(name, process, stdin, listener)
 
     def write(self, command: bytes) -> None:
-        with suppress(OSError, ValueError):  # a process that is gone is told by its listener
+        with suppress(OSError, ValueError):  # the listener reports a process that has ended
             _write(self.stdin, command)
 
     def expect(self, kind: str, message: Any) -> tuple[Any, ...]:
@@ -224,7 +224,7 @@ def worker_main() -> None:
             try:
                 _write(answers, content)
             except OSError:
-                os._exit(1)  # nobody listens any more
+                os._exit(1)  # the reader has gone
 
     commands: queue.SimpleQueue[bytes] = queue.SimpleQueue()
 
@@ -232,7 +232,7 @@ def worker_main() -> None:
         with suppress(OSError, ValueError):
             while (content := _received(sys.stdin.buffer)) is not None:
                 commands.put(content)
-        os._exit(0)  # whoever started this process is gone, or done with it
+        os._exit(0)  # the starting process has ended, or does not need this one any more
 
     threading.Thread(target=read, daemon=True).start()
     try:

@@ -1,9 +1,9 @@
-"""What a run says on stderr: lines, and how far it is.
+"""Messages and progress of a run, on stderr.
 
 A meter is a bar in a terminal and in a notebook, and plain lines some seconds apart elsewhere. It shows from the first
-second what is being done, and later a rate. The rate counts the sentences that this process really ran, over all of
-its time but that of preparation: work that comes in steps of minutes has no rate of shorter terms. Whatever happens to
-stderr, the run goes on (see `stderr`).
+second what is being done, and later a rate. The rate is the number of sentences that this process has run, divided by
+its time without preparation. A rate over the last seconds would mean nothing where one step takes minutes. The run
+continues even if stderr fails (see `stderr`).
 """
 
 import importlib
@@ -85,7 +85,7 @@ class Meter:
         """Show a line of its own."""
 
     def close(self, end: str) -> None:
-        """Show how far it got, for the last time.
+        """Show the progress for the last time.
 
         Args:
             end: `done in` or `stopped after`.
@@ -96,7 +96,7 @@ class Meter:
 
     @property
     def rate(self) -> float:
-        """Sentences a second, of this process."""
+        """Sentences per second, of this process."""
         return self.sentences / self._seconds
 
     @property
@@ -172,7 +172,7 @@ class _LineMeter(Meter):
         self.note(f"{self.what}: {self._preparing}")
 
     def _show(self) -> None:
-        # What completes the work is told by `close`, once.
+        # `close` reports the end, once.
         if self._end is None and (self._clock() - self._said_at < self._every or self.share == 1):
             return
         if self._nothing_to_do:
@@ -232,12 +232,12 @@ class _NotebookMeter(Meter):
 
 
 class Reporter:
-    """Says on stderr what a run does.
+    """Shows messages and progress of a run on stderr.
 
     Args:
         stream: where to; stderr by default. In a notebook bars stand below the cell then.
-        verbose: whether details are said.
-        silent: whether nothing is said or shown at all.
+        verbose: whether details are shown.
+        silent: whether to show nothing at all.
         every: seconds between two lines where there is no bar.
         clock: seconds that never go back.
     """
@@ -258,7 +258,7 @@ class Reporter:
         self._meter: Meter | None = None
 
     def say(self, line: str) -> None:
-        """Say one line, above the bar if there is one."""
+        """Show one line, above the bar if there is one."""
         if self.silent:
             return
         if self._meter is not None:
@@ -267,7 +267,7 @@ class Reporter:
             self._stream.write(printable_lines(line) + "\n")
 
     def detail(self, line: str) -> None:
-        """Say one line if the run is verbose."""
+        """Show one line if the run is verbose."""
         if self.verbose:
             self.say(line)
 
@@ -275,7 +275,7 @@ class Reporter:
     def meter(
         self, what: str, total: int, done: int = 0, *, unit: str = SENTENCES, estimated: bool = False
     ) -> Iterator[Meter]:
-        """Show the progress of a stage, and at its end how far it got, however it ends.
+        """Show the progress of a stage, also at its end, even if it fails.
 
         Args:
             what: the name of the run's stage.

@@ -1,4 +1,4 @@
-"""run.json: what made a run, stage by stage, in a form that is checked when it is read."""
+"""run.json: how a run was made, stage by stage. Its form is checked when it is read."""
 
 import json
 import re
@@ -23,7 +23,7 @@ class StageRecord(msgspec.Struct):
     """One stage of a run.
 
     Attributes:
-        identity: All that decides the stage's rows.
+        identity: Everything that the stage's rows depend on.
         parts: Number of parts of the whole stage.
         shard: The shard that the folder holds, as `I/N`; None for all.
         metadata: What publication and later readers need of the stage.
@@ -31,7 +31,7 @@ class StageRecord(msgspec.Struct):
         files: Final file → its SHA-256.
         counts: The parts' counts, summed; once finished.
         calibration: Pattern → how it is decided; None before it is known.
-        sessions: What each process tells of itself: start, seconds, device, versions.
+        sessions: One entry for each process: start, seconds, device, versions.
     """
 
     identity: dict[str, Any]
@@ -120,7 +120,7 @@ def differences(old: Mapping[str, Any], new: Mapping[str, Any], then: str = "now
 
 
 def refuse_other_identity(folder: Path, stage: str, old: StageRecord, new: StageRecord) -> None:
-    """Refuse to go on with a stage that another model, other words or other options began.
+    """Refuse to continue a stage that was started with another model, other words or other options.
 
     Raises:
         InputError: The two differ.
@@ -136,7 +136,7 @@ def as_json(value: Any) -> Any:
 
 
 def _is_file_of_a_run(name: str) -> bool:
-    """Whether a name stays inside the folder, on Windows too, and is not that of a file with another purpose."""
+    """Whether a name stays inside the folder (on Windows too) and does not belong to a file with another purpose."""
     inside = name not in {"", ".."} and "\0" not in name and PureWindowsPath(name).name == name == Path(name).name
     return inside and not name.startswith(".") and name not in {RUN_FILE, PARTS_FOLDER}
 

@@ -1,4 +1,4 @@
-"""A stage: what is computed, part by part, and how the parts become results. It does not know where it runs.
+"""A stage: what is computed, part by part, and how the parts become results. A stage does not know where it runs.
 
 A stage is cut into numbered parts. A part is decided from its number and the model alone, so parts can be done in any
 order, in any process, on any machine. A subclass says what a part is; `loop.run_stage` does the rest: resuming,
@@ -29,8 +29,8 @@ class ModelOptions:
     Attributes:
         device: Where it runs.
         precision: What was asked for.
-        batch_tokens: Most tokens in a batch; None for the device's usual number.
-        threads: CPU threads, each with batches of its own; None for one a core.
+        batch_tokens: Largest number of tokens in a batch; None for the device's usual number.
+        threads: CPU threads, each of which runs its own batches; None means one for each core.
     """
 
     device: Device = CPU
@@ -87,7 +87,7 @@ class Stage(ABC, Generic[Model, Prepared]):
     @property
     @abstractmethod
     def identity(self) -> Mapping[str, Any]:
-        """All that decides the stage's rows; JSON values. It must be cheap: no model, no long composition."""
+        """Everything that the stage's rows depend on; JSON values. It must be cheap: no model, no long composition."""
 
     @property
     def metadata(self) -> Mapping[str, Any]:
@@ -108,7 +108,7 @@ class Stage(ABC, Generic[Model, Prepared]):
         """Refuse what cannot run, before a model is opened; called only if there is work to do.
 
         Args:
-            say: Is told what only a developer wants to know.
+            say: Receives details for developers, one line each.
 
         Raises:
             InputError: Such as a sentence that is too long for the model.
@@ -119,11 +119,11 @@ class Stage(ABC, Generic[Model, Prepared]):
         """Open the model in the process that will decide.
 
         Raises:
-            InputError: The model or the precision is not to be had on that device.
+            InputError: The model or the precision is not available on that device.
         """
 
     def describe(self, model: Model) -> Mapping[str, Any]:  # noqa: ARG002 - part of the interface
-        """What the run's record tells of an opened model; JSON values."""
+        """What the run's record says about an opened model; JSON values."""
         return {}
 
     def calibrate(self, model: Model, own: int, say: Callable[[str], None]) -> dict[str, Any]:  # noqa: ARG002
@@ -132,7 +132,7 @@ class Stage(ABC, Generic[Model, Prepared]):
         Args:
             model: From `open`.
             own: How much of the work this run folder holds: its shard's share, in the unit of `sizes`.
-            say: Is told the outcome, one line each.
+            say: Receives the results, one line each.
 
         Returns:
             Pattern → how it is decided (see `negengine.engine.inference.precision.calibrate_pattern`).
@@ -144,7 +144,7 @@ class Stage(ABC, Generic[Model, Prepared]):
         return model
 
     def prepare(self, number: int) -> Prepared | None:  # noqa: ARG002
-        """What of a part needs no model, such as its token ids. It runs ahead, in another thread."""
+        """Prepare what does not need the model, such as token ids. It runs ahead, in another thread."""
         return None
 
     @abstractmethod
@@ -155,7 +155,8 @@ class Stage(ABC, Generic[Model, Prepared]):
             model: From `use`.
             number: Which part.
             prepared: From `prepare`.
-            advance: Is told after each batch how much is done, in the unit of `sizes`, and how many sentences ran.
+            advance: Called after each batch with the work done, in the unit of `sizes`, and the number of sentences
+                run.
         """
 
     @staticmethod

@@ -1,8 +1,9 @@
-"""Lines for people on stderr that never end or delay a run.
+"""Messages on stderr that never end or delay a run.
 
-A terminal is closed, the disk behind a log is full, the reader of a pipe has gone or has stopped reading: the text is
-dropped and the run goes on. Python's own stream would raise, or keep what it could not write and turn the exit status
-of a finished run into 120; so the text goes to the file descriptor directly, and only when that takes it at once.
+A terminal may be closed, the disk of a log may be full, or the reader of a pipe may have gone or stopped reading. Then
+the text is dropped and the run continues. Python's own stream would raise an error, or keep the text and turn the exit
+status of a finished run into 120. So the text is written to the file descriptor directly, and only if it accepts the
+text at once.
 """
 
 import io
@@ -52,7 +53,7 @@ class Stderr(io.TextIOBase):
         return len(text)
 
     def flush(self) -> None:
-        """Nothing waits to be written."""
+        """Do nothing: every write is complete at once."""
 
     def _write_bytes(self, descriptor: int, content: bytes) -> None:
         while content and self._takes_more(descriptor):

@@ -28,7 +28,7 @@ class Composer(Protocol):
     """Makes the token ids of one pattern's sentences.
 
     A sentence is a row of the fillers given: slot → int64 [n], indices in that slot's list of fillers. At least one
-    slot is given, which tells n. Slots that the pattern does not have are ignored.
+    slot is given, so that n is known. Slots that the pattern does not have are ignored.
     """
 
     @property
@@ -73,8 +73,8 @@ def composer(
         tokenizer: The model's.
         pattern: The sentences' pattern.
         fillers: The list of fillers for each of its slots; other slots are ignored.
-        seed: Of the random combinations that are compared. The ids do not depend on it.
-        random_combinations: How many they are.
+        seed: Seed of the random combinations that are compared. The ids do not depend on it.
+        random_combinations: The number of these combinations.
 
     Raises:
         InputError: A filler holds a special token, such as a mask of its own, or hides the pattern's mask.
@@ -90,7 +90,7 @@ def composer(
 
 @dataclass(frozen=True, eq=False)
 class WholeSentenceComposer:
-    """Tokenizes every sentence: right for every tokenizer, and slow. `reason` says why it had to be."""
+    """Tokenizes every sentence: correct for every tokenizer, but slow. `reason` says why this is needed."""
 
     tokenizer: MaskTokenizer
     pattern: Pattern
@@ -178,7 +178,7 @@ def _learn(whole: WholeSentenceComposer) -> SlotwiseComposer:
 
 
 def _prove(slotwise: SlotwiseComposer, whole: WholeSentenceComposer, seed: int, random_combinations: int) -> int:
-    """Compare with the tokenizer on every filler of every slot and on random combinations; how many sentences."""
+    """Compare every filler and random combinations with the tokenizer; the number of sentences."""
     rng = np.random.default_rng(string_keys([str(checked_seed(seed))], "proof"))
     sizes = {slot: len(words) for slot, words in whole.fillers.items()} or {MASK: 1}
     covering = max(sizes.values())

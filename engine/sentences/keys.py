@@ -1,8 +1,7 @@
-"""Keyed hashes of strings: the only source of chance in the project.
+"""Keyed hashes of strings: the only source of randomness in the project.
 
-A random choice (which pairs a sample holds, which verbs of a pair are kept) is the smallest of the keyed hashes of
-the strings to choose from. So it depends on those strings and the seed alone: on no order, batch, shard or list
-position.
+A random choice (which pairs a sample holds, which verbs of a pair are kept) takes the strings with the smallest keyed
+hashes. So it depends on the strings and the seed only, and not on order, batch, shard or list position.
 """
 
 from collections.abc import Sequence
@@ -35,7 +34,7 @@ def string_keys(strings: Sequence[str], key: str) -> NDArray[np.uint64]:
 
     Args:
         strings: n strings.
-        key: What the hashes are for, and the seed: other keys give unrelated hashes.
+        key: The purpose of the hashes, and the seed: other keys give unrelated hashes.
 
     Returns:
         uint64 [n].

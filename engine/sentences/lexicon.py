@@ -1,7 +1,7 @@
 """The words that fill the slots: names, professions, intransitive verbs, pronouns.
 
-A lexicon is a folder of text files, one entry a line; the bundled English one is in `resources/lexicon`. No word of any
-language stands in the code: articles, pronouns and genders are read from the folder, too.
+A lexicon is a folder of text files, one entry per line; the bundled English one is in `resources/lexicon`. The code
+does not contain words of any language: articles, pronouns and genders are read from the folder, too.
 """
 
 import hashlib
@@ -85,7 +85,7 @@ def load_lexicon(folder: Path | None = None) -> Lexicon:
             articles.txt          what a profession begins with; empty where the language has no articles
             pronouns.txt          lines `GENDER = pronoun`; the names of each gender are in names_GENDER.txt
             professions_GENDER.txt  one for each gender instead of professions.txt; line n of each is one profession
-            slot_SLOT.txt         words of another slot {SLOT}: one word a line, of which each [NAME, PROF] pair gets
+            slot_SLOT.txt         words of another slot {SLOT}: one word per line, of which each [NAME, PROF] pair gets
                                   one; or lines `GENDER = form`, which agree with who fills {PRON}
 
             Without articles.txt or pronouns.txt, those of the bundled English lexicon are taken.
@@ -119,7 +119,7 @@ def load_lexicon(folder: Path | None = None) -> Lexicon:
 def _read(path: Path, hint: str = _HINT) -> list[Entry]:
     if entries := read_entries(path, hint):
         return entries
-    raise InputError(f"{path}:1: no entry in this file; one entry a line is needed")
+    raise InputError(f"{path}:1: no entry in this file; write one entry per line")
 
 
 def _texts(entries: Sequence[Entry]) -> tuple[str, ...]:

@@ -252,11 +252,11 @@ def _pattern(table: dict[str, Any], number: int, file: _File, slots: Collection[
 
 
 def _fault(sentence: str, slots: Collection[str]) -> str:
-    """What is wrong with a sentence; nothing where it is right."""
+    """The error in a sentence; empty if there is none."""
     if unknown := next((slot for slot in _SLOT.findall(sentence) if slot not in slots), None):
         return f"unknown slot {unknown!r} in {sentence!r}; known are {_listed(slots)}"
     if re.search(r"[{}]", _SLOT.sub("", sentence)):
-        return f"stray brace in {sentence!r}; braces stand around the name of a slot only"
+        return f"stray brace in {sentence!r}; write braces only around the name of a slot"
     if sentence != " ".join(sentence.split()):
         return f"white space in {sentence!r} must be single spaces between words"
     if odd := next((character for character in sentence if not character.isprintable()), None):

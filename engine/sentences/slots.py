@@ -1,4 +1,4 @@
-"""The slots of a pattern: which there are, and where their words stand.
+"""The slots of a pattern, and where their words are.
 
 This is the only list of slots. A slot that the code does not know is a text file of the lexicon (`slot_CITY.txt` makes
 {CITY}), so another slot needs no code at all.
@@ -14,10 +14,10 @@ WORD_SLOTS = tuple(_COLUMNS)
 """The slots that every lexicon has words for."""
 
 SLOTS = (*WORD_SLOTS, MASK)
-"""What may stand in the braces of a pattern, whatever the lexicon."""
+"""The names that a pattern may have in braces with every lexicon."""
 
 SLOT_NAME = re.compile(r"[A-Z][A-Z0-9]*")
-"""How a slot of a lexicon's own is spelled."""
+"""The spelling of a further slot of a lexicon."""
 
 
 def column(slot: str) -> str:

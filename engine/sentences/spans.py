@@ -95,7 +95,7 @@ class Span:
 
 
 def _common_length(rows: NDArray[np.int32]) -> int:
-    """How many of the first columns hold one value only."""
+    """The number of first columns that hold one value only."""
     constant = (rows == rows[0]).all(axis=0)
     return len(constant) if constant.all() else int(constant.argmin())
 

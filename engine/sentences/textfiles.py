@@ -19,7 +19,7 @@ from typing import Any, BinaryIO
 from ..errors import InputError
 
 LONGEST_LINE = 1_000_000
-"""Bytes; a longer line is a sign that the file is not a text with line ends."""
+"""Bytes. A longer line shows that the file is not a text with line ends."""
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 # Control characters that no text holds. Other authors' texts do hold tabs, form feeds and the controls above U+007F.
@@ -174,7 +174,7 @@ def json_rows(lines: Sequence[tuple[str, str]]) -> list[Row]:
         except ValueError as error:
             raise InputError(f"{location}: not JSON ({error})") from error
         if not isinstance(fields, dict):
-            raise InputError(f"{location}: {line.strip()[:40]!r} is not a JSON object; one object a line is needed")
+            raise InputError(f"{location}: {line.strip()[:40]!r} is not a JSON object; write one object per line")
         rows.append(Row(fields, location))
     return rows
 

@@ -1,4 +1,4 @@
-"""A model's own tokenizer, as sentences with one mask need it."""
+"""A model's own tokenizer, for sentences with one mask."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,7 +11,7 @@ from tokenizers.models import WordPiece
 from ..errors import InputError
 
 NOT_ONE_TOKEN = -1
-"""In the place of a token id: the word is not one token."""
+"""Used instead of a token id if the word is not one token."""
 
 
 _FILE = "tokenizer.json"
@@ -43,7 +43,7 @@ class MaskTokenizer:
     """
 
     def __init__(self, tokenizer: Tokenizer, mask_token: str) -> None:
-        """Take over a tokenizer, and switch truncation and padding off in it.
+        """Wrap a tokenizer, and switch its truncation and padding off.
 
         Raises:
             InputError: It does not know the mask token.
@@ -89,12 +89,12 @@ class MaskTokenizer:
         return sentences
 
     def word_tokens(self, contexts: Sequence[tuple[str, str]], words: Sequence[str]) -> NDArray[np.int32]:
-        """The one token that a model would have to predict at the mask for each word.
+        """The token that a model must predict at the mask for each word.
 
-        A word counts as one token if, put in the mask's place, it is covered by exactly one token, which stands where
-        the mask stood and covers nothing else, and if the tokens before it stay the same. What follows may change: some
-        tokenizers mark the start of a word after a special token, but not after a word. RoBERTa's token with a leading
-        space ("Ġsmoke") is another one than the token without ("smoke"): within a sentence it is the former.
+        The word is put at the mask. It counts as one token if exactly one token covers it, has the mask's position and
+        covers nothing else, and if the tokens before it stay the same. The tokens after it may change: some tokenizers
+        mark the start of a word after a special token, but not after a word. RoBERTa has a token with a leading space
+        ("Ġsmoke") and another one without it ("smoke"): within a sentence, the word is the first one.
 
         Args:
             contexts: n texts, each as what stands before the mask and what follows it.

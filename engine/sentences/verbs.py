@@ -13,12 +13,12 @@ from .tokenizer import NOT_ONE_TOKEN, MaskTokenizer
 
 
 class VerbConvention(StrEnum):
-    """Which verbs a model can be asked for."""
+    """The rule for verbs that a model can predict."""
 
     IN_CONTEXT = "in-context"
-    """Those that are exactly one token in the mask's place in the sentence."""
+    """Verbs that are exactly one token at the mask of the sentence."""
     BARE = "bare"
-    """Of those, the ones that are also one token when they stand alone."""
+    """Those of them that are also one token alone."""
 
 
 def mask_fillers(
@@ -28,7 +28,7 @@ def mask_fillers(
     fillers: Mapping[str, str],
     convention: VerbConvention,
 ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """The mono-token verbs: those that are one token in the mask's place (see `MaskTokenizer.word_tokens`).
+    """The mono-token verbs: verbs that are one token at the mask (see `MaskTokenizer.word_tokens`).
 
     Where the mask starts a sentence, the verb begins with a capital, as every other filler does.
 

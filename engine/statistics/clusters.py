@@ -1,6 +1,6 @@
 """The interval of a proportion whose observations come in clusters, such as the triplets of one name and profession.
 
-Observations of one cluster resemble each other, so they are not independent draws. The interval is that of Korn and
+Observations of one cluster resemble each other, so they are not independent draws. The interval is from Korn and
 Graubard (1998, Survey Methodology 24, 193-201): Clopper and Pearson's, with the number of observations replaced by the
 effective sample size
 

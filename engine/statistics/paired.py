@@ -11,7 +11,7 @@ from .intervals import proportion
 def paired_difference(first: NDArray[np.bool_], second: NDArray[np.bool_]) -> tuple[float, float, float]:
     """The difference of two proportions of the same items, with its 95 % interval.
 
-    The interval is that of Newcombe (1998, Statistics in Medicine 17, 2635-2650), method 10: Wilson's intervals of the
+    The interval is from Newcombe (1998, Statistics in Medicine 17, 2635-2650), method 10: Wilson's intervals of the
     two proportions are combined, with the correlation φ of the outcomes (corrected for continuity). Student's interval
     of the differences has zero width where all differences are equal; this one has not.
 

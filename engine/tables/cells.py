@@ -1,4 +1,4 @@
-"""What a person reads in one cell of a table: figures as text, with their digits, intervals and signs."""
+"""The text of one cell of a table: figures with their digits, intervals and signs."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def cells(table: "Table") -> list[list[str]]:
-    """The text of every cell, row by row; one line each, without characters that a terminal obeys."""
+    """The text of every cell, row by row; one line each, without characters that control a terminal."""
     return [
         [printable(_cell(column, row, table.texts)) for column in table.columns]
         for row in table.frame.iter_rows(named=True)

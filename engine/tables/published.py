@@ -1,4 +1,4 @@
-"""Figures that papers print, to be shown beside ours: a file `published.toml` in each probe's folder.
+"""Figures that papers print, shown next to ours: a file `published.toml` in each probe's folder.
 
 The head of each file says what is in it. Its table `hub` has the paper's name for each model that the paper tested, and
 the names of that model on the Hugging Face hub.

@@ -1,4 +1,4 @@
-"""A table as a value: a frame, and how a person reads its columns.
+"""A table as a value: a frame, and how its columns are shown.
 
 The frame holds every figure in full, in columns of its own: our value, its interval, the published value. Formats for
 machines (JSON, CSV) give the frame as it is. Formats for people (terminal, Markdown, LaTeX, HTML) give one cell for
@@ -79,7 +79,7 @@ class Table:
 
     Attributes:
         title: One line above the table.
-        frame: All figures, one row a line of the table.
+        frame: All figures, one row for each line of the table.
         columns: What a person reads, from left to right; texts and numbers of the frame.
         section: A column of the frame: where its value changes, a line is drawn. It need not be shown.
         notes: Sentences below the table: what brackets mean, where published figures are uncertain.
@@ -111,9 +111,9 @@ class Table:
         return self.frame.drop(digits | set(self.texts.values()))
 
     def __repr__(self) -> str:
-        """How a terminal shows the table."""
+        """The table as a terminal shows it."""
         return to_terminal([self], shutil.get_terminal_size().columns).rstrip("\n")
 
     def _repr_html_(self) -> str:
-        """How a notebook shows the table."""
+        """The table as a notebook shows it."""
         return to_html([self])

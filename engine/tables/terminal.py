@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from .table import Table
 
 WIDTH = 80
-"""Columns of what is not a terminal."""
+"""Width in columns if the output is not a terminal."""
 
 
 def to_terminal(tables: Sequence["Table"], width: int = WIDTH) -> str:

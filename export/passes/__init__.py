@@ -1,6 +1,7 @@
-"""The graph passes in their order. To add one, write a file beside this one and name it in a list here.
+"""The graph passes in their order. To add a pass, write a file in this folder and name the pass in a list here.
 
-Every pass has the signature of `context.Pass`. All tasks share `COMMON`; what stands around it is the task's own.
+Every pass has the signature of `context.Pass`. All tasks share `COMMON`; each task adds its own passes before and after
+it.
 """
 
 from .attend import fuse_attention

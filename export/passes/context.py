@@ -1,4 +1,4 @@
-"""What every pass has in common: its signature, and what it may ask about the export."""
+"""The signature of all passes, and the facts about the export that they may use."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ _LONGEST_PROBE = 1024
 
 @dataclass(frozen=True)
 class Context:
-    """What a pass may ask about the model and the export.
+    """Facts about the model and the export, for the passes.
 
     Attributes:
         vocabulary: number of token ids.

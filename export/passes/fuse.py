@@ -42,8 +42,8 @@ def fuse_operators(graph: Graph, context: Context) -> Mapping[str, Any]:
     found = count_fused(graph)
     if context.standard_attention and found["attention"] != context.layers:
         raise InputError(
-            f"{graph.name}: {found['attention']} of {context.layers} attentions were fused, as this {context.family} "
-            "differs from the common one; its export would be exact, but slow"
+            f"{graph.name}: only {found['attention']} of {context.layers} attention layers could be fused, because "
+            f"this {context.family} model has an unusual form; its export would be exact, but slow"
         )
     return {"fused": found}
 

@@ -89,7 +89,7 @@ def hoist(graph: Graph, logits: ir.Value, index: ir.Value) -> ir.Value:
 
 
 class _Rules:
-    """Which operators act row by row, and what they become when they get one row a sentence."""
+    """Which operators act row by row, and what they become when they get one row for each sentence."""
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph

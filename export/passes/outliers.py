@@ -1,4 +1,4 @@
-"""Split off the outlying channels of feed-forward blocks, before int8.
+"""Split off the outlier channels of feed-forward blocks, before int8.
 
 What makes 8 bits coarse is a handful of channels that are many times larger than the rest: one scale for the whole
 tensor then leaves few steps for all others. Which ones they are is the same in all sentences, and known from a few.

@@ -12,7 +12,7 @@ OUTLIERS = 16  # channels split off behind an activation; a multiple of the proc
 
 
 def mask_row_values(graph: Graph) -> set[ir.Value]:
-    """Values with one row a sentence: all that depends on the mask position."""
+    """Values with one row for each sentence: all that depends on the mask position."""
     rows = {graph.inputs["mask_position"]}
     for node in graph.nodes:
         if not rows.isdisjoint(node.inputs):

@@ -1,4 +1,4 @@
-"""Divide the outlying channels of normalised values before the products that become int8.
+"""Divide the outlier channels of normalised values before the products that become int8.
 
 The weights that they meet are multiplied by the same factors (Xiao et al. 2023, SmoothQuant, for the outliers alone):
 

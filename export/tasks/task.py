@@ -1,4 +1,4 @@
-"""What distinguishes one task from another in the pipeline."""
+"""The differences between the tasks in the pipeline."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

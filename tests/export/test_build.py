@@ -59,7 +59,7 @@ def test_a_second_export_does_nothing_and_force_builds_anew(copy, tmp_path):
     folder = build(str(copy), tmp_path / "out")
     before = {path.name: (path.stat().st_mtime_ns, path.stat().st_ino) for path in folder.glob("[!.]*")}
     build(str(copy), folder, say=said.append)
-    assert said == [f"{folder} is up to date (--force builds it anew)"]
+    assert said == [f"{folder} is up to date (--force builds it again)"]
     assert before == {path.name: (path.stat().st_mtime_ns, path.stat().st_ino) for path in folder.glob("[!.]*")}
     identity = load_exported(folder).sha256
     build(str(copy), folder, force=True)
@@ -123,7 +123,7 @@ def test_a_checkpoint_that_moved_is_the_same(copy, tmp_path):
     folder, said = build(str(copy), tmp_path / "out"), []
     copy.rename(tmp_path / "moved")
     build(str(tmp_path / "moved"), folder, say=said.append)
-    assert said == [f"{folder} is up to date (--force builds it anew)"]
+    assert said == [f"{folder} is up to date (--force builds it again)"]
 
 
 def test_what_is_needed_is_said_first_and_then_each_step(copy, tmp_path):

@@ -1,4 +1,4 @@
-"""What a user chooses among. Light to import, as `--help` shows it."""
+"""What a user chooses among. Quick to import, as `--help` shows it."""
 
 from enum import StrEnum
 

@@ -18,12 +18,12 @@ def diagnostics(
     model: options.Model = "mini",
     data: options.Data = None,
     dataset: Annotated[
-        list[Dataset] | None, typer.Option(help="Which data sets are run; all by default, may be repeated.")
+        list[Dataset] | None, typer.Option(help="Data set to run (default: all); may be repeated.")
     ] = None,
-    draws: Annotated[int, typer.Option(min=1, help="How many times the words of each context are shuffled.")] = 3,
+    draws: Annotated[int, typer.Option(min=1, help="Number of shuffles of each context.")] = 3,
     seed: options.Seed = 0,
 ) -> "Shown":
-    """Compare predictions with those of people (Ettinger 2020): accuracy, sensitivity, perturbed contexts.
+    """Compare a model's predictions with people's (Ettinger 2020): accuracy, sensitivity, perturbed contexts.
 
     Run the same command again to resume it. Example: negengine diagnostics mini --dataset ROLE-88
     """

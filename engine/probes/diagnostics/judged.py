@@ -89,7 +89,7 @@ def predict(
         sentences: The texts' token ids.
         ids: Completion → the token of its word, or `NOT_ONE_TOKEN`.
         texts: The completions' texts → their positions in `sentences`.
-        advance: Is told after each batch.
+        advance: Called after each batch.
     """
     completions = list(ids)
     text_of = np.array([texts[completion.text] for completion in completions])
@@ -116,7 +116,7 @@ def predict(
 
 
 def item_rows(items: Sequence[Item], predictions: Predictions) -> pl.DataFrame:
-    """The rows of items.parquet for some items; null where an item is not asked for something."""
+    """The rows of items.parquet for some items; null where a metric does not apply to an item."""
     return pl.DataFrame([_row(item, predictions) for item in items], schema=SCHEMA)
 
 

@@ -28,7 +28,7 @@ class DiagnosticsRun(SummaryRun):
     """A finished run.
 
     Attributes:
-        items: The content of items.parquet: one row a context, its perturbed copies, or a pair of contexts.
+        items: The content of items.parquet: one row for each context, its perturbed copies, or a pair of contexts.
         summary: The content of summary.parquet.
     """
 
@@ -70,7 +70,7 @@ def diagnostics(
     seed: int = 0,
     **options: Unpack[RunOptions],
 ) -> DiagnosticsRun | ShardRun:
-    """Compare a model's predictions with those of people (Ettinger 2020).
+    """Compare a model's predictions with people's predictions (Ettinger 2020).
 
     Args:
         model: From `load`, or the folder or name of an exported model.

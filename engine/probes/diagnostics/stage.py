@@ -34,7 +34,7 @@ class DiagnosticsStage(ReferenceStage[list[Bucket]]):
 
     Attributes:
         exported: The model.
-        items: What is asked.
+        items: The items to predict.
         data_sha256: Digest of the files' rows.
         draws: How many times the words of a sentence are shuffled.
         seed: Seed of the shuffles.
@@ -60,7 +60,7 @@ class DiagnosticsStage(ReferenceStage[list[Bucket]]):
         seed: int = 0,
         items_per_part: int = ITEMS_PER_PART,
     ) -> "DiagnosticsStage":
-        """Lay out a run; neither the model nor its tokenizer is needed yet.
+        """Plan a run; neither the model nor its tokenizer is needed yet.
 
         Args:
             exported: The model.
@@ -70,7 +70,7 @@ class DiagnosticsStage(ReferenceStage[list[Bucket]]):
             items_per_part: Size of a part.
 
         Raises:
-            InputError: There are no draws.
+            InputError: `draws` is less than 1.
         """
         if draws < 1:
             raise InputError(f"--draws {draws}: give 1 or more")
@@ -90,7 +90,7 @@ class DiagnosticsStage(ReferenceStage[list[Bucket]]):
 
     @property
     def identity(self) -> dict[str, Any]:
-        """What must be the same for two runs to give the same items."""
+        """What the items depend on."""
         return {
             **model_identity(self.exported),
             "data sha256": self.data_sha256,
@@ -101,7 +101,7 @@ class DiagnosticsStage(ReferenceStage[list[Bucket]]):
 
     @property
     def metadata(self) -> dict[str, Any]:
-        """Where the model lies."""
+        """Where the model is."""
         return {"model folder": str(self.exported.folder.resolve())}
 
     @cached_property
@@ -130,7 +130,7 @@ class DiagnosticsStage(ReferenceStage[list[Bucket]]):
         """See `Stage`.
 
         Returns:
-            One row an item, with the columns of `judged.SCHEMA`.
+            One row for each item, with the columns of `judged.SCHEMA`.
         """
         items = self.parts[number]
         own = {completion: self.ids[completion] for item in items for completion in item.completions}

@@ -44,7 +44,7 @@ def tables(summary: pl.DataFrame, model: str) -> list[Table]:
 
     Args:
         summary: Content of summary.parquet.
-        model: Its name; if it is one of the paper's two, its figures stand beside ours.
+        model: Its name; if it is one of the paper's two, its figures are shown next to ours.
 
     Returns:
         Tables of accuracies for each of CPRAG-102, ROLE-88 (two) and NEG-136 that was run, one of sensitivities, and
@@ -157,7 +157,7 @@ def _sensitivity_table(values: Values, model: str, paper: Published) -> Table:
 
 
 def _tests_table(values: Values) -> Table:
-    """Conditions and polarities against each other: differences and McNemar's test, adjusted after Holm."""
+    """Conditions and polarities against each other: differences and McNemar's test, adjusted with Holm's method."""
     names = {SENSITIVITY: _PREFERRED, BEYOND_THRESHOLD: _BY_MORE}
     rows = []
     for (dataset, condition, split, name), row in values.items():

@@ -1,10 +1,11 @@
 """The first stage: which ACTs the model itself would put into the contexts, for each [NAME, PROF] pair.
 
 Section 2.2 of the Self-Contained Negation Test Set: for "NAME is PROF and PRON likes to [MASK]", the tokens at ranks 1,
-50, 100 and 200 of the predicted distribution. Special tokens and the unknown token have no rank, as they are not words.
-Of tokens with equal logits the smaller id comes first. All other tokens are taken, verbs or not.
+50, 100 and 200 of the predicted distribution. Special tokens and the unknown token do not have a rank, because they are
+not words. Of tokens with equal logits the smaller id comes first. All other tokens are taken, verbs or not.
 
-The stage is small: one sentence a pair. So every shard of a run does all of it, and needs no result of another shard.
+The stage is small: one sentence for each pair. So every shard of a run does all of it, and needs no result of another
+shard.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -79,7 +80,7 @@ class Acts(ReferenceStage[list[Bucket]]):
         seed: int = 0,
         pairs_per_part: int = PAIRS_PER_PART,
     ) -> "Acts":
-        """Lay out the choice of the ACTs; the model itself is not needed yet.
+        """Plan the choice of the ACTs; the model itself is not needed yet.
 
         Args:
             exported: The model.
@@ -117,7 +118,7 @@ class Acts(ReferenceStage[list[Bucket]]):
 
     @property
     def identity(self) -> dict[str, Any]:
-        """What must be the same for two runs to give the same ACTs."""
+        """What the ACTs depend on."""
         return {
             **model_identity(self.exported),
             "lexicon sha256": self.lexicon.sha256,
@@ -157,8 +158,8 @@ class Acts(ReferenceStage[list[Bucket]]):
         """See `Stage`.
 
         Returns:
-            One row a pair and rank: pair, name, gender, pronoun, profession, rank, act, act1, act2 (texts), act_id,
-            act1_id, act2_id (tokens), act_logprob (natural logarithm), act_is_verb (whether it is a verb of the
+            One row for each pair and rank: pair, name, gender, pronoun, profession, rank, act, act1, act2 (texts),
+            act_id, act1_id, act2_id (tokens), act_logprob (natural logarithm), act_is_verb (whether it is a verb of the
             lexicon).
         """
         part, depth = self.parts[number], self.ranks[-1] + COORDINATED

@@ -21,7 +21,9 @@ def gh22(
     ranks: Annotated[
         str, typer.Option(metavar="N,N,...", help="Ranks of the ACTs among the model's own predictions.")
     ] = "1,50,100,200",
-    variant: Annotated[list[Variant] | None, typer.Option(help="All by default; may be repeated.")] = None,
+    variant: Annotated[
+        list[Variant] | None, typer.Option(help="Pattern set to run (default: all); may be repeated.")
+    ] = None,
     lexicon: options.Lexicon = None,
     seed: options.Seed = 0,
 ) -> "Shown":

@@ -3,7 +3,7 @@
 Every ACT of the first stage fills every pattern of every variant: Table 2 (`original`), with a connective (Table 1),
 with coordinated verbs (footnote 2). A part is a range of ACTs; its rows come pattern after pattern.
 
-The identity names what the ACTs follow from, not the ACTs themselves. So shards from other machines can be merged,
+The identity has what the ACTs depend on, not the ACTs themselves. So shards from other machines can be merged,
 although a token that is almost as probable as its neighbour can have another rank there. Every row names its ACT.
 """
 
@@ -80,7 +80,7 @@ class Repetitions(ReferenceStage[list[list[Bucket]]]):
         *,
         acts_per_part: int = ACTS_PER_PART,
     ) -> "Repetitions":
-        """Lay out the second stage; the model itself is not needed yet.
+        """Plan the second stage; the model itself is not needed yet.
 
         Args:
             chosen: The first stage.
@@ -92,7 +92,7 @@ class Repetitions(ReferenceStage[list[list[Bucket]]]):
 
     @property
     def identity(self) -> dict[str, Any]:
-        """What must be the same for two runs to give the same items."""
+        """What the items depend on."""
         return {
             **self.chosen.identity,
             **{patterns_key(variant): patterns.sha256 for variant, patterns in self.variants.items()},
@@ -164,9 +164,9 @@ class Repetitions(ReferenceStage[list[list[Bucket]]]):
         """See `Stage`.
 
         Returns:
-            One row an ACT and pattern: the ACT's columns, condition (the variant), pattern, top1 (text), repeated,
-            repeated_any (one of the ACTs in the context), top1_is_verb, expected_rank, expected_logprob, top1_logprob
-            (natural logarithms).
+            One row for each ACT and pattern: the ACT's columns, condition (the variant), pattern, top1 (text),
+            repeated, repeated_any (one of the ACTs in the context), top1_is_verb, expected_rank, expected_logprob,
+            top1_logprob (natural logarithms).
         """
         part = self.parts[number]
         acts, frames = self.acts[part.start : part.stop], []

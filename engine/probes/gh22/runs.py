@@ -138,7 +138,7 @@ def run_both(
     *,
     acts_per_part: int = ACTS_PER_PART,
 ) -> None:
-    """Run both stages, or what is left of them. A shard has all ACTs, and its share of the repetitions.
+    """Run both stages, or their unfinished parts. A shard has all ACTs, and its share of the repetitions.
 
     Args:
         acts: The first stage.

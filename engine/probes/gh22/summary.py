@@ -5,7 +5,7 @@
             ungrammatical         how often the top-1 is not a verb of the lexicon
     1@1     drop                  rate of 1P − rate of 1N (section 2.4), with the interval of a paired difference
             mcnemar_p:repetition_rate       exact test of the same [NAME, PROF] pairs in P and N
-            mcnemar_p_holm:repetition_rate  adjusted after Holm over the whole summary
+            mcnemar_p_holm:repetition_rate  adjusted with Holm's method over the whole summary
     ACT@1   act_not_a_verb        how often the ACT itself is not a verb of the lexicon; in condition `original`
 
 `ungrammatical` follows a remark in section 2.1: a low repetition rate can also come from ungrammatical predictions.

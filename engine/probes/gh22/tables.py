@@ -22,7 +22,7 @@ def rates_table(summary: pl.DataFrame, variant: Variant, patterns: PatternSet, m
         summary: Content of summary.parquet.
         variant: Which patterns.
         patterns: Its patterns, for the columns aux and adv.
-        model: Its name; where it is one of the paper's, the paper's rates stand beside ours.
+        model: Its name; where it is one of the paper's, the paper's rates are shown next to ours.
 
     Returns:
         A table whose frame has the columns number, polarity, aux, adv (whether the target has that word); for each rank
@@ -63,7 +63,7 @@ def rates_table(summary: pl.DataFrame, variant: Variant, patterns: PatternSet, m
 
 
 def drops_table(summary: pl.DataFrame, variant: Variant) -> Table:
-    """The drops P − N of one variant with their intervals, and McNemar's p adjusted after Holm.
+    """The drops P − N of one variant with their intervals, and McNemar's p adjusted with Holm's method.
 
     Args:
         summary: Content of summary.parquet.

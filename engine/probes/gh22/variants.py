@@ -1,4 +1,4 @@
-"""The pattern sets of the test, each with affirmative and negative patterns in pairs. Light to import."""
+"""The pattern sets of the test, each with affirmative and negative patterns in pairs. Quick to import."""
 
 import re
 from enum import StrEnum

@@ -1,4 +1,4 @@
-"""What a user chooses among. Light to import, as `--help` shows it."""
+"""What a user chooses among. Quick to import, as `--help` shows it."""
 
 from enum import StrEnum
 
@@ -13,7 +13,7 @@ class Corpus(StrEnum):
 
 
 class Vocabulary(StrEnum):
-    """Which tokens are ranked, unless it is those of a word list."""
+    """Which tokens are ranked, if there is no word list."""
 
     ALL = "all"
     WORDS = "words"

@@ -24,13 +24,13 @@ def lama(
         ),
     ] = None,
     corpus: Annotated[
-        list[Corpus] | None, typer.Option(help="Which facts are asked; all by default, may be repeated.")
+        list[Corpus] | None, typer.Option(help="Corpus of facts (default: all); may be repeated.")
     ] = None,
     vocabulary: Annotated[
-        str, typer.Option(metavar="all|words|FILE", help="Which tokens are ranked: all, words, or those of a list.")
+        str, typer.Option(metavar="all|words|FILE", help="Tokens to rank: all, words, or a file with a word list.")
     ] = "all",
     with_p159: Annotated[
-        bool, typer.Option("--with-p159", help="Count relation P159, whose negation is the affirmative sentence.")
+        bool, typer.Option("--with-p159", help="Include relation P159, whose negation equals the affirmative sentence.")
     ] = False,
 ) -> "Shown":
     """Query facts, their negations and misprimed copies (Kassner and Schütze 2020).

@@ -25,7 +25,7 @@ class LamaRun(SummaryRun):
     """A finished run.
 
     Attributes:
-        items: The content of items.parquet: one row a fact, one for each of its misprimed queries.
+        items: The content of items.parquet: one row for each fact, one for each of its misprimed queries.
         summary: The content of summary.parquet.
     """
 
@@ -56,14 +56,14 @@ def lama(
     with_p159: bool = False,
     **options: Unpack[RunOptions],
 ) -> LamaRun | ShardRun:
-    """Ask a model facts, their negations, and both after misleading words (Kassner and Schütze 2020).
+    """Query facts, their negations, and facts after misleading words (Kassner and Schütze 2020).
 
     Args:
         model: From `load`, or the folder or name of an exported model.
         data: Files or folders with facts, in LAMA's layout or in that of its negated copy; by default the data set
             `negated-lama`.
         corpus: GoogleRE, TREx, ConceptNet or SQuAD, one or several; all by default.
-        vocabulary: Which tokens are ranked: `all`, `words`, or a file with one word a line.
+        vocabulary: Which tokens are ranked: `all`, `words`, or a file with one word per line.
         with_p159: Whether relation P159 counts, whose negation is the affirmative sentence.
         **options: See `RunOptions`.
 

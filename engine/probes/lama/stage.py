@@ -1,10 +1,10 @@
 """`negengine lama`: does a model tell a query from its negation? Tables 1 and 2 of Kassner and Schütze (2020).
 
-Every fact is asked affirmatively, negated, and after a misleading word (`items` has the metrics). As in LAMA, a fact
-does not count if its gold answer is not one token of the model, or not among the ranked tokens. P159 does not count
-either: its negation is the affirmative sentence itself, so overlap and correlation are 1 for every model.
+Every fact is queried in affirmative form, negated, and after a misleading word (`items` has the metrics). As in LAMA, a
+fact does not count if its gold answer is not one token of the model, or not among the ranked tokens. P159 does not
+count either: its negation is the affirmative sentence itself, so overlap and correlation are 1 for every model.
 
-A part is a range of facts. Which of them count is found out with the part's token ids, not before the run.
+A part is a range of facts. Which facts count is known once the part's token ids are made, not before the run.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -41,7 +41,7 @@ _ORDER = "order"
 
 @dataclass(frozen=True, eq=False)
 class Asked:
-    """Facts that are asked alike: in one condition, by one query each, or by a query and its negation.
+    """Facts with queries of one kind: in one condition, one query for each, or a query and its negation.
 
     Attributes:
         condition: One of `CONDITIONS`.
@@ -77,7 +77,7 @@ class Lama(ReferenceStage[Prepared]):
 
     Attributes:
         exported: The model.
-        facts: What is asked, whether it counts or not.
+        facts: All facts, whether they count or not.
         ranked: Which tokens are ranked.
         with_p159: Whether P159 counts.
         excluded: Why facts of the files are not among `facts` → how many.
@@ -108,7 +108,7 @@ class Lama(ReferenceStage[Prepared]):
         facts_per_part: int = FACTS_PER_PART,
         logits_at_once: int = LOGITS_AT_ONCE,
     ) -> "Lama":
-        """Lay out a run; neither the model nor its tokenizer is needed yet.
+        """Plan a run; neither the model nor its tokenizer is needed yet.
 
         Args:
             exported: The model.
@@ -145,7 +145,7 @@ class Lama(ReferenceStage[Prepared]):
 
     @property
     def identity(self) -> dict[str, Any]:
-        """What must be the same for two runs to give the same items."""
+        """What the items depend on."""
         return {
             **model_identity(self.exported),
             "data sha256": self.data_sha256,
@@ -157,7 +157,7 @@ class Lama(ReferenceStage[Prepared]):
 
     @property
     def metadata(self) -> dict[str, Any]:
-        """Where the model lies, and which facts were excluded before the run."""
+        """Where the model is, and which facts were excluded before the run."""
         return {"model folder": str(self.exported.folder.resolve()), "excluded": dict(self.excluded)}
 
     @cached_property
@@ -211,7 +211,7 @@ class Lama(ReferenceStage[Prepared]):
         """See `Stage`.
 
         Returns:
-            One row a fact, and one for each of its misprimed queries, with the columns of `items.SCHEMA`.
+            One row for each fact, and one for each of its misprimed queries, with the columns of `items.SCHEMA`.
         """
         prepared = prepared or self.prepare(number)
         advance(prepared.skipped, 0)

@@ -1,4 +1,4 @@
-"""Tables 1 and 2 of Kassner and Schütze with our figures; the published ones stand in columns of their own."""
+"""Tables 1 and 2 of Kassner and Schütze with our figures; the published ones have columns of their own."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -24,7 +24,7 @@ def tables(summary: pl.DataFrame, items: pl.DataFrame, model: str) -> list[Table
     Args:
         summary: Content of summary.parquet.
         items: Content of items.parquet.
-        model: Its name; if the paper tested it, the published figures stand beside ours.
+        model: Its name; if the paper tested it, the published figures are shown next to ours.
     """
     values = {(row["dataset"], row["condition"], row["split"], row["metric"]): row for row in summary.to_dicts()}
     return [negation_table(values, model), precision_table(values, model), examples_table(items)]

@@ -1,4 +1,4 @@
-"""Which tokens are ranked: all, those that are words, or those of a word list."""
+"""Which tokens are ranked: all tokens, all words, or the tokens of a word list."""
 
 import hashlib
 import json
@@ -33,7 +33,7 @@ class Ranked:
 
     @classmethod
     def of(cls, text: str) -> "Ranked":
-        """Read the option `--vocabulary`: all, words, or a file with one word a line.
+        """Read the option `--vocabulary`: all, words, or a file with one word per line.
 
         Raises:
             InputError: The file cannot be read.

@@ -19,19 +19,24 @@ def nli(
     setup: Setup,
     model: Annotated[str, typer.Argument(help="A classifier of text pairs: exported folder, or name under models/.")],
     data: options.Data = None,
-    source: Annotated[list[Source] | None, typer.Option(help="All by default; may be repeated.")] = None,
+    source: Annotated[
+        list[Source] | None, typer.Option(help="Source of the pairs (default: all); may be repeated.")
+    ] = None,
     original: Annotated[
         list[str] | None,
         typer.Option(metavar="SOURCE=FILE", help="An original dev set in the layout of GLUE; may be repeated."),
     ] = None,
     labels: Annotated[
-        str | None, typer.Option(metavar="LABEL,...", help="The labels of the logits, if their names do not tell.")
+        str | None,
+        typer.Option(
+            metavar="LABEL,...", help="The labels of the logits in their order, if the model does not name them."
+        ),
     ] = None,
     max_length: Annotated[
-        int | None, typer.Option(min=8, help="Most tokens of a pair (default: 128, as in the paper).")
+        int | None, typer.Option(min=8, help="Largest number of tokens in a pair (default: 128, as in the paper).")
     ] = None,
 ) -> "Shown":
-    """Judge the pairs with negation of Hossain and others (2020) with a classifier.
+    """Run a classifier on the pairs with negation of Hossain and others (2020).
 
     Export the classifier with --task text-classification. Run the same command again to resume it.
     Example: negengine nli textattack/bert-base-uncased-RTE --source RTE
@@ -51,7 +56,7 @@ def nli(
 
 @table_command
 def cues(files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="UTF-8 texts.")]) -> "Shown":
-    """Count the sentences of texts that hold a negation cue.
+    """Count the sentences that contain a negation cue.
 
     Example: negengine cues corpus.txt
     """

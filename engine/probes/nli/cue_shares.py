@@ -1,4 +1,4 @@
-"""What share of the sentences of a text holds a negation cue (Table 1 of the NLI paper)."""
+"""The share of sentences in a text that contain a negation cue (Table 1 of the NLI paper)."""
 
 import re
 from collections import Counter
@@ -42,7 +42,7 @@ class CueShare:
 
 @dataclass(frozen=True, eq=False)
 class CueShares(Shown):
-    """How common negation is in some text files."""
+    """How common negation is in several text files."""
 
     shares: tuple[CueShare, ...]
 
@@ -117,7 +117,7 @@ def cue_share(path: Path) -> CueShare:
             kinds.update({cue.kind for cue in cues})
             words.update(cue.word for cue in cues)
     if not sentences:
-        raise InputError(f"{path}:1: no sentence in this file; give a text with a sentence or a paragraph a line")
+        raise InputError(f"{path}:1: no sentence in this file; give a text with one sentence or paragraph per line")
     by_kind = {kind: kinds[kind] for kind in Kind}
     return CueShare(
         path, sentences, negated, by_kind, dict(sorted(words.items(), key=lambda item: (-item[1], item[0])))

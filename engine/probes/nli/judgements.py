@@ -34,7 +34,7 @@ class Judgements(Stage[PairClassifier, EncodedPairs]):
         exported: The classifier.
         head: The label that each of its logits stands for.
         sets: The pairs.
-        max_length: Most tokens of a pair.
+        max_length: Largest number of tokens in a pair.
         pairs_per_part: Size of a part.
     """
 
@@ -56,13 +56,14 @@ class Judgements(Stage[PairClassifier, EncodedPairs]):
         max_length: int | None = None,
         pairs_per_part: int = PAIRS_PER_PART,
     ) -> "Judgements":
-        """Lay out an evaluation; the model itself is not needed yet.
+        """Plan an evaluation; the model itself is not needed yet.
 
         Args:
             exported: A model that was exported for text-classification.
             head: The label that each logit stands for, from `map_head`.
             sets: From `read_sets`.
-            max_length: Most tokens of a pair; by default the paper's 128, or what the model takes if that is less.
+            max_length: Largest number of tokens in a pair; by default the paper's 128, or what the model takes if that
+                is less.
             pairs_per_part: Size of a part.
 
         Raises:
@@ -74,7 +75,7 @@ class Judgements(Stage[PairClassifier, EncodedPairs]):
 
     @property
     def identity(self) -> dict[str, Any]:
-        """What must be the same for two runs to give the same items."""
+        """What the items depend on."""
         return {
             **model_identity(self.exported),
             "labels": [str(label) for label in self.head],
@@ -85,7 +86,7 @@ class Judgements(Stage[PairClassifier, EncodedPairs]):
 
     @property
     def metadata(self) -> dict[str, Any]:
-        """What the tables need, and what a reader wants to know."""
+        """What the tables and readers need."""
         return {
             "family": self.exported.family,
             "model folder": str(self.exported.folder.resolve()),
@@ -151,10 +152,10 @@ class Judgements(Stage[PairClassifier, EncodedPairs]):
         """See `Stage`.
 
         Returns:
-            One row a pair: dataset, condition, item (its number in the file), id (see `Pair`), split (which side was
-            negated), negation (whether text or hypothesis has a cue), gold, predicted, probability (of the predicted
-            label), expected and answer (gold and predicted label in the scheme that they are scored by), correct,
-            truncated.
+            One row for each pair: dataset, condition, item (its number in the file), id (see `Pair`), split (which side
+            was negated), negation (whether text or hypothesis has a cue), gold, predicted, probability (of the
+            predicted label), expected and answer (gold and predicted label in the scheme that they are scored by),
+            correct, truncated.
         """
         of, pairs = self.parts[number]
         encoded = prepared or self.prepare(number)

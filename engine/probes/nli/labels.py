@@ -3,7 +3,7 @@
 The names of a classifier's labels are free. A classifier is used only if its names say which label is which; nothing is
 guessed from the order. Where a classifier or a data set has two labels only, gold label and prediction are both scored
 two-way: neutral and contradiction both become "not entailment", after the three-way decision (as for HANS, McCoy et al.
-2019, section 4). Light to import.
+2019, section 4). Quick to import.
 """
 
 import re
@@ -58,7 +58,7 @@ def map_head(names: Sequence[str], model: str, given: str | None = None) -> tupl
     Args:
         names: The classifier's own names, in the order of its logits.
         model: The model's name, for messages.
-        given: The labels in the order of the logits, with commas between, if the classifier's names do not tell.
+        given: The labels in the order of the logits, separated by commas, if the classifier does not name them.
 
     Raises:
         InputError: The names are not those of two-way or three-way labels, or what was given does not fit.

@@ -45,11 +45,11 @@ class NliRun(SummaryRun):
 
     @property
     def conditions(self) -> dict[str, Any]:
-        """Nothing: pairs are joined by a digest of their texts and label, so other files have no pair in common."""
+        """Nothing: pairs are joined by a digest of their texts and label, so pairs of other data never match."""
         return {}
 
     def outcomes(self) -> pl.DataFrame:
-        """One row a pair and split: whether the label is right. Two-way accuracy on three labels is another metric."""
+        """One row for each pair and split: whether the label is right. Two-way accuracy has a metric of its own."""
         two_way = len(self.record.identity["labels"]) == len(TWO_WAY)
         coarse = [source for source, labels in SOURCES.items() if two_way and len(labels) > len(TWO_WAY)]
         right = self.items.select(
@@ -82,8 +82,9 @@ def nli(
         data: The folder of the benchmark; by default the data set `negation-nli`.
         source: RTE, SNLI or MNLI, one or several; all by default.
         original: Source → its original dev set in the layout of GLUE; drops are counted from it.
-        labels: The labels in the order of the logits, with commas between, if the model's names do not tell.
-        max_length: Most tokens of a pair; the paper's 128 by default, or what the model takes if that is less.
+        labels: The labels in the order of the logits, separated by commas, if the model does not name them.
+        max_length: Largest number of tokens in a pair; the paper's 128 by default, or what the model takes if that is
+            less.
         **options: See `RunOptions`.
 
     Returns:

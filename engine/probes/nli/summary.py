@@ -14,8 +14,8 @@ majority are two-way (see `labels`).
 
 Three new pairs are made from one original pair, so they are not independent: over all new pairs, the three are one
 draw. Intervals: accuracy Wilson's, over all new pairs that of `cluster_interval`; drop Welch's t; relative_drop that of
-a ratio of two proportions; difference that of two proportions of the same pairs. p-values are adjusted after Holm over
-the whole summary.
+a ratio of two proportions; difference that of two proportions of the same pairs. p-values are adjusted with Holm's
+method over the whole summary.
 """
 
 from collections.abc import Iterator, Mapping

@@ -1,4 +1,4 @@
-"""Tables 5 and 7 of the paper with our figures; the published ones stand in columns of their own."""
+"""Tables 5 and 7 of the paper with our figures; the published ones have columns of their own."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -122,7 +122,7 @@ def label_table(summary: pl.DataFrame) -> Table:
 
 
 def comparison_table(summary: pl.DataFrame) -> Table:
-    """The types of new pairs against each other: differences of accuracy and McNemar's test, adjusted after Holm.
+    """The types of new pairs compared: differences of accuracy, and McNemar's test, adjusted with Holm's method.
 
     Args:
         summary: Content of summary.parquet.

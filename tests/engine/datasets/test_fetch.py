@@ -165,7 +165,7 @@ def test_files_made_from_the_archive(fetch, server, cache, registry):
 def test_a_file_with_another_checksum_is_refused_and_nothing_kept(fetch, server, cache):
     server.answers = [(200, archive(FILES | {"facts.tsv": b"other\n"}), None)]
     wanted = hashlib.sha256(FILES["facts.tsv"]).hexdigest()[:12]
-    with pytest.raises(InputError, match=rf"no file has the sha256 of facts\.tsv \({wanted}…\): it is not the source"):
+    with pytest.raises(InputError, match=rf"no file has the sha256 of facts\.tsv \({wanted}…\), so it is not the"):
         fetch()
     assert kept(cache) == {}
 
@@ -183,7 +183,7 @@ def test_an_answer_that_is_no_whole_archive_is_refused(content, fetch, server, c
 def test_an_archive_that_is_far_too_large_is_refused(largest, fetch, server):
     server.answers = [(200, archive({"big": b"\0" * 5000}), None)]
     assert 100 < len(server.answers[0][1]) < 1000
-    with pytest.raises(InputError, match="more than 0 MB: it is not the source"):
+    with pytest.raises(InputError, match="more than 0 MB, so it is not the"):
         fetch(largest=largest)
 
 

@@ -50,7 +50,7 @@ def test_several_devices_by_comma():
 @pytest.mark.parametrize(
     ("words", "reason"),
     [
-        ("cpu,auto", "auto is a choice of one device"),
+        ("cpu,auto", "auto stands for one device"),
         ("cuda,cpu,cuda:0", "cuda:0 is given 2 times"),
         ("cpu,", "give auto, cpu, cuda or cuda:INDEX"),
         ("cuda:0,cuda:2", "--device cuda:2: no such device"),

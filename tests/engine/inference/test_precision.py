@@ -361,9 +361,14 @@ def test_a_run_goes_on_with_the_precision_that_it_recorded():
             Precision.FP32,
             "mixed",
             1,
-            "begun in mixed precision, which cannot change: give --precision mixed, or choose",
+            "started in mixed precision, which cannot change: give --precision mixed, or choose",
         ),
-        (Precision.MIXED, "fp32", 2, "begun in fp32 precision, which cannot change: give --precision fp32, or choose"),
+        (
+            Precision.MIXED,
+            "fp32",
+            2,
+            "started in fp32 precision, which cannot change: give --precision fp32, or",
+        ),
         (Precision.AUTO, "mixed", 1, "the export has no low-precision model for this device"),
     ],
 )

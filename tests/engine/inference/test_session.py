@@ -8,6 +8,6 @@ from negengine.engine.inference.session import open_session
 
 def test_a_damaged_graph_is_one_line(tmp_path):
     (tmp_path / "model.onnx").write_bytes(b"no graph")
-    with pytest.raises(InputError, match=r"model\.onnx: ONNX Runtime does not open it") as caught:
+    with pytest.raises(InputError, match=r"model\.onnx: ONNX Runtime cannot open it") as caught:
         open_session(tmp_path / "model.onnx", CPU)
     assert "\n" not in str(caught.value)

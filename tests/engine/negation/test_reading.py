@@ -68,7 +68,7 @@ def test_a_failure_names_what_is_below_what():
 def test_a_failure_names_each_forbidden_pattern_once():
     assert read(rates(CpTn=1.0, CnTp=2.0, CnTn=10.0, CpTv=20.0)) == (
         "Does not pass the test (§3.5): the drop of CpTn (1.0) is below CnTn (10.0) and CpTv (20.0); "
-        f"that of CnTp (2.0) is below CnTn (10.0) and CpTv (20.0); {APART}"
+        f"the drop of CnTp (2.0) is below CnTn (10.0) and CpTv (20.0); {APART}"
     )
 
 
@@ -129,7 +129,7 @@ def test_a_pattern_without_triplets_does_not_take_part():
 def test_where_another_person_is_meant_there_is_no_verdict(coreference):
     said = read(paper_rates("roberta-large"), coreference=coreference)
     assert said.startswith(f"No verdict: the target sentence is about another person ({coreference})")
-    assert "The largest drop of a forbidden pattern is that of CnTp (82.8, from 82.8 to 82.8)" in said
+    assert "The forbidden pattern with the largest drop is CnTp (82.8, from 82.8 to 82.8)" in said
     assert "passes" not in said.lower()
 
 

@@ -433,7 +433,7 @@ def test_a_damaged_part_of_a_finished_shard_is_done_again(tmp_path):
 def test_a_damaged_final_file_is_refused_and_made_again(tmp_path, whole, damage, name):
     work(tmp_path / "run")
     damage(tmp_path / "run" / name)
-    with pytest.raises(InputError, match=f"{name}: missing, or not as select wrote it"):
+    with pytest.raises(InputError, match=f"{name}: missing, or changed since select wrote it"):
         finished_stage(tmp_path / "run", "select")
     work(tmp_path / "run")
     assert results(tmp_path / "run") == whole

@@ -247,7 +247,7 @@ def test_a_selection_of_other_bytes_is_not_overwritten(tmp_path, scored):
             run.write_part(number, EncodedPart.of(PartResult(rows(number).reverse())))
         run.finish(publish_triplets)
     before = files(target)
-    with pytest.raises(InputError, match="target: its select gave other files than that of"):
+    with pytest.raises(InputError, match="target: its select has other results than"):
         merge(scored[1], target)
     assert files(target) == before
     assert list(read_run(target).stages) == ["select"]

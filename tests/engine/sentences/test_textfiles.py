@@ -114,7 +114,7 @@ def test_fields_are_texts_or_numbers(file):
 
 @pytest.mark.parametrize(
     ("line", "message"),
-    [("{", r"^f:7: not JSON \("), ("[1, 2]", r"^f:7: '\[1, 2\]' is not a JSON object; one object a line is needed$")],
+    [("{", r"^f:7: not JSON \("), ("[1, 2]", r"^f:7: '\[1, 2\]' is not a JSON object; write one object per line$")],
 )
 def test_json_lines_that_are_none(line, message):
     with pytest.raises(InputError, match=message):
