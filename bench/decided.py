@@ -5,9 +5,10 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from ..engine.choices import Precision
 from ..engine.inference.device import CPU
 from ..engine.inference.model import Decider
-from ..engine.inference.precision import Models, Precision
+from ..engine.inference.precision import Models
 from ..engine.negation.select import Selection
 from ..engine.runs.executors import ThisProcess
 from ..engine.runs.loop import Execution, run_stage

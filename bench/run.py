@@ -9,10 +9,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from ..engine.choices import Precision
 from ..engine.inference.device import CPU, Device, choose_device, cpu_threads
 from ..engine.inference.exported import ExportedModel
 from ..engine.inference.model import BATCH_TOKENS
-from ..engine.inference.precision import AUDIT_SHARE, MixedDecider, Models, Precision, calibrate, open_models
+from ..engine.inference.precision import AUDIT_SHARE, MixedDecider, Models, calibrate, open_models
 from ..engine.negation.runs import SelectionRun
 from ..engine.negation.select import TRIPLETS_FILE, Selection, Settings
 from ..export.checkpoint import locate

@@ -9,6 +9,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 # A package imports from itself and from those above it.
 ORDER = (
+    "negengine.engine.choices",
     "negengine.engine.errors",
     "negengine.engine.printable",
     "negengine.engine.sentences",

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ..choices import Format
 from ..commands import options
 from ..commands.console import document, say, show
 from ..errors import InputError
@@ -28,7 +29,7 @@ def bench(
     ] = False,
     rounds: Annotated[int | None, typer.Option(min=1, help="Number of times that each system is timed.")] = None,
     device: options.Device = "auto",
-    form: options.FormatOption = options.Format.TABLE,
+    form: options.FormatOption = Format.TABLE,
     as_json: options.Json = False,
 ) -> None:
     """Compare the engine's speed with its baselines and with the ceiling of this machine.
@@ -66,14 +67,14 @@ def _export(models: list[str], quick: bool, rounds: int | None, device: str) -> 
     return [table(costs)], as_document(costs)
 
 
-def _show(tables: "list[Table]", found: dict[str, Any], form: options.Format, as_json: bool) -> None:
+def _show(tables: "list[Table]", found: dict[str, Any], form: Format, as_json: bool) -> None:
     import json
 
-    from ..tables.render import Format
+    from ..choices import Format
 
     if as_json:
         document(found)
         return
     show(*tables, form=Format(form))
-    if form is options.Format.TABLE:
+    if form is Format.TABLE:
         show(json.dumps(found, ensure_ascii=False))

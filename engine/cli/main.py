@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ..choices import Task
 from ..commands import options
 from ..commands.console import document, open_standard_streams, say, show
 from ..commands.run_command import command_line, table_command
@@ -62,7 +63,7 @@ def export(
     output: options.Output = None,
     revision: Annotated[str | None, typer.Option(help="Branch, tag or commit on the hub.")] = None,
     allow_pickle: Annotated[bool, typer.Option(help="Also read pickled weights, which can run code.")] = False,
-    task: Annotated[options.Task, typer.Option(help="The task of the model.")] = options.Task.FILL_MASK,
+    task: Annotated[Task, typer.Option(help="The task of the model.")] = Task.FILL_MASK,
     force: Annotated[bool, typer.Option(help="Build the export again even if nothing changed.")] = False,
     as_json: options.Json = False,
 ) -> None:

@@ -15,7 +15,7 @@ from ..printable import json_safe, printable_lines
 from .stdout import Stdout
 
 if TYPE_CHECKING:
-    from ..tables.render import Format
+    from ..choices import Format
     from ..tables.table import Table
 
 
@@ -38,7 +38,7 @@ def show(*items: Any, form: "Format | None" = None) -> None:
         InputError: stdout is full or closed.
         SystemExit: the reader of stdout has gone; status 0.
     """
-    from ..tables.render import Format
+    from ..choices import Format
     from ..tables.table import Table
 
     if form in {None, Format.TABLE}:
@@ -76,7 +76,8 @@ def _stdout() -> Stdout:
 
 
 def _show_formatted(tables: "list[Table]", form: "Format | None") -> None:
-    from ..tables.render import Format, render
+    from ..choices import Format
+    from ..tables.render import render
 
     text = render(tables, form or Format.TABLE)
     _stdout().write(printable_lines(text) if _stdout().isatty() else text)

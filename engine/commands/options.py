@@ -1,52 +1,11 @@
 """Options that several commands share: one name, one meaning, one help line."""
 
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-
-class Precision(StrEnum):
-    """Choices of --precision; as in `inference.precision`, which takes long to import."""
-
-    AUTO = "auto"
-    FP32 = "fp32"
-    MIXED = "mixed"
-
-
-class Task(StrEnum):
-    """Choices of --task of `export`."""
-
-    FILL_MASK = "fill-mask"
-    TEXT_CLASSIFICATION = "text-classification"
-
-
-class Format(StrEnum):
-    """Choices of --format; as in `tables.render`, which takes long to import."""
-
-    TABLE = "table"
-    JSON = "json"
-    CSV = "csv"
-    MARKDOWN = "markdown"
-    LATEX = "latex"
-
-
-class Coreference(StrEnum):
-    """Choices of --coreference; as in `negation.grid`, which takes long to import."""
-
-    PRONOUN = "pronoun"
-    SAME_NAME = "same-name"
-    SAME_GENDER = "same-gender"
-    OTHER_GENDER = "other-gender"
-
-
-class Verbs(StrEnum):
-    """Choices of --verbs; as in `sentences`, which takes long to import."""
-
-    IN_CONTEXT = "in-context"
-    BARE = "bare"
-
+from ..choices import Format, Precision
 
 Model = Annotated[str, typer.Argument(help="An exported folder, or its name under models/.")]
 Output = Annotated[Path | None, typer.Option("--output", "-o", help="Output folder.")]

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..choices import Format, Precision
 from . import options
 from .console import document, show
 
@@ -79,7 +80,7 @@ class Setup:
 
 _COMMON: dict[str, tuple[Any, Any]] = {
     "device": (options.Devices, "auto"),
-    "precision": (options.PrecisionOption, options.Precision.AUTO),
+    "precision": (options.PrecisionOption, Precision.AUTO),
     "batch_tokens": (options.BatchTokens, None),
     "threads": (options.Threads, None),
     "shard": (options.Shard, None),
@@ -87,7 +88,7 @@ _COMMON: dict[str, tuple[Any, Any]] = {
     "verbose": (options.Verbose, False),
 }
 _PRINTING: dict[str, tuple[Any, Any]] = {
-    "form": (options.FormatOption, options.Format.TABLE),
+    "form": (options.FormatOption, Format.TABLE),
     "as_json": (options.Json, False),
 }
 
@@ -96,7 +97,7 @@ def run_command(function: "Callable[..., Shown]") -> Callable[..., None]:
     """Add the common options to a run command, and print what it returns."""
 
     @functools.wraps(function)
-    def command(*, form: options.Format, as_json: bool, **values: Any) -> None:
+    def command(*, form: Format, as_json: bool, **values: Any) -> None:
         common = {name: values.pop(name) for name in _COMMON}
         print_result(function(Setup(**common), **values), form, as_json)
 
@@ -107,20 +108,18 @@ def table_command(function: "Callable[..., Shown]") -> Callable[..., None]:
     """Add --format and --json to a command, and print what it returns."""
 
     @functools.wraps(function)
-    def command(*, form: options.Format, as_json: bool, **values: Any) -> None:
+    def command(*, form: Format, as_json: bool, **values: Any) -> None:
         print_result(function(**values), form, as_json)
 
     return _with_options(command, function, _PRINTING, skip=0)
 
 
-def print_result(result: "Shown", form: options.Format, as_json: bool) -> None:
+def print_result(result: "Shown", form: Format, as_json: bool) -> None:
     """Print a result: its JSON document, or its tables in a format."""
-    from ..tables.render import Format
-
     if as_json:
         document(result.document())
     else:
-        show(*result.tables(), *result.sentences(), form=Format(form))
+        show(*result.tables(), *result.sentences(), form=form)
 
 
 def command_line() -> str:

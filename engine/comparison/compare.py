@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from ..choices import Coreference
 from ..errors import InputError
 from ..library.open import open_run
 from ..library.run import Run, Shown
-from ..negation.grid import Coreference
 from ..negation.published import published
 from ..negation.runs import ScoresRun, SelectionRun
 from ..negation.select import Selection

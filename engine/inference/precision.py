@@ -27,13 +27,13 @@ that is not repeated come from the low-precision model.
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
-from enum import StrEnum
 from typing import Any
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from ..choices import Precision
 from ..errors import InputError
 from ..sentences.keys import combine, string_keys
 from ..sentences.spans import EncodedSentences
@@ -51,17 +51,6 @@ _MOST_EXCLUDED = 0.05
 _WORTH_IT = 1.1  # `auto` wants at least this much more speed
 _TICK = 1e-9  # seconds; a clock can be too coarse for a small sample
 _SHORT_RUN = 20 * CALIBRATION_SENTENCES[0]
-
-
-class Precision(StrEnum):
-    """How a run decides."""
-
-    AUTO = "auto"
-    """Mixed if a short measurement shows that it is faster, else fp32."""
-    FP32 = "fp32"
-    """The reference model alone."""
-    MIXED = "mixed"
-    """A low-precision model where the margin is wide, the reference model where it is narrow."""
 
 
 @dataclass(frozen=True)

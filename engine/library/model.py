@@ -4,11 +4,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from ..choices import Precision
 from ..errors import InputError, choice
 from ..inference.device import Device, choose_devices
 from ..inference.exported import ExportedModel, load_exported
 from ..inference.model import MaskedLM
-from ..inference.precision import Precision
 from ..runs.executors import Executor, ThisProcess
 from ..runs.processes import Processes
 from ..runs.stage import ModelOptions

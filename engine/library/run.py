@@ -8,12 +8,13 @@ from typing import Any, ClassVar, Self
 
 import polars as pl
 
+from ..choices import Format
 from ..errors import InputError
 from ..runs.folder import finished_stage
 from ..runs.record import StageRecord, read_run
 from ..runs.shard import Shard
 from ..tables import Table
-from ..tables.render import Format, render, to_html
+from ..tables.render import render, to_html
 from .model import Model
 
 

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ..choices import Coreference, VerbConvention
 from ..commands import options
 from ..commands.run_command import Setup, run_command
 
@@ -18,13 +19,11 @@ def select(
     model: options.Model = "mini",
     pairs: options.Pairs = None,
     max_verbs: Annotated[int, typer.Option(min=1, help="Largest number of verbs that are kept for each pair.")] = 20,
-    coreference: Annotated[
-        options.Coreference, typer.Option(help="Whom the target sentence is about.")
-    ] = options.Coreference.PRONOUN,
+    coreference: Annotated[Coreference, typer.Option(help="Whom the target sentence is about.")] = Coreference.PRONOUN,
     verbs: Annotated[
-        options.Verbs,
+        VerbConvention,
         typer.Option(help="in-context: verbs that are one token at the mask; bare: also one token alone."),
-    ] = options.Verbs.IN_CONTEXT,
+    ] = VerbConvention.IN_CONTEXT,
     lazy: Annotated[
         bool,
         typer.Option(

@@ -6,11 +6,11 @@ of a run is a range of pairs, and each candidate follows from its index.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..choices import Coreference
 from ..errors import InputError
 from ..sentences.keys import checked_seed, combine, string_keys
 from ..sentences.lexicon import Lexicon
@@ -98,19 +98,6 @@ def verb_order(
         _keys(lexicon.professions, "verbs", seed)[profession][:, None],
         _keys(lexicon.verbs, "verbs", seed)[verb],
     )
-
-
-class Coreference(StrEnum):
-    """Who the target sentence is about (section 4 of the paper)."""
-
-    PRONOUN = "pronoun"
-    """The pronoun of the name's gender: the base test."""
-    SAME_NAME = "same-name"
-    """The name of the context again: co-reference is forced."""
-    SAME_GENDER = "same-gender"
-    """Another name of the same gender: co-reference is ruled out."""
-    OTHER_GENDER = "other-gender"
-    """A name of the other gender: co-reference is ruled out."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,8 +13,8 @@ from typing import Any
 
 import polars as pl
 
+from ..choices import Coreference
 from ..sentences.patterns import PatternSet, Role, load_patterns
-from .grid import Coreference
 
 Row = Mapping[str, Any]
 _SAME_PERSON = {Coreference.PRONOUN, Coreference.SAME_NAME}

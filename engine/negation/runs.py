@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Unpack
 
 import polars as pl
 
+from ..choices import Coreference, VerbConvention
 from ..errors import choice
 from ..library.model import Model, ModelLike, check_opening, find_model
 from ..library.options import RunOptions, execution, run_folder, shard_of
@@ -15,9 +16,7 @@ from ..library.run import Run, ShardRun
 from ..runs.loop import run_stage
 from ..sentences.lexicon import load_lexicon
 from ..sentences.patterns import load_patterns
-from ..sentences.verbs import VerbConvention
 from ..tables import Table
-from .grid import Coreference
 from .published import published
 from .reading import reading
 from .score import RATES_FILE, SAME_TEXT, SCORES_FILE, Scoring, Selected, read_selected

@@ -15,6 +15,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from ..choices import VerbConvention
 from ..errors import InputError
 from ..inference.exported import ExportedModel, load_exported
 from ..inference.precision import Workload, take_audits
@@ -26,7 +27,7 @@ from ..sentences.patterns import Pattern, PatternSet
 from ..sentences.slots import VERB, column
 from ..sentences.spans import Bucket, EncodedSentences, small_buckets
 from ..sentences.tokenizer import MaskTokenizer
-from ..sentences.verbs import VerbConvention, mask_fillers
+from ..sentences.verbs import mask_fillers
 from .rates import rates
 from .select import SELECTION_FILE, TRIPLETS_FILE, Selection, composed
 

@@ -15,6 +15,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from ..choices import Coreference, VerbConvention
 from ..errors import InputError
 from ..inference.exported import ExportedModel
 from ..inference.model import Decider
@@ -27,8 +28,8 @@ from ..sentences.patterns import PatternSet
 from ..sentences.slots import NAME, PROFESSION, PRONOUN, VERB, WORD_SLOTS, column
 from ..sentences.spans import EncodedSentences, small_buckets
 from ..sentences.tokenizer import MaskTokenizer
-from ..sentences.verbs import VerbConvention, mask_fillers
-from .grid import Coreference, Grid, PairFillers, all_pairs, pair_fillers, sample_pairs, verb_order
+from ..sentences.verbs import mask_fillers
+from .grid import Grid, PairFillers, all_pairs, pair_fillers, sample_pairs, verb_order
 from .lazy import first_repeating
 
 TRIPLETS_FILE, SELECTION_FILE = "triplets.parquet", "selection.json"

@@ -5,9 +5,9 @@ from typing import Any
 
 import polars as pl
 
+from ..choices import Coreference
 from ..sentences.patterns import PatternSet, Role
 from ..tables import Column, Table
-from .grid import Coreference
 from .published import Published, PublishedDrops
 
 _SELECTION = {

@@ -9,17 +9,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, TypeVar
 
+from ..choices import Precision
 from ..errors import InputError
 from ..inference.exported import ExportedModel
 from ..inference.model import Decider, MaskedLM
-from ..inference.precision import (
-    Models,
-    Precision,
-    Workload,
-    calibrate_pattern,
-    open_decider,
-    open_models,
-)
+from ..inference.precision import Models, Workload, calibrate_pattern, open_decider, open_models
 from .stage import ModelOptions, Stage
 
 Prepared = TypeVar("Prepared")

@@ -13,8 +13,8 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 import polars as pl
 
+from ..choices import Precision
 from ..inference.device import CPU, Device
-from ..inference.precision import Precision
 
 Model = TypeVar("Model")
 Prepared = TypeVar("Prepared")

@@ -1,24 +1,15 @@
 """The mono-token verbs: those that a model can predict at the mask of a pattern."""
 
 from collections.abc import Mapping, Sequence
-from enum import StrEnum
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..choices import VerbConvention
 from ..errors import InputError
 from .patterns import Pattern
 from .slots import MASK
 from .tokenizer import NOT_ONE_TOKEN, MaskTokenizer
-
-
-class VerbConvention(StrEnum):
-    """The rule for verbs that a model can predict."""
-
-    IN_CONTEXT = "in-context"
-    """Verbs that are exactly one token at the mask of the sentence."""
-    BARE = "bare"
-    """Those of them that are also one token alone."""
 
 
 def mask_fillers(

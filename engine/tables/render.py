@@ -9,12 +9,12 @@ import json
 import math
 import re
 from collections.abc import Mapping, Sequence
-from enum import StrEnum
 from typing import Any
 
 import polars as pl
 from tabulate import tabulate
 
+from ..choices import Format
 from ..printable import json_safe, printable
 from .cells import cells, is_text, with_unit
 from .html import to_html
@@ -26,16 +26,6 @@ __all__ = ["Format", "flat", "render", "to_documents", "to_html", "to_rich"]
 
 _MARKDOWN = re.compile(r"([\\`*_{}\[\]<>#|~$])")
 _PERCENT = {"%", "percentage points"}
-
-
-class Format(StrEnum):
-    """How tables are written."""
-
-    TABLE = "table"
-    JSON = "json"
-    CSV = "csv"
-    MARKDOWN = "markdown"
-    LATEX = "latex"
 
 
 def render(tables: Sequence[Table], form: Format, *, width: int = WIDTH) -> str:

@@ -10,11 +10,10 @@ import torch
 from fake_models import LEXICON, FakeScoring, FakeSelection, NeverSelection
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from negengine.engine.choices import Coreference, Precision
 from negengine.engine.errors import InputError
 from negengine.engine.inference.device import CPU
 from negengine.engine.inference.exported import load_exported
-from negengine.engine.inference.precision import Precision
-from negengine.engine.negation.grid import Coreference
 from negengine.engine.negation.score import Scoring, read_selected
 from negengine.engine.negation.select import Selection, Settings
 from negengine.engine.runs.executors import ThisProcess

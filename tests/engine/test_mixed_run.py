@@ -10,9 +10,9 @@ from contextlib import suppress
 import polars as pl
 import pytest
 from fake_models import CALIBRATION, FakeScoring, FakeSelection
+from negengine.engine.choices import Precision
 from negengine.engine.errors import InputError
 from negengine.engine.inference.device import CPU
-from negengine.engine.inference.precision import Precision
 from negengine.engine.negation.score import Scoring, read_selected
 from negengine.engine.negation.select import Selection, Settings
 from negengine.engine.runs.executors import ThisProcess

@@ -7,9 +7,10 @@ trusted. The calibration here does not know of that, as a calibration that happe
 from typing import Any
 
 import numpy as np
+from negengine.engine.choices import Precision
 from negengine.engine.inference.batches import ignored
 from negengine.engine.inference.model import Decisions
-from negengine.engine.inference.precision import Calibration, Models, Precision
+from negengine.engine.inference.precision import Calibration, Models
 from negengine.engine.negation.score import Scoring
 from negengine.engine.negation.select import Selection
 from negengine.engine.runs.masked_stages import PatternDeciders

@@ -17,12 +17,13 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from ...choices import Coreference
 from ...errors import InputError
 from ...inference.exported import ExportedModel, refuse_too_long
 from ...inference.free_text import log_softmax, logits_in_batches
 from ...inference.model import MaskedLM
 from ...inference.top import top_tokens
-from ...negation.grid import Coreference, PairFillers, all_pairs, pair_fillers, sample_pairs
+from ...negation.grid import PairFillers, all_pairs, pair_fillers, sample_pairs
 from ...runs.masked_stages import ReferenceStage
 from ...runs.ranges import part_ranges
 from ...runs.stage import Advance, Files, FinishedParts, PartResult

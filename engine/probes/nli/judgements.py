@@ -10,9 +10,9 @@ from typing import Any, ClassVar
 import numpy as np
 import polars as pl
 
+from ...choices import Precision
 from ...inference.classifier import EncodedPairs, PairClassifier, encode_pairs
 from ...inference.exported import ExportedModel
-from ...inference.precision import Precision
 from ...runs.masked_stages import refuse_mixed
 from ...runs.ranges import part_ranges
 from ...runs.stage import Advance, Files, FinishedParts, ModelOptions, PartResult, Stage

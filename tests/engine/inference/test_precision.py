@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from negengine.engine.choices import Precision
 from negengine.engine.errors import InputError
 from negengine.engine.inference.batches import ignored
 from negengine.engine.inference.device import CPU
@@ -15,7 +16,6 @@ from negengine.engine.inference.precision import (
     Calibration,
     MixedDecider,
     Models,
-    Precision,
     Workload,
     audit_summary,
     calibrate,

@@ -2,16 +2,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from negengine.engine.choices import Coreference
 from negengine.engine.errors import InputError
-from negengine.engine.negation.grid import (
-    Coreference,
-    Grid,
-    all_pairs,
-    pair_fillers,
-    sample_pairs,
-    subjects,
-    verb_order,
-)
+from negengine.engine.negation.grid import Grid, all_pairs, pair_fillers, sample_pairs, subjects, verb_order
 from negengine.engine.sentences.lexicon import Lexicon, load_lexicon
 
 LEXICON = load_lexicon()

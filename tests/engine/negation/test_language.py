@@ -2,13 +2,14 @@
 
 import numpy as np
 import pytest
-from negengine.engine.negation.grid import Coreference, Grid, all_pairs, pair_fillers
+from negengine.engine.choices import Coreference, VerbConvention
+from negengine.engine.negation.grid import Grid, all_pairs, pair_fillers
 from negengine.engine.sentences.composition import composer
 from negengine.engine.sentences.lexicon import load_lexicon
 from negengine.engine.sentences.patterns import load_patterns
 from negengine.engine.sentences.slots import MASK, VERB
 from negengine.engine.sentences.tokenizer import MaskTokenizer
-from negengine.engine.sentences.verbs import VerbConvention, mask_fillers
+from negengine.engine.sentences.verbs import mask_fillers
 from tokenizers import Tokenizer, models, pre_tokenizers
 
 FRENCH = {

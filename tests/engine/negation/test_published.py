@@ -2,7 +2,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from negengine.engine.negation.grid import Coreference
+from negengine.engine.choices import Coreference
 from negengine.engine.negation.published import published
 from negengine.engine.sentences.patterns import load_patterns
 

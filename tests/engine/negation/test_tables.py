@@ -1,10 +1,11 @@
 from pathlib import Path
 
 import polars as pl
+from negengine.engine.choices import Format
 from negengine.engine.negation.published import published
 from negengine.engine.negation.tables import rates_table, selection_table
 from negengine.engine.sentences.patterns import load_patterns
-from negengine.engine.tables.render import Format, render
+from negengine.engine.tables.render import render
 
 PATTERNS = load_patterns()
 SELECTION = {

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from negengine.engine.choices import Coreference
 from negengine.engine.errors import InputError
-from negengine.engine.negation.grid import Coreference, subjects
+from negengine.engine.negation.grid import subjects
 from negengine.engine.sentences.composition import WholeSentenceComposer, composer
 from negengine.engine.sentences.lexicon import load_lexicon
 from negengine.engine.sentences.patterns import Pattern, load_patterns

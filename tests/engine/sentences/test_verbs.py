@@ -1,11 +1,12 @@
 """The mono-token verbs, with tokenizers of every kind."""
 
 import pytest
+from negengine.engine.choices import VerbConvention
 from negengine.engine.errors import InputError
 from negengine.engine.sentences.lexicon import load_lexicon
 from negengine.engine.sentences.patterns import Pattern, load_patterns
 from negengine.engine.sentences.tokenizer import MaskTokenizer
-from negengine.engine.sentences.verbs import VerbConvention, mask_fillers
+from negengine.engine.sentences.verbs import mask_fillers
 from tokenizers import AddedToken, Regex, Tokenizer, models, pre_tokenizers
 
 PATTERNS = load_patterns()

@@ -4,8 +4,9 @@ import json
 
 import polars as pl
 import pytest
+from negengine.engine.choices import Format
 from negengine.engine.tables import Column, Table
-from negengine.engine.tables.render import Format, flat, render, to_html
+from negengine.engine.tables.render import flat, render, to_html
 
 FRAME = pl.DataFrame(
     {

@@ -1,11 +1,11 @@
 """`ng.diagnostics`: options, results as frames, tables and one document, and what two runs are compared by."""
 
 import pytest
+from negengine.engine.choices import Format
 from negengine.engine.comparison.compare import compare
 from negengine.engine.errors import InputError
 from negengine.engine.library.model import find_model
 from negengine.engine.probes.diagnostics.runs import DiagnosticsRun, diagnostics
-from negengine.engine.tables.render import Format
 
 
 @pytest.fixture(scope="module")

@@ -2,8 +2,9 @@
 
 import tomllib
 
+from negengine.engine.choices import Format
 from negengine.engine.probes.diagnostics.tables import published_figures, tables
-from negengine.engine.tables.render import Format, render
+from negengine.engine.tables.render import render
 
 
 def only(items, **wanted):

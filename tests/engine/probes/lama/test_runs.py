@@ -3,11 +3,11 @@
 import json
 
 import pytest
+from negengine.engine.choices import Format
 from negengine.engine.comparison.compare import compare
 from negengine.engine.errors import InputError
 from negengine.engine.library.model import find_model
 from negengine.engine.probes.lama.runs import LamaRun, lama
-from negengine.engine.tables.render import Format
 
 FACTS = [("Paris", "paris", "France"), ("Rome", "rome", "Italy"), ("Lego", "unspeakableness", "Denmark")]
 

@@ -2,9 +2,10 @@
 
 import polars as pl
 import pytest
+from negengine.engine.choices import Format
 from negengine.engine.probes.lama.tables import tables
 from negengine.engine.probes.summary import SCHEMA
-from negengine.engine.tables.render import Format, render
+from negengine.engine.tables.render import render
 
 
 def row(dataset, condition, split, metric, value, n=10):

@@ -1,0 +1,53 @@
+"""What a user chooses among, for the commands and the library alike. Quick to import, as `--help` shows it."""
+
+from enum import StrEnum
+
+
+class Task(StrEnum):
+    """What a model is exported for."""
+
+    FILL_MASK = "fill-mask"
+    TEXT_CLASSIFICATION = "text-classification"
+
+
+class Precision(StrEnum):
+    """How a run decides."""
+
+    AUTO = "auto"
+    """Mixed if a short measurement shows that it is faster, else fp32."""
+    FP32 = "fp32"
+    """The reference model alone."""
+    MIXED = "mixed"
+    """A low-precision model where the margin is wide, the reference model where it is narrow."""
+
+
+class Format(StrEnum):
+    """How tables are written."""
+
+    TABLE = "table"
+    JSON = "json"
+    CSV = "csv"
+    MARKDOWN = "markdown"
+    LATEX = "latex"
+
+
+class Coreference(StrEnum):
+    """Whom the target sentence is about (section 4 of the paper)."""
+
+    PRONOUN = "pronoun"
+    """The pronoun of the name's gender: the base test."""
+    SAME_NAME = "same-name"
+    """The name of the context again: co-reference is forced."""
+    SAME_GENDER = "same-gender"
+    """Another name of the same gender: co-reference is ruled out."""
+    OTHER_GENDER = "other-gender"
+    """A name of the other gender: co-reference is ruled out."""
+
+
+class VerbConvention(StrEnum):
+    """The rule for verbs that a model can predict."""
+
+    IN_CONTEXT = "in-context"
+    """Verbs that are exactly one token at the mask of the sentence."""
+    BARE = "bare"
+    """Those of them that are also one token alone."""
