@@ -101,7 +101,7 @@ def read_run(folder: Path) -> RunRecord:
     Raises:
         InputError: The folder is not a run folder.
     """
-    record = read_record(folder) if folder.is_dir() else None
+    record = read_record(folder) if (folder / RUN_FILE).exists() else None
     if record is None:
         raise InputError(f"{folder} is not a run folder: it has no {RUN_FILE}")
     return record

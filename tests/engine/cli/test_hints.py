@@ -69,6 +69,12 @@ def test_score_of_a_run_of_another_probe_says_what_it_is(mini, command, tmp_path
     assert line == "negengine: facts: select has not been run here; the folder holds lama"
 
 
+@pytest.mark.parametrize("name", ["compare", "score"])
+def test_a_folder_of_something_else_is_not_a_run(name, command, tmp_path):
+    (tmp_path / "thesis.tex").write_text("", "utf-8")
+    assert refused(command(name, ".")) == "negengine: . is not a run folder: it has no run.json"
+
+
 def test_a_selection_without_triplets_does_not_advise_to_score(mini, small_lexicon, command, tmp_path):
     shutil.copytree(small_lexicon, tmp_path / "words")
     (tmp_path / "words" / "verbs.txt").write_text("smoke\n", "utf-8")
