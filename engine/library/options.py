@@ -23,7 +23,7 @@ class RunOptions(TypedDict, total=False):
         executor: Where parts run; the model's devices by default.
         progress: Whether to show how far the run is.
         verbose: Whether to print more messages.
-        session: Further facts about this process for run.json, such as the command line.
+        session: Further metadata of this process for run.json, such as the command line.
         started: When the work began, in seconds of `time.monotonic`; by default the moment when the run function has
             planned it.
     """

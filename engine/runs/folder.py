@@ -35,7 +35,7 @@ class RunFolder:
         folder: The run folder.
         stage: Which stage is held.
         record: The stage's entry in run.json.
-        session: Facts about this process (device, precision, …) for run.json; more may be added.
+        session: Metadata of this process (device, precision, …) for run.json; more may be added.
     """
 
     def __init__(self, folder: Path, stage: str, run: RunRecord, session: Mapping[str, Any], started: float) -> None:

@@ -31,7 +31,7 @@ class Execution:
         options: How models are opened; the executor sets the device.
         shard: The share of the parts to do.
         reporter: Shows the progress of the run.
-        session: Further facts about this process for the run's record, such as the command line.
+        session: Further metadata of this process for the run's record, such as the command line.
         started: When the command began, in seconds of `time.monotonic`.
     """
 
