@@ -110,7 +110,7 @@ def test_a_length_that_the_model_does_not_take_is_refused(longest, exported):
 
 
 def test_a_text_with_the_padding_token_is_refused_with_its_place(exported):
-    with pytest.raises(InputError, match=r"RTE\.txt:7: holds the padding token"):
+    with pytest.raises(InputError, match=r"RTE\.txt:7: contains the padding token"):
         encode_pairs(exported, [(SHORT, "w1 [PAD] w2")], locations=["RTE.txt:7"])
 
 

@@ -25,7 +25,7 @@ def test_texts_are_grouped_by_length_and_hold_their_mask(mini_tokenizer):
         ("nothing", r"facts:3: no masks, where one \[MASK\] is needed"),
         ("[MASK] [MASK]", "facts:3: 2 masks"),
         ("a " * 30 + "[MASK]", "facts:3: 33 tokens, but tiny takes at most 20: shorten it"),
-        ("[PAD] [MASK]", "facts:3: holds the padding token"),
+        ("[PAD] [MASK]", "facts:3: contains the padding token"),
     ],
 )
 def test_a_bad_text_is_told_with_its_location(text, reason, mini_tokenizer):

@@ -146,7 +146,7 @@ def test_a_folder_made_with_other_pairs_is_refused(classifiers, data, runs):
 def test_a_sentence_with_padding_is_refused_with_file_and_line_before_a_model_is_opened(classifiers, tmp_path):
     (tmp_path / "RTE.txt").write_text(HEADER + "0\tthe man\tthe [PAD] man\tentailment\r\n")
     stage = Judgements.plan(classifiers["three-way"][1], THREE_WAY, [read_benchmark(tmp_path / "RTE.txt", "RTE")])
-    with pytest.raises(InputError, match=r"RTE\.txt:2: holds the padding token"):
+    with pytest.raises(InputError, match=r"RTE\.txt:2: contains the padding token"):
         stage.check(lambda _: None)
 
 
