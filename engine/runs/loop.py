@@ -89,7 +89,7 @@ def _decide(stage: Stage[Any, Any], run: RunFolder, execution: Execution) -> Non
             workers = stack.enter_context(execution.executor.start(stage, execution.options, reporter.detail))
         calibration = run.record.calibration
         if calibration is None:
-            with meter.doing("measuring the precision") if stage.calibrates else nullcontext():
+            with meter.doing("choosing the precision") if stage.calibrates else nullcontext():
                 calibration = as_json(workers.calibrate(own, reporter.say))
         run.session.update({**workers.description, **_precision(calibration)})
         if run.record.calibration is None:

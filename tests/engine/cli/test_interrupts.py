@@ -87,7 +87,7 @@ def test_a_second_process_in_the_same_folder_is_refused_while_the_first_one_runs
         ("polars", ["compare", "nowhere"]),
     ],
 )
-def test_an_interrupt_while_importing_is_no_traceback(name, arguments, tmp_path):
+def test_an_interrupt_while_importing_is_not_a_traceback(name, arguments, tmp_path):
     code = IMPORTING.format(name=name, arguments=arguments)
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=tmp_path)
     assert done.returncode == 130, done.stderr

@@ -125,7 +125,7 @@ def closed_pipe():
     return writer
 
 
-def test_a_stdout_whose_reader_has_gone_is_no_error(scored_run, program):
+def test_a_stdout_whose_reader_has_gone_is_not_an_error(scored_run, program):
     done = program("compare", scored_run, stdout=closed_pipe())
     assert done.status == 0
     assert done.err == ""

@@ -171,7 +171,7 @@ def test_a_file_with_another_checksum_is_refused_and_nothing_kept(fetch, server,
 
 
 @pytest.mark.parametrize("content", [b"<html>", b"", archive(FILES)[:-40]])
-def test_an_answer_that_is_no_whole_archive_is_refused(content, fetch, server, cache):
+def test_an_answer_that_is_not_a_whole_archive_is_refused(content, fetch, server, cache):
     server.answers = [(200, content, None)]
     with pytest.raises(InputError, match=r"the archive is not complete \(.*\): run the same command again"):
         fetch()

@@ -114,7 +114,7 @@ def test_a_text_with_the_padding_token_is_refused_with_its_place(exported):
         encode_pairs(exported, [(SHORT, "w1 [PAD] w2")], locations=["RTE.txt:7"])
 
 
-def test_a_masked_language_model_is_no_classifier(mini):
+def test_a_masked_language_model_is_not_a_classifier(mini):
     with pytest.raises(InputError, match="is exported for fill-mask, text-classification is needed"):
         PairClassifier(mini)
 

@@ -263,7 +263,7 @@ def test_calibration_depends_on_no_clock_but_for_the_speed():
     assert {**fast.to_json(), "speedup": 0} == {**slow.to_json(), "speedup": 0}
 
 
-def test_a_clock_that_stands_still_is_no_error():
+def test_a_clock_that_stands_still_is_not_an_error():
     assert calibrate(MarginDecider([9.0]), MarginDecider([9.0]), sample(1), clock=lambda: 0.0).speedup > 1
 
 
@@ -308,7 +308,7 @@ def test_mixed_is_chosen_where_it_is_faster():
     assert said == [f"CpTp: mixed precision, about 9.5 times as fast as fp32 {checked}"]
 
 
-def test_auto_takes_fp32_where_the_low_precision_model_is_no_faster():
+def test_auto_takes_fp32_where_the_low_precision_model_is_not_faster():
     choice, said = choose(Precision.AUTO, NO_FASTER)
     assert choice == {"precision": "fp32", "reason": "mixed precision would be 1.00 times as fast"}
     assert said[0].startswith("CpTp: fp32; mixed precision would be 1.00 times as fast")

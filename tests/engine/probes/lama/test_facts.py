@@ -232,7 +232,7 @@ def test_a_missing_field(tmp_path):
         (b"[1]\n", r"TREx\.jsonl:1: '\[1\]' is not a JSON object"),
     ],
 )
-def test_a_file_that_is_no_json_lines(content, message, tmp_path):
+def test_a_file_that_is_not_json_lines(content, message, tmp_path):
     (tmp_path / "TREx.jsonl").write_bytes(content)
     with pytest.raises(InputError, match=message):
         read_facts([tmp_path / "TREx.jsonl"])
