@@ -79,8 +79,13 @@ def _below(forbidden: Sequence[Row], controls: Sequence[Row], test: Callable[[Ro
 
 def _overlapping(forbidden: Sequence[Row], controls: Sequence[Row]) -> str:
     """The pairs of a forbidden pattern and a control that the intervals do not separate; empty if there are none."""
-    pairs = [f"{_with_interval(f)} and {_with_interval(c)}" for f in forbidden for c in controls if _overlap(f, c)]
-    return f"the 95 % intervals of {'; the intervals of '.join(pairs)} overlap." if pairs else ""
+    overlapping = [(f, [c for c in controls if _overlap(f, c)]) for f in forbidden]
+    parts = [
+        f"{_drop(f)} overlaps with the interval{'s' if len(with_) > 1 else ''} of {_and(with_)}"
+        for f, with_ in overlapping
+        if with_
+    ]
+    return f"the 95 % interval of {'; the interval of '.join(parts)}." if parts else ""
 
 
 def _clearly_below(one: Row, other: Row) -> bool:

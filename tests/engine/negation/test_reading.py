@@ -75,8 +75,8 @@ def test_a_failure_names_each_forbidden_pattern_once():
 def test_overlapping_intervals_decide_nothing_for_a_pass():
     close = rates(CpTn=(30.0, 25, 35), CnTp=(50.0, 49, 51), CnTn=(10.0, 9, 11), CpTv=(28.0, 23, 33))
     assert read(close) == (
-        "Not decided (§3.5): the 95 % intervals of CpTn (30.0, from 25.0 to 35.0) and CpTv (28.0, from 23.0 to 33.0) "
-        "overlap. By the drops alone the model passes."
+        "Not decided (§3.5): the 95 % interval of CpTn (30.0) overlaps with the interval of CpTv (28.0). "
+        "By the drops alone the model passes."
     )
 
 
@@ -84,6 +84,15 @@ def test_overlapping_intervals_decide_nothing_against_one():
     close = rates(CpTn=(26.0, 25, 35), CnTp=(50.0, 49, 51), CnTn=(10.0, 9, 11), CpTv=(28.0, 23, 33))
     assert read(close).startswith("Not decided (§3.5)")
     assert read(close).endswith("By the drops alone the model does not pass.")
+
+
+def test_all_overlapping_intervals_are_named_once():
+    wide = rates(CpTn=(0.0, 0, 80), CnTp=(0.0, 0, 80), CnTn=(0.0, 0, 80), CpTv=(0.0, 0, 80))
+    assert read(wide) == (
+        "Not decided (§3.5): the 95 % interval of CpTn (0.0) overlaps with the intervals of CnTn (0.0) and CpTv (0.0); "
+        "the interval of CnTp (0.0) overlaps with the intervals of CnTn (0.0) and CpTv (0.0). By the drops alone the "
+        "model does not pass."
+    )
 
 
 def test_equal_drops_are_not_above_one_another():
@@ -145,7 +154,7 @@ def test_without_triplets_nothing_is_said_of_drops():
         ({"f": 1.0, "c": 2.0}, f"The drop of f (1.0) is below c (2.0); {APART}"),
         (
             {"f": (3.0, 1, 5), "c": 2.0},
-            "The 95 % intervals of f (3.0, from 1.0 to 5.0) and c (2.0, from 2.0 to 2.0) overlap.",
+            "The 95 % interval of f (3.0) overlaps with the interval of c (2.0).",
         ),
     ],
 )
