@@ -37,7 +37,7 @@ def test_exports_are_measured_after_the_word_export(measured, command):
     done = command("bench", benchmark.EXPORT, "mini")
     assert done.status == 0, done.err
     assert measured == [("export", ["mini"])]
-    assert "peak memory" in done.out
+    assert "peak, GB" in done.out
     assert json.loads(done.out.splitlines()[-1])["export"][0]["peak_bytes"] == 10**9
 
 
