@@ -4,7 +4,7 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeVar
 
 import polars as pl
 
@@ -93,6 +93,9 @@ class Run(Shown):
         raise InputError(f"{self.folder}: a run of {self.stage} cannot be compared")
 
 
+Results = TypeVar("Results", bound=Run)
+
+
 @dataclass(frozen=True, eq=False)
 class ShardRun(Shown):
     """A finished shard: it has parts; `merge` makes the results.
@@ -132,3 +135,18 @@ class ShardRun(Shown):
     def document(self) -> dict[str, Any]:
         """See `Shown`."""
         return {"run": str(self.folder), "stage": self.stage, "shard": str(self.shard), "finished": True}
+
+
+def open_results(results: type[Results], folder: Path, model: Model, shard: Shard) -> Results | ShardRun:
+    """What a run function returns: the finished run, or a `ShardRun` if only a shard was asked for.
+
+    Args:
+        results: The class that reads the results.
+        folder: The run folder.
+        model: The model that ran.
+        shard: What was asked for.
+
+    Raises:
+        InputError: As for `Run.open`.
+    """
+    return results.open(folder, model) if shard.is_whole else ShardRun.open(folder, results.stage)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from ..choices import Coreference
 from ..errors import InputError
+from ..runs.ranges import part_ranges
 from ..sentences.keys import checked_seed, combine, string_keys
 from ..sentences.lexicon import Lexicon
 from ..sentences.slots import NAME, PROFESSION, PRONOUN
@@ -48,8 +49,7 @@ class Grid:
 
     def parts(self, pairs_per_part: int) -> tuple[range, ...]:
         """Ranges of positions in `pairs`, each `pairs_per_part` long; the last one may be shorter."""
-        n = len(self.pairs)
-        return tuple(range(start, min(start + pairs_per_part, n)) for start in range(0, n, pairs_per_part))
+        return part_ranges(len(self.pairs), pairs_per_part)
 
     def part_indices(self, part: range) -> Indices:
         """Name, profession and verb (each int64 [len(part) * verbs]) of a part's candidates, by ascending index."""

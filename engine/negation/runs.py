@@ -12,7 +12,7 @@ from ..choices import Coreference, VerbConvention
 from ..errors import choice
 from ..library.model import Model, ModelLike, check_opening, find_model
 from ..library.options import RunOptions, execution, run_folder, shard_of
-from ..library.run import Run, ShardRun
+from ..library.run import Run, ShardRun, open_results
 from ..runs.loop import run_stage
 from ..sentences.lexicon import load_lexicon
 from ..sentences.patterns import load_patterns
@@ -198,7 +198,7 @@ def select(
     stage = Selection.plan(opened.exported, words, load_patterns(patterns, words.slots), settings)
     folder = run_folder(opened, options)
     run_stage(stage, folder, execution(opened, options))
-    return SelectionRun.open(folder, opened) if shard_of(options).is_whole else ShardRun.open(folder, stage.name)
+    return open_results(SelectionRun, folder, opened, shard_of(options))
 
 
 def score(
@@ -246,4 +246,4 @@ def score(
     folder = Path(str(options["output"])) if options.get("output") else default
     stage = Scoring.plan(selected, opened.exported)
     run_stage(stage, folder, execution(opened, options), earlier={Selection.name: source})
-    return ScoresRun.open(folder, opened) if shard.is_whole else ShardRun.open(folder, stage.name)
+    return open_results(ScoresRun, folder, opened, shard)

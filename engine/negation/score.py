@@ -21,6 +21,7 @@ from ..inference.exported import ExportedModel, load_exported
 from ..inference.precision import Workload, take_audits
 from ..runs.folder import finished_stage
 from ..runs.masked_stages import DecidingStage, PatternDeciders
+from ..runs.ranges import part_ranges
 from ..runs.stage import Advance, Files, FinishedParts, PartResult
 from ..sentences.composition import Composer, composer
 from ..sentences.patterns import Pattern, PatternSet
@@ -169,7 +170,7 @@ class Scoring(DecidingStage[list[list[Bucket]]]):
     def parts(self) -> tuple[range, ...]:
         """All parts: ranges of triplets."""
         n, size = len(self.selected.triplets), self.triplets_per_part
-        return tuple(range(start, min(start + size, n)) for start in range(0, n, size))
+        return part_ranges(n, size)
 
     @property
     def sizes(self) -> Sequence[int]:

@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar
 
 import polars as pl
 
 from ..library.model import Model
 from ..library.options import RunOptions, execution, run_folder, shard_of
-from ..library.run import Run, ShardRun
+from ..library.run import Results, Run, ShardRun, open_results
 from ..runs.loop import run_stage
 from ..runs.masked_stages import refuse_mixed
 from ..runs.stage import Stage
@@ -61,9 +61,6 @@ class SummaryRun(Run):
         )
 
 
-Results = TypeVar("Results", bound=Run)
-
-
 def run_probe(stage: Stage[Any, Any], results: type[Results], model: Model, options: RunOptions) -> Results | ShardRun:
     """Run a probe of one stage, or its unfinished parts.
 
@@ -82,4 +79,4 @@ def run_probe(stage: Stage[Any, Any], results: type[Results], model: Model, opti
     refuse_mixed(stage.name, model.precision)
     folder = run_folder(model, options, stage.name)
     run_stage(stage, folder, execution(model, options))
-    return results.open(folder, model) if shard_of(options).is_whole else ShardRun.open(folder, stage.name)
+    return open_results(results, folder, model, shard_of(options))

@@ -12,7 +12,7 @@ import polars as pl
 from ...errors import choice
 from ...library.model import ModelLike, find_model
 from ...library.options import RunOptions, execution, run_folder, shard_of
-from ...library.run import ShardRun
+from ...library.run import ShardRun, open_results
 from ...runs.loop import Execution, run_stage
 from ...runs.masked_stages import refuse_mixed
 from ...runs.shard import Shard
@@ -127,7 +127,7 @@ def gh22(
     acts = Acts.plan(opened.exported, words, sentence, ranks=ranks, pairs=pairs, seed=seed)
     folder = run_folder(opened, options, Repetitions.name)
     run_both(acts, {kind: load_variant(kind) for kind in kinds}, folder, execution(opened, options))
-    return Gh22Run.open(folder, opened) if shard.is_whole else ShardRun.open(folder, Repetitions.name)
+    return open_results(Gh22Run, folder, opened, shard)
 
 
 def run_both(

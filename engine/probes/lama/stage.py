@@ -21,6 +21,7 @@ from ...inference.exported import ExportedModel
 from ...inference.free_text import encode_texts
 from ...inference.model import MaskedLM
 from ...runs.masked_stages import ReferenceStage
+from ...runs.ranges import part_ranges
 from ...runs.stage import Advance, Files, FinishedParts, PartResult
 from ...sentences.tokenizer import NOT_ONE_TOKEN, MaskTokenizer
 from ..items import ITEMS_FILE, ORIGINAL, SUMMARY_FILE, model_identity
@@ -131,7 +132,7 @@ class Lama(ReferenceStage[Prepared]):
     def parts(self) -> tuple[range, ...]:
         """Ranges of facts."""
         n, step = len(self.facts), self.facts_per_part
-        return tuple(range(start, min(start + step, n)) for start in range(0, n, step))
+        return part_ranges(n, step)
 
     @cached_property
     def sizes(self) -> Sequence[int]:
