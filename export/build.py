@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from ..engine.errors import InputError
+from ..engine.files.atomic import make_folder, unwritable
 from ..engine.inference.exported import FORMAT, load_exported, read_manifest
 from ..engine.inference.verified import file_sha256
-from ..engine.runs.atomic import make_folder, unwritable
 from . import needs
 from .checkpoint import Checkpoint, Source, load, load_model, locate
 from .families import family_of

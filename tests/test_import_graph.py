@@ -12,6 +12,7 @@ ORDER = (
     "negengine.engine.choices",
     "negengine.engine.errors",
     "negengine.engine.printable",
+    "negengine.engine.files",
     "negengine.engine.sentences",
     "negengine.engine.inference",
     "negengine.engine.runs",
@@ -23,6 +24,8 @@ ORDER = (
     "negengine.engine.datasets",
     "negengine.engine.probes",
     "negengine.engine.comparison",
+    "negengine.engine.verification",
+    "negengine.engine.report",
     "negengine.engine.api",
     "negengine.engine.cli",
 )

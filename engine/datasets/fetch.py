@@ -17,7 +17,7 @@ import pooch
 import requests
 
 from ..errors import InputError
-from ..runs.atomic import unwritable
+from ..files.atomic import unwritable
 from .misprimed import merge
 from .sources import REGISTRY, Source, source
 

@@ -20,7 +20,7 @@ from typing import Any
 import polars as pl
 
 from ..errors import InputError
-from .atomic import make_folder, parquet_bytes, remove_leftovers, sha256, write_bytes, write_json
+from ..files.atomic import make_folder, parquet_bytes, remove_leftovers, sha256, write_bytes, write_json
 from .lock import locked
 from .part import EncodedPart, Marker, PartFiles
 from .record import FORMAT, PARTS_FOLDER, RunRecord, StageRecord, as_json, read_record, read_run, refuse_other_identity

@@ -9,7 +9,7 @@ from pathlib import Path
 from filelock import lock_descriptor
 
 from ..errors import InputError
-from .atomic import unwritable
+from ..files.atomic import unwritable
 
 LOCK_FILE = ".lock"
 _TEXT = 1  # where the holder's name begins: Windows lets no other process read the locked first byte

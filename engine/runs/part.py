@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 from ..errors import InputError
-from .atomic import parquet_bytes, sha256, unwritable, write_bytes
+from ..files.atomic import parquet_bytes, sha256, unwritable, write_bytes
 from .record import PARTS_FOLDER
 from .stage import PartResult
 

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from ..errors import InputError
-from .atomic import is_leftover, write_bytes
+from ..files.atomic import is_leftover, write_bytes
 from .lock import LOCK_FILE
 from .shard import Shard
 

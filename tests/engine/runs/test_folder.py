@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from negengine.engine.errors import InputError
-from negengine.engine.runs.atomic import parquet_bytes, write_atomically, write_bytes
+from negengine.engine.files.atomic import parquet_bytes, write_atomically, write_bytes
 from negengine.engine.runs.folder import finished_stage
 from negengine.engine.runs.part import EncodedPart, PartFiles
 from negengine.engine.runs.record import read_run
