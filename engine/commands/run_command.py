@@ -119,7 +119,7 @@ def print_result(result: "Shown", form: Format, as_json: bool) -> None:
     if as_json:
         document(result.document())
     else:
-        show(*result.tables(), *result.sentences(), form=form)
+        show(*result.tables(), *result.remarks(), form=form)
 
 
 def command_line() -> str:

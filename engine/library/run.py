@@ -25,8 +25,8 @@ class Shown:
     def tables(self) -> list[Table]:
         """The tables, in the order in which they are shown."""
 
-    def sentences(self) -> list[str]:
-        """The sentences below the tables, one line each."""
+    def remarks(self) -> list[str]:
+        """What to read below the tables, one line each."""
         return []
 
     @abstractmethod
@@ -34,9 +34,9 @@ class Shown:
         """Everything as one JSON value."""
 
     def render(self, form: Format = Format.TABLE) -> str:
-        """The tables as text; a terminal table also has the sentences."""
+        """The tables as text; a terminal table also has the remarks."""
         text = render(self.tables(), form)
-        return text + "".join(f"{line}\n" for line in self.sentences()) if form is Format.TABLE else text
+        return text + "".join(f"{line}\n" for line in self.remarks()) if form is Format.TABLE else text
 
     def __str__(self) -> str:
         return self.render().rstrip("\n")
@@ -123,7 +123,7 @@ class ShardRun(Shown):
         """None."""
         return []
 
-    def sentences(self) -> list[str]:
+    def remarks(self) -> list[str]:
         """The state of the shard, and what to do next."""
         then = "when all shards are finished, run `negengine merge SHARD… -o RUN`"
         if not self.parts:

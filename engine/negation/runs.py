@@ -53,7 +53,7 @@ class SelectionRun(Run):
         """The selection in the layout of the paper's Table 5."""
         return [selection_table(self.summary, published(self.summary["model"]))]
 
-    def sentences(self) -> list[str]:
+    def remarks(self) -> list[str]:
         """What to do next."""
         if not self.summary["selected"]:
             return [f"{self.folder}: the model does not repeat any verb, so there is nothing to score"]
@@ -107,7 +107,7 @@ class ScoresRun(Run):
             rates_table(self.rates, self.selection.patterns, summary, paper),
         ]
 
-    def sentences(self) -> list[str]:
+    def remarks(self) -> list[str]:
         """Whether the model passes the test, and what another way of counting would change."""
         return [self.reading, *([self.same_text] if self.same_text else [])]
 

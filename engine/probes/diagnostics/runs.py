@@ -40,7 +40,7 @@ class DiagnosticsRun(SummaryRun):
         """Accuracies, sensitivities and paired tests."""
         return tables(self.summary, self.model_name)
 
-    def sentences(self) -> list[str]:
+    def remarks(self) -> list[str]:
         """Which words are not one token of the model."""
         said = []
         for dataset, words in self.outside.items():

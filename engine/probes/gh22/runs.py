@@ -63,7 +63,7 @@ class Gh22Run(SummaryRun):
             )
         ]
 
-    def sentences(self) -> list[str]:
+    def remarks(self) -> list[str]:
         """How many ACTs are not verbs."""
         return [acts_sentence(self.summary) or f"{self.folder}/summary.parquet has all figures"]
 

@@ -37,7 +37,7 @@ class LamaRun(SummaryRun):
         """Negations, precision and examples: Tables 1 and 2 of the paper."""
         return tables(self.summary, self.items, self.model_name)
 
-    def sentences(self) -> list[str]:
+    def remarks(self) -> list[str]:
         """Which facts do not count."""
         counts = self.record.counts
         excluded = {

@@ -20,10 +20,10 @@ def counted(run, **counts):
 def test_the_share_of_other_tokens_with_the_verbs_text_is_told(run):
     n = dict(run.rates.select("pattern", "n").iter_rows())["CpTn"]
     found = counted(run, CpTn=n)
-    assert found.sentences()[-1] == (
+    assert found.remarks()[-1] == (
         "The first choice reads like the verb but is another token, and is not counted: CpTn 100.0 %."
     )
 
 
 def test_nothing_is_said_where_there_is_no_such_token(run):
-    assert run.sentences() == [run.reading]
+    assert run.remarks() == [run.reading]

@@ -34,7 +34,7 @@ def test_items_and_summary_are_frames(run):
 
 def test_words_outside_the_vocabulary_are_told_below_the_tables(run):
     assert run.outside == {"CPRAG-102": ["qzxqzx"]}
-    assert run.sentences() == ["CPRAG-102: words that are not one token of the model: 1 (qzxqzx)"]
+    assert run.remarks() == ["CPRAG-102: words that are not one token of the model: 1 (qzxqzx)"]
 
 
 def test_all_tables_are_written_in_every_format(run):

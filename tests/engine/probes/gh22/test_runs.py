@@ -28,7 +28,7 @@ def test_the_function_gives_frames_tables_and_a_document(library_run):
     assert set(library_run.items["condition"]) == {"connective"}
     assert [table.title.split(":")[0] for table in library_run.tables()] == ["GH22, connective"] * 2
     assert library_run.document() == {"run": str(library_run.folder), "summary": library_run.summary.to_dicts()}
-    assert library_run.sentences() == [f"{library_run.folder}/summary.parquet has all figures"]
+    assert library_run.remarks() == [f"{library_run.folder}/summary.parquet has all figures"]
 
 
 def test_a_run_is_opened_again_from_its_folder(library_run):
@@ -47,7 +47,7 @@ def test_what_made_the_run_is_recorded(library_run):
 def test_a_shard_says_what_is_next(mini, tmp_path):
     run = gh22(str(mini.folder), pairs=2, ranks=[1], variant="original", shard="1/2", output=tmp_path, progress=False)
     assert isinstance(run, ShardRun)
-    assert "merge" in run.sentences()[0]
+    assert "merge" in run.remarks()[0]
 
 
 @pytest.mark.parametrize(

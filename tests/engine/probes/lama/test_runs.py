@@ -48,8 +48,8 @@ def test_items_and_summary_are_frames(run):
 
 
 def test_facts_that_do_not_count_are_told_below_the_tables(run):
-    assert run.sentences() == ["facts excluded: 1 (the answer is not one token of the model)"]
-    assert run.render().endswith(f"{run.sentences()[0]}\n")
+    assert run.remarks() == ["facts excluded: 1 (the answer is not one token of the model)"]
+    assert run.render().endswith(f"{run.remarks()[0]}\n")
 
 
 def test_all_tables_are_written_in_every_format(run):
