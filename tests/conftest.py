@@ -281,6 +281,25 @@ def place_on_cuda(tmp_path_factory) -> Callable[..., Placed]:
 
 
 @pytest.fixture
+def seen_ids(monkeypatch) -> set[tuple[int, ...]]:
+    """The token ids of every sentence that a masked model judges in this process during a test."""
+    from negengine.engine.inference.model import MaskedLM
+
+    seen: set[tuple[int, ...]] = set()
+
+    def watched(judge):
+        def judged(self, ids, *args, **options):
+            seen.update(map(tuple, ids.tolist()))
+            return judge(self, ids, *args, **options)
+
+        return judged
+
+    for name in ("decide", "logits"):
+        monkeypatch.setattr(MaskedLM, name, watched(getattr(MaskedLM, name)))
+    return seen
+
+
+@pytest.fixture
 def interrupt(monkeypatch) -> Callable[[object, str, int], list[str]]:
     """Let a function of a module be interrupted at its n-th call; gives a list that grows with every call."""
 

@@ -16,6 +16,7 @@ from ..runs.shard import Shard
 from ..tables import Table
 from ..tables.render import render, to_html
 from .model import Model
+from .sentences import drawn
 
 
 class Shown:
@@ -91,6 +92,32 @@ class Run(Shown):
             InputError: Runs of this kind cannot be compared.
         """
         raise InputError(f"{self.folder}: a run of {self.stage} cannot be compared")
+
+    def sentence_rows(self) -> pl.LazyFrame:
+        """What `sentences` collects: rows that can be filtered and written before any text is built.
+
+        Raises:
+            InputError: Runs of this kind have no sentences, or the run lacks what the texts are built from.
+        """
+        raise InputError(f"{self.folder}: a run of {self.stage} has no sentences")
+
+    def sentences(self, *, sample: int | None = None, seed: int = 0) -> pl.DataFrame:
+        """The items as sentences with the model's answers, built from what the run has recorded.
+
+        Args:
+            sample: How many rows to draw at random; all by default.
+            seed: Another seed draws other rows.
+
+        Returns:
+            One row for each sentence that the model judged: item, condition, sentence (or premise and hypothesis),
+            expected, answer, correct (or repeated), failed, rank, logprob, and the probe's own columns; see
+            `negengine.engine.library.sentences`.
+
+        Raises:
+            InputError: As for `sentence_rows`, or the sample is smaller than 1.
+        """
+        rows = self.sentence_rows()
+        return (rows if sample is None else drawn(rows, sample, seed)).collect(engine="streaming")
 
 
 Results = TypeVar("Results", bound=Run)

@@ -17,7 +17,7 @@ from ..choices import Coreference
 from ..sentences.patterns import PatternSet, Role, load_patterns
 
 Row = Mapping[str, Any]
-_SAME_PERSON = {Coreference.PRONOUN, Coreference.SAME_NAME}
+SAME_PERSON = {Coreference.PRONOUN, Coreference.SAME_NAME}
 _APART = "the 95 % intervals do not overlap."
 
 
@@ -34,7 +34,7 @@ def reading(rates: pl.DataFrame, patterns: PatternSet, coreference: str) -> str:
         [known[pattern.name] for pattern in patterns.scored if pattern.role is role and pattern.name in known]
         for role in (Role.FORBIDDEN, Role.CONTROL)
     )
-    if coreference not in _SAME_PERSON:
+    if coreference not in SAME_PERSON:
         return _other_person(forbidden, coreference)
     if not forbidden or not controls:
         return "No verdict: the test (§3.5) compares forbidden patterns with controls, and this run does not have both."

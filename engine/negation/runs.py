@@ -14,13 +14,15 @@ from ..library.model import Model, ModelLike, check_opening, find_model
 from ..library.options import RunOptions, execution, run_folder, shard_of
 from ..library.run import Run, ShardRun, open_results
 from ..runs.loop import run_stage
+from ..runs.model_metadata import mask_token
 from ..sentences.lexicon import load_lexicon
-from ..sentences.patterns import load_patterns
+from ..sentences.patterns import PatternSet, load_patterns
 from ..tables import Table
 from .published import published
 from .reading import reading
 from .score import RATES_FILE, SAME_TEXT, SCORES_FILE, Scoring, Selected, read_selected
 from .select import SELECTION_FILE, TRIPLETS_FILE, Selection, Settings
+from .sentences import scored_sentences, selected_sentences
 from .tables import rates_table, selection_table
 
 DATASET = "SCNT"
@@ -62,6 +64,16 @@ class SelectionRun(Run):
     def document(self) -> dict[str, Any]:
         """See `Shown`."""
         return {"run": str(self.folder), **self.summary}
+
+    def sentence_rows(self) -> pl.LazyFrame:
+        """The sentences of the selecting pattern; see `sentences.selected_sentences`."""
+        metadata = self.record.metadata
+        return selected_sentences(
+            self.triplets.lazy(),
+            PatternSet.from_json(metadata["pattern set"]),
+            metadata["coreference"],
+            mask_token(metadata, self.folder),
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,6 +145,16 @@ class ScoresRun(Run):
     def document(self) -> dict[str, Any]:
         """See `Shown`."""
         return {"run": str(self.folder), "rates": self.rates.to_dicts(), "reading": self.reading}
+
+    def sentence_rows(self) -> pl.LazyFrame:
+        """The sentences of all patterns; see `sentences.scored_sentences`."""
+        return scored_sentences(
+            pl.scan_parquet(self.folder / SCORES_FILE),
+            self.selection.triplets.lazy(),
+            self.selection.patterns,
+            self.coreference,
+            mask_token(self.selection.metadata, self.folder),
+        )
 
     @property
     def conditions(self) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from ..inference.exported import ExportedModel
 from ..inference.model import Decider
 from ..inference.precision import Workload, audit_summary, take_audits
 from ..runs.masked_stages import DecidingStage, PatternDeciders
+from ..runs.model_metadata import model_metadata
 from ..runs.stage import Advance, Files, FinishedParts, PartResult
 from ..sentences.composition import Composer, composer
 from ..sentences.lexicon import Lexicon
@@ -152,7 +153,7 @@ class Selection(DecidingStage[EncodedSentences]):
         """What publication and the scoring need."""
         return {
             "model": self.exported.name,
-            "model folder": str(self.exported.folder.resolve()),
+            **model_metadata(self.exported),
             "model sha256": self.exported.sha256,
             "pattern": self.patterns.selecting.name,
             "pattern set": self.patterns.to_json(),

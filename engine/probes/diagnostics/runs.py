@@ -11,11 +11,13 @@ from ...datasets.sources import find
 from ...library.model import ModelLike, find_model
 from ...library.options import RunOptions
 from ...library.run import ShardRun
+from ...runs.model_metadata import mask_token
 from ...tables import Table
 from ..items import SEPARATOR
 from ..summary_run import SummaryRun, run_probe
 from .files import read_diagnostics
 from .judged import METRICS
+from .sentences import sentence_rows
 from .stage import DRAWS, DiagnosticsStage
 from .tables import tables
 
@@ -59,6 +61,10 @@ class DiagnosticsRun(SummaryRun):
         return {
             dataset: known[dataset] for dataset in self.items["dataset"].unique(maintain_order=True) if dataset in known
         }
+
+    def sentence_rows(self) -> pl.LazyFrame:
+        """One text for each item; see `sentences.sentence_rows`."""
+        return sentence_rows(self.items.lazy(), mask_token(self.record.metadata, self.folder))
 
 
 def diagnostics(

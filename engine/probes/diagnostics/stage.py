@@ -14,6 +14,7 @@ from ...inference.exported import ExportedModel
 from ...inference.free_text import encode_texts
 from ...inference.model import MaskedLM
 from ...runs.masked_stages import ReferenceStage
+from ...runs.model_metadata import model_metadata
 from ...runs.stage import Advance, Files, FinishedParts, PartResult
 from ...sentences.spans import Bucket
 from ...sentences.tokenizer import MaskTokenizer
@@ -101,8 +102,8 @@ class DiagnosticsStage(ReferenceStage[list[Bucket]]):
 
     @property
     def metadata(self) -> dict[str, Any]:
-        """Where the model is."""
-        return {"model folder": str(self.exported.folder.resolve())}
+        """The model: where it is, and its mask token."""
+        return model_metadata(self.exported)
 
     @cached_property
     def tokenizer(self) -> MaskTokenizer:

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from ...inference.exported import ExportedModel, refuse_too_long
 from ...inference.model import MaskedLM
 from ...runs.masked_stages import ReferenceStage
+from ...runs.model_metadata import model_metadata
 from ...runs.ranges import part_ranges
 from ...runs.stage import Advance, Files, FinishedParts, PartResult
 from ...sentences.composition import Composer, composer
@@ -103,7 +104,7 @@ class Repetitions(ReferenceStage[list[list[Bucket]]]):
     def metadata(self) -> dict[str, Any]:
         """What the tables need, and where the model was."""
         return {
-            "model folder": str(self.exported.folder.resolve()),
+            **model_metadata(self.exported),
             "pattern sets": {str(variant): patterns.to_json() for variant, patterns in self.variants.items()},
         }
 

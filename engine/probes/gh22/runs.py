@@ -15,6 +15,7 @@ from ...library.options import RunOptions, execution, run_folder, shard_of
 from ...library.run import ShardRun, open_results
 from ...runs.loop import Execution, run_stage
 from ...runs.masked_stages import refuse_mixed
+from ...runs.model_metadata import mask_token
 from ...runs.shard import Shard
 from ...sentences.lexicon import load_lexicon
 from ...sentences.patterns import PatternSet
@@ -22,6 +23,7 @@ from ...tables import Table
 from ..summary_run import SummaryRun
 from .acts import ACTS_FILE, RANKS, Acts, check_ranks
 from .repetitions import ACTS_PER_PART, Repetitions, patterns_key
+from .sentences import sentence_rows
 from .summary import DATASET
 from .tables import acts_sentence, drops_table, rates_table
 from .variants import Variant, load_variant
@@ -87,6 +89,10 @@ class Gh22Run(SummaryRun):
             item=pl.concat_str("name", "profession", separator="|"),
             value=pl.col("repeated").cast(pl.Float64),
         )
+
+    def sentence_rows(self) -> pl.LazyFrame:
+        """The sentences of all variants; see `sentences.sentence_rows`."""
+        return sentence_rows(self.items.lazy(), self.patterns, mask_token(self.record.metadata, self.folder))
 
 
 def gh22(

@@ -5,14 +5,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Unpack
 
+import polars as pl
+
 from ...datasets.sources import find
 from ...library.model import ModelLike, find_model
 from ...library.options import RunOptions
 from ...library.run import ShardRun
+from ...runs.model_metadata import mask_token
 from ...tables import Table
 from ..summary_run import SummaryRun, run_probe
 from .facts import read_facts
 from .items import METRICS
+from .sentences import sentence_rows
 from .stage import NOT_RANKED, SEVERAL, Lama
 from .tables import tables
 from .vocabulary import Ranked
@@ -45,6 +49,10 @@ class LamaRun(SummaryRun):
             **{why: counts[why] for why in (SEVERAL, NOT_RANKED) if why in counts},
         }
         return [f"facts excluded: {count:,} ({why})" for why, count in excluded.items()]
+
+    def sentence_rows(self) -> pl.LazyFrame:
+        """The queries and negations; see `sentences.sentence_rows`."""
+        return sentence_rows(self.items.lazy(), mask_token(self.record.metadata, self.folder))
 
 
 def lama(

@@ -21,6 +21,7 @@ from ...inference.exported import ExportedModel
 from ...inference.free_text import encode_texts
 from ...inference.model import MaskedLM
 from ...runs.masked_stages import ReferenceStage
+from ...runs.model_metadata import model_metadata
 from ...runs.ranges import part_ranges
 from ...runs.stage import Advance, Files, FinishedParts, PartResult
 from ...sentences.tokenizer import NOT_ONE_TOKEN, MaskTokenizer
@@ -33,6 +34,7 @@ from .vocabulary import Ranked
 
 FACTS_PER_PART = 512
 LOGITS_AT_ONCE = 2**22  # of a query or of its negation: 16 MB, and twice that for its log-probabilities
+NEGATION = "negated"  # what the negations of the original queries are called among the sentences
 CONDITIONS = (ORIGINAL, *(f"misprimed-{kind}" for kind in MISPRIMES))
 SAME_AS_AFFIRMATIVE = ("TREx", "P159")
 SAME = "the negation of P159 is the affirmative sentence itself"
@@ -158,8 +160,8 @@ class Lama(ReferenceStage[Prepared]):
 
     @property
     def metadata(self) -> dict[str, Any]:
-        """Where the model is, and which facts were excluded before the run."""
-        return {"model folder": str(self.exported.folder.resolve()), "excluded": dict(self.excluded)}
+        """The model, and which facts were excluded before the run."""
+        return {**model_metadata(self.exported), "excluded": dict(self.excluded)}
 
     @cached_property
     def tokenizer(self) -> MaskTokenizer:

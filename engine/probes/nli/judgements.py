@@ -155,7 +155,7 @@ class Judgements(Stage[PairClassifier, EncodedPairs]):
             One row for each pair: dataset, condition, item (its number in the file), id (see `Pair`), split (which side
             was negated), negation (whether text or hypothesis has a cue), gold, predicted, probability (of the
             predicted label), expected and answer (gold and predicted label in the scheme that they are scored by),
-            correct, truncated.
+            correct, truncated, premise and hypothesis (the texts, before a truncation).
         """
         of, pairs = self.parts[number]
         encoded = prepared or self.prepare(number)
@@ -182,6 +182,8 @@ class Judgements(Stage[PairClassifier, EncodedPairs]):
                 "answer": [str(label) for label in answer],
                 "correct": [a == b for a, b in zip(expected, answer, strict=True)],
                 "truncated": encoded.truncated,
+                "premise": [pair.text for pair in pairs],
+                "hypothesis": [pair.hypothesis for pair in pairs],
             },
             schema=ITEMS,
         )

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Unpack
 import polars as pl
 
 from ...datasets.sources import find
-from ...errors import choice
+from ...errors import InputError, choice
 from ...inference.classifier import TASK
 from ...inference.classifier import labels as label_names
 from ...library.model import ModelLike, find_model
@@ -20,6 +20,7 @@ from ..summary_run import SummaryRun, run_probe
 from .judgements import Judgements
 from .labels import SOURCES, TWO_WAY, Source, map_head
 from .pairs import read_sets
+from .sentences import sentence_rows
 from .tables import accuracy_table, comparison_table, label_table
 
 DATA = "negation-nli"
@@ -63,6 +64,12 @@ class NliRun(SummaryRun):
             value=pl.col("correct").cast(pl.Float64),
         )
         return pl.concat([right.with_columns(split=pl.lit(ALL)), right.filter(pl.col("split") != "")])
+
+    def sentence_rows(self) -> pl.LazyFrame:
+        """The pairs of texts; see `sentences.sentence_rows`."""
+        if "premise" not in self.items.columns:
+            raise InputError(f"{self.folder}: its items have no texts; run `nli` again with another --output")
+        return sentence_rows(self.items.lazy())
 
 
 def nli(

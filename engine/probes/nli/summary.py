@@ -54,6 +54,8 @@ ITEMS = {
     "answer": pl.String,
     "correct": pl.Boolean,
     "truncated": pl.Boolean,
+    "premise": pl.String,
+    "hypothesis": pl.String,
 }
 
 

@@ -1,0 +1,51 @@
+"""The items of a run as sentences with the model's answers: one table for all probes.
+
+Every table begins with these columns; the probe's own columns follow.
+
+    item        the item's number or id in the run's result files
+    condition   the pattern of the Self-Contained Negation Test, else the condition
+    sentence    exactly the text that the tokenizer read, with the model's own mask token; for pairs of texts there are
+                two columns, premise and hypothesis
+    expected    the expected word or label; null where none is expected
+    answer      the model's first choice, or its label; null where the run does not record it
+    correct     whether the answer is the expected one. Where the experiment asks whether a word is repeated, the column
+                is named `repeated`, because a repetition is right in some conditions and wrong in others
+    failed      whether the model fails the item; each probe says what that means. Null where it means nothing
+    rank        rank of the expected word, 1 is the first choice; null where it is not recorded
+    logprob     natural logarithm of the probability of the expected word; null where it is not recorded
+
+The texts are built again from what the run has recorded: neither the model nor the data are opened.
+"""
+
+import numpy as np
+import polars as pl
+
+from ..errors import InputError
+
+TEXT, PAIR = ("sentence",), ("premise", "hypothesis")
+CORRECT, REPEATED, FAILED = "correct", "repeated", "failed"
+_ROW = "row of the table"
+
+
+def drawn(frame: pl.LazyFrame, n: int, seed: int) -> pl.LazyFrame:
+    """A random sample of rows in their order; all rows if there are not more.
+
+    Args:
+        frame: The rows.
+        n: How many to draw.
+        seed: Another seed draws other rows.
+
+    Raises:
+        InputError: n is below 1, or the seed below 0.
+    """
+    if n < 1:
+        raise InputError(f"a sample of {n} sentences: ask for 1 or more")
+    if seed < 0:
+        raise InputError(f"seed {seed}: must be 0 or more")
+    total = frame.select(pl.len()).collect().item()  # reads the columns of the filters only, and builds no text
+    if n >= total:
+        return frame
+    chosen = np.sort(np.random.default_rng(seed).choice(total, n, replace=False))
+    return (
+        frame.with_row_index(_ROW).filter(pl.col(_ROW).is_in(pl.Series(chosen, dtype=pl.UInt32).implode())).drop(_ROW)
+    )

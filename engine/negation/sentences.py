@@ -1,0 +1,100 @@
+"""The sentences of a selection or a scoring, with the model's answers (see `negengine.engine.library.sentences`).
+
+An item fails if the model repeats the verb where the negation forbids it, or does not repeat it where a repetition
+stays natural (sections 3.1 to 3.3 of the paper). If the target is about another person, nothing forbids a repetition:
+`failed` is null in the forbidden patterns then.
+"""
+
+from collections.abc import Sequence
+
+import polars as pl
+
+from ..library.sentences import REPEATED
+from ..sentences.patterns import Pattern, PatternSet, Role
+from ..sentences.slots import column
+from ..sentences.texts import expected, text
+from .reading import SAME_PERSON
+
+_SCORES = {"top1": "answer", "expected_rank": "rank", "expected_logprob": "logprob"}
+
+
+def scored_sentences(
+    scores: pl.LazyFrame, triplets: pl.LazyFrame, patterns: PatternSet, coreference: str, mask: str
+) -> pl.LazyFrame:
+    """The sentences of a scoring, pattern after pattern.
+
+    Args:
+        scores: The content of scores.parquet.
+        triplets: The content of triplets.parquet.
+        patterns: The set of the run.
+        coreference: Whom the target sentence is about, a value of `Coreference`.
+        mask: The model's mask token.
+
+    Returns:
+        item (the triplet), condition (the pattern), sentence, expected, answer, repeated, failed, rank, logprob,
+        answer_logprob (natural logarithms), role, gender, and the words of each slot.
+    """
+    scored = scores.rename(_SCORES)
+    return pl.concat(
+        [
+            _sentences(
+                scored.filter(pl.col("pattern") == pattern.name).join(
+                    triplets, on="triplet", how="left", maintain_order="left"
+                ),
+                pattern,
+                patterns.slots,
+                coreference,
+                mask,
+            )
+            for pattern in patterns.all
+        ]
+    )
+
+
+def selected_sentences(triplets: pl.LazyFrame, patterns: PatternSet, coreference: str, mask: str) -> pl.LazyFrame:
+    """The sentences of the selected triplets in the selecting pattern.
+
+    A selection keeps only the triplets whose verb is the first choice, so the answer is the verb and its rank is 1.
+
+    Args:
+        triplets: The content of triplets.parquet.
+        patterns: The set of the run.
+        coreference: Whom the target sentence is about, a value of `Coreference`.
+        mask: The model's mask token.
+
+    Returns:
+        The columns of `scored_sentences`; the log-probabilities are null.
+    """
+    decided = triplets.with_columns(
+        answer=expected(patterns.selecting),
+        repeated=pl.lit(value=True),
+        rank=pl.lit(1, pl.Int32),
+        logprob=pl.lit(None, pl.Float32),
+        top1_logprob=pl.lit(None, pl.Float32),
+    )
+    return _sentences(decided, patterns.selecting, patterns.slots, coreference, mask)
+
+
+def _sentences(rows: pl.LazyFrame, pattern: Pattern, slots: Sequence[str], coreference: str, mask: str) -> pl.LazyFrame:
+    words = dict.fromkeys(["name", "profession", "verb", "pronoun", *map(column, slots)])
+    return rows.select(
+        item="triplet",
+        condition=pl.lit(pattern.name),
+        sentence=text(pattern, mask),
+        expected=expected(pattern),
+        answer="answer",
+        repeated=REPEATED,
+        failed=_failed(pattern, coreference),
+        rank="rank",
+        logprob="logprob",
+        answer_logprob="top1_logprob",
+        role=pl.lit(str(pattern.role)),
+        gender="gender",
+        **{name: name for name in words},
+    )
+
+
+def _failed(pattern: Pattern, coreference: str) -> pl.Expr:
+    if pattern.role is not Role.FORBIDDEN:
+        return ~pl.col(REPEATED)
+    return pl.col(REPEATED) if coreference in SAME_PERSON else pl.lit(None, pl.Boolean)

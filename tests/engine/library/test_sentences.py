@@ -1,0 +1,33 @@
+"""Random samples of the rows of a run."""
+
+import polars as pl
+import pytest
+from negengine.engine.errors import InputError
+from negengine.engine.library.sentences import drawn
+
+ROWS = pl.LazyFrame({"item": range(1000)})
+
+
+def test_a_sample_has_rows_of_the_table_in_their_order():
+    found = drawn(ROWS, 20, 3).collect()["item"]
+    assert found.is_sorted()
+    assert found.n_unique() == 20
+
+
+def test_the_same_seed_draws_the_same_rows_and_another_seed_others():
+    assert drawn(ROWS, 20, 3).collect().equals(drawn(ROWS, 20, 3).collect())
+    assert not drawn(ROWS, 20, 3).collect().equals(drawn(ROWS, 20, 4).collect())
+
+
+def test_every_row_can_be_drawn():
+    assert {item for seed in range(200) for item in drawn(ROWS.head(20), 5, seed).collect()["item"]} == set(range(20))
+
+
+def test_a_sample_that_is_larger_than_the_table_is_the_table():
+    assert drawn(ROWS, 2000, 0).collect().equals(ROWS.collect())
+
+
+@pytest.mark.parametrize(("n", "seed", "message"), [(0, 0, "a sample of 0"), (1, -1, "seed -1")])
+def test_an_impossible_sample_is_refused(n, seed, message):
+    with pytest.raises(InputError, match=message):
+        drawn(ROWS, n, seed)
