@@ -22,7 +22,6 @@ import polars as pl
 
 from ..errors import InputError
 
-TEXT, PAIR = ("sentence",), ("premise", "hypothesis")
 CORRECT, REPEATED, FAILED = "correct", "repeated", "failed"
 _ROW = "row of the table"
 
@@ -42,10 +41,17 @@ def drawn(frame: pl.LazyFrame, n: int, seed: int) -> pl.LazyFrame:
         raise InputError(f"a sample of {n} sentences: ask for 1 or more")
     if seed < 0:
         raise InputError(f"seed {seed}: must be 0 or more")
-    total = frame.select(pl.len()).collect().item()  # reads the columns of the filters only, and builds no text
-    if n >= total:
+    items = frame.select("item").collect()["item"]  # reads the columns of the filters only, and builds no text
+    if n >= len(items):
         return frame
-    chosen = np.sort(np.random.default_rng(seed).choice(total, n, replace=False))
+    chosen = np.sort(np.random.default_rng(seed).choice(len(items), n, replace=False))
+    # Texts are built for the rows of the chosen items, of which the chosen rows are then taken.
+    wanted = items.gather(chosen).unique().implode()
+    kept = items.is_in(wanted).to_numpy()
+    rows = pl.Series((np.cumsum(kept) - 1)[chosen], dtype=pl.UInt32)
     return (
-        frame.with_row_index(_ROW).filter(pl.col(_ROW).is_in(pl.Series(chosen, dtype=pl.UInt32).implode())).drop(_ROW)
+        frame.filter(pl.col("item").is_in(wanted))
+        .with_row_index(_ROW)
+        .filter(pl.col(_ROW).is_in(rows.implode()))
+        .drop(_ROW)
     )

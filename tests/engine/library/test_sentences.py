@@ -6,6 +6,7 @@ from negengine.engine.errors import InputError
 from negengine.engine.library.sentences import drawn
 
 ROWS = pl.LazyFrame({"item": range(1000)})
+TWICE = pl.concat([ROWS.with_columns(condition=pl.lit(condition)) for condition in "ab"])
 
 
 def test_a_sample_has_rows_of_the_table_in_their_order():
@@ -21,6 +22,14 @@ def test_the_same_seed_draws_the_same_rows_and_another_seed_others():
 
 def test_every_row_can_be_drawn():
     assert {item for seed in range(200) for item in drawn(ROWS.head(20), 5, seed).collect()["item"]} == set(range(20))
+
+
+def test_items_of_several_conditions_are_drawn_one_by_one():
+    found = drawn(TWICE, 300, 3).collect()
+    assert len(found) == 300
+    assert not found.is_duplicated().any()
+    assert found.join(TWICE.collect(), on=["item", "condition"], how="semi").equals(found)
+    assert 100 < len(found.filter(condition="a")) < 200
 
 
 def test_a_sample_that_is_larger_than_the_table_is_the_table():

@@ -27,6 +27,8 @@ def items_of(rows):
                 answer,
                 gold == answer,
                 False,
+                "a text",
+                "a hypothesis",
             )
             for condition, item, split, negation, gold, answer in rows
         ],
