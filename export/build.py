@@ -8,7 +8,6 @@ read weights from that file, one at a time.
 """
 
 import gc
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
@@ -17,8 +16,10 @@ from typing import Any
 
 from ..engine.errors import InputError
 from ..engine.files.atomic import make_folder, unwritable
-from ..engine.inference.exported import FORMAT, load_exported, read_manifest
-from ..engine.inference.verified import file_sha256
+from ..engine.files.names import is_model_name
+from ..engine.files.reading import file_sha256
+from ..engine.inference.exported import load_exported
+from ..engine.inference.manifest import FORMAT, GRAPH, MANIFEST, TOKENIZER, read_origin, write_manifest
 from . import needs
 from .checkpoint import Checkpoint, Source, load, load_model, locate
 from .families import family_of
@@ -35,7 +36,7 @@ from .trace import optimum_config, takes_segments, trace
 
 Say = Callable[[str], None]
 
-_GRAPH, _WEIGHTS = "model.onnx", "_data"
+_WEIGHTS = "_data"
 
 
 def build(
@@ -69,6 +70,8 @@ def build(
     if task not in TASKS:
         raise InputError(f"{task} is not a task of the export: give {' or '.join(TASKS)}")
     source = locate(reference, revision)
+    if not is_model_name(source.name):  # it names folders: models/NAME, runs/NAME
+        raise InputError(f"{source.name!r} is not a name for a model: rename the checkpoint's folder")
     folder = output or Path("models") / source.name
     made_from = _made_from(source)
     if _is_up_to_date(folder, task, source, made_from, force=force):
@@ -119,15 +122,15 @@ def _write(
     told = run_passes(task.passes, graph, context)
     flops = count_flops(graph, length)
     say(f"an input of {length} tokens needs {flops / 1e9:.2f} GFLOP (before: {plain_flops / 1e9:.2f})")
-    files = graph.save(staged / _GRAPH)
+    files = graph.save(staged / GRAPH)
     exact = [files[0]]
     if task.variants:
         say(f"measuring how large values become on {len(traced.samples)} inputs")
         context = replace(context, peaks=channel_peaks(graph, [batch.feeds for batch in batches(traced.samples)]))
     for variant in task.variants:
         say(variant.what)
-        weights = staged / (variant.file + _WEIGHTS) if variant.size else staged / (_GRAPH + _WEIGHTS)
-        further = Graph.open(staged / _GRAPH, weights, checkpoint.name)
+        weights = staged / (variant.file + _WEIGHTS) if variant.size else staged / (GRAPH + _WEIGHTS)
+        further = Graph.open(staged / GRAPH, weights, checkpoint.name)
         told |= run_passes(variant.passes, further, context)
         files += [path for path in further.save(staged / variant.file) if path not in files]
         exact += [staged / variant.file] if variant.is_exact else []
@@ -136,9 +139,9 @@ def _write(
     manifest |= {
         "flops": {"length": length, "optimum": plain_flops, "hoisted": flops},
         "parity": asdict(parity),
-        "files": {path.name: file_sha256(path) for path in (*files, staged / "tokenizer.json")},
+        "files": {path.name: file_sha256(path) for path in (*files, staged / TOKENIZER)},
     }
-    (staged / "export.json").write_text(json.dumps(manifest, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    write_manifest(staged, manifest)
 
 
 def _trace(checkpoint: Checkpoint, task: Task, workspace: Path, *, allow_pickle: bool, say: Say) -> _Traced:
@@ -156,7 +159,7 @@ def _trace(checkpoint: Checkpoint, task: Task, workspace: Path, *, allow_pickle:
     reference = reference_logits(model, samples, name)
     say(f"exporting {name} ({checkpoint.family}) with Optimum")
     inputs = ["input_ids", *(["token_type_ids"] if segments else [])]
-    graph = trace(model, config, inputs, staged / (_GRAPH + _WEIGHTS), workspace, name)
+    graph = trace(model, config, inputs, staged / (GRAPH + _WEIGHTS), workspace, name)
     return _Traced(graph, samples, reference)
 
 
@@ -193,24 +196,25 @@ def _is_up_to_date(folder: Path, task: str, source: Source, made_from: dict[str,
     """Whether a folder holds this export already. Refuses to replace anything but an older state of it."""
     if not folder.exists():
         return False
-    existing = read_manifest(folder)
-    if existing is None:
+    existing = read_origin(folder)
+    if existing is None and not (folder / MANIFEST).is_file():
         raise InputError(f"{folder} exists and is not an exported model: give another --output, or remove it")
-    if existing.get("task", task) != task:
-        raise InputError(f"{folder} was exported for {existing['task']}: give another --output, or remove it")
-    if force:
+    if existing is None and not force:
+        raise InputError(f"{folder / MANIFEST} is damaged or was edited: export the model again with --force")
+    if existing is not None and existing.task not in {"", task}:
+        raise InputError(f"{folder} was exported for {existing.task}: give another --output, or remove it")
+    if existing is None or force:
         return False
-    made_before = existing.get("made_from", {})
-    origin = existing.get("origin", source.origin)
-    if origin != source.origin and made_before.get("revision") != source.revision:
+    if existing.origin not in {"", source.origin} and existing.made_from.get("revision") != source.revision:
         raise InputError(
-            f"{folder} is the export of another checkpoint, {origin}: give another --output, or --force to replace it"
+            f"{folder} is the export of another checkpoint, {existing.origin}: give another --output, or --force to "
+            "replace it"
         )
     try:
         load_exported(folder, task=task).verify_files()
     except InputError:
         return False
-    return bool(made_before == made_from)
+    return existing.made_from == made_from
 
 
 def _check_needs(source: Source, task: Task, folder: Path, say: Say) -> None:

@@ -72,11 +72,11 @@ def export(
     Example: negengine export roberta-base
     """
     from ..api.load import export as run_export
-    from ..inference.exported import read_manifest
+    from ..inference.manifest import read_manifest
 
     folder = run_export(model, output, task=task, revision=revision, allow_pickle=allow_pickle, force=force)
     if as_json:
-        document({"folder": str(folder), **(read_manifest(folder) or {})})
+        document({"folder": str(folder), **read_manifest(folder)[1]})
     else:
         show(str(folder))
 

@@ -58,9 +58,9 @@ def write_bytes(path: Path, content: bytes) -> None:
     write_atomically(path, write)
 
 
-def write_json(path: Path, value: Any) -> None:
-    """Write a JSON document atomically; errors as in `write_atomically`."""
-    write_bytes(path, (json.dumps(value, ensure_ascii=False, indent=2) + "\n").encode())
+def json_bytes(value: Any) -> bytes:
+    """A JSON document for people, as UTF-8 text."""
+    return (json.dumps(value, ensure_ascii=False, indent=2) + "\n").encode()
 
 
 def parquet_bytes(frame: pl.DataFrame) -> bytes:

@@ -8,17 +8,16 @@ import difflib
 import hashlib
 import json
 from dataclasses import dataclass
-from pathlib import Path, PureWindowsPath
+from pathlib import Path
 from typing import Any
 
 from ..errors import InputError
+from .manifest import GRAPH, MANIFEST, read_manifest, read_origin
 from .verified import VerifiedFiles
 
 MODELS = Path("models")  # the default folder of exports
 LOW_PRECISION = {"cpu": "model.int8.onnx", "cuda": "model.fp16.onnx"}  # the low-precision graph for each kind of device
 CONVOLVED = "model.cpu.onnx"  # the fp32 graph with its products as convolutions
-FORMAT = 2  # of export.json and of the graph's inputs and outputs; raised when older exports can no longer be run
-_MANIFEST = "export.json"
 
 
 @dataclass(frozen=True)
@@ -54,7 +53,7 @@ class ExportedModel:
     @property
     def graph(self) -> Path:
         """The fp32 graph."""
-        return self.folder / "model.onnx"
+        return self.folder / GRAPH
 
     @property
     def convolved(self) -> Path | None:
@@ -98,19 +97,10 @@ def _missing(path: Path) -> InputError:
     return InputError(f"{path} is missing: export the model again with --force")
 
 
-def read_manifest(folder: Path) -> dict[str, Any] | None:
-    """The export.json of a folder, or None if the folder holds none that can be read."""
-    try:
-        info = json.loads((folder / _MANIFEST).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
-    return info if isinstance(info, dict) else None
-
-
 def exported_names(models: Path = MODELS) -> list[str]:
     """The names of all exported models in a folder, as commands take them (`mini`, `owner/name`), sorted."""
-    manifests = [*models.glob(f"*/{_MANIFEST}"), *models.glob(f"*/*/{_MANIFEST}")]
-    return sorted(path.parent.relative_to(models).as_posix() for path in manifests if read_manifest(path.parent))
+    manifests = [*models.glob(f"*/{MANIFEST}"), *models.glob(f"*/*/{MANIFEST}")]
+    return sorted(path.parent.relative_to(models).as_posix() for path in manifests if read_origin(path.parent))
 
 
 def load_exported(reference: str | Path, *, task: str = "fill-mask") -> ExportedModel:
@@ -130,32 +120,27 @@ def load_exported(reference: str | Path, *, task: str = "fill-mask") -> Exported
     """
     command = f"negengine export {reference}" + (f" --task {task}" if task != "fill-mask" else "")
     folder = _find(Path(reference), command)
-    info = read_manifest(folder)
-    if info is None:
-        raise InputError(f"{folder / _MANIFEST} cannot be read: export the model again with --force")
-    if info.get("format") != FORMAT:
-        raise InputError(f"{folder} has format {info.get('format')}, this version reads {FORMAT}: export it again")
-    if info.get("task") != task:
+    manifest, info = read_manifest(folder)
+    if manifest.task != task:
         raise InputError(
-            f"{folder} is exported for {info.get('task')}, this command needs {task}: give another model, or run "
-            f"`negengine export {info.get('name')} --task {task} --output FOLDER`"
+            f"{folder} is exported for {manifest.task}, this command needs {task}: give another model, or run "
+            f"`negengine export {manifest.name} --task {task} --output FOLDER`"
         )
-    _check_fields(folder / _MANIFEST, info)
-    for name in info["files"]:
+    for name in manifest.files:
         if not (folder / name).is_file():
             raise _missing(folder / name)
-    deciding = {name: digest for name, digest in info["files"].items() if not _is_low_precision(name)}
+    deciding = {name: digest for name, digest in manifest.files.items() if not _is_low_precision(name)}
     return ExportedModel(
         folder=folder,
-        name=info["name"],
-        revision=info["made_from"]["revision"],
+        name=manifest.name,
+        revision=manifest.made_from["revision"],
         sha256=hashlib.sha256(json.dumps(deciding, sort_keys=True).encode()).hexdigest(),
-        task=info["task"],
-        family=info["family"],
-        mask_token=info["mask_token"],
-        padding_id=info["padding_id"],
-        vocab_size=info["vocab_size"],
-        max_length=info["max_length"],
+        task=manifest.task,
+        family=manifest.family,
+        mask_token=manifest.mask_token,
+        padding_id=manifest.padding_id,
+        vocab_size=manifest.vocab_size,
+        max_length=manifest.max_length,
         info=info,
     )
 
@@ -168,75 +153,23 @@ def _find(reference: Path, command: str) -> Path:
     """
     candidates = (reference, MODELS / reference)
     for folder in candidates:
-        if (folder / _MANIFEST).is_file():
+        if (folder / MANIFEST).is_file():
             return folder
     if not str(reference).strip():
         raise InputError("the model's name is empty: give an exported folder, or a name under models/")
     for folder in candidates:
         if (folder / "config.json").is_file():
             own = MODELS / folder.resolve().name
-            if (read_manifest(own) or {}).get("origin") == str(folder.resolve()):
+            if (made := read_origin(own)) is not None and made.origin == str(folder.resolve()):
                 return own
             raise InputError(
                 f"{folder} is a checkpoint, not an exported model: run `{command}`, then give its name, {own.name}"
             )
         if folder.is_dir():
-            raise InputError(f"{folder} is not an exported model, it has no {_MANIFEST}: run `{command}` first")
+            raise InputError(f"{folder} is not an exported model, it has no {MANIFEST}: run `{command}` first")
     similar = difflib.get_close_matches(reference.as_posix(), exported_names(), n=3, cutoff=0.6)
     did_you_mean = f" (did you mean {' or '.join(similar)}?)" if similar else ""
     raise InputError(f"no exported model {reference}{did_you_mean}: run `{command}` first")
-
-
-def _check_fields(manifest: Path, info: dict[str, Any]) -> None:
-    """Refuse an export.json that lacks a field, or has one of another kind.
-
-    Raises:
-        InputError: names the first such field.
-    """
-    if missing := [field for field in _FIELDS if field not in info]:
-        raise InputError(f"{manifest} lacks {', '.join(missing)}: export the model again with --force")
-    for field, (is_right, wanted) in _FIELDS.items():
-        if not is_right(info[field]):
-            raise InputError(
-                f"{manifest}: {field} is {json.dumps(info[field])[:80]}, {wanted} is needed: "
-                "export the model again with --force"
-            )
-
-
-def _is_count(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value > 0
-
-
-def _is_id(value: object) -> bool:
-    return value is None or (isinstance(value, int) and not isinstance(value, bool) and value >= 0)
-
-
-def _is_text(value: object) -> bool:
-    return isinstance(value, str)
-
-
-def _is_origin(value: object) -> bool:
-    return isinstance(value, dict) and isinstance(value.get("revision"), str)
-
-
-def _are_files(value: object) -> bool:
-    """Whether names stay inside the folder (on Windows too), and each has the text of a digest."""
-    return isinstance(value, dict) and all(
-        name not in {"", ".."} and PureWindowsPath(name).name == name == Path(name).name and isinstance(digest, str)
-        for name, digest in value.items()
-    )
-
-
-_FIELDS = {
-    "name": (_is_text, "a text"),
-    "family": (_is_text, "a text"),
-    "made_from": (_is_origin, "an object with the text `revision`"),
-    "mask_token": (_is_text, "a text"),
-    "padding_id": (_is_id, "a token id or null"),
-    "vocab_size": (_is_count, "a whole number above 0"),
-    "max_length": (_is_count, "a whole number above 0"),
-    "files": (_are_files, "an object of file names without a folder, each with its sha256,"),
-}
 
 
 def refuse_too_long(exported: ExportedModel, tokens: int, what: str) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from ..errors import InputError
 from ..runs import merge as merging
-from ..runs.folder import begun_stages, resume_hint
+from ..runs.results import begun_stages, resume_hint
 from .registry import publishers, run_class
 from .run import Run
 

@@ -10,8 +10,8 @@ import polars as pl
 
 from ..choices import Format
 from ..errors import InputError
-from ..runs.folder import finished_stage
 from ..runs.record import StageRecord, read_run
+from ..runs.results import finished_stage, read_frame
 from ..runs.shard import Shard
 from ..tables import Table
 from ..tables.render import render, to_html
@@ -71,6 +71,14 @@ class Run(Shown):
             InputError: The folder is not a run of this stage, it is not finished, or a file is damaged.
         """
         return cls(folder, finished_stage(folder, cls.stage), model)
+
+    def frame(self, name: str) -> pl.DataFrame:
+        """A result of the stage, a Parquet file.
+
+        Raises:
+            InputError: It was changed since the stage wrote it.
+        """
+        return read_frame(self.folder, self.record, name)
 
     @property
     def model_name(self) -> str:

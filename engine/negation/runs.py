@@ -1,6 +1,5 @@
 """`ng.select` and `ng.score`: the Self-Contained Negation Test as library functions, and their results."""
 
-import json
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -15,6 +14,7 @@ from ..library.options import RunOptions, execution, run_folder, shard_of
 from ..library.run import Run, ShardRun, open_results
 from ..runs.loop import run_stage
 from ..runs.model_metadata import mask_token
+from ..runs.results import read_document
 from ..sentences.lexicon import load_lexicon
 from ..sentences.patterns import PatternSet, load_patterns
 from ..tables import Table
@@ -43,13 +43,12 @@ class SelectionRun(Run):
     @cached_property
     def triplets(self) -> pl.DataFrame:
         """See the class."""
-        return pl.read_parquet(self.folder / TRIPLETS_FILE)
+        return self.frame(TRIPLETS_FILE)
 
     @cached_property
     def summary(self) -> dict[str, Any]:
         """See the class."""
-        content: dict[str, Any] = json.loads((self.folder / SELECTION_FILE).read_bytes())
-        return content
+        return read_document(self.folder, self.record, SELECTION_FILE)
 
     def tables(self) -> list[Table]:
         """The selection in the layout of the paper's Table 5."""
@@ -93,12 +92,12 @@ class ScoresRun(Run):
     @cached_property
     def items(self) -> pl.DataFrame:
         """See the class."""
-        return pl.read_parquet(self.folder / SCORES_FILE)
+        return self.frame(SCORES_FILE)
 
     @cached_property
     def rates(self) -> pl.DataFrame:
         """See the class."""
-        return pl.read_parquet(self.folder / RATES_FILE)
+        return self.frame(RATES_FILE)
 
     @cached_property
     def selection(self) -> Selected:
@@ -163,8 +162,7 @@ class ScoresRun(Run):
 
     def outcomes(self) -> pl.DataFrame:
         """One row for each triplet and pattern: whether the verb is repeated."""
-        triplets = pl.read_parquet(self.folder / TRIPLETS_FILE)
-        return self.items.join(triplets, on="triplet", validate="m:1").select(
+        return self.items.join(self.selection.triplets, on="triplet", validate="m:1").select(
             dataset=pl.lit(DATASET),
             condition=pl.lit(self.coreference),
             split="pattern",

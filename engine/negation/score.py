@@ -4,7 +4,6 @@ Every selected triplet fills every pattern of the set, the selecting one include
 construction, checks the run. A part is a range of triplets; its rows come pattern after pattern.
 """
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -19,9 +18,9 @@ from ..choices import VerbConvention
 from ..errors import InputError
 from ..inference.exported import ExportedModel, load_exported
 from ..inference.precision import Workload, take_audits
-from ..runs.folder import finished_stage
 from ..runs.masked_stages import DecidingStage, PatternDeciders
 from ..runs.ranges import part_ranges
+from ..runs.results import finished_stage, read_document, read_frame
 from ..runs.stage import Advance, Files, FinishedParts, PartResult
 from ..sentences.composition import Composer, composer
 from ..sentences.patterns import Pattern, PatternSet
@@ -99,8 +98,8 @@ def read_selected(folder: Path) -> Selected:
         InputError: The folder is not a run, its selection is not finished or damaged, or nothing was selected.
     """
     stage = finished_stage(folder, Selection.name)
-    triplets = pl.read_parquet(folder / TRIPLETS_FILE)
-    summary = json.loads((folder / SELECTION_FILE).read_bytes())
+    triplets = read_frame(folder, stage, TRIPLETS_FILE)
+    summary = read_document(folder, stage, SELECTION_FILE)
     if triplets.is_empty():
         raise InputError(
             f"{folder} has no selected triplets: this model does not repeat any verb, so there is nothing to score"
@@ -300,7 +299,7 @@ class Scoring(DecidingStage[list[list[Bucket]]]):
     @staticmethod
     def publish(parts: FinishedParts) -> Files:
         """scores.parquet and rates.parquet."""
-        triplets = pl.read_parquet(parts.folder / TRIPLETS_FILE)
+        triplets = read_selected(parts.folder).triplets
         patterns = parts.metadata["patterns"]  # the selecting one first
         table = rates(parts.rows.lazy(), triplets.lazy(), patterns, selecting=patterns[0])
         return {SCORES_FILE: parts.rows, RATES_FILE: table}

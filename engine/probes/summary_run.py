@@ -33,12 +33,12 @@ class SummaryRun(Run):
     @cached_property
     def items(self) -> pl.DataFrame:
         """The content of items.parquet; see `negengine.engine.probes.items`."""
-        return pl.read_parquet(self.folder / ITEMS_FILE)
+        return self.frame(ITEMS_FILE)
 
     @cached_property
     def summary(self) -> pl.DataFrame:
         """The content of summary.parquet: dataset, condition, split, metric, value, low, high, n."""
-        return pl.read_parquet(self.folder / SUMMARY_FILE)
+        return self.frame(SUMMARY_FILE)
 
     def document(self) -> dict[str, Any]:
         """See `Shown`."""

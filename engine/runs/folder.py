@@ -20,10 +20,11 @@ from typing import Any
 import polars as pl
 
 from ..errors import InputError
-from ..files.atomic import make_folder, parquet_bytes, remove_leftovers, sha256, write_bytes, write_json
+from ..files.atomic import json_bytes, make_folder, parquet_bytes, remove_leftovers, sha256, write_bytes
 from .lock import locked
 from .part import EncodedPart, Marker, PartFiles
-from .record import FORMAT, PARTS_FOLDER, RunRecord, StageRecord, as_json, read_record, read_run, refuse_other_identity
+from .record import FORMAT, PARTS_FOLDER, RunRecord, StageRecord, as_json, read_record, refuse_other_identity
+from .results import finished_stage, read_result, unlike
 from .shard import Shard
 from .stage import Files, FinishedParts, Publish
 
@@ -203,11 +204,9 @@ class RunFolder:
         self.begin()
         self.record.files = {}
         for name, content in files.items():
-            if isinstance(content, pl.DataFrame):
-                write_bytes(self.folder / name, parquet_bytes(content))
-            else:
-                write_json(self.folder / name, content)
-            self.record.files[name] = sha256((self.folder / name).read_bytes())
+            encoded = parquet_bytes(content) if isinstance(content, pl.DataFrame) else json_bytes(content)
+            write_bytes(self.folder / name, encoded)
+            self.record.files[name] = sha256(encoded)
         self.record.counts = counts
         self.record.finished = True
         self._save()
@@ -227,9 +226,8 @@ class RunFolder:
             if known.finished and known.files != record.files:
                 raise InputError(f"{self.folder}: its {stage} has other results than {source}; choose another --output")
         for name, digest in record.files.items():
-            content = (source / name).read_bytes()
-            if _digest(self.folder / name) != digest:
-                write_bytes(self.folder / name, content)
+            if unlike(self.folder, {name: digest}):
+                write_bytes(self.folder / name, read_result(source, record, name))
         if known is None or not known.finished:
             # Earlier stages stand first in run.json.
             stages = self._run.stages
@@ -289,57 +287,6 @@ class RunFolder:
     def _save(self) -> None:
         self._run.negengine = version("negengine")
         self._run.write(self.folder)
-
-
-def begun_stages(folder: Path) -> dict[str, StageRecord]:
-    """The records of a run folder's stages, in the order in which they were begun; at least one.
-
-    Raises:
-        InputError: The folder is not a run, or was stopped before its first part.
-    """
-    if not (stages := read_run(folder).stages):
-        raise InputError(f"{folder}: this run was stopped before its first part; run its command again")
-    return stages
-
-
-def finished_stage(folder: Path, stage: str) -> StageRecord:
-    """The record of a finished stage, its final files checked.
-
-    Raises:
-        InputError: The folder is not a run folder; the stage is missing, not finished, or only a shard; or a file was
-            changed.
-    """
-    stages = begun_stages(folder)
-    record = stages.get(stage)
-    if record is None:
-        raise InputError(f"{folder}: {stage} has not been run here; the folder holds {', '.join(stages)}")
-    if not record.finished:
-        raise InputError(f"{folder}: {stage} is not finished; {resume_hint(record)}")
-    if record.shard is not None:
-        raise InputError(f"{folder}: only shard {record.shard} of {stage}; put all shards together with `merge`")
-    if damaged := unlike(folder, record.files):
-        raise InputError(f"{folder / damaged[0]}: missing, or changed since {stage} wrote it; {resume_hint(record)}")
-    return record
-
-
-def resume_hint(record: StageRecord) -> str:
-    """How to continue a stage: its last command, if one was recorded."""
-    commands = [session["command"] for session in record.sessions if isinstance(session.get("command"), str)]
-    return f"to resume it: {commands[-1]}" if commands else "run the same command again to resume it"
-
-
-def unlike(folder: Path, files: Mapping[str, str]) -> list[str]:
-    """The names of files that are missing or differ from their digests.
-
-    Args:
-        folder: Where they lie.
-        files: Name → SHA-256.
-    """
-    return [name for name, digest in files.items() if _digest(folder / name) != digest]
-
-
-def _digest(path: Path) -> str | None:
-    return sha256(path.read_bytes()) if path.is_file() else None
 
 
 def _refuse_unlike(folder: Path, stage: str, new: StageRecord) -> None:

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import InputError
-from .folder import RunFolder, resume_hint
+from .folder import RunFolder
 from .part import EncodedPart, PartFiles
 from .record import StageRecord, differences, read_run
+from .results import resume_hint
 from .shard import Shard
 from .stage import Publish
 

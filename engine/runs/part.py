@@ -1,7 +1,7 @@
 """A finished part on disk: its rows, and a marker with their digest.
 
 parts/STAGE/part-00012.parquet   the rows
-parts/STAGE/part-00012.json      the marker: size and digest of the rows, counts, margins; written last
+parts/STAGE/part-00012.json      the marker: size and digest of the rows, counts, margins, its own digest; written last
 """
 
 from collections.abc import Mapping
@@ -10,8 +10,9 @@ from pathlib import Path
 
 import msgspec
 
-from ..errors import InputError
 from ..files.atomic import parquet_bytes, sha256, unwritable, write_bytes
+from ..files.reading import MOST_JSON, LargerError, MissingFileError, read_regular
+from ..files.sealed import DamagedError, unseal, write_sealed
 from .record import PARTS_FOLDER
 from .stage import PartResult
 
@@ -29,17 +30,6 @@ class Marker(msgspec.Struct, frozen=True):
     counts: Mapping[str, int | float]
     bounds: Mapping[str, float]
     needed: Mapping[str, float]
-
-
-class _SealedMarker(Marker, frozen=True):
-    """A marker as it stands in its file: a flipped bit in its numbers is noticed, too."""
-
-    marker_sha256: str
-
-    @classmethod
-    def of(cls, marker: Marker) -> "_SealedMarker":
-        content = {name: getattr(marker, name) for name in Marker.__struct_fields__}
-        return cls(**content, marker_sha256=sha256(msgspec.json.encode(content)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,15 +73,11 @@ class PartFiles:
             InputError: The disk fails.
         """
         try:
-            marker = msgspec.json.decode(self.marker.read_bytes(), type=_SealedMarker)
-            content = self.rows.read_bytes()
-        except (FileNotFoundError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            marker = unseal(read_regular(self.marker, MOST_JSON), Marker)
+            content = read_regular(self.rows, marker.bytes)
+        except (MissingFileError, DamagedError, LargerError):
             return None
-        except OSError as error:
-            raise InputError(f"{error.filename}: cannot be read ({error.strerror})") from error
-        whole = len(content) == marker.bytes and sha256(content) == marker.sha256 and marker == _SealedMarker.of(marker)
-        fields = {name: getattr(marker, name) for name in Marker.__struct_fields__}
-        return EncodedPart(content, Marker(**fields)) if whole else None
+        return EncodedPart(content, marker) if sha256(content) == marker.sha256 else None
 
     def write(self, part: EncodedPart) -> None:
         """Write rows, then the marker with their digest.
@@ -100,8 +86,7 @@ class PartFiles:
             InputError: They cannot be written (see `atomic.write_atomically`).
         """
         write_bytes(self.rows, part.content)
-        sealed = msgspec.json.encode(_SealedMarker.of(part.marker))
-        write_bytes(self.marker, msgspec.json.format(sealed, indent=2) + b"\n")
+        write_sealed(self.marker, part.marker)
 
     def remove(self) -> None:
         """Remove what there is of the part.

@@ -1,22 +1,26 @@
-"""run.json: how a run was made, stage by stage. Its form is checked when it is read."""
+"""run.json: how a run was made, stage by stage. Its digest and its form are checked when it is read."""
 
 import json
 import re
 from collections.abc import Mapping
-from pathlib import Path, PureWindowsPath
+from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from ..errors import InputError
-from ..files.atomic import is_leftover, write_bytes
+from ..files.atomic import is_leftover
+from ..files.names import is_file_name
+from ..files.reading import MissingFileError
+from ..files.sealed import read_sealed, write_sealed
 from .lock import LOCK_FILE
 from .shard import Shard
 
-FORMAT = 2
+FORMAT = 3
 RUN_FILE = "run.json"
 PARTS_FOLDER = "parts"
 _MOST_SHOWN = 60  # characters of a value in a message
+_REPAIR = "choose another --output, or run its command again into one"
 
 
 class StageRecord(msgspec.Struct):
@@ -66,7 +70,7 @@ class RunRecord(msgspec.Struct):
         Raises:
             InputError: It cannot be written.
         """
-        write_bytes(folder / RUN_FILE, msgspec.json.format(msgspec.json.encode(self), indent=2) + b"\n")
+        write_sealed(folder / RUN_FILE, self)
 
 
 def read_record(folder: Path) -> RunRecord | None:
@@ -75,24 +79,11 @@ def read_record(folder: Path) -> RunRecord | None:
     Raises:
         InputError: The folder is something else, or run.json cannot be used.
     """
-    path = folder / RUN_FILE
     try:
-        content = path.read_bytes()
-    except FileNotFoundError:
+        return read_sealed(folder / RUN_FILE, RunRecord, made_as=FORMAT, repair=_REPAIR)
+    except MissingFileError:
         _refuse_foreign(folder)
         return None
-    except NotADirectoryError:
-        raise InputError(f"{folder}: not a folder; choose another --output") from None
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror})") from error
-    made_as = _format_of(content)
-    if isinstance(made_as, int) and made_as != FORMAT:
-        raise InputError(f"{path}: format {made_as}, this version reads {FORMAT}; choose another --output")
-    try:
-        return msgspec.json.decode(content, type=RunRecord)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, InputError) as error:
-        reason = str(error)[:120]
-        raise InputError(f"{path}: not as negengine writes it ({reason}); choose another --output") from error
 
 
 def read_run(folder: Path) -> RunRecord:
@@ -136,9 +127,8 @@ def as_json(value: Any) -> Any:
 
 
 def _is_file_of_a_run(name: str) -> bool:
-    """Whether a name stays inside the folder (on Windows too) and does not belong to a file with another purpose."""
-    inside = name not in {"", ".."} and "\0" not in name and PureWindowsPath(name).name == name == Path(name).name
-    return inside and not name.startswith(".") and name not in {RUN_FILE, PARTS_FOLDER}
+    """Whether a name stays inside the folder and does not belong to a file with another purpose."""
+    return is_file_name(name) and not name.startswith(".") and name.casefold() not in {RUN_FILE, PARTS_FOLDER}
 
 
 def _shown(value: Any) -> str:
@@ -147,14 +137,6 @@ def _shown(value: Any) -> str:
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     most = 12 if re.fullmatch(r"[0-9a-f]{40,}", text) else _MOST_SHOWN
     return text if len(text) <= most else f"{text[:most]}…"
-
-
-def _format_of(content: bytes) -> Any:
-    try:
-        document = msgspec.json.decode(content)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return None
-    return document.get("format") if isinstance(document, dict) else None
 
 
 def _refuse_foreign(folder: Path) -> None:

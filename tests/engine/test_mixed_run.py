@@ -16,12 +16,12 @@ from negengine.engine.inference.device import CPU
 from negengine.engine.negation.score import Scoring, read_selected
 from negengine.engine.negation.select import Selection, Settings
 from negengine.engine.runs.executors import ThisProcess
-from negengine.engine.runs.folder import finished_stage
 from negengine.engine.runs.loop import Execution, run_stage
 from negengine.engine.runs.merge import merge
 from negengine.engine.runs.processes import Processes
 from negengine.engine.runs.progress import Reporter
 from negengine.engine.runs.record import read_run
+from negengine.engine.runs.results import finished_stage
 from negengine.engine.runs.shard import Shard
 from negengine.engine.runs.stage import ModelOptions
 from negengine.engine.sentences.lexicon import Lexicon, load_lexicon

@@ -165,7 +165,7 @@ def test_a_second_export_of_the_same_checkpoint_does_nothing(made):
 
 
 def test_an_export_for_another_task_is_not_replaced(tmp_path, made):
-    (tmp_path / "export.json").write_text(json.dumps({"task": "fill-mask"}))
+    (tmp_path / "export.json").write_text(json.dumps({"format": 2, "task": "fill-mask"}))
     with pytest.raises(InputError, match=r"was exported for fill-mask: give another --output"):
         build(str(made("bert")[0]), tmp_path)
 

@@ -16,6 +16,7 @@ from ...library.run import ShardRun, open_results
 from ...runs.loop import Execution, run_stage
 from ...runs.masked_stages import refuse_mixed
 from ...runs.model_metadata import mask_token
+from ...runs.results import finished_stage, read_frame
 from ...runs.shard import Shard
 from ...sentences.lexicon import load_lexicon
 from ...sentences.patterns import PatternSet
@@ -46,7 +47,7 @@ class Gh22Run(SummaryRun):
     @cached_property
     def acts(self) -> pl.DataFrame:
         """See the class."""
-        return pl.read_parquet(self.folder / ACTS_FILE)
+        return read_frame(self.folder, finished_stage(self.folder, Acts.name), ACTS_FILE)
 
     @cached_property
     def patterns(self) -> dict[Variant, PatternSet]:
@@ -157,6 +158,6 @@ def run_both(
         InputError: As for `run_stage`.
     """
     run_stage(acts, folder, replace(work, shard=Shard()))
-    chosen = pl.read_parquet(folder / ACTS_FILE)
+    chosen = read_frame(folder, finished_stage(folder, Acts.name), ACTS_FILE)
     second = replace(work, started=time.monotonic())
     run_stage(Repetitions.plan(acts, chosen, variants, acts_per_part=acts_per_part), folder, second)

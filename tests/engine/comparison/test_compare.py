@@ -1,6 +1,5 @@
 """Runs against each other: the right items are paired, by the right test, and layouts are the paper's."""
 
-import json
 import shutil
 
 import msgspec
@@ -11,6 +10,7 @@ import pytest
 from negengine.engine.library.run import Run
 from negengine.engine.negation.runs import ScoresRun
 from scipy import stats
+from sealed_documents import reseal
 
 TARGETS = ("pronoun", "other-gender", "same-name")
 
@@ -96,9 +96,8 @@ def test_targets_are_the_papers_columns(runs):
 
 def test_targets_of_runs_with_other_words_are_refused(runs, tmp_path):
     other = shutil.copytree(runs["other-gender"].folder, tmp_path / "other")
-    made = json.loads((other / "run.json").read_text("utf-8"))
-    made["stages"]["select"]["identity"]["lexicon sha256"] = "0" * 64
-    (other / "run.json").write_text(json.dumps(made), "utf-8")
+    words = {"lexicon sha256": "0" * 64}
+    reseal(other / "run.json", lambda document: document["stages"]["select"]["identity"].update(words))
     with pytest.raises(ng.InputError, match=r"cannot be compared: lexicon sha256 000000000000…, there [0-9a-f]{12}…"):
         ng.compare(runs["pronoun"], other)
 

@@ -7,7 +7,9 @@ import shutil
 
 import pytest
 from negengine.engine.errors import InputError
-from negengine.engine.inference.exported import FORMAT, exported_names, load_exported, refuse_too_long
+from negengine.engine.files.sealed import seal
+from negengine.engine.inference.exported import exported_names, load_exported, refuse_too_long
+from negengine.engine.inference.manifest import FORMAT
 
 FILES = {"model.onnx": b"graph", "model.int8.onnx": b"low precision", "tokenizer.json": b"{}"}
 
@@ -29,7 +31,7 @@ def write_export(folder, **changes):
         "max_length": 20,
         "files": {name: hashlib.sha256(content).hexdigest() for name, content in FILES.items()},
     } | changes
-    (folder / "export.json").write_text(json.dumps({key: value for key, value in info.items() if value != "-"}))
+    (folder / "export.json").write_bytes(seal({key: value for key, value in info.items() if value != "-"}))
     return folder
 
 
@@ -126,16 +128,18 @@ def test_a_folder_that_is_something_else_is_told(here):
 # ---------------------------------------------------------------- damaged
 
 
-@pytest.mark.parametrize("content", ["{", "[]", ""])
+@pytest.mark.parametrize("content", ["{", "[]", "", '{"format": 3}'])
 def test_an_export_json_that_cannot_be_read(content, tiny):
     (tiny / "export.json").write_text(content)
-    with pytest.raises(InputError, match=r"export\.json cannot be read: export the model again with --force"):
+    with pytest.raises(InputError, match=r"export\.json: not as .* digest of its content.*; export .* with --force"):
         load_exported("tiny")
 
 
 def test_another_format_or_task_is_told(tiny):
     write_export(tiny, format=99)
-    with pytest.raises(InputError, match=f"has format 99, this version reads {FORMAT}"):
+    with pytest.raises(
+        InputError, match=rf"export\.json: format 99, this version reads {FORMAT}; export the model again"
+    ):
         load_exported("tiny")
     write_export(tiny, task="text-classification")
     with pytest.raises(InputError, match="is exported for text-classification, this command needs fill-mask"):
@@ -145,15 +149,20 @@ def test_another_format_or_task_is_told(tiny):
 @pytest.mark.parametrize(
     ("field", "value", "reason"),
     [
-        ("vocab_size", "-", r"export\.json lacks vocab_size"),
-        ("vocab_size", "9", r'export\.json: vocab_size is "9", a whole number above 0 is needed'),
-        ("max_length", 0, "max_length is 0, a whole number"),
-        ("max_length", True, "max_length is true, a whole number"),
-        ("padding_id", -1, "padding_id is -1, a token id or null is needed"),
-        ("mask_token", None, "mask_token is null, a text is needed"),
-        ("made_from", {}, "made_from is {}, an object with the text `revision` is needed"),
-        ("files", [], r"files is \[\], an object of file names"),
-        ("files", {"model.onnx": 5}, "files is .* an object of file names without a folder, each with its sha256"),
+        ("vocab_size", "-", "missing required field `vocab_size`"),
+        ("vocab_size", "9", r"Expected `int`, got `str` - at `\$\.vocab_size`"),
+        ("vocab_size", 10**10, r"Expected `int` <= 2147483648 - at `\$\.vocab_size`"),
+        ("max_length", 0, r"Expected `int` >= 1 - at `\$\.max_length`"),
+        ("max_length", True, r"Expected `int`, got `bool` - at `\$\.max_length`"),
+        ("padding_id", -1, r"Expected `int` >= 0 - at `\$\.padding_id`"),
+        ("mask_token", None, r"Expected `str`, got `null` - at `\$\.mask_token`"),
+        ("made_from", {}, "made_from lacks the revision"),
+        ("files", [], r"Expected `object`, got `array` - at `\$\.files`"),
+        ("files", {}, "files lacks model.onnx, tokenizer.json"),
+        ("files", {"model.onnx": 5}, r"Expected `str`, got `int` - at `\$\.files"),
+        ("files", {"model.onnx": "5"}, r"Expected `str` matching regex .* - at `\$\.files"),
+        ("name", "../../elsewhere", "'../../elsewhere' is not the name of a model"),
+        ("name", "a" * 5_000, "'a{40}' is not the name of a model"),
     ],
 )
 def test_a_field_that_is_missing_or_wrong_is_told(field, value, reason, tiny):
@@ -166,7 +175,7 @@ def test_a_field_that_is_missing_or_wrong_is_told(field, value, reason, tiny):
 def test_file_names_stay_inside_the_folder(name, tiny):
     """They used to be joined unchecked."""
     write_export(tiny, files={name: "0" * 64})
-    with pytest.raises(InputError, match="an object of file names without a folder"):
+    with pytest.raises(InputError, match="is not the name of a file in the folder"):
         load_exported("tiny")
 
 
@@ -232,9 +241,11 @@ def test_a_file_that_was_changed_a_moment_ago_is_verified_again(tiny):
         load_exported("tiny").verify_files()
 
 
-@pytest.mark.parametrize("record", ["[", "[]", '{"model.onnx": 5}', '{"model.onnx": [1, 2, 3, "x"]}'])
+@pytest.mark.parametrize(
+    "record", ["[", "[]", '{"model.onnx": 5}', '{"model.onnx": [1, 2, 3, "x"]}', seal({"files": 5})]
+)
 def test_a_damaged_record_of_verified_files_is_ignored(record, tiny):
-    (tiny / ".verified.json").write_text(record)
+    (tiny / ".verified.json").write_bytes(record if isinstance(record, bytes) else record.encode())
     load_exported("tiny").verify_files()
 
 

@@ -2,6 +2,7 @@
 
 import polars as pl
 import pytest
+from negengine.engine.files.reading import file_sha256
 from negengine.engine.probes.items import ITEMS_FILE, by_split
 from negengine.engine.probes.summary_run import SummaryRun
 from negengine.engine.runs.record import StageRecord
@@ -30,7 +31,8 @@ class Example(SummaryRun):
 @pytest.fixture
 def run(tmp_path):
     ITEMS.write_parquet(tmp_path / ITEMS_FILE)
-    return Example(tmp_path, StageRecord(identity={"model": "m", "data sha256": "d", "seed": 3}, parts=1))
+    identity = {"model": "m", "data sha256": "d", "seed": 3}
+    return Example(tmp_path, StageRecord(identity, parts=1, files={ITEMS_FILE: file_sha256(tmp_path / ITEMS_FILE)}))
 
 
 def test_an_item_has_an_outcome_in_each_split_for_each_metric_that_applies(run):

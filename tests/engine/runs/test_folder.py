@@ -16,11 +16,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from negengine.engine.errors import InputError
 from negengine.engine.files.atomic import parquet_bytes, write_atomically, write_bytes
-from negengine.engine.runs.folder import finished_stage
 from negengine.engine.runs.part import EncodedPart, PartFiles
 from negengine.engine.runs.record import read_run
+from negengine.engine.runs.results import finished_stage
 from negengine.engine.runs.shard import Shard
 from negengine.engine.runs.stage import PartResult
+from sealed_documents import reseal
 from small_stages import IDENTITY, PARTS, hold, part, publish, rows, work
 
 
@@ -32,10 +33,6 @@ def results(folder: Path) -> dict[str, bytes]:
 
 def everything(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-
-
-def damage_with(path: Path, **changes) -> None:
-    path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
 
 
 @pytest.fixture
@@ -433,7 +430,7 @@ def test_a_damaged_part_of_a_finished_shard_is_done_again(tmp_path):
 def test_a_damaged_final_file_is_refused_and_made_again(tmp_path, whole, damage, name):
     work(tmp_path / "run")
     damage(tmp_path / "run" / name)
-    with pytest.raises(InputError, match=f"{name}: missing, or changed since select wrote it"):
+    with pytest.raises(InputError, match=f"{name}: missing, or changed since the run wrote it"):
         finished_stage(tmp_path / "run", "select")
     work(tmp_path / "run")
     assert results(tmp_path / "run") == whole
@@ -594,10 +591,9 @@ def test_a_stage_is_not_carried_over_another_and_the_refused_stage_claims_nothin
 def test_a_folder_from_elsewhere_cannot_write_outside_of_another(tmp_path):
     """Its run.json names a file that lies above the folder; to take it over would overwrite a file there."""
     work(tmp_path / "run")
-    document = json.loads((tmp_path / "run" / "run.json").read_text())
     (tmp_path / "payload").write_text("evil")
-    document["stages"]["select"]["files"] = {"../payload": "0" * 64}
-    damage_with(tmp_path / "run" / "run.json", **document)
+    files = {"../payload": "0" * 64}
+    reseal(tmp_path / "run" / "run.json", lambda document: document["stages"]["select"].update(files=files))
     (tmp_path / "deep" / "deeper").mkdir(parents=True)
     with (
         hold(tmp_path / "deep" / "deeper" / "shard", "score") as run,

@@ -8,11 +8,11 @@ import pytest
 from negengine.engine.errors import InputError
 from negengine.engine.inference.device import CPU
 from negengine.engine.runs.executors import ThisProcess
-from negengine.engine.runs.folder import finished_stage
 from negengine.engine.runs.loop import Execution, run_stage
 from negengine.engine.runs.merge import merge
 from negengine.engine.runs.progress import Reporter
 from negengine.engine.runs.record import read_run
+from negengine.engine.runs.results import finished_stage
 from negengine.engine.runs.shard import Shard
 from small_stages import InterruptedAfter, Margins, Squares
 

@@ -1,16 +1,17 @@
 """Merged shards are what the whole run would have been; each wrong shard is one line, and nothing is written then."""
 
-import json
 from pathlib import Path
 
 import pytest
 from negengine.engine.errors import InputError
 from negengine.engine.runs import merge as merging
-from negengine.engine.runs.folder import RunFolder, finished_stage
+from negengine.engine.runs.folder import RunFolder
 from negengine.engine.runs.part import EncodedPart, PartFiles
 from negengine.engine.runs.record import read_run
+from negengine.engine.runs.results import finished_stage
 from negengine.engine.runs.shard import Shard
 from negengine.engine.runs.stage import FinishedParts, PartResult
+from sealed_documents import reseal
 from small_stages import rows
 
 IDENTITY = {"model sha256": "ab" * 32, "seed": 0}
@@ -189,9 +190,7 @@ def test_an_unfinished_shard_is_named(tmp_path, halves):
 
 def test_a_shard_that_tells_of_a_thousand_million_parts_is_refused_at_once(tmp_path, halves):
     for half in halves:
-        document = json.loads((half / "run.json").read_text())
-        document["stages"]["select"]["parts"] = 2 * 10**9
-        (half / "run.json").write_text(json.dumps(document))
+        reseal(half / "run.json", lambda document: document["stages"]["select"].update(parts=2 * 10**9))
     refused(halves, tmp_path / "merged", r"\(999999997 of 1000000000 parts are missing\)")
 
 

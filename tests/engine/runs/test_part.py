@@ -75,7 +75,7 @@ def test_a_marker_without_rows_is_not_a_part(files):
 def test_a_disk_that_cannot_be_read_is_told(files):
     files.marker.unlink()
     files.marker.mkdir()
-    with pytest.raises(InputError, match=r"part-00012\.json: cannot be read \(Is a directory\)"):
+    with pytest.raises(InputError, match=r"part-00012\.json: cannot be read \(it is a folder, not a file\)"):
         files.read()
 
 

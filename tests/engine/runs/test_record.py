@@ -1,12 +1,13 @@
 """run.json is checked when it is read: each wrong one is one line, and nothing leads out of the folder."""
 
-import json
+import hashlib
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from negengine.engine.errors import InputError
+from negengine.engine.files.sealed import seal
 from negengine.engine.runs.record import FORMAT, RUN_FILE, differences, read_record, read_run
 from negengine.engine.runs.shard import Shard
 from small_stages import work
@@ -19,8 +20,13 @@ def document(**stage) -> dict:
 
 
 def write(folder: Path, content) -> None:
-    text = content if isinstance(content, (str, bytes)) else json.dumps(content)
-    (folder / RUN_FILE).write_bytes(text if isinstance(text, bytes) else text.encode())
+    """Bytes as they are; a document with its digest, as somebody else could make one."""
+    (folder / RUN_FILE).write_bytes(content if isinstance(content, bytes) else seal(content))
+
+
+def raw(content: bytes) -> bytes:
+    """Any content, with the right digest."""
+    return content + b',\n  "content_sha256": "%b"\n}\n' % hashlib.sha256(content).hexdigest().encode()
 
 
 def test_a_record_is_read_as_it_was_written(tmp_path):
@@ -38,21 +44,24 @@ def test_what_only_newer_versions_know_is_ignored(tmp_path):
 @pytest.mark.parametrize(
     "content",
     [
-        "",
-        "{",
-        "[]",
-        "1",
-        "null",
-        "{}",
+        b"",
+        b"{",
+        b"[]",
+        b"1",
+        b"null",
+        b"{}",
         b"\xff\xfe",
-        '{"format": 2}',
-        '{"format": 2, "negengine": "1", "stages": [1]}',
-        '{"format": 2, "negengine": "1", "stages": {"a": 1}}',
-        '{"format": 2, "negengine": "1", "stages": {"a": {"parts": 1}}}',
-        '{"format": ' + "1" * 10_000 + "}",
-        '{"format": 2, "negengine": "1", "stages": {"a": {"identity": {"x": ' + "9" * 10_000 + '}, "parts": 1}}}',
-        "[" * 100_000,
-        '{"format": 2, "negengine": "1", "stages": {"a": {"parts": 1, "identity": {"x": ' + "[" * 100_000,
+        b'{"format": 3, "negengine": "1", "stages": {}}',
+        b'{"format": ' + b"1" * 10_000 + b"}",
+        b"[" * 100_000,
+        {"format": FORMAT},
+        {"format": FORMAT, "negengine": "1", "stages": [1]},
+        {"format": FORMAT, "negengine": "1", "stages": {"a": 1}},
+        {"format": FORMAT, "negengine": "1", "stages": {"a": {"parts": 1}}},
+        raw(
+            b'{"format": 3, "negengine": "1", "stages": {"a": {"identity": {"x": ' + b"9" * 10_000 + b'}, "parts": 1}}'
+        ),
+        raw(b'{"format": 3, "negengine": "1", "stages": {"a": {"parts": 1, "identity": {"x": ' + b"[" * 100_000),
         document(parts=-1),
         document(parts=None),
         document(parts="3"),
@@ -75,9 +84,12 @@ def test_a_run_json_of_something_else_is_one_line_and_nothing_changes(tmp_path, 
     assert (tmp_path / RUN_FILE).read_bytes() == before
 
 
-@pytest.mark.parametrize("made_as", [1, 3])
-def test_another_format_is_refused(tmp_path, made_as):
-    write(tmp_path, {"format": made_as, "anything": []})
+@pytest.mark.parametrize(
+    ("made_as", "content"), [(2, b'{"format": 2, "stages": {}}'), (4, seal({"format": 4, "new": []}))]
+)
+def test_another_format_is_refused(tmp_path, made_as, content):
+    """Formats before the third have no digest."""
+    write(tmp_path, content)
     with pytest.raises(InputError, match=f"format {made_as}, this version reads {FORMAT}"):
         work(tmp_path)
 
@@ -121,7 +133,7 @@ def test_a_missing_run_is_told(tmp_path):
 
 def test_an_unreadable_run_json_is_told(tmp_path):
     (tmp_path / RUN_FILE).mkdir()
-    with pytest.raises(InputError, match=r"run\.json: cannot be read \(Is a directory\)"):
+    with pytest.raises(InputError, match=r"run\.json: cannot be read \(it is a folder, not a file\)"):
         read_record(tmp_path)
 
 

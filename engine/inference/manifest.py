@@ -1,0 +1,107 @@
+"""export.json: what an exported folder holds. Its digest and its form are checked when it is read."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+
+from ..errors import InputError
+from ..files.names import is_file_name, is_model_name
+from ..files.reading import MOST_JSON, read_regular
+from ..files.sealed import DamagedError, format_of, read_sealed, unseal, write_sealed
+
+FORMAT = 3  # of export.json and of the graph's inputs and outputs; raised when older exports can no longer be run
+MANIFEST = "export.json"
+GRAPH, TOKENIZER = "model.onnx", "tokenizer.json"
+
+_Count = Annotated[int, msgspec.Meta(ge=1, le=2**31)]
+_Digest = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{64}\Z")]
+_REPAIR = "export the model again with --force"
+
+
+class Manifest(msgspec.Struct):
+    """What the engine reads of export.json; it has further members for people.
+
+    Attributes:
+        task: `fill-mask` or `text-classification`.
+        name: Hub id, or the name of the local folder that the export was made from.
+        family: The architecture, such as `bert`.
+        made_from: `revision` (the hub's commit, or the SHA-256 of the local folder), and the versions of packages.
+        mask_token: Its text, such as `[MASK]`; empty for a classifier without one.
+        padding_id: The id that no sentence may hold, if there is one.
+        vocab_size: Number of logits.
+        max_length: The largest number of tokens that a sentence may have.
+        files: File name → SHA-256.
+        origin: Hub id, or the path of the local folder.
+        labels: The names of a classifier's labels, in the order of its logits.
+        truncation_side: Where a classifier shortens a text that is too long.
+    """
+
+    format: int
+    task: str
+    name: str
+    family: str
+    made_from: dict[str, str]
+    mask_token: str
+    padding_id: Annotated[int, msgspec.Meta(ge=0, le=2**31)] | None
+    vocab_size: _Count
+    max_length: _Count
+    files: dict[str, _Digest]
+    origin: str = ""
+    labels: list[str] = []
+    truncation_side: str = "right"
+
+    def __post_init__(self) -> None:
+        if not is_model_name(self.name):
+            raise ValueError(f"{self.name[:40]!r} is not the name of a model")
+        if "revision" not in self.made_from:
+            raise ValueError("made_from lacks the revision")
+        if wrong := [name for name in self.files if not is_file_name(name)]:
+            raise ValueError(f"{wrong[0][:40]!r} is not the name of a file in the folder")
+        if missing := {GRAPH, TOKENIZER} - set(self.files):
+            raise ValueError(f"files lacks {', '.join(sorted(missing))}")
+
+
+def write_manifest(folder: Path, info: dict[str, Any]) -> None:
+    """Write export.json, with its digest.
+
+    Raises:
+        InputError: It cannot be written.
+    """
+    write_sealed(folder / MANIFEST, info)
+
+
+def read_manifest(folder: Path) -> tuple[Manifest, dict[str, Any]]:
+    """The export.json of a folder: what the engine reads of it, and all of it.
+
+    Raises:
+        InputError: It is missing, damaged, edited, or of another format.
+    """
+    path = folder / MANIFEST
+    info = read_sealed(path, dict[str, Any], made_as=FORMAT, repair=_REPAIR)
+    try:
+        return msgspec.convert(info, Manifest), info
+    except msgspec.ValidationError as error:
+        raise InputError(f"{path}: not as negengine writes it ({str(error)[:120]}); {_REPAIR}") from None
+
+
+class Origin(msgspec.Struct):
+    """What an export was made from: what export.json says in every format. Empty where it says nothing."""
+
+    task: str = ""
+    origin: str = ""
+    made_from: dict[str, str] = {}
+
+
+def read_origin(folder: Path) -> Origin | None:
+    """What the export in a folder was made from; None if there is no export.json, or a damaged one.
+
+    Exports of older formats can be recognized by it, to make them again. They had no digest, so theirs is not checked.
+    """
+    try:
+        content = read_regular(folder / MANIFEST, MOST_JSON)
+        if (found := format_of(content)) is not None and found < FORMAT:
+            return msgspec.json.decode(content, type=Origin)
+        return unseal(content, Origin)
+    except (InputError, DamagedError, msgspec.DecodeError):
+        return None

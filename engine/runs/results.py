@@ -1,0 +1,104 @@
+"""Finished stages: their records, and their final files. A file is read only as the stage wrote it."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import polars as pl
+
+from ..errors import InputError
+from ..files.atomic import sha256
+from ..files.reading import MissingFileError, file_sha256, read_regular
+from .record import StageRecord, read_run
+
+_MOST = 64 * 2**30  # bytes: a hundred times the largest results so far
+
+
+def begun_stages(folder: Path) -> dict[str, StageRecord]:
+    """The records of a run folder's stages, in the order in which they were begun; at least one.
+
+    Raises:
+        InputError: The folder is not a run, or was stopped before its first part.
+    """
+    if not (stages := read_run(folder).stages):
+        raise InputError(f"{folder}: this run was stopped before its first part; run its command again")
+    return stages
+
+
+def finished_stage(folder: Path, stage: str) -> StageRecord:
+    """The record of a finished stage, its final files checked.
+
+    Raises:
+        InputError: The folder is not a run folder; the stage is missing, not finished, or only a shard; or a file was
+            changed.
+    """
+    stages = begun_stages(folder)
+    record = stages.get(stage)
+    if record is None:
+        raise InputError(f"{folder}: {stage} has not been run here; the folder holds {', '.join(stages)}")
+    if not record.finished:
+        raise InputError(f"{folder}: {stage} is not finished; {resume_hint(record)}")
+    if record.shard is not None:
+        raise InputError(f"{folder}: only shard {record.shard} of {stage}; put all shards together with `merge`")
+    if damaged := unlike(folder, record.files):
+        raise changed(folder / damaged[0], record)
+    return record
+
+
+def changed(path: Path, record: StageRecord) -> InputError:
+    """The error for a final file that is not as its stage wrote it."""
+    return InputError(f"{path}: missing, or changed since the run wrote it; {resume_hint(record)}")
+
+
+def resume_hint(record: StageRecord) -> str:
+    """How to continue a stage: its last command, if one was recorded."""
+    commands = [session["command"] for session in record.sessions if isinstance(session.get("command"), str)]
+    return f"to resume it: {commands[-1]}" if commands else "run the same command again to resume it"
+
+
+def unlike(folder: Path, files: Mapping[str, str]) -> list[str]:
+    """The names of files that are missing or differ from their digests.
+
+    Args:
+        folder: Where they lie.
+        files: Name → SHA-256.
+    """
+    return [name for name, digest in files.items() if _digest(folder / name) != digest]
+
+
+def _digest(path: Path) -> str | None:
+    try:
+        return file_sha256(path)
+    except MissingFileError:
+        return None
+
+
+def read_result(folder: Path, record: StageRecord, name: str) -> bytes:
+    """The content of a final file.
+
+    Args:
+        folder: The run folder.
+        record: Of the stage that wrote the file.
+        name: The file's name.
+
+    Raises:
+        InputError: It is missing, or it is not as the stage wrote it.
+    """
+    try:
+        content = read_regular(folder / name, _MOST)
+    except MissingFileError:
+        content = None
+    if content is None or sha256(content) != record.files.get(name):
+        raise changed(folder / name, record)
+    return content
+
+
+def read_frame(folder: Path, record: StageRecord, name: str) -> pl.DataFrame:
+    """A final file's frame; arguments and errors as for `read_result`."""
+    return pl.read_parquet(read_result(folder, record, name))
+
+
+def read_document(folder: Path, record: StageRecord, name: str) -> dict[str, Any]:
+    """A final file's JSON document; arguments and errors as for `read_result`."""
+    return msgspec.json.decode(read_result(folder, record, name), type=dict[str, Any])

@@ -1,0 +1,58 @@
+"""Only regular files are read, and only so many bytes."""
+
+import os
+from pathlib import Path
+
+import pytest
+from negengine.engine.errors import InputError
+from negengine.engine.files.reading import LargerError, MissingFileError, file_sha256, open_regular, read_regular
+
+
+@pytest.fixture(params=[lambda path: read_regular(path, 100), file_sha256, lambda path: open_regular(path).close()])
+def read(request):
+    return request.param
+
+
+def test_a_file_is_read(tmp_path):
+    (tmp_path / "x").write_bytes(b"\r\n\x1a\xff")
+    assert read_regular(tmp_path / "x", 4) == b"\r\n\x1a\xff"
+
+
+def test_a_larger_file_is_refused_after_the_bytes_that_it_may_have(tmp_path):
+    with (tmp_path / "x").open("wb") as stream:
+        stream.truncate(2**42)
+    with pytest.raises(LargerError, match=r"x: larger than 1,000 bytes; give a smaller one$"):
+        read_regular(tmp_path / "x", 1_000, "give a smaller one")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes")
+def test_a_pipe_is_not_waited_for(tmp_path, read):
+    os.mkfifo(tmp_path / "x")
+    with pytest.raises(InputError, match=r"x: cannot be read \(it is a pipe, not a file\)"):
+        read(tmp_path / "x")
+
+
+@pytest.mark.skipif(not Path("/dev/zero").exists(), reason="no devices")
+@pytest.mark.parametrize("device", ["/dev/zero", "/dev/null", "/dev/stdin"])
+def test_a_device_is_not_read(device, read):
+    with pytest.raises(InputError, match=f"{device}: cannot be read"):
+        read(Path(device))
+
+
+def test_a_folder_is_not_a_file(tmp_path, read):
+    with pytest.raises(InputError, match=r"cannot be read \((it is a folder, not a file|Permission denied)\)"):
+        read(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["x", "file/x"])
+def test_a_missing_file_is_told_apart(tmp_path, read, name):
+    (tmp_path / "file").write_bytes(b"")
+    with pytest.raises(MissingFileError, match="there is no such file"):
+        read(tmp_path / name)
+
+
+@pytest.mark.parametrize("name", ["x\0y", "x" * 5_000, "loop"])
+def test_names_that_no_file_has_are_one_line(tmp_path, read, name):
+    (tmp_path / "loop").symlink_to("loop")
+    with pytest.raises(InputError, match="cannot be read"):
+        read(tmp_path / name)
