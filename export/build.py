@@ -11,7 +11,6 @@ import gc
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from ..engine.errors import InputError
 from ..engine.files.atomic import make_folder, unwritable
 from ..engine.inference.exported import FORMAT, load_exported, read_manifest
 from ..engine.inference.verified import file_sha256
+from ..engine.versions import source_commit, versions
 from . import needs
 from .checkpoint import Checkpoint, Source, load, load_model, locate
 from .families import family_of
@@ -35,6 +35,10 @@ from .trace import optimum_config, takes_segments, trace
 
 Say = Callable[[str], None]
 
+_PACKAGES = (
+    *("negengine", "onnxruntime-gpu", "onnxruntime"),
+    *("optimum-onnx", "transformers", "torch", "onnx", "onnx-ir"),
+)
 _GRAPH, _WEIGHTS = "model.onnx", "_data"
 
 
@@ -92,6 +96,7 @@ class _Traced:
     graph: Graph
     samples: Sequence[Sample]
     reference: Logits
+    parameters: int
 
 
 def _write(
@@ -134,6 +139,8 @@ def _write(
     parity = _compare(exact, traced, checkpoint.name, say)
     manifest = _manifest(checkpoint, task, made_from) | told
     manifest |= {
+        "parameters": traced.parameters,
+        "source": source_commit(),
         "flops": {"length": length, "optimum": plain_flops, "hoisted": flops},
         "parity": asdict(parity),
         "files": {path.name: file_sha256(path) for path in (*files, staged / "tokenizer.json")},
@@ -154,10 +161,11 @@ def _trace(checkpoint: Checkpoint, task: Task, workspace: Path, *, allow_pickle:
     samples = task.samples(checkpoint, segments)
     say(f"running PyTorch on {len(samples)} inputs, for the comparison at the end")
     reference = reference_logits(model, samples, name)
+    parameters = int(model.num_parameters())  # shared ones once
     say(f"exporting {name} ({checkpoint.family}) with Optimum")
     inputs = ["input_ids", *(["token_type_ids"] if segments else [])]
     graph = trace(model, config, inputs, staged / (_GRAPH + _WEIGHTS), workspace, name)
-    return _Traced(graph, samples, reference)
+    return _Traced(graph, samples, reference, parameters)
 
 
 def _compare(graphs: Sequence[Path], traced: _Traced, name: str, say: Say) -> Parity:
@@ -224,12 +232,4 @@ def _check_needs(source: Source, task: Task, folder: Path, say: Say) -> None:
 
 def _made_from(source: Source) -> dict[str, str]:
     """The versions and digests that an up-to-date export must have."""
-    packages = ("negengine", "onnxruntime-gpu", "onnxruntime", "optimum-onnx", "transformers", "torch", "onnx")
-    return {"revision": source.revision} | {name: found for name in packages if (found := _version(name))}
-
-
-def _version(package: str) -> str | None:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return None
+    return {"revision": source.revision} | versions(_PACKAGES)

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from ..choices import Coreference, VerbConvention
 from ..errors import InputError
+from ..files.home import without_home
 from ..inference.exported import ExportedModel
 from ..inference.model import Decider
 from ..inference.precision import Workload, audit_summary, take_audits
@@ -152,7 +153,7 @@ class Selection(DecidingStage[EncodedSentences]):
         """What publication and the scoring need."""
         return {
             "model": self.exported.name,
-            "model folder": str(self.exported.folder.resolve()),
+            "model folder": without_home(self.exported.folder.resolve()),
             "model sha256": self.exported.sha256,
             "pattern": self.patterns.selecting.name,
             "pattern set": self.patterns.to_json(),

@@ -11,6 +11,7 @@ import msgspec
 from ..errors import InputError
 from ..files.atomic import is_leftover, write_bytes
 from .lock import LOCK_FILE
+from .session import Session
 from .shard import Shard
 
 FORMAT = 2
@@ -31,7 +32,7 @@ class StageRecord(msgspec.Struct):
         files: Final file → its SHA-256.
         counts: The parts' counts, summed; once finished.
         calibration: Pattern → how it is decided; None before it is known.
-        sessions: One entry for each process: start, seconds, device, versions.
+        sessions: One entry for each process that worked on it.
     """
 
     identity: dict[str, Any]
@@ -42,7 +43,7 @@ class StageRecord(msgspec.Struct):
     files: dict[str, str] = {}
     counts: dict[str, int | float] = {}
     calibration: dict[str, dict[str, Any]] | None = None
-    sessions: list[dict[str, Any]] = []
+    sessions: list[Session] = []
 
     def __post_init__(self) -> None:
         if self.parts < 0:

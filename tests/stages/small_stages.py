@@ -200,7 +200,7 @@ class InterruptedAfter(ThisProcess):
 class _Interrupted:
     def __init__(self, workers: Any, left: list[int]) -> None:
         self.workers, self.left = workers, left
-        self.description, self.calibrate = workers.description, workers.calibrate
+        self.descriptions, self.calibrate = workers.descriptions, workers.calibrate
 
     def run(self, numbers: Any, calibration: Any, finish: Any, advance: Any) -> None:
         def finish_and_count(number: int, part: EncodedPart) -> None:

@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 from ...errors import InputError
+from ...files.home import without_home
 from ...inference.exported import ExportedModel
 from ...inference.free_text import encode_texts
 from ...inference.model import MaskedLM
@@ -102,7 +103,7 @@ class DiagnosticsStage(ReferenceStage[list[Bucket]]):
     @property
     def metadata(self) -> dict[str, Any]:
         """Where the model is."""
-        return {"model folder": str(self.exported.folder.resolve())}
+        return {"model folder": without_home(self.exported.folder.resolve())}
 
     @cached_property
     def tokenizer(self) -> MaskTokenizer:

@@ -16,6 +16,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from ...files.home import without_home
 from ...inference.exported import ExportedModel, refuse_too_long
 from ...inference.model import MaskedLM
 from ...runs.masked_stages import ReferenceStage
@@ -103,7 +104,7 @@ class Repetitions(ReferenceStage[list[list[Bucket]]]):
     def metadata(self) -> dict[str, Any]:
         """What the tables need, and where the model was."""
         return {
-            "model folder": str(self.exported.folder.resolve()),
+            "model folder": without_home(self.exported.folder.resolve()),
             "pattern sets": {str(variant): patterns.to_json() for variant, patterns in self.variants.items()},
         }
 

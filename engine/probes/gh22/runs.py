@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Unpack
 import polars as pl
 
 from ...errors import choice
+from ...library.call import recorded
 from ...library.model import ModelLike, find_model
 from ...library.options import RunOptions, execution, run_folder, shard_of
 from ...library.run import ShardRun, open_results
@@ -89,6 +90,7 @@ class Gh22Run(SummaryRun):
         )
 
 
+@recorded(files=("lexicon",))
 def gh22(
     model: ModelLike,
     *,

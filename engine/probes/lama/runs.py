@@ -6,11 +6,13 @@ from pathlib import Path
 from typing import ClassVar, Unpack
 
 from ...datasets.sources import find
+from ...library.call import recorded
 from ...library.model import ModelLike, find_model
 from ...library.options import RunOptions
 from ...library.run import ShardRun
 from ...tables import Table
 from ..summary_run import SummaryRun, run_probe
+from .choices import Vocabulary
 from .facts import read_facts
 from .items import METRICS
 from .stage import NOT_RANKED, SEVERAL, Lama
@@ -47,6 +49,7 @@ class LamaRun(SummaryRun):
         return [f"facts excluded: {count:,} ({why})" for why, count in excluded.items()]
 
 
+@recorded(files=("data", "vocabulary"), words=tuple(Vocabulary))
 def lama(
     model: ModelLike,
     *,

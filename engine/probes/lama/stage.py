@@ -17,6 +17,7 @@ import polars as pl
 
 from ...datasets.misprimed import MISPRIMES
 from ...errors import InputError
+from ...files.home import without_home
 from ...inference.exported import ExportedModel
 from ...inference.free_text import encode_texts
 from ...inference.model import MaskedLM
@@ -159,7 +160,7 @@ class Lama(ReferenceStage[Prepared]):
     @property
     def metadata(self) -> dict[str, Any]:
         """Where the model is, and which facts were excluded before the run."""
-        return {"model folder": str(self.exported.folder.resolve()), "excluded": dict(self.excluded)}
+        return {"model folder": without_home(self.exported.folder.resolve()), "excluded": dict(self.excluded)}
 
     @cached_property
     def tokenizer(self) -> MaskTokenizer:

@@ -11,6 +11,7 @@ from ...datasets.sources import find
 from ...errors import choice
 from ...inference.classifier import TASK
 from ...inference.classifier import labels as label_names
+from ...library.call import recorded
 from ...library.model import ModelLike, find_model
 from ...library.options import RunOptions
 from ...library.run import ShardRun
@@ -65,6 +66,7 @@ class NliRun(SummaryRun):
         return pl.concat([right.with_columns(split=pl.lit(ALL)), right.filter(pl.col("split") != "")])
 
 
+@recorded(files=("data", "original"))
 def nli(
     model: ModelLike,
     *,
