@@ -54,7 +54,7 @@ def execution(model: Model, options: RunOptions) -> Execution:
         shard=shard_of(options),
         reporter=Reporter(verbose=options.get("verbose", False), silent=not options.get("progress", True)),
         session=Session(command=options.get("command") or _script()),
-        metadata={"call": {**options.get("call", {}), "model": of_model(model)}, "export": of_export(model)},
+        origin={"call": {**options.get("call", {}), "model": of_model(model)}, "export": of_export(model)},
         started=options.get("started") or time.monotonic(),
     )
 

@@ -61,6 +61,7 @@ class RunFolder:
         parts: int,
         shard: Shard | None = None,
         metadata: Mapping[str, Any] | None = None,
+        origin: Mapping[str, Any] | None = None,
         session: Session | None = None,
         started: float | None = None,
     ) -> Iterator["RunFolder"]:
@@ -73,6 +74,7 @@ class RunFolder:
             parts: Number of parts of the whole stage.
             shard: The shard that this folder holds; None for all.
             metadata: What else to record of the stage, such as where the model lies; the newest is kept.
+            origin: What to record of the stage, such as the call that made it; the first is kept.
             session: What to record of this process.
             started: When this process began its work, in seconds of `time.monotonic`; now by default.
 
@@ -86,7 +88,7 @@ class RunFolder:
             identity=as_json(identity),
             parts=parts,
             shard=None if shard.is_whole else str(shard),
-            metadata=as_json(metadata or {}),
+            metadata=as_json({**(origin or {}), **(metadata or {})}),
         )
         _refuse_unlike(folder, stage, new)  # before anything is written: it may not be a run at all
         make_folder(folder)
@@ -104,8 +106,9 @@ class RunFolder:
             # A new stage is recorded with its first work, so that a refused run leaves no trace.
             run.stages[stage] = known or new
             held = cls(folder, stage, run, msgspec.structs.replace(session or Session()), clock)
-            if new.metadata and held.record.metadata != new.metadata:
-                held.record.metadata = new.metadata
+            first = {key: held.record.metadata[key] for key in origin or {} if key in held.record.metadata}
+            if new.metadata and held.record.metadata != (newest := {**new.metadata, **first}):
+                held.record.metadata = newest
                 if known is not None:
                     held._save()
             try:

@@ -33,7 +33,7 @@ class Execution:
         shard: The share of the parts to do.
         reporter: Shows the progress of the run.
         session: What the run's record says about this process, such as the command line.
-        metadata: What the record says about the stage beside what the stage says: the call and the export.
+        origin: What the record says about the origin of the stage: the call and the export.
         started: When the command began, in seconds of `time.monotonic`.
     """
 
@@ -42,7 +42,7 @@ class Execution:
     shard: Shard = field(default_factory=Shard)
     reporter: Reporter = field(default_factory=Reporter)
     session: Session = field(default_factory=Session)
-    metadata: Mapping[str, Any] = field(default_factory=dict)
+    origin: Mapping[str, Any] = field(default_factory=dict)
     started: float = field(default_factory=time.monotonic)
 
 
@@ -66,7 +66,8 @@ def run_stage(
         stage.identity,
         parts=len(stage.sizes),
         shard=execution.shard,
-        metadata={**execution.metadata, **stage.metadata},
+        metadata=stage.metadata,
+        origin=execution.origin,
         session=execution.session,
         started=execution.started,
     ) as run:

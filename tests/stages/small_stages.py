@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 
 import polars as pl
 from negengine.engine.errors import InputError
+from negengine.engine.inference import tally
 from negengine.engine.inference.device import CPU
 from negengine.engine.runs.executors import ThisProcess
 from negengine.engine.runs.folder import RunFolder
@@ -210,3 +211,13 @@ class _Interrupted:
             finish(number, part)
 
         self.workers.run(numbers, calibration, finish_and_count, advance)
+
+
+class Counted(Squares):
+    """Squares whose model counts what it runs: as many sentences as the part's size, of seven tokens each."""
+
+    name: ClassVar[str] = "counted"
+
+    def decide(self, model: Any, number: int, prepared: int | None, advance: Any) -> PartResult:
+        tally.count(self.sizes[number], 7)
+        return super().decide(model, number, prepared, advance)
