@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..engine.inference.device import CPU, Device
+from ..engine.inference.energy import energy_used
 from .baselines import System
-from .energy import energy_used
 from .workload import Workload
 
 WARM_UP = 64  # sentences
@@ -72,7 +72,7 @@ def alternate(
     for number in range(rounds):
         say(f"round {number + 1} of {rounds}")
         for system in systems if number % 2 == 0 else reversed(systems):
-            with memory_rise() as risen, energy_used(device) as joules:
+            with memory_rise() as risen, energy_used([device]) as joules:
                 started = time.perf_counter()
                 answers[system.name] = system.run(works[system.job])
                 seconds[system.name].append(time.perf_counter() - started)

@@ -10,7 +10,6 @@ read weights from that file, one at a time.
 import gc
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ from ..engine.files.names import is_model_name
 from ..engine.files.reading import file_sha256
 from ..engine.inference.exported import load_exported
 from ..engine.inference.manifest import FORMAT, GRAPH, MANIFEST, TOKENIZER, read_origin, write_manifest
+from ..engine.versions import source_commit, versions
 from . import needs
 from .checkpoint import Checkpoint, Source, load, load_model, locate
 from .families import family_of
@@ -36,6 +36,10 @@ from .trace import optimum_config, takes_segments, trace
 
 Say = Callable[[str], None]
 
+_PACKAGES = (
+    *("negengine", "onnxruntime-gpu", "onnxruntime"),
+    *("optimum-onnx", "transformers", "torch", "onnx", "onnx-ir"),
+)
 _WEIGHTS = "_data"
 
 
@@ -95,6 +99,7 @@ class _Traced:
     graph: Graph
     samples: Sequence[Sample]
     reference: Logits
+    parameters: int
 
 
 def _write(
@@ -137,6 +142,8 @@ def _write(
     parity = _compare(exact, traced, checkpoint.name, say)
     manifest = _manifest(checkpoint, task, made_from) | told
     manifest |= {
+        "parameters": traced.parameters,
+        "source": source_commit(),
         "flops": {"length": length, "optimum": plain_flops, "hoisted": flops},
         "parity": asdict(parity),
         "files": {path.name: file_sha256(path) for path in (*files, staged / TOKENIZER)},
@@ -157,10 +164,11 @@ def _trace(checkpoint: Checkpoint, task: Task, workspace: Path, *, allow_pickle:
     samples = task.samples(checkpoint, segments)
     say(f"running PyTorch on {len(samples)} inputs, for the comparison at the end")
     reference = reference_logits(model, samples, name)
+    parameters = int(model.num_parameters())  # shared ones once
     say(f"exporting {name} ({checkpoint.family}) with Optimum")
     inputs = ["input_ids", *(["token_type_ids"] if segments else [])]
     graph = trace(model, config, inputs, staged / (GRAPH + _WEIGHTS), workspace, name)
-    return _Traced(graph, samples, reference)
+    return _Traced(graph, samples, reference, parameters)
 
 
 def _compare(graphs: Sequence[Path], traced: _Traced, name: str, say: Say) -> Parity:
@@ -228,12 +236,4 @@ def _check_needs(source: Source, task: Task, folder: Path, say: Say) -> None:
 
 def _made_from(source: Source) -> dict[str, str]:
     """The versions and digests that an up-to-date export must have."""
-    packages = ("negengine", "onnxruntime-gpu", "onnxruntime", "optimum-onnx", "transformers", "torch", "onnx")
-    return {"revision": source.revision} | {name: found for name in packages if (found := _version(name))}
-
-
-def _version(package: str) -> str | None:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return None
+    return {"revision": source.revision} | versions(_PACKAGES)

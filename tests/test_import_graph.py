@@ -12,6 +12,7 @@ ORDER = (
     "negengine.engine.choices",
     "negengine.engine.errors",
     "negengine.engine.printable",
+    "negengine.engine.versions",
     "negengine.engine.files",
     "negengine.engine.sentences",
     "negengine.engine.inference",

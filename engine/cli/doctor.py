@@ -1,11 +1,11 @@
 """`negengine doctor`: what works on this machine, and how to fix what does not."""
 
 import platform
-from importlib.metadata import PackageNotFoundError, version
 
 from ..inference.device import Device, choose_device, cpu_threads, missing_for_cuda
 from ..inference.driver import cuda_devices, cuda_memory
 from ..inference.exported import exported_names
+from ..versions import package_version, versions
 
 _PACKAGES = ("negengine", "onnxruntime-gpu", "onnxruntime", "numpy", "polars", "scipy", "tokenizers")
 _EXPORT_PACKAGES = ("optimum-onnx", "transformers", "torch", "accelerate", "onnx")
@@ -14,10 +14,10 @@ _EXPORT_PACKAGES = ("optimum-onnx", "transformers", "torch", "accelerate", "onnx
 def diagnose() -> dict[str, str]:
     """The findings in their order. If something is missing, its text says what to do."""
     found = {"python": f"{platform.python_version()} on {platform.system()} {platform.machine()}"}
-    found |= {name: found_version for name in _PACKAGES if (found_version := _version(name))}
+    found |= versions(_PACKAGES)
     if "onnxruntime" in found and "onnxruntime-gpu" in found:
         found["conflict"] = "onnxruntime and onnxruntime-gpu share one folder: uninstall both, then install one"
-    missing = [name for name in _EXPORT_PACKAGES if not _version(name)]
+    missing = [name for name in _EXPORT_PACKAGES if package_version(name) is None]
     found["export"] = f"{', '.join(missing)} missing: pip install 'negengine[export]'" if missing else "ready"
     found["cpu"] = f"{cpu_threads()} cores for this process"
     found["cuda"] = missing_for_cuda() or ", ".join(map(_cuda_device, range(cuda_devices())))
@@ -29,10 +29,3 @@ def diagnose() -> dict[str, str]:
 def _cuda_device(index: int) -> str:
     memory = cuda_memory(index)
     return str(Device("cuda", index)) + (f" with {memory / 2**30:.0f} GiB" if memory else "")
-
-
-def _version(package: str) -> str | None:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return None

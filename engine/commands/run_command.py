@@ -7,7 +7,6 @@ options. It returns the result of the library function.
 
 import functools
 import inspect
-import shlex
 import sys
 import time
 from collections.abc import Callable
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..choices import Format, Precision
+from ..files.home import shell_command
 from . import options
 from .console import document, show
 
@@ -73,7 +73,7 @@ class Setup:
             "output": self.output,
             "shard": self.shard,
             "verbose": self.verbose,
-            "session": {"command": command_line()},
+            "command": command_line(),
             "started": STARTED,
         }
 
@@ -124,7 +124,7 @@ def print_result(result: "Shown", form: Format, as_json: bool) -> None:
 
 def command_line() -> str:
     """The command line of this process, quoted for a shell."""
-    return shlex.join(["negengine", *sys.argv[1:]])
+    return shell_command(["negengine", *sys.argv[1:]])
 
 
 def _with_options(

@@ -8,8 +8,8 @@ import hashlib
 import os
 import stat
 from contextlib import suppress
+from io import BufferedReader
 from pathlib import Path
-from typing import BinaryIO
 
 from ..errors import InputError
 
@@ -25,7 +25,7 @@ class LargerError(InputError):
     """A file is larger than a file of its kind can be."""
 
 
-def open_regular(path: Path, hint: str = "") -> BinaryIO:
+def open_regular(path: Path, hint: str = "") -> BufferedReader:
     """Open a file for reading, if it is a regular file.
 
     Args:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from ..errors import InputError
 from ..sentences.tokenizer import load_tokenizer
+from . import tally
 from .batches import rows_by_length, sentences_in
 from .device import CPU, Device
 from .exported import ExportedModel
@@ -147,6 +148,7 @@ class PairClassifier:
             self._session.run(["logits"], {name: values[start : start + size] for name, values in feeds.items()})[0]
             for start in range(0, len(pairs.rows), size)
         ]
+        tally.count(*pairs.ids.shape)
         return np.concatenate(batches)
 
     def classify(self, pairs: EncodedPairs) -> NDArray[np.float32]:

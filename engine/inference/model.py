@@ -13,7 +13,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from . import cuda
+from . import cuda, tally
 from .batches import INPUTS, OUTPUTS, WIDTHS, Advance, Batch, Feeds, Runner, ignored, sentences_in
 from .cpu import Cores
 from .device import CPU, Device, cpu_threads, prefers_convolutions
@@ -154,6 +154,7 @@ class MaskedLM:
             ],
             advance,
         )
+        tally.count(*ids.shape)
         return decisions
 
     def batch_size(self, length: int) -> int:
@@ -164,7 +165,9 @@ class MaskedLM:
         """All logits at the mask, float32 [n, V]. For few sentences: all of them are copied from the device."""
         feeds: Feeds = dict(zip(INPUTS, (ids, mask_position, np.zeros_like(mask_position)), strict=True))
         batches = [{name: array[part] for name, array in feeds.items()} for part in self._divide(*ids.shape)]
-        return np.concatenate(self._runner.logits(batches))
+        found = np.concatenate(self._runner.logits(batches))
+        tally.count(*ids.shape)
+        return found
 
     def _divide(self, n: int, length: int) -> list[slice]:
         """Divide n sentences into batches; of the same size on the CPU, so that no core waits at the end."""

@@ -5,10 +5,13 @@ import time
 from pathlib import Path
 from typing import Any, TypedDict
 
+from ..files.home import shell_command
 from ..runs.executors import Executor
 from ..runs.loop import Execution
 from ..runs.progress import Reporter
+from ..runs.session import PYTHON, Session
 from ..runs.shard import Shard
+from .call import of_export, of_model
 from .model import Model
 
 RUNS = Path("runs")
@@ -23,7 +26,8 @@ class RunOptions(TypedDict, total=False):
         executor: Where parts run; the model's devices by default.
         progress: Whether to show how far the run is.
         verbose: Whether to print more messages.
-        session: Further metadata of this process for run.json, such as the command line.
+        command: The command line for run.json; by default the script that runs.
+        call: How the run function was called, for run.json; `recorded` sets it.
         started: When the work began, in seconds of `time.monotonic`; by default the moment when the run function has
             planned it.
     """
@@ -33,7 +37,8 @@ class RunOptions(TypedDict, total=False):
     executor: Executor | None
     progress: bool
     verbose: bool
-    session: dict[str, Any]
+    command: str
+    call: dict[str, Any]
     started: float
 
 
@@ -48,7 +53,8 @@ def execution(model: Model, options: RunOptions) -> Execution:
         options=model.options,
         shard=shard_of(options),
         reporter=Reporter(verbose=options.get("verbose", False), silent=not options.get("progress", True)),
-        session=options.get("session") or {"python": sys.version.split()[0]},
+        session=Session(command=options.get("command") or _script()),
+        origin={"call": {**options.get("call", {}), "model": of_model(model)}, "export": of_export(model)},
         started=options.get("started") or time.monotonic(),
     )
 
@@ -69,3 +75,11 @@ def run_folder(model: Model, options: RunOptions, probe: str = "") -> Path:
     if options.get("output"):
         return Path(str(options["output"]))
     return RUNS / f"{model.name}{'-' if probe else ''}{probe}{shard_of(options).suffix}"
+
+
+def _script() -> str:
+    """The script that calls the library, with its arguments; `python` in a notebook or at the prompt."""
+    script = sys.argv[0] if sys.argv else ""
+    if script in {"", "-c", "-m"} or "ipykernel" in script:
+        return PYTHON
+    return shell_command([PYTHON, *sys.argv])

@@ -9,6 +9,7 @@ import polars as pl
 
 from ..choices import Coreference, VerbConvention
 from ..errors import choice
+from ..library.call import recorded
 from ..library.model import Model, ModelLike, check_opening, find_model
 from ..library.options import RunOptions, execution, run_folder, shard_of
 from ..library.run import Run, ShardRun, open_results
@@ -16,7 +17,7 @@ from ..runs.loop import run_stage
 from ..runs.model_metadata import mask_token
 from ..runs.results import read_document
 from ..sentences.lexicon import load_lexicon
-from ..sentences.patterns import PatternSet, load_patterns
+from ..sentences.patterns import PatternSet, bundled_patterns, load_patterns
 from ..tables import Table
 from .published import published
 from .reading import reading
@@ -172,6 +173,7 @@ class ScoresRun(Run):
         )
 
 
+@recorded(files=("lexicon", "patterns"), words=bundled_patterns())
 def select(
     model: ModelLike,
     *,
@@ -221,6 +223,7 @@ def select(
     return open_results(SelectionRun, folder, opened, shard_of(options))
 
 
+@recorded()
 def score(
     run: SelectionRun | str | Path,
     *,

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from ..choices import VerbConvention
 from ..errors import InputError
+from ..files.home import with_home
 from ..inference.exported import ExportedModel, load_exported
 from ..inference.precision import Workload, take_audits
 from ..runs.masked_stages import DecidingStage, PatternDeciders
@@ -69,7 +70,7 @@ class Selected:
         Raises:
             InputError: The folder does not contain the model, or contains another one.
         """
-        location = moved_to or self.metadata["model folder"]
+        location = moved_to or with_home(self.metadata["model folder"])
         try:
             found = load_exported(location)
         except InputError as error:
@@ -179,7 +180,7 @@ class Scoring(DecidingStage[list[list[Bucket]]]):
     @property
     def metadata(self) -> dict[str, Any]:
         """What publication needs."""
-        return {"patterns": [pattern.name for pattern in self.selected.patterns.all]}
+        return {"patterns": [pattern.name for pattern in self.selected.patterns.all], "seed": self.seed}
 
     @property
     def identity(self) -> dict[str, Any]:

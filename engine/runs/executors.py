@@ -12,7 +12,10 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from ..inference.device import Device
+from ..inference import tally
+from ..inference.device import CPU, Device, cpu_threads
+from ..inference.machine import hardware
+from ..inference.tally import Tally
 from .overlap import overlap
 from .part import EncodedPart
 from .stage import ModelOptions, PartResult, Stage
@@ -26,8 +29,8 @@ class Workers(Protocol):
     """Opened models that decide parts."""
 
     @property
-    def description(self) -> Mapping[str, Any]:
-        """What the run's record says about them; JSON values."""
+    def descriptions(self) -> Sequence[Mapping[str, Any]]:
+        """What the run's record says about each process that decides parts; JSON values."""
 
     def calibrate(self, own: int, say: Say) -> dict[str, Any]:
         """Measure once what the decisions depend on; see `Stage.calibrate`."""
@@ -62,14 +65,15 @@ class ThisProcess:
         model = stage.open(replace(options, device=self.device))
         description = stage.describe(model)
         say(opened(description))
-        yield _Here(stage, model, description)
+        tally.take()  # what ran before in this process does not belong to this stage
+        yield _Here(stage, model, [{**description, **worker(self.device, options.threads)}])
 
 
 @dataclass(frozen=True, eq=False)
 class _Here:
     stage: Stage[Any, Any]
     model: Any
-    description: Mapping[str, Any]
+    descriptions: Sequence[Mapping[str, Any]]
 
     def calibrate(self, own: int, say: Say) -> dict[str, Any]:
         return self.stage.calibrate(self.model, own, say)
@@ -77,10 +81,20 @@ class _Here:
     def run(self, numbers: Sequence[int], calibration: Mapping[str, Any], finish: Finish, advance: Advance) -> None:
         model = self.stage.use(self.model, calibration)
 
-        def decide(number: int, prepared: Any) -> PartResult:
-            return self.stage.decide(model, number, prepared, advance)
+        def decide(number: int, prepared: Any) -> tuple[PartResult, Tally]:
+            return self.stage.decide(model, number, prepared, advance), tally.take()
 
-        overlap(numbers, self.stage.prepare, decide, lambda number, result: finish(number, EncodedPart.of(result)))
+        overlap(numbers, self.stage.prepare, decide, lambda number, result: finish(number, EncodedPart.of(*result)))
+
+
+def worker(device: Device, threads: int | None) -> dict[str, Any]:
+    """What the run's record says about a process that decides parts, whatever the stage: its hardware and threads.
+
+    Args:
+        device: Where it runs, on this machine.
+        threads: CPU threads; None for one on each core.
+    """
+    return {**hardware(device), **({"threads": threads or cpu_threads()} if device == CPU else {})}
 
 
 def opened(description: Mapping[str, Any]) -> str:

@@ -9,14 +9,13 @@ its rows depend on. A folder with another identity is refused. A finished stage 
 parts may be removed. A shard has no final files, so a finished shard is known by its parts.
 """
 
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from datetime import UTC, datetime, timedelta
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import polars as pl
 
 from ..errors import InputError
@@ -25,6 +24,7 @@ from .lock import locked
 from .part import EncodedPart, Marker, PartFiles
 from .record import FORMAT, PARTS_FOLDER, RunRecord, StageRecord, as_json, read_record, refuse_other_identity
 from .results import finished_stage, read_result, unlike
+from .session import Clock, Session, count_part
 from .shard import Shard
 from .stage import Files, FinishedParts, Publish
 
@@ -36,16 +36,16 @@ class RunFolder:
         folder: The run folder.
         stage: Which stage is held.
         record: The stage's entry in run.json.
-        session: Metadata of this process (device, precision, …) for run.json; more may be added.
+        session: Metadata of this process for run.json; more may be added.
     """
 
-    def __init__(self, folder: Path, stage: str, run: RunRecord, session: Mapping[str, Any], started: float) -> None:
+    def __init__(self, folder: Path, stage: str, run: RunRecord, session: Session, clock: Clock) -> None:
         self.folder = folder
         self.stage = stage
         self.record = run.stages[stage]
-        self.session: dict[str, Any] = dict(session)
+        self.session = session
         self._run = run
-        self._started = started
+        self._clock = clock
         self._begun = False
         self._finished: dict[int, Marker] = {}
         if not (self.shard.is_whole and self.is_finished):
@@ -62,7 +62,8 @@ class RunFolder:
         parts: int,
         shard: Shard | None = None,
         metadata: Mapping[str, Any] | None = None,
-        session: Mapping[str, Any] | None = None,
+        origin: Mapping[str, Any] | None = None,
+        session: Session | None = None,
         started: float | None = None,
     ) -> Iterator["RunFolder"]:
         """Hold a stage of a run folder for this process.
@@ -74,6 +75,7 @@ class RunFolder:
             parts: Number of parts of the whole stage.
             shard: The shard that this folder holds; None for all.
             metadata: What else to record of the stage, such as where the model lies; the newest is kept.
+            origin: What to record of the stage, such as the call that made it; the first is kept.
             session: What to record of this process.
             started: When this process began its work, in seconds of `time.monotonic`; now by default.
 
@@ -81,13 +83,13 @@ class RunFolder:
             InputError: The folder is something else, was made with another identity, is held by another process, or
                 cannot be written. Nothing in it is changed then.
         """
-        started = time.monotonic() if started is None else started
+        clock = Clock(started)
         shard = shard or Shard()
         new = StageRecord(
             identity=as_json(identity),
             parts=parts,
             shard=None if shard.is_whole else str(shard),
-            metadata=as_json(metadata or {}),
+            metadata=as_json({**(origin or {}), **(metadata or {})}),
         )
         _refuse_unlike(folder, stage, new)  # before anything is written: it may not be a run at all
         make_folder(folder)
@@ -104,9 +106,10 @@ class RunFolder:
             remove_leftovers(folder / PARTS_FOLDER / stage)
             # A new stage is recorded with its first work, so that a refused run leaves no trace.
             run.stages[stage] = known or new
-            held = cls(folder, stage, run, session or {}, started)
-            if new.metadata and held.record.metadata != new.metadata:
-                held.record.metadata = new.metadata
+            held = cls(folder, stage, run, msgspec.structs.replace(session or Session()), clock)
+            first = {key: held.record.metadata[key] for key in origin or {} if key in held.record.metadata}
+            if new.metadata and held.record.metadata != (newest := {**new.metadata, **first}):
+                held.record.metadata = newest
                 if known is not None:
                     held._save()
             try:
@@ -179,6 +182,9 @@ class RunFolder:
             part = part.with_needed(before.needed)
         PartFiles.of(self.folder, self.stage, number).write(part)
         self._finished[number] = part.marker
+        count_part(self.session, part.tally)
+        self._clock.read(self.session)
+        self._save()  # with every part, so that a process that is killed leaves its time until now
 
     def set_calibration(self, calibration: Mapping[str, Any]) -> None:
         """Record how each pattern is decided, so that every later process decides alike."""
@@ -234,7 +240,7 @@ class RunFolder:
             self._run.stages = {stage: record, **{name: stages[name] for name in stages if name != stage}}
             self._save()
 
-    def take_sessions(self, sessions: list[dict[str, Any]]) -> None:
+    def take_sessions(self, sessions: list[Session]) -> None:
         """Put the sessions of merged shards in the place of those recorded."""
         if self.record.sessions != sessions:
             self.record.sessions = sessions
@@ -244,12 +250,7 @@ class RunFolder:
         """Record that this process works: not done for one that finds everything finished."""
         if not self._begun:
             self._begun = True
-            since = timedelta(seconds=time.monotonic() - self._started)
-            self.session = {
-                "started": (datetime.now(UTC) - since).isoformat(timespec="seconds"),
-                "negengine": version("negengine"),
-                **self.session,
-            }
+            self._clock.begin(self.session)
             self.record.sessions = [*self.record.sessions, self.session]
             self._save()
 
@@ -281,7 +282,7 @@ class RunFolder:
 
     def _close(self) -> None:
         if self._begun:
-            self.session["seconds"] = round(time.monotonic() - self._started, 3)
+            self._clock.read(self.session)
             self._save()
 
     def _save(self) -> None:

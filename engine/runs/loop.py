@@ -18,6 +18,7 @@ from .executors import Executor
 from .folder import RunFolder
 from .progress import Reporter
 from .record import as_json
+from .session import Session, used_models
 from .shard import Shard
 from .stage import ModelOptions, Stage
 
@@ -31,7 +32,8 @@ class Execution:
         options: How models are opened; the executor sets the device.
         shard: The share of the parts to do.
         reporter: Shows the progress of the run.
-        session: Further metadata of this process for the run's record, such as the command line.
+        session: What the run's record says about this process, such as the command line.
+        origin: What the record says about the origin of the stage: the call and the export.
         started: When the command began, in seconds of `time.monotonic`.
     """
 
@@ -39,7 +41,8 @@ class Execution:
     options: ModelOptions = field(default_factory=ModelOptions)
     shard: Shard = field(default_factory=Shard)
     reporter: Reporter = field(default_factory=Reporter)
-    session: Mapping[str, Any] = field(default_factory=dict)
+    session: Session = field(default_factory=Session)
+    origin: Mapping[str, Any] = field(default_factory=dict)
     started: float = field(default_factory=time.monotonic)
 
 
@@ -64,6 +67,7 @@ def run_stage(
         parts=len(stage.sizes),
         shard=execution.shard,
         metadata=stage.metadata,
+        origin=execution.origin,
         session=execution.session,
         started=execution.started,
     ) as run:
@@ -91,7 +95,7 @@ def _decide(stage: Stage[Any, Any], run: RunFolder, execution: Execution) -> Non
         if calibration is None:
             with meter.doing("choosing the precision") if stage.calibrates else nullcontext():
                 calibration = as_json(workers.calibrate(own, reporter.say))
-        run.session.update({**workers.description, **_precision(calibration)})
+        used_models(run.session, workers.descriptions, calibration)
         if run.record.calibration is None:
             run.set_calibration(calibration)
         workers.run(run.missing_parts, calibration, run.write_part, meter.advance)
@@ -100,10 +104,3 @@ def _decide(stage: Stage[Any, Any], run: RunFolder, execution: Execution) -> Non
             meter.extend(sum(sizes[number] for number in narrower))
             wider = {pattern: widened(choice, needed.get(pattern, 0.0)) for pattern, choice in calibration.items()}
             workers.run(narrower, wider, run.write_part, meter.advance)
-
-
-def _precision(calibration: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """What the session uses, if the calibration says it: one word, or pattern → word where patterns differ."""
-    kinds = {pattern: choice["precision"] for pattern, choice in calibration.items() if "precision" in choice}
-    words = set(kinds.values())
-    return {"precision": kinds if len(words) > 1 else words.pop()} if words else {}

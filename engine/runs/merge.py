@@ -4,17 +4,20 @@ The parts of all shards are copied as they are. The stage is then finished by th
 them all, so the results have the same bytes. Like a run, a merge that was interrupted is resumed.
 """
 
-import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from ..errors import InputError
+from ..files.home import shell_command, without_home, words_of
 from .folder import RunFolder
 from .part import EncodedPart, PartFiles
 from .record import StageRecord, differences, read_run
-from .results import resume_hint
+from .results import last_command, resume_hint
+from .session import Session
 from .shard import Shard
 from .stage import Publish
 
@@ -62,12 +65,12 @@ def gather(shards: Sequence[Path], output: Path, stages: Mapping[str, Publish]) 
         first.record.identity,
         parts=first.record.parts,
         metadata=first.record.metadata,
-        session={"merged": [str(folder) for folder in shards]},
+        session=Session(merged=[without_home(folder) for folder in shards]),
     ) as run:
         for stage in first.earlier_stages:
             run.carry_stage(first.folder, stage)
         if not run.is_finished:
-            run.take_sessions([{"shard": str(s.shard), **session} for s in found for session in s.record.sessions])
+            run.take_sessions([replace(own, shard=str(s.shard)) for s in found for own in s.record.sessions])
         owners = {number: shard for shard in found for number in shard.parts}
         calibrations = [s.record.calibration for s in found if s.record.calibration is not None]
         if run.record.calibration is None and calibrations:  # a shard without a part has none
@@ -159,15 +162,16 @@ def _refuse_narrower(run: RunFolder, owners: Mapping[int, _ShardFolder]) -> None
 
 def _whole_command(shard: _ShardFolder, output: Path) -> str:
     """The command of the whole run that finishes the merged folder."""
-    commands = [own["command"] for own in shard.record.sessions if isinstance(own.get("command"), str)]
     try:
-        words = iter(shlex.split(commands[-1]))
-    except (IndexError, ValueError):
+        words = iter(words_of(last_command(shard.record) or ""))
+        if not (program := next(words, "")).endswith("negengine"):
+            raise ValueError(program)
+    except ValueError:
         return f"run the command of a shard without --shard and with --output {output}"
-    kept = []
+    kept = [program]
     for word in words:
         if word in {"--shard", "--output", "-o"}:
             next(words, None)
         elif not word.startswith(("--shard=", "--output=", "-o")):
             kept.append(word)
-    return shlex.join([*kept, "--output", str(output)])
+    return shell_command([*kept, "--output", str(output)])

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InputError
+from ..files.home import without_home
 from ..inference.exported import ExportedModel
 
 _FOLDER, _MASK = "model folder", "mask token"
@@ -12,7 +13,7 @@ _FOLDER, _MASK = "model folder", "mask token"
 
 def model_metadata(exported: ExportedModel) -> dict[str, str]:
     """Where the model is, and its mask token."""
-    return {_FOLDER: str(exported.folder.resolve()), _MASK: exported.mask_token}
+    return {_FOLDER: without_home(exported.folder.resolve()), _MASK: exported.mask_token}
 
 
 def mask_token(metadata: Mapping[str, Any], folder: Path) -> str:

@@ -13,6 +13,7 @@ import msgspec
 from ..files.atomic import parquet_bytes, sha256, unwritable, write_bytes
 from ..files.reading import MOST_JSON, LargerError, MissingFileError, read_regular
 from ..files.sealed import DamagedError, unseal, write_sealed
+from ..inference.tally import NOTHING, Tally
 from .record import PARTS_FOLDER
 from .stage import PartResult
 
@@ -38,14 +39,15 @@ class EncodedPart:
 
     content: bytes
     marker: Marker
+    tally: Tally = NOTHING  # of the process that decided it; not part of its files
 
     @classmethod
-    def of(cls, result: PartResult) -> "EncodedPart":
+    def of(cls, result: PartResult, tally: Tally = NOTHING) -> "EncodedPart":
         """Encode what was decided; the same rows give the same bytes."""
         content = parquet_bytes(result.rows)
         counts = {**result.counts, "rows": len(result.rows)}
         bounds, needed = ({key: float(x) for key, x in own.items()} for own in (result.bounds, result.needed))
-        return cls(content, Marker(len(content), sha256(content), counts, bounds, needed))
+        return cls(content, Marker(len(content), sha256(content), counts, bounds, needed), tally)
 
     def with_needed(self, needed: Mapping[str, float]) -> "EncodedPart":
         """The part with margins that are at least these: pattern → logits."""

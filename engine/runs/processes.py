@@ -25,8 +25,10 @@ from dataclasses import dataclass, replace
 from typing import IO, Any, TextIO, cast
 
 from ..errors import InputError
+from ..inference import tally
 from ..inference.device import Device, threads_each
-from .executors import Advance, Finish, Say, Workers, opened
+from ..inference.tally import Tally
+from .executors import Advance, Finish, Say, Workers, opened, worker
 from .overlap import overlap
 from .part import EncodedPart
 from .stage import ModelOptions, PartResult, Stage
@@ -71,8 +73,9 @@ class Processes:
             descriptions: dict[int, Mapping[str, Any]] = {}
             for _ in children:
                 index, message = _next(inbox)
-                (descriptions[index],) = children[index].expect("opened", message)
-                say(f"{children[index].name}: {opened(descriptions[index])}")
+                (description,) = children[index].expect("opened", message)
+                say(f"{children[index].name}: {opened(description)}")
+                descriptions[index] = {**description, **worker(self.devices[index], threads[index])}
             yield _Pool(children, inbox, [descriptions[i] for i in range(len(children))])
         finally:
             _stop(children)
@@ -83,13 +86,6 @@ class _Pool:
     children: Sequence["_Child"]
     inbox: _Inbox
     descriptions: Sequence[Mapping[str, Any]]
-
-    @property
-    def description(self) -> Mapping[str, Any]:
-        keys = dict.fromkeys(key for own in self.descriptions for key in own)
-        merged = {key: list(dict.fromkeys(own.get(key) for own in self.descriptions)) for key in keys}
-        together = {key: values[0] if len(values) == 1 else values for key, values in merged.items()}
-        return {**together, "device": [own.get("device") for own in self.descriptions]}
 
     def calibrate(self, own: int, say: Say) -> dict[str, Any]:
         self.children[0].write(_encoded(("calibrate", own)))
@@ -262,11 +258,12 @@ def _run(stage: Stage[Any, Any], model: Any, commands: "queue.SimpleQueue[bytes]
         while (command := _decoded(commands.get()))[0] == "part":
             yield command[1]
 
-    def decide(number: int, prepared: Any) -> PartResult:
-        return stage.decide(model, number, prepared, lambda done, sentences: answer("advance", done, sentences))
+    def decide(number: int, prepared: Any) -> tuple[PartResult, Tally]:
+        decided = stage.decide(model, number, prepared, lambda done, sentences: answer("advance", done, sentences))
+        return decided, tally.take()
 
-    def finish(number: int, result: PartResult) -> None:
-        answer("part", number, EncodedPart.of(result))
+    def finish(number: int, result: tuple[PartResult, Tally]) -> None:
+        answer("part", number, EncodedPart.of(*result))
 
     overlap(numbers(), stage.prepare, decide, finish)
 

@@ -14,6 +14,7 @@ from ..files.names import is_file_name
 from ..files.reading import MissingFileError
 from ..files.sealed import read_sealed, write_sealed
 from .lock import LOCK_FILE
+from .session import Session
 from .shard import Shard
 
 FORMAT = 3
@@ -35,7 +36,7 @@ class StageRecord(msgspec.Struct):
         files: Final file → its SHA-256.
         counts: The parts' counts, summed; once finished.
         calibration: Pattern → how it is decided; None before it is known.
-        sessions: One entry for each process: start, seconds, device, versions.
+        sessions: One entry for each process that worked on it.
     """
 
     identity: dict[str, Any]
@@ -46,7 +47,7 @@ class StageRecord(msgspec.Struct):
     files: dict[str, str] = {}
     counts: dict[str, int | float] = {}
     calibration: dict[str, dict[str, Any]] | None = None
-    sessions: list[dict[str, Any]] = []
+    sessions: list[Session] = []
 
     def __post_init__(self) -> None:
         if self.parts < 0:

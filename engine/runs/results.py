@@ -11,6 +11,7 @@ from ..errors import InputError
 from ..files.atomic import sha256
 from ..files.reading import MissingFileError, file_sha256, read_regular
 from .record import StageRecord, read_run
+from .session import PYTHON
 
 _MOST = 64 * 2**30  # bytes: a hundred times the largest results so far
 
@@ -53,8 +54,14 @@ def changed(path: Path, record: StageRecord) -> InputError:
 
 def resume_hint(record: StageRecord) -> str:
     """How to continue a stage: its last command, if one was recorded."""
-    commands = [session["command"] for session in record.sessions if isinstance(session.get("command"), str)]
-    return f"to resume it: {commands[-1]}" if commands else "run the same command again to resume it"
+    command = last_command(record)
+    return f"to resume it: {command}" if command else "run the same command again to resume it"
+
+
+def last_command(record: StageRecord) -> str | None:
+    """The last command line that worked on a stage; None if none was recorded."""
+    commands = [own.command for own in record.sessions if own.command is not None and own.command != PYTHON]
+    return commands[-1] if commands else None
 
 
 def unlike(folder: Path, files: Mapping[str, str]) -> list[str]:

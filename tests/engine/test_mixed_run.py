@@ -174,7 +174,7 @@ def test_the_bundled_model_gives_the_triplets_and_rates_of_fp32_byte_for_byte(mi
         results[precision] = [(folder / name).read_bytes() for name in ("triplets.parquet", "rates.parquet")]
         summary = json.loads((folder / "selection.json").read_text())
         assert summary["precision"]["kind"] == precision
-        assert read_run(folder).stages["score"].sessions[0]["precision"] == precision
+        assert read_run(folder).stages["score"].sessions[0].precision == precision
     assert results[Precision.FP32] == results[Precision.MIXED]
     assert 0 < summary["precision"]["close_calls"] < 0.5
     assert summary["precision"]["audited"] > 100

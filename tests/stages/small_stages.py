@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 
 import polars as pl
 from negengine.engine.errors import InputError
+from negengine.engine.inference import tally
 from negengine.engine.inference.device import CPU
 from negengine.engine.runs.executors import ThisProcess
 from negengine.engine.runs.folder import RunFolder
@@ -200,7 +201,7 @@ class InterruptedAfter(ThisProcess):
 class _Interrupted:
     def __init__(self, workers: Any, left: list[int]) -> None:
         self.workers, self.left = workers, left
-        self.description, self.calibrate = workers.description, workers.calibrate
+        self.descriptions, self.calibrate = workers.descriptions, workers.calibrate
 
     def run(self, numbers: Any, calibration: Any, finish: Any, advance: Any) -> None:
         def finish_and_count(number: int, part: EncodedPart) -> None:
@@ -210,3 +211,13 @@ class _Interrupted:
             finish(number, part)
 
         self.workers.run(numbers, calibration, finish_and_count, advance)
+
+
+class Counted(Squares):
+    """Squares whose model counts what it runs: as many sentences as the part's size, of seven tokens each."""
+
+    name: ClassVar[str] = "counted"
+
+    def decide(self, model: Any, number: int, prepared: int | None, advance: Any) -> PartResult:
+        tally.count(self.sizes[number], 7)
+        return super().decide(model, number, prepared, advance)

@@ -8,6 +8,7 @@ from typing import ClassVar, Unpack
 import polars as pl
 
 from ...datasets.sources import find
+from ...library.call import recorded
 from ...library.model import ModelLike, find_model
 from ...library.options import RunOptions
 from ...library.run import ShardRun
@@ -67,6 +68,7 @@ class DiagnosticsRun(SummaryRun):
         return sentence_rows(self.items.lazy(), mask_token(self.record.metadata, self.folder))
 
 
+@recorded(files=("data",))
 def diagnostics(
     model: ModelLike,
     *,

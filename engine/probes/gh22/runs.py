@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Unpack
 import polars as pl
 
 from ...errors import choice
+from ...library.call import recorded
 from ...library.model import ModelLike, find_model
 from ...library.options import RunOptions, execution, run_folder, shard_of
 from ...library.run import ShardRun, open_results
@@ -96,6 +97,7 @@ class Gh22Run(SummaryRun):
         return sentence_rows(self.items.lazy(), self.patterns, mask_token(self.record.metadata, self.folder))
 
 
+@recorded(files=("lexicon",))
 def gh22(
     model: ModelLike,
     *,

@@ -8,12 +8,14 @@ from typing import ClassVar, Unpack
 import polars as pl
 
 from ...datasets.sources import find
+from ...library.call import recorded
 from ...library.model import ModelLike, find_model
 from ...library.options import RunOptions
 from ...library.run import ShardRun
 from ...runs.model_metadata import mask_token
 from ...tables import Table
 from ..summary_run import SummaryRun, run_probe
+from .choices import Vocabulary
 from .facts import read_facts
 from .items import METRICS
 from .sentences import sentence_rows
@@ -55,6 +57,7 @@ class LamaRun(SummaryRun):
         return sentence_rows(self.items.lazy(), mask_token(self.record.metadata, self.folder))
 
 
+@recorded(files=("data", "vocabulary"), words=tuple(Vocabulary))
 def lama(
     model: ModelLike,
     *,

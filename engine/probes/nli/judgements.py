@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 
 from ...choices import Precision
+from ...files.home import without_home
 from ...inference.classifier import EncodedPairs, PairClassifier, encode_pairs
 from ...inference.exported import ExportedModel
 from ...runs.masked_stages import refuse_mixed
@@ -89,7 +90,7 @@ class Judgements(Stage[PairClassifier, EncodedPairs]):
         """What the tables and readers need."""
         return {
             "family": self.exported.family,
-            "model folder": str(self.exported.folder.resolve()),
+            "model folder": without_home(self.exported.folder.resolve()),
             "without a gold label": {
                 f"{pairs.source} {pairs.condition}": pairs.skipped for pairs in self.sets if pairs.skipped
             },

@@ -11,6 +11,7 @@ from ...datasets.sources import find
 from ...errors import InputError, choice
 from ...inference.classifier import TASK
 from ...inference.classifier import labels as label_names
+from ...library.call import recorded
 from ...library.model import ModelLike, find_model
 from ...library.options import RunOptions
 from ...library.run import ShardRun
@@ -72,6 +73,7 @@ class NliRun(SummaryRun):
         return sentence_rows(self.items.lazy())
 
 
+@recorded(files=("data", "original"))
 def nli(
     model: ModelLike,
     *,

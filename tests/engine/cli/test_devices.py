@@ -11,7 +11,7 @@ def test_several_devices_share_a_run_and_give_the_bytes_of_one(mini, small_lexic
     assert [path.name for path in tmp_path.iterdir()] == ["run"]
     assert (tmp_path / "run" / "triplets.parquet").read_bytes() == (selected_run / "triplets.parquet").read_bytes()
     (session,) = json.loads((tmp_path / "run" / "run.json").read_text())["stages"]["select"]["sessions"]
-    assert session["device"] == ["cpu", "cpu"]
+    assert [worker["device"] for worker in session["workers"]] == ["cpu", "cpu"]
 
 
 def test_a_device_that_is_not_there_is_refused_at_once(mini, small_lexicon, command, tmp_path, no_session):

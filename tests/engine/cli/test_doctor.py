@@ -1,6 +1,9 @@
 """What `negengine doctor` finds, and what it says to do."""
 
+from importlib.metadata import PackageNotFoundError
+
 import pytest
+from negengine.engine import versions
 from negengine.engine.cli import doctor
 from negengine.engine.inference import device
 
@@ -9,7 +12,13 @@ from negengine.engine.inference import device
 def packages(monkeypatch):
     """The packages that are installed; all by default."""
     absent: set[str] = {"onnxruntime"}
-    monkeypatch.setattr(doctor, "_version", lambda name: None if name in absent else "1.0")
+
+    def version(name):
+        if name in absent:
+            raise PackageNotFoundError(name)
+        return "1.0"
+
+    monkeypatch.setattr(versions, "version", version)
     return absent
 
 

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 from negengine.engine.inference import driver
-from negengine.engine.inference.driver import cuda_bus_address, cuda_devices, cuda_memory
+from negengine.engine.inference.driver import cuda_bus_address, cuda_devices, cuda_memory, cuda_name, cuda_version
 
 SUCCESS, NO_DEVICE, INVALID_DEVICE = 0, 100, 101
 
@@ -28,12 +28,22 @@ def driver_with(devices):
         text.value = devices[handle.value][1].encode()[: length - 1]
         return SUCCESS
 
+    def name(text, length, handle):
+        text.value = b"NVIDIA H200"
+        return SUCCESS
+
+    def version(number):
+        number._obj.value = 13010
+        return SUCCESS
+
     return SimpleNamespace(
         cuInit=lambda _: SUCCESS if devices else NO_DEVICE,
         cuDeviceGetCount=count,
         cuDeviceGet=device,
         cuDeviceTotalMem_v2=memory,
         cuDeviceGetPCIBusId=address,
+        cuDeviceGetName=name,
+        cuDriverGetVersion=version,
     )
 
 
@@ -57,6 +67,8 @@ def test_devices_are_those_of_the_driver(library):
     assert cuda_devices() == 2
     assert [cuda_memory(0), cuda_memory(1)] == [140 << 30, 80 << 30]
     assert [cuda_bus_address(0), cuda_bus_address(1)] == ["0000:C1:00.0", "0000:01:00.0"]
+    assert cuda_name(1) == "NVIDIA H200"
+    assert cuda_version() == "13.1"
 
 
 @pytest.mark.parametrize("devices", [None, []], ids=["no driver", "no visible device"])
@@ -66,6 +78,8 @@ def test_without_a_driver_or_with_hidden_devices_there_are_none(devices, library
     assert cuda_devices() == 0
     assert cuda_memory(0) is None
     assert cuda_bus_address(0) is None
+    assert cuda_name(0) is None
+    assert cuda_version() is None
 
 
 def test_a_device_beyond_the_last_has_neither_memory_nor_address(library):

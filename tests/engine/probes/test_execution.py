@@ -67,7 +67,7 @@ class Watched(ThisProcess):
 class _WatchedWorkers:
     def __init__(self, workers, executor):
         self._workers, self._executor = workers, executor
-        self.description, self.calibrate = workers.description, workers.calibrate
+        self.descriptions, self.calibrate = workers.descriptions, workers.calibrate
 
     def run(self, numbers, calibration, finish, advance):
         for number in numbers:

@@ -19,7 +19,7 @@ def test_this_process_decides_the_parts_that_it_is_given():
     workers, finished, told = decide(Squares(), [3, 1])
     assert sorted(finished) == [1, 3]
     assert told == [(4, 4), (2, 2)]
-    assert workers.description == {"device": "cpu", "threads": 3}
+    assert [own | {"hardware": ""} for own in workers.descriptions] == [{"device": "cpu", "threads": 3, "hardware": ""}]
 
 
 def test_the_opened_model_is_told():

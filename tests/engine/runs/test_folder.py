@@ -19,6 +19,7 @@ from negengine.engine.files.atomic import parquet_bytes, write_atomically, write
 from negengine.engine.runs.part import EncodedPart, PartFiles
 from negengine.engine.runs.record import read_run
 from negengine.engine.runs.results import finished_stage
+from negengine.engine.runs.session import Session
 from negengine.engine.runs.shard import Shard
 from negengine.engine.runs.stage import PartResult
 from sealed_documents import reseal
@@ -76,23 +77,23 @@ def test_a_part_done_otherwise_makes_the_stage_unfinished(tmp_path):
 
 
 def test_run_json_tells_what_made_it(tmp_path):
-    work(tmp_path / "run", metadata={"model folder": "models/mini"}, session={"device": "CPU"})
+    work(tmp_path / "run", metadata={"model folder": "models/mini"}, session=Session(shard="1/1"))
     record = read_run(tmp_path / "run").stages["select"]
     assert record.identity == IDENTITY
     assert record.metadata == {"model folder": "models/mini"}
     assert record.finished
-    assert [session["device"] for session in record.sessions] == ["CPU"]
-    assert {"started", "seconds", "negengine"} <= set(record.sessions[0])
+    assert [session.shard for session in record.sessions] == ["1/1"]
+    assert None not in {record.sessions[0].started, record.sessions[0].seconds, record.sessions[0].negengine}
 
 
 def test_seconds_are_counted_from_the_start_of_the_command(tmp_path, monkeypatch):
     """Not from the first part: composing sentences and loading the model take their time before."""
-    from negengine.engine.runs import folder
+    from negengine.engine.runs import session
 
-    monkeypatch.setattr(folder.time, "monotonic", lambda: 1_000.0)
+    monkeypatch.setattr(session.time, "monotonic", lambda: 1_000.0)
     with hold(tmp_path / "run", started=400.0) as run:
         run.write_part(0, part(0))
-    assert read_run(tmp_path / "run").stages["select"].sessions[0]["seconds"] == 600.0
+    assert read_run(tmp_path / "run").stages["select"].sessions[0].seconds == 600.0
 
 
 def test_the_newest_metadata_are_kept(tmp_path):
@@ -156,7 +157,7 @@ def interrupt_after_part_1(folder):
 def test_an_error_in_the_middle_leaves_a_run_that_resumes(tmp_path, whole):
     with pytest.raises(KeyboardInterrupt):
         interrupt_after_part_1(tmp_path / "run")
-    assert "seconds" in read_run(tmp_path / "run").stages["select"].sessions[0]
+    assert read_run(tmp_path / "run").stages["select"].sessions[0].seconds is not None
     with hold(tmp_path / "run") as run:
         assert run.missing_parts == [0, 2]
     work(tmp_path / "run")
@@ -608,7 +609,7 @@ def test_a_folder_from_elsewhere_cannot_write_outside_of_another(tmp_path):
 
 def test_the_hint_is_the_last_command(tmp_path):
     for command in ("negengine select mini", "negengine select mini --device cpu"):
-        with hold(tmp_path / "run", session={"command": command}) as run:
+        with hold(tmp_path / "run", session=Session(command=command)) as run:
             run.write_part(0, part(0))
     with pytest.raises(InputError, match=r"not finished; to resume it: negengine select mini --device cpu$"):
         finished_stage(tmp_path / "run", "select")

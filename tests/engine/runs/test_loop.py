@@ -13,6 +13,7 @@ from negengine.engine.runs.merge import merge
 from negengine.engine.runs.progress import Reporter
 from negengine.engine.runs.record import read_run
 from negengine.engine.runs.results import finished_stage
+from negengine.engine.runs.session import Session
 from negengine.engine.runs.shard import Shard
 from small_stages import InterruptedAfter, Margins, Squares
 
@@ -124,16 +125,16 @@ def test_earlier_stages_are_carried_into_the_folder(tmp_path):
 
 
 def test_the_session_tells_device_precision_command_and_time(tmp_path):
-    run(Squares(), tmp_path, session={"command": "negengine squares"}, started=0.0)
+    run(Squares(), tmp_path, session=Session(command="negengine squares"), started=0.0)
     (session,) = record(tmp_path).sessions
-    assert (session["device"], session["command"]) == ("cpu", "negengine squares")
-    assert session["precision"] == {"Cp": "fp32", "Cn": "mixed"}
-    assert session["seconds"] > 0
+    assert (session.workers[0]["device"], session.command) == ("cpu", "negengine squares")
+    assert session.precision == {"Cp": "fp32", "Cn": "mixed"}
+    assert session.seconds > 0
 
 
 def test_precision_is_one_word_where_all_patterns_have_the_same(tmp_path):
     run(Margins((0.0,)), tmp_path)
-    assert record(tmp_path, "margins").sessions[0]["precision"] == "mixed"
+    assert record(tmp_path, "margins").sessions[0].precision == "mixed"
 
 
 def test_precision_is_on_disk_before_the_first_part_is_decided(tmp_path):
@@ -146,7 +147,7 @@ def test_precision_is_on_disk_before_the_first_part_is_decided(tmp_path):
             return super().decide(*arguments)
 
     run(Looks(parts=1), tmp_path)
-    assert seen[0]["precision"] == {"Cp": "fp32", "Cn": "mixed"}
+    assert seen[0].precision == {"Cp": "fp32", "Cn": "mixed"}
 
 
 def test_a_resumed_run_keeps_its_calibration(tmp_path):
@@ -154,7 +155,7 @@ def test_a_resumed_run_keeps_its_calibration(tmp_path):
         run(Margins((0.0, 0.0, 0.0)), tmp_path, executor=InterruptedAfter(1))
     run(Margins((0.0, 0.0, 0.0), own_bound=0.8), tmp_path)
     assert pl.read_parquet(tmp_path / "margins.parquet")["bound"].to_list() == [0.5, 0.5, 0.5]
-    assert [own["precision"] for own in record(tmp_path, "margins").sessions] == ["mixed", "mixed"]
+    assert [own.precision for own in record(tmp_path, "margins").sessions] == ["mixed", "mixed"]
 
 
 def test_progress_begins_with_what_is_done_already(tmp_path):
@@ -225,7 +226,7 @@ def test_shards_that_widen_merge_to_the_bytes_of_the_whole_run_where_the_refusal
     whole = files(run(Margins(ASKS), tmp_path / "whole"))
     command = "negengine margins a model --shard {} --seed 3 -o shard"
     shards = [
-        run(Margins(ASKS), tmp_path / str(i), shard=Shard(i, 2), session={"command": command.format(f"{i}/2")})
+        run(Margins(ASKS), tmp_path / str(i), shard=Shard(i, 2), session=Session(command=command.format(f"{i}/2")))
         for i in (1, 2)
     ]
     with pytest.raises(InputError) as caught:

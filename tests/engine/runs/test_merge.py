@@ -9,6 +9,7 @@ from negengine.engine.runs.folder import RunFolder
 from negengine.engine.runs.part import EncodedPart, PartFiles
 from negengine.engine.runs.record import read_run
 from negengine.engine.runs.results import finished_stage
+from negengine.engine.runs.session import Session
 from negengine.engine.runs.shard import Shard
 from negengine.engine.runs.stage import FinishedParts, PartResult
 from sealed_documents import reseal
@@ -78,8 +79,8 @@ def test_a_merged_run_is_a_whole_run(tmp_path, halves):
 def test_the_sessions_of_the_shards_are_kept(tmp_path, halves):
     merge(halves, tmp_path / "merged")
     sessions = finished_stage(tmp_path / "merged", "select").sessions
-    assert [session.get("shard") for session in sessions] == ["1/2", "2/2", None]
-    assert sessions[-1]["merged"] == [str(folder) for folder in halves]
+    assert [session.shard for session in sessions] == ["1/2", "2/2", None]
+    assert sessions[-1].merged == [str(folder) for folder in halves]
 
 
 def test_the_shards_stay_as_they_are(tmp_path, halves):
@@ -256,7 +257,8 @@ def test_a_selection_of_other_bytes_is_not_overwritten(tmp_path, scored):
 
 
 def audited(folder: Path, index: int, needed: float, **session) -> Path:
-    with RunFolder.create_or_resume(folder, "select", IDENTITY, parts=4, shard=Shard(index, 2), session=session) as run:
+    made = Session(**session)
+    with RunFolder.create_or_resume(folder, "select", IDENTITY, parts=4, shard=Shard(index, 2), session=made) as run:
         run.set_calibration({"Cp": {"precision": "mixed", "bound": 0.5}})
         for number in run.missing_parts:
             run.write_part(

@@ -46,9 +46,9 @@ def test_two_processes_give_the_bytes_of_one(tmp_path, whole):
     run_stage(Squares(), tmp_path, Execution(TWO, reporter=reporter))
     assert files(tmp_path) == whole
     (session,) = read_run(tmp_path).stages["squares"].sessions
-    assert session["device"] == ["cpu", "cpu"]
+    assert [worker["device"] for worker in session.workers] == ["cpu", "cpu"]
     shares = threads_each((CPU, CPU))  # the two share the cores
-    assert session["threads"] == (list(shares) if shares[0] != shares[1] else shares[0])
+    assert tuple(worker["threads"] for worker in session.workers) == shares
     assert {"cpu (1 of 2)", "cpu (2 of 2)"} == {line.split(":")[0] for line in said if line.startswith("cpu")}
     assert "10 calibrated" in said
 

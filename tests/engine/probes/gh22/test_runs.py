@@ -13,6 +13,7 @@ from negengine.engine.probes.gh22.acts import Acts
 from negengine.engine.probes.gh22.repetitions import Repetitions
 from negengine.engine.probes.gh22.runs import Gh22Run, gh22, run_both
 from negengine.engine.runs.record import RUN_FILE
+from negengine.engine.runs.session import Session
 
 from .conftest import LEXICON, execution
 
@@ -40,7 +41,7 @@ def test_a_run_is_opened_again_from_its_folder(library_run):
 def test_what_made_the_run_is_recorded(library_run):
     stages = json.loads((library_run.folder / RUN_FILE).read_bytes())["stages"]
     assert list(stages) == ["acts", "gh22"]
-    assert stages["gh22"]["sessions"][0]["device"] == "cpu"
+    assert stages["gh22"]["sessions"][0]["workers"][0]["device"] == "cpu"
     assert stages["gh22"]["sessions"][0]["precision"] == "fp32"
 
 
@@ -60,7 +61,7 @@ def test_a_shard_says_what_is_next(mini, tmp_path):
 )
 def test_a_run_that_was_stopped_says_how_to_go_on(stage, function, call, state, acts, original, tmp_path, interrupt):
     interrupt(stage, function, call)
-    work = replace(execution(), session={"command": "negengine gh22 mini"})
+    work = replace(execution(), session=Session(command="negengine gh22 mini"))
     with pytest.raises(KeyboardInterrupt):
         run_both(acts, original, tmp_path / "run", work, acts_per_part=5)
     with pytest.raises(InputError, match=f"{state}; to resume it: negengine gh22 mini"):

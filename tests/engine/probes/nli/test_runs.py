@@ -45,7 +45,7 @@ def test_a_run_is_opened_again_from_its_folder(library_run):
 def test_what_made_the_run_is_recorded(library_run):
     stage = json.loads((library_run.folder / RUN_FILE).read_bytes())["stages"]["nli"]
     assert stage["identity"]["labels"] == ["not_entailment", "entailment"]
-    assert stage["sessions"][0]["device"] == "cpu"
+    assert stage["sessions"][0]["workers"][0]["device"] == "cpu"
     assert stage["sessions"][0]["precision"] == "fp32"
 
 

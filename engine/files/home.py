@@ -1,0 +1,55 @@
+"""Paths in files that are passed on: the home folder, which names the user, stands there as `~` or `$HOME`."""
+
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+
+_HOME = '"$HOME"'
+
+
+def without_home(path: str | Path) -> str:
+    """A path with `~` for the home folder; `with_home` gives it back."""
+    text, home = str(path), _home()
+    if home and (text == home or text.startswith(f"{home}/")):
+        return f"~{text[len(home) :]}"
+    return text
+
+
+def with_home(path: str) -> Path:
+    """A path from `without_home` as this user has it."""
+    home = _home()
+    if home and (path == "~" or path.startswith("~/")):
+        return Path(home + path[1:])
+    return Path(path)
+
+
+def shell_command(words: Sequence[str]) -> str:
+    """A command line, quoted for a shell, with `"$HOME"` for the home folder; `words_of` gives the words back."""
+    return " ".join(_quoted(word) for word in words)
+
+
+def words_of(command: str) -> list[str]:
+    """The words of a command line.
+
+    Raises:
+        ValueError: It is not one.
+    """
+    home = _home()
+    return shlex.split(command.replace(_HOME, shlex.quote(home)) if home else command)
+
+
+def _quoted(word: str) -> str:
+    home = _home()
+    if not home or f"{home}/" not in f"{word}/":
+        return shlex.quote(word)
+    before, _, after = word.partition(home)
+    return (shlex.quote(before) if before else "") + _HOME + (shlex.quote(after) if after else "")
+
+
+def _home() -> str | None:
+    """The home folder; None where there is none, or it is a folder that all users share."""
+    try:
+        home = str(Path.home())
+    except RuntimeError:
+        return None
+    return home if len(Path(home).parts) > 1 else None

@@ -1,0 +1,40 @@
+"""How many sentences and tokens the models of this process have run, for the run's record."""
+
+import threading
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Tally:
+    """Sentences, and their tokens with the special ones.
+
+    A sentence that two models decide counts twice: once for the low-precision model, once for the reference model.
+    """
+
+    sentences: int = 0
+    tokens: int = 0
+
+
+NOTHING = Tally()
+_LOCK = threading.Lock()
+_counted = NOTHING
+
+
+def count(sentences: int, length: int) -> None:
+    """Add sentences that a model has run.
+
+    Args:
+        sentences: How many.
+        length: Tokens of each.
+    """
+    global _counted  # noqa: PLW0603 - one for the process, whichever models it has opened
+    with _LOCK:
+        _counted = Tally(_counted.sentences + sentences, _counted.tokens + sentences * length)
+
+
+def take() -> Tally:
+    """What was counted since the last call."""
+    global _counted
+    with _LOCK:
+        taken, _counted = _counted, NOTHING
+    return taken

@@ -1,0 +1,104 @@
+"""The call that made a run: which function of the library, with which arguments, on which model. JSON values.
+
+    {"function": "select",
+     "arguments": {"pairs": 60, "lexicon": {"path": "~/words"}, "patterns": {"path": "~/own.toml", "sha256": "…"}, …},
+     "model": {"folder": "~/models/mini", "device": "cpu", "precision": "auto", "batch_tokens": null, "threads": null}}
+
+A run can be made again from that (`negengine reproduce`). Run options are missing: they do not decide any number. The
+digests of folders stand in the identity of the stage.
+"""
+
+import functools
+import inspect
+from collections.abc import Callable, Collection, Mapping
+from enum import Enum
+from pathlib import Path
+from typing import Any, ParamSpec, TypeVar, cast
+
+from ..errors import InputError
+from ..files.atomic import sha256
+from ..files.home import without_home
+from .model import Model
+
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
+
+_ELSEWHERE = {"model", "run", "device", "precision", "batch_tokens", "threads"}  # they are in `model`, or in the folder
+
+
+def recorded(
+    *, files: Collection[str] = (), words: Collection[str] = ()
+) -> Callable[[Callable[Parameters, Result]], Callable[Parameters, Result]]:
+    """Have a run function record how it was called.
+
+    Args:
+        files: Its arguments that name files or folders: a path, several, or a dictionary of paths.
+        words: What such an argument can be instead, such as the name of a bundled file.
+    """
+
+    def decorate(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+        signature = inspect.signature(function)
+        own = [
+            name
+            for name, parameter in signature.parameters.items()
+            if parameter.kind is not inspect.Parameter.VAR_KEYWORD and name not in _ELSEWHERE
+        ]
+
+        @functools.wraps(function)
+        def call(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
+            bound = signature.bind(*args, **kwargs)
+            bound.apply_defaults()
+            arguments = {name: _json(bound.arguments[name], name in files, words) for name in own}
+            made_by = {"function": function.__name__, "arguments": arguments}
+            return cast("Callable[..., Result]", function)(*args, **{"call": made_by, **kwargs})
+
+        return call
+
+    return decorate
+
+
+def of_model(model: Model) -> dict[str, Any]:
+    """The `model` of a call: where it lies, and how it was opened."""
+    return {
+        "folder": without_home(model.exported.folder.resolve()),
+        "device": ",".join(map(str, model.devices)),
+        "precision": str(model.precision),
+        "batch_tokens": model.batch_tokens,
+        "threads": model.threads,
+    }
+
+
+def of_export(model: Model) -> dict[str, Any]:
+    """What a stage records about its export: hub id, revision, digests of all files, and what made it."""
+    exported = model.exported
+    return {
+        "name": exported.name,
+        "revision": exported.revision,
+        "family": exported.family,
+        "files": dict(exported.info["files"]),
+        "parameters": exported.info.get("parameters"),
+        "made from": {key: value for key, value in exported.info["made_from"].items() if key != "revision"},
+    }
+
+
+def _json(value: Any, names_files: bool, words: Collection[str]) -> Any:
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, Mapping):
+        return {str(key): _json(one, names_files, words) for key, one in value.items()}
+    if isinstance(value, list | tuple | set | frozenset | range):
+        return [_json(one, names_files, words) for one in value]
+    if isinstance(value, Path) or (names_files and isinstance(value, str) and value not in words):
+        return _file(Path(value))
+    return value
+
+
+def _file(path: Path) -> dict[str, str]:
+    """A file by path and digest; a folder by its path."""
+    found = {"path": without_home(path.absolute())}
+    try:
+        if path.is_file():
+            found["sha256"] = sha256(path.read_bytes())
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror})") from error
+    return found

@@ -1,0 +1,112 @@
+"""A session: one process that works on a stage. What it runs on, what it runs with, and what it has used so far.
+
+run.json is written with every finished part. So a process that is killed leaves a session that ends with its last
+finished part. A session holds neither the name of a host nor that of a user.
+"""
+
+import platform
+import time
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import msgspec
+
+from ..inference.energy import EnergyMeter
+from ..inference.machine import machine
+from ..inference.tally import Tally
+from ..versions import DECIDING, package_version, source_commit, versions
+
+PYTHON = "python"
+"""The command of a session that no script and no program has started."""
+
+
+class Session(msgspec.Struct, omit_defaults=True):
+    """One process that works on a stage, as run.json holds it.
+
+    Attributes:
+        command: The command line; `python` for an interactive one.
+        started: When it began, in UTC.
+        seconds: From its begin to its end; of a process that was killed, to its last finished part.
+        negengine: Version.
+        source: Commit of negengine's source, with `+changes` if files differ from it; missing if it is not known.
+        python: Version.
+        packages: Package → version, of those that decide a number.
+        machine: See `negengine.engine.inference.machine.machine`.
+        workers: What each process that decides parts has opened: model, device, hardware, driver, threads, tokens in a
+            batch.
+        precision: One word, or pattern → word where patterns differ.
+        parts: Number of parts that it has finished.
+        sentences: Number of sentences that its models have run, those of the calibration and the audit included.
+        tokens: Their tokens.
+        joules: Device → energy, where the machine tells; all programs of the machine together.
+        shard: In a merged run: the shard that it worked on, as `I/N`.
+        merged: Of a session that merged: the folders of the shards.
+    """
+
+    command: str | None = None
+    started: str | None = None
+    seconds: float | None = None
+    negengine: str | None = None
+    source: str | None = None
+    python: str | None = None
+    packages: dict[str, str] = {}
+    machine: dict[str, Any] = {}
+    workers: list[dict[str, Any]] = []
+    precision: str | dict[str, str] | None = None
+    parts: int = 0
+    sentences: int = 0
+    tokens: int = 0
+    joules: dict[str, float] = {}
+    shard: str | None = None
+    merged: list[str] = []
+
+
+class Clock:
+    """Time and energy since a process began to work on a stage.
+
+    Args:
+        started: When it began, in seconds of `time.monotonic`; now by default.
+    """
+
+    def __init__(self, started: float | None = None) -> None:
+        self._started = time.monotonic() if started is None else started
+        self._energy = EnergyMeter()
+
+    def begin(self, session: Session) -> None:
+        """Fill in what is known before the work: time, versions, machine."""
+        since = timedelta(seconds=time.monotonic() - self._started)
+        session.started = (datetime.now(UTC) - since).isoformat(timespec="seconds")
+        session.negengine = package_version("negengine")
+        session.source = source_commit()
+        session.python = platform.python_version()
+        session.packages = versions(DECIDING)
+        session.machine = machine()
+        self.read(session)
+
+    def read(self, session: Session) -> None:
+        """Write down how long the session has lasted, and the energy since it began."""
+        session.seconds = round(time.monotonic() - self._started, 3)
+        session.joules = {device: round(used, 3) for device, used in self._energy.joules().items()}
+
+
+def used_models(session: Session, workers: Sequence[Mapping[str, Any]], calibration: Mapping[str, Any]) -> None:
+    """Write down what a session has opened, and how it decides each pattern.
+
+    Args:
+        session: Is changed.
+        workers: The description of each process that decides parts.
+        calibration: Pattern → how it is decided.
+    """
+    session.workers = [dict(worker) for worker in workers]
+    kinds = {pattern: str(choice["precision"]) for pattern, choice in calibration.items() if "precision" in choice}
+    told = {str(worker["precision"]) for worker in workers if "precision" in worker}
+    words = set(kinds.values()) or told
+    session.precision = kinds if len(words) > 1 else next(iter(words), None)
+
+
+def count_part(session: Session, tally: Tally) -> None:
+    """Add a finished part, and what the models have run for it."""
+    session.parts += 1
+    session.sentences += tally.sentences
+    session.tokens += tally.tokens

@@ -1,0 +1,55 @@
+"""Files that are passed on do not name the user: the home folder is written in a way that works for everybody."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from negengine.engine.files.home import shell_command, with_home, without_home, words_of
+
+WORDS = [
+    ["negengine", "select", "/home/jane/my models/mini", "-o", "/home/jane"],
+    ["negengine", "select", "mini", "--output=/home/jane/runs/x", "--lexicon", "it's"],
+    ["negengine", "/home/janet/x", "$HOME", "a b", ""],
+]
+
+
+@pytest.fixture(autouse=True)
+def _home(monkeypatch):
+    monkeypatch.setenv("HOME", "/home/jane")
+
+
+@pytest.mark.parametrize(
+    ("path", "written"),
+    [
+        ("/home/jane/models/mini", "~/models/mini"),
+        ("/home/jane", "~"),
+        ("/home/janet/models", "/home/janet/models"),
+        ("models/mini", "models/mini"),
+        ("/data/home/jane", "/data/home/jane"),
+    ],
+)
+def test_the_home_folder_is_a_tilde_and_comes_back(path, written):
+    assert without_home(Path(path)) == written
+    assert with_home(written) == Path(path)
+
+
+@pytest.mark.parametrize("words", WORDS)
+def test_a_command_does_not_name_the_user_and_its_words_come_back(words):
+    command = shell_command(words)
+    assert "/home/jane/" not in f"{command} "
+    assert words_of(command) == words
+
+
+@pytest.mark.parametrize("words", WORDS)
+def test_a_shell_reads_a_command_as_it_was(words):
+    done = subprocess.run(
+        ["sh", "-c", f"printf '%s\\n' {shell_command(words)}"], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split("\n")[:-1] == words
+
+
+@pytest.mark.parametrize("home", ["/", ""])
+def test_without_a_home_of_its_own_nothing_is_changed(monkeypatch, home):
+    monkeypatch.setenv("HOME", home)
+    assert without_home("/data/x") == "/data/x"
+    assert shell_command(["a", "/data/x"]) == "a /data/x"

@@ -1,0 +1,123 @@
+"""Each stage records the call that made it, with what it needs to be made again."""
+
+from pathlib import Path
+
+import negengine as ng
+import pytest
+from negengine.engine.choices import Coreference
+from negengine.engine.files.atomic import sha256
+from negengine.engine.library.call import recorded
+from negengine.engine.runs.record import read_run
+
+
+@recorded(files=("lexicon", "data", "original", "patterns"), words=("bundled",))
+def probe(
+    model, *, lexicon=None, data=None, original=None, patterns=None, coreference="pronoun", ranks=(1, 2), **options
+):
+    return options["call"]
+
+
+def arguments(**given):
+    call = probe("mini", **given)
+    assert call["function"] == "probe"
+    return call["arguments"]
+
+
+def test_arguments_are_recorded_with_their_defaults():
+    expected = {"lexicon": None, "data": None, "original": None, "patterns": None, "coreference": "pronoun"}
+    assert arguments() == {**expected, "ranks": [1, 2]}
+
+
+def test_values_become_json():
+    found = arguments(coreference=Coreference.SAME_NAME, ranks=range(1, 4))
+    assert (found["coreference"], found["ranks"]) == ("same-name", [1, 2, 3])
+    assert type(found["coreference"]) is str
+
+
+def test_files_are_recorded_by_path_and_digest_and_folders_by_path(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    Path("words").mkdir()
+    Path("own.toml").write_text("x")
+    found = arguments(lexicon="words", data=[Path("words"), "own.toml"], original={"RTE": "own.toml"})
+    file = {"path": "~/own.toml", "sha256": sha256(b"x")}
+    assert found["lexicon"] == {"path": "~/words"}
+    assert found["data"] == [{"path": "~/words"}, file]
+    assert found["original"] == {"RTE": file}
+
+
+def test_the_name_of_what_is_bundled_is_not_a_file(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("bundled").write_text("x")
+    assert arguments(patterns="bundled")["patterns"] == "bundled"
+
+
+def test_wrong_arguments_are_refused_as_by_the_function_itself():
+    with pytest.raises(TypeError, match="missing a required argument: 'model'"):
+        probe(lexicon=None)
+
+
+def test_run_options_are_not_part_of_the_call(tmp_path):
+    assert "output" not in arguments(output=tmp_path)
+
+
+@pytest.fixture(scope="module")
+def stages(scored_run):
+    return read_run(scored_run).stages
+
+
+def test_a_selection_and_its_scores_record_their_calls(stages, mini, small_lexicon):
+    select, score = (stages[name].metadata["call"] for name in ("select", "score"))
+    assert select["function"] == "select"
+    assert select["arguments"]["lexicon"]["path"].endswith(small_lexicon.name)
+    assert (select["arguments"]["max_verbs"], select["arguments"]["seed"]) == (20, 0)
+    assert score == {"function": "score", "arguments": {}, "model": score["model"]}
+    assert select["model"]["folder"].endswith(mini.folder.name)
+    assert (select["model"]["device"], select["model"]["precision"]) == ("cpu", "fp32")
+
+
+def test_each_stage_has_revision_and_digests(stages, mini):
+    for stage in stages.values():
+        export = stage.metadata["export"]
+        assert (export["name"], export["revision"]) == (mini.name, mini.revision)
+        assert export["files"] == mini.info["files"]
+        assert {"model.onnx", "tokenizer.json"} <= set(export["files"])
+        assert stage.identity["model sha256"] == mini.sha256
+    assert {"model sha256", "lexicon sha256", "patterns sha256", "seed"} <= set(stages["select"].identity)
+    assert stages["score"].metadata["seed"] == stages["select"].identity["seed"]
+
+
+def test_the_session_of_the_library_has_the_script(stages):
+    (session,) = stages["score"].sessions
+    assert session.command.startswith("python")
+    assert session.precision == "fp32"
+    assert session.workers[0]["batch tokens"] > 0
+    n = stages["score"].counts["rows"]
+    assert session.sentences >= n
+    assert 5 * n < session.tokens < 60 * n
+
+
+def test_a_mixed_run_counts_both_models(mini, small_lexicon, tmp_path):
+    model = ng.load(mini.folder, device="cpu", precision="mixed")
+    run = ng.select(model, lexicon=small_lexicon, output=tmp_path, progress=False)
+    (session,) = run.record.sessions
+    assert session.precision == "mixed"
+    assert session.sentences > 2 * run.summary["tested"]  # the calibration, and each sentence in one model or both
+
+
+def test_a_finished_run_keeps_the_call_that_made_it(mini, small_lexicon, tmp_path):
+    for batch_tokens in (512, 256):
+        model = ng.load(mini.folder, device="cpu", precision="fp32", batch_tokens=batch_tokens)
+        run = ng.select(model, lexicon=small_lexicon, output=tmp_path, progress=False)
+    assert run.record.metadata["call"]["model"]["batch_tokens"] == 512
+    assert len(run.record.sessions) == 1
+
+
+@pytest.mark.parametrize(
+    ("argv", "command"), [(["a b.py", "1"], "python 'a b.py' 1"), (["-c"], "python"), ([""], "python")]
+)
+def test_the_command_of_a_script_and_of_the_prompt(argv, command, monkeypatch):
+    from negengine.engine.library import options
+
+    monkeypatch.setattr(options.sys, "argv", argv)
+    assert options._script() == command

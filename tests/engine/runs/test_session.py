@@ -1,0 +1,154 @@
+"""What a session records: machine, versions, time, work. Of a killed one too, of each shard, and of a merged run."""
+
+import io
+import platform
+import re
+import time
+from datetime import UTC, datetime
+
+import pytest
+from negengine.engine.inference import tally
+from negengine.engine.inference.device import CPU, cpu_threads
+from negengine.engine.runs import session as own
+from negengine.engine.runs.executors import ThisProcess
+from negengine.engine.runs.loop import Execution, run_stage
+from negengine.engine.runs.merge import merge
+from negengine.engine.runs.processes import Processes
+from negengine.engine.runs.progress import Reporter
+from negengine.engine.runs.record import read_run
+from negengine.engine.runs.session import Session
+from negengine.engine.runs.shard import Shard
+from negengine.engine.versions import DECIDING, source_commit, versions
+from small_stages import Counted, InterruptedAfter, hold, part
+
+
+def run(stage, folder, executor=None, **options):
+    run_stage(stage, folder, Execution(executor or ThisProcess(CPU), reporter=Reporter(io.StringIO()), **options))
+    return folder
+
+
+def sessions(folder, stage=Counted.name):
+    return read_run(folder).stages[stage].sessions
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """Seconds that only the test moves."""
+    now = [1_000.0]
+    monkeypatch.setattr(own.time, "monotonic", lambda: now[0])
+    return now
+
+
+def test_a_session_tells_versions_machine_and_workers(tmp_path):
+    before = datetime.now(UTC).replace(microsecond=0)
+    run(Counted(), tmp_path, session=Session(command="negengine squares"))
+    (session,) = sessions(tmp_path)
+    assert session.command == "negengine squares"
+    assert datetime.fromisoformat(session.started) >= before
+    assert session.python == platform.python_version()
+    assert session.packages == versions(DECIDING)
+    assert {"numpy", "polars", "tokenizers", "scipy"} < set(session.packages)
+    assert any(name.startswith("onnxruntime") for name in session.packages)
+    assert session.source == source_commit()
+    assert re.fullmatch(r"[0-9a-f]{40}(\+changes)?", session.source or "0" * 40)
+    assert session.machine["cores"] == cpu_threads()
+    (worker,) = session.workers
+    assert (worker["device"], worker["threads"]) == ("cpu", cpu_threads())
+    assert worker.get("hardware") == session.machine.get("processor")
+
+
+def test_a_session_names_neither_host_nor_home(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    run(Counted(), tmp_path / "run")
+    text = (tmp_path / "run" / "run.json").read_text()
+    assert platform.node() not in re.sub(r'"(host|source)": ".*"', "", text)
+    assert str(tmp_path) not in text
+
+
+def test_sentences_and_tokens_are_what_the_models_ran(tmp_path):
+    tally.count(1_000, 1_000)  # of something else in this process
+    run(Counted(parts=4), tmp_path)
+    (session,) = sessions(tmp_path)
+    assert (session.parts, session.sentences, session.tokens) == (4, 1 + 2 + 3 + 4, 7 * (1 + 2 + 3 + 4))
+
+
+def test_two_processes_have_two_workers_and_their_work_together(tmp_path):
+    run(Counted(parts=4), tmp_path, Processes((CPU, CPU)))
+    (session,) = sessions(tmp_path)
+    assert [worker["device"] for worker in session.workers] == ["cpu", "cpu"]
+    assert (session.parts, session.sentences, session.tokens) == (4, 10, 70)
+
+
+def test_a_resumed_run_has_both_sessions_with_their_own_work(tmp_path):
+    with pytest.raises(KeyboardInterrupt):
+        run(Counted(parts=4), tmp_path, InterruptedAfter(1))
+    run(Counted(parts=4), tmp_path)
+    first, second = sessions(tmp_path)
+    assert (first.parts, first.sentences) == (1, 1)
+    assert (second.parts, second.sentences) == (3, 2 + 3 + 4)
+
+
+def test_a_killed_session_lasted_until_its_last_finished_part(tmp_path, clock):
+    """Nothing is written at the end of a killed process."""
+    seen = []
+    with hold(tmp_path / "run", started=400.0) as held:
+        for number in range(2):
+            clock[0] += 60
+            held.write_part(number, part(number))
+            (session,) = read_run(tmp_path / "run").stages["select"].sessions
+            seen.append((session.parts, session.seconds))
+        clock[0] += 1_000
+    assert seen == [(1, 660.0), (2, 720.0)]
+    assert read_run(tmp_path / "run").stages["select"].sessions[0].seconds == 1_720.0
+
+
+def test_the_clock_of_the_wall_may_be_set_back(tmp_path, clock, monkeypatch):
+    with hold(tmp_path / "run") as held:
+        held.write_part(0, part(0))
+        clock[0] += 5
+        monkeypatch.setattr(time, "time", lambda: 0.0)
+    assert read_run(tmp_path / "run").stages["select"].sessions[0].seconds == 5.0
+
+
+def test_energy_is_that_of_the_session(tmp_path, monkeypatch):
+    class Meter:
+        used = 0.0
+
+        def joules(self):
+            self.used += 10.0
+            return {"cpu": self.used, "cuda:0": 2 * self.used}
+
+    monkeypatch.setattr(own, "EnergyMeter", Meter)
+    run(Counted(parts=1), tmp_path)
+    (session,) = sessions(tmp_path)
+    assert session.joules == {"cpu": 30.0, "cuda:0": 60.0}  # read at the begin, after the part, at the end
+
+
+def test_without_counters_no_energy_is_told(tmp_path, monkeypatch):
+    class Meter:
+        def joules(self):
+            return {}
+
+    monkeypatch.setattr(own, "EnergyMeter", Meter)
+    run(Counted(parts=1), tmp_path)
+    assert sessions(tmp_path)[0].joules == {}
+    assert '"joules"' not in (tmp_path / "run.json").read_text()
+
+
+def test_a_merged_run_has_the_sessions_of_its_shards(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    shards = [run(Counted(), tmp_path / f"shard {i}", shard=Shard(i, 2)) for i in (1, 2)]
+    merge(shards, tmp_path / "merged", {Counted.name: Counted.publish})
+    first, second, merging = sessions(tmp_path / "merged")
+    assert (first.shard, second.shard, merging.shard) == ("1/2", "2/2", None)
+    assert (first.sentences + second.sentences, merging.sentences) == (10, 0)
+    assert first.workers == sessions(shards[0])[0].workers
+    assert merging.merged == ["~/shard 1", "~/shard 2"]
+
+
+def test_the_origin_of_a_stage_is_recorded_once_and_its_metadata_anew(tmp_path):
+    with hold(tmp_path / "run", origin={"call": 1}, metadata={"model folder": "a"}) as held:
+        held.write_part(0, part(0))
+    with hold(tmp_path / "run", origin={"call": 2}, metadata={"model folder": "b"}):
+        pass
+    assert read_run(tmp_path / "run").stages["select"].metadata == {"call": 1, "model folder": "b"}
