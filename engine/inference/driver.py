@@ -12,6 +12,7 @@ from typing import Any
 
 _LIBRARY = "nvcuda.dll" if os.name == "nt" else "libcuda.so.1"
 _BUS_ADDRESS_LENGTH = 32
+_NAME_LENGTH = 256
 
 
 def cuda_devices() -> int:
@@ -41,6 +42,24 @@ def cuda_bus_address(index: int) -> str | None:
     if driver.cuDeviceGetPCIBusId(address, _BUS_ADDRESS_LENGTH, device) != 0:
         return None
     return address.value.decode()
+
+
+def cuda_name(index: int) -> str | None:
+    """Name of a CUDA device, such as `NVIDIA H200`; None if the driver does not report it."""
+    driver, name = _driver(), ctypes.create_string_buffer(_NAME_LENGTH)
+    if driver is None or (device := _device(driver, index)) is None:
+        return None
+    if driver.cuDeviceGetName(name, _NAME_LENGTH, device) != 0:
+        return None
+    return name.value.decode(errors="replace")
+
+
+def cuda_driver_version() -> int | None:
+    """The newest version of CUDA that the driver supports, such as 13000 for 13.0; None without a driver."""
+    driver, version = _driver(), ctypes.c_int(0)
+    if driver is None or driver.cuDriverGetVersion(ctypes.byref(version)) != 0:
+        return None
+    return version.value or None
 
 
 def _driver() -> Any:

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from negengine.engine.choices import Precision
 from negengine.engine.inference.batches import ignored
+from negengine.engine.inference.calibration import Calibration
 from negengine.engine.inference.model import Decisions
-from negengine.engine.inference.precision import Calibration, Models
+from negengine.engine.inference.precision import Models
 from negengine.engine.negation.score import Scoring
 from negengine.engine.negation.select import Selection
 from negengine.engine.runs.masked_stages import PatternDeciders
@@ -24,7 +25,7 @@ LEXICON = Lexicon(
     verbs=("smoke", "dance", "sing", "swim", "walk", "argue", "sleep", "hunt", "dig", "laugh", "agree", "cook"),
 )
 CALIBRATION = Calibration(
-    bias=0.0, deviation=0.1, bound=0.5, never=(), close=0.1, speedup=2.0, sentences=1_000, audit_share=0.1, seed=0
+    bias=0.0, deviation=0.1, bound=0.5, never=(), close=0.1, sentences=1_000, audit_share=0.1, seed=0
 )
 
 
@@ -33,10 +34,12 @@ class HashDecider:
 
     Attributes:
         low_precision: Whether it errs.
+        precision: As an opened graph tells it.
     """
 
     def __init__(self, *, low_precision: bool = False) -> None:
         self.low_precision = low_precision
+        self.precision = "int8" if low_precision else "fp32"
 
     def decide(self, ids: Any, mask_position: Any, expected: Any, advance: Any = ignored) -> Decisions:
         weights = np.arange(1, ids.shape[1] + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
@@ -46,7 +49,7 @@ class HashDecider:
         margin = np.where(hard, 1.0, 10.0)
         if self.low_precision:
             repeats, margin = repeats ^ hard, np.where(hard, 2.0, 9.5)
-        decisions = Decisions.empty(len(ids))
+        decisions = Decisions.empty(len(ids), self.precision)
         decisions.ids[:, 0] = np.where(repeats, expected, expected + 1)
         decisions.ids[:, 1] = np.where(repeats, 1, 2)
         other = np.zeros(len(ids))
@@ -76,11 +79,11 @@ class _Fake:
     def describe(self, model: PatternDeciders) -> dict[str, Any]:
         return {"device": "fake"}
 
-    def calibrate(self, model: PatternDeciders, own: int, say: Any) -> dict[str, Any]:
+    def calibrate(self, model: PatternDeciders, say: Any) -> dict[str, Any]:
         choice: dict[str, Any] = {"precision": "fp32"}
         if model.precision is Precision.MIXED:
             choice = {"precision": "mixed", **CALIBRATION.to_json()}
-        return {workload.pattern: choice for workload in self.workloads(own)}  # type: ignore[attr-defined]
+        return {workload.pattern: choice for workload in self.workloads()}  # type: ignore[attr-defined]
 
 
 class FakeSelection(_Fake, Selection):
