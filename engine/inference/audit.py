@@ -17,6 +17,8 @@ CONFIDENCE = 0.95
 AIM = 2e-4  # the upper bound on the share of wrong decisions, if the audit finds none
 MOST = 0.05  # the largest share of the decisions that is audited, but for the fewest sentences
 FEWEST = 1_000  # sentences of a run
+DISAGREEMENTS = "disagreements"
+"""The name of the count of audited decisions that were wrong. They are corrected, and the margin is widened."""
 _SPREAD = 4  # standard deviations: a hash of each sentence decides, so the number of audited ones is random
 
 
@@ -72,15 +74,16 @@ def audit_summary(counts: Mapping[str, float]) -> dict[str, float | str]:
     }
 
 
-def audit_sentence(counts: Mapping[str, float]) -> str:
-    """The same in words; empty for a run in fp32."""
-    found = audit_summary(counts)
-    if found["kind"] == Precision.FP32:
-        return ""
-    wrong = "none of them was wrong" if not found["disagreements"] else f"{found['disagreements']:,} of them were wrong"
-    return (
+def audit_sentences(found: Mapping[str, float | str]) -> list[str]:
+    """A report of `audit_summary` in words, for the notes of a table; none for a run in fp32."""
+    if found.get("kind") != Precision.MIXED:
+        return []
+    disagreements = int(found["disagreements"])
+    wrong = f"{disagreements:,} were wrong and are corrected" if disagreements else "none of them was wrong"
+    cost = f" It cost {100 * float(found['audit_cost']):.1f} % of the time that fp32 alone takes."
+    return [
         f"Mixed precision: {100 * float(found['close_calls']):.1f} % of the decisions were close calls, made in fp32. "
         f"An audit made {found['audited']:,} of the others again in fp32; {wrong}, so at most "
-        f"{100 * float(found['disagreement_rate_upper_bound']):.3f} % of them are wrong (95 % confidence). "
-        f"It cost {100 * float(found['audit_cost']):.1f} % of the time that fp32 alone takes."
-    )
+        f"{100 * float(found['disagreement_rate_upper_bound']):.3f} % are wrong (95 % confidence)."
+        + (cost if "audit_cost" in found else "")
+    ]

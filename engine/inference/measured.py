@@ -114,7 +114,7 @@ def _read(place: Path, say: Say) -> list[dict[str, Any]]:
     except OSError:
         return []
     try:
-        document = json.loads(content)
+        document = json.loads(content) if len(content) <= _MOST_BYTES else None
         kept = document["kept"]
         if document["format"] == _FORMAT and document["sha256"] == _digest(kept):
             return [entry for entry in kept if isinstance(entry["values"], dict) and entry["conditions"]]

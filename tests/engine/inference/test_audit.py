@@ -7,7 +7,7 @@ from negengine.engine.inference.audit import (
     AIM,
     FEWEST,
     MOST,
-    audit_sentence,
+    audit_sentences,
     audit_share,
     audit_summary,
     disagreement_bound,
@@ -64,17 +64,21 @@ def test_patterns_share_one_audit():
     assert audit_share([(10**6, 0.1)] * 4) == pytest.approx(audit_share([(4 * 10**6, 0.1)]))
 
 
+def told(counts):
+    return audit_sentences(audit_summary(counts))
+
+
 def test_the_sentence_tells_the_bound_and_the_cost():
-    text = audit_sentence({"decided": 525_000, "close": 42_000, "audited": 15_500, "disagreements": 0})
+    (text,) = told({"decided": 525_000, "close": 42_000, "audited": 15_500, "disagreements": 0})
     assert "8.0 % of the decisions were close calls" in text
-    assert "15,500 of the others again in fp32; none of them was wrong, so at most 0.019 % of them are wrong" in text
+    assert "15,500 of the others again in fp32; none of them was wrong, so at most 0.019 % are wrong" in text
     assert "cost 3.0 % of the time that fp32 alone takes" in text
 
 
 def test_the_sentence_tells_of_wrong_decisions():
-    text = audit_sentence({"decided": 525_000, "close": 42_000, "audited": 15_500, "disagreements": 2})
-    assert "2 of them were wrong" in text
+    (text,) = told({"decided": 525_000, "close": 42_000, "audited": 15_500, "disagreements": 2})
+    assert "2 were wrong and are corrected, so at most 0.041 % are wrong" in text
 
 
 def test_fp32_has_no_audit_to_tell_of():
-    assert audit_sentence({"tested": 3}) == ""
+    assert told({"tested": 3}) == []
