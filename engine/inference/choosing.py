@@ -84,7 +84,6 @@ def choose_precisions(
     seed: int,
     say: Say = lambda _: None,
     speed_ratio: SpeedRatio | None = None,
-    short_run: int = SHORT_RUN,
 ) -> dict[str, dict[str, Any]]:
     """Choose how each pattern of a run is decided.
 
@@ -96,7 +95,6 @@ def choose_precisions(
         say: Receives the choices, one line each.
         speed_ratio: From sentences of the run to the speed of the low-precision model over fp32; the number that is
             kept for this processor by default.
-        short_run: `auto` decides patterns with fewer sentences in fp32, without a measurement.
 
     Returns:
         Pattern → a JSON value for the run's record. `precision` is `fp32` or `mixed`. `reason` says why a pattern is
@@ -107,7 +105,7 @@ def choose_precisions(
     choices: dict[str, dict[str, Any]] = {}
     candidates: list[_Candidate] = []
     for workload in workloads:
-        if (reason := _fp32_without_measuring(models, precision, workload, short_run)) is not None:
+        if (reason := _fp32_without_measuring(models, precision, workload)) is not None:
             choices[workload.pattern] = {"precision": REFERENCE, "reason": reason}
         elif models.low_precision is not None:
             candidates.append(_measured(models, workload, seed, speed_ratio or _kept(models, say)))
@@ -126,11 +124,11 @@ def choose_precisions(
     return {workload.pattern: choices[workload.pattern] for workload in workloads}
 
 
-def _fp32_without_measuring(models: Models, precision: Precision, workload: Workload, short_run: int) -> str | None:
+def _fp32_without_measuring(models: Models, precision: Precision, workload: Workload) -> str | None:
     """Why a pattern is decided in fp32 in any case; None if that must be measured."""
     if models.low_precision is None:
         return "the reference model alone is open"
-    if precision is Precision.AUTO and workload.total < short_run:
+    if precision is Precision.AUTO and workload.total < SHORT_RUN:
         return f"with {workload.total:,} sentences, mixed precision would not be faster"
     return None
 

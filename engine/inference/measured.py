@@ -99,7 +99,7 @@ class Measured:
     def _keep(self, place: Path, name: str, value: float) -> None:
         remove_leftovers(place.parent)
         entries = _read(place, lambda _: None)
-        own = next((entry["values"] for entry in entries if entry["conditions"] == self.conditions), {})
+        own: dict[str, Any] = next((entry["values"] for entry in entries if entry["conditions"] == self.conditions), {})
         others = [entry for entry in entries if entry["conditions"] != self.conditions]
         kept = [*others, {"conditions": dict(self.conditions), "values": {**own, name: value}}][-_MOST_KEPT:]
         document = {"format": _FORMAT, "sha256": _digest(kept), "kept": kept}
@@ -114,7 +114,7 @@ def _read(place: Path, say: Say) -> list[dict[str, Any]]:
     except OSError:
         return []
     try:
-        document = json.loads(content) if len(content) <= _MOST_BYTES else None
+        document: Any = json.loads(content) if len(content) <= _MOST_BYTES else None
         kept = document["kept"]
         if document["format"] == _FORMAT and document["sha256"] == _digest(kept):
             return [entry for entry in kept if isinstance(entry["values"], dict) and entry["conditions"]]

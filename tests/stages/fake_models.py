@@ -4,12 +4,15 @@ The low-precision model errs on about one sentence in 23: its margin has the wro
 trusted. The calibration here does not know of that, as a calibration that happens not to see an error would not.
 """
 
-from typing import Any
+from pathlib import Path
+from typing import Any, ClassVar
 
 import numpy as np
 from negengine.engine.choices import Precision
 from negengine.engine.inference.batches import ignored
 from negengine.engine.inference.calibration import Calibration
+from negengine.engine.inference.choosing import Workload, choose_precisions
+from negengine.engine.inference.measured import Measured
 from negengine.engine.inference.model import Decisions
 from negengine.engine.inference.precision import Models
 from negengine.engine.negation.score import Scoring
@@ -70,20 +73,45 @@ class NeverDecider(HashDecider):
 
 
 class _Fake:
-    """Opens fake models, and calibrates without measuring."""
+    """Opens fake models, and calibrates without measuring.
+
+    `auto` chooses as always, but that the calibration is the same one that does not know of the errors.
+
+    Attributes:
+        stopwatch: What this process would measure as the speed of the low-precision model over fp32.
+        processor: What kind of processor this process has.
+    """
+
+    stopwatch: ClassVar[float] = 3.0
+    processor: ClassVar[str] = "fake"
 
     def open(self, options: ModelOptions) -> PatternDeciders:
-        low = HashDecider(low_precision=True) if options.precision is Precision.MIXED else None
+        low = HashDecider(low_precision=True) if options.precision is not Precision.FP32 else None
         return PatternDeciders(Models(HashDecider(), low), options.precision)  # type: ignore[arg-type]
 
     def describe(self, model: PatternDeciders) -> dict[str, Any]:
         return {"device": "fake"}
 
     def calibrate(self, model: PatternDeciders, say: Any) -> dict[str, Any]:
-        choice: dict[str, Any] = {"precision": "fp32"}
-        if model.precision is Precision.MIXED:
-            choice = {"precision": "mixed", **CALIBRATION.to_json()}
-        return {workload.pattern: choice for workload in self.workloads()}  # type: ignore[attr-defined]
+        workloads: list[Workload] = self.workloads()  # type: ignore[attr-defined]
+        if model.precision is not Precision.AUTO:
+            choice: dict[str, Any] = {"precision": str(model.precision)}
+            blind = CALIBRATION.to_json() if model.precision is Precision.MIXED else {}
+            return {workload.pattern: {**choice, **blind} for workload in workloads}
+        folder: Path = self.exported.folder  # type: ignore[attr-defined]
+        kept = Measured.beside(folder, {"processor": self.processor})
+        chosen = choose_precisions(
+            model.models,
+            model.precision,
+            workloads,
+            seed=0,
+            say=say,
+            speed_ratio=lambda _: kept.number("speed", lambda: self.stopwatch),
+        )
+        return {
+            pattern: {**choice, **CALIBRATION.to_json()} if choice["precision"] == "mixed" else choice
+            for pattern, choice in chosen.items()
+        }
 
 
 class FakeSelection(_Fake, Selection):
