@@ -17,6 +17,8 @@ from .verified import VerifiedFiles
 
 MODELS = Path("models")  # the default folder of exports
 LOW_PRECISION = {"cpu": "model.int8.onnx", "cuda": "model.fp16.onnx"}  # the low-precision graph for each kind of device
+REFERENCE = "fp32"  # the precision of the reference model
+PRECISIONS = (REFERENCE, "int8", "fp16")  # of a graph
 CONVOLVED = "model.cpu.onnx"  # the fp32 graph with its products as convolutions
 
 
@@ -86,6 +88,12 @@ class ExportedModel:
                     f"{path} is damaged (its sha256 is not that in export.json): export it again with --force"
                 )
         known.save()
+
+
+def graph_precision(graph: Path) -> str:
+    """The precision of a graph of an export, one of `PRECISIONS`."""
+    words = {LOW_PRECISION["cpu"]: "int8", LOW_PRECISION["cuda"]: "fp16"}
+    return words.get(graph.name, REFERENCE)
 
 
 def _is_low_precision(name: str) -> bool:

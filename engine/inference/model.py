@@ -17,7 +17,7 @@ from . import cuda, tally
 from .batches import INPUTS, OUTPUTS, WIDTHS, Advance, Batch, Feeds, Runner, ignored, sentences_in
 from .cpu import Cores
 from .device import CPU, Device, cpu_threads, prefers_convolutions
-from .exported import LOW_PRECISION, ExportedModel
+from .exported import PRECISIONS, REFERENCE, ExportedModel, graph_precision
 
 Ids = NDArray[np.int32]
 
@@ -34,10 +34,12 @@ class Decisions:
     Attributes:
         ids: int32 [n, 2], columns top-1 token and rank of the expected token.
         logits: float32 [n, 4], columns top-1, runner-up, expected token, log-sum-exp over the vocabulary.
+        precision: int8 [n], which graph gave the numbers of a row: a position in `PRECISIONS`.
     """
 
     ids: NDArray[np.int32]
     logits: NDArray[np.float32]
+    precision: NDArray[np.int8]
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -76,15 +78,27 @@ class Decisions:
         margin: NDArray[np.float32] = self.logits[:, 2] - best_other
         return margin
 
+    @property
+    def exact(self) -> NDArray[np.bool_]:
+        """Whether the numbers of a row are the reference model's, bool [n]."""
+        exact: NDArray[np.bool_] = self.precision == PRECISIONS.index(REFERENCE)
+        return exact
+
     def put(self, rows: NDArray[np.int64], other: "Decisions") -> None:
         """Overwrite the decisions of some rows."""
-        self.ids[rows], self.logits[rows] = other.ids, other.logits
+        self.ids[rows], self.logits[rows], self.precision[rows] = other.ids, other.logits, other.precision
 
     @classmethod
-    def empty(cls, n: int) -> "Decisions":
-        """Arrays for n decisions; their values are undefined."""
+    def empty(cls, n: int, precision: str = REFERENCE) -> "Decisions":
+        """Arrays for n decisions of one graph; the values of ids and logits are undefined.
+
+        Args:
+            n: How many.
+            precision: The graph's, one of `PRECISIONS`.
+        """
         ids, logits = (WIDTHS[name] for name in OUTPUTS)
-        return cls(np.empty((n, ids), np.int32), np.empty((n, logits), np.float32))
+        marks = np.full(n, PRECISIONS.index(precision), np.int8)
+        return cls(np.empty((n, ids), np.int32), np.empty((n, logits), np.float32), marks)
 
 
 class Decider(Protocol):
@@ -114,6 +128,8 @@ class MaskedLM:
 
     Attributes:
         graph: the graph that runs.
+        precision: of that graph, one of `PRECISIONS`.
+        at_a_time: number of batches that run at the same time.
 
     Raises:
         InputError: a file of the export is missing or damaged, or the graph does not load on the device.
@@ -133,20 +149,20 @@ class MaskedLM:
         self.batch_tokens = batch_tokens or BATCH_TOKENS[device.kind]
         by_device = exported.convolved if device == CPU and prefers_convolutions() else None
         self.graph = graph or by_device or exported.graph
+        self.precision = graph_precision(self.graph)
         exported.verify_files(self.graph)
         self._runner: Runner
         if device == CPU:
-            self._at_a_time = threads or cpu_threads()
-            self._runner = Cores(self.graph, self._at_a_time)
+            self.at_a_time = threads or cpu_threads()
+            self._runner = Cores(self.graph, self.at_a_time)
         else:
-            self._at_a_time = 1
-            half = self.graph.name == LOW_PRECISION["cuda"]
-            self._runner = cuda.open_batches(self.graph, device, self.batch_tokens, half=half)
+            self.at_a_time = 1
+            self._runner = cuda.open_batches(self.graph, device, self.batch_tokens, half=self.precision == "fp16")
 
     def decide(self, ids: Ids, mask_position: Ids, expected: Ids, advance: Advance = ignored) -> Decisions:
         """Decide about n sentences of one length, in batches; see `Decider`."""
         ids, mask_position, expected = (np.ascontiguousarray(a, np.int32) for a in (ids, mask_position, expected))
-        decisions = Decisions.empty(len(ids))
+        decisions = Decisions.empty(len(ids), self.precision)
         self._runner.run(
             [
                 Batch((ids[part], mask_position[part], expected[part]), (decisions.ids[part], decisions.logits[part]))
@@ -159,7 +175,7 @@ class MaskedLM:
 
     def batch_size(self, length: int) -> int:
         """Number of sentences of this length that occupy the device: one batch, or one batch for each core."""
-        return self._at_a_time * sentences_in(self.batch_tokens, length)
+        return self.at_a_time * sentences_in(self.batch_tokens, length)
 
     def logits(self, ids: Ids, mask_position: Ids) -> NDArray[np.float32]:
         """All logits at the mask, float32 [n, V]. For few sentences: all of them are copied from the device."""
@@ -174,5 +190,5 @@ class MaskedLM:
         size = sentences_in(self.batch_tokens, length)
         if self.device == CPU:
             rounds = max(1, math.ceil(n / self.batch_size(length)))
-            size = max(1, math.ceil(n / (rounds * self._at_a_time)))
+            size = max(1, math.ceil(n / (rounds * self.at_a_time)))
         return [slice(start, start + size) for start in range(0, n, size)]

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from ..errors import InputError
 from ..runs import merge as merging
+from ..runs.progress import Reporter
 from ..runs.results import begun_stages, resume_hint
 from .registry import publishers, run_class
 from .run import Run
@@ -47,5 +48,5 @@ def merge(shards: Sequence[str | Path], output: str | Path) -> Run:
     Raises:
         InputError: A shard is missing, not finished, or of another run; the output belongs to another run.
     """
-    merging.merge([Path(shard) for shard in shards], Path(output), publishers())
+    merging.merge([Path(shard) for shard in shards], Path(output), publishers(), Reporter().say)
     return open_run(output)

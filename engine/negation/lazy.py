@@ -15,6 +15,7 @@ also counts where the last verb of a pair was tested: to take the exact count th
 as it would replace the smallest estimates alone. A pair with fewer than k repeating verbs is counted exactly.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -78,6 +79,32 @@ def first_repeating(
     np.put_along_axis(repeated, order, in_order, axis=1)
     repeating, variance = _estimate(in_order, enough)
     return LazyRepeats(repeated, tested, repeating, variance)
+
+
+def fewest_tests(verbs: int, enough: int, rate: float) -> float:
+    """A lower bound on the mean number of tests of a pair, however the repetitions are divided among the pairs.
+
+    A pair with R repeating verbs of V is expected to need h(R) = k (V + 1) / (R + 1) tests up to the k-th repetition,
+    and V tests if R < k. The largest convex function below both is the line from (0, V) that touches h, and then h. By
+    Jensen's inequality its value at the mean of R is not above the mean number of tests.
+
+    Args:
+        verbs: V, how many verbs there are.
+        enough: k, how many repeating verbs a pair needs.
+        rate: The share of all pairs and verbs that repeat.
+    """
+    if enough >= verbs:
+        return float(verbs)
+
+    def tests(repeating: float) -> float:
+        return enough * (verbs + 1) / (repeating + 1)
+
+    share = verbs / (enough * (verbs + 1))
+    touching = min(float(verbs), (1 + math.sqrt(max(0.0, 1 - share))) / share - 1)
+    repeating = min(1.0, max(0.0, rate)) * verbs
+    if repeating >= touching:
+        return tests(repeating)
+    return verbs - (verbs - tests(touching)) / touching * repeating
 
 
 def _estimate(in_order: NDArray[np.bool_], enough: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -9,6 +9,7 @@ import polars as pl
 
 from ..choices import Coreference, VerbConvention
 from ..errors import choice
+from ..inference.audit import audit_summary
 from ..library.call import recorded
 from ..library.model import Model, ModelLike, check_opening, find_model
 from ..library.options import RunOptions, execution, run_folder, shard_of
@@ -82,7 +83,8 @@ class ScoresRun(Run):
 
     Attributes:
         items: The content of scores.parquet: triplet, pattern, top1, repeated, expected_rank, expected_logprob,
-            top1_logprob (natural logarithms).
+            top1_logprob (natural logarithms), precision (fp32, int8 or fp16: which graph gave the row's numbers;
+            `repeated` is exact in each).
         rates: The content of rates.parquet: pattern, n, repetitions, repetition_rate, drop, drop_low, drop_high
             (percent).
         selection: The selection that was scored.
@@ -116,7 +118,7 @@ class ScoresRun(Run):
         paper = published(summary["model"])
         return [
             selection_table(summary, paper),
-            rates_table(self.rates, self.selection.patterns, summary, paper),
+            rates_table(self.rates, self.selection.patterns, summary, paper, audit_summary(self.record.counts)),
         ]
 
     def remarks(self) -> list[str]:
@@ -128,14 +130,21 @@ class ScoresRun(Run):
         """The share of top-1 tokens that have the verb's text but are other tokens; empty if there are none.
 
         A token without the leading space is another token ("smoke" for "Ġsmoke" of RoBERTa). The authors' code compares
-        texts, so it counts such a token as a repetition.
+        texts, so it counts such a token as a repetition. With mixed precision, the first choice of the low-precision
+        model counts where that decided alone.
         """
         n = dict(self.rates.select("pattern", "n").iter_rows())
         counts = {pattern: self.record.counts.get(SAME_TEXT.format(pattern), 0) for pattern in n}
         shares = [f"{pattern} {100 * count / n[pattern]:.1f} %" for pattern, count in counts.items() if count]
         if not shares:
             return ""
-        return f"The first choice reads like the verb but is another token, and is not counted: {', '.join(shares)}."
+        of_low = (
+            " (where the low-precision model decided, its first choice)" if self.record.counts.get("decided") else ""
+        )
+        return (
+            f"The first choice{of_low} reads like the verb but is another token, and is not counted: "
+            f"{', '.join(shares)}."
+        )
 
     @property
     def reading(self) -> str:

@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 from ..choices import VerbConvention
 from ..errors import InputError
 from ..files.home import with_home
-from ..inference.exported import ExportedModel, load_exported
-from ..inference.precision import Workload, take_audits
+from ..inference.choosing import Workload
+from ..inference.exported import PRECISIONS, ExportedModel, load_exported
+from ..inference.precision import take_audits
 from ..runs.masked_stages import DecidingStage, PatternDeciders
 from ..runs.ranges import part_ranges
 from ..runs.results import finished_stage, read_document, read_frame
@@ -232,11 +233,10 @@ class Scoring(DecidingStage[list[list[Bucket]]]):
         for pattern in self.patterns:
             say(composed(pattern.pattern.name, pattern.composer))
 
-    def workloads(self, own: int) -> list[Workload]:
+    def workloads(self) -> list[Workload]:
         """See `DecidingStage`."""
-        total, each = len(self.selected.triplets), own // len(self.patterns)
         return [
-            Workload(pattern.pattern.name, partial(pattern.sample, seed=self.seed), total, each)
+            Workload(pattern.pattern.name, partial(pattern.sample, seed=self.seed), len(self.selected.triplets))
             for pattern in self.patterns
         ]
 
@@ -256,7 +256,7 @@ class Scoring(DecidingStage[list[list[Bucket]]]):
 
         Returns:
             One row for each triplet and pattern: triplet, pattern, top1 (text), repeated, expected_rank,
-            expected_logprob, top1_logprob (natural logarithms).
+            expected_logprob, top1_logprob (natural logarithms), precision (of the graph that gave the row's numbers).
         """
         part, frames = self.parts[number], []
         counts: dict[str, int] = {}
@@ -268,6 +268,7 @@ class Scoring(DecidingStage[list[list[Bucket]]]):
                 "expected_rank": np.empty(len(part), np.int32),
                 "expected_logprob": np.empty(len(part), np.float32),
                 "top1_logprob": np.empty(len(part), np.float32),
+                "precision": np.empty(len(part), np.int8),
             }
             decider = model.deciders[pattern.pattern.name]
             for bucket in small_buckets(buckets):
@@ -279,10 +280,12 @@ class Scoring(DecidingStage[list[list[Bucket]]]):
                 columns["expected_rank"][bucket.rows] = decisions.expected_rank
                 columns["expected_logprob"][bucket.rows] = decisions.expected_logprob
                 columns["top1_logprob"][bucket.rows] = decisions.top1_logprob
+                columns["precision"][bucket.rows] = decisions.precision
             counts[SAME_TEXT.format(pattern.pattern.name)] = int(
                 self.tokenizer.same_text(columns["top1"], expected).sum()
             )
             ids, where = np.unique(columns.pop("top1"), return_inverse=True)
+            precision = pl.Series(PRECISIONS, dtype=pl.String).gather(columns.pop("precision"))
             texts = pl.Series([self.tokenizer.token_text(int(i)) for i in ids], dtype=pl.String)
             frames.append(
                 pl.DataFrame(
@@ -291,6 +294,7 @@ class Scoring(DecidingStage[list[list[Bucket]]]):
                         "pattern": pl.Series([pattern.pattern.name], dtype=pl.String).new_from_index(0, len(part)),
                         "top1": texts.gather(where),
                         **columns,
+                        "precision": precision,
                     }
                 )
             )

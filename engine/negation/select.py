@@ -17,9 +17,11 @@ from numpy.typing import NDArray
 
 from ..choices import Coreference, VerbConvention
 from ..errors import InputError
+from ..inference.audit import audit_summary
+from ..inference.choosing import Workload
 from ..inference.exported import ExportedModel
 from ..inference.model import Decider
-from ..inference.precision import Workload, audit_summary, take_audits
+from ..inference.precision import take_audits
 from ..runs.masked_stages import DecidingStage, PatternDeciders
 from ..runs.model_metadata import model_metadata
 from ..runs.stage import Advance, Files, FinishedParts, PartResult
@@ -31,7 +33,7 @@ from ..sentences.spans import EncodedSentences, small_buckets
 from ..sentences.tokenizer import MaskTokenizer
 from ..sentences.verbs import mask_fillers
 from .grid import Grid, PairFillers, all_pairs, pair_fillers, sample_pairs, verb_order
-from .lazy import first_repeating
+from .lazy import fewest_tests, first_repeating
 
 TRIPLETS_FILE, SELECTION_FILE = "triplets.parquet", "selection.json"
 NEAR_TIE = 1e-4  # logits; a decision this close can differ between two ways to compute the same model in fp32
@@ -201,13 +203,20 @@ class Selection(DecidingStage[EncodedSentences]):
                 f"{self.exported.max_length}: shorten it"
             )
 
-    def workloads(self, own: int) -> list[Workload]:
+    def workloads(self) -> list[Workload]:
         """See `DecidingStage`. A lazy run is expected to test twice as many verbs as it keeps."""
-        total = self.grid.size
-        if self.settings.lazy:
-            most = 2 * len(self.grid.pairs) * self.settings.max_verbs
-            total, own = min(total, most), min(total, 2 * own)
-        return [Workload(self.patterns.selecting.name, self.sample, total, own)]
+        pattern, total = self.patterns.selecting.name, self.grid.size
+        if not self.settings.lazy:
+            return [Workload(pattern, self.sample, total)]
+        pairs, verbs, enough = len(self.grid.pairs), len(self.verb), self.settings.max_verbs
+        return [
+            Workload(
+                pattern,
+                self.sample,
+                min(total, 2 * pairs * enough),
+                lambda rate: int(pairs * fewest_tests(verbs, enough, rate)),
+            )
+        ]
 
     def sample(self, n: int) -> EncodedSentences:
         """Random candidates of the run as sentences, to calibrate on; every verb is as frequent as every other."""
@@ -361,12 +370,12 @@ def _words(lexicon: Lexicon, fillers: Mapping[str, PairFillers]) -> dict[str, Se
 def _decide(
     decider: Decider, sentences: EncodedSentences, advance: Callable[[int], None]
 ) -> tuple[NDArray[np.bool_], int]:
-    """Which sentences repeat the verb, bool [n], and how many are near-ties."""
+    """Which sentences repeat the verb, bool [n], and how many are near-ties: always those of the reference model."""
     repeated = np.empty(len(sentences.expected), np.bool_)
     near_ties = 0
     for bucket in small_buckets(sentences.buckets):
         expected = sentences.expected[bucket.rows]
         decisions = decider.decide(bucket.ids, bucket.mask_position, expected, advance)
         repeated[bucket.rows] = decisions.repeated(expected)
-        near_ties += int(np.count_nonzero(np.abs(decisions.margin(expected)) < NEAR_TIE))
+        near_ties += int(np.count_nonzero((np.abs(decisions.margin(expected)) < NEAR_TIE) & decisions.exact))
     return repeated, near_ties

@@ -6,6 +6,7 @@ from typing import Any
 import polars as pl
 
 from ..choices import Coreference
+from ..inference.audit import audit_sentences
 from ..sentences.patterns import PatternSet, Role
 from ..tables import Column, Table
 from .published import Published, PublishedDrops
@@ -79,11 +80,16 @@ def selection_table(selection: Mapping[str, Any], published: Published | None) -
         frame=pl.DataFrame(rows, schema=_SELECTION),
         columns=[Column("", "label"), here, *([Column("paper", "published", decimals="decimals")] if paper else [])],
         texts={"published": "printed"},
+        notes=audit_sentences(selection.get("precision", {})),
     )
 
 
 def rates_table(
-    rates: pl.DataFrame, patterns: PatternSet, selection: Mapping[str, Any], published: Published | None
+    rates: pl.DataFrame,
+    patterns: PatternSet,
+    selection: Mapping[str, Any],
+    published: Published | None,
+    precision: Mapping[str, float | str] | None = None,
 ) -> Table:
     """Rates and drops in the layout of Table 6; with the paper's drops where it has tested the model.
 
@@ -92,6 +98,7 @@ def rates_table(
         patterns: the set of the run.
         selection: the content of selection.json.
         published: the paper's figures for the same model, if it is one of its four.
+        precision: the run's report on its precision, from `audit_summary`.
 
     Returns:
         A table whose frame has the columns of rates.parquet, published (the paper's drop) and role.
@@ -121,7 +128,10 @@ def rates_table(
             *([Column("paper", "published", decimals=1, unit="percentage points")] if paper else []),
             Column("role", "role"),
         ],
-        notes=[f"paper: {'; '.join(doubts)}"] if doubts else [],
+        notes=[
+            *([f"paper: {'; '.join(doubts)}"] if doubts else []),
+            *(audit_sentences(precision) if precision is not None else []),
+        ],
     )
 
 

@@ -32,7 +32,7 @@ class Workers(Protocol):
     def descriptions(self) -> Sequence[Mapping[str, Any]]:
         """What the run's record says about each process that decides parts; JSON values."""
 
-    def calibrate(self, own: int, say: Say) -> dict[str, Any]:
+    def calibrate(self, say: Say) -> dict[str, Any]:
         """Measure once what the decisions depend on; see `Stage.calibrate`."""
 
     def run(self, numbers: Sequence[int], calibration: Mapping[str, Any], finish: Finish, advance: Advance) -> None:
@@ -75,8 +75,8 @@ class _Here:
     model: Any
     descriptions: Sequence[Mapping[str, Any]]
 
-    def calibrate(self, own: int, say: Say) -> dict[str, Any]:
-        return self.stage.calibrate(self.model, own, say)
+    def calibrate(self, say: Say) -> dict[str, Any]:
+        return self.stage.calibrate(self.model, say)
 
     def run(self, numbers: Sequence[int], calibration: Mapping[str, Any], finish: Finish, advance: Advance) -> None:
         model = self.stage.use(self.model, calibration)

@@ -168,8 +168,8 @@ class RunFolder:
     def write_part(self, number: int, part: EncodedPart) -> None:
         """Finish a part.
 
-        A part that is decided again keeps what its first audit asked for: without that, a later process could not know
-        that the other parts need the wider margin too.
+        A part that is decided again keeps what its first audit found: without that, a later process could not know that
+        the other parts need the wider margin too, and the run would not tell of it.
 
         Raises:
             InputError: It cannot be written (see `atomic.write_atomically`).
@@ -179,7 +179,7 @@ class RunFolder:
             self.record.finished = False
             self._save()
         if (before := self._finished.get(number)) is not None:
-            part = part.with_needed(before.needed)
+            part = part.with_findings(before)
         PartFiles.of(self.folder, self.stage, number).write(part)
         self._finished[number] = part.marker
         count_part(self.session, part.tally)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..inference.precision import widened
+from ..inference.choosing import widened
 from .executors import Executor
 from .folder import RunFolder
 from .progress import Reporter
@@ -94,7 +94,7 @@ def _decide(stage: Stage[Any, Any], run: RunFolder, execution: Execution) -> Non
         calibration = run.record.calibration
         if calibration is None:
             with meter.doing("choosing the precision") if stage.calibrates else nullcontext():
-                calibration = as_json(workers.calibrate(own, reporter.say))
+                calibration = as_json(workers.calibrate(reporter.say))
         used_models(run.session, workers.descriptions, calibration)
         if run.record.calibration is None:
             run.set_calibration(calibration)

@@ -11,9 +11,10 @@ from typing import Any, ClassVar, TypeVar
 
 from ..choices import Precision
 from ..errors import InputError
+from ..inference.choosing import Workload, choose_precisions, open_decider
 from ..inference.exported import ExportedModel
 from ..inference.model import Decider, MaskedLM
-from ..inference.precision import Models, Workload, calibrate_pattern, open_decider, open_models
+from ..inference.precision import Models, open_models
 from .stage import ModelOptions, Stage
 
 Prepared = TypeVar("Prepared")
@@ -52,12 +53,8 @@ class DecidingStage(Stage[PatternDeciders, Prepared]):
         """Seed of the audit's hash."""
 
     @abstractmethod
-    def workloads(self, own: int) -> Sequence[Workload]:
-        """The sentences of each pattern that a run will decide.
-
-        Args:
-            own: How much of the work this run folder holds, in the unit of `sizes`.
-        """
+    def workloads(self) -> Sequence[Workload]:
+        """The sentences of each pattern that the whole run will decide."""
 
     def open(self, options: ModelOptions) -> PatternDeciders:
         """See `Stage`."""
@@ -74,12 +71,9 @@ class DecidingStage(Stage[PatternDeciders, Prepared]):
         """See `Stage`."""
         return description(self.exported, model.models.reference)
 
-    def calibrate(self, model: PatternDeciders, own: int, say: Callable[[str], None]) -> dict[str, Any]:
+    def calibrate(self, model: PatternDeciders, say: Callable[[str], None]) -> dict[str, Any]:
         """See `Stage`."""
-        return {
-            workload.pattern: calibrate_pattern(model.models, model.precision, workload, seed=self.seed, say=say)
-            for workload in self.workloads(own)
-        }
+        return choose_precisions(model.models, model.precision, self.workloads(), seed=self.seed, say=say)
 
     def use(self, model: PatternDeciders, calibration: Mapping[str, Any]) -> PatternDeciders:
         """See `Stage`."""

@@ -4,7 +4,7 @@ The parts of all shards are copied as they are. The stage is then finished by th
 them all, so the results have the same bytes. Like a run, a merge that was interrupted is resumed.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from ..errors import InputError
 from ..files.home import shell_command, without_home, words_of
+from .choices import joined, told_differences
 from .folder import RunFolder
 from .part import EncodedPart, PartFiles
 from .record import StageRecord, differences, read_run
@@ -22,13 +23,19 @@ from .shard import Shard
 from .stage import Publish
 
 
-def merge(shards: Sequence[Path], output: Path, publishers: Mapping[str, Publish]) -> str:
+def merge(
+    shards: Sequence[Path],
+    output: Path,
+    publishers: Mapping[str, Publish],
+    say: Callable[[str], None] = lambda _: None,
+) -> str:
     """Put shards together and finish their stage.
 
     Args:
         shards: The folders of all shards of one stage of one run, in any order.
         output: The run folder to write: new, or the one whose selection the shards have scored.
         publishers: Stage → its `publish`.
+        say: Receives one line for each pattern that the shards decided in different ways.
 
     Returns:
         The name of the merged stage; the folder's lock is given back.
@@ -36,19 +43,22 @@ def merge(shards: Sequence[Path], output: Path, publishers: Mapping[str, Publish
     Raises:
         InputError: As for `gather`.
     """
-    with gather(shards, output, publishers) as run:
+    with gather(shards, output, publishers, say) as run:
         run.finish(publishers[run.stage])
     return run.stage
 
 
 @contextmanager
-def gather(shards: Sequence[Path], output: Path, stages: Mapping[str, Publish]) -> Iterator[RunFolder]:
+def gather(
+    shards: Sequence[Path], output: Path, stages: Mapping[str, Publish], say: Callable[[str], None] = lambda _: None
+) -> Iterator[RunFolder]:
     """Hold a run folder with the parts of all shards, its stage not finished yet.
 
     Args:
         shards: As for `merge`.
         output: As for `merge`.
         stages: The known stages.
+        say: As for `merge`.
 
     Raises:
         InputError: A folder is not a shard; a shard is missing, given twice, not finished, or of another run; parts
@@ -72,9 +82,15 @@ def gather(shards: Sequence[Path], output: Path, stages: Mapping[str, Publish]) 
         if not run.is_finished:
             run.take_sessions([replace(own, shard=str(s.shard)) for s in found for own in s.record.sessions])
         owners = {number: shard for shard in found for number in shard.parts}
-        calibrations = [s.record.calibration for s in found if s.record.calibration is not None]
-        if run.record.calibration is None and calibrations:  # a shard without a part has none
-            run.set_calibration(calibrations[0])
+        calibrations = {  # a shard without a part has none
+            str(shard.shard): shard.record.calibration
+            for shard in sorted(found, key=lambda shard: shard.shard.index)
+            if shard.record.calibration is not None
+        }
+        if run.record.calibration is None and calibrations:
+            run.set_calibration(joined(calibrations))
+        for line in told_differences(calibrations):
+            say(line)
         for number in run.missing_parts:
             run.write_part(number, owners[number].read(number))
         _refuse_narrower(run, owners)

@@ -13,6 +13,7 @@ import msgspec
 from ..files.atomic import parquet_bytes, sha256, unwritable, write_bytes
 from ..files.reading import MOST_JSON, LargerError, MissingFileError, read_regular
 from ..files.sealed import DamagedError, unseal, write_sealed
+from ..inference.audit import DISAGREEMENTS
 from ..inference.tally import NOTHING, Tally
 from .record import PARTS_FOLDER
 from .stage import PartResult
@@ -49,10 +50,17 @@ class EncodedPart:
         bounds, needed = ({key: float(x) for key, x in own.items()} for own in (result.bounds, result.needed))
         return cls(content, Marker(len(content), sha256(content), counts, bounds, needed), tally)
 
-    def with_needed(self, needed: Mapping[str, float]) -> "EncodedPart":
-        """The part with margins that are at least these: pattern → logits."""
-        widest = {pattern: max(bound, needed.get(pattern, 0.0)) for pattern, bound in self.marker.needed.items()}
-        return replace(self, marker=msgspec.structs.replace(self.marker, needed={**needed, **widest}))
+    def with_findings(self, earlier: Marker) -> "EncodedPart":
+        """The part with what the audit found when it was decided before, with a narrower margin.
+
+        Within the wider margin the reference model decides, so a second audit cannot find the same again.
+        """
+        before, now = earlier.needed, self.marker.needed
+        needed = {pattern: max(before.get(pattern, 0.0), now.get(pattern, 0.0)) for pattern in {**before, **now}}
+        counts = dict(self.marker.counts)
+        if DISAGREEMENTS in counts:
+            counts[DISAGREEMENTS] = max(counts[DISAGREEMENTS], earlier.counts.get(DISAGREEMENTS, 0))
+        return replace(self, marker=msgspec.structs.replace(self.marker, counts=counts, needed=needed))
 
 
 @dataclass(frozen=True)

@@ -87,8 +87,8 @@ class _Pool:
     inbox: _Inbox
     descriptions: Sequence[Mapping[str, Any]]
 
-    def calibrate(self, own: int, say: Say) -> dict[str, Any]:
-        self.children[0].write(_encoded(("calibrate", own)))
+    def calibrate(self, say: Say) -> dict[str, Any]:
+        self.children[0].write(_encoded(("calibrate",)))
         while True:
             index, message = _next(self.inbox)
             if message is not None and message[0] == "say":
@@ -248,7 +248,7 @@ def _work(commands: "queue.SimpleQueue[bytes]", answer: Any) -> None:
     while True:
         kind, *content = _decoded(commands.get())
         if kind == "calibrate":
-            answer("calibrated", stage.calibrate(model, content[0], lambda line: answer("say", line)))
+            answer("calibrated", stage.calibrate(model, lambda line: answer("say", line)))
         elif kind == "run":
             _run(stage, stage.use(model, content[0]), commands, answer)
 

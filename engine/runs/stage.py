@@ -126,16 +126,17 @@ class Stage(ABC, Generic[Model, Prepared]):
         """What the run's record says about an opened model; JSON values."""
         return {}
 
-    def calibrate(self, model: Model, own: int, say: Callable[[str], None]) -> dict[str, Any]:  # noqa: ARG002
+    def calibrate(self, model: Model, say: Callable[[str], None]) -> dict[str, Any]:  # noqa: ARG002
         """Measure what the decisions depend on, once a run; JSON values that the run records.
+
+        It is a function of the whole run: all shards find the same.
 
         Args:
             model: From `open`.
-            own: How much of the work this run folder holds: its shard's share, in the unit of `sizes`.
             say: Receives the results, one line each.
 
         Returns:
-            Pattern → how it is decided (see `negengine.engine.inference.precision.calibrate_pattern`).
+            Pattern → how it is decided (see `negengine.engine.inference.choosing.choose_precisions`).
         """
         return {}
 

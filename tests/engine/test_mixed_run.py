@@ -4,8 +4,17 @@ The low-precision model errs rarely (see `fake_models`). Some parts' audits find
 that one audit asks for must reach every part, in whichever process and folder it was decided.
 """
 
+import itertools
 import json
+import pickle
+import shutil
+import signal
+import subprocess
+import sys
 from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -51,57 +60,133 @@ def files(folder):
     return {str(path.relative_to(folder)): path.read_bytes() for path in paths}
 
 
-@pytest.fixture(scope="module")
-def selection(mini):
-    return FakeSelection.plan(mini, LEXICON, load_patterns(), Settings(max_verbs=3), candidates_per_part=240)
+@dataclass(frozen=True, eq=False)
+class Case:
+    """A stage, what was asked for, the earlier stages that it needs, and its whole run."""
+
+    stage: Any
+    precision: Precision
+    earlier: dict[str, Path] | None
+    whole: Path
+
+    def run(self, folder, **options):
+        return execute(self.stage, folder, precision=self.precision, earlier=self.earlier, **options)
+
+    @property
+    def markers(self):
+        paths = sorted((self.whole / "parts" / self.stage.name).glob("*.json"))
+        return [json.loads(path.read_text()) for path in paths]
+
+
+class Cases:
+    """The stages and their whole runs, each made when it is first asked for."""
+
+    def __init__(self, mini, folder):
+        self.mini, self.folder, self.made = mini, folder, {}
+
+    def __call__(self, kind, precision):
+        if (kind, precision) not in self.made:
+            self.made[kind, precision] = self.make(kind, precision)
+        return self.made[kind, precision]
+
+    def make(self, kind, precision):
+        earlier = None
+        if kind == "score":
+            earlier = {"select": self("select", precision).whole}
+            size = 40 if precision is not Precision.AUTO else 8_000
+            selected = read_selected(earlier["select"])
+            stage = FakeScoring.plan(selected, self.exported(precision), triplets_per_part=size)
+        else:
+            stage = self.selection(precision, lazy=kind == "lazy")
+        whole = execute(stage, self.folder / f"{kind} {precision}", precision=precision, earlier=earlier)
+        return Case(stage, precision, earlier, whole)
+
+    def selection(self, precision, *, lazy):
+        """`auto` takes fp32 for fewer than 20,000 sentences, so it gets more verbs."""
+        lexicon, settings, size = LEXICON, Settings(max_verbs=3, lazy=lazy), 240
+        if precision is Precision.AUTO:
+            lexicon = replace(LEXICON, verbs=load_lexicon().verbs)
+            settings, size = Settings(max_verbs=150 if lazy else 763, lazy=lazy), 16_000
+        sizes = {"candidates_per_part": size, "pairs_per_lazy_part": 20}
+        return FakeSelection.plan(self.exported(precision), lexicon, load_patterns(), settings, **sizes)
+
+    def exported(self, precision):
+        """The bundled model; for `auto` in a folder of its own, which keeps what was measured."""
+        if precision is not Precision.AUTO:
+            return self.mini
+        folder = self.folder / "model"
+        folder.mkdir(exist_ok=True)
+        shutil.copy(self.mini.folder / "tokenizer.json", folder)
+        return replace(self.mini, folder=folder)
 
 
 @pytest.fixture(scope="module")
-def selected(selection, tmp_path_factory):
-    """A whole selection in mixed precision."""
-    return execute(selection, tmp_path_factory.mktemp("selected") / "run")
+def cases(mini, tmp_path_factory):
+    return Cases(mini, tmp_path_factory.mktemp("cases"))
 
 
-@pytest.fixture(scope="module")
-def scoring(mini, selected):
-    return FakeScoring.plan(read_selected(selected), mini, triplets_per_part=40)
+KINDS = ("select", "lazy", "score")
+WITH_AUDITS = [(kind, precision) for kind in KINDS for precision in (Precision.MIXED, Precision.AUTO)]
+ALL = [*WITH_AUDITS, *((kind, Precision.FP32) for kind in KINDS)]
 
 
-@pytest.fixture(scope="module")
-def whole(scoring, selected, tmp_path_factory):
-    """The whole scores of it, in a folder of their own."""
-    return execute(scoring, tmp_path_factory.mktemp("scored") / "run", earlier={"select": selected})
+def each(which):
+    return pytest.mark.parametrize("case", which, indirect=True, ids=" ".join)
 
 
-@pytest.fixture(params=["select", "score"])
-def case(request, selection, scoring, selected, whole):
-    """A stage, the earlier stages that it needs, and its whole run."""
-    return (selection, None, selected) if request.param == "select" else (scoring, {"select": selected}, whole)
+@pytest.fixture
+def case(request, cases):
+    return cases(*request.param)
 
 
+@each(WITH_AUDITS)
 def test_an_audit_has_widened_the_margin_of_parts_that_had_not_asked_for_it(case):
-    stage, _, whole = case
-    markers = [json.loads(path.read_text()) for path in sorted((whole / "parts" / stage.name).glob("*.json"))]
-    pattern = "CpTp" if stage.name == "select" else next(p for m in markers for p, n in m["needed"].items() if n)
-    asked = [marker["needed"][pattern] > 0 for marker in markers]
+    found = case.markers
+    pattern = "CpTp" if case.stage.name == "select" else next(p for m in found for p, n in m["needed"].items() if n)
+    asked = [marker["needed"][pattern] > 0 for marker in found]
     assert any(asked)
-    assert not all(asked)
-    assert {marker["bounds"][pattern] for marker in markers} == {1.5 * 2.0}
+    assert {marker["bounds"][pattern] for marker in found} == {1.5 * 2.0}
     assert CALIBRATION.bound < 1.5 * 2.0
+    if case.precision is Precision.MIXED:  # the parts of `auto` are larger
+        assert not all(asked)
 
 
+@each(WITH_AUDITS)
+def test_a_run_tells_what_its_audits_found_before_the_margin_was_widened(case):
+    assert finished_stage(case.whole, case.stage.name).counts["disagreements"] > 0
+
+
+@each(WITH_AUDITS)
 def test_decisions_are_those_of_fp32(case, tmp_path):
-    stage, earlier, whole = case
-    exact = execute(stage, tmp_path, precision=Precision.FP32, earlier=earlier)
-    if stage.name == "select":
-        assert (exact / "triplets.parquet").read_bytes() == (whole / "triplets.parquet").read_bytes()
+    exact = execute(case.stage, tmp_path, precision=Precision.FP32, earlier=case.earlier)
+    if case.stage.name == "select":
+        assert (exact / "triplets.parquet").read_bytes() == (case.whole / "triplets.parquet").read_bytes()
     else:
         columns = ["triplet", "pattern", "repeated"]
-        exact_scores, scores = (pl.read_parquet(folder / "scores.parquet") for folder in (exact, whole))
-        asked = {pattern for pattern, choice in _widest(whole, stage.name).items() if choice > CALIBRATION.bound}
+        exact_scores, scores = (pl.read_parquet(folder / "scores.parquet") for folder in (exact, case.whole))
+        asked = {pattern for pattern, choice in _widest(case.whole, "score").items() if choice > CALIBRATION.bound}
         ours, theirs = (frame.filter(pl.col("pattern").is_in(asked))[columns] for frame in (scores, exact_scores))
         assert len(ours)
         assert ours.equals(theirs)
+
+
+@each([("score", precision) for precision in (Precision.MIXED, Precision.AUTO, Precision.FP32)])
+def test_each_row_says_which_model_gave_its_numbers(case, tmp_path):
+    """Rows of the reference model are those of a run in fp32; the fake's low-precision model has other numbers."""
+    exact = execute(case.stage, tmp_path, precision=Precision.FP32, earlier=case.earlier)
+    exact_scores, scores = (pl.read_parquet(folder / "scores.parquet") for folder in (exact, case.whole))
+    assert scores.columns[-1] == "precision"
+    assert set(exact_scores["precision"]) == {"fp32"}
+    is_exact = scores["precision"] == "fp32"
+    assert scores.filter(is_exact).equals(exact_scores.filter(is_exact))
+    if case.precision is Precision.FP32:
+        assert is_exact.all()
+        return
+    assert set(scores["precision"]) == {"fp32", "int8"}
+    other = scores["expected_logprob"] != exact_scores["expected_logprob"]
+    assert (other == ~is_exact).all()
+    record = finished_stage(case.whole, "score")
+    assert is_exact.sum() == record.counts["close"] + record.counts["audited"]
 
 
 def _widest(folder, stage):
@@ -109,48 +194,138 @@ def _widest(folder, stage):
     return {pattern: max(marker["bounds"][pattern] for marker in markers) for pattern in markers[0]["bounds"]}
 
 
+@each(ALL)
 def test_interrupted_after_any_part_and_resumed(case, tmp_path):
-    """Also between the parts that are decided again."""
-    stage, earlier, whole = case
-    for parts in range(2 * len(stage.parts)):
+    """Also between the parts that are decided again. The parts of `auto` are large: every third one is enough."""
+    passes = 1 if case.precision is Precision.FP32 else 2
+    for parts in range(0, passes * len(case.stage.parts), 3 if case.precision is Precision.AUTO else 1):
         folder = tmp_path / str(parts)
         with pytest.raises(KeyboardInterrupt):
-            execute(stage, folder, executor=InterruptedAfter(parts), earlier=earlier)
-        execute(stage, folder, earlier=earlier)
-        assert files(folder) == files(whole), f"after {parts} parts"
+            case.run(folder, executor=InterruptedAfter(parts))
+        case.run(folder)
+        assert files(folder) == files(case.whole), f"after {parts} parts"
 
 
+@each(WITH_AUDITS)
+def test_killed_while_parts_are_decided_again(case, tmp_path):
+    job, folder = tmp_path / "job", tmp_path / "run"
+    job.write_bytes(pickle.dumps((case.stage, folder, case.precision, case.earlier)))
+    program = Path(sys.modules["fake_models"].__file__).with_name("killed_run.py")
+    command = [sys.executable, str(program), str(job), str(len(case.stage.parts) + 1)]
+    assert subprocess.run(command, check=False).returncode == -signal.SIGKILL
+    bounds = {tuple(marker["bounds"].values()) for marker in replace(case, whole=folder).markers}
+    assert len(bounds) == 2, "some parts have the wider margin, others do not"
+    case.run(folder)
+    assert files(folder) == files(case.whole)
+
+
+@each(ALL)
 def test_in_two_processes(case, tmp_path):
-    stage, earlier, whole = case
-    assert files(execute(stage, tmp_path / "run", executor=Processes((CPU, CPU)), earlier=earlier)) == files(whole)
+    assert files(case.run(tmp_path / "run", executor=Processes((CPU, CPU)))) == files(case.whole)
 
 
+@each(WITH_AUDITS)
 def test_with_a_damaged_part(case, tmp_path):
     """It is decided as at first, and again with the wider margin."""
-    stage, earlier, whole = case
-    folder = execute(stage, tmp_path / "run", earlier=earlier)
-    for path in sorted((folder / "parts" / stage.name).glob("*.parquet"))[:2]:
+    folder = case.run(tmp_path / "run")
+    for path in sorted((folder / "parts" / case.stage.name).glob("*.parquet"))[:2]:
         path.write_bytes(b"")
-    for name in finished_stage(folder, stage.name).files:
+    for name in finished_stage(folder, case.stage.name).files:
         (folder / name).unlink()
-    execute(stage, folder, earlier=earlier)
-    assert files(folder) == files(whole)
+    case.run(folder)
+    assert files(folder) == files(case.whole)
 
 
-def test_in_shards_that_are_interrupted_resumed_and_merged(case, tmp_path):
-    """One shard's audit finds nothing: its parts are decided again after the merge, by the command that is told."""
-    stage, earlier, whole = case
+@each(ALL)
+def test_in_shards_that_are_interrupted_resumed_and_merged_in_any_order(case, tmp_path):
+    """If a shard's audit finds nothing, its parts are decided again after the merge, by the command in the message."""
     shards = [Shard(index, 3) for index in (1, 2, 3)]
-    for shard in shards:
+    folders = [tmp_path / str(shard.index) for shard in shards]
+    for shard, folder in zip(shards, folders, strict=True):
         with suppress(KeyboardInterrupt):  # a shard with one part ends before
-            execute(stage, tmp_path / shard.suffix, executor=InterruptedAfter(1), shard=shard, earlier=earlier)
-        execute(stage, tmp_path / shard.suffix, shard=shard, earlier=earlier)
-    with pytest.raises(
-        InputError, match=r"must be decided again with a wider margin; to do it: run the command of a shard"
-    ):
-        merge([tmp_path / shard.suffix for shard in shards], tmp_path / "merged", PUBLISHERS)
-    execute(stage, tmp_path / "merged", earlier=earlier)  # what the line says
-    assert files(tmp_path / "merged") == files(whole)
+            case.run(folder, executor=InterruptedAfter(1), shard=shard)
+        case.run(folder, shard=shard)
+    for order in itertools.permutations(folders):
+        output = tmp_path / "merged" / "".join(folder.name for folder in order)
+        merged_or_decided_again(case, order, output)
+        assert files(output) == files(case.whole)
+
+
+def merged_or_decided_again(case, folders, output):
+    try:
+        merge(folders, output, PUBLISHERS)
+    except InputError as error:
+        if "must be decided again with a wider margin; to do it: run the command of a shard" not in str(error):
+            raise
+        case.run(output)
+
+
+@each([("select", Precision.MIXED), ("lazy", Precision.MIXED), ("score", Precision.MIXED)])
+def test_shards_that_found_nothing_are_decided_again_after_the_merge(case, tmp_path):
+    """Each part is a shard: some ask for a wider margin, others do not."""
+    count = len(case.stage.parts)
+    folders = [case.run(tmp_path / str(i), shard=Shard(i, count)) for i in range(1, count + 1)]
+    with pytest.raises(InputError, match=r"parts of shard .* must be decided again with a wider margin; to do it: "):
+        merge(folders, tmp_path / "merged", PUBLISHERS)
+    case.run(tmp_path / "merged")
+    assert files(tmp_path / "merged") == files(case.whole)
+
+
+# ---------------------------------------------------------------- auto
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_auto_chooses_mixed_precision_for_the_large_runs_here(cases, kind):
+    case = cases(kind, Precision.AUTO)
+    recorded = read_run(case.whole).stages[case.stage.name].calibration
+    assert {choice["precision"] for choice in recorded.values()} == {"mixed"}
+    assert {choice["speed_ratio"] for choice in recorded.values()} == {3.0}
+
+
+@each([("select", Precision.AUTO), ("score", Precision.AUTO)])
+def test_shards_with_another_stopwatch_choose_alike(case, tmp_path, monkeypatch):
+    """By its own stopwatch, the second shard would take fp32."""
+    folders = [case.run(tmp_path / "1", shard=Shard(1, 2))]
+    monkeypatch.setattr(type(case.stage), "stopwatch", 1.05)
+    folders.append(case.run(tmp_path / "2", shard=Shard(2, 2)))
+    said = []
+    merge(folders, tmp_path / "merged", PUBLISHERS, said.append)
+    assert files(tmp_path / "merged") == files(case.whole)
+    assert said == []
+
+
+@each([("select", Precision.AUTO), ("score", Precision.AUTO)])
+def test_shards_on_different_kinds_of_processors_are_merged_with_the_same_decisions(case, tmp_path, monkeypatch):
+    folders = [case.run(tmp_path / "1", shard=Shard(1, 2))]
+    monkeypatch.setattr(type(case.stage), "processor", "another")
+    monkeypatch.setattr(type(case.stage), "stopwatch", 1.05)
+    folders.append(case.run(tmp_path / "2", shard=Shard(2, 2)))
+    said = []
+    merge(folders, tmp_path / "merged", PUBLISHERS, said.append)
+    assert said
+    assert all("1/2 in mixed (int8); 2/2 in fp32. The decisions are exact in each." in line for line in said)
+    exact = {"select": "triplets.parquet", "score": "rates.parquet"}[case.stage.name]
+    assert (tmp_path / "merged" / exact).read_bytes() == (case.whole / exact).read_bytes()
+    if case.stage.name == "score":
+        scores, whole = (pl.read_parquet(folder / "scores.parquet") for folder in (tmp_path / "merged", case.whole))
+        assert scores["repeated"].equals(whole["repeated"])
+        of_second = scores["triplet"] // case.stage.triplets_per_part % 2 == 1
+        assert set(scores.filter(of_second)["precision"]) == {"fp32"}
+        assert scores.filter(~of_second).equals(whole.filter(~of_second))
+
+
+def test_a_resumed_run_goes_on_as_it_began(cases, tmp_path, monkeypatch):
+    """Even if what was measured is lost and would be another number now."""
+    case = cases("select", Precision.AUTO)
+    with pytest.raises(KeyboardInterrupt):
+        case.run(tmp_path / "run", executor=InterruptedAfter(1))
+    monkeypatch.setattr(type(case.stage), "processor", "another")
+    monkeypatch.setattr(type(case.stage), "stopwatch", 1.05)
+    case.run(tmp_path / "run")
+    assert files(tmp_path / "run") == files(case.whole)
+
+
+# ---------------------------------------------------------------- few parts, and the bundled model
 
 
 def test_in_more_shards_than_parts(mini, tmp_path):

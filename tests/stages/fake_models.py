@@ -4,13 +4,17 @@ The low-precision model errs on about one sentence in 23: its margin has the wro
 trusted. The calibration here does not know of that, as a calibration that happens not to see an error would not.
 """
 
-from typing import Any
+from pathlib import Path
+from typing import Any, ClassVar
 
 import numpy as np
 from negengine.engine.choices import Precision
 from negengine.engine.inference.batches import ignored
+from negengine.engine.inference.calibration import Calibration
+from negengine.engine.inference.choosing import Workload, choose_precisions
+from negengine.engine.inference.measured import Measured
 from negengine.engine.inference.model import Decisions
-from negengine.engine.inference.precision import Calibration, Models
+from negengine.engine.inference.precision import Models
 from negengine.engine.negation.score import Scoring
 from negengine.engine.negation.select import Selection
 from negengine.engine.runs.masked_stages import PatternDeciders
@@ -24,7 +28,7 @@ LEXICON = Lexicon(
     verbs=("smoke", "dance", "sing", "swim", "walk", "argue", "sleep", "hunt", "dig", "laugh", "agree", "cook"),
 )
 CALIBRATION = Calibration(
-    bias=0.0, deviation=0.1, bound=0.5, never=(), close=0.1, speedup=2.0, sentences=1_000, audit_share=0.1, seed=0
+    bias=0.0, deviation=0.1, bound=0.5, never=(), close=0.1, sentences=1_000, audit_share=0.1, seed=0
 )
 
 
@@ -33,10 +37,12 @@ class HashDecider:
 
     Attributes:
         low_precision: Whether it errs.
+        precision: As an opened graph tells it.
     """
 
     def __init__(self, *, low_precision: bool = False) -> None:
         self.low_precision = low_precision
+        self.precision = "int8" if low_precision else "fp32"
 
     def decide(self, ids: Any, mask_position: Any, expected: Any, advance: Any = ignored) -> Decisions:
         weights = np.arange(1, ids.shape[1] + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
@@ -46,7 +52,7 @@ class HashDecider:
         margin = np.where(hard, 1.0, 10.0)
         if self.low_precision:
             repeats, margin = repeats ^ hard, np.where(hard, 2.0, 9.5)
-        decisions = Decisions.empty(len(ids))
+        decisions = Decisions.empty(len(ids), self.precision)
         decisions.ids[:, 0] = np.where(repeats, expected, expected + 1)
         decisions.ids[:, 1] = np.where(repeats, 1, 2)
         other = np.zeros(len(ids))
@@ -67,20 +73,45 @@ class NeverDecider(HashDecider):
 
 
 class _Fake:
-    """Opens fake models, and calibrates without measuring."""
+    """Opens fake models, and calibrates without measuring.
+
+    `auto` chooses as always, but that the calibration is the same one that does not know of the errors.
+
+    Attributes:
+        stopwatch: What this process would measure as the speed of the low-precision model over fp32.
+        processor: What kind of processor this process has.
+    """
+
+    stopwatch: ClassVar[float] = 3.0
+    processor: ClassVar[str] = "fake"
 
     def open(self, options: ModelOptions) -> PatternDeciders:
-        low = HashDecider(low_precision=True) if options.precision is Precision.MIXED else None
+        low = HashDecider(low_precision=True) if options.precision is not Precision.FP32 else None
         return PatternDeciders(Models(HashDecider(), low), options.precision)  # type: ignore[arg-type]
 
     def describe(self, model: PatternDeciders) -> dict[str, Any]:
         return {"device": "fake"}
 
-    def calibrate(self, model: PatternDeciders, own: int, say: Any) -> dict[str, Any]:
-        choice: dict[str, Any] = {"precision": "fp32"}
-        if model.precision is Precision.MIXED:
-            choice = {"precision": "mixed", **CALIBRATION.to_json()}
-        return {workload.pattern: choice for workload in self.workloads(own)}  # type: ignore[attr-defined]
+    def calibrate(self, model: PatternDeciders, say: Any) -> dict[str, Any]:
+        workloads: list[Workload] = self.workloads()  # type: ignore[attr-defined]
+        if model.precision is not Precision.AUTO:
+            choice: dict[str, Any] = {"precision": str(model.precision)}
+            blind = CALIBRATION.to_json() if model.precision is Precision.MIXED else {}
+            return {workload.pattern: {**choice, **blind} for workload in workloads}
+        folder: Path = self.exported.folder  # type: ignore[attr-defined]
+        kept = Measured.beside(folder, {"processor": self.processor})
+        chosen = choose_precisions(
+            model.models,
+            model.precision,
+            workloads,
+            seed=0,
+            say=say,
+            speed_ratio=lambda _: kept.number("speed", lambda: self.stopwatch),
+        )
+        return {
+            pattern: {**choice, **CALIBRATION.to_json()} if choice["precision"] == "mixed" else choice
+            for pattern, choice in chosen.items()
+        }
 
 
 class FakeSelection(_Fake, Selection):

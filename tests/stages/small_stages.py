@@ -95,8 +95,8 @@ class Squares(Stage[dict[str, Any], int]):
     def describe(self, model: dict[str, Any]) -> Mapping[str, Any]:
         return {"device": model["device"], "threads": model["threads"]}
 
-    def calibrate(self, model: dict[str, Any], own: int, say: Any) -> dict[str, Any]:
-        say(f"{own} calibrated")
+    def calibrate(self, model: dict[str, Any], say: Any) -> dict[str, Any]:
+        say("calibrated")
         return {"Cp": {"precision": "fp32"}, "Cn": {"precision": "mixed", "bound": 0.5}}
 
     def prepare(self, number: int) -> int:
@@ -169,7 +169,7 @@ class Margins(Stage[float, None]):
     def open(self, options: ModelOptions) -> float:
         return 0.0
 
-    def calibrate(self, model: float, own: int, say: Any) -> dict[str, Any]:
+    def calibrate(self, model: float, say: Any) -> dict[str, Any]:
         return {"Cp": {"precision": "mixed", "bound": self.own_bound}}
 
     def use(self, model: float, calibration: Mapping[str, Any]) -> float:

@@ -144,7 +144,11 @@ def test_margin_is_positive_exactly_where_the_expected_token_is_the_top1(engine)
 
 
 def test_margin_is_against_the_runner_up_if_repeated_and_against_the_top1_if_not():
-    decisions = Decisions(np.array([[3, 1], [3, 2]], np.int32), np.array([[5, 4, 5, 6], [5, 4, 4, 6]], np.float32))
+    decisions = Decisions(
+        np.array([[3, 1], [3, 2]], np.int32),
+        np.array([[5, 4, 5, 6], [5, 4, 4, 6]], np.float32),
+        np.zeros(2, np.int8),
+    )
     np.testing.assert_allclose(decisions.margin(np.array([3, 8], np.int32)), [1, -1])
 
 

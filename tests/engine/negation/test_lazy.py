@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from negengine.engine.negation.lazy import first_repeating
+from negengine.engine.negation.lazy import fewest_tests, first_repeating
 
 
 def run(repeats, order, enough):
@@ -108,3 +108,21 @@ def test_progress_ends_at_enough_verbs_a_pair(seed, rate, enough):
     first_repeating(order, enough, lambda pair, verb: repeats[pair, verb], told.append)
     assert sum(told) == 7 * enough
     assert min(told) >= 0
+
+
+# ---------------------------------------------------------------- how many tests at least
+
+
+@given(st.lists(st.integers(0, 60), min_size=1, max_size=6), st.integers(1, 25))
+def test_no_division_of_the_repetitions_needs_fewer_tests_than_the_bound(repeating, enough):
+    """The mean over all orders is exact here: k (V + 1) / (R + 1) tests, or V."""
+    verbs = 60
+    mean = np.mean([enough * (verbs + 1) / (r + 1) if r >= enough else verbs for r in repeating])
+    assert fewest_tests(verbs, enough, float(np.mean(repeating)) / verbs) <= mean + 1e-9
+
+
+def test_equal_pairs_that_often_repeat_need_as_many_tests_as_the_bound():
+    assert fewest_tests(763, 20, 1.0) == pytest.approx(20)
+    assert fewest_tests(763, 20, 500 / 763) == pytest.approx(20 * 764 / 501)
+    assert fewest_tests(763, 20, 0.0) == pytest.approx(763)
+    assert fewest_tests(12, 20, 0.5) == pytest.approx(12)

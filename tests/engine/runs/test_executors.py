@@ -37,5 +37,5 @@ def test_a_model_that_does_not_open_is_told():
 def test_this_process_calibrates():
     said = []
     with ThisProcess(CPU).start(Squares(), ModelOptions(), lambda _: None) as workers:
-        assert workers.calibrate(7, said.append)["Cn"]["bound"] == 0.5
-    assert said == ["7 calibrated"]
+        assert workers.calibrate(said.append)["Cn"]["bound"] == 0.5
+    assert said == ["calibrated"]

@@ -188,12 +188,6 @@ def test_a_shard_without_parts_opens_no_model_and_is_merged(tmp_path):
     assert record(tmp_path / "merged").calibration == record(tmp_path / "whole").calibration
 
 
-def test_a_shard_is_calibrated_for_its_share(tmp_path):
-    said = io.StringIO()
-    run(Squares(), tmp_path, shard=Shard(2, 2), said=said)
-    assert f"{2 + 4} calibrated" in said.getvalue().splitlines()
-
-
 # ---------------------------------------------------------------- margins
 
 ASKS = (0.0, 0.0, 0.7, 0.0, 0.9, 0.0)

@@ -290,3 +290,24 @@ def test_a_wider_margin_in_another_shard_is_refused_with_the_command_that_goes_o
     message = str(caught.value)
     assert "so 2 parts of shard 2/2 must be decided again with a wider margin" in message
     assert message.endswith("to do it: " + told.format(tmp_path / "merged"))
+
+
+def test_shards_of_different_precisions_are_merged_and_told(tmp_path):
+    """As `auto` may choose on different kinds of processors."""
+    choices = {1: {"precision": "fp32"}, 2: {"precision": "mixed", "low_precision": "int8", "bound": 0.5}}
+    shards = []
+    for index, choice in choices.items():
+        folder, shard = tmp_path / str(index), Shard(index, 2)
+        with RunFolder.create_or_resume(folder, "select", IDENTITY, parts=PARTS, shard=shard) as run:
+            run.set_calibration({"Cp": choice})
+            for number in run.missing_parts:
+                bounds = {"Cp": choice["bound"]} if "bound" in choice else {}
+                run.write_part(number, EncodedPart.of(PartResult(rows(number), {"tested": number}, bounds)))
+            run.finish(publish_triplets)
+        shards.append(folder)
+    said = []
+    merging.merge(shards[::-1], tmp_path / "merged", PUBLISHERS, said.append)
+    assert files(tmp_path / "merged").keys() >= {"triplets.parquet"}
+    assert [line.split(":")[0] for line in said] == ["Cp"]
+    recorded = read_run(tmp_path / "merged").stages["select"].calibration
+    assert recorded == {"Cp": {**choices[2], "shards": {"1/2": choices[1], "2/2": choices[2]}}}

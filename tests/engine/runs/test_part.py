@@ -94,7 +94,15 @@ def test_the_same_rows_give_the_same_part(files):
 
 
 def test_the_wider_of_two_margins_is_kept():
-    needed = {"Cp": 0.5, "Cn": 2.0}
-    again = part(0, bounds={"Cp": 0.5, "Cn": 1.0}, needed={"Cp": 0.7, "Cn": 1.0}).with_needed({**needed, "Cv": 0.1})
+    earlier = part(0, needed={"Cp": 0.5, "Cn": 2.0, "Cv": 0.1}).marker
+    again = part(0, bounds={"Cp": 0.5, "Cn": 1.0}, needed={"Cp": 0.7, "Cn": 1.0}).with_findings(earlier)
     assert again.marker.needed == {"Cp": 0.7, "Cn": 2.0, "Cv": 0.1}
     assert again.marker.bounds == {"Cp": 0.5, "Cn": 1.0}
+
+
+def test_a_part_that_is_decided_again_still_tells_what_was_wrong_before():
+    earlier, again = (
+        EncodedPart.of(PartResult(pl.DataFrame(), {"audited": audited, "disagreements": wrong}))
+        for audited, wrong in ((50, 3), (40, 0))
+    )
+    assert again.with_findings(earlier.marker).marker.counts == {"audited": 40, "disagreements": 3, "rows": 0}

@@ -50,7 +50,7 @@ def test_two_processes_give_the_bytes_of_one(tmp_path, whole):
     shares = threads_each((CPU, CPU))  # the two share the cores
     assert tuple(worker["threads"] for worker in session.workers) == shares
     assert {"cpu (1 of 2)", "cpu (2 of 2)"} == {line.split(":")[0] for line in said if line.startswith("cpu")}
-    assert "10 calibrated" in said
+    assert "calibrated" in said
 
 
 @pytest.fixture(scope="module", params=[1, 3])

@@ -1,0 +1,202 @@
+"""How each pattern of a run is decided: with mixed precision, or by the reference model alone.
+
+The choice is a function of the run's inputs, so all shards and all later processes make the same one: of the number of
+sentences of the whole run, of the calibration on a sample that all shards draw alike, and of one measured number that
+is kept beside the export, the speed of the low-precision model over fp32 (`speed_ratio`). With a speed ratio r,
+
+    speed of mixed precision over fp32 = 1 / (1 / r + close calls + audit)
+
+with close calls and audit as shares of all sentences. `auto` chooses mixed precision where this is at least 1.1, for
+runs of at least 20,000 sentences. The run records the choice.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ..choices import Precision
+from ..errors import InputError
+from ..sentences.spans import EncodedSentences
+from .audit import audit_share, disagreement_bound
+from .calibration import Calibration, calibrate
+from .exported import REFERENCE
+from .model import Decider
+from .precision import MixedDecider, Models
+from .speed_ratio import kept_speed_ratio
+
+CALIBRATION_SENTENCES = (1_000, 3_000)  # fewest and most; in between, a twentieth of the run
+SHORT_RUN = 20 * CALIBRATION_SENTENCES[0]
+_WORTH_IT = 1.1  # `auto` wants at least this much more speed
+_SURE = 0.999  # confidence of the largest share of repetitions that the sample allows
+
+Say = Callable[[str], None]
+SpeedRatio = Callable[[EncodedSentences], float]
+
+
+@dataclass(frozen=True, eq=False)
+class Workload:
+    """The sentences of one pattern that a run will decide, all shards together.
+
+    Attributes:
+        pattern: The pattern's name.
+        sample: A function that takes a number and returns that many sentences of the pattern, from the whole run.
+        total: How many sentences the whole run is expected to have.
+        at_least: From the largest credible share of repetitions, the number of sentences that the whole run is expected
+            to have at least; by default `total`. The number is not known before in a lazy run.
+    """
+
+    pattern: str
+    sample: Callable[[int], EncodedSentences]
+    total: int
+    at_least: Callable[[float], int] | None = None
+
+    def known(self, found: Calibration) -> int:
+        """The number of sentences at least, after a calibration."""
+        if self.at_least is None:
+            return self.total
+        return self.at_least(disagreement_bound(found.repeated, found.sentences, _SURE))
+
+
+@dataclass(frozen=True)
+class _Candidate:
+    """Mixed precision on one pattern, before it is chosen."""
+
+    workload: Workload
+    calibration: Calibration
+    speed_ratio: float
+
+    @property
+    def weight(self) -> tuple[int, float]:
+        """See `audit_share`."""
+        return self.workload.known(self.calibration), self.calibration.close
+
+    def speedup(self, share: float) -> float:
+        """How many times as fast mixed precision is expected to be as fp32, if this share is audited."""
+        close = self.calibration.close
+        return 1 / (1 / self.speed_ratio + close + share * (1 - close))
+
+
+def choose_precisions(
+    models: Models,
+    precision: Precision,
+    workloads: Sequence[Workload],
+    *,
+    seed: int,
+    say: Say = lambda _: None,
+    speed_ratio: SpeedRatio | None = None,
+) -> dict[str, dict[str, Any]]:
+    """Choose how each pattern of a run is decided.
+
+    Args:
+        models: From `open_models`.
+        precision: What was asked for.
+        workloads: The sentences of each pattern.
+        seed: Seed of the audit's hash.
+        say: Receives the choices, one line each.
+        speed_ratio: From sentences of the run to the speed of the low-precision model over fp32; the number that is
+            kept for this processor by default.
+
+    Returns:
+        Pattern → a JSON value for the run's record. `precision` is `fp32` or `mixed`. `reason` says why a pattern is
+        decided in fp32. For `mixed`, and where `auto` measured before it chose fp32, there are `speed_ratio` (speed of
+        the low-precision model over fp32) and `speedup` (expected speed of mixed precision over fp32). For `mixed`
+        there are the fields of `Calibration`, too.
+    """
+    choices: dict[str, dict[str, Any]] = {}
+    candidates: list[_Candidate] = []
+    for workload in workloads:
+        if (reason := _fp32_without_measuring(models, precision, workload)) is not None:
+            choices[workload.pattern] = {"precision": REFERENCE, "reason": reason}
+        elif models.low_precision is not None:
+            candidates.append(_measured(models, workload, seed, speed_ratio or _kept(models, say)))
+    chosen = candidates
+    while True:  # the fewer patterns have mixed precision, the more each of them must audit
+        share = audit_share([candidate.weight for candidate in chosen])
+        worth_it = [
+            candidate for candidate in chosen if precision is Precision.MIXED or candidate.speedup(share) >= _WORTH_IT
+        ]
+        if len(worth_it) == len(chosen):
+            break
+        chosen = worth_it
+    for candidate in candidates:
+        own = share if candidate in chosen else audit_share([candidate.weight])
+        choices[candidate.workload.pattern] = _choice(candidate, own, is_mixed=candidate in chosen, say=say)
+    return {workload.pattern: choices[workload.pattern] for workload in workloads}
+
+
+def _fp32_without_measuring(models: Models, precision: Precision, workload: Workload) -> str | None:
+    """Why a pattern is decided in fp32 in any case; None if that must be measured."""
+    if models.low_precision is None:
+        return "the reference model alone is open"
+    if precision is Precision.AUTO and workload.total < SHORT_RUN:
+        return f"with {workload.total:,} sentences, mixed precision would not be faster"
+    return None
+
+
+def _kept(models: Models, say: Say) -> SpeedRatio:
+    low, reference = models.low_precision, models.reference
+    if low is None:
+        raise ValueError("there is no low-precision model whose speed could be measured")
+    return lambda sample: kept_speed_ratio(low, reference, sample, say)
+
+
+def _measured(models: Models, workload: Workload, seed: int, speed_ratio: SpeedRatio) -> _Candidate:
+    """The sample depends on the whole run, not on the shard: all shards of a run measure the same sentences."""
+    if models.low_precision is None:
+        raise ValueError("there is no low-precision model to calibrate")
+    fewest, most = CALIBRATION_SENTENCES
+    n = max(1, min(workload.total, max(fewest, min(workload.total // 20, most))))
+    sample = workload.sample(n)
+    ratio = speed_ratio(sample)
+    found = calibrate(models.low_precision, models.reference, sample, seed=seed)
+    return _Candidate(workload, replace(found, low_precision=models.low_precision.precision), ratio)
+
+
+def _choice(candidate: _Candidate, share: float, *, is_mixed: bool, say: Say) -> dict[str, Any]:
+    found, pattern = candidate.calibration, candidate.workload.pattern
+    speed = {"speed_ratio": candidate.speed_ratio, "speedup": candidate.speedup(share)}
+    measured = f"{found.close:.1%} of {found.sentences:,} measured sentences are checked again in fp32"
+    times = f"{speed['speedup']:.2f} times as fast"
+    if not is_mixed:
+        say(f"{pattern}: fp32; mixed precision would be {times} ({measured})")
+        return {"precision": REFERENCE, "reason": f"mixed precision would be {times}", **speed}
+    say(f"{pattern}: mixed precision, about {times} as fp32 ({measured}; {share:.1%} of the others are audited)")
+    return {"precision": str(Precision.MIXED), **replace(found, audit_share=share).to_json(), **speed}
+
+
+def open_decider(models: Models, precision: Precision, choice: Mapping[str, Any]) -> Decider:
+    """The decider of one pattern.
+
+    Args:
+        models: From `open_models`.
+        precision: What was asked for; `auto` takes what the run has recorded.
+        choice: From `choose_precisions`, or from the run's record.
+
+    Raises:
+        InputError: The run was started with another precision, or this machine does not have the low-precision model.
+    """
+    recorded = Precision.FP32 if choice.get("precision") == Precision.FP32 else Precision.MIXED
+    if precision not in {Precision.AUTO, recorded}:
+        raise InputError(
+            f"this run was started in {recorded} precision, which cannot change: give --precision {recorded}, or "
+            "choose another --output"
+        )
+    if recorded is Precision.FP32:
+        return models.reference
+    if models.low_precision is None:
+        raise InputError(
+            "this run was started in mixed precision, and the export has no low-precision model for this device: "
+            "choose another --device or --output"
+        )
+    calibration = Calibration.from_json(choice)
+    if calibration.low_precision != models.low_precision.precision:
+        raise InputError(
+            f"this run was started with the {calibration.low_precision} model, and this device takes the "
+            f"{models.low_precision.precision} model: choose another --device or --output"
+        )
+    return MixedDecider(models.low_precision, models.reference, calibration)
+
+
+def widened(choice: Mapping[str, Any], needed: float) -> dict[str, Any]:
+    """A choice whose bound is not less than the bound that an audit requires."""
+    return {**choice, "bound": max(choice["bound"], needed)} if "bound" in choice else dict(choice)

@@ -1,0 +1,137 @@
+"""What is measured once for a model on this kind of processor, and is the same from then on.
+
+Some choices depend on speeds, such as whether the low-precision model is worth its audit. A stopwatch gives another
+number each time, so two shards of a run could choose differently. So the first process measures and keeps the number
+beside the export; later processes take it from there. A process that needs it meanwhile waits for the first.
+
+    models/NAME/.measured.json     conditions → name → value, and the digest of them all
+
+The conditions are the kind of processor (`processor`) and the digests of the graphs: another processor or another
+export has numbers of its own. If the model's folder cannot be written, the numbers are kept in the user's cache folder.
+A damaged file is not an error: what it held is measured again.
+"""
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import platformdirs
+from filelock import FileLock, Timeout
+
+from ..errors import InputError
+from ..files.atomic import make_folder, remove_leftovers, write_bytes
+
+_FORMAT = 1
+_FILE = ".measured.json"
+_MOST_BYTES = 2**20
+_MOST_KEPT = 64  # kinds of processors; the oldest are forgotten
+_SECONDS_TO_WAIT = 120.0  # for another process that measures
+_DECIMALS = 4
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """The measured numbers of one model under the same conditions.
+
+    Attributes:
+        conditions: What the numbers depend on; JSON values.
+        places: The files that may hold them; the first one that can be written is written.
+        wait: How many seconds to wait for another process that measures.
+    """
+
+    conditions: Mapping[str, Any]
+    places: Sequence[Path]
+    wait: float = _SECONDS_TO_WAIT
+
+    @classmethod
+    def beside(cls, folder: Path, conditions: Mapping[str, Any]) -> "Measured":
+        """The numbers of the export in a folder.
+
+        Args:
+            folder: Of the export.
+            conditions: What the numbers depend on, the digests of the graphs included.
+        """
+        cache = platformdirs.user_cache_path("negengine", appauthor=False) / "measured"
+        return cls(conditions, (folder / _FILE, cache / _digest(str(folder.resolve()))[:16] / _FILE))
+
+    def number(self, name: str, measure: Callable[[], float], say: Say = lambda _: None) -> float:
+        """A number above 0: the kept one, or else the one that is measured now and kept.
+
+        Args:
+            name: What is measured.
+            measure: Measures it; called at most once.
+            say: Receives one line where a file is damaged, or where the number cannot be kept.
+        """
+        for place in self.places:
+            if (found := self._kept(place, name, say)) is not None:
+                return found
+        for place in self.places:
+            with ExitStack() as stack:
+                try:
+                    make_folder(place.parent)
+                    stack.enter_context(FileLock(place.with_suffix(".lock"), self.wait, fallback_to_soft=False))
+                except (OSError, InputError, NotImplementedError, Timeout):
+                    continue
+                if (found := self._kept(place, name, lambda _: None)) is not None:  # another process was first
+                    return found
+                found = _rounded(measure())
+                try:
+                    self._keep(place, name, found)
+                except InputError as error:
+                    say(f"the measured {name} is not kept, and another process measures it again: {error}")
+                return found
+        say(f"the measured {name} is not kept, and another process measures it again: {self.places[0]} is not writable")
+        return _rounded(measure())
+
+    def _kept(self, place: Path, name: str, say: Say) -> float | None:
+        for entry in _read(place, say):
+            value = entry["values"].get(name)
+            if entry["conditions"] == self.conditions and _is_number(value):
+                return float(value)
+        return None
+
+    def _keep(self, place: Path, name: str, value: float) -> None:
+        remove_leftovers(place.parent)
+        entries = _read(place, lambda _: None)
+        own: dict[str, Any] = next((entry["values"] for entry in entries if entry["conditions"] == self.conditions), {})
+        others = [entry for entry in entries if entry["conditions"] != self.conditions]
+        kept = [*others, {"conditions": dict(self.conditions), "values": {**own, name: value}}][-_MOST_KEPT:]
+        document = {"format": _FORMAT, "sha256": _digest(kept), "kept": kept}
+        write_bytes(place, (json.dumps(document, ensure_ascii=False, indent=1) + "\n").encode())
+
+
+def _read(place: Path, say: Say) -> list[dict[str, Any]]:
+    """The entries of a file; none where there is no such file, or where it is damaged."""
+    try:
+        with place.open("rb") as stream:
+            content = stream.read(_MOST_BYTES + 1)
+    except OSError:
+        return []
+    try:
+        document: Any = json.loads(content) if len(content) <= _MOST_BYTES else None
+        kept = document["kept"]
+        if document["format"] == _FORMAT and document["sha256"] == _digest(kept):
+            return [entry for entry in kept if isinstance(entry["values"], dict) and entry["conditions"]]
+    except (ValueError, TypeError, KeyError, RecursionError):
+        pass
+    say(f"{place}: damaged; what it held is measured again")
+    return []
+
+
+def _digest(value: Any) -> str:
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
+
+
+def _rounded(value: float) -> float:
+    """As it is kept: the process that measures uses the same number as those that read it."""
+    return float(f"{value:.{_DECIMALS}g}")
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value < float("inf")

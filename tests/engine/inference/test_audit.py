@@ -1,0 +1,84 @@
+"""The audit is large enough for its bound, and the bound is the one of Clopper and Pearson."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from negengine.engine.inference.audit import (
+    AIM,
+    FEWEST,
+    MOST,
+    audit_sentences,
+    audit_share,
+    audit_summary,
+    disagreement_bound,
+)
+
+
+def test_disagreement_bound_of_no_disagreements_is_the_rule_of_three():
+    """With 0 of n the exact bound is 1 - 0.05 ** (1 / n), about 3 / n."""
+    assert disagreement_bound(0, 1000) == pytest.approx(1 - 0.05 ** (1 / 1000))
+    assert disagreement_bound(0, 0) == 1.0
+    assert disagreement_bound(2, 1000) > disagreement_bound(1, 1000) > 0.001
+
+
+def test_disagreement_bound_is_where_so_few_disagreements_are_improbable():
+    """The definition by Clopper and Pearson: at the bound, 2 disagreements or fewer have a probability of 5 %."""
+    from scipy import stats
+
+    assert stats.binom.cdf(2, 500, disagreement_bound(2, 500)) == pytest.approx(0.05)
+
+
+def test_a_summary_without_mixed_parts_is_fp32():
+    assert audit_summary({"tested": 3}) == {"kind": "fp32"}
+
+
+def test_a_summary_tells_the_bound_on_wrong_decisions():
+    found = audit_summary({"decided": 1000, "close": 100, "audited": 50, "disagreements": 0})
+    assert (found["kind"], found["close_calls"], found["audited"]) == ("mixed", 0.1, 50)
+    assert found["disagreement_rate_upper_bound"] == disagreement_bound(0, 50)
+
+
+# ---------------------------------------------------------------- how much is audited
+
+
+@given(st.lists(st.tuples(st.integers(1, 4 * 10**6), st.floats(0, 0.5)), min_size=1, max_size=5))
+def test_a_run_of_many_decisions_bounds_the_wrong_ones_at_a_fiftieth_of_a_percent(patterns):
+    """Even if the hash audits three standard deviations fewer than expected."""
+    share = audit_share(patterns)
+    expected = share * sum(n * (1 - close) for n, close in patterns)
+    fewer = int(expected - 3 * expected**0.5)
+    assert share >= MOST or fewer < FEWEST or disagreement_bound(0, fewer) <= AIM
+
+
+@pytest.mark.parametrize(("sentences", "close"), [(10**5, 0.08), (30_000, 0.0), (525_000, 0.1), (10**7, 0.3)])
+def test_no_more_than_a_twentieth_is_audited(sentences, close):
+    assert audit_share([(sentences, close)]) <= MOST
+
+
+@pytest.mark.parametrize("sentences", [FEWEST // 2, FEWEST, 10_000])
+def test_a_small_run_audits_a_thousand_sentences_or_all(sentences):
+    assert audit_share([(sentences, 0.0)]) * sentences == pytest.approx(min(sentences, FEWEST))
+
+
+def test_patterns_share_one_audit():
+    assert audit_share([(10**6, 0.1)] * 4) == pytest.approx(audit_share([(4 * 10**6, 0.1)]))
+
+
+def told(counts):
+    return audit_sentences(audit_summary(counts))
+
+
+def test_the_sentence_tells_the_bound_and_the_cost():
+    (text,) = told({"decided": 525_000, "close": 42_000, "audited": 15_500, "disagreements": 0})
+    assert "8.0 % of the decisions were close calls" in text
+    assert "15,500 of the others again in fp32; none of them was wrong, so at most 0.019 % are wrong" in text
+    assert "cost 3.0 % of the time that fp32 alone takes" in text
+
+
+def test_the_sentence_tells_of_wrong_decisions():
+    (text,) = told({"decided": 525_000, "close": 42_000, "audited": 15_500, "disagreements": 2})
+    assert "2 were wrong and are corrected, so at most 0.041 % are wrong" in text
+
+
+def test_fp32_has_no_audit_to_tell_of():
+    assert told({"tested": 3}) == []

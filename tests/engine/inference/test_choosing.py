@@ -1,0 +1,157 @@
+"""The precision is a function of the run and of one kept number, and the run goes on with what it recorded."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from margin_decider import MarginDecider, calibration, sample
+from negengine.engine.choices import Precision
+from negengine.engine.errors import InputError
+from negengine.engine.inference.audit import AIM, disagreement_bound
+from negengine.engine.inference.choosing import SHORT_RUN, Workload, choose_precisions, open_decider, widened
+from negengine.engine.inference.precision import Models
+
+CERTAIN = np.full(3_000, 9.0)
+
+
+def workload(total=10**6, pattern="CpTp", **more):
+    return Workload(pattern, sample, total, **more)
+
+
+def choose(precision, *works, ratio=2.5, models=None):
+    models = models or Models(MarginDecider(CERTAIN), MarginDecider(CERTAIN, "int8"))
+    said = []
+    choices = choose_precisions(
+        models, precision, works or [workload()], seed=0, say=said.append, speed_ratio=lambda _: ratio
+    )
+    assert json.loads(json.dumps(choices)) == choices
+    return choices, said
+
+
+def test_mixed_is_chosen_where_it_is_faster():
+    choices, said = choose(Precision.AUTO)
+    assert choices["CpTp"]["precision"] == "mixed"
+    assert choices["CpTp"]["low_precision"] == "int8"
+    assert choices["CpTp"]["speed_ratio"] == 2.5
+    measured = "0.0% of 3,000 measured sentences are checked again in fp32; 1.5% of the others are audited"
+    assert said == [f"CpTp: mixed precision, about 2.41 times as fast as fp32 ({measured})"]
+
+
+def test_auto_takes_fp32_where_the_low_precision_model_is_not_faster():
+    choices, said = choose(Precision.AUTO, ratio=1.0)
+    assert choices["CpTp"]["precision"] == "fp32"
+    assert choices["CpTp"]["reason"] == "mixed precision would be 0.98 times as fast"
+    assert choices["CpTp"]["speed_ratio"] == 1.0
+    assert said[0].startswith("CpTp: fp32; mixed precision would be 0.98 times as fast")
+    assert choose(Precision.MIXED, ratio=1.0)[0]["CpTp"]["precision"] == "mixed"
+
+
+def test_the_audit_counts_when_auto_chooses():
+    """1.13 times as fast without an audit; 20,000 sentences need the largest one."""
+    assert choose(Precision.AUTO, workload(10**7), ratio=1.13)[0]["CpTp"]["precision"] == "mixed"
+    assert choose(Precision.AUTO, workload(SHORT_RUN), ratio=1.13)[0]["CpTp"]["precision"] == "fp32"
+
+
+def test_auto_takes_fp32_for_a_short_run_without_measuring():
+    models = Models(MarginDecider([]), MarginDecider([], "int8"))
+    choices, said = choose(Precision.AUTO, workload(10), models=models)
+    assert choices == {
+        "CpTp": {"precision": "fp32", "reason": "with 10 sentences, mixed precision would not be faster"}
+    }
+    assert said == []
+
+
+def test_without_a_low_precision_model_fp32_decides():
+    assert choose(Precision.AUTO, models=Models(MarginDecider([])))[0]["CpTp"]["precision"] == "fp32"
+
+
+@pytest.mark.parametrize(("total", "measured"), [(7, 7), (312, 312), (15_000, 1_000), (40_000, 2_000), (10**7, 3_000)])
+def test_no_more_is_measured_than_the_run_has_and_a_twentieth_at_most_of_a_long_one(total, measured):
+    assert choose(Precision.MIXED, workload(total))[0]["CpTp"]["sentences"] == measured
+
+
+def test_the_patterns_of_a_run_share_its_audit():
+    choices, _ = choose(Precision.MIXED, *[workload(200_000, name) for name in ("CpTp", "CpTn", "CnTp")])
+    shares = {choice["audit_share"] for choice in choices.values()}
+    assert len(shares) == 1
+    assert disagreement_bound(0, int(shares.pop() * 600_000)) <= AIM
+
+
+def test_what_fp32_decides_is_not_audited_by_the_others():
+    """A pattern with many close calls goes to fp32: then the other one bears the whole audit."""
+    difficult = Workload("CpTn", lambda n: replace_rows(sample(n)), 200_000)
+    noise = np.random.default_rng(0).normal(0, 1, 3_000)
+    models = Models(
+        MarginDecider(np.concatenate([CERTAIN, np.zeros(3_000)])),
+        MarginDecider(np.concatenate([CERTAIN, noise]), "int8"),
+    )
+    choices, _ = choose(Precision.AUTO, workload(400_000), difficult, models=models, ratio=1.5)
+    assert choices["CpTn"]["precision"] == "fp32"
+    assert choices["CpTp"] == choose(Precision.AUTO, workload(400_000), ratio=1.5)[0]["CpTp"]
+
+
+def replace_rows(sentences):
+    """The same sentences, of the second half of the table."""
+    (bucket,) = sentences.buckets
+    return replace(sentences, buckets=[replace(bucket, ids=bucket.ids + 3_000)])
+
+
+def test_a_lazy_run_audits_enough_for_the_sentences_that_it_surely_has():
+    """The sample repeats every verb, so the run may have only half as many sentences as was expected."""
+    asked = []
+
+    def at_least(rate):
+        asked.append(rate)
+        return 364_000
+
+    lazy, _ = choose(Precision.MIXED, workload(728_000, at_least=at_least))
+    assert lazy["CpTp"]["audit_share"] == choose(Precision.MIXED, workload(364_000))[0]["CpTp"]["audit_share"]
+    assert asked[0] == 1.0
+
+
+# ---------------------------------------------------------------- opening
+
+
+def test_a_run_goes_on_with_the_precision_that_it_recorded():
+    models = Models(MarginDecider([]), MarginDecider([], "int8"))
+    fp32, mixed = {"precision": "fp32"}, {"precision": "mixed", **calibration(0.5).to_json()}
+    assert open_decider(models, Precision.AUTO, fp32) is models.reference
+    assert open_decider(models, Precision.AUTO, mixed).calibration == calibration(0.5)
+    assert open_decider(models, Precision.MIXED, mixed).calibration == calibration(0.5)
+
+
+@pytest.mark.parametrize(
+    ("asked", "begun", "models", "message"),
+    [
+        (
+            Precision.FP32,
+            "mixed",
+            1,
+            "started in mixed precision, which cannot change: give --precision mixed, or choose",
+        ),
+        (
+            Precision.MIXED,
+            "fp32",
+            2,
+            "started in fp32 precision, which cannot change: give --precision fp32, or",
+        ),
+        (Precision.AUTO, "mixed", 1, "the export has no low-precision model for this device"),
+    ],
+)
+def test_another_precision_than_the_recorded_one_is_refused(asked, begun, models, message):
+    with pytest.raises(InputError, match=message):
+        open_decider(Models(*[MarginDecider([])] * models), asked, {"precision": begun, "bound": 0.5})
+
+
+def test_the_low_precision_model_of_another_device_is_refused():
+    """The bound of int8 says nothing about fp16."""
+    mixed = {"precision": "mixed", **calibration(0.5).to_json()}
+    models = Models(MarginDecider([]), MarginDecider([], "fp16"))
+    with pytest.raises(InputError, match="started with the int8 model, and this device takes the fp16 model: choose"):
+        open_decider(models, Precision.AUTO, mixed)
+
+
+def test_a_choice_is_never_narrowed_and_fp32_stays_fp32():
+    assert widened({"precision": "mixed", "bound": 0.5}, 0.0)["bound"] == 0.5
+    assert widened({"precision": "fp32"}, 3.0) == {"precision": "fp32"}

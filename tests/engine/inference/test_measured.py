@@ -1,0 +1,143 @@
+"""A number is measured once for a kind of processor, and is the same for all processes from then on."""
+
+import json
+import os
+import threading
+
+import pytest
+from negengine.engine.inference.measured import Measured
+
+HERE = {"processor": "one", "threads": 2}
+
+
+def never():
+    raise AssertionError("measured again")
+
+
+@pytest.fixture
+def kept(tmp_path):
+    return Measured(HERE, (tmp_path / "model" / ".measured.json", tmp_path / "cache" / ".measured.json"))
+
+
+def test_it_is_measured_once(kept):
+    assert kept.number("speed", lambda: 2.5) == 2.5
+    assert kept.number("speed", never) == 2.5
+    assert Measured(dict(HERE), kept.places).number("speed", never) == 2.5
+
+
+def test_the_measuring_process_takes_the_number_as_it_is_kept(kept):
+    assert kept.number("speed", lambda: 2.123456789) == kept.number("speed", never) == 2.123
+
+
+def test_other_conditions_and_other_names_have_numbers_of_their_own(kept):
+    kept.number("speed", lambda: 2.5)
+    assert kept.number("another", lambda: 7) == 7
+    elsewhere = Measured({**HERE, "processor": "another"}, kept.places)
+    assert elsewhere.number("speed", lambda: 1.1) == 1.1
+    assert kept.number("speed", never) == 2.5
+    assert kept.number("another", never) == 7
+
+
+def test_beside_a_model_it_lies_in_its_folder(tmp_path):
+    Measured.beside(tmp_path, HERE).number("speed", lambda: 2.5)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".measured.json", ".measured.lock"]
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda content: b"",
+        lambda content: b"no JSON",
+        lambda content: b"[" * 100_000,
+        lambda content: b"[1, 2]",
+        lambda content: b"\xff" + content,
+        lambda content: content.replace(b"2.5", b"3.5"),
+        lambda content: content.replace(b'"format": 1', b'"format": 2'),
+        lambda content: json.dumps({**json.loads(content), "kept": None}).encode(),
+        lambda content: content + b" " * 2**21,
+    ],
+)
+def test_a_damaged_file_is_measured_again_with_one_line(kept, damage):
+    kept.number("speed", lambda: 2.5)
+    kept.places[0].write_bytes(damage(kept.places[0].read_bytes()))
+    said = []
+    assert kept.number("speed", lambda: 2.25, said.append) == 2.25
+    assert said == [f"{kept.places[0]}: damaged; what it held is measured again"]
+    assert kept.number("speed", never, said.append) == 2.25
+    assert len(said) == 1
+
+
+@pytest.mark.parametrize("number", [0.0, float("inf"), float("nan")])
+def test_what_is_not_a_number_above_zero_is_measured_again(kept, number):
+    kept.number("speed", lambda: number)
+    assert kept.number("speed", lambda: 2.5) == 2.5
+
+
+def test_where_the_models_folder_cannot_be_written_the_cache_has_it(kept, tmp_path):
+    (tmp_path / "model").write_bytes(b"a file in place of the folder")
+    said = []
+    assert kept.number("speed", lambda: 2.5, said.append) == 2.5
+    assert kept.number("speed", never, said.append) == 2.5
+    assert kept.places[1].is_file()
+    assert said == []
+
+
+def test_where_nothing_can_be_written_each_process_measures_and_says_so(kept, tmp_path):
+    for name in ("model", "cache"):
+        (tmp_path / name).write_bytes(b"a file in place of the folder")
+    said = []
+    assert kept.number("speed", lambda: 2.5, said.append) == 2.5
+    assert said[0].startswith("the measured speed is not kept, and another process measures it again: ")
+    assert kept.number("speed", lambda: 2.6) == 2.6
+
+
+def test_the_kinds_of_processors_are_bounded(kept):
+    for number in range(70):
+        Measured({"processor": number}, kept.places).number("speed", lambda own=number: own + 1.0)
+    assert len(json.loads(kept.places[0].read_bytes())["kept"]) == 64
+    assert Measured({"processor": 69}, kept.places).number("speed", never) == 70
+
+
+def test_of_two_that_start_together_the_second_takes_the_first_ones_number(kept):
+    measuring, go_on = threading.Event(), threading.Event()
+    found = []
+
+    def first():
+        measuring.set()
+        go_on.wait(timeout=60)
+        return 2.5
+
+    def second():
+        go_on.set()  # reached only if both measured: then the first one's number is lost
+        return 9.0
+
+    threads = [threading.Thread(target=lambda: found.append(kept.number("speed", first)))]
+    threads[0].start()
+    measuring.wait(timeout=60)
+    other = Measured(dict(HERE), kept.places)
+    threads.append(threading.Thread(target=lambda: found.append(other.number("speed", second))))
+    threads[1].start()
+    go_on.set()
+    for thread in threads:
+        thread.join()
+    assert found == [2.5, 2.5]
+
+
+def test_a_process_that_measures_for_ever_is_not_waited_for(kept):
+    from filelock import FileLock
+
+    kept.places[0].parent.mkdir()
+    impatient = Measured(HERE, kept.places[:1], wait=0.0)
+    with FileLock(kept.places[0].with_suffix(".lock")):
+        said = []
+        assert impatient.number("speed", lambda: 2.5, said.append) == 2.5
+        assert "is not kept" in said[0]
+    assert not kept.places[0].exists()
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root can write everywhere")
+def test_a_folder_without_the_right_to_write(kept):
+    kept.places[0].parent.mkdir()
+    kept.places[0].parent.chmod(0o500)
+    assert kept.number("speed", lambda: 2.5) == 2.5
+    assert kept.places[1].is_file()
