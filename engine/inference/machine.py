@@ -4,6 +4,8 @@ Nothing here names a host or a user.
 """
 
 import platform
+import subprocess
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -22,11 +24,10 @@ def machine() -> dict[str, Any]:
 
     The kind of host is what its maker calls it, such as `Google Google Compute Engine` or `LENOVO 20XW`.
     """
-    cpu = cpu_information()
     found = {
         "system": f"{platform.system()} {platform.machine()}",
         "host": host_kind(),
-        "processor": cpu.get("model name") or platform.processor() or None,
+        "processor": cpu_model(),
         "cores": cpu_threads(),
         "memory GiB": memory_gib(),
     }
@@ -56,6 +57,17 @@ def cpu_information(proc: Path = _PROC) -> dict[str, str]:
     except OSError:
         return {}
     return {key.strip(): value.strip() for key, _, value in (line.partition(":") for line in reversed(lines))}
+
+
+def cpu_model() -> str:
+    """The processor's name, such as `AMD EPYC 9B45`; the name of the architecture where there is no other."""
+    if name := cpu_information().get("model name"):
+        return name
+    if platform.system() == "Darwin":
+        with suppress(OSError, subprocess.SubprocessError):
+            command = ["/usr/sbin/sysctl", "-n", "machdep.cpu.brand_string"]
+            return subprocess.run(command, capture_output=True, text=True, check=True, timeout=10).stdout.strip()
+    return platform.processor() or platform.machine()
 
 
 def memory_gib(proc: Path = _PROC) -> float | None:

@@ -13,26 +13,41 @@ A damaged file is not an error: what it held is measured again.
 
 import hashlib
 import json
+import math
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import platformdirs
 from filelock import FileLock, Timeout
 
 from ..errors import InputError
-from ..files.atomic import make_folder, remove_leftovers, write_bytes
+from ..files.atomic import is_leftover, make_folder
+from ..files.reading import MissingFileError
+from ..files.sealed import read_sealed, write_sealed
 
 _FORMAT = 1
 _FILE = ".measured.json"
-_MOST_BYTES = 2**20
 _MOST_KEPT = 64  # kinds of processors; the oldest are forgotten
 _SECONDS_TO_WAIT = 120.0  # for another process that measures
 _DECIMALS = 4
 
 Say = Callable[[str], None]
+
+
+class _Entry(msgspec.Struct):
+    """What was measured under the same conditions: name → value."""
+
+    conditions: dict[str, Any]
+    values: dict[str, float]
+
+
+class _Document(msgspec.Struct):
+    format: int
+    kept: list[_Entry]
 
 
 @dataclass(frozen=True)
@@ -82,7 +97,8 @@ class Measured:
                     return found
                 found = _rounded(measure())
                 try:
-                    self._keep(place, name, found)
+                    if 0 < found < math.inf:
+                        self._keep(place, name, found)
                 except InputError as error:
                     say(f"the measured {name} is not kept, and another process measures it again: {error}")
                 return found
@@ -91,37 +107,31 @@ class Measured:
 
     def _kept(self, place: Path, name: str, say: Say) -> float | None:
         for entry in _read(place, say):
-            value = entry["values"].get(name)
-            if entry["conditions"] == self.conditions and _is_number(value):
-                return float(value)
+            if entry.conditions == self.conditions and name in entry.values:
+                return entry.values[name]
         return None
 
     def _keep(self, place: Path, name: str, value: float) -> None:
-        remove_leftovers(place.parent)
+        for path in place.parent.glob(f".{place.name}.*"):  # of killed processes: this one holds the lock
+            if is_leftover(path):
+                with suppress(OSError):
+                    path.unlink()
         entries = _read(place, lambda _: None)
-        own: dict[str, Any] = next((entry["values"] for entry in entries if entry["conditions"] == self.conditions), {})
-        others = [entry for entry in entries if entry["conditions"] != self.conditions]
-        kept = [*others, {"conditions": dict(self.conditions), "values": {**own, name: value}}][-_MOST_KEPT:]
-        document = {"format": _FORMAT, "sha256": _digest(kept), "kept": kept}
-        write_bytes(place, (json.dumps(document, ensure_ascii=False, indent=1) + "\n").encode())
+        own: dict[str, float] = next((entry.values for entry in entries if entry.conditions == self.conditions), {})
+        others = [entry for entry in entries if entry.conditions != self.conditions]
+        kept = [*others, _Entry(dict(self.conditions), {**own, name: value})][-_MOST_KEPT:]
+        write_sealed(place, _Document(_FORMAT, kept))
 
 
-def _read(place: Path, say: Say) -> list[dict[str, Any]]:
+def _read(place: Path, say: Say) -> list[_Entry]:
     """The entries of a file; none where there is no such file, or where it is damaged."""
     try:
-        with place.open("rb") as stream:
-            content = stream.read(_MOST_BYTES + 1)
-    except OSError:
+        return read_sealed(place, _Document, made_as=_FORMAT, repair="").kept
+    except MissingFileError:
         return []
-    try:
-        document: Any = json.loads(content) if len(content) <= _MOST_BYTES else None
-        kept = document["kept"]
-        if document["format"] == _FORMAT and document["sha256"] == _digest(kept):
-            return [entry for entry in kept if isinstance(entry["values"], dict) and entry["conditions"]]
-    except (ValueError, TypeError, KeyError, RecursionError):
-        pass
-    say(f"{place}: damaged; what it held is measured again")
-    return []
+    except InputError:
+        say(f"{place}: damaged; what it held is measured again")
+        return []
 
 
 def _digest(value: Any) -> str:
@@ -131,7 +141,3 @@ def _digest(value: Any) -> str:
 def _rounded(value: float) -> float:
     """As it is kept: the process that measures uses the same number as those that read it."""
     return float(f"{value:.{_DECIMALS}g}")
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value < float("inf")

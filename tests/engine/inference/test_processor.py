@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from negengine.engine.inference import processor
+from negengine.engine.inference import machine, processor
 from negengine.engine.inference.device import CPU, Device
 
 X86 = """processor\t: 0
@@ -24,12 +24,10 @@ CPU part\t: 0xd4f
 
 @pytest.fixture
 def cpuinfo(tmp_path, monkeypatch):
-    def write(text):
-        path = tmp_path / "cpuinfo"
-        path.write_text(text)
-        monkeypatch.setattr(processor, "_CPUINFO", path)
-
-    return write
+    read = machine.cpu_information
+    for module in (machine, processor):
+        monkeypatch.setattr(module, "cpu_information", lambda: read(tmp_path))
+    return (tmp_path / "cpuinfo").write_text
 
 
 def test_x86(cpuinfo):
@@ -48,8 +46,8 @@ def test_arm(cpuinfo):
     assert found["instructions"] == ["asimd", "asimddp", "bf16", "i8mm", "sme", "sve"]
 
 
-def test_a_system_without_cpuinfo(tmp_path, monkeypatch):
-    monkeypatch.setattr(processor, "_CPUINFO", tmp_path / "missing")
+@pytest.mark.usefixtures("cpuinfo")
+def test_a_system_without_cpuinfo():
     found = processor.processor(CPU)
     assert found["processor"]
     assert isinstance(found["instructions"], list)
