@@ -77,7 +77,7 @@ def test_sensitivities_and_tests_are_shown(finished):
     assert "CPRAG 0 of 34, ROLE 0 of 44" in " ".join(text.split())
     text = shown([tests])
     key = ("NEG-136-SIMP", "original", "affirmative vs negative")
-    p = cell(summary, *key, "mcnemar_p_holm:sensitivity")["value"]
+    p = cell(summary, *key, "p_holm:sensitivity")["value"]
     difference = cell(summary, *key, "difference:sensitivity")["value"]
     row = cells(text, "│ SIMP")
     assert row[1:4] == ["aff. / neg.", "preferred", f"{100 * difference:+.1f}"]
