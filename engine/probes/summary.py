@@ -11,9 +11,9 @@
 Items are a frame with the columns of `items`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -84,9 +84,9 @@ class Contrast:
         return condition, split
 
 
-def frame(rows: Sequence[Row]) -> pl.DataFrame:
-    """Rows as summary.parquet has them."""
-    return pl.DataFrame(rows, schema=SCHEMA, orient="row")
+def frame(rows: Sequence[tuple[Any, ...]]) -> pl.DataFrame:
+    """Rows as summary.parquet has them: the fields of `Row`, the last ones only where they are known."""
+    return pl.DataFrame([Row(*row) for row in rows], schema=SCHEMA, orient="row")
 
 
 def means(items: pl.DataFrame, metrics: Sequence[str]) -> list[Row]:
@@ -178,6 +178,18 @@ def with_holm(summary: pl.DataFrame) -> pl.DataFrame:
     )
     both = pl.concat([summary.with_row_index("order"), adjusted])
     return both.sort("order", maintain_order=True).drop("order")
+
+
+def tests_note(adjusted: Mapping[str, Any], test: str) -> str:
+    """What stands below a table with corrected p-values.
+
+    Args:
+        adjusted: any row of the summary with such a p.
+        test: how p was found.
+    """
+    count = adjusted.get("tests")  # runs from before did not write it
+    family = f"the {count:,} tests of this run" if count else "all tests of this run"
+    return f"p: {test}; p (Holm): corrected for {family}"
 
 
 def _splits(items: pl.DataFrame) -> list[tuple[str, str, str, pl.DataFrame]]:

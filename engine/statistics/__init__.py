@@ -12,13 +12,14 @@ from .clusters import (
     student_interval,
 )
 from .corrections import holm
-from .intervals import CONFIDENCE, Estimate, mean, proportion, relative_drop_interval
-from .paired import Difference, combined, paired_difference
+from .intervals import CONFIDENCE, Estimate, exact_proportion_interval, mean, proportion, relative_drop_interval
+from .paired import Difference, combined, crossed_interval, paired_difference
 from .power import clusters_needed, detectable, expected_design_effect
-from .signs import sign_flips, smallest_p
+from .signs import SMALLEST_P, sign_flips, smallest_p
 
 __all__ = [
     "CONFIDENCE",
+    "SMALLEST_P",
     "ClusteredMean",
     "Difference",
     "Estimate",
@@ -27,9 +28,11 @@ __all__ = [
     "clustered_mean",
     "clusters_needed",
     "combined",
+    "crossed_interval",
     "crossed_mean",
     "detectable",
     "effective_sample_size",
+    "exact_proportion_interval",
     "expected_design_effect",
     "grouped_mean",
     "holm",

@@ -27,7 +27,7 @@ from math import sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from .intervals import CONFIDENCE, Estimate
+from .intervals import CONFIDENCE, Estimate, exact_proportion_interval
 
 
 @dataclass(frozen=True)
@@ -131,15 +131,9 @@ def proportion_interval(mean: ClusteredMean, confidence: float = CONFIDENCE) -> 
     Returns:
         Lower and upper bound, as fractions; (0, 1) for less than two clusters, which show no variation between them.
     """
-    from scipy import special  # noqa: PLC0415 - takes long to import
-
     if mean.clusters < 2:
         return 0.0, 1.0
-    effective = effective_sample_size(mean, confidence)
-    successes, tail = mean.value * effective, (1 - confidence) / 2
-    low = float(special.betaincinv(successes, effective - successes + 1, tail)) if mean.value > 0 else 0.0
-    high = float(special.betaincinv(successes + 1, effective - successes, 1 - tail)) if mean.value < 1 else 1.0
-    return low, high
+    return exact_proportion_interval(mean.value, effective_sample_size(mean, confidence), confidence)
 
 
 def effective_sample_size(mean: ClusteredMean, confidence: float = CONFIDENCE) -> float:

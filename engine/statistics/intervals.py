@@ -28,6 +28,25 @@ def proportion(successes: int, n: int) -> tuple[float, float, float]:
     return successes / n, float(interval.low), float(interval.high)
 
 
+def exact_proportion_interval(share: float, n: float, confidence: float = CONFIDENCE) -> tuple[float, float]:
+    """The interval of Clopper and Pearson (1934, Biometrika 26, 404-413), also for numbers that are not whole.
+
+    Args:
+        share: the proportion.
+        n: number of observations; an effective number where they are not independent.
+        confidence: coverage wanted.
+
+    Returns:
+        Lower and upper bound, as fractions.
+    """
+    from scipy import special  # noqa: PLC0415 - takes long to import
+
+    successes, tail = share * n, (1 - confidence) / 2
+    low = float(special.betaincinv(successes, n - successes + 1, tail)) if share > 0 else 0.0
+    high = float(special.betaincinv(successes + 1, n - successes, 1 - tail)) if share < 1 else 1.0
+    return low, high
+
+
 def mean(values: NDArray[np.float64]) -> Estimate:
     """A mean with Student's interval; without one where nothing varies: for one value, or equal ones.
 

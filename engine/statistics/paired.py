@@ -10,8 +10,8 @@ from math import sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from .clusters import ClusteredMean, cluster_sums, clustered_mean, proportion_interval, student_interval
-from .intervals import Estimate, proportion
+from .clusters import ClusteredMean, cluster_sums, clustered_mean, crossed_mean, proportion_interval, student_interval
+from .intervals import proportion
 from .power import detectable
 from .signs import sign_flips
 
@@ -48,7 +48,7 @@ def paired_difference(
     """The difference of two outcomes of the same items.
 
     The interval of numbers is Student's for clusters. That of proportions combines the intervals of both sides
-    (`combined`), so that it has a width where all items agree, and ends at 1: for independent items this is method 10 of
+    (`combined`), so that it has a width where all items agree, and ends at 1. For independent items it is method 10 of
     Newcombe (1998, Statistics in Medicine 17, 2635-2650).
 
     Args:
@@ -66,8 +66,28 @@ def paired_difference(
     elif mean.clusters == mean.n:
         low, high = _newcombe(first.astype(np.bool_), second.astype(np.bool_))
     else:
-        low, high = _clustered(first, second, labels)
+        low, high = _of_means(*(clustered_mean(*cluster_sums(side, labels)) for side in (first, second)), mean)
     return Difference(mean.value, low, high, sign_flips(sums), mean.n, mean.clusters, detectable(mean))
+
+
+def crossed_interval(
+    first: NDArray[np.bool_] | NDArray[np.float64],
+    second: NDArray[np.bool_] | NDArray[np.float64],
+    one: NDArray[np.integer],
+    other: NDArray[np.integer],
+) -> tuple[float | None, float | None]:
+    """The 95 % interval of the difference of two outcomes of items that are in two clusters each.
+
+    Args:
+        first: bool or float64 [n], one outcome of each item.
+        second: the other outcome of the same item.
+        one: int [n], the cluster of one kind, from 0.
+        other: int [n], the cluster of the other kind, from 0.
+    """
+    difference = crossed_mean(first.astype(np.float64) - second.astype(np.float64), one, other)
+    if first.dtype != np.bool_:
+        return student_interval(difference)
+    return _of_means(crossed_mean(first, one, other), crossed_mean(second, one, other), difference)
 
 
 def combined(
@@ -104,21 +124,16 @@ def _newcombe(first: NDArray[np.bool_], second: NDArray[np.bool_]) -> tuple[floa
     return combined(proportion(both + only_first, n), proportion(both + only_second, n), phi)
 
 
-def _clustered(
-    first: NDArray[np.bool_] | NDArray[np.float64],
-    second: NDArray[np.bool_] | NDArray[np.float64],
-    clusters: NDArray[np.integer],
-) -> tuple[float, float]:
-    """The interval of items in clusters: their `proportion_interval`, and the correlation of the clusters' sums."""
-    sides, deviations = [], []
-    for outcome in (first, second):
-        sums, sizes = cluster_sums(outcome, clusters)
-        mean = clustered_mean(sums, sizes)
-        sides.append(_with_interval(mean))
-        deviations.append(sums - mean.value * sizes)
-    squares = float((deviations[0] ** 2).sum() * (deviations[1] ** 2).sum())
-    correlation = float((deviations[0] * deviations[1]).sum()) / sqrt(squares) if squares > 0 else 0.0
-    return combined(sides[0], sides[1], correlation)
+def _of_means(first: ClusteredMean, second: ClusteredMean, difference: ClusteredMean) -> tuple[float, float]:
+    """The interval of a difference of proportions in clusters.
+
+    The correlation of the two estimates follows from the variances: v(first) + v(second) - v(difference) is twice their
+    covariance.
+    """
+    scale = sqrt(first.variance * second.variance)
+    covariance = (first.variance + second.variance - difference.variance) / 2
+    correlation = min(max(covariance / scale, -1.0), 1.0) if scale > 0 else 0.0
+    return combined(_with_interval(first), _with_interval(second), correlation)
 
 
 def _with_interval(mean: ClusteredMean) -> tuple[float, float, float]:

@@ -14,8 +14,8 @@ _ROUNDS = 50
 def detectable(mean: ClusteredMean, power: float = POWER) -> float | None:
     """The smallest true difference that a two-sided test at 5 % finds with a certain probability.
 
-    (t(1 - α / 2) + t(power)) · √v, with Student's quantiles of the variance's degrees of freedom (Bloom 1995, Evaluation
-    Review 19, 547-556).
+    (t(1 - α / 2) + t(power)) · √v, with Student's quantiles of the variance's degrees of freedom (Bloom 1995,
+    Evaluation Review 19, 547-556).
 
     Args:
         mean: the observed difference; its variance is taken as that of other differences.
