@@ -52,12 +52,14 @@ class Run(Shown):
 
     Attributes:
         stage: The stage whose results it holds.
+        clusters: What the items share that makes them depend on each other, as a plural.
         folder: The run folder.
         record: The stage's entry in run.json: identity, metadata, sessions, counts.
         model: The model that ran, if this process has it.
     """
 
     stage: ClassVar[str]
+    clusters: ClassVar[str] = "items"
 
     folder: Path
     record: StageRecord = field(repr=False)
@@ -94,7 +96,8 @@ class Run(Shown):
         """One row for each item and metric, for comparisons.
 
         Returns:
-            dataset, condition, split, metric, item (words or a stable id), value (1 and 0, or any number).
+            dataset, condition, split, metric, item (words or a stable id), value (1 and 0, or any number); where items
+            depend on each other, cluster (what they share) and, where such clusters cross, crossed (the other kind).
 
         Raises:
             InputError: Runs of this kind cannot be compared.

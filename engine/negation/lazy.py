@@ -13,6 +13,10 @@ The variance is unbiased, too. 0/0 stands for 1 in R where k = n = 1. In var R, 
 k = 1: there p (1 - p) / (n - 2) stands for 1. These values make R and var R unbiased for k = 1 and k = 2. The estimator
 also counts where the last verb of a pair was tested: to take the exact count there, and only there, would add a bias,
 as it would replace the smallest estimates alone. A pair with fewer than k repeating verbs is counted exactly.
+
+With k = 1, R is V where the first verb repeats, and 0 elsewhere: all that a pair tells is its first verb, and its var R
+is no guide to how far the sum may be off. The first verbs are draws from different pairs, so their number is more
+certain than a binomial one (Hoeffding 1956, Annals of Mathematical Statistics 27, 713-721), whose interval is used.
 """
 
 import math
@@ -21,6 +25,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+
+from ..statistics import exact_proportion_interval
 
 # Share of the tests that a pair is expected to need which its next round makes. A smaller share gives more and smaller
 # rounds; a larger one tests verbs that are not needed.
@@ -38,12 +44,14 @@ class LazyRepeats:
         tested: int64 [pairs], how many verbs were tested.
         repeating: float64 [pairs], how many of all verbs repeat: an estimate for pairs that have enough, else exact.
         variance: float64 [pairs], of that estimate.
+        stopped: bool [pairs], whether the pair has enough, so that its number is an estimate.
     """
 
     repeated: NDArray[np.bool_]
     tested: NDArray[np.int64]
     repeating: NDArray[np.float64]
     variance: NDArray[np.float64]
+    stopped: NDArray[np.bool_]
 
 
 def first_repeating(
@@ -78,7 +86,31 @@ def first_repeating(
     repeated = np.zeros_like(in_order)
     np.put_along_axis(repeated, order, in_order, axis=1)
     repeating, variance = _estimate(in_order, enough)
-    return LazyRepeats(repeated, tested, repeating, variance)
+    return LazyRepeats(repeated, tested, repeating, variance, found >= enough)
+
+
+def share_interval(share: float, variance: float, pairs: int, stopped: int, enough: int) -> tuple[float, float]:
+    """The 95 % interval of the share of candidates that repeat.
+
+    It is Clopper and Pearson's, for as many independent candidates as have the variance of the estimate. The sum over
+    pairs is not normal for few pairs or extreme shares, and its variance is sometimes estimated as 0.
+
+    Args:
+        share: the estimate, as a fraction of all candidates.
+        variance: of the share.
+        pairs: number of pairs.
+        stopped: number of pairs whose count is an estimate.
+        enough: the number of repeating verbs at which a pair stops.
+
+    Returns:
+        Lower and upper bound, as fractions; both are the share where no pair's count is an estimate.
+    """
+    if not stopped:
+        return share, share
+    known = enough > 1 and variance > 0 and 0 < share < 1
+    independent = share * (1 - share) / variance if known else pairs
+    low, high = exact_proportion_interval(min(share, 1.0), max(independent, 1.0))
+    return low, high
 
 
 def fewest_tests(verbs: int, enough: int, rate: float) -> float:

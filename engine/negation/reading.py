@@ -1,8 +1,9 @@
 """What the drops mean, in one line: section 3.5 of the paper, with the uncertainty of our figures.
 
 A model passes the test if its drops in the forbidden patterns are above its drops in the controls. A drop is above
-another here if their 95 % intervals do not overlap. That is a stricter rule than a test of the difference: the
-intervals of two patterns come from the same triplets.
+another here if their 95 % intervals do not overlap: those with pairs and verbs as clusters, which are the wider ones.
+That is a stricter rule than a test of the difference, as `compare` has it: the intervals of two patterns come from the
+same triplets.
 
 The paper claims this for its own patterns, and for targets about the same person. Elsewhere it claims nothing: if the
 target is about another person, a repetition stays natural, and a drop is not a sign of understanding.
@@ -18,7 +19,8 @@ from ..sentences.patterns import PatternSet, Role, load_patterns
 
 Row = Mapping[str, Any]
 SAME_PERSON = {Coreference.PRONOUN, Coreference.SAME_NAME}
-_APART = "the 95 % intervals do not overlap."
+_TWO_WAY = ("drop_low_two_way", "drop_high_two_way")
+_ONE_WAY = ("drop_low", "drop_high")  # of runs from before, which do not have the others
 
 
 def reading(rates: pl.DataFrame, patterns: PatternSet, coreference: str) -> str:
@@ -67,14 +69,14 @@ def _other_person(forbidden: Sequence[Row], coreference: str) -> str:
 def _all_above(forbidden: Sequence[Row], controls: Sequence[Row]) -> str:
     which = {1: "the control", 2: "both controls,"}.get(len(controls), "all controls,")
     drops = "drop of {} is" if len(forbidden) == 1 else "drops of {} are"
-    return f"the {drops.format(_and(forbidden))} above {which} {_and(controls)}; {_APART}"
+    return f"the {drops.format(_and(forbidden))} above {which} {_and(controls)}; {_apart(controls[0])}"
 
 
 def _below(forbidden: Sequence[Row], controls: Sequence[Row], test: Callable[[Row, Row], bool]) -> str:
     """The forbidden patterns that fall short of controls by a test; empty if none does."""
     short = [(row, [control for control in controls if test(row, control)]) for row in forbidden]
     parts = [f"{_drop(row)} is below {_and(over)}" for row, over in short if over]
-    return f"the drop of {'; the drop of '.join(parts)}; {_APART}" if parts else ""
+    return f"the drop of {'; the drop of '.join(parts)}; {_apart(controls[0])}" if parts else ""
 
 
 def _overlapping(forbidden: Sequence[Row], controls: Sequence[Row]) -> str:
@@ -85,7 +87,8 @@ def _overlapping(forbidden: Sequence[Row], controls: Sequence[Row]) -> str:
         for f, with_ in overlapping
         if with_
     ]
-    return f"the 95 % interval of {'; the interval of '.join(parts)}." if parts else ""
+    which = f"the 95 % interval{_clusters(controls[0])}"
+    return f"{which} of {'; the interval of '.join(parts)}." if parts else ""
 
 
 def _clearly_below(one: Row, other: Row) -> bool:
@@ -98,9 +101,24 @@ def _not_above(one: Row, other: Row) -> bool:
 
 def _overlap(one: Row, other: Row) -> bool:
     """Whether two intervals have a point in common. A missing interval counts as the whole range."""
-    if any(row[end] is None for row in (one, other) for end in ("drop_low", "drop_high")):
+    (low, high), (other_low, other_high) = _ends(one), _ends(other)
+    if low is None or high is None or other_low is None or other_high is None:
         return True
-    return bool(one["drop_low"] <= other["drop_high"] and other["drop_low"] <= one["drop_high"])
+    return low <= other_high and other_low <= high
+
+
+def _ends(row: Row) -> tuple[float | None, float | None]:
+    """The interval that decides: with pairs and verbs as clusters, where the run has it."""
+    low, high = _TWO_WAY if _TWO_WAY[0] in row else _ONE_WAY
+    return row[low], row[high]
+
+
+def _clusters(row: Row) -> str:
+    return " with pairs and verbs as clusters" if _TWO_WAY[0] in row else ""
+
+
+def _apart(row: Row) -> str:
+    return f"the 95 % intervals{_clusters(row)} do not overlap."
 
 
 def _drop(row: Row) -> str:
@@ -108,9 +126,10 @@ def _drop(row: Row) -> str:
 
 
 def _with_interval(row: Row) -> str:
-    if row["drop_low"] is None or row["drop_high"] is None:
+    low, high = _ends(row)
+    if low is None or high is None:
         return _drop(row)
-    return f"{row['pattern']} ({row['drop']:.1f}, from {row['drop_low']:.1f} to {row['drop_high']:.1f})"
+    return f"{row['pattern']} ({row['drop']:.1f}, from {low:.1f} to {high:.1f})"
 
 
 def _and(rows: Sequence[Row]) -> str:

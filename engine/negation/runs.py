@@ -21,6 +21,7 @@ from ..sentences.lexicon import load_lexicon
 from ..sentences.patterns import PatternSet, bundled_patterns, load_patterns
 from ..tables import Table
 from .published import published
+from .rates import PAIR
 from .reading import reading
 from .score import RATES_FILE, SAME_TEXT, SCORES_FILE, Scoring, Selected, read_selected
 from .select import SELECTION_FILE, TRIPLETS_FILE, Selection, Settings
@@ -85,12 +86,12 @@ class ScoresRun(Run):
         items: The content of scores.parquet: triplet, pattern, top1, repeated, expected_rank, expected_logprob,
             top1_logprob (natural logarithms), precision (fp32, int8 or fp16: which graph gave the row's numbers;
             `repeated` is exact in each).
-        rates: The content of rates.parquet: pattern, n, repetitions, repetition_rate, drop, drop_low, drop_high
-            (percent).
+        rates: The content of rates.parquet; see `negengine.engine.negation.rates.rates`.
         selection: The selection that was scored.
     """
 
     stage: ClassVar[str] = Scoring.name
+    clusters: ClassVar[str] = "[NAME, PROF] pairs"
 
     @cached_property
     def items(self) -> pl.DataFrame:
@@ -171,7 +172,7 @@ class ScoresRun(Run):
         return {"patterns sha256": self.record.identity["patterns sha256"], "coreference": self.coreference}
 
     def outcomes(self) -> pl.DataFrame:
-        """One row for each triplet and pattern: whether the verb is repeated."""
+        """One row for each triplet and pattern: whether the verb is repeated. Clusters are pairs, and verbs."""
         return self.items.join(self.selection.triplets, on="triplet", validate="m:1").select(
             dataset=pl.lit(DATASET),
             condition=pl.lit(self.coreference),
@@ -179,6 +180,8 @@ class ScoresRun(Run):
             metric=pl.lit("repetition_rate"),
             item=pl.concat_str(_TRIPLET, separator="|"),
             value=pl.col("repeated").cast(pl.Float64),
+            cluster=pl.concat_str(*PAIR, separator="|"),
+            crossed="verb",
         )
 
 

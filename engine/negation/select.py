@@ -33,13 +33,12 @@ from ..sentences.spans import EncodedSentences, small_buckets
 from ..sentences.tokenizer import MaskTokenizer
 from ..sentences.verbs import mask_fillers
 from .grid import Grid, PairFillers, all_pairs, pair_fillers, sample_pairs, verb_order
-from .lazy import fewest_tests, first_repeating
+from .lazy import fewest_tests, first_repeating, share_interval
 
 TRIPLETS_FILE, SELECTION_FILE = "triplets.parquet", "selection.json"
 NEAR_TIE = 1e-4  # logits; a decision this close can differ between two ways to compute the same model in fp32
 PAIRS_PER_LAZY_PART = 512  # more than otherwise: the rounds of a lazy part get smaller and smaller
 CANDIDATES_PER_PART = 32_768  # minutes of work on a laptop, tenths of a second on a large GPU
-_TWO_SIDED_95 = 1.959964  # standard deviations; a sum over many pairs is close to normal
 
 
 @dataclass(frozen=True)
@@ -163,6 +162,7 @@ class Selection(DecidingStage[EncodedSentences]):
             "verbs": len(self.verb),
             "verb convention": str(self.settings.verbs),
             "lazy": self.settings.lazy,
+            "max verbs": self.settings.max_verbs,
             "pairs": len(self.grid.pairs),
             "seed": self.settings.seed,
         }
@@ -270,6 +270,7 @@ class Selection(DecidingStage[EncodedSentences]):
             "tested": int(found.tested.sum()),
             "repeating": float(found.repeating.sum()),
             "variance": float(found.variance.sum()),
+            "stopped": int(found.stopped.sum()),
             "near_ties": near_ties,
         }
         return found.repeated, counts
@@ -345,12 +346,18 @@ class Selection(DecidingStage[EncodedSentences]):
             "precision": audit_summary(counts),
         }
         if metadata["lazy"]:
-            half = _TWO_SIDED_95 * 100 * counts["variance"] ** 0.5 / candidates
+            low, high = share_interval(
+                counts["repeating"] / candidates,
+                counts["variance"] / candidates**2,
+                pairs=metadata["pairs"],
+                stopped=counts["stopped"],
+                enough=metadata["max verbs"],
+            )
             summary["lazy"] = {
                 "candidates": candidates,
                 "times_fewer_calls": candidates / counts["tested"],
-                "ratio_low": max(0.0, summary["ratio"] - half),
-                "ratio_high": min(100.0, summary["ratio"] + half),
+                "ratio_low": 100 * low,
+                "ratio_high": 100 * high,
             }
         return {TRIPLETS_FILE: triplets, SELECTION_FILE: summary}
 

@@ -24,6 +24,12 @@ _SELECTION = {
     "decimals": pl.Int64,
     "printed": pl.String,
 }
+_SINCE = {
+    **dict.fromkeys(("pairs", "verbs"), pl.Int64),
+    **dict.fromkeys(
+        ("design_effect", "drop_low_two_way", "drop_high_two_way", "design_effect_two_way", "detectable"), pl.Float64
+    ),
+}
 _UNITS = {"verbs": "verbs", "pairs": "pairs", "ratio": "%"}
 
 
@@ -101,38 +107,76 @@ def rates_table(
         precision: the run's report on its precision, from `audit_summary`.
 
     Returns:
-        A table whose frame has the columns of rates.parquet, published (the paper's drop) and role.
+        A table whose frame has the columns of rates.parquet, published (the paper's drop) and role. What a run from
+        before does not have is null.
     """
     coreference = selection["coreference"]
     paper = _published_drops(published, coreference)
     roles = {pattern.name: str(pattern.role) for pattern in patterns.all}
     names = rates["pattern"].to_list()
-    selecting = pl.col("role") == str(Role.SELECTING)  # 100 % by construction, so without an interval
-    frame = rates.with_columns(
-        pl.Series("published", [paper.drops.get(name) if paper else None for name in names], dtype=pl.Float64),
-        pl.Series("role", [roles.get(name) for name in names], dtype=pl.String),
-    ).with_columns(
-        pl.when(selecting.fill_null(value=False)).then(None).otherwise(pl.col(name)).alias(name)
-        for name in ("drop_low", "drop_high")
+    since = {name: kind for name, kind in _SINCE.items() if name not in rates.columns}  # runs from before
+    frame = (
+        rates.with_columns(pl.lit(None, kind).alias(name) for name, kind in since.items())
+        .with_columns(
+            pl.Series("published", [paper.drops.get(name) if paper else None for name in names], dtype=pl.Float64),
+            pl.Series("role", [roles.get(name) for name in names], dtype=pl.String),
+        )
+        .with_columns(
+            # The rate of the selecting pattern is 100 % by construction, so it does not have an interval.
+            pl.when(pl.col("role") == str(Role.SELECTING)).then(None).otherwise(pl.col(name)).alias(name)
+            for name in ("drop_low", "drop_high")
+        )
     )
     doubts = published.doubts if published and paper and coreference != Coreference.PRONOUN else ()  # on Tables 8, 9
+    two_way = frame["drop_low_two_way"].null_count() < len(frame)
     return Table(
         title=f"Drop of ACT repetition: {selection['model']}{_target(coreference)}",
         frame=frame,
         columns=[
             Column("pattern", "pattern"),
-            Column("repetition %", "repetition_rate", decimals=1, unit="%"),
+            Column("rate %", "repetition_rate", decimals=1, unit="%"),
             Column("drop", "drop", decimals=1, unit="percentage points"),
-            Column("95 % interval", low="drop_low", high="drop_high", decimals=1, unit="percentage points"),
-            Column("triplets", "n"),
+            _interval("95 % interval", "drop_low", "drop_high"),
+            *([_interval("and by verb", "drop_low_two_way", "drop_high_two_way")] if two_way else []),
             *([Column("paper", "published", decimals=1, unit="percentage points")] if paper else []),
             Column("role", "role"),
         ],
         notes=[
+            *_rates_notes(frame),
             *([f"paper: {'; '.join(doubts)}"] if doubts else []),
             *(audit_sentences(precision) if precision is not None else []),
         ],
     )
+
+
+def _interval(heading: str, low: str, high: str) -> Column:
+    return Column(heading, low=low, high=high, decimals=1, unit="percentage points", wrap=False)
+
+
+def _rates_notes(frame: pl.DataFrame) -> list[str]:
+    """What the rates count, how far triplets depend on each other, and what the run can find."""
+    counts = frame.filter(pl.col("n") == pl.col("n").max()).row(0, named=True)
+    if counts["pairs"] is None:
+        return [f"rate: repetition rate of {counts['n']:,} triplets"]
+    notes = [
+        f"rate: repetition rate of {counts['n']:,} triplets ({counts['pairs']:,} pairs, {counts['verbs']:,} verbs)"
+    ]
+    effects = [_range(frame[name], 1) for name in ("design_effect", "design_effect_two_way")]
+    if all(effects):
+        notes.append(
+            f"95 % interval: pairs are clusters (design effect {effects[0]}); and by verb: verbs too ({effects[1]})"
+        )
+    if smallest := frame["detectable"].max():
+        notes.append(
+            f"a true difference between two patterns is found with a power of 80 % from {smallest:.1f} points on"
+        )
+    return notes
+
+
+def _range(values: pl.Series, decimals: int) -> str:
+    """The smallest and the largest value; empty if there are none."""
+    known = sorted({f"{value:.{decimals}f}" for value in values.drop_nulls()}, key=float)
+    return " to ".join(dict.fromkeys((known[0], known[-1]))) if known else ""
 
 
 def _published_selection(published: Published | None, coreference: str) -> dict[str, float | None]:

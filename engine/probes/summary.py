@@ -1,19 +1,38 @@
-"""The items of a probe become the rows of summary.parquet: dataset, condition, split, metric, value, low, high, n.
+"""The items of a probe become the rows of summary.parquet.
 
-Items are a frame with the columns of `items`. Values are fractions, correlations or p-values.
+    dataset, condition, split, metric   what the value is about
+    value, low, high                    a fraction, correlation or p-value, with its 95 % interval
+    n                                   number of items
+    clusters                            number of clusters; null where items are independent draws
+    design_effect                       variance of the value, in units of that of independent draws
+    detectable                          of a difference: the smallest true one that is found with a power of 80 %
+    tests                               of a corrected p: the number of tests that it is corrected for
+
+Items are a frame with the columns of `items`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
 
-from ..statistics import cluster_interval, grouped_mean, holm, mcnemar, mean, proportion, wilcoxon
+from ..statistics import (
+    Difference,
+    cluster_sums,
+    clustered_mean,
+    holm,
+    mean,
+    paired_difference,
+    proportion,
+    proportion_interval,
+    student_interval,
+)
 from .items import ALL, SEPARATOR, by_split
 
 VERSUS = " vs "
-DIFFERENCE, P_VALUE, HOLM = "difference", "mcnemar_p", "mcnemar_p_holm"
+DIFFERENCE, P_VALUE, HOLM = "difference", "p", "p_holm"
 SCHEMA = {
     "dataset": pl.String,
     "condition": pl.String,
@@ -23,8 +42,28 @@ SCHEMA = {
     "low": pl.Float64,
     "high": pl.Float64,
     "n": pl.Int64,
+    "clusters": pl.Int64,
+    "design_effect": pl.Float64,
+    "detectable": pl.Float64,
+    "tests": pl.Int64,
 }
-Row = tuple[str, str, str, str, float, float | None, float | None, int]
+
+
+class Row(NamedTuple):
+    """A row of summary.parquet; the module says what its columns are."""
+
+    dataset: str
+    condition: str
+    split: str
+    metric: str
+    value: float
+    low: float | None
+    high: float | None
+    n: int
+    clusters: int | None = None
+    design_effect: float | None = None
+    detectable: float | None = None
+    tests: int | None = None
 
 
 @dataclass(frozen=True)
@@ -45,9 +84,9 @@ class Contrast:
         return condition, split
 
 
-def frame(rows: Sequence[Row]) -> pl.DataFrame:
-    """Rows as summary.parquet has them."""
-    return pl.DataFrame(rows, schema=SCHEMA, orient="row")
+def frame(rows: Sequence[tuple[Any, ...]]) -> pl.DataFrame:
+    """Rows as summary.parquet has them: the fields of `Row`, the last ones only where they are known."""
+    return pl.DataFrame([Row(*row) for row in rows], schema=SCHEMA, orient="row")
 
 
 def means(items: pl.DataFrame, metrics: Sequence[str]) -> list[Row]:
@@ -57,7 +96,7 @@ def means(items: pl.DataFrame, metrics: Sequence[str]) -> list[Row]:
     cluster are taken as draws from it.
     """
     return [
-        (dataset, condition, split, metric, *_mean(part), len(part))
+        _mean((dataset, condition, split, metric), part)
         for dataset, condition, split, own in _splits(items)
         for metric in metrics
         if not (part := own.select("cluster", value=metric).drop_nulls("value")).is_empty()
@@ -78,50 +117,79 @@ def cluster_means(items: pl.DataFrame, metrics: Sequence[str], suffix: str) -> l
             part = own.select("cluster", value=pl.col(metric).cast(pl.Float64)).drop_nulls()
             by_cluster = part.group_by("cluster", maintain_order=True).agg(pl.col("value").mean())["value"].to_numpy()
             if len(by_cluster) > 1:
-                rows.append((dataset, condition, split, f"{metric}{suffix}", *mean(by_cluster), len(by_cluster)))
+                rows.append(Row(dataset, condition, split, f"{metric}{suffix}", *mean(by_cluster), len(by_cluster)))
     return rows
 
 
 def contrasts(items: pl.DataFrame, wanted: Sequence[Contrast]) -> list[Row]:
-    """For each contrast of a boolean metric the difference (first - second) and the p of the exact McNemar test.
+    """For each contrast of a boolean metric the difference (first - second), and the p of its test by sign flips.
 
-    Contrasts without common items have no rows.
+    Both allow for clusters where the common items come from several. Contrasts without common items have no rows.
     """
     rows: list[Row] = []
     for contrast in wanted:
         first, second = (_side(items, contrast, *side) for side in (contrast.first, contrast.second))
-        both = first.join(second, on="item", suffix="_second", maintain_order="left")
+        both = first.join(second.drop("cluster"), on="item", suffix="_second", maintain_order="left")
         if not both.is_empty():
             condition, split = contrast.labels
-            difference, p = paired(both["value"], both["value_second"])
-            for name, value in ((DIFFERENCE, difference), (P_VALUE, p)):
-                rows.append(
-                    (contrast.dataset, condition, split, f"{name}:{contrast.metric}", value, None, None, len(both))
-                )
+            found = paired(both["value"], both["value_second"], both["cluster"])
+            key = (contrast.dataset, condition, split)
+            rows += difference_rows(key, f"{DIFFERENCE}:{contrast.metric}", contrast.metric, found)
     return rows
 
 
-def paired(first: pl.Series, second: pl.Series) -> tuple[float, float]:
-    """Two outcomes of the same items.
+def difference_rows(key: tuple[str, str, str], name: str, outcome: str, found: Difference) -> list[Row]:
+    """The row of a difference and that of its p.
 
-    Returns:
-        The difference of their means, and the p of McNemar's test or, for floats, of Wilcoxon's.
+    Args:
+        key: data set, condition and split of both.
+        name: metric of the difference.
+        outcome: the metric that is compared.
+        found: the difference.
     """
-    one, other = first.to_numpy(), second.to_numpy()
-    p = mcnemar(one, other) if first.dtype == pl.Boolean else wilcoxon(one, other)
-    return float(np.mean(one, dtype=np.float64) - np.mean(other, dtype=np.float64)), p
+    clusters = found.clusters if found.clusters < found.n else None
+    difference = Row(*key, name, found.value, found.low, found.high, found.n, clusters, detectable=found.detectable)
+    return [difference, Row(*key, f"{P_VALUE}:{outcome}", found.p, None, None, found.n, clusters)]
+
+
+def paired(first: pl.Series, second: pl.Series, clusters: pl.Series) -> Difference:
+    """Two outcomes of the same items; an item without a cluster counts as a cluster of its own.
+
+    Args:
+        first: truth values or numbers.
+        second: the same of the other side.
+        clusters: what items depend on each other by.
+    """
+    known = clusters.null_count() == 0
+    numbers = clusters.rank("dense").to_numpy().astype(np.int64) if known else None
+    kind = np.bool_ if first.dtype == pl.Boolean else np.float64
+    return paired_difference(first.to_numpy().astype(kind), second.to_numpy().astype(kind), numbers)
 
 
 def with_holm(summary: pl.DataFrame) -> pl.DataFrame:
-    """A summary with a row of metric `mcnemar_p_holm:…` after each of `mcnemar_p:…`, adjusted over all of them."""
+    """A summary with a row of metric `p_holm:…` after each of `p:…`, adjusted over all of them; `tests` counts them."""
     tested = summary["metric"].str.starts_with(f"{P_VALUE}:")
     p = summary.filter(tested)["value"].to_numpy()
     adjusted = summary.with_row_index("order").filter(tested)
     adjusted = adjusted.with_columns(
-        value=pl.Series(holm(p)), metric=pl.col("metric").str.replace(f"{P_VALUE}:", f"{HOLM}:", literal=True)
+        value=pl.Series(holm(p)),
+        tests=pl.lit(len(p), pl.Int64),
+        metric=pl.col("metric").str.replace(f"{P_VALUE}:", f"{HOLM}:", literal=True),
     )
     both = pl.concat([summary.with_row_index("order"), adjusted])
     return both.sort("order", maintain_order=True).drop("order")
+
+
+def tests_note(adjusted: Mapping[str, Any], test: str) -> str:
+    """What stands below a table with corrected p-values.
+
+    Args:
+        adjusted: any row of the summary with such a p.
+        test: how p was found.
+    """
+    count = adjusted.get("tests")  # runs from before did not write it
+    family = f"the {count:,} tests of this run" if count else "all tests of this run"
+    return f"p: {test}; p (Holm): corrected for {family}"
 
 
 def _splits(items: pl.DataFrame) -> list[tuple[str, str, str, pl.DataFrame]]:
@@ -134,18 +202,16 @@ def _splits(items: pl.DataFrame) -> list[tuple[str, str, str, pl.DataFrame]]:
     return parts
 
 
-def _mean(part: pl.DataFrame) -> tuple[float, float | None, float | None]:
+def _mean(key: tuple[str, str, str, str], part: pl.DataFrame) -> Row:
     values = part["value"]
-    n_clusters = part["cluster"].n_unique()
-    clustered = 1 < n_clusters < len(part) and part["cluster"].null_count() == 0
-    if values.dtype != pl.Boolean:
-        numbers = values.to_numpy().astype(np.float64)
-        return grouped_mean(numbers, part["cluster"].rank("dense").to_numpy()) if clustered else mean(numbers)
-    value, low, high = proportion(int(values.sum()), len(part))
-    if clustered:
-        counts = part.group_by("cluster", maintain_order=True).agg(pl.col("value").sum().cast(pl.Int64), n=pl.len())
-        low, high = cluster_interval(counts["value"].to_numpy(), counts["n"].cast(pl.Int64).to_numpy())
-    return value, low, high
+    n, n_clusters = len(part), part["cluster"].n_unique()
+    numbers = values.to_numpy().astype(np.float64)
+    yes_or_no = values.dtype == pl.Boolean
+    if not 1 < n_clusters < n or part["cluster"].null_count():
+        return Row(*key, *(proportion(int(numbers.sum()), n) if yes_or_no else mean(numbers)), n)
+    found = clustered_mean(*cluster_sums(numbers, part["cluster"].rank("dense").to_numpy().astype(np.int64)))
+    low, high = (proportion_interval if yes_or_no else student_interval)(found)
+    return Row(*key, found.value, low, high, n, found.clusters, found.design_effect if yes_or_no else None)
 
 
 def _side(items: pl.DataFrame, contrast: Contrast, condition: str, split: str) -> pl.DataFrame:
@@ -154,4 +220,4 @@ def _side(items: pl.DataFrame, contrast: Contrast, condition: str, split: str) -
         & (pl.col("condition") == condition)
         & pl.col("splits").str.split(SEPARATOR).list.contains(split)
     )
-    return items.filter(chosen).select("item", value=contrast.metric).drop_nulls()
+    return items.filter(chosen).select("item", "cluster", value=contrast.metric).drop_nulls("value")

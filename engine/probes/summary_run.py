@@ -15,7 +15,7 @@ from ..runs.masked_stages import refuse_mixed
 from ..runs.stage import Stage
 from .items import ITEMS_FILE, SUMMARY_FILE, by_split
 
-OUTCOMES = ("dataset", "condition", "split", "metric", "item", "value")
+OUTCOMES = ("dataset", "condition", "split", "metric", "item", "value", "cluster")
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +37,7 @@ class SummaryRun(Run):
 
     @cached_property
     def summary(self) -> pl.DataFrame:
-        """The content of summary.parquet: dataset, condition, split, metric, value, low, high, n."""
+        """The content of summary.parquet; see `negengine.engine.probes.summary`."""
         return self.frame(SUMMARY_FILE)
 
     def document(self) -> dict[str, Any]:
@@ -51,7 +51,7 @@ class SummaryRun(Run):
 
     def outcomes(self) -> pl.DataFrame:
         """One row for each item, split and metric that applies to the item; truth values are 1 and 0."""
-        keys = ("dataset", "condition", "item", "splits")
+        keys = ("dataset", "condition", "item", "splits", "cluster")
         return (
             by_split(self.items.select(*keys, *(pl.col(name).cast(pl.Float64) for name in self.metrics)))
             .unpivot(self.metrics, index=keys, variable_name="metric")

@@ -1,20 +1,47 @@
 """Intervals, paired tests and corrections over the items of a probe; the numbers come from SciPy."""
 
-from .clusters import cluster_interval, effective_sample_size
+from .clusters import (
+    ClusteredMean,
+    cluster_interval,
+    cluster_sums,
+    clustered_mean,
+    crossed_mean,
+    effective_sample_size,
+    grouped_mean,
+    proportion_interval,
+    student_interval,
+)
 from .corrections import holm
-from .intervals import CONFIDENCE, grouped_mean, mean, proportion, relative_drop_interval
-from .paired import mcnemar, paired_difference, wilcoxon
+from .intervals import CONFIDENCE, Estimate, exact_proportion_interval, mean, proportion, relative_drop_interval
+from .paired import Difference, combined, crossed_interval, paired_difference
+from .power import clusters_needed, detectable, expected_design_effect
+from .signs import SMALLEST_P, sign_flips, smallest_p
 
 __all__ = [
     "CONFIDENCE",
+    "SMALLEST_P",
+    "ClusteredMean",
+    "Difference",
+    "Estimate",
     "cluster_interval",
+    "cluster_sums",
+    "clustered_mean",
+    "clusters_needed",
+    "combined",
+    "crossed_interval",
+    "crossed_mean",
+    "detectable",
     "effective_sample_size",
+    "exact_proportion_interval",
+    "expected_design_effect",
     "grouped_mean",
     "holm",
-    "mcnemar",
     "mean",
     "paired_difference",
     "proportion",
+    "proportion_interval",
     "relative_drop_interval",
-    "wilcoxon",
+    "sign_flips",
+    "smallest_p",
+    "student_interval",
 ]

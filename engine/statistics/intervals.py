@@ -1,15 +1,12 @@
 """Values with their 95 % intervals. An interval that cannot be computed is None, never a NaN and never of zero width.
 
-Items are taken as independent draws, unless groups are given: facts of one relation share a template, draws of one item
-share its words.
+Items are taken as independent draws; `clusters` has the intervals of items that are not.
 """
 
 import numpy as np
 from numpy.typing import NDArray
 
 CONFIDENCE = 0.95
-FEWEST_GROUPS = 5  # fewer groups say almost nothing about how groups differ, but a bootstrap would not show that
-_RESAMPLES = 2_000
 
 Estimate = tuple[float, float | None, float | None]
 """A value, and the lower and upper end of its interval, or None and None."""
@@ -31,6 +28,25 @@ def proportion(successes: int, n: int) -> tuple[float, float, float]:
     return successes / n, float(interval.low), float(interval.high)
 
 
+def exact_proportion_interval(share: float, n: float, confidence: float = CONFIDENCE) -> tuple[float, float]:
+    """The interval of Clopper and Pearson (1934, Biometrika 26, 404-413), also for numbers that are not whole.
+
+    Args:
+        share: the proportion.
+        n: number of observations; an effective number where they are not independent.
+        confidence: coverage wanted.
+
+    Returns:
+        Lower and upper bound, as fractions.
+    """
+    from scipy import special  # noqa: PLC0415 - takes long to import
+
+    successes, tail = share * n, (1 - confidence) / 2
+    low = float(special.betaincinv(successes, n - successes + 1, tail)) if share > 0 else 0.0
+    high = float(special.betaincinv(successes + 1, n - successes, 1 - tail)) if share < 1 else 1.0
+    return low, high
+
+
 def mean(values: NDArray[np.float64]) -> Estimate:
     """A mean with Student's interval; without one where nothing varies: for one value, or equal ones.
 
@@ -47,40 +63,6 @@ def mean(values: NDArray[np.float64]) -> Estimate:
         return value, None, None
     interval = stats.ttest_1samp(values, 0).confidence_interval(CONFIDENCE)
     return value, float(interval.low), float(interval.high)
-
-
-def grouped_mean(values: NDArray[np.float64], groups: NDArray[np.int64], seed: int = 0) -> Estimate:
-    """The mean of values that come in groups, with a percentile interval from a bootstrap over the groups.
-
-    The mean of groups of random size has no closed form. There is no interval for fewer than `FEWEST_GROUPS`, nor
-    where all values are equal.
-
-    Args:
-        values: float64 [n], without NaN.
-        groups: int64 [n], the group of each value.
-        seed: of the resampling.
-
-    Returns:
-        value, low, high.
-    """
-    from scipy import stats  # noqa: PLC0415 - takes long to import
-
-    _, index = np.unique(groups, return_inverse=True)
-    sums, sizes = np.bincount(index, values), np.bincount(index).astype(np.float64)
-    value = float(sums.sum() / sizes.sum())
-    if len(sums) < FEWEST_GROUPS or np.ptp(values) == 0:
-        return value, None, None
-    drawn = stats.bootstrap(
-        (sums, sizes),
-        lambda sums, sizes, axis: sums.sum(axis=axis) / sizes.sum(axis=axis),
-        paired=True,
-        vectorized=True,
-        n_resamples=_RESAMPLES,
-        confidence_level=CONFIDENCE,
-        method="percentile",
-        random_state=np.random.default_rng(seed),
-    )
-    return value, float(drawn.confidence_interval.low), float(drawn.confidence_interval.high)
 
 
 def relative_drop_interval(

@@ -36,6 +36,7 @@ class DiagnosticsRun(SummaryRun):
     """
 
     stage: ClassVar[str] = DiagnosticsStage.name
+    clusters: ClassVar[str] = "contexts"
     metrics: ClassVar[Sequence[str]] = METRICS
     condition_keys: ClassVar[Sequence[str]] = ("data sha256", "draws", "seed")
 

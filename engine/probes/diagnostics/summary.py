@@ -16,7 +16,8 @@
 constraining contexts. The bins go from cloze-1, the contexts in which fewest people gave the expected word, to cloze-4.
 Negative contexts do not have an expected word. A shuffled value is the mean over draws; `sd:` is the standard deviation
 between the draws (divided by their number, as upstream). `original vs …` and `affirmative vs negative` are the paired
-tests. For shuffles they use the first draw, so that each item has one outcome.
+tests. For shuffles they use the first draw, so that each item has one outcome. Clusters are the rows of a file: the
+draws of one context, the two polarities of one sentence. In ROLE-88 they are the pairs of contexts with the same words.
 """
 
 import polars as pl
@@ -55,7 +56,7 @@ def _spreads(items: pl.DataFrame) -> list[Row]:
     accuracies = drawn.group_by(*keys, "draw", maintain_order=True).agg(pl.col(*ACCURACIES).mean())
     spread = accuracies.group_by(*keys, maintain_order=True).agg(pl.col(*ACCURACIES).std(ddof=0), n=pl.len())
     return [
-        (row["dataset"], row["condition"], row["splits"], f"{SPREAD}{metric}", row[metric], None, None, row["n"])
+        Row(row["dataset"], row["condition"], row["splits"], f"{SPREAD}{metric}", row[metric], None, None, row["n"])
         for row in spread.filter(pl.col("n") > 1).iter_rows(named=True)
         for metric in ACCURACIES
     ]

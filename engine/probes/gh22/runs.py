@@ -44,6 +44,7 @@ class Gh22Run(SummaryRun):
     """
 
     stage: ClassVar[str] = Repetitions.name
+    clusters: ClassVar[str] = "[NAME, PROF] pairs"
 
     @cached_property
     def acts(self) -> pl.DataFrame:

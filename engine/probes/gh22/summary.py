@@ -4,10 +4,11 @@
             repetition_rate:any   coordinated only: how often it is one of the three ACTs
             ungrammatical         how often the top-1 is not a verb of the lexicon
     1@1     drop                  rate of 1P − rate of 1N (section 2.4), with the interval of a paired difference
-            mcnemar_p:repetition_rate       exact test of the same [NAME, PROF] pairs in P and N
-            mcnemar_p_holm:repetition_rate  adjusted with Holm's method over the whole summary
+            p:repetition_rate       test by sign flips of the same [NAME, PROF] pairs in P and N: McNemar's exact test
+            p_holm:repetition_rate  adjusted with Holm's method over the whole summary
     ACT@1   act_not_a_verb        how often the ACT itself is not a verb of the lexicon; in condition `original`
 
+Every pair is one item of a pattern and rank, so the pairs are the sampling units, and there are no further clusters.
 `ungrammatical` follows a remark in section 2.1: a low repetition rate can also come from ungrammatical predictions.
 """
 
@@ -15,8 +16,8 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from ...statistics import mcnemar, paired_difference, proportion
-from ..summary import P_VALUE, Row, frame, with_holm
+from ...statistics import paired_difference, proportion
+from ..summary import Row, difference_rows, frame, with_holm
 from .variants import Variant
 
 DATASET = "GH22"
@@ -47,11 +48,10 @@ def _rates(condition: str, split: str, items: pl.DataFrame) -> Iterator[Row]:
 
 def _share(condition: str, split: str, metric: str, outcomes: pl.Series) -> Row:
     n = len(outcomes)
-    return (DATASET, condition, split, metric, *proportion(int(outcomes.sum()), n), n)
+    return Row(DATASET, condition, split, metric, *proportion(int(outcomes.sum()), n), n)
 
 
-def _drop(condition: str, split: str, positive: pl.DataFrame, negative: pl.DataFrame) -> Iterator[Row]:
+def _drop(condition: str, split: str, positive: pl.DataFrame, negative: pl.DataFrame) -> list[Row]:
     both = positive.select("pair", "repeated").join(negative.select("pair", "repeated"), on="pair", suffix="_n")
-    first, second = both["repeated"].to_numpy(), both["repeated_n"].to_numpy()
-    yield DATASET, condition, split, "drop", *paired_difference(first, second), len(both)
-    yield DATASET, condition, split, f"{P_VALUE}:repetition_rate", mcnemar(first, second), None, None, len(both)
+    found = paired_difference(both["repeated"].to_numpy(), both["repeated_n"].to_numpy())
+    return difference_rows((DATASET, condition, split), "drop", "repetition_rate", found)

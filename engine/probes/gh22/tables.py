@@ -9,7 +9,7 @@ from ...sentences.patterns import PatternSet
 from ...tables import Column, Table
 from ...tables.published import fraction
 from ..published import SELF_CONTAINED_NEGATION, column, published
-from ..summary import HOLM
+from ..summary import HOLM, tests_note
 from .variants import Variant
 
 _HEAD = {"number": pl.String, "polarity": pl.String, "aux": pl.Boolean, "adv": pl.Boolean}
@@ -63,7 +63,7 @@ def rates_table(summary: pl.DataFrame, variant: Variant, patterns: PatternSet, m
 
 
 def drops_table(summary: pl.DataFrame, variant: Variant) -> Table:
-    """The drops P − N of one variant with their intervals, and McNemar's p adjusted with Holm's method.
+    """The drops P − N of one variant with their intervals, and p adjusted with Holm's method.
 
     Args:
         summary: Content of summary.parquet.
@@ -75,17 +75,18 @@ def drops_table(summary: pl.DataFrame, variant: Variant) -> Table:
     """
     values = _values(summary, variant)
     ranks = _ranks(values)
-    rows = []
+    rows, adjusted = [], None
     for number in dict.fromkeys(split.partition("@")[0] for split, metric in values if metric == "drop"):
         row: dict[str, Any] = {"number": number}
         for rank in ranks:
             drop, p = (values[f"{number}@{rank}", metric] for metric in ("drop", f"{HOLM}:repetition_rate"))
             row |= {f"drop@{rank}": drop["value"], f"low@{rank}": drop["low"], f"high@{rank}": drop["high"]}
             row |= {f"p@{rank}": p["value"]}
+            adjusted = p
         rows.append(row)
     figures = [f"{name}@{rank}" for rank in ranks for name in ("drop", "low", "high", "p")]
     return Table(
-        title=f"GH22, {variant}: drop P − N with 95 % interval, and p (McNemar, Holm)",
+        title=f"GH22, {variant}: drop P − N with 95 % interval, and p (Holm)",
         frame=pl.DataFrame(rows, schema={"number": pl.String} | dict.fromkeys(figures, pl.Float64)),
         columns=[
             Column("n°", "number"),
@@ -103,6 +104,7 @@ def drops_table(summary: pl.DataFrame, variant: Variant) -> Table:
                 for rank in ranks
             ),
         ],
+        notes=[tests_note(adjusted, "McNemar's exact test; [NAME, PROF] pairs are independent")] if adjusted else [],
     )
 
 

@@ -36,6 +36,7 @@ class LamaRun(SummaryRun):
     """
 
     stage: ClassVar[str] = Lama.name
+    clusters: ClassVar[str] = "relations"
     metrics: ClassVar[Sequence[str]] = METRICS
     condition_keys: ClassVar[Sequence[str]] = ("data sha256", "vocabulary", "vocabulary sha256", "with P159")
 

@@ -20,9 +20,9 @@ from ..items import ALL
 from ..summary_run import SummaryRun, run_probe
 from .judgements import Judgements
 from .labels import SOURCES, TWO_WAY, Source, map_head
-from .pairs import read_sets
+from .pairs import KINDS, NEW, read_sets
 from .sentences import sentence_rows
-from .tables import accuracy_table, comparison_table, label_table
+from .tables import accuracy_table, comparison_table, drops_table, label_table
 
 DATA = "negation-nli"
 
@@ -36,11 +36,14 @@ class NliRun(SummaryRun):
     """
 
     stage: ClassVar[str] = Judgements.name
+    clusters: ClassVar[str] = "original pairs"
 
     def tables(self) -> list[Table]:
-        """Accuracies as in the paper's Table 7, label shares as in Table 5, the types of pairs against each other."""
+        """Accuracies as in the paper's Table 7, drops, label shares as in Table 5, the types of pairs compared."""
+        drops = drops_table(self.summary)
         return [
             accuracy_table(self.summary, self.model_name, self.record.metadata["family"]),
+            *([drops] if drops else []),
             label_table(self.summary),
             comparison_table(self.summary),
         ]
@@ -51,7 +54,10 @@ class NliRun(SummaryRun):
         return {}
 
     def outcomes(self) -> pl.DataFrame:
-        """One row for each pair and split: whether the label is right. Two-way accuracy has a metric of its own."""
+        """One row for each pair and split: whether the label is right. Two-way accuracy has a metric of its own.
+
+        The three new pairs of one original pair are a cluster.
+        """
         two_way = len(self.record.identity["labels"]) == len(TWO_WAY)
         coarse = [source for source, labels in SOURCES.items() if two_way and len(labels) > len(TWO_WAY)]
         right = self.items.select(
@@ -63,6 +69,9 @@ class NliRun(SummaryRun):
             .otherwise(pl.lit("accuracy")),
             item="id",
             value=pl.col("correct").cast(pl.Float64),
+            cluster=pl.when(pl.col("condition") == NEW)
+            .then(pl.format("{}", pl.col("item") // len(KINDS)))
+            .otherwise(pl.col("id")),
         )
         return pl.concat([right.with_columns(split=pl.lit(ALL)), right.filter(pl.col("split") != "")])
 

@@ -9,7 +9,7 @@ from ...tables import Column, Table
 from ...tables.published import fraction
 from ..items import ALL, ORIGINAL
 from ..published import NLI_NEGATION, published
-from ..summary import DIFFERENCE, HOLM, P_VALUE
+from ..summary import DIFFERENCE, HOLM, P_VALUE, tests_note
 from .labels import SOURCES
 from .pairs import KINDS, NEW
 from .summary import WITH_CUE
@@ -20,6 +20,7 @@ _ROWS = (
     *((NEW, kind, kind) for kind in KINDS),
     (NEW, ALL, "all new"),
 )
+_LABELS = {(condition, split): label for condition, split, label in _ROWS}
 _TEXTS = ("dataset", "condition", "split", "pairs")
 _FIGURES = ("majority", "accuracy", "low", "high", "drop", "relative_drop", "truncated", "published")
 Values = Mapping[tuple[str, str, str, str], Mapping[str, Any]]
@@ -82,6 +83,51 @@ def accuracy_table(summary: pl.DataFrame, model: str, family: str = "") -> Table
     )
 
 
+def drops_table(summary: pl.DataFrame) -> Table | None:
+    """Drops from the original dev set with their intervals; None without such a set.
+
+    Args:
+        summary: Content of summary.parquet.
+
+    Returns:
+        A table whose frame has the columns dataset, split, pairs; for drop and relative_drop the value, M_low and
+        M_high (95 % interval; fractions).
+    """
+    values = _values(summary)
+    metrics = ("drop", "relative_drop")
+    rows: list[dict[str, Any]] = []
+    for source in _sources(summary):
+        for split in (*KINDS, ALL):
+            found = {metric: values.get((source, NEW, split, metric)) for metric in metrics}
+            if found["drop"] is None:
+                continue
+            row: dict[str, Any] = {"dataset": source, "split": split, "pairs": f"{source} {_LABELS[NEW, split]}"}
+            for metric, own in found.items():
+                if own is not None:
+                    row |= {metric: own["value"], f"{metric}_low": own["low"], f"{metric}_high": own["high"]}
+            rows.append(row)
+    if not rows:
+        return None
+    figures = [f"{metric}{end}" for metric in metrics for end in ("", "_low", "_high")]
+    schema = {**dict.fromkeys(("dataset", "split", "pairs"), pl.String), **dict.fromkeys(figures, pl.Float64)}
+    return Table(
+        title="Drops from the original dev set, with 95 % intervals",
+        frame=pl.DataFrame(rows, schema=schema),
+        columns=[
+            Column("pairs", "pairs"),
+            *(
+                Column(heading, metric, low=f"{metric}_low", high=f"{metric}_high", decimals=1, scale=100, unit=unit)
+                for heading, metric, unit in (
+                    ("drop", "drop", "percentage points"),
+                    ("relative drop (%)", "relative_drop", "%"),
+                )
+            ),
+        ],
+        section="dataset",
+        notes=["the two sets of pairs are taken as independent samples"],
+    )
+
+
 def label_table(summary: pl.DataFrame) -> Table:
     """Label shares of the new pairs in the layout of Table 5, with the paper's in brackets.
 
@@ -122,7 +168,7 @@ def label_table(summary: pl.DataFrame) -> Table:
 
 
 def comparison_table(summary: pl.DataFrame) -> Table:
-    """The types of new pairs compared: differences of accuracy, and McNemar's test, adjusted with Holm's method.
+    """The types of new pairs compared: differences of accuracy, and tests adjusted with Holm's method.
 
     Args:
         summary: Content of summary.parquet.
@@ -146,6 +192,7 @@ def comparison_table(summary: pl.DataFrame) -> Table:
         for (source, condition, split, metric), difference in values.items()
         if metric == f"{DIFFERENCE}:accuracy"
     ]
+    tested = next((row for key, row in values.items() if key[3] == f"{HOLM}:accuracy"), None)
     figures = dict.fromkeys(("difference", "low", "high", "p", "p_holm"), pl.Float64)
     return Table(
         title="Types of pairs against each other, on the same original pairs",
@@ -153,11 +200,22 @@ def comparison_table(summary: pl.DataFrame) -> Table:
         columns=[
             Column("", "dataset"),
             Column("types", "types"),
-            Column("difference", "difference", decimals=1, scale=100, signed=True, unit="percentage points"),
-            Column("p (exact)", "p", significant=2),
+            Column(
+                "difference",
+                "difference",
+                low="low",
+                high="high",
+                decimals=1,
+                scale=100,
+                signed=True,
+                unit="percentage points",
+                wrap=False,
+            ),
+            Column("p", "p", significant=2),
             Column("p (Holm)", "p_holm", significant=2),
             Column("n", "n"),
         ],
+        notes=[tests_note(tested, "McNemar's exact test; original pairs are independent")] if tested else [],
     )
 
 

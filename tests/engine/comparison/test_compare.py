@@ -49,8 +49,9 @@ class Changed(ScoresRun):
 
 
 def test_patterns_of_a_run_are_tested_on_the_same_triplets(runs):
-    """Against SciPy on the table of a plain loop: how often one pattern repeats where the other does not."""
+    """Against SciPy's sign flips of each pair's sum of differences, from a plain loop."""
     run = runs["pronoun"]
+    words = {row["triplet"]: (row["name"], row["profession"]) for row in run.selection.triplets.iter_rows(named=True)}
     repeated = {(row["triplet"], row["pattern"]): row["repeated"] for row in run.items.iter_rows(named=True)}
     n = len(run.selection.triplets)
     found = ng.compare(run).frame
@@ -61,9 +62,33 @@ def test_patterns_of_a_run_are_tested_on_the_same_triplets(runs):
         assert row["n"] == n
         assert row["difference"] == pytest.approx(100 * (only_first - only_second) / n)
         assert row["unit"] == "percentage points"
-        wanted = stats.binomtest(only_first, only_first + only_second).pvalue if only_first + only_second else 1
-        assert row["p"] == pytest.approx(wanted)
+        sums = dict.fromkeys(words.values(), 0)
+        for i in range(n):
+            sums[words[i]] += int(repeated[i, row["first"]]) - int(repeated[i, row["second"]])
+        assert row["clusters"] == len(sums) == 12
+        assert row["p"] == pytest.approx(flipped(list(sums.values())))
+        assert row["p"] >= 2 / 2**12
+        assert row["low"] <= row["difference"] <= row["high"]
+        assert row["low_two_way"] <= row["difference"] <= row["high_two_way"]
+        assert row["tests"] == 6
     assert (found["p_holm"] >= found["p"]).all()
+
+
+def flipped(sums):
+    if not any(sums):
+        return 1
+    result = stats.permutation_test(
+        (np.array(sums),), lambda x, axis: x.sum(axis=axis), permutation_type="samples", n_resamples=np.inf
+    )
+    return result.pvalue
+
+
+def test_the_table_says_its_clusters_its_family_and_what_it_can_find(runs):
+    text = " ".join(str(ng.compare(runs["pronoun"])).split())
+    assert "clusters: 12 [NAME, PROF] pairs" in text
+    assert "corrected for 6 tests; 12 clusters cannot give a p below 0.00049" in text
+    assert "finds: the smallest true difference that this test finds with a power of 80 %" in text
+    assert "with verbs as clusters too, " in text
 
 
 def test_the_direction_and_the_unit_of_a_difference_are_said(runs):
@@ -85,13 +110,33 @@ def test_runs_of_one_model_are_told_apart_by_their_folders(runs, tmp_path):
 
 def test_targets_are_the_papers_columns(runs):
     found = ng.compare(*runs.values())
-    assert found.frame["coreference"].unique(maintain_order=True).to_list() == ["same-name", "other-gender", "pronoun"]
+    assert found.rates["coreference"].unique(maintain_order=True).to_list() == ["same-name", "other-gender", "pronoun"]
     for target, run in runs.items():
-        assert found.frame.filter(coreference=target)["drop"].to_list() == run.rates["drop"].to_list()
-    text = str(found)
+        assert found.rates.filter(coreference=target)["drop"].to_list() == run.rates["drop"].to_list()
+    assert set(found.document()) == {"rates", "tests"}
+    text = str(found.tables()[0])
     assert "selected triplets" in text
     assert text.index("same name") < text.index("other name, other gender")
     assert "CpTp" not in text
+
+
+def test_targets_are_tested_on_the_triplets_of_both(runs):
+    frame = ng.compare(*runs.values()).frame
+    assert len(frame) == 4 * 3
+    row = frame.row(
+        by_predicate=(pl.col("pattern") == "CpTn")
+        & (pl.col("first") == "same-name")
+        & (pl.col("second") == "other-gender"),
+        named=True,
+    )
+    sides = [run_of(runs[target], "CpTn") for target in ("same-name", "other-gender")]
+    common = sorted(set(sides[0]) & set(sides[1]))
+    assert row["n"] == len(common)
+    assert row["difference"] == pytest.approx(100 * np.mean([sides[0][i] - sides[1][i] for i in common]))
+
+
+def run_of(run, pattern):
+    return {row["item"]: row["value"] for row in run.outcomes().filter(split=pattern).iter_rows(named=True)}
 
 
 def test_targets_of_runs_with_other_words_are_refused(runs, tmp_path):
@@ -125,7 +170,9 @@ def test_two_models_are_compared_on_what_both_have(runs):
     assert {row["n"] for row in found.values()} == {n}
     values = own.filter(pl.col("split") == "CpTn", pl.col("item").is_in(turned["item"].implode()))["value"].to_numpy()
     assert found["CpTn"]["difference"] == pytest.approx(100 * np.mean(values - (1 - values)))
-    wanted = stats.binomtest(int(values.sum()), n).pvalue
+    kept = own.filter(pl.col("split") == "CpTn", pl.col("item").is_in(turned["item"].implode()))
+    by_pair = kept.group_by("cluster").agg(turned=(2 * pl.col("value") - 1).sum())["turned"].to_list()
+    wanted = flipped(by_pair)
     assert found["CpTn"]["p"] == pytest.approx(wanted)
     assert found["CpTn"]["p_holm"] == pytest.approx(min(1, 5 * wanted))
     assert found["CpTp"]["p"] == 1

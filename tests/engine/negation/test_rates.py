@@ -2,13 +2,16 @@ import numpy as np
 import polars as pl
 import pytest
 from negengine.engine.negation.rates import rates
-from negengine.engine.statistics import cluster_interval
+from negengine.engine.statistics import cluster_interval, crossed_mean, detectable, proportion_interval
+
+PATTERNS = [("p0", "p1"), ("p0", "p2")]
 
 TRIPLETS = pl.LazyFrame(
     {
         "triplet": range(6),
         "name": ["Anna", "Anna", "Anna", "Anna", "John", "John"],
         "profession": ["a dancer", "a dancer", "an actor", "an actor", "a dancer", "a dancer"],
+        "verb": ["smoke", "sing", "smoke", "dance", "sing", "dance"],
     }
 )
 
@@ -38,7 +41,8 @@ def test_rates_and_drops_in_percent():
 
 def test_columns_of_the_contract():
     table = rates(scores(CpTn=[1] * 6), TRIPLETS, ["CpTn"])
-    assert table.columns == ["pattern", "n", "repetitions", "repetition_rate", "drop", "drop_low", "drop_high"]
+    contract = ["pattern", "n", "repetitions", "repetition_rate", "drop", "drop_low", "drop_high"]
+    assert table.columns[:7] == contract
 
 
 def test_rows_come_in_the_order_asked_for():
@@ -54,9 +58,8 @@ def test_the_order_of_the_scores_does_not_matter():
 
 def test_a_pattern_without_scores_has_no_rate():
     empty = rates(scores(a=[1] * 6), TRIPLETS, ["b"])
-    assert row(empty, "b") == {"pattern": "b", "n": 0, "repetitions": 0} | dict.fromkeys(
-        ("repetition_rate", "drop", "drop_low", "drop_high")
-    )
+    counts = dict.fromkeys(("n", "repetitions", "pairs", "verbs"), 0)
+    assert row(empty, "b") == {"pattern": "b", **counts} | dict.fromkeys(set(empty.columns) - {"pattern", *counts})
 
 
 def test_the_selecting_pattern_has_no_interval():
@@ -83,3 +86,42 @@ def test_the_drop_lies_in_its_interval():
     for ones in range(7):
         table = row(rates(scores(a=[1] * ones + [0] * (6 - ones)), TRIPLETS, ["a"]), "a")
         assert 0 <= table["drop_low"] <= table["drop"] <= table["drop_high"] <= 100
+
+
+def test_pairs_and_verbs_are_clusters_that_cross():
+    # Everything depends on the verb: smoke is never repeated, sing and dance always.
+    table = row(rates(scores(a=[0, 1, 0, 1, 1, 1]), TRIPLETS, ["a"]), "a")
+    assert (table["pairs"], table["verbs"]) == (3, 3)
+    wanted = crossed_mean(np.array([0, 1, 0, 1, 1, 1]), np.array([1, 1, 0, 0, 2, 2]), np.array([2, 1, 2, 0, 1, 0]))
+    low, high = proportion_interval(wanted)
+    assert (table["drop_low_two_way"], table["drop_high_two_way"]) == pytest.approx((100 * (1 - high), 100 * (1 - low)))
+    assert table["design_effect_two_way"] == pytest.approx(wanted.design_effect)
+    assert table["design_effect_two_way"] > table["design_effect"]
+
+
+def many(pairs: int, verbs: int, patterns: int) -> tuple[pl.LazyFrame, pl.LazyFrame]:
+    """Scores of random triplets in patterns p0, p1 …, each repeated in about half of the triplets."""
+    random = np.random.default_rng(5)
+    n = pairs * verbs
+    names, words = np.repeat(np.arange(pairs), verbs), np.tile(np.arange(verbs), pairs)
+    triplets = pl.LazyFrame({"triplet": range(n), "name": names, "profession": ["x"] * n, "verb": words})
+    return scores(**{f"p{i}": random.integers(0, 2, n).tolist() for i in range(patterns)}), triplets
+
+
+def test_the_detectable_difference_is_the_largest_between_two_patterns():
+    frame, triplets = many(30, 10, 3)
+    table = rates(frame, triplets, ["p0", "p1", "p2"])
+    names, words = np.repeat(np.arange(30), 10), np.tile(np.arange(10), 30)
+    own = {key[0]: part["repeated"].to_numpy().astype(float) for key, part in frame.collect().group_by("pattern")}
+    between = {pair: 100 * detectable(crossed_mean(own[pair[0]] - own[pair[1]], names, words)) for pair in PATTERNS}
+    assert row(table, "p0")["detectable"] == pytest.approx(max(between["p0", "p1"], between["p0", "p2"]))
+
+
+def test_five_pairs_cannot_show_any_difference():
+    frame, triplets = many(5, 20, 2)
+    assert rates(frame, triplets, ["p0", "p1"])["detectable"].to_list() == [None, None]
+
+
+def test_the_selecting_pattern_does_not_count_for_the_detectable_difference():
+    frame, triplets = many(30, 10, 2)
+    assert rates(frame, triplets, ["p0", "p1"], selecting="p0")["detectable"].to_list() == [None, None]

@@ -173,3 +173,14 @@ def test_own_patterns_with_three_controls():
 @pytest.mark.parametrize("role", [Role.FORBIDDEN, Role.CONTROL])
 def test_without_both_kinds_there_is_no_verdict(role):
     assert read(rates(a=1.0, b=2.0), pattern_set(a=role, b=role)).startswith("No verdict: the test (§3.5) compares")
+
+
+def test_the_verdict_takes_the_intervals_with_verbs_as_clusters_where_a_run_has_them():
+    drops = rates(CpTn=30.0, CnTp=50.0, CnTn=10.0, CpTv=20.0)
+    narrow = drops.with_columns(drop_low_two_way=pl.col("drop") - 2, drop_high_two_way=pl.col("drop") + 2)
+    assert read(narrow).endswith("the 95 % intervals with pairs and verbs as clusters do not overlap.")
+    wide = drops.with_columns(drop_low_two_way=pl.col("drop") - 6, drop_high_two_way=pl.col("drop") + 6)
+    assert read(wide) == (
+        "Not decided (§3.5): the 95 % interval with pairs and verbs as clusters of CpTn (30.0) overlaps with the "
+        "interval of CpTv (20.0). By the drops alone the model passes."
+    )

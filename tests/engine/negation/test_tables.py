@@ -44,8 +44,12 @@ def rates(**drops: float | tuple[float, float, float]) -> pl.DataFrame:
     rows = []
     for pattern, given in drops.items():
         drop, low, high = given if isinstance(given, tuple) else (given, given - 0.05, given + 0.05)
-        rows.append((pattern, 1000, round(10 * (100 - drop)), 100 - drop, drop, low, high))
-    columns = ["pattern", "n", "repetitions", "repetition_rate", "drop", "drop_low", "drop_high"]
+        own = (pattern, 1000, round(10 * (100 - drop)), 100 - drop, drop, low, high)
+        rows.append(
+            (*own, 50, 400, *(None if low is None else figure for figure in (1.04, drop - 1, drop + 1, 2.6, 4.4)))
+        )
+    columns = ["pattern", "n", "repetitions", "repetition_rate", "drop", "drop_low", "drop_high", "pairs", "verbs"]
+    columns += ["design_effect", "drop_low_two_way", "drop_high_two_way", "design_effect_two_way", "detectable"]
     return pl.DataFrame(rows, schema=columns, orient="row")
 
 
@@ -121,17 +125,28 @@ def test_brackets_in_a_name_are_shown():
 
 def test_rows_of_table_6():
     table = rates_table(rates(CpTp=0.0, CpTn=(27.73, 27.1, 28.34)), PATTERNS, SELECTION, None)
-    assert cells(table, "CpTn") == ["72.3", "27.7", "27.1 to 28.3", "1,000", "forbidden"]
+    assert cells(table, "CpTn") == ["72.3", "27.7", "27.1 to 28.3", "26.7 to 28.7", "forbidden"]
+
+
+def test_the_notes_say_what_the_rates_count_and_what_the_run_can_find():
+    notes = rates_table(rates(CpTp=(0.0, None, None), CpTn=27.7, CnTp=50.0), PATTERNS, SELECTION, None).notes
+    assert notes == [
+        "rate: repetition rate of 1,000 triplets (50 pairs, 400 verbs)",
+        "95 % interval: pairs are clusters (design effect 1.0); and by verb: verbs too (2.6)",
+        "a true difference between two patterns is found with a power of 80 % from 4.4 points on",
+    ]
+
+
+def test_runs_from_before_have_no_interval_by_verb():
+    before = rates(CpTn=27.7).select("pattern", "n", "repetitions", "repetition_rate", "drop", "drop_low", "drop_high")
+    table = rates_table(before, PATTERNS, SELECTION, None)
+    assert cells(table, "CpTn") == ["72.3", "27.7", "27.6 to 27.8", "forbidden"]
+    assert table.notes == ["rate: repetition rate of 1,000 triplets"]
 
 
 def test_the_selecting_pattern_has_no_interval():
-    assert cells(rates_table(rates(CpTp=0.0), PATTERNS, SELECTION, None), "CpTp") == [
-        "100.0",
-        "0.0",
-        "",
-        "1,000",
-        "selecting",
-    ]
+    table = rates_table(rates(CpTp=(0.0, None, None), CpTn=1.0), PATTERNS, SELECTION, None)
+    assert cells(table, "CpTp") == ["100.0", "0.0", "", "", "selecting"]
 
 
 def test_the_papers_drops_stand_beside():
@@ -160,16 +175,21 @@ def test_a_pattern_that_the_paper_has_not_stays_empty():
 def test_without_triplets_the_figures_stay_empty():
     empty = rates(CpTn=5.0).with_columns(
         pl.lit(0).alias("n"),
-        *(pl.lit(None).alias(c) for c in ("repetition_rate", "drop", "drop_low", "drop_high")),
+        *(
+            pl.lit(None, pl.Float64).alias(c)
+            for c in ("repetition_rate", "drop", "drop_low", "drop_high", "detectable")
+        ),
+        *(pl.lit(None, pl.Float64).alias(f"drop_{end}_two_way") for end in ("low", "high")),
     )
-    assert cells(rates_table(empty, PATTERNS, SELECTION, None), "CpTn")[:4] == ["", "", "", "0"]
+    assert cells(rates_table(empty, PATTERNS, SELECTION, None), "CpTn")[:3] == ["", "", ""]
 
 
 def test_the_figures_of_the_rates_are_columns_of_their_own():
     frame = rates_table(paper_rates("roberta-base"), PATTERNS, SELECTION, published("roberta-base")).figures
     assert frame["published"].to_list() == [None, 27.7, 66.9, 12.1, 23.3]
     assert frame["role"].to_list() == ["selecting", "forbidden", "forbidden", "control", "control"]
-    assert frame.columns[:7] == paper_rates("roberta-base").columns
+    columns = paper_rates("roberta-base").columns
+    assert frame.columns == [*columns, "published", "role"]
 
 
 def test_runs_from_before_have_no_interval_for_the_selecting_pattern_either():
@@ -190,13 +210,21 @@ def test_the_layout_of_the_bundled_model_is_that_of_the_readme():
     counts = {"verbs": 763, "pairs": 60, "tested": 45780, "repeating": 29927, "ratio": 65.37, "selected": 1200}
     selection = {"model": "mini", "pattern": "CpTp", "coreference": "pronoun", **counts}
     drops = {
-        "CpTp": (0.0, None, None),
-        "CpTn": (83.2, 80.9, 85.4),
-        "CnTp": (97.8, 96.7, 98.6),
-        "CnTn": (24.9, 22.5, 27.5),
-        "CpTv": (20.4, 18.2, 22.8),
+        "CpTp": (0.0, *[None] * 7),
+        "CpTn": (83.2, 80.9, 85.4, 1.0, 79.2, 86.8, 2.9, 6.1),
+        "CnTp": (97.8, 96.7, 98.6, 1.1, 95.4, 99.1, 3.1, 6.1),
+        "CnTn": (24.9, 22.5, 27.5, 1.0, 20.7, 29.5, 3.0, 6.9),
+        "CpTv": (20.4, 18.2, 22.8, 0.9, 16.5, 24.7, 2.9, 6.9),
     }
-    figures = rates(**drops).with_columns(pl.lit(1200).alias("n"))
+    names = ["drop", "drop_low", "drop_high", "design_effect", "drop_low_two_way", "drop_high_two_way"]
+    figures = rates(**dict.fromkeys(drops, 0.0)).with_columns(
+        *(
+            pl.Series(name, [row[i] for row in drops.values()], dtype=pl.Float64)
+            for i, name in enumerate([*names, "design_effect_two_way", "detectable"])
+        ),
+        *(pl.lit(count).alias(name) for name, count in {"n": 1200, "pairs": 60, "verbs": 482}.items()),
+        repetition_rate=pl.Series([100 - row[0] for row in drops.values()]),
+    )
     tables = [selection_table(selection, None), rates_table(figures, PATTERNS, selection, None)]
     shown = "\n".join(line.rstrip() for line in render(tables, Format.TABLE).splitlines())
     assert shown in readme

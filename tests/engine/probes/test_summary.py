@@ -6,6 +6,7 @@ from negengine.engine.probes.items import ALL, ORIGINAL
 from negengine.engine.probes.summary import (
     SCHEMA,
     Contrast,
+    Row,
     cluster_means,
     contrasts,
     frame,
@@ -33,25 +34,25 @@ def test_a_fraction_has_wilsons_interval():
     assert whole[:4] == ("D", ORIGINAL, ALL, "right")
     assert part[2] == "H"
     assert whole[4:] == part[4:]
-    _, _, _, _, value, low, high, n = whole
-    assert (value, n) == (0.75, 4)
-    assert (low + high) / 2 == pytest.approx((3 + z2 / 2) / (4 + z2))
+    assert (whole.value, whole.n, whole.clusters) == (0.75, 4, None)
+    assert (whole.low + whole.high) / 2 == pytest.approx((3 + z2 / 2) / (4 + z2))
 
 
 def test_a_mean_has_students_interval():
     """0, 1, 2: mean 1, standard error 1 / √3, 2 degrees of freedom."""
     (whole, _) = means(items(plain([0.0, 1.0, 2.0])), ["right"])
     width = stats.t.ppf(0.975, 2) / 3**0.5
-    assert whole[4:] == (1, pytest.approx(1 - width), pytest.approx(1 + width), 3)
+    assert whole[4:8] == (1, pytest.approx(1 - width), pytest.approx(1 + width), 3)
 
 
 def test_clusters_widen_the_interval():
-    """Ten clusters of four equal outcomes say what ten outcomes say."""
+    """Ten clusters of four equal outcomes say what ten outcomes say: a design effect of 4 · 10/9 · 39/40."""
     rows = [(ORIGINAL, f"{i} {j}", ALL, str(i), i < 5) for i in range(10) for j in range(4)]
-    ((*_, value, low, high, n),) = means(items(rows), ["right"])
-    ((*_, _, lone_low, lone_high, _),) = means(items([(*row[:3], row[1], row[4]) for row in rows]), ["right"])
-    assert (value, n) == (0.5, 40)
-    assert low < lone_low < 0.5 < lone_high < high
+    (own,) = means(items(rows), ["right"])
+    (lone,) = means(items([(*row[:3], row[1], row[4]) for row in rows]), ["right"])
+    assert (own.value, own.n, own.clusters, lone.clusters) == (0.5, 40, 10, None)
+    assert own.design_effect == pytest.approx(4 * 10 / 9 * 39 / 40)
+    assert own.low < lone.low < 0.5 < lone.high < own.high
 
 
 def test_all_comes_before_other_splits_and_order_is_that_of_items():
@@ -69,7 +70,7 @@ def test_all_comes_before_other_splits_and_order_is_that_of_items():
 
 
 def test_what_does_not_apply_does_not_count():
-    assert means(items(plain([True, None, None])), ["right"])[0][4:] == (
+    assert means(items(plain([True, None, None])), ["right"])[0][4:8] == (
         1,
         pytest.approx(1 / (1 + 3.8415), abs=1e-4),
         1,
@@ -92,10 +93,21 @@ def test_a_contrast_takes_the_items_that_both_sides_have():
     found = contrasts(table, [Contrast("D", "right", (ORIGINAL, ALL), ("shuffled", ALL))])
     assert [row[:4] for row in found] == [
         ("D", "original vs shuffled", ALL, "difference:right"),
-        ("D", "original vs shuffled", ALL, "mcnemar_p:right"),
+        ("D", "original vs shuffled", ALL, "p:right"),
     ]
     assert [row[4] for row in found] == [pytest.approx(4 / 5), pytest.approx(1 / 8)]
     assert [row[7] for row in found] == [5, 5]
+
+
+def test_a_contrast_flips_the_signs_of_whole_clusters():
+    """Eight items of four clusters, right in the first alone: p = 2 / 2⁴, not McNemar's 2 / 2⁸; and not a point."""
+    rows = [
+        (condition, f"{i}", ALL, str(i // 2), condition == ORIGINAL) for condition in (ORIGINAL, "b") for i in range(8)
+    ]
+    difference, p = contrasts(items(rows), [Contrast("D", "right", (ORIGINAL, ALL), ("b", ALL))])
+    assert (difference.value, difference.clusters, p.clusters) == (1, 4, 4)
+    assert difference.low < 1 == difference.high
+    assert p.value == pytest.approx(2 / 2**4)
 
 
 def test_a_contrast_without_common_items_has_no_row():
@@ -104,25 +116,28 @@ def test_a_contrast_without_common_items_has_no_row():
     assert contrasts(table, [Contrast("E", "right", (ORIGINAL, ALL), (ORIGINAL, "H"))]) == []
 
 
-def test_floats_are_paired_by_wilcoxon():
-    """All five differences are positive and distinct: p = 2 / 2⁵."""
-    difference, p = paired(pl.Series([1.0, 2, 3, 4, 5]), pl.Series([0.9, 1.8, 2.7, 3.6, 4.5]))
-    assert (difference, p) == (pytest.approx(0.3), pytest.approx(1 / 16))
+def test_floats_are_paired_by_clusters():
+    """All five differences are positive: p = 2 / 2⁵; the last two are of one cluster: p = 2 / 2⁴."""
+    first, second = pl.Series([1.0, 2, 3, 4, 5]), pl.Series([0.9, 1.8, 2.7, 3.6, 4.5])
+    alone = paired(first, second, pl.Series(["a", "b", "c", "d", "e"]))
+    assert (alone.value, alone.p) == (pytest.approx(0.3), pytest.approx(2 / 2**5))
+    assert paired(first, second, pl.Series(["a", "b", "c", "d", "d"])).p == pytest.approx(2 / 2**4)
 
 
 def test_holm_adjusts_over_all_tests_and_stands_after_each():
     """0.01 and 0.04 of three are 0.03 and, ranked second, 0.08; 0.05 is raised to that."""
     tests = {"a": 0.05, "b": 0.01, "c": 0.04}
-    rows = [("D", "x", ALL, f"mcnemar_p:{name}", p, None, None, 9) for name, p in tests.items()]
-    summary = with_holm(frame([("D", "x", ALL, "right", 0.5, 0.1, 0.9, 9), *rows]))
+    rows = [Row("D", "x", ALL, f"p:{name}", p, None, None, 9) for name, p in tests.items()]
+    summary = with_holm(frame([Row("D", "x", ALL, "right", 0.5, 0.1, 0.9, 9), *rows]))
     assert summary.schema == SCHEMA
     assert summary["metric"].to_list() == [
         "right",
-        *[f"{prefix}:{name}" for name in "abc" for prefix in ("mcnemar_p", "mcnemar_p_holm")],
+        *[f"{prefix}:{name}" for name in "abc" for prefix in ("p", "p_holm")],
     ]
+    assert summary["tests"].to_list() == [None, None, 3, None, 3, None, 3]
     assert summary["value"].to_list() == pytest.approx([0.5, 0.05, 0.08, 0.01, 0.03, 0.04, 0.08])
 
 
 def test_a_summary_without_tests_stays_as_it_is():
-    summary = frame([("D", "x", ALL, "right", 0.5, 0.1, 0.9, 9)])
+    summary = frame([Row("D", "x", ALL, "right", 0.5, 0.1, 0.9, 9)])
     assert with_holm(summary).equals(summary)

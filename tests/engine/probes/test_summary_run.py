@@ -37,11 +37,11 @@ def run(tmp_path):
 
 def test_an_item_has_an_outcome_in_each_split_for_each_metric_that_applies(run):
     assert sorted(run.outcomes().rows()) == [
-        ("D", "original", "H", "right", "one", 1.0),
-        ("D", "original", "H", "score", "one", 0.25),
-        ("D", "original", "all", "right", "one", 1.0),
-        ("D", "original", "all", "score", "one", 0.25),
-        ("D", "original", "all", "score", "two", 0.5),
+        ("D", "original", "H", "right", "one", 1.0, "a"),
+        ("D", "original", "H", "score", "one", 0.25, "a"),
+        ("D", "original", "all", "right", "one", 1.0, "a"),
+        ("D", "original", "all", "score", "one", 0.25, "a"),
+        ("D", "original", "all", "score", "two", 0.5, "b"),
     ]
 
 

@@ -6,7 +6,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from negengine.engine.statistics import cluster_interval, effective_sample_size
+from negengine.engine.statistics import (
+    cluster_interval,
+    clustered_mean,
+    crossed_mean,
+    effective_sample_size,
+    proportion_interval,
+)
 from scipy import stats
 
 # ---------------------------------------------------------------- derived by hand
@@ -61,18 +67,22 @@ def test_one_pair_tells_nothing(repetitions, n):
 
 
 def reference_interval(clusters: list[tuple[int, int]]) -> tuple[float, float]:
-    """The same from the definition: each triplet's influence on the ratio, summed within pairs, then their variance."""
+    """The same from the definition: each triplet's influence on the ratio, summed within pairs, then their moments."""
     observations = [(i, y) for i, (r, n) in enumerate(clusters) for y in [1] * r + [0] * (n - r)]
-    n = len(observations)
+    n, c = len(observations), len(clusters)
     p = math.fsum(y for _, y in observations) / n
     if p in {0, 1}:
-        effective = float(len(clusters))
+        effective = float(c)
     else:
-        influence = [math.fsum((y - p) / n for j, y in observations if j == i) for i in range(len(clusters))]
-        mean = math.fsum(influence) / len(clusters)
-        variance = len(clusters) / (len(clusters) - 1) * math.fsum((z - mean) ** 2 for z in influence)
-        adjusted = (stats.t.isf(0.025, n - 1) / stats.t.isf(0.025, len(clusters) - 1)) ** 2
-        effective = n if variance < 1e-18 else min(n, adjusted * p * (1 - p) / variance)
+        influence = [math.fsum((y - p) / n for j, y in observations if j == i) for i in range(c)]
+        variance = c / (c - 1) * math.fsum(z**2 for z in influence)
+        if variance < 1e-18:
+            effective = n
+        else:
+            kurtosis = c * math.fsum(z**4 for z in influence) / math.fsum(z**2 for z in influence) ** 2
+            freedom = c - 1 if kurtosis <= 1 + 1e-12 or n == c else min(max(1, 2 * c / (kurtosis - 1)), c - 1)
+            adjusted = (stats.t.isf(0.025, n - 1) / stats.t.isf(0.025, freedom)) ** 2
+            effective = min(n, adjusted * p * (1 - p) / variance)
     x = p * effective
     # Clopper and Pearson's bounds by the F distribution instead of the beta distribution.
     low = 0.0 if p == 0 else 1 / (1 + (effective - x + 1) / (x * stats.f.ppf(0.025, 2 * x, 2 * (effective - x + 1))))
@@ -121,15 +131,13 @@ def as_if_independent(repetitions, n):
     return exact.low, exact.high
 
 
-@pytest.mark.parametrize(("pairs", "rate"), [(20, 0.3), (60, 0.1), (60, 0.8), (300, 0.03), (300, 0.3)])
+@pytest.mark.parametrize(
+    ("pairs", "rate"), [(6, 0.5), (12, 0.03), (20, 0.3), (30, 0.97), (60, 0.03), (60, 0.8), (200, 0.002), (300, 0.3)]
+)
 def test_the_interval_covers_the_truth_where_triplets_hang_together(pairs, rate):
-    # Of 500 samples 95 % should cover; 0.92 is three standard errors below that.
+    # Of 500 samples 95 % should cover; 0.92 is three standard errors below that. With c - 1 degrees of freedom, (30,
+    # 0.97), (60, 0.03) and (200, 0.002) cover 0.87 to 0.91.
     assert coverage(cluster_interval, pairs, rate) >= 0.92
-
-
-def test_with_few_repetitions_the_interval_covers_less_as_the_module_says():
-    # About 5 effective repetitions; the true coverage there is 0.90 to 0.91, so 0.86 is three standard errors below.
-    assert 0.86 <= coverage(cluster_interval, 60, 0.03) < 0.95
 
 
 def test_as_if_independent_the_interval_would_not_cover():
@@ -144,5 +152,74 @@ def test_clusters_whose_observations_agree_are_one_observation_each():
     """Variance 10/9 · Σ (r - 1.5)² / 30² = 0.0278, ten clusters of three, p = 0.5: 9 draws, before Student's factor."""
     n = np.full(10, 3)
     student = (stats.t.ppf(0.975, 29) / stats.t.ppf(0.975, 9)) ** 2
-    assert effective_sample_size(np.array([3, 0] * 5), n) == pytest.approx(9 * student)
-    assert effective_sample_size(n, n) == 10
+    assert effective_sample_size(clustered_mean(np.array([3, 0] * 5), n)) == pytest.approx(9 * student)
+    assert effective_sample_size(clustered_mean(n, n)) == 10
+
+
+# ---------------------------------------------------------------- what a mean knows of itself
+
+
+def test_few_clusters_with_any_success_have_few_degrees_of_freedom():
+    # One of ten clusters of 20 repeats, in all of its triplets: deviations 18 and nine times -2, so Σ u² = 360,
+    # Σ u⁴ = 105120, k = 10 · 105120 / 360² = 8.1111 and d = 20 / 7.1111.
+    mean = clustered_mean(np.array([20] + [0] * 9), np.full(10, 20))
+    assert mean.freedom == pytest.approx(20 / (10 * 105120 / 360**2 - 1))
+    assert clustered_mean(np.array([20, 0] * 5), np.full(10, 20)).freedom == 9
+
+
+def test_the_design_effect_of_clusters_that_agree_is_their_size():
+    # Kish: 1 + (20 - 1) · 1, but for c / (c - 1) in place of n / (n - 1).
+    mean = clustered_mean(np.array([20, 0] * 50), np.full(100, 20))
+    assert mean.design_effect == pytest.approx(20 * (100 / 99) * (1999 / 2000))
+    assert clustered_mean(np.array([1, 0] * 50), np.ones(100, int)).design_effect == pytest.approx(1)
+
+
+@pytest.mark.parametrize("sums", [[0, 0], [3, 3], [2]])
+def test_a_design_effect_that_nothing_tells_is_none(sums):
+    assert clustered_mean(np.array(sums), np.full(len(sums), 3)).design_effect is None
+
+
+def test_crossed_clusters_add_up():
+    """By a plain loop over pairs of observations that share a cluster, for the variance without c / (c - 1)."""
+    random = np.random.default_rng(3)
+    first, second = np.repeat(np.arange(40), 5), random.integers(0, 30, 200)
+    values = (random.random(200) < 0.3 + 0.4 * (first % 2) * (second % 2)).astype(float)
+    mean = crossed_mean(values, first, second)
+    u = values - values.mean()
+    sums = {}
+    for kind, labels in {"first": first, "second": second, "both": list(zip(first, second, strict=True))}.items():
+        totals = {}
+        for label, deviation in zip(labels, u, strict=True):
+            totals[label] = totals.get(label, 0) + deviation
+        c = len(totals)
+        sums[kind] = c / (c - 1) * math.fsum(total**2 for total in totals.values()) / 200**2
+    assert mean.variance == pytest.approx(sums["first"] + sums["second"] - sums["both"])
+    assert mean.clusters == 30
+
+
+def test_crossed_clusters_are_never_better_than_one_kind_alone():
+    random = np.random.default_rng(0)
+    first, second = np.repeat(np.arange(6), 4), np.tile(np.arange(4), 6)
+    for _ in range(50):
+        values = (random.random(24) < 0.5).astype(float)
+        both = crossed_mean(values, first, second).variance
+        assert both >= clustered_mean(np.bincount(first, values), np.full(6, 4)).variance - 1e-12
+        assert both >= clustered_mean(np.bincount(second, values), np.full(4, 6)).variance - 1e-12
+
+
+def test_crossed_clusters_cover_where_pairs_and_verbs_have_rates_of_their_own():
+    """60 pairs with 20 of 300 verbs each, which all have effects on the logit; pairs alone would cover too little."""
+    random = np.random.default_rng(4)
+    both = alone = 0
+    truth = float(stats.logistic.cdf(stats.norm.ppf((np.arange(20_000) + 0.5) / 20_000) * 1.25**0.5 + 1).mean())
+    for _ in range(200):
+        verbs, pairs = random.normal(size=300), 0.5 * random.normal(size=60)
+        verb = np.concatenate([random.choice(300, 20, replace=False) for _ in range(60)])
+        pair = np.repeat(np.arange(60), 20)
+        values = random.random(1200) < stats.logistic.cdf(1 + verbs[verb] + pairs[pair])
+        low, high = proportion_interval(crossed_mean(values, pair, verb))
+        both += low <= truth <= high
+        low, high = proportion_interval(clustered_mean(np.bincount(pair, values), np.full(60, 20)))
+        alone += low <= truth <= high
+    assert both >= 0.90 * 200
+    assert alone < both

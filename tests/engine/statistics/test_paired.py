@@ -4,12 +4,23 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis.extra.numpy import arrays
-from negengine.engine.statistics import mcnemar, paired_difference, wilcoxon
+from negengine.engine.statistics import combined, paired_difference, proportion
+from scipy import stats
 
 
 def outcomes(both, only_first, only_second, neither):
     table = [(True, True)] * both + [(True, False)] * only_first + [(False, True)] * only_second
     return np.array(table + [(False, False)] * neither).T
+
+
+def interval(first, second):
+    found = paired_difference(first, second)
+    return found.value, found.low, found.high
+
+
+def test_two_samples_have_newcombes_interval_of_unpaired_proportions():
+    """Newcombe (1998, Statistics in Medicine 17, 873-890), table II, method 10: 56/70 - 48/80."""
+    assert combined(proportion(56, 70), proportion(48, 80)) == pytest.approx((0.0524, 0.3339), abs=5e-5)
 
 
 @pytest.mark.parametrize(
@@ -24,7 +35,7 @@ def outcomes(both, only_first, only_second, neither):
 )
 def test_a_difference_has_newcombes_interval(table, wanted):
     """Tables of Newcombe (1998), with the figures of method 10."""
-    assert paired_difference(*outcomes(*table)) == pytest.approx(wanted, abs=5e-5)
+    assert interval(*outcomes(*table)) == pytest.approx(wanted, abs=5e-5)
 
 
 @pytest.mark.parametrize("same", [True, False])
@@ -32,15 +43,15 @@ def test_outcomes_that_are_all_the_same_do_not_make_a_difference_certain(same):
     """Student's interval is then [0.0, 0.0]. Wilson's interval of 0 in 30 ends at z² / (30 + z²)."""
     always = np.full(30, same)
     end = 1.959964**2 / (30 + 1.959964**2)
-    assert paired_difference(always, always) == pytest.approx((0, -end, end), abs=1e-6)
+    assert interval(always, always) == pytest.approx((0, -end, end), abs=1e-6)
 
 
 @given(arrays(bool, 20), arrays(bool, 20))
 def test_a_difference_lies_in_its_interval_and_changes_its_sign_with_the_side(first, second):
-    value, low, high = paired_difference(first, second)
+    value, low, high = interval(first, second)
     assert -1 - 1e-12 <= low <= value <= high <= 1 + 1e-12
     assert low < high
-    assert paired_difference(second, first) == pytest.approx((-value, -high, -low))
+    assert interval(second, first) == pytest.approx((-value, -high, -low))
 
 
 def test_the_interval_of_a_difference_covers_the_truth():
@@ -48,31 +59,81 @@ def test_the_interval_of_a_difference_covers_the_truth():
     below 95 %."""
     random = np.random.default_rng(3)
     kinds = random.choice(4, (500, 80), p=[0.15, 0.15, 0.05, 0.65])
-    intervals = [paired_difference(own <= 1, (own == 0) | (own == 2)) for own in kinds]
+    intervals = [interval(own <= 1, (own == 0) | (own == 2)) for own in kinds]
     assert np.mean([low <= 0.1 <= high for _, low, high in intervals]) >= 0.92
 
 
-def test_mcnemar_of_hand_made_items():
-    # Six items differ, five of them one way: 2 · (C(6,0) + C(6,1)) / 2^6 = 14/64.
-    first = np.array([True] * 5 + [False] + [True] * 10)
-    second = np.array([False] * 5 + [True] + [True] * 10)
-    assert mcnemar(first, second) == pytest.approx(14 / 64)
-
-
-def test_mcnemar_without_differences_is_one():
-    assert mcnemar(np.array([True, False]), np.array([True, False])) == 1
-
-
 @given(arrays(bool, 20), arrays(bool, 20))
-def test_mcnemar_does_not_depend_on_the_side(first, second):
-    assert mcnemar(first, second) == pytest.approx(mcnemar(second, first))
+def test_items_that_are_right_or_wrong_have_mcnemars_exact_test(first, second):
+    only_first, only_second = int((first & ~second).sum()), int((second & ~first).sum())
+    wanted = stats.binomtest(only_first, only_first + only_second).pvalue if only_first + only_second else 1
+    assert paired_difference(first, second).p == pytest.approx(wanted)
 
 
-def test_wilcoxon_of_hand_made_items():
-    # All six differences are positive: of the 2^6 signs, two (all plus, all minus) are as extreme.
-    first = np.array([1.0, 2, 3, 4, 5, 6])
-    assert wilcoxon(first, first - np.array([1, 2, 3, 4, 5, 6]) / 10) == pytest.approx(2 / 64)
+def test_numbers_have_students_interval_for_clusters():
+    # Sums of the clusters 1, 2, 3 of one item each: mean 2, standard error 1/sqrt(3), t(2) = 4.302653.
+    found = paired_difference(np.array([1.0, 2, 3]), np.zeros(3))
+    assert (found.value, found.low, found.high) == pytest.approx(
+        (2, 2 - 4.302653 / 3**0.5, 2 + 4.302653 / 3**0.5), abs=1e-6
+    )
+    assert found.p == pytest.approx(2 / 2**3)
 
 
-def test_wilcoxon_without_differences_is_one():
-    assert wilcoxon(np.array([1.0, 2]), np.array([1.0, 2])) == 1
+def test_twelve_pairs_never_give_more_than_twelve_pairs_can():
+    """240 triplets of 12 pairs, all repeated in one pattern alone: McNemar's p is 1e-72."""
+    clusters = np.repeat(np.arange(12), 20)
+    found = paired_difference(np.ones(240, bool), np.zeros(240, bool), clusters)
+    assert (found.n, found.clusters) == (240, 12)
+    assert found.p == pytest.approx(2 / 2**12)
+
+
+def test_items_of_a_single_cluster_are_draws_from_it():
+    first, second = np.arange(9) < 7, np.arange(9) < 2
+    alone, one = paired_difference(first, second), paired_difference(first, second, np.zeros(9, int))
+    assert one == alone
+    assert one.clusters == 9
+
+
+def test_a_clustered_difference_has_a_width_where_all_items_agree_and_ends_at_one():
+    clusters = np.repeat(np.arange(8), 5)
+    same = paired_difference(np.ones(40, bool), np.ones(40, bool), clusters)
+    assert same.low < 0 < same.high
+    assert same.detectable is None
+    apart = paired_difference(np.ones(40, bool), np.zeros(40, bool), clusters)
+    assert apart.low < 1
+    assert apart.high == 1
+
+
+def clustered_samples(clusters, size, rates, count, correlation=0.3, seed=11):
+    """Two outcomes of the same items; clusters have rates of their own, which go together."""
+    random = np.random.default_rng(seed)
+    spread = 1 / correlation - 1
+    labels = np.repeat(np.arange(clusters), size)
+    for _ in range(count):
+        common = random.normal(size=clusters)
+        sides = []
+        for rate in rates:
+            place = stats.norm.cdf(np.sqrt(0.7) * common + np.sqrt(0.3) * random.normal(size=clusters))
+            own = stats.beta.ppf(place, rate * spread, (1 - rate) * spread)
+            sides.append(random.random(clusters * size) < own[labels])
+        yield *sides, labels
+
+
+@pytest.mark.parametrize(("clusters", "rates"), [(12, (0.5, 0.4)), (30, (0.2, 0.2)), (60, (0.98, 0.8))])
+def test_the_interval_of_a_clustered_difference_covers_the_truth(clusters, rates):
+    """Of 200 samples; 0.905 is three standard errors below 95 %. As if independent, it would cover 73 to 82 %."""
+    truth = rates[0] - rates[1]
+    samples = list(clustered_samples(clusters, 20, rates, 200))
+    found = [paired_difference(*sample) for sample in samples]
+    assert np.mean([one.low <= truth <= one.high for one in found]) >= 0.905
+    alone = [paired_difference(first, second) for first, second, _ in samples]
+    assert np.mean([one.low <= truth <= one.high for one in alone]) < 0.9
+
+
+def test_the_clustered_test_rejects_no_more_than_it_says():
+    """Two patterns with the same rate, 12 pairs of 20: at most 5 % of 200 samples, and three standard errors."""
+    samples = list(clustered_samples(12, 20, (0.3, 0.3), 200))
+    p = [paired_difference(*sample).p for sample in samples]
+    assert np.mean(np.array(p) <= 0.05) <= 0.05 + 3 * (0.05 * 0.95 / 200) ** 0.5
+    alone = [paired_difference(first, second).p for first, second, _ in samples]
+    assert np.mean(np.array(alone) <= 0.05) > 0.1

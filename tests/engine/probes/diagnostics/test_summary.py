@@ -63,8 +63,8 @@ def test_polarities_are_paired_by_item():
     summary = summarise(items)
     key = ("NEG-136-SIMP", "original", "affirmative vs negative")
     assert cell(summary, *key, "difference:sensitivity")["value"] == pytest.approx(7 / 8)
-    assert cell(summary, *key, "mcnemar_p:sensitivity")["value"] == pytest.approx(1 / 64)
-    assert cell(summary, *key, "mcnemar_p_holm:sensitivity")["value"] == pytest.approx(1 / 64)
+    assert cell(summary, *key, "p:sensitivity")["value"] == pytest.approx(1 / 64)
+    assert cell(summary, *key, "p_holm:sensitivity")["value"] == pytest.approx(1 / 64)
 
 
 def test_a_perturbation_is_paired_by_context():
@@ -88,4 +88,4 @@ def test_a_perturbation_is_paired_by_context():
     summary = summarise(items)
     assert cell(summary, *key, "difference:accuracy@1")["n"] == 6
     assert cell(summary, *key, "difference:accuracy@1")["value"] == pytest.approx(0.5)
-    assert cell(summary, *key, "mcnemar_p:accuracy@1")["value"] == pytest.approx(0.25)
+    assert cell(summary, *key, "p:accuracy@1")["value"] == pytest.approx(0.25)

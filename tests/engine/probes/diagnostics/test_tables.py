@@ -77,15 +77,17 @@ def test_sensitivities_and_tests_are_shown(finished):
     assert "CPRAG 0 of 34, ROLE 0 of 44" in " ".join(text.split())
     text = shown([tests])
     key = ("NEG-136-SIMP", "original", "affirmative vs negative")
-    p = cell(summary, *key, "mcnemar_p_holm:sensitivity")["value"]
-    difference = cell(summary, *key, "difference:sensitivity")["value"]
+    p = cell(summary, *key, "p_holm:sensitivity")["value"]
+    difference = cell(summary, *key, "difference:sensitivity")
+    value, low, high = (f"{100 * difference[name]:+.1f}" for name in ("value", "low", "high"))
     row = cells(text, "│ SIMP")
-    assert row[1:4] == ["aff. / neg.", "preferred", f"{100 * difference:+.1f}"]
+    assert row[1:4] == ["aff. / neg.", "preferred", f"{value} [{low}, {high}]"]
     assert row[-1] == f"{p:.2g}"
 
 
 def test_tables_fit_in_80_columns(finished):
-    text = shown(tables(finished[1], "bert-large-uncased"))
+    text = render(tables(finished[1], "bert-large-uncased"), Format.TABLE, width=80)
+    assert "…" not in text
     assert max(len(line.rstrip()) for line in text.splitlines()) <= 80
 
 

@@ -49,7 +49,7 @@ def test_no_column_for_a_model_that_the_paper_did_not_test(rates):
 
 def test_drops_have_their_interval_and_p(finished):
     drop = cell(finished.summary, "connective", "2@100", "drop")
-    p = cell(finished.summary, "connective", "2@100", "mcnemar_p_holm:repetition_rate")["value"]
+    p = cell(finished.summary, "connective", "2@100", "p_holm:repetition_rate")["value"]
     figures = [f"{100 * drop[key]:.1f}" for key in ("value", "low", "high")]
     row = cells(drops_table(finished.summary, Variant.CONNECTIVE))[1]
     assert row[0] == "2"

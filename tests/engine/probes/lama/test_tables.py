@@ -4,7 +4,7 @@ import polars as pl
 import pytest
 from negengine.engine.choices import Format
 from negengine.engine.probes.lama.tables import tables
-from negengine.engine.probes.summary import SCHEMA
+from negengine.engine.probes.summary import frame
 from negengine.engine.tables.render import render
 
 
@@ -37,7 +37,7 @@ def shown(model):
 
 
 def made(model):
-    return tables(pl.DataFrame(ROWS, schema=SCHEMA, orient="row"), ITEMS, model)
+    return tables(frame(ROWS), ITEMS, model)
 
 
 def test_our_figures_in_percent_with_means_over_relations_in_brackets():

@@ -1,9 +1,11 @@
 """The summary of hand-made items: accuracies, drops, tests and their intervals."""
 
+import numpy as np
 import polars as pl
 import pytest
 from negengine.engine.probes.nli.pairs import KINDS
 from negengine.engine.probes.nli.summary import ITEMS, summarise
+from negengine.engine.statistics import cluster_interval
 from scipy import stats
 
 from .conftest import cell
@@ -44,7 +46,7 @@ def new_triples(outcomes):
             yield "new", 3 * triple + k, KINDS[k], True, "neutral", "neutral" if right else "entailment"
 
 
-def test_mcnemar_on_the_same_original_pairs():
+def test_types_are_compared_on_the_same_original_pairs():
     """Tneg-H alone is right in 6 triples, T-Hneg alone in 1: p = 2 · (C(7,0) + C(7,1)) / 2⁷ = 16/128 = 0.125.
 
     Tneg-Hneg is always right. Tneg-H loses 3 to it (1 + 2): p = 2/2³ = 0.25; T-Hneg loses 8: p = 2/2⁸.
@@ -58,8 +60,8 @@ def test_mcnemar_on_the_same_original_pairs():
         "T-Hneg vs Tneg-Hneg": (2 / 256, 6 / 256),
     }
     for split, (raw, adjusted) in p.items():
-        assert cell(summary, "SNLI", "new", split, "mcnemar_p:accuracy")["value"] == pytest.approx(raw)
-        assert cell(summary, "SNLI", "new", split, "mcnemar_p_holm:accuracy")["value"] == pytest.approx(adjusted)
+        assert cell(summary, "SNLI", "new", split, "p:accuracy")["value"] == pytest.approx(raw)
+        assert cell(summary, "SNLI", "new", split, "p_holm:accuracy")["value"] == pytest.approx(adjusted)
     difference = cell(summary, "SNLI", "new", "Tneg-H vs T-Hneg", "difference:accuracy")
     assert (difference["value"], difference["n"]) == (pytest.approx(5 / 13), 13)
 
@@ -93,13 +95,16 @@ def test_truncated_share_counts_pairs():
     assert cell(summary, "SNLI", "new", "Tneg-H", "truncated")["value"] == 1
 
 
-def test_the_drops_interval_is_welchs_with_a_triple_as_one_draw():
+def test_the_drops_interval_combines_both_with_a_triple_as_one_draw():
     """Eight original pairs, six right; four triples of which 3, 3, 1 and 0 pairs are right."""
     original = [("original", i, "", False, "neutral", "neutral" if i < 6 else "entailment") for i in range(8)]
     triples = [(True, True, True), (True, True, True), (True, False, False), (False, False, False)]
     row = cell(summarise(items_of([*original, *new_triples(triples)])), "SNLI", "new", "all", "drop")
-    welch = stats.ttest_ind([1] * 6 + [0] * 2, [1, 1, 1 / 3, 0], equal_var=False).confidence_interval()
-    assert (row["low"], row["high"]) == (pytest.approx(welch.low), pytest.approx(welch.high))
+    wilson = stats.binomtest(6, 8).proportion_ci(method="wilson")
+    low, high = cluster_interval(np.array([3, 3, 1, 0]), np.full(4, 3))
+    below, above = np.hypot(6 / 8 - wilson.low, high - 7 / 12), np.hypot(wilson.high - 6 / 8, 7 / 12 - low)
+    assert (row["low"], row["high"]) == pytest.approx((row["value"] - below, row["value"] + above))
+    assert row["clusters"] == 4
     assert row["value"] == pytest.approx(6 / 8 - 7 / 12)
 
 

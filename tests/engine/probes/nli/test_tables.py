@@ -61,7 +61,8 @@ def test_label_shares_have_the_papers_in_brackets(finished):
 
 def test_types_of_pairs_are_compared(finished):
     difference = cell(finished.summary, "RTE", "new", "Tneg-H vs T-Hneg", "difference:accuracy")
-    p = cell(finished.summary, "RTE", "new", "Tneg-H vs T-Hneg", "mcnemar_p:accuracy")["value"]
+    p = cell(finished.summary, "RTE", "new", "Tneg-H vs T-Hneg", "p:accuracy")["value"]
     first = cells(comparison_table(finished.summary))[0]
-    assert first[:4] == ["RTE", "Tneg-H vs T-Hneg", f"{100 * difference['value']:+.1f}", f"{p:.2g}"]
+    value, low, high = (f"{100 * difference[name]:+.1f}" for name in ("value", "low", "high"))
+    assert first[:4] == ["RTE", "Tneg-H vs T-Hneg", f"{value} [{low}, {high}]", f"{p:.2g}"]
     assert first[5] == str(difference["n"])

@@ -1,0 +1,72 @@
+"""What a run can find: the smallest difference that its clusters can show, and how many clusters a width needs."""
+
+from math import ceil
+
+from .clusters import ClusteredMean
+from .intervals import CONFIDENCE
+from .signs import smallest_p
+
+POWER = 0.8
+FEWEST_CLUSTERS = 6  # 2 / 2⁵ is above 0.05: the test by sign flips never finds a difference between five clusters
+_ROUNDS = 50
+
+
+def detectable(mean: ClusteredMean, power: float = POWER) -> float | None:
+    """The smallest true difference that a two-sided test at 5 % finds with a certain probability.
+
+    (t(1 - α / 2) + t(power)) · √v, with Student's quantiles of the variance's degrees of freedom (Bloom 1995,
+    Evaluation Review 19, 547-556).
+
+    Args:
+        mean: the observed difference; its variance is taken as that of other differences.
+        power: the probability to find it.
+
+    Returns:
+        In the unit of the mean; None where nothing varies between clusters, or where there are so few that the test by
+        sign flips cannot give a p of 5 %.
+    """
+    from scipy import special  # noqa: PLC0415 - takes long to import
+
+    if smallest_p(mean.clusters) > 1 - CONFIDENCE or not mean.variance > 0:
+        return None
+    quantiles = special.stdtrit(mean.freedom, [(1 + CONFIDENCE) / 2, power])
+    return float(quantiles.sum()) * mean.standard_error
+
+
+def expected_design_effect(size: float, correlation: float) -> float:
+    """1 + (size - 1) · correlation: the design effect of clusters of one size (Kish 1965, Survey Sampling, 5.4).
+
+    Args:
+        size: observations in a cluster.
+        correlation: between two observations of one cluster (intra-cluster correlation).
+    """
+    return 1 + (size - 1) * correlation
+
+
+def clusters_needed(width: float, rate: float, size: float, correlation: float) -> int:
+    """How many clusters make the 95 % interval of a proportion at most so wide.
+
+    The interval is rate ± t √(rate (1 - rate) · design effect / (clusters · size)), with Student's quantile of
+    clusters - 1 degrees of freedom: Cochran's sample size (1977, Sampling Techniques, section 4.4) with Kish's design
+    effect.
+
+    Args:
+        width: from the lower to the upper end, as a fraction; above 0.
+        rate: the proportion that is expected; 0.5 needs most.
+        size: observations in a cluster.
+        correlation: between two observations of one cluster.
+    """
+    from scipy import special  # noqa: PLC0415 - takes long to import
+
+    spread = rate * (1 - rate) * expected_design_effect(size, correlation) / size
+
+    def needed(quantile: float) -> int:
+        return max(2, ceil(4 * quantile**2 * spread / width**2))
+
+    clusters = needed(float(special.ndtri((1 + CONFIDENCE) / 2)))
+    for _ in range(_ROUNDS):  # a smaller quantile for more clusters: it settles in a few rounds
+        more = needed(float(special.stdtrit(clusters - 1, (1 + CONFIDENCE) / 2)))
+        if more <= clusters:
+            break
+        clusters = more
+    return clusters

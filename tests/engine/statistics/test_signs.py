@@ -1,0 +1,53 @@
+"""The test by sign flips of clusters, against all combinations one by one and against SciPy."""
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from negengine.engine.statistics import sign_flips, smallest_p
+from scipy import stats
+
+
+@given(st.lists(st.integers(-20, 20), min_size=1, max_size=9))
+def test_whole_numbers_have_the_p_of_all_combinations(sums):
+    totals = [sum(sign * one for sign, one in zip(signs, sums, strict=True)) for signs in signs_of(len(sums))]
+    wanted = np.mean([abs(total) >= abs(sum(sums)) for total in totals])
+    assert sign_flips(np.array(sums)) == pytest.approx(wanted, abs=1e-12)
+
+
+def signs_of(n):
+    return itertools.product((1, -1), repeat=n)
+
+
+def test_other_numbers_have_scipys_p():
+    random = np.random.default_rng(2)
+    for _ in range(10):
+        sums = random.normal(0.4, size=10)
+        wanted = stats.permutation_test(
+            (sums,), lambda x, axis: x.sum(axis=axis), permutation_type="samples", n_resamples=np.inf, vectorized=True
+        ).pvalue
+        assert sign_flips(sums) == pytest.approx(wanted, rel=0.02)
+
+
+@pytest.mark.parametrize("clusters", [1, 2, 6, 12, 30])
+def test_few_clusters_have_a_smallest_p(clusters):
+    assert sign_flips(np.full(clusters, 20)) == pytest.approx(smallest_p(clusters))
+    assert smallest_p(clusters) == min(1, 2 / 2**clusters)
+
+
+def test_many_clusters_are_close_to_the_normal_distribution():
+    """18,200 pairs: their combinations cannot be listed, nor drawn often enough."""
+    sums = np.random.default_rng(1).integers(-20, 22, 18_200)
+    wanted = 2 * stats.norm.sf(abs(sums.sum()) / np.sqrt((sums.astype(float) ** 2).sum()))
+    assert sign_flips(sums) == pytest.approx(wanted, rel=0.01)
+
+
+def test_a_p_below_what_can_be_computed_is_not_given():
+    assert sign_flips(np.ones(5_000, int)) == 1e-12
+
+
+def test_no_difference_has_p_one():
+    assert sign_flips(np.zeros(7)) == 1
+    assert sign_flips(np.array([3, -3])) == 1
