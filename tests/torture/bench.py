@@ -59,8 +59,8 @@ class Bench:
 
     def half(self, prepared: Prepared, share: float) -> None:
         """Leave a run that was killed after a share of its calls."""
-        prepared.reset(self.work)
         at = max(1, round(share * self.calls(prepared)))
+        prepared.reset(self.work)
         self.run(prepared, fault=Fault(Mode.KILL_AFTER, at, CHANGING))
 
     def aftermath(self, prepared: Prepared, row: Row, what: str, complaint: str = "") -> None:

@@ -32,6 +32,11 @@ class Case:
     result: str = "run"
     exports: bool = False
 
+    @property
+    def stage(self) -> str:
+        """The stage that the command works on; an export has none."""
+        return {"merge": "select"}.get(self.name.split()[0], self.name.split()[0])
+
 
 def cases(world: World) -> list[Case]:
     """The matrix: select, score, a probe, merge, export; fp32, mixed, lazy."""

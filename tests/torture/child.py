@@ -5,6 +5,7 @@ sentences, so that a run has many of them.
 """
 
 import contextlib
+import fcntl
 import functools
 import importlib
 import os
@@ -24,6 +25,7 @@ from . import faults
 from .faults import Fault
 
 SECONDS = 60.0  # a run takes less than one
+_PIPE = 1 << 20  # bytes: no command prints more, so nobody has to read before its end
 
 
 @dataclass(frozen=True)
@@ -63,8 +65,8 @@ class Started:
     """A running child."""
 
     pid: int
-    out: Path
-    err: Path
+    out: int
+    err: int
     began: float
 
     def wait(self, seconds: float = SECONDS) -> Ended:
@@ -78,13 +80,24 @@ class Started:
             os.kill(self.pid, signal.SIGKILL)
         _, status = os.waitpid(self.pid, 0)
         code = os.waitstatus_to_exitcode(status)
-        texts = [path.read_text("utf-8", "replace") for path in (self.out, self.err)]
+        texts = [_content(pipe) for pipe in (self.out, self.err)]
         return Ended(code if ready else None, *texts, time.monotonic() - self.began)
 
     @property
     def runs(self) -> bool:
         """Whether it has not ended."""
         return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
+
+
+def _content(pipe: int) -> str:
+    """What is in a pipe now: a process of its child may still have it open."""
+    pieces = []
+    os.set_blocking(pipe, False)
+    with contextlib.suppress(BlockingIOError):
+        while piece := os.read(pipe, _PIPE):
+            pieces.append(piece)
+    os.close(pipe)
+    return b"".join(pieces).decode("utf-8", "replace")
 
 
 class Children:
@@ -103,7 +116,6 @@ class Children:
         self.root, self.scratch, self.injector = root, scratch, injector
         self.learning = False
         self.modules = scratch / "modules"
-        self._number = 0
 
     def learn_imports(self) -> None:
         """Import what the last command imported late, so that the next ones find it here."""
@@ -128,17 +140,20 @@ class Children:
             fault: What happens in it.
             before: Called in the process before the command, such as to set limits or to plant a bug.
         """
-        self._number += 1
-        out, err = (self.scratch / f"{os.getpid()}-{self._number % 32}.{kind}" for kind in ("out", "err"))
+        pipes = [os.pipe() for _ in range(2)]  # not files: a full disk and a limit on sizes must not reach them
+        for _, end in pipes:
+            fcntl.fcntl(end, fcntl.F_SETPIPE_SZ, _PIPE)
         self.injector.set(self.root, fault or Fault())
         began = time.monotonic()
         sys.stdout.flush()
         pid = os.fork()
         if pid:
-            return Started(pid, out, err, began)
+            for _, end in pipes:
+                os.close(end)
+            return Started(pid, pipes[0][0], pipes[1][0], began)
         status = 1
         try:
-            status = self._run(arguments, folder, out, err, before, armed=fault is not None)
+            status = self._run(arguments, folder, [end for _, end in pipes], before, armed=fault is not None)
         finally:
             os._exit(status)
 
@@ -150,14 +165,12 @@ class Children:
         self,
         arguments: Sequence[str],
         folder: Path,
-        out: Path,
-        err: Path,
+        outputs: Sequence[int],
         before: Callable[[], None] | None,
         armed: bool,
     ) -> int:
-        for number, path in ((0, Path(os.devnull)), (1, out), (2, err)):
-            flags = os.O_RDONLY if number == 0 else os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND
-            os.dup2(os.open(path, flags, 0o600), number)
+        for number, end in enumerate((os.open(os.devnull, os.O_RDONLY), *outputs)):
+            os.dup2(end, number)
         sys.stdin, sys.stdout, sys.stderr = open(0), open(1, "w"), open(2, "w")  # noqa: SIM115
         sys.__stdout__, sys.__stderr__ = sys.stdout, sys.stderr
         os.chdir(folder)

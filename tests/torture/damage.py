@@ -64,13 +64,17 @@ def flipped_bits(bench: Bench, prepared: Prepared, row: Row) -> Iterator[None]:
 def _files_after(bench: Bench, prepared: Prepared, state: str) -> dict[str, int]:
     """The files below the folder in a state that the command can still read: relative path → size.
 
-    A finished run does not need its parts and what it was made from any more.
+    A finished stage does not need its parts and what it was made from any more.
     """
     _leave(bench, prepared, state)
     folder = bench.work if state == "half" else bench.work / prepared.case.result
-    paths = [path for path in sorted(folder.rglob("*")) if path.is_file() and path.name not in {".lock", "lock"}]
-    names = {str(path.relative_to(bench.work)): path.stat().st_size for path in paths if "-tmp" not in path.name}
-    return names if state == "half" else {name: size for name, size in names.items() if "/parts/" not in name}
+    paths = [path for path in sorted(folder.rglob("*")) if path.is_file() and not path.name.startswith(".")]
+    own = f"/parts/{prepared.case.stage}/"
+    return {
+        name: path.stat().st_size
+        for path in paths
+        if "/parts/" not in (name := str(path.relative_to(bench.work))) or (state == "half" and own in name)
+    }
 
 
 def _leave(bench: Bench, prepared: Prepared, state: str) -> None:

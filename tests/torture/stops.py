@@ -131,8 +131,7 @@ def _wait_for_parts(bench: Bench, prepared: Prepared, started: Started) -> None:
         time.sleep(bench.random.random() * prepared.end.seconds)
         return
     folder = bench.work / prepared.case.result / "parts"
-    stage = prepared.case.name.split()[0].replace("merge", "select")
-    while started.runs and not any(folder.glob(f"{stage}/*")):
+    while started.runs and not any(folder.glob(f"{prepared.case.stage}/*")):
         time.sleep(_LOOK)
 
 

@@ -105,9 +105,10 @@ def _tiny_disk(bench: Bench, prepared: Prepared, row: Row, mount: Callable[..., 
 
 
 def _read_only_disk(bench: Bench, prepared: Prepared, row: Row, mount: Callable[..., None]) -> None:
+    at = bench.random.randint(1, bench.calls(prepared))
     mount(size=64 << 20)
     prepared.reset(bench.work)
-    bench.run(prepared, fault=Fault(Mode.KILL_AFTER, bench.random.randint(1, bench.calls(prepared)), CHANGING))
+    bench.run(prepared, fault=Fault(Mode.KILL_AFTER, at, CHANGING))
     mount(remount=True, read_only=True, size=64 << 20)
     end = bench.run(prepared)
     mount(remount=True, size=64 << 20)
@@ -191,7 +192,7 @@ def parents(bench: Bench, prepared: Prepared, row: Row) -> Iterator[None]:
         mark = f"{os.getpid()}-{bench.random.randrange(1 << 40)}"
         how = bench.random.choice((signal.SIGKILL, signal.SIGKILL, signal.SIGTERM, "worker"))
         started = bench.children.start(arguments, bench.work, before=lambda mark=mark: os.environ.update({_MARK: mark}))
-        while started.runs and not any((bench.work / "run" / "parts").glob("*/*")):
+        while started.runs and not any((bench.work / "run" / "parts").glob(f"{prepared.case.stage}/*")):
             time.sleep(0.002)
         time.sleep(bench.random.random() ** 2 * 0.2)
         workers = [pid for pid in _marked(mark) if pid != started.pid]
@@ -248,8 +249,9 @@ def wrong_clock(bench: Bench, prepared: Prepared, row: Row) -> Iterator[None]:
     year = 365 * 86_400
     clocks = [(-year, 0), (-60 * year, 0), (0, -3_600), (70 * year, 0), (0, 86_400), (-1, 0), (150 * year, -year // 12)]
     for clock in clocks if not bench.short else bench.random.sample(clocks, 2):
+        at = bench.random.randint(1, bench.calls(prepared))
         prepared.reset(bench.work)
-        bench.run(prepared, fault=Fault(Mode.KILL_AFTER, bench.random.randint(1, bench.calls(prepared)), CHANGING))
+        bench.run(prepared, fault=Fault(Mode.KILL_AFTER, at, CHANGING))
         end = bench.run(prepared, fault=Fault(clock=clock))
         bench.aftermath(prepared, row, f"clock {clock[0]:+,} s, {clock[1]:+,} s at each look", end.complaint)
         yield
