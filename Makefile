@@ -11,7 +11,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-wheel lint types export select score papers bench clean
+.PHONY: help setup demo test test-wheel lint types torture export select score papers bench clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | awk -F'\t' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -39,6 +39,9 @@ test: $(READY) lint types  ## lint, check types, run all tests, one process a co
 
 test-wheel: $(READY)  ## install the wheel in a clean environment, from the network, and run it
 	$(BIN)/python -m pytest tests/clean_machine $(ARGS)
+
+torture: $(READY)  ## kill and break runs for an hour, resume and compare (ARGS=--short: 2 minutes)
+	PYTHONPATH=tests $(BIN)/python -m torture $(ARGS)
 
 lint: $(READY)  ## ruff: rules and format
 	$(BIN)/python -m ruff check .

@@ -1,0 +1,48 @@
+"""The torture itself: it disturbs a run in every way, and it finds bugs that are planted."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+TESTS = Path(__file__).parent
+KINDS = 21  # of faults, with two commands of the installed program
+
+
+@pytest.fixture(scope="module")
+def torture(tmp_path_factory):
+    """Runs the harness with some arguments, and gives its status, stdout and stderr."""
+    folder = tmp_path_factory.mktemp("torture")
+
+    def run(*arguments):
+        command = [sys.executable, "-m", "torture", "--folder", folder, "--world", folder / "world", *arguments]
+        environment = {**os.environ, "PYTHONPATH": str(TESTS)}
+        return subprocess.run([*map(str, command)], capture_output=True, text=True, check=False, env=environment)
+
+    return run
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the harness waits for processes as Linux does")
+def test_every_kind_of_fault_is_survived_and_planted_bugs_are_found(torture, tmp_path):
+    done = torture("--short", "--minutes", 15, "--faults", 1, "--case", "select fp32", "--write", tmp_path / "table.md")
+    assert done.returncode == 0, done.stdout + done.stderr
+    *above, check, last = done.stdout.splitlines()
+    found = re.fullmatch(r"(\d+) faults, (\d+) survived, 0 rows lost or doubled, 0 wrong", last)
+    assert found, last
+    assert found[1] == found[2]
+    assert len([line for line in above if "select" in line]) == KINDS
+    planted = re.fullmatch(r"(\d) of (\d) planted bugs were found", check)
+    assert planted, check
+    assert planted[1] == planted[2] > "4"
+    assert last in (tmp_path / "table.md").read_text("utf-8")
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the harness waits for processes as Linux does")
+def test_a_kind_and_a_command_can_be_chosen(torture):
+    done = torture("--short", "--faults", 2, "--only", "error-once", "--case", "diagnostics", "--jobs", 1)
+    assert done.returncode == 0, done.stdout + done.stderr
+    (row,) = [line.split() for line in done.stdout.splitlines() if line.startswith("error-once")]
+    assert row[:6] == ["error-once", "diagnostics", "2", "2", "0", "0"]

@@ -1,0 +1,165 @@
+"""`make torture`: disturb runs in every way, resume them, and compare with undisturbed ones."""
+
+import argparse
+import datetime as dt
+import os
+import platform
+import random
+import shlex
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from . import child, faults, python_faults, table
+from .bench import Bench, in_fork
+from .cases import Case, Prepared, cases, endless, prepare, real_cases
+from .child import Children, Ended
+from .jobs import in_jobs, say, tasks_of
+from .kinds import KINDS, MEMORY, REAL
+from .plants import PLANTS, finds
+from .surroundings import memory
+from .table import Row
+from .world import World, build_world
+
+_SHORT_MINUTES, _LONG_MINUTES = 1.8, 60.0
+_FAILED, _UNUSABLE = 1, 2
+
+
+def main() -> int:
+    """Run the kinds of faults that were asked for, print the table; returns the exit status."""
+    options = _options()
+    began = time.monotonic()
+    base = Path(os.environ["NEGENGINE_TORTURE_FOLDER"]) if "NEGENGINE_TORTURE_FOLDER" in os.environ else None
+    if base is None:
+        base = Path(tempfile.mkdtemp(prefix="negengine-torture-", dir=options.folder or _fast_folder()))
+        os.environ["NEGENGINE_TORTURE_FOLDER"] = str(base)
+    try:
+        injector = faults.load(base)
+        rows, planted = _torture(options, base, injector, began + 60 * options.minutes)
+    finally:
+        shutil.rmtree(base, ignore_errors=True)
+    found = sum(planted.values())
+    check = f"{found} of {len(planted)} planted bugs were found" if planted else "no bugs were planted"
+    lines = [table.plain(rows), *(f"- {text}" for text in table.findings(rows)), table.bound(rows)]
+    lines += [f"not found: {bug}" for bug, was_found in planted.items() if not was_found]
+    print("\n".join(filter(None, [*lines, check])))
+    if options.write:
+        date = dt.datetime.now(dt.UTC).date().isoformat()
+        command = shlex.join(["make", "torture", *([f"ARGS={shlex.join(sys.argv[1:])}"] if sys.argv[1:] else [])])
+        machine = f"{platform.system()}, {os.cpu_count()} cores, Python {platform.python_version()}"
+        facts = {"Date": date, "Machine": machine, "Faults reach": injector.reaches, "Check of the harness": check}
+        options.write.write_text(table.markdown(rows, facts, command), "utf-8")
+    print(table.totals(rows))
+    return 0 if table.is_clean(rows) and found == len(planted) else _FAILED
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser("make torture", description=__doc__)
+    parser.add_argument("--short", action="store_true", help="two minutes; otherwise an hour")
+    parser.add_argument("--minutes", type=float, help="how long in all")
+    parser.add_argument(
+        "--only",
+        metavar="KIND",
+        action="append",
+        choices=[*KINDS, REAL, MEMORY],
+        help="a kind of fault; may be given again",
+    )
+    parser.add_argument(
+        "--case",
+        metavar="CASE",
+        action="append",
+        help="a command of the table, such as 'score fp32'; may be given again",
+    )
+    parser.add_argument("--seed", type=int, default=0, help="of everything that is drawn (default 0)")
+    parser.add_argument(
+        "--jobs", type=int, default=min(2, os.cpu_count() or 1), help="processes that test at the same time"
+    )
+    parser.add_argument(
+        "--folder", type=Path, help="where to work (default: a file system in memory, or the temporary folder)"
+    )
+    parser.add_argument("--faults", type=int, metavar="N", help="at most N faults for each row")
+    parser.add_argument("--world", type=Path, help="a folder with the inputs of an earlier call, or for them")
+    parser.add_argument("--write", metavar="FILE", type=Path, help="write the table as Markdown")
+    options = parser.parse_args()
+    if options.minutes is None:
+        options.minutes = _SHORT_MINUTES if options.short else _LONG_MINUTES
+    options.short = options.short or options.minutes < 10
+    return options
+
+
+def _fast_folder() -> Path | None:
+    """A large file system in memory, if there is one: power cuts are simulated, so no disk has to be waited for."""
+    memory = Path("/dev/shm")  # noqa: S108
+    with suppress(OSError):
+        if os.access(memory, os.W_OK) and shutil.disk_usage(memory).free > 2 << 30:
+            return memory
+    return None
+
+
+def _torture(
+    options: argparse.Namespace, base: Path, injector: "faults.Injector | python_faults.Injector", until: float
+) -> tuple[list[Row], dict[str, bool]]:
+    """The rows of the table, and whether each planted bug was found."""
+    root, scratch = base / "root", base / "scratch"
+    scratch.mkdir()
+    world = _world(root / "world", options.world)
+    chosen = [case for case in cases(world) if not options.case or case.name in options.case]
+    kinds = options.only or [*KINDS, REAL, *([] if options.short else [MEMORY])]
+    say("importing what the commands import")
+    child.import_everything(with_export=any(case.exports for case in chosen))
+    children = Children(root, scratch, injector)
+    say("running every command undisturbed, twice")
+    prepared = _prepared(chosen, children) if set(kinds) & {*KINDS} else []
+    real = [
+        prepare(case, _run_really, root / "real" / case.name, root / "work")
+        for case in (real_cases(world) if REAL in kinds else [])
+    ]
+    planted: dict[str, bool] = {}
+    if prepared and not options.only:
+        say("planting bugs")
+        bench = Bench(children, root / "work-planted", random.Random(options.seed), options.short)
+        planted = {plant.bug: finds(plant, bench, prepared[0]) for plant in PLANTS if plant.is_possible(injector)}
+    tasks = tasks_of(kinds, prepared, real)
+    say(f"{len(tasks)} rows, {max(0.0, until - time.monotonic()) / 60:.1f} min left")
+    rows = in_jobs(options, tasks, children, until)
+    if MEMORY in kinds:
+        bench = Bench(children, root / "work-memory", random.Random(options.seed))
+        rows.append(Row(MEMORY, "select fp32"))
+        say("measuring memory")
+        memory(bench, endless(world), rows[-1], min(600.0, 30 + 10 * options.minutes))
+    return rows, planted
+
+
+def _world(folder: Path, kept: Path | None) -> World:
+    """The inputs: built, or those of an earlier call."""
+    if kept is not None and kept.exists():
+        shutil.copytree(kept, folder)
+        return World(folder)
+    say("building a tiny model and its export")
+    in_fork(lambda: build_world(folder) and None)
+    if kept is not None:
+        shutil.copytree(folder, kept)
+    return World(folder)
+
+
+def _prepared(chosen: list[Case], children: Children) -> list[Prepared]:
+    """The cases run undisturbed; what they import late is imported here."""
+    children.learning = True
+    found = []
+    for case in chosen:
+        found.append(prepare(case, children.run, children.root / "cases" / case.name, children.root / "work"))
+        children.learn_imports()
+    children.learning = False
+    return found
+
+
+def _run_really(arguments: Sequence[str], folder: Path) -> Ended:
+    return child.ended(child.real_command(arguments, folder))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

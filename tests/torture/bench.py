@@ -1,0 +1,147 @@
+"""What all kinds of faults share: run a case under a fault, run it again, compare, count."""
+
+import os
+import pickle
+import random
+import shutil
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+from .cases import Prepared
+from .child import Children, Ended
+from .compare import RowDifference, Snapshot, row_difference
+from .faults import CHANGING, Fault, Mode, Op
+from .table import Row
+
+Found = TypeVar("Found")
+
+
+@dataclass
+class Bench:
+    """A place in which faults happen one after the other.
+
+    Attributes:
+        children: Starts commands.
+        work: The folder in which they run.
+        random: Draws what is not tried exhaustively.
+        short: Whether there are two minutes for everything.
+        before: What each tortured process does first, such as a planted bug.
+    """
+
+    children: Children
+    work: Path
+    random: random.Random
+    short: bool = False
+    before: Callable[[], None] | None = None
+    _calls: dict[tuple[str, Op], int] = field(default_factory=dict)
+
+    def run(self, prepared: Prepared, **how: Any) -> Ended:
+        """Run the case's command in the folder as it is."""
+        how.setdefault("before", self.before)
+        return self.children.run(prepared.case.arguments, self.work, **how)
+
+    def start(self, prepared: Prepared, **how: Any) -> Any:
+        """Start it."""
+        how.setdefault("before", self.before)
+        return self.children.start(prepared.case.arguments, self.work, **how)
+
+    def calls(self, prepared: Prepared, ops: Op = CHANGING) -> int:
+        """How many calls of some kinds an undisturbed run makes."""
+        key = (prepared.case.name, ops)
+        if key not in self._calls:
+            prepared.reset(self.work)
+            self.run(prepared, fault=Fault(ops=ops))
+            self._calls[key] = self.children.injector.count
+        return self._calls[key]
+
+    def half(self, prepared: Prepared, share: float) -> None:
+        """Leave a run that was killed after a share of its calls."""
+        at = max(1, round(share * self.calls(prepared)))
+        prepared.reset(self.work)
+        self.run(prepared, fault=Fault(Mode.KILL_AFTER, at, CHANGING))
+
+    def aftermath(self, prepared: Prepared, row: Row, what: str, complaint: str = "") -> None:
+        """Run the same command without a fault, compare with the undisturbed result, and count the fault.
+
+        Args:
+            prepared: The case.
+            row: Where to count.
+            what: The fault, for the list of findings.
+            complaint: What was wrong already.
+        """
+        end = self.run(prepared)
+        if not complaint and end.status != 0:
+            complaint = f"then the same command: {end.complaint or f'status {end.status}: {_last(end)}'}"
+        if not complaint and end.out not in {prepared.end.out, prepared.again.out}:
+            complaint = "then the same command prints other tables"
+        self.count(prepared, row, what, complaint, prepared.files(self.work))
+
+    def count(self, prepared: Prepared, row: Row, what: str, complaint: str, files: Snapshot) -> None:
+        """Count a fault whose result is there."""
+        row.faults += 1
+        different = prepared.expected.differences(files)
+        if not different and not complaint:
+            row.survived += 1
+            return
+        rows = self._rows(prepared.expected, files, different)
+        row.rows += rows.lost + rows.doubled
+        row.wrong += 1
+        parts = [complaint, f"differs: {', '.join(different[:3])}" if different else ""]
+        if rows != RowDifference():
+            parts.append(f"{rows.lost} rows lost, {rows.doubled} doubled, {rows.other} changed")
+        row.findings.append(f"{what}: {'; '.join(filter(None, parts))}")
+
+    def _rows(self, expected: Snapshot, files: Snapshot, different: list[str]) -> RowDifference:
+        tables = [name for name in different if name.endswith(".parquet") and name in expected.files]
+        if not tables:
+            return RowDifference()
+        compared = in_fork(lambda: [row_difference(expected.files[name], files.files.get(name)) for name in tables])
+        return sum(compared, RowDifference())
+
+
+def _last(end: Ended) -> str:
+    return (end.err.strip().splitlines() or [""])[-1][:160]
+
+
+def in_fork(function: Callable[[], Found]) -> Found:
+    """Call a function in a forked process: it may start threads, which would not survive the next fork of this one.
+
+    Raises:
+        ChildProcessError: The process ended without a result.
+    """
+    source, target = os.pipe()
+    pid = os.fork()
+    if not pid:
+        try:
+            os.close(source)
+            with os.fdopen(target, "wb") as stream:
+                pickle.dump(function(), stream)
+            threading._shutdown()  # type: ignore[attr-defined]
+        finally:
+            os._exit(0)
+    os.close(target)
+    with os.fdopen(source, "rb") as stream:
+        content = stream.read()
+    os.waitpid(pid, 0)
+    if not content:
+        raise ChildProcessError("a process of the harness ended without a result")
+    return pickle.loads(content)  # noqa: S301 - between a process and the one that started it
+
+
+def shuffled(bench: Bench, n: int) -> list[int]:
+    """1 to n in random order."""
+    return bench.random.sample(range(1, n + 1), n)
+
+
+Kind = Callable[[Bench, Prepared, Row], Iterator[None]]
+"""A kind of fault: yields after every fault that it has counted, and ends when there is nothing left to try."""
+
+
+def clean(folder: Path) -> Path:
+    """An empty folder."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    return folder

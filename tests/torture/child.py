@@ -1,0 +1,253 @@
+"""A command of negengine in a process of its own: forked, so that imports are not repeated, or really started.
+
+The forked process calls the same `main` as the program. Nothing else differs, but the size of parts: a part is a few
+sentences, so that a run has many of them.
+"""
+
+import contextlib
+import fcntl
+import functools
+import importlib
+import os
+import resource
+import select
+import signal
+import subprocess
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from . import faults
+from .faults import Fault
+
+SECONDS = 60.0  # a run takes less than one
+_PIPE = 1 << 20  # bytes: no command prints more, so nobody has to read before its end
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a process ended.
+
+    Attributes:
+        status: Its exit status, or minus the signal that killed it; None if it had to be stopped.
+        out: What it wrote on stdout.
+        err: On stderr.
+        seconds: How long it ran.
+    """
+
+    status: int | None
+    out: str
+    err: str
+    seconds: float
+
+    @property
+    def complaint(self) -> str:
+        """What is wrong with an end that must be 0, or 2 with one line; empty if nothing is."""
+        if self.status == 0:
+            return ""
+        last = self.err.strip().splitlines()[-1:] or [""]
+        if self.status is None:
+            return "hangs"
+        if "Traceback" in self.err:
+            return f"traceback, status {self.status}: {last[0][:160]}"
+        said = [line for line in self.err.splitlines() if line.startswith("negengine: ")]
+        if self.status != 2 or len(said) != 1 or said != last or len(said[0]) > 600:
+            return f"status {self.status}: {last[0][:160]!r}"
+        return ""
+
+
+@dataclass(frozen=True)
+class Started:
+    """A running child."""
+
+    pid: int
+    out: int
+    err: int
+    began: float
+
+    def wait(self, seconds: float = SECONDS) -> Ended:
+        """Its end; it is killed if it does not end in time."""
+        descriptor = os.pidfd_open(self.pid)
+        try:
+            ready, _, _ = select.select([descriptor], [], [], max(0.0, seconds))
+        finally:
+            os.close(descriptor)
+        if not ready:
+            os.kill(self.pid, signal.SIGKILL)
+        _, status = os.waitpid(self.pid, 0)
+        code = os.waitstatus_to_exitcode(status)
+        texts = [_content(pipe) for pipe in (self.out, self.err)]
+        return Ended(code if ready else None, *texts, time.monotonic() - self.began)
+
+    @property
+    def runs(self) -> bool:
+        """Whether it has not ended."""
+        return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
+
+
+def _content(pipe: int) -> str:
+    """What is in a pipe now: a process of its child may still have it open."""
+    pieces = []
+    os.set_blocking(pipe, False)
+    with contextlib.suppress(BlockingIOError):
+        while piece := os.read(pipe, _PIPE):
+            pieces.append(piece)
+    os.close(pipe)
+    return b"".join(pieces).decode("utf-8", "replace")
+
+
+class Children:
+    """Starts commands in a folder.
+
+    Args:
+        root: Calls that touch files below it are counted.
+        scratch: A folder outside `root` for what the commands print.
+        injector: From `faults.load`.
+
+    Attributes:
+        learning: Whether the processes write down what they import.
+    """
+
+    def __init__(self, root: Path, scratch: Path, injector: faults.Injector) -> None:
+        self.root, self.scratch, self.injector = root, scratch, injector
+        self.learning = False
+        self.modules = scratch / "modules"
+
+    def learn_imports(self) -> None:
+        """Import what the last command imported late, so that the next ones find it here."""
+        for name in self.modules.read_text().splitlines():
+            if name not in sys.modules:
+                with contextlib.suppress(ImportError):
+                    importlib.import_module(name)
+
+    def start(
+        self,
+        arguments: Sequence[str],
+        folder: Path,
+        *,
+        fault: Fault | None = None,
+        before: Callable[[], None] | None = None,
+    ) -> Started:
+        """Fork a command.
+
+        Args:
+            arguments: Of `negengine`.
+            folder: Where it runs.
+            fault: What happens in it.
+            before: Called in the process before the command, such as to set limits or to plant a bug.
+        """
+        pipes = [os.pipe() for _ in range(2)]  # not files: a full disk and a limit on sizes must not reach them
+        for _, end in pipes:
+            fcntl.fcntl(end, fcntl.F_SETPIPE_SZ, _PIPE)
+        self.injector.set(self.root, fault or Fault())
+        began = time.monotonic()
+        sys.stdout.flush()
+        pid = os.fork()
+        if pid:
+            for _, end in pipes:
+                os.close(end)
+            return Started(pid, pipes[0][0], pipes[1][0], began)
+        status = 1
+        try:
+            status = self._run(arguments, folder, [end for _, end in pipes], before, armed=fault is not None)
+        finally:
+            os._exit(status)
+
+    def run(self, arguments: Sequence[str], folder: Path, **how: object) -> Ended:
+        """Run a command to its end; see `start`."""
+        return self.start(arguments, folder, **how).wait()  # type: ignore[arg-type]
+
+    def _run(
+        self,
+        arguments: Sequence[str],
+        folder: Path,
+        outputs: Sequence[int],
+        before: Callable[[], None] | None,
+        armed: bool,
+    ) -> int:
+        for number, end in enumerate((os.open(os.devnull, os.O_RDONLY), *outputs)):
+            os.dup2(end, number)
+        sys.stdin, sys.stdout, sys.stderr = open(0), open(1, "w"), open(2, "w")  # noqa: SIM115
+        sys.__stdout__, sys.__stderr__ = sys.stdout, sys.stderr
+        os.chdir(folder)
+        sys.argv = ["negengine", *arguments]
+        from negengine.engine.cli.__main__ import main
+
+        try:
+            if before is not None:
+                before()
+            if armed:
+                self.injector.arm()
+            main()
+        except SystemExit as ended:
+            status = ended.code if isinstance(ended.code, int) else int(ended.code is not None)
+        except BaseException:  # noqa: BLE001 - as Python itself reports it
+            traceback.print_exc()
+            status = 1
+        threading._shutdown()  # type: ignore[attr-defined]
+        if self.learning:
+            self.modules.write_text("\n".join(sys.modules))
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()
+        return status
+
+
+def real_command(arguments: Sequence[str], folder: Path) -> "subprocess.Popen[str]":
+    """The program as a user starts it."""
+    program = Path(sys.executable).with_name("negengine")
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "stdin": subprocess.DEVNULL}
+    environment = faults.plain_environment()
+    return subprocess.Popen([str(program), *arguments], cwd=folder, env=environment, encoding="utf-8", **pipes)
+
+
+def ended(process: "subprocess.Popen[str]", seconds: float = SECONDS) -> Ended:
+    """The end of a real command."""
+    began = time.monotonic()
+    try:
+        out, err = process.communicate(timeout=seconds)
+        status: int | None = process.returncode
+    except subprocess.TimeoutExpired:
+        process.kill()
+        out, err = process.communicate()
+        status = None
+    return Ended(status, out, err, time.monotonic() - began)
+
+
+def import_everything(*, with_export: bool) -> None:
+    """Import what the commands import, before any fork. No model is opened: its threads would not survive a fork."""
+    os.environ.update(faults.ONE_THREAD)
+    import negengine.engine.cli.main
+    import negengine.engine.library.open
+    import negengine.engine.negation.runs
+    import negengine.engine.probes.diagnostics.runs
+    import onnxruntime
+    import polars as pl
+    from scipy import special, stats
+
+    _ = negengine.engine.cli.main, negengine.engine.library.open, onnxruntime, pl, special, stats
+    runs, diagnostics = negengine.engine.negation.runs, negengine.engine.probes.diagnostics.runs
+    runs.Selection.plan = functools.partial(runs.Selection.plan, candidates_per_part=20, pairs_per_lazy_part=2)  # type: ignore[method-assign]
+    runs.Scoring.plan = functools.partial(runs.Scoring.plan, triplets_per_part=5)  # type: ignore[method-assign]
+    diagnostics.DiagnosticsStage.plan = functools.partial(diagnostics.DiagnosticsStage.plan, items_per_part=3)  # type: ignore[method-assign]
+    if with_export:
+        import negengine.export.build
+        import optimum.exporters.onnx
+        import torch
+        import transformers
+
+        torch.set_num_threads(1)
+        _ = negengine.export.build, optimum.exporters.onnx, transformers
+
+
+def limit_files(most: int) -> Callable[[], None]:
+    """Sets how many files a process may have open."""
+    return lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+
+
+def limit_size(most: int) -> Callable[[], None]:
+    """Sets how large a file may become."""
+    return lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))

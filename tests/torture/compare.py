@@ -1,0 +1,93 @@
+"""Two results side by side: the bytes of their files; where these differ, their rows by their keys."""
+
+import io
+import json
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+KEYS = ("triplet", "pattern", "dataset", "condition", "splits", "split", "metric", "item", "name", "profession", "verb")
+_NOT_RESULTS = {".lock", "lock", ".verified.json"}  # locks, and what an export remembers of a check
+_TIMED = ("speedup",)  # a measured speed is not the same twice
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """The files of a folder, by their relative path. Of run.json only what does not tell times and processes."""
+
+    files: Mapping[str, bytes]
+
+    def differences(self, other: "Snapshot") -> list[str]:
+        """Names of the files that are not in both, or differ."""
+        names = sorted({*self.files, *other.files})
+        return [name for name in names if self.files.get(name) != other.files.get(name)]
+
+
+def snapshot(folder: Path) -> Snapshot:
+    """Read a folder; one that is not there has no files."""
+    paths = [path for path in sorted(folder.rglob("*")) if path.is_file() and path.name not in _NOT_RESULTS]
+    files = {str(path.relative_to(folder)): path.read_bytes() for path in paths}
+    return Snapshot({name: _comparable(name, content) for name, content in files.items()})
+
+
+def _comparable(name: str, content: bytes) -> bytes:
+    """What must be the same: of a marker its values, as a missing line end at its end does no harm."""
+    if name == "run.json":
+        return _record(content)
+    return content.strip() if "/part-" in name and name.endswith(".json") else content
+
+
+def _record(content: bytes) -> bytes:
+    """What must be the same in run.json."""
+    try:
+        stages = json.loads(content)["stages"]
+        kept = {name: _lasting(record) for name, record in stages.items()}
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return content
+    return json.dumps(kept, sort_keys=True).encode()
+
+
+def _lasting(record: dict[str, Any]) -> dict[str, Any]:
+    names = ("identity", "parts", "shard", "metadata", "finished", "files", "counts", "calibration")
+    kept = {name: record.get(name) for name in names}
+    for choice in (kept["calibration"] or {}).values():
+        for timed in _TIMED:
+            choice.pop(timed, None)
+    return kept
+
+
+@dataclass(frozen=True)
+class RowDifference:
+    """How the rows of two results differ.
+
+    Attributes:
+        lost: Rows of the expected table that are not there.
+        doubled: Rows that are there more often than expected, or have keys that are not expected.
+        other: Rows whose values differ.
+    """
+
+    lost: int = 0
+    doubled: int = 0
+    other: int = 0
+
+    def __add__(self, more: "RowDifference") -> "RowDifference":
+        return RowDifference(self.lost + more.lost, self.doubled + more.doubled, self.other + more.other)
+
+
+def row_difference(expected: bytes, found: bytes | None) -> RowDifference:
+    """Compare two Parquet files row by row; a file that cannot be read has lost all rows. It uses Polars."""
+    import polars as pl
+
+    rows = pl.read_parquet(io.BytesIO(expected))
+    keys = [name for name in KEYS if name in rows.columns] or rows.columns
+    try:
+        others = pl.read_parquet(io.BytesIO(found or b""))
+        named = others.select(rows.columns)
+    except Exception:  # noqa: BLE001 - whatever Polars raises for a damaged file
+        return RowDifference(lost=len(rows))
+    wanted, there = Counter(rows.select(keys).iter_rows()), Counter(named.select(keys).iter_rows())
+    lost, doubled = (wanted - there).total(), (there - wanted).total()
+    same = Counter(map(repr, rows.iter_rows())) & Counter(map(repr, named.iter_rows()))
+    return RowDifference(lost, doubled, max(0, len(rows) - lost - same.total()))

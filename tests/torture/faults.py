@@ -1,0 +1,174 @@
+"""Faults in the calls to the operating system: `faults.c` in this process, or a part of it in pure Python.
+
+The library is loaded with LD_PRELOAD when this process starts, so that it also reaches the calls of Polars and ONNX
+Runtime. Without a C compiler, `python_faults` replaces the functions of `os` and `io` that the engine calls.
+"""
+
+import ctypes
+import errno
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from enum import IntEnum, IntFlag
+from pathlib import Path
+
+from . import python_faults
+
+SOURCE = Path(__file__).with_name("faults.c")
+_LOADED = "NEGENGINE_TORTURE_LIBRARY"
+
+
+class Op(IntFlag):
+    """Calls that can fail; the numbers of `faults.c`."""
+
+    OPEN = 1
+    WRITE = 2
+    FSYNC = 4
+    RENAME = 8
+    MKDIR = 16
+    UNLINK = 32
+    LOCK = 64
+    READ = 128
+    TRUNCATE = 256
+    LIST = 512
+
+
+class Mode(IntEnum):
+    """What happens at a call; the numbers of `faults.c`."""
+
+    OFF = 0
+    SINGLE = 1
+    LASTING = 2
+    KILL_BEFORE = 3
+    KILL_AFTER = 4
+    SHORT = 5  # half of the bytes are written, then everything fails
+    SLOW = 6
+
+
+ALL = Op(1023)
+CHANGING = Op.OPEN | Op.WRITE | Op.FSYNC | Op.RENAME | Op.MKDIR | Op.UNLINK | Op.LOCK | Op.TRUNCATE
+ERRORS = (errno.EIO, errno.ENOSPC, errno.EACCES, errno.EROFS, errno.EDQUOT, errno.EMFILE, errno.EPERM)
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A fault for one run.
+
+    Attributes:
+        mode: What happens.
+        at: At which of the counted calls.
+        ops: Which calls are counted.
+        error: An errno.
+        microseconds: How long a call takes, if it is slow.
+        clock: Seconds by which the clock is wrong from the start, and by which it jumps at each look.
+    """
+
+    mode: Mode = Mode.OFF
+    at: int = 0
+    ops: Op = ALL
+    error: int = errno.EIO
+    microseconds: int = 0
+    clock: tuple[int, int] = (0, 0)
+
+    def __str__(self) -> str:
+        what = errno.errorcode.get(self.error, str(self.error))
+        return f"{self.mode.name.lower()} {what} at call {self.at}"
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call that changed something, in the order of calls: its kind, the file's inode or whether a rename replaced
+    another file, the path."""
+
+    op: Op
+    inode: int
+    name: str
+
+
+class Injector:
+    """The faults of `faults.c`."""
+
+    reaches = "every call of the process (LD_PRELOAD)"
+    is_native = True
+
+    def __init__(self) -> None:
+        self._library = ctypes.CDLL(os.environ[_LOADED])
+        self._library.torture_fired_name.restype = ctypes.c_char_p
+        self._library.torture_record_name.restype = ctypes.c_char_p
+        self._library.torture_record_inode.restype = ctypes.c_ulong
+        self._library.torture_clock.argtypes = [ctypes.c_long, ctypes.c_long]
+
+    def own_state(self) -> None:
+        """Do not share faults with the process that this one was forked from."""
+        self._library.torture_start()
+
+    def set(self, root: Path, fault: Fault) -> None:
+        """Prepare the fault for the next child that arms itself."""
+        error, slow = fault.error, fault.microseconds
+        self._library.torture_set(os.fsencode(root), int(fault.ops), int(fault.mode), fault.at, error, slow)
+        self._library.torture_clock(*fault.clock)
+
+    def arm(self) -> None:
+        """Let the fault happen in this process."""
+        self._library.torture_arm()
+
+    @property
+    def count(self) -> int:
+        """Calls that were counted."""
+        return int(self._library.torture_count())
+
+    @property
+    def fired(self) -> int:
+        """How often the fault has happened."""
+        return int(self._library.torture_fired())
+
+    @property
+    def where(self) -> str:
+        """The call that failed first."""
+        name = os.fsdecode(self._library.torture_fired_name())
+        op = self._library.torture_fired_op()
+        return f"{Op(op).name if op else 'nothing'} {Path(name).name}"
+
+    @property
+    def calls(self) -> list[Call]:
+        """The calls that changed something, in their order."""
+        library = self._library
+        return [
+            Call(
+                Op(library.torture_record_op(i)),
+                int(library.torture_record_inode(i)),
+                os.fsdecode(library.torture_record_name(i)),
+            )
+            for i in range(library.torture_recorded())
+        ]
+
+
+def load(build: Path) -> "Injector | python_faults.Injector":  # noqa: RET503 - the last call does not return
+    """The injector of this process. The process starts again with the library, if the library can be built.
+
+    Args:
+        build: A folder for the library; it must outlive this process.
+    """
+    if _LOADED in os.environ:
+        return Injector()
+    compiler = next((found for name in ("cc", "gcc", "clang") if (found := shutil.which(name))), None)
+    if compiler is None or not sys.platform.startswith("linux"):
+        return python_faults.Injector()
+    library = build / "faults.so"
+    made = subprocess.run(
+        [compiler, "-O2", "-shared", "-fPIC", "-o", library, SOURCE, "-ldl"], capture_output=True, check=False
+    )
+    if made.returncode:
+        return python_faults.Injector()
+    environment = {**os.environ, "LD_PRELOAD": str(library), _LOADED: str(library), **ONE_THREAD}
+    os.execve(sys.executable, [sys.executable, "-m", "torture", *sys.argv[1:]], environment)  # noqa: S606
+
+
+ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "POLARS_MAX_THREADS": "2"}
+
+
+def plain_environment() -> dict[str, str]:
+    """The environment of a process that must run without the library."""
+    return {name: value for name, value in os.environ.items() if name not in {"LD_PRELOAD", _LOADED}}

@@ -1,0 +1,135 @@
+"""Bugs that are planted, to show that the harness finds them: a table without failures says nothing otherwise."""
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+import msgspec
+
+from .bench import Bench, Kind, in_fork
+from .calls import cut_writes, lasting_errors, power_cuts, single_errors
+from .cases import Prepared
+from .damage import torn_files
+from .stops import kills_at_calls
+from .table import Row
+
+_MOST_FAULTS = 60
+
+
+@dataclass(frozen=True)
+class Plant:
+    """A bug, and the kind of fault that must find it.
+
+    Attributes:
+        bug: What it is.
+        put: Changes the engine in this process.
+        found_by: The kind of fault.
+        loses_rows: Whether rows must be counted as lost or doubled.
+    """
+
+    bug: str
+    put: Callable[[], None]
+    found_by: Kind
+    loses_rows: bool = False
+
+    def is_possible(self, injector: Any) -> bool:
+        """Whether the kind of fault can be made here."""
+        return self.found_by is not power_cuts or injector.is_native
+
+
+def finds(plant: Plant, bench: Bench, prepared: Prepared) -> bool:
+    """Whether the harness finds a planted bug in a few faults."""
+
+    def tried() -> bool:
+        plant.put()
+        row = Row("planted", prepared.case.name)
+        for _ in plant.found_by(bench, prepared, row):
+            if row.wrong and (row.rows or not plant.loses_rows):
+                return True
+            if row.faults >= _MOST_FAULTS:
+                break
+        return False
+
+    return in_fork(tried)
+
+
+def _not_atomic() -> None:
+    from negengine.engine.files import atomic
+
+    def write(path: Path, writer: Callable[[Path], None]) -> None:
+        try:
+            writer(path)
+        except OSError as error:
+            raise atomic.unwritable(path, error) from error
+
+    atomic.write_atomically = write
+
+
+def _no_digest() -> None:
+    from negengine.engine.runs import part
+
+    def read(files: Any) -> Any:
+        with suppress(OSError, msgspec.DecodeError):
+            marker = msgspec.json.decode(files.marker.read_bytes(), type=part.Marker)
+            return part.EncodedPart(files.rows.read_bytes(), marker)
+        return None
+
+    part.PartFiles.read = read  # type: ignore[method-assign]
+
+
+def _no_flush() -> None:
+    from negengine.engine.files import atomic
+
+    atomic._flush = lambda path: None
+
+
+def _ignores_errors() -> None:
+    from negengine.engine.files import atomic
+
+    real = atomic.write_atomically
+
+    def write(*arguments: Any) -> None:
+        with suppress(Exception):
+            real(*arguments)
+
+    atomic.write_atomically = write
+
+
+def _traceback() -> None:
+    from negengine.engine.files import atomic
+
+    def unwritable(path: Path, error: OSError) -> NoReturn:
+        raise error
+
+    atomic.unwritable = unwritable  # type: ignore[assignment]
+
+
+def _doubled_rows() -> None:
+    import polars as pl
+    from negengine.engine.runs.folder import RunFolder
+
+    scan, rows = RunFolder._scan, RunFolder._rows
+    resumed = []
+
+    def scanned(folder: Any) -> Any:
+        found = scan(folder)
+        resumed.append(bool(found))
+        return found
+
+    def doubled(folder: Any) -> Any:
+        frame = rows(folder)
+        return pl.concat([frame, frame.head(2)]) if any(resumed) else frame
+
+    RunFolder._scan, RunFolder._rows = scanned, doubled  # type: ignore[method-assign]
+
+
+PLANTS = (
+    Plant("files are written in place", _not_atomic, cut_writes),
+    Plant("parts are read without their digest", _no_digest, torn_files),
+    Plant("files are not flushed before they are renamed", _no_flush, power_cuts),
+    Plant("errors of the disk are ignored", _ignores_errors, lasting_errors),
+    Plant("an error of the disk is a traceback", _traceback, single_errors),
+    Plant("a resumed run has two rows twice", _doubled_rows, kills_at_calls, loses_rows=True),
+)

@@ -1,0 +1,330 @@
+"""What surrounds a run: disks, other processes, several devices, the clock, limits, memory."""
+
+import contextlib
+import ctypes
+import os
+import select
+import shutil
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from . import child
+from .bench import Bench, clean, in_fork
+from .cases import Prepared
+from .faults import CHANGING, Fault, Mode
+from .table import Row
+
+_NEW_MOUNTS, _READ_ONLY, _REMOUNT, _PRIVATE = 0x00020000, 1, 32, 1 << 18 | 1 << 14
+_MARK = "NEGENGINE_TORTURE_PARENT"
+_SECONDS_TO_GO = 15.0
+
+
+# ---------------------------------------------------------------- disks
+
+
+def full_disk(bench: Bench, prepared: Prepared, row: Row) -> Iterator[None]:
+    """A real disk of memory that becomes full at any point of a run, then has room again."""
+    yield from _on_disks(bench, prepared, row, _full_disk)
+
+
+def tiny_disk(bench: Bench, prepared: Prepared, row: Row) -> Iterator[None]:
+    """A disk of a few pages, or of a few files; then a larger one."""
+    yield from _on_disks(bench, prepared, row, _tiny_disk)
+
+
+def read_only_disk(bench: Bench, prepared: Prepared, row: Row) -> Iterator[None]:
+    """A disk that is mounted read-only after a part of a run, then writable again."""
+    yield from _on_disks(bench, prepared, row, _read_only_disk)
+
+
+def slow_disk(bench: Bench, prepared: Prepared, row: Row) -> Iterator[None]:
+    """Every call takes some milliseconds; half of the runs are killed on the way."""
+    for _ in range(2 if bench.short else 20):
+        prepared.reset(bench.work)
+        slow = Fault(Mode.SLOW, 0, CHANGING, microseconds=bench.random.choice((200, 1_000, 4_000)))
+        started = bench.start(prepared, fault=slow)
+        kills = bench.random.random() < 0.5
+        if kills:
+            time.sleep(bench.random.random() * prepared.end.seconds * 2)
+            os.kill(started.pid, signal.SIGKILL)
+        end = started.wait()
+        bench.aftermath(prepared, row, f"{slow.microseconds} µs a call", "" if kills else end.complaint)
+        yield
+    row.note = "0.2 to 4 ms a call"
+
+
+def limited_file_size(bench: Bench, prepared: Prepared, row: Row) -> Iterator[None]:
+    """No file may become larger than a limit (RLIMIT_FSIZE), as on some clusters."""
+    sizes = [path.stat().st_size for path in prepared.whole.rglob("*") if path.is_file()]
+    limits = sorted({0, 1, *sizes, *(size - 1 for size in sizes if size)})
+    for limit in bench.random.sample(limits, len(limits)):
+        prepared.reset(bench.work)
+        end = bench.run(prepared, before=_all_of(child.limit_size(limit), bench.before))
+        bench.aftermath(prepared, row, f"no file above {limit:,} bytes", end.complaint)
+        yield
+    row.note = f"{len(limits)} limits"
+
+
+def _full_disk(bench: Bench, prepared: Prepared, row: Row, mount: Callable[..., None]) -> None:
+    mount(size=64 << 20)
+    prepared.reset(bench.work)
+    needed = sum(path.stat().st_blocks * 512 for path in prepared.whole.rglob("*"))
+    ballast = bench.work / "ballast"
+    free = bench.random.randrange(0, needed + 8192, 4096)
+    room = shutil.disk_usage(bench.work).free - free
+    with ballast.open("wb") as stream:
+        for _ in range(max(0, room) // 4096):
+            stream.write(bytes(4096))
+    end = bench.run(prepared)
+    ballast.unlink()
+    bench.aftermath(prepared, row, f"{free:,} bytes free", end.complaint)
+    row.note = "a file system in memory, with little room"
+
+
+def _tiny_disk(bench: Bench, prepared: Prepared, row: Row, mount: Callable[..., None]) -> None:
+    files = sum(1 for _ in prepared.whole.rglob("*"))
+    start = sum(1 for _ in prepared.start.rglob("*"))
+    if bench.random.random() < 0.5:
+        limit = {"inodes": bench.random.randint(start + 2, files + 4)}
+    else:
+        needed = sum(path.stat().st_blocks * 512 for path in prepared.start.rglob("*"))
+        limit = {"size": needed + 4096 * bench.random.randint(1, 12)}
+    mount(**limit)
+    try:
+        prepared.reset(bench.work)
+    except OSError:  # not even the inputs have room
+        return
+    end = bench.run(prepared)
+    mount(remount=True, size=64 << 20, inodes=100_000)
+    bench.aftermath(prepared, row, f"a disk with {limit}", end.complaint)
+    row.note = "few pages, or few files"
+
+
+def _read_only_disk(bench: Bench, prepared: Prepared, row: Row, mount: Callable[..., None]) -> None:
+    at = bench.random.randint(1, bench.calls(prepared))
+    mount(size=64 << 20)
+    prepared.reset(bench.work)
+    bench.run(prepared, fault=Fault(Mode.KILL_AFTER, at, CHANGING))
+    mount(remount=True, read_only=True, size=64 << 20)
+    end = bench.run(prepared)
+    mount(remount=True, size=64 << 20)
+    bench.aftermath(prepared, row, "a read-only disk", end.complaint or ("" if end.status else "status 0"))
+    row.note = "mounted again, read-only"
+
+
+def _on_disks(bench: Bench, prepared: Prepared, row: Row, one: Callable[..., None]) -> Iterator[None]:
+    """Mount a file system in memory on the work folder, in a name space of this fork alone."""
+    if not sys.platform.startswith("linux"):
+        row.note = "skipped: needs Linux"
+        return
+    seed = 0
+    for _ in range(2 if bench.short else 100):
+        clean(bench.work)
+        bench.calls(prepared)
+        clean(bench.work)
+        seed = bench.random.randrange(1 << 30)
+
+        def in_new_mounts(seed: int = seed) -> Row | str:
+            libc = ctypes.CDLL(None, use_errno=True)
+            if libc.unshare(_NEW_MOUNTS) or libc.mount(None, b"/", None, _PRIVATE, None):
+                return f"skipped: no mounts here ({os.strerror(ctypes.get_errno())})"
+
+            def mount(*, remount: bool = False, read_only: bool = False, size: int = 0, inodes: int = 0) -> None:
+                options = ",".join(
+                    filter(None, [f"size={size}" if size else "", f"nr_inodes={inodes}" if inodes else ""])
+                )
+                flags = (_REMOUNT if remount else 0) | (_READ_ONLY if read_only else 0)
+                if libc.mount(b"tmpfs", os.fsencode(bench.work), b"tmpfs", flags, options.encode()):
+                    raise OSError(ctypes.get_errno(), "mount")
+
+            bench.random.seed(seed)
+            own = Row(row.kind, row.case)
+            one(_inside(bench), prepared, own, mount)
+            return own
+
+        found = in_fork(in_new_mounts)
+        if isinstance(found, str):
+            row.note = found
+            return
+        row.faults += found.faults
+        row.survived += found.survived
+        row.rows += found.rows
+        row.wrong += found.wrong
+        row.findings += found.findings
+        row.note = found.note
+        yield
+
+
+def _inside(bench: Bench) -> Bench:
+    """The bench with runs in a folder of the mounted file system, whose root cannot be removed."""
+    return replace(bench, work=bench.work / "disk")
+
+
+# ---------------------------------------------------------------- processes
+
+
+def together(bench: Bench, prepared: Prepared, row: Row) -> Iterator[None]:
+    """Two and eight processes start the same command at once: one works, the others are refused or find it finished."""
+    for n in (2, 8) * (1 if bench.short else 20):
+        prepared.reset(bench.work)
+        started = [bench.start(prepared) for _ in range(n)]
+        ends = [one.wait() for one in started]
+        complaints = [end.complaint for end in ends if end.complaint]
+        if not any(end.status == 0 for end in ends) and not prepared.case.exports:
+            complaints.append("nobody did the work")
+        bench.aftermath(prepared, row, f"{n} processes at once", "; ".join(complaints[:1]))
+        row.note = "2 and 8 processes"
+        yield
+
+
+def parents(bench: Bench, prepared: Prepared, row: Row) -> Iterator[None]:
+    """A run on two devices: its parent is killed or interrupted, or one of its two processes is killed.
+
+    The processes must go away, and the run goes on where it was.
+    """
+    arguments = (*prepared.case.arguments, "--device", "cpu,cpu")
+    for _ in range(2 if bench.short else 40):
+        prepared.reset(bench.work)
+        mark = f"{os.getpid()}-{bench.random.randrange(1 << 40)}"
+        how = bench.random.choice((signal.SIGKILL, signal.SIGKILL, signal.SIGTERM, "worker"))
+        started = bench.children.start(arguments, bench.work, before=lambda mark=mark: os.environ.update({_MARK: mark}))
+        while started.runs and not any((bench.work / "run" / "parts").glob(f"{prepared.case.stage}/*")):
+            time.sleep(0.002)
+        time.sleep(bench.random.random() ** 2 * 0.2)
+        workers = [pid for pid in _marked(mark) if pid != started.pid]
+        if how != "worker":
+            os.kill(started.pid, how)
+        elif workers:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(workers[0], signal.SIGKILL)
+        end = started.wait()
+        complaint = end.complaint if how == "worker" else ""
+        if how == signal.SIGTERM and end.status not in {0, 130}:
+            complaint = f"status {end.status}"
+        if left := _wait_until_gone(mark):
+            complaint = f"{len(left)} processes of the run are still there after {_SECONDS_TO_GO:.0f} s"
+            for pid in left:
+                os.kill(pid, signal.SIGKILL)
+        name = how if isinstance(how, str) else f"parent: {how.name}"
+        bench.aftermath(prepared, row, f"two devices, {name}", complaint)
+        row.note = "parent or worker, two devices"
+        yield
+
+
+def _marked(mark: str) -> list[int]:
+    """Processes with a mark in their environment: the workers inherit it from the parent."""
+    found = []
+    wanted = f"{_MARK}={mark}".encode()
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and int(entry.name) != os.getpid():
+            with contextlib.suppress(OSError):
+                if wanted in (entry / "environ").read_bytes():
+                    found.append(int(entry.name))
+    return found
+
+
+def _wait_until_gone(mark: str) -> list[int]:
+    """The marked processes that do not end in time; they are not this process's children, so it watches them."""
+    latest = time.monotonic() + _SECONDS_TO_GO
+    for pid in _marked(mark):
+        with contextlib.suppress(ProcessLookupError):
+            descriptor = os.pidfd_open(pid)
+            select.select([descriptor], [], [], max(0.0, latest - time.monotonic()))
+            os.close(descriptor)
+    return _marked(mark)
+
+
+# ---------------------------------------------------------------- clock and limits
+
+
+def wrong_clock(bench: Bench, prepared: Prepared, row: Row) -> Iterator[None]:
+    """The clock is set back or forward before a run, jumps at every look, or differs between two halves of a run."""
+    if not bench.children.injector.is_native:
+        row.note = "skipped: there is no C compiler"
+        return
+    year = 365 * 86_400
+    clocks = [(-year, 0), (-60 * year, 0), (0, -3_600), (70 * year, 0), (0, 86_400), (-1, 0), (150 * year, -year // 12)]
+    for clock in clocks if not bench.short else bench.random.sample(clocks, 2):
+        at = bench.random.randint(1, bench.calls(prepared))
+        prepared.reset(bench.work)
+        bench.run(prepared, fault=Fault(Mode.KILL_AFTER, at, CHANGING))
+        end = bench.run(prepared, fault=Fault(clock=clock))
+        bench.aftermath(prepared, row, f"clock {clock[0]:+,} s, {clock[1]:+,} s at each look", end.complaint)
+        yield
+    row.note = "back, forward, jumping"
+
+
+def few_open_files(bench: Bench, prepared: Prepared, row: Row) -> Iterator[None]:
+    """Few files may be open (RLIMIT_NOFILE): from none to enough."""
+    limits = list(range(3, 40))
+    for limit in bench.random.sample(limits, len(limits)):
+        prepared.reset(bench.work)
+        end = bench.run(prepared, before=_all_of(child.limit_files(limit), bench.before))
+        bench.aftermath(prepared, row, f"{limit} open files", end.complaint)
+        yield
+    row.note = f"limits {limits[0]} to {limits[-1]}"
+
+
+def _all_of(*functions: Callable[[], None] | None) -> Callable[[], None]:
+    def call() -> None:
+        for function in functions:
+            if function is not None:
+                function()
+
+    return call
+
+
+# ---------------------------------------------------------------- memory
+
+
+def memory(bench: Bench, arguments: tuple[str, ...], row: Row, seconds: float) -> None:
+    """Resident memory of the installed program while one run goes on; it must not grow by more than a tenth.
+
+    Args:
+        bench: Where.
+        arguments: Of a run that takes longer than that.
+        row: Where to count.
+        seconds: How long.
+    """
+    clean(bench.work)
+    process = child.real_command(arguments, bench.work)
+    samples: list[tuple[float, float]] = []
+    began = time.monotonic()
+    descriptor = os.pidfd_open(process.pid)
+    every = max(0.2, seconds / 300)
+    while (now := time.monotonic() - began) < seconds and not select.select([descriptor], [], [], every)[0]:
+        samples.append((now, _resident(process.pid)))
+    os.close(descriptor)
+    process.send_signal(signal.SIGTERM)
+    end = child.ended(process)
+    own = [(at, size) for at, size in samples if at > samples[-1][0] / 5]  # the model is open by then
+    start, final = (
+        sorted(size for _, size in some)[len(some) // 2] for some in (own[: len(own) // 5], own[-len(own) // 5 :])
+    )
+    slope = _slope(own)
+    minutes = samples[-1][0] / 60
+    complaint = "" if end.status == 130 else f"status {end.status} after {minutes:.1f} min"
+    if final > 1.1 * start:
+        complaint = f"memory grew from {start:.0f} to {final:.0f} MB"
+    row.faults, row.survived, row.wrong = 1, not complaint, bool(complaint)
+    row.findings += [complaint] if complaint else []
+    row.note = f"{minutes:.1f} min: {start:.1f} MB at the start, {final:.1f} at the end, {slope:+.2f} MB a minute"
+
+
+def _resident(pid: int) -> float:
+    """Resident memory of a process, in MB; 0 once it has ended."""
+    with contextlib.suppress(OSError, ValueError):
+        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
+    return 0.0
+
+
+def _slope(samples: list[tuple[float, float]]) -> float:
+    """Least squares, in MB a minute."""
+    n = len(samples)
+    x, y = (sum(values) / n for values in zip(*samples, strict=True))
+    spread = sum((at - x) ** 2 for at, _ in samples)
+    return 60 * sum((at - x) * (size - y) for at, size in samples) / spread if spread else 0.0

@@ -1,0 +1,116 @@
+"""The table of all faults, and what it implies."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+_MOST_SHOWN = 40
+
+
+@dataclass
+class Row:
+    """What happened to one command under one kind of fault.
+
+    Attributes:
+        kind: Of fault.
+        case: The command.
+        faults: How many happened.
+        survived: After how many the command ended as it must, and then gave the undisturbed result.
+        rows: Rows that were lost or doubled.
+        wrong: After how many faults a result or an end was wrong.
+        note: What was covered, or why nothing was.
+        findings: What went wrong, one line each.
+    """
+
+    kind: str
+    case: str
+    faults: int = 0
+    survived: int = 0
+    rows: int = 0
+    wrong: int = 0
+    note: str = ""
+    findings: list[str] = field(default_factory=list)
+
+
+def totals(rows: Sequence[Row]) -> str:
+    """The last line."""
+    faults, survived, lost, wrong = (
+        sum(getattr(row, name) for row in rows) for name in ("faults", "survived", "rows", "wrong")
+    )
+    return f"{faults:,} faults, {survived:,} survived, {lost:,} rows lost or doubled, {wrong:,} wrong"
+
+
+def is_clean(rows: Sequence[Row]) -> bool:
+    """Whether nothing was lost, doubled or wrong, and anything was tried at all."""
+    return not any(row.rows or row.wrong for row in rows) and any(row.faults for row in rows)
+
+
+def findings(rows: Sequence[Row]) -> list[str]:
+    """What went wrong, the first ones of each row."""
+    return [f"{row.kind}, {row.case}: {text}" for row in rows for text in row.findings][:_MOST_SHOWN]
+
+
+def bound(rows: Sequence[Row]) -> str:
+    """What no failure in N faults implies, in two sentences; empty if there was a failure."""
+    n = sum(row.faults for row in rows)
+    if not is_clean(rows):
+        return ""
+    return (
+        f"No failure in {n:,} faults bounds the chance that such a fault does damage at {300 / n:.2g} % "
+        "(95 %, one-sided: 3/N, the rule of three). This takes the faults as independent draws from one population. "
+        "They are not quite: faults of one kind at neighbouring calls meet the same code, so the bound is for a fault "
+        "that is drawn from this mixture of kinds, not for each kind. A row's own bound is 3 divided by its faults."
+    )
+
+
+def cells(rows: Sequence[Row]) -> list[tuple[str, ...]]:
+    """Heading and rows as texts."""
+    head = ("fault", "command", "faults", "survived", "rows lost or doubled", "wrong", "note")
+    body = [(r.kind, r.case, f"{r.faults:,}", f"{r.survived:,}", f"{r.rows:,}", f"{r.wrong:,}", r.note) for r in rows]
+    return [head, *body]
+
+
+def plain(rows: Sequence[Row]) -> str:
+    """The table for the terminal."""
+    lines = cells(rows)
+    widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
+    texts = [
+        "  ".join(
+            cell.rjust(w) if 2 <= i <= 5 else cell.ljust(w)
+            for i, (cell, w) in enumerate(zip(line, widths, strict=True))
+        )
+        for line in lines
+    ]
+    return "\n".join(text.rstrip() for text in (texts[0], "-" * len(texts[0]), *texts[1:]))
+
+
+def markdown(rows: Sequence[Row], facts: Mapping[str, str], command: str) -> str:
+    """The document of the last full table.
+
+    Args:
+        rows: Of the table.
+        facts: What to say above it.
+        command: What has written it.
+    """
+    head, *body = cells(rows)
+    align = ["---", "---", "---:", "---:", "---:", "---:", "---"]
+    table = "\n".join(f"| {' | '.join(line)} |" for line in (head, align, *body))
+    said = "\n".join(f"- {name}: {fact}" for name, fact in facts.items())
+    failed = "".join(f"- {text}\n" for text in findings(rows))
+    return f"""# What a run survives
+
+`make torture` disturbs runs while they write, then runs the same command again. The result must have the bytes of an
+undisturbed run. This file is written by `{command}`.
+
+{said}
+
+A fault *survived* if the command ended as it must (killed, interrupted, or status 2 with one line, or nothing to
+notice), and the same command then gave the same bytes. A *row* is lost or doubled if a result table has it less or
+more often than the undisturbed table, by its key. *Wrong* counts the faults after which a value, a file or the end of
+the command was not right.
+
+{table}
+
+**{totals(rows)}**
+
+{bound(rows) or "There were failures, so there is no bound:"}
+{failed}"""
