@@ -70,6 +70,7 @@ class Selection(DecidingStage[EncodedSentences]):
     """
 
     name: ClassVar[str] = "select"
+    rows_file: ClassVar[str | None] = TRIPLETS_FILE
 
     exported: ExportedModel
     tokenizer: MaskTokenizer
@@ -319,7 +320,7 @@ class Selection(DecidingStage[EncodedSentences]):
     @staticmethod
     def publish(parts: FinishedParts) -> Files:
         """triplets.parquet, and selection.json: rows 1 to 6 of the paper's Table 5 and what readers of the run need."""
-        triplets = parts.rows.with_row_index("triplet").cast({"triplet": pl.Int64})
+        triplets = parts.rows.select(pl.int_range(pl.len(), dtype=pl.Int64).alias("triplet"), pl.exclude("triplet"))
         counts, metadata = parts.counts, parts.metadata
         candidates = metadata["pairs"] * metadata["verbs"]
         summary = {

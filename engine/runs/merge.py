@@ -4,7 +4,6 @@ The parts of all shards are copied as they are. The stage is then finished by th
 them all, so the results have the same bytes. Like a run, a merge that was interrupted is resumed.
 """
 
-import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ from ..errors import InputError
 from .folder import RunFolder
 from .part import EncodedPart, PartFiles
 from .record import StageRecord, differences, read_run
-from .results import resume_hint
+from .results import resume_hint, whole_command
 from .shard import Shard
 from .stage import Publish
 
@@ -159,15 +158,5 @@ def _refuse_narrower(run: RunFolder, owners: Mapping[int, _ShardFolder]) -> None
 
 def _whole_command(shard: _ShardFolder, output: Path) -> str:
     """The command of the whole run that finishes the merged folder."""
-    commands = [own["command"] for own in shard.record.sessions if isinstance(own.get("command"), str)]
-    try:
-        words = iter(shlex.split(commands[-1]))
-    except (IndexError, ValueError):
-        return f"run the command of a shard without --shard and with --output {output}"
-    kept = []
-    for word in words:
-        if word in {"--shard", "--output", "-o"}:
-            next(words, None)
-        elif not word.startswith(("--shard=", "--output=", "-o")):
-            kept.append(word)
-    return shlex.join([*kept, "--output", str(output)])
+    command = whole_command(shard.record, output)
+    return command or f"run the command of a shard without --shard and with --output {output}"
