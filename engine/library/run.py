@@ -1,7 +1,7 @@
 """A run as a value: its folder, its results as frames, its tables."""
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Self, TypeVar
@@ -17,6 +17,7 @@ from ..tables import Table
 from ..tables.render import render, to_html
 from .model import Model
 from .sentences import drawn
+from .recount import Recount
 
 
 class Shown:
@@ -126,6 +127,10 @@ class Run(Shown):
         """
         rows = self.sentence_rows()
         return (rows if sample is None else drawn(rows, sample, seed)).collect(engine="streaming")
+
+    def recounts(self) -> Iterable[Recount]:
+        """Statements about the run's files that a plain count confirms or refutes; see `library.recount`."""
+        return ()
 
 
 Results = TypeVar("Results", bound=Run)

@@ -1,5 +1,6 @@
 """`ng.select` and `ng.score`: the Self-Contained Negation Test as library functions, and their results."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -11,6 +12,7 @@ from ..choices import Coreference, VerbConvention
 from ..errors import choice
 from ..library.model import Model, ModelLike, check_opening, find_model
 from ..library.options import RunOptions, execution, run_folder, shard_of
+from ..library.recount import Recount
 from ..library.run import Run, ShardRun, open_results
 from ..runs.loop import run_stage
 from ..runs.model_metadata import mask_token
@@ -18,6 +20,7 @@ from ..runs.results import read_document
 from ..sentences.lexicon import load_lexicon
 from ..sentences.patterns import PatternSet, load_patterns
 from ..tables import Table
+from . import recount
 from .published import published
 from .reading import reading
 from .score import RATES_FILE, SAME_TEXT, SCORES_FILE, Scoring, Selected, read_selected
@@ -73,6 +76,10 @@ class SelectionRun(Run):
             metadata["coreference"],
             mask_token(metadata, self.folder),
         )
+
+    def recounts(self) -> Iterator[Recount]:
+        """See `Run`."""
+        return recount.selection(self.triplets, self.summary, self.record.identity, self.record.metadata)
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,6 +177,11 @@ class ScoresRun(Run):
             item=pl.concat_str(_TRIPLET, separator="|"),
             value=pl.col("repeated").cast(pl.Float64),
         )
+
+    def recounts(self) -> Iterator[Recount]:
+        """See `Run`."""
+        patterns = [pattern.name for pattern in self.selection.patterns.all]
+        return recount.scores(self.items, self.selection.triplets, self.rates, patterns)
 
 
 def select(

@@ -1,6 +1,6 @@
 """`ng.lama`: negated and misprimed LAMA as a library function, and its results."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Unpack
@@ -10,6 +10,7 @@ import polars as pl
 from ...datasets.sources import find
 from ...library.model import ModelLike, find_model
 from ...library.options import RunOptions
+from ...library.recount import Recount
 from ...library.run import ShardRun
 from ...runs.model_metadata import mask_token
 from ...tables import Table
@@ -17,6 +18,7 @@ from ..summary_run import SummaryRun, run_probe
 from .facts import read_facts
 from .items import METRICS
 from .sentences import sentence_rows
+from .recount import recounts
 from .stage import NOT_RANKED, SEVERAL, Lama
 from .tables import tables
 from .vocabulary import Ranked
@@ -53,6 +55,10 @@ class LamaRun(SummaryRun):
     def sentence_rows(self) -> pl.LazyFrame:
         """The queries and negations; see `sentences.sentence_rows`."""
         return sentence_rows(self.items.lazy(), mask_token(self.record.metadata, self.folder))
+
+    def recounts(self) -> Iterator[Recount]:
+        """See `Run`."""
+        return recounts(self.items, self.summary)
 
 
 def lama(
