@@ -12,6 +12,18 @@ from ..errors import InputError
 from ..library.run import Shown
 from ..tables import Column, Table
 
+_SCHEMA = {
+    "of": pl.String,
+    "what": pl.String,
+    "n": pl.Int64,
+    "unit": pl.String,
+    "outcome": pl.String,
+    "detail": pl.String,
+    "repair": pl.String,
+    "wrong": pl.Int64,
+    "near_ties": pl.Int64,
+    "bound": pl.Float64,
+}
 MOST_NAMED = 3
 """How many names a message gives, of files, rows or items."""
 
@@ -38,6 +50,10 @@ class Check:
         outcome: The result.
         detail: What was found, or why it could not be checked.
         repair: The command that repairs the damage, or what else to do.
+        wrong: Of items that were decided again, how many the run has wrong; None for other checks.
+        near_ties: How many have another decision, which is closer than rounding.
+        bound: The largest share of wrong decisions among all items that the sample leaves possible, with 95 %
+            confidence.
     """
 
     of: str
@@ -47,6 +63,9 @@ class Check:
     outcome: Outcome = Outcome.OK
     detail: str = ""
     repair: str = ""
+    wrong: int | None = None
+    near_ties: int | None = None
+    bound: float | None = None
 
     @property
     def is_damage(self) -> bool:
@@ -79,23 +98,25 @@ class Verification(Shown):
 
     @property
     def frame(self) -> pl.DataFrame:
-        """One row for each check: of, what, n, unit, outcome, detail, repair."""
-        schema = {"of": pl.String, "what": pl.String, "n": pl.Int64, "unit": pl.String, "outcome": pl.String}
-        rows = [asdict(check) | {"outcome": str(check.outcome)} for check in self.checks]
-        return pl.DataFrame(rows, schema=schema | dict.fromkeys(("detail", "repair"), pl.String))
+        """One row for each check, with the fields of `Check`."""
+        return pl.DataFrame(
+            [asdict(check) | {"outcome": str(check.outcome)} for check in self.checks], schema=_SCHEMA
+        )
 
     def tables(self) -> list[Table]:
         """What was checked, how many, and the result."""
-        first = "stage" if self.kind == "run" else "file"
+        shown = self.frame.with_columns(
+            pl.Series("counted", [f"{check.n:,} {check.unit}".strip() for check in self.checks], dtype=pl.String),
+            pl.Series("found", [_found(check) for check in self.checks], dtype=pl.String),
+        )
         columns = [
-            Column(first, "of", wrap=False),
+            Column("stage" if self.kind == "run" else "file", "of", wrap=False),
             Column("check", "what"),
-            Column("checked", "n", wrap=False),
-            Column("", "unit"),
-            Column("result", "outcome", wrap=False),
-            Column("found", "detail"),
+            Column("checked", "n"),
+            Column("result", "outcome"),
         ]
-        return [Table(f"Verification of the {self.kind} {self.folder}: {self.name}", self.frame, columns, section="of")]
+        title = f"Verification of the {self.kind} {self.folder}: {self.name}"
+        return [Table(title, shown, columns, section="of", texts={"n": "counted", "outcome": "found"})]
 
     def remarks(self) -> list[str]:
         """What is damaged and what repairs it, in one line for each; further notes; the verdict."""
@@ -124,6 +145,11 @@ class Verification(Shown):
             check, more = self.damage[0], len(self.damage) - 1
             also = f" (and {more} more, see above)" if more else ""
             raise InputError(f"{self.folder}: {check.of}: {check.what}: {check.detail}{also}; {check.repair}")
+
+
+def _found(check: Check) -> str:
+    """The result as a person reads it."""
+    return f"{check.outcome}: {check.detail}" if check.detail else str(check.outcome)
 
 
 def _skipped(n: int) -> str:
