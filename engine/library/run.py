@@ -16,8 +16,8 @@ from ..runs.shard import Shard
 from ..tables import Table
 from ..tables.render import render, to_html
 from .model import Model
-from .sentences import drawn
 from .recount import Recount
+from .sentences import drawn
 
 
 class Shown:

@@ -9,6 +9,7 @@ import polars as pl
 
 from ..library.recount import LOGARITHM, ROUNDING, Recount, holds, same_figures
 from ..sentences.keys import combine, string_keys
+from ..sentences.lexicon import load_lexicon
 from .select import NEAR_TIE
 
 _WORDS = ("name", "profession", "verb")
@@ -37,12 +38,13 @@ def selection(
     yield holds("each triplet is there once", triplets, ~pl.struct(_WORDS).is_duplicated(), _WORDS)
     pairs = triplets.group_by(_PAIR, maintain_order=True).agg(pl.len().alias("verbs"))
     yield holds(f"at most {most} verbs are kept of a pair", pairs, pl.col("verbs") <= most, _PAIR)
-    yield holds(
-        "verbs of a pair are in the order of their keys",
-        triplets.with_columns(pl.Series("key", _verb_keys(triplets, identity["seed"]))),
-        pl.col("key") > pl.col("key").shift(1).over(_PAIR),
-        _WORDS,
-    )
+    if identity["lexicon sha256"] == load_lexicon().sha256:  # triplets have its words as the keys have them
+        yield holds(
+            "verbs of a pair are in the order of their keys",
+            triplets.with_columns(pl.Series("key", _verb_keys(triplets, identity["seed"]))),
+            pl.col("key") > pl.col("key").shift(1).over(_PAIR),
+            _WORDS,
+        )
     yield _summary(summary, metadata, n, len(pairs), bool((pairs["verbs"] >= most).any()))
 
 
@@ -114,7 +116,9 @@ def scores(
     )
     verbs = items.join(triplets.select("triplet", "verb"), on="triplet", how="left", maintain_order="left")
     texts = verbs.filter("repeated").select("verb", "top1").unique(maintain_order=True)
-    unlike = texts.filter(pl.Series([_plain(top1) != _plain(verb) for verb, top1 in texts.iter_rows()], dtype=pl.Boolean))
+    unlike = texts.filter(
+        pl.Series([_plain(top1) != _plain(verb) for verb, top1 in texts.iter_rows()], dtype=pl.Boolean)
+    )
     yield holds(
         "the first choice is the verb where the verb is repeated",
         verbs.join(unlike.with_columns(unlike=True), on=["verb", "top1"], how="left"),
@@ -133,9 +137,7 @@ def scores(
         pl.col("repeated") | (_behind() > -10 * NEAR_TIE),
         _SCORE,
     )
-    yield same_figures(
-        "repetitions and rates are those of the scores", rates, _counted(items, patterns), ["pattern"]
-    )
+    yield same_figures("repetitions and rates are those of the scores", rates, _counted(items, patterns), ["pattern"])
 
 
 def _behind() -> pl.Expr:

@@ -1,7 +1,7 @@
 """One item as a run recorded it, against the logits of a model that was asked again.
 
     agrees    the decision is the same, and so are rank, first choice and log-probabilities
-    near-tie  the decision is another one, and two logits that decide it are closer than rounding in fp32
+    near-tie  the decision is another one, and the two logits that decide it are closer than rounding in fp32
     wrong     anything else
 
 A decision that the low-precision model made alone is compared as a decision; its other numbers are not.
@@ -65,12 +65,16 @@ class Compared:
     """The comparison of one item.
 
     Attributes:
+        name: Of the item.
         verdict: The result.
         why: What differs; empty where nothing does.
+        is_exact: Whether the run decided it with the reference model.
     """
 
+    name: str
     verdict: Verdict
     why: str = ""
+    is_exact: bool = True
 
 
 def compare(item: Recorded, logits: Logits, token_text: Callable[[int], str]) -> Compared:
@@ -84,20 +88,27 @@ def compare(item: Recorded, logits: Logits, token_text: Callable[[int], str]) ->
     ranked = logits.copy()
     if item.unranked is not None:
         ranked[item.unranked] = -np.inf
-    if not item.tokens and (item.is_first or item.rank is not None):
-        return Compared(Verdict.WRONG, "the expected word is not one token of the model")
-    if item.tokens and item.is_first is not None:
-        margin = _margin(ranked, item.tokens)
-        # A token that is not first because a smaller id has the same logit has a margin of 0.
-        if (margin > 0) != item.is_first and margin != 0:
-            said = f"{_first(item.is_first)}, but now {_first(margin > 0)} (margin {abs(margin):.2g} logits)"
-            return Compared(Verdict.NEAR_TIE if abs(margin) < NEAR_TIE else Verdict.WRONG, said)
-    if not item.is_exact:
-        return Compared(Verdict.AGREES)
-    logprobs = log_softmax(logits)
-    checks = (_rank(item, ranked), _logprob(item, logprobs), _answer(item, ranked, logprobs, token_text))
-    wrong = next(filter(None, checks), "")
-    return Compared(Verdict.WRONG, wrong) if wrong else Compared(Verdict.AGREES)
+    verdict, why = _decision(item, ranked)
+    if verdict is Verdict.AGREES and item.is_exact:
+        logprobs = log_softmax(logits)
+        found = (_rank(item, ranked), _logprob(item, logprobs), _answer(item, ranked, logprobs, token_text))
+        why = next(filter(None, found), "")
+        verdict = Verdict.WRONG if why else verdict
+    return Compared(item.name, verdict, why, item.is_exact)
+
+
+def _decision(item: Recorded, ranked: Logits) -> tuple[Verdict, str]:
+    """Whether an expected token is the first choice."""
+    if not item.tokens:
+        if item.is_first or item.rank is not None:
+            return Verdict.WRONG, "the expected word is not one token of the model"
+        return Verdict.AGREES, ""
+    margin = _margin(ranked, item.tokens)
+    # Of tokens with the same logit the one with the smaller id is first: the margin is 0, whichever it is.
+    if item.is_first is None or (margin > 0) == item.is_first or margin == 0:
+        return Verdict.AGREES, ""
+    said = f"{_first(item.is_first)}, but now {_first(margin > 0)} (margin {abs(margin):.2g} logits)"
+    return Verdict.NEAR_TIE if abs(margin) < NEAR_TIE else Verdict.WRONG, said
 
 
 def _margin(ranked: Logits, tokens: Sequence[int]) -> float:
@@ -127,9 +138,7 @@ def _logprob(item: Recorded, logprobs: NDArray[np.float64]) -> str:
     return _unlike("log-probability", item.logprob, float(logprobs[item.tokens[0]]))
 
 
-def _answer(
-    item: Recorded, ranked: Logits, logprobs: NDArray[np.float64], token_text: Callable[[int], str]
-) -> str:
+def _answer(item: Recorded, ranked: Logits, logprobs: NDArray[np.float64], token_text: Callable[[int], str]) -> str:
     """Whether the recorded first choice is among the tokens that could be first if logits are rounded differently."""
     (first,) = np.nonzero(ranked >= ranked.max() - ROUNDING)
     if item.answer is not None and item.answer not in map(token_text, first.tolist()):

@@ -16,6 +16,7 @@ from ..choices import Precision
 from ..inference.exported import ExportedModel
 from ..inference.free_text import MASK
 from ..library.run import Run
+from ..negation.runs import SelectionRun
 from ..probes.diagnostics.runs import DiagnosticsRun
 from ..probes.gh22.runs import Gh22Run
 from ..probes.gh22.variants import Variant, load_variant
@@ -26,7 +27,6 @@ from ..probes.targets import word_ids
 from ..sentences.slots import NAME, PROFESSION, PRONOUN, column
 from ..sentences.tokenizer import NOT_ONE_TOKEN, MaskTokenizer
 from .agreement import Recorded
-
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +75,14 @@ def drawn_items(run: Run, exported: ExportedModel, sample: int, seed: int) -> li
         return list(_acts_repeated(run, rows))
     if isinstance(run, LamaRun):
         return list(_facts(run, rows, words))
+    if isinstance(run, SelectionRun):
+        rows = rows.with_columns(precision=pl.lit(Precision.FP32 if was_exact(run) else Precision.MIXED))
     return [_item(row, words, several=isinstance(run, DiagnosticsRun)) for row in rows.iter_rows(named=True)]
+
+
+def was_exact(run: Run) -> bool:
+    """Whether the reference model made all decisions of a run."""
+    return not run.record.counts.get("decided")
 
 
 def _item(row: Mapping[str, Any], words: Vocabularies, *, several: bool = False) -> Recorded:

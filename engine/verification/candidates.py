@@ -9,19 +9,19 @@ from collections import defaultdict
 from dataclasses import dataclass
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
 from ..choices import Coreference, VerbConvention
 from ..errors import InputError
 from ..inference.exported import ExportedModel
+from ..negation.runs import SelectionRun
 from ..negation.select import Selection, Settings
 from ..runs.record import StageRecord, differences
 from ..sentences.lexicon import Lexicon
 from ..sentences.patterns import PatternSet
 from ..sentences.slots import MASK, NAME, PROFESSION, VERB
 from .agreement import Recorded
-from .asked import Vocabularies
+from .asked import Vocabularies, was_exact
 
 _TRIES = 20  # pairs looked at for each candidate wanted
 
@@ -35,7 +35,7 @@ def plan_again(record: StageRecord, exported: ExportedModel, lexicon: Lexicon) -
         lexicon: The words.
 
     Raises:
-        InputError: The words are not those of the run.
+        InputError: It is not the run's model, or run.json contradicts itself.
     """
     identity = record.identity
     settings = Settings(
@@ -46,8 +46,6 @@ def plan_again(record: StageRecord, exported: ExportedModel, lexicon: Lexicon) -
         verbs=VerbConvention(identity["verbs"]),
         lazy=identity["lazy"],
     )
-    if lexicon.sha256 != identity["lexicon sha256"]:
-        raise InputError("the run has other word lists: give --lexicon DIR")
     stage = Selection.plan(exported, lexicon, PatternSet.from_json(record.metadata["pattern set"]), settings)
     known = {key: value for key, value in identity.items() if key != "pairs per part"}
     planned = {key: value for key, value in stage.identity.items() if key != "pairs per part"}
@@ -63,21 +61,23 @@ class Unselected:
     Attributes:
         stage: The selection.
         kept: Words of name and profession → the verbs that are kept.
+        is_exact: Whether the reference model made all decisions.
     """
 
     stage: Selection
     kept: dict[tuple[str, str], list[str]]
+    is_exact: bool
 
     @classmethod
-    def of(cls, stage: Selection, triplets: pl.DataFrame) -> "Unselected":
+    def of(cls, stage: Selection, run: SelectionRun) -> "Unselected":
         """Those of a finished selection."""
         kept: dict[tuple[str, str], list[str]] = defaultdict(list)
-        for name, profession, verb in triplets.select("name", "profession", "verb").iter_rows():
+        for name, profession, verb in run.triplets.select("name", "profession", "verb").iter_rows():
             kept[name, profession].append(verb)
-        return cls(stage, dict(kept))
+        return cls(stage, dict(kept), was_exact(run))
 
     def drawn(self, sample: int, seed: int) -> list[Recorded]:
-        """A random sample: a random pair for each, and a random verb of it; fewer where hardly any verb says anything."""
+        """A random sample: a random pair for each, and a random verb of it; fewer where few verbs say anything."""
         random = np.random.default_rng(seed)
         words = Vocabularies.of(self.stage.exported)
         found: dict[tuple[int, int], Recorded] = {}
@@ -119,4 +119,5 @@ class Unselected:
             text=sentence,
             tokens=vocabularies.tokens(sentence, [mask.spell(text)]),
             is_first=False,
+            is_exact=self.is_exact,
         )

@@ -81,7 +81,7 @@ class Verification(Shown):
         folder: What was verified.
         kind: `run` or `model`.
         name: The name of the model.
-        checks: In the order in which they were made.
+        checks: Those of one stage or file together.
         notes: What else a reader should know, such as files that do not belong to the folder.
     """
 
@@ -91,6 +91,15 @@ class Verification(Shown):
     checks: tuple[Check, ...]
     notes: tuple[str, ...] = ()
 
+    @classmethod
+    def of(
+        cls, folder: Path, kind: str, name: str, checks: Sequence[Check], notes: Sequence[str] = ()
+    ) -> "Verification":
+        """Put the checks of one stage or file together, else in the order in which they were made."""
+        order = list(dict.fromkeys(check.of for check in checks))
+        together = sorted(checks, key=lambda check: order.index(check.of))
+        return cls(folder, kind, name, tuple(together), tuple(notes))
+
     @property
     def damage(self) -> tuple[Check, ...]:
         """The checks that found something wrong."""
@@ -99,14 +108,12 @@ class Verification(Shown):
     @property
     def frame(self) -> pl.DataFrame:
         """One row for each check, with the fields of `Check`."""
-        return pl.DataFrame(
-            [asdict(check) | {"outcome": str(check.outcome)} for check in self.checks], schema=_SCHEMA
-        )
+        return pl.DataFrame([asdict(check) | {"outcome": str(check.outcome)} for check in self.checks], schema=_SCHEMA)
 
     def tables(self) -> list[Table]:
         """What was checked, how many, and the result."""
         shown = self.frame.with_columns(
-            pl.Series("counted", [f"{check.n:,} {check.unit}".strip() for check in self.checks], dtype=pl.String),
+            pl.Series("counted", [_counted(check) for check in self.checks], dtype=pl.String),
             pl.Series("found", [_found(check) for check in self.checks], dtype=pl.String),
         )
         columns = [
@@ -145,6 +152,11 @@ class Verification(Shown):
             check, more = self.damage[0], len(self.damage) - 1
             also = f" (and {more} more, see above)" if more else ""
             raise InputError(f"{self.folder}: {check.of}: {check.what}: {check.detail}{also}; {check.repair}")
+
+
+def _counted(check: Check) -> str:
+    """How many things were looked at, as a person reads it."""
+    return f"{check.n:,} {check.unit.removesuffix('s') if check.n == 1 else check.unit}" if check.unit else ""
 
 
 def _found(check: Check) -> str:

@@ -31,6 +31,10 @@ class Reference(Protocol):
     def name(self) -> str:
         """What decides, for the table."""
 
+    @property
+    def at_once(self) -> int:
+        """How many texts may be asked at the same time, in threads."""
+
     def masked(self, text: str) -> Logits:
         """The logits at the mask of a text with the model's own mask token, float32 [V]."""
 
@@ -49,6 +53,7 @@ class ExportedReference:
     """
 
     name = "the reference model"
+    at_once = cpu_threads()
 
     def __init__(self, exported: ExportedModel) -> None:
         _refuse_damaged(exported)
@@ -80,15 +85,15 @@ class ExportedReference:
         return logits
 
 
-def each(items: Sequence[Item], ask: Callable[[Item], Answer], at_once: int | None = None) -> list[Answer]:
-    """Ask about items one by one, on as many cores as there are.
+def each(items: Sequence[Item], ask: Callable[[Item], Answer], at_once: int) -> list[Answer]:
+    """Ask about items one by one.
 
     Args:
         items: What to ask about.
         ask: Takes one item; several threads call it.
-        at_once: How many are asked at the same time; one for each core by default.
+        at_once: How many threads.
     """
-    with ThreadPoolExecutor(at_once or cpu_threads(), "item") as threads:
+    with ThreadPoolExecutor(at_once, "item") as threads:
         return list(threads.map(ask, items))
 
 

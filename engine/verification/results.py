@@ -49,7 +49,7 @@ def check_results(stored: StoredStage) -> Iterator[Check]:
     of_parts = _tables_of_parts(stored, stage)
     yield of_parts
     if of_parts.outcome is not Outcome.OK:
-        yield _tables_of_items(stored, stage, of_parts)
+        yield _tables_of_items(stored, stage)
     yield from _recounts(stored, of_parts)
 
 
@@ -121,7 +121,7 @@ def _tables_of_parts(stored: StoredStage, stage: type[Stage[Any, Any]]) -> Check
     return _published(check, stored, stage, together)
 
 
-def _tables_of_items(stored: StoredStage, stage: type[Stage[Any, Any]], of_parts: Check) -> Check:
+def _tables_of_items(stored: StoredStage, stage: type[Stage[Any, Any]]) -> Check:
     """The other tables made again from the rows of the final file that has those of all parts."""
     name = stage.rows_file
     check = Check(stored.name, _FROM_ITEMS.format(name or "the items"))

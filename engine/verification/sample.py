@@ -1,12 +1,11 @@
 """Items of a run that are decided again, one by one, and how many of them agree."""
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
-from functools import partial
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special, stats
 
 from ..inference.exported import ExportedModel
 from ..inference.free_text import log_softmax
@@ -26,143 +25,144 @@ from .checks import Check, Outcome
 from .reference import Logits, Reference, each
 from .stored import StoredStage
 
+CONFIDENCE = 0.95
 _CORRELATION = 1e-4  # by how much a rank correlation may differ if logits are rounded differently
-_LOWER_95 = 0.05
 
 
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """How items are drawn and decided again.
 
-def decide_again(
-    stored: StoredStage,
-    run: Run,
-    exported: ExportedModel,
-    reference: Reference,
-    *,
-    sample: int,
-    seed: int,
-    lexicon: Lexicon | None,
-) -> Iterator[Check]:
-    """Decide a sample of a run's items again.
-
-    Args:
-        stored: The stage.
-        run: Its results.
-        exported: Its model.
+    Attributes:
+        exported: The run's model.
         reference: What decides again.
-        sample: How many items of each kind are drawn.
+        size: How many items of each kind are drawn.
         seed: Of the choice.
         lexicon: The word lists of a selection; None where they are not known.
-
-    Raises:
-        InputError: The items of the run cannot be asked again.
     """
-    conclude = partial(_conclude, stored, reference.name)
-    if isinstance(run, NliRun):
-        yield conclude("pairs", "pairs", _pairs(run, reference, sample, seed))
-        return
-    ask = partial(_ask, reference, MaskTokenizer.load(exported.folder, exported.mask_token))
-    items = drawn_items(run, exported, sample, seed)
-    if isinstance(run, SelectionRun):
-        yield conclude("selected triplets", "triplets", ask(items))
-        what = "candidates that were not selected"
-        if lexicon is None:
-            yield Check(
-                stored.name,
-                what,
-                outcome=Outcome.NOT_CHECKED,
-                detail="the run had its own word lists: give --lexicon DIR",
-            )
-        else:
-            stage = plan_again(stored.record, exported, lexicon)
-            yield conclude(what, "candidates", ask(Unselected.of(stage, run.triplets).drawn(sample, seed)))
-        return
-    yield conclude("items", "items", ask(items))
-    if isinstance(run, Gh22Run):
-        yield conclude("ACTs", "ACTs", ask(drawn_acts(run, exported, sample, seed)))
-    if isinstance(run, LamaRun):
-        pairs, ranked = drawn_correlations(run, exported, sample, seed)
-        if ranked is not None:
-            yield conclude("correlations", "facts", _correlations(reference, pairs, ranked))
+
+    exported: ExportedModel
+    reference: Reference
+    size: int
+    seed: int
+    lexicon: Lexicon | None = None
+
+    def checks(self, stored: StoredStage, run: Run) -> Iterator[Check]:
+        """Decide a sample of a run's items again.
+
+        Args:
+            stored: The stage.
+            run: Its results.
+
+        Raises:
+            InputError: The items of the run cannot be asked again.
+        """
+        if isinstance(run, NliRun):
+            yield self._conclude(stored, "pairs", _labels(run, self))
+            return
+        yield self._conclude(stored, "items", self._ask(drawn_items(run, self.exported, self.size, self.seed)))
+        if isinstance(run, SelectionRun):
+            yield self._unselected(stored, run)
+        if isinstance(run, Gh22Run):
+            yield self._conclude(stored, "ACTs", self._ask(drawn_acts(run, self.exported, self.size, self.seed)))
+        if isinstance(run, LamaRun):
+            pairs, ranked = drawn_correlations(run, self.exported, self.size, self.seed)
+            if ranked is not None:
+                yield self._conclude(stored, "correlations", _correlations(self.reference, pairs, ranked))
+
+    def _ask(self, items: Sequence[Recorded]) -> list[Compared]:
+        tokenizer = MaskTokenizer.load(self.exported.folder, self.exported.mask_token)
+
+        def one(item: Recorded) -> Compared:
+            return compare(item, self.reference.masked(item.text), tokenizer.token_text)
+
+        return each(items, one, self.reference.at_once)
+
+    def _unselected(self, stored: StoredStage, run: SelectionRun) -> Check:
+        kind = "unselected candidates"
+        if self.lexicon is None or self.lexicon.sha256 != stored.record.identity["lexicon sha256"]:
+            why = "the run has other word lists: give --lexicon DIR"
+            return Check(stored.name, self._what(kind), outcome=Outcome.NOT_CHECKED, detail=why)
+        stage = plan_again(stored.record, self.exported, self.lexicon)
+        return self._conclude(stored, kind, self._ask(Unselected.of(stage, run).drawn(self.size, self.seed)))
+
+    def _what(self, kind: str) -> str:
+        return f"{kind} decided again by {self.reference.name}"
+
+    def _conclude(self, stored: StoredStage, kind: str, compared: Sequence[Compared]) -> Check:
+        """The check that a sample makes."""
+        check = Check(stored.name, self._what(kind), len(compared), kind.rsplit(maxsplit=1)[-1])
+        if not compared:
+            return replace(check, outcome=Outcome.NOT_CHECKED, detail="there are none")
+        wrong = [found for found in compared if found.verdict is Verdict.WRONG]
+        ties = sum(found.verdict is Verdict.NEAR_TIE for found in compared)
+        bound = disagreement_bound(len(wrong), len(compared), CONFIDENCE)
+        said = (
+            f"{len(compared) - len(wrong) - ties:,} agree, {ties:,} near-ties, {len(wrong):,} wrong; "
+            f"with 95 % confidence at most {100 * bound:.2g} % are wrong"
+        )
+        check = replace(check, detail=said, wrong=len(wrong), near_ties=ties, bound=bound)
+        if not _are_too_many(compared, stored.record.counts):
+            return check
+        worst = min(wrong, key=lambda found: not found.is_exact)
+        detail = f"{said} ({worst.name}: {worst.why})"
+        return replace(check, outcome=Outcome.DAMAGED, detail=detail, repair=stored.decide_again)
 
 
-def _ask(reference: Reference, tokenizer: MaskTokenizer, items: Sequence[Recorded]) -> list[tuple[str, Compared]]:
-    def one(item: Recorded) -> tuple[str, Compared]:
-        return item.name, compare(item, reference.masked(item.text), tokenizer.token_text)
+def _are_too_many(compared: Sequence[Compared], counts: Any) -> bool:
+    """Whether there are more wrong items than the run itself leaves possible.
 
-    return each(items, one)
+    The reference model does not decide wrongly. Of the decisions that the low-precision model made alone, some may be
+    wrong: as many as the run's audit allows.
+    """
+    wrong = [found for found in compared if found.verdict is Verdict.WRONG]
+    if any(found.is_exact for found in wrong):
+        return True
+    alone = sum(not found.is_exact for found in compared)
+    allowed = disagreement_bound(int(counts.get("disagreements", 0)), int(counts.get("audited", 0)))
+    return bool(wrong) and _lower_bound(len(wrong), alone) > allowed
 
 
-def _pairs(run: NliRun, reference: Reference, sample: int, seed: int) -> list[tuple[str, Compared]]:
+def _lower_bound(wrong: int, n: int) -> float:
+    """Lower confidence bound on a share, one-sided (Clopper and Pearson 1934)."""
+    from scipy import special  # noqa: PLC0415 - takes long to import
+
+    return float(special.betaincinv(wrong, n - wrong + 1, 1 - CONFIDENCE))
+
+
+def _labels(run: NliRun, sample: Sample) -> list[Compared]:
     """The labels and probabilities of a classifier."""
     labels, longest = run.record.identity["labels"], run.record.identity["max length"]
-    rows = run.sentences(sample=sample, seed=seed).to_dicts()
 
-    def one(row: dict[str, object]) -> tuple[str, Compared]:
-        logits = reference.pair(str(row["premise"]), str(row["hypothesis"]), longest)
+    def one(row: dict[str, Any]) -> Compared:
+        logits = sample.reference.pair(row["premise"], row["hypothesis"], longest)
         name = f"{row['item']} of {row['dataset']} {row['condition']}"
-        return name, _label(logits, labels, str(row["predicted"]), float(str(row["probability"])))
+        return Compared(name, *_label(logits, labels, row["predicted"], row["probability"]))
 
-    return each(rows, one)
+    return each(run.sentences(sample=sample.size, seed=sample.seed).to_dicts(), one, sample.reference.at_once)
 
 
-def _label(logits: Logits, labels: Sequence[str], predicted: str, probability: float) -> Compared:
+def _label(logits: Logits, labels: Sequence[str], predicted: str, probability: float) -> tuple[Verdict, str]:
     """A recorded label and its probability against the logits."""
     own, best = labels.index(predicted), int(logits.argmax())
     if own != best:
         behind = float(logits[best] - logits[own])
         said = f"the label was {predicted}, but now {labels[best]} (margin {behind:.2g} logits)"
-        return Compared(Verdict.NEAR_TIE if behind < NEAR_TIE else Verdict.WRONG, said)
+        return Verdict.NEAR_TIE if behind < NEAR_TIE else Verdict.WRONG, said
     now = float(np.exp(log_softmax(logits)[own]))
     if abs(now - probability) > ROUNDING:
-        return Compared(Verdict.WRONG, f"probability {probability:.4f}, but now {now:.4f}")
-    return Compared(Verdict.AGREES)
+        return Verdict.WRONG, f"probability {probability:.4f}, but now {now:.4f}"
+    return Verdict.AGREES, ""
 
 
-def _correlations(
-    reference: Reference, facts: Sequence[Correlated], ranked: NDArray[np.int64]
-) -> list[tuple[str, Compared]]:
-    def one(fact: Correlated) -> tuple[str, Compared]:
+def _correlations(reference: Reference, facts: Sequence[Correlated], ranked: NDArray[np.int64]) -> list[Compared]:
+    from scipy import stats  # noqa: PLC0415 - takes long to import
+
+    def one(fact: Correlated) -> Compared:
         query, negation = (reference.masked(text)[ranked] for text in fact.texts)
         now = float(stats.spearmanr(query, negation).statistic)
         if abs(now - fact.correlation) <= _CORRELATION:
-            return fact.name, Compared(Verdict.AGREES)
-        return fact.name, Compared(Verdict.WRONG, f"correlation {fact.correlation:.5f}, but now {now:.5f}")
+            return Compared(fact.name, Verdict.AGREES)
+        return Compared(fact.name, Verdict.WRONG, f"correlation {fact.correlation:.5f}, but now {now:.5f}")
 
-    return each(facts, one)
-
-
-def _conclude(
-    stored: StoredStage, by: str, kind: str, unit: str, compared: Sequence[tuple[str, Compared]]
-) -> Check:
-    """The check that a sample makes."""
-    check = Check(stored.name, f"{kind}, decided again by {by}", len(compared), unit)
-    if not compared:
-        return replace(check, outcome=Outcome.NOT_CHECKED, detail="there are none")
-    wrong = [(name, found) for name, found in compared if found.verdict is Verdict.WRONG]
-    ties = sum(found.verdict is Verdict.NEAR_TIE for _, found in compared)
-    bound = disagreement_bound(len(wrong), len(compared))
-    said = (
-        f"{len(compared) - len(wrong) - ties:,} agree, {ties:,} near-ties, {len(wrong):,} wrong "
-        f"(95 %: at most {100 * bound:.2g} %)"
-    )
-    check = replace(check, detail=said, wrong=len(wrong), near_ties=ties, bound=bound)
-    if not wrong or _lower_bound(len(wrong), len(compared)) <= _allowed(stored):
-        return check
-    name, first = wrong[0]
-    return replace(
-        check, outcome=Outcome.DAMAGED, detail=f"{said}; {name}: {first.why}", repair=stored.decide_again
-    )
-
-
-def _allowed(stored: StoredStage) -> float:
-    """The share of wrong decisions that the run itself leaves possible: that of its audit, 0 in fp32."""
-    counts = stored.record.counts
-    if not counts.get("decided"):
-        return 0.0
-    return disagreement_bound(int(counts.get("disagreements", 0)), int(counts.get("audited", 0)))
-
-
-def _lower_bound(wrong: int, n: int) -> float:
-    """Lower 95 % confidence bound on a share (Clopper and Pearson 1934), one-sided."""
-    return float(special.betaincinv(wrong, n - wrong + 1, _LOWER_95))
-
-
+    return each(facts, one, reference.at_once)

@@ -18,8 +18,8 @@ from ..items import SEPARATOR
 from ..summary_run import SummaryRun, run_probe
 from .files import read_diagnostics
 from .judged import METRICS
-from .sentences import sentence_rows
 from .recount import recounts
+from .sentences import sentence_rows
 from .stage import DRAWS, DiagnosticsStage
 from .tables import tables
 

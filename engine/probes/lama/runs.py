@@ -17,8 +17,8 @@ from ...tables import Table
 from ..summary_run import SummaryRun, run_probe
 from .facts import read_facts
 from .items import METRICS
-from .sentences import sentence_rows
 from .recount import recounts
+from .sentences import sentence_rows
 from .stage import NOT_RANKED, SEVERAL, Lama
 from .tables import tables
 from .vocabulary import Ranked

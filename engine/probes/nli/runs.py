@@ -21,8 +21,8 @@ from ..summary_run import SummaryRun, run_probe
 from .judgements import Judgements
 from .labels import SOURCES, TWO_WAY, Source, map_head
 from .pairs import read_sets
-from .sentences import sentence_rows
 from .recount import recounts
+from .sentences import sentence_rows
 from .tables import accuracy_table, comparison_table, label_table
 
 DATA = "negation-nli"
