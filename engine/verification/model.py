@@ -8,8 +8,9 @@ from typing import Any
 
 from ..choices import Task
 from ..errors import InputError
+from ..files.reading import file_sha256
 from ..inference.exported import ExportedModel, load_exported
-from ..inference.verified import file_sha256
+from ..inference.manifest import MANIFEST
 from ..sentences.tokenizer import load_tokenizer
 from .checks import Check, Outcome, Verification, named
 from .graphs import (
@@ -27,7 +28,6 @@ from .pytorch import torch_reference
 from .reference import ExportedReference, Reference, each
 from .texts import Sentence, masked_sentences, text_pairs
 
-MANIFEST = "export.json"
 _CACHE = ".verified.json"
 _PAIR_LENGTH = 128
 
@@ -71,8 +71,10 @@ def _load(reference: Path) -> ExportedModel:
 
 
 def _files(exported: ExportedModel) -> Iterator[Check]:
+    what = "the file is as it was written"
+    yield Check(MANIFEST, what, 1, "files")  # it was read, so it has the digest that it should have
     for name, digest in exported.info["files"].items():
-        check = Check(name, "the file is as it was written", 1, "files")
+        check = Check(name, what, 1, "files")
         if file_sha256(exported.folder / name) != digest:
             detail = "its sha256 is not that in export.json"
             check = replace(check, outcome=Outcome.DAMAGED, detail=detail, repair=export_again(exported))

@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError
+from ..files.reading import file_sha256
 from ..inference.classifier import SEGMENTS, encode_pairs
 from ..inference.device import CPU, cpu_threads
 from ..inference.exported import CONVOLVED, LOW_PRECISION, ExportedModel
 from ..inference.session import open_session
-from ..inference.verified import file_sha256
 from ..sentences.tokenizer import MaskTokenizer
 
 Logits = NDArray[np.float32]

@@ -10,9 +10,9 @@ from ..errors import InputError
 from ..files.atomic import is_leftover
 from ..library.registry import run_class, stages
 from ..library.run import Run
-from ..runs.folder import put_together
 from ..runs.lock import LOCK_FILE
 from ..runs.record import PARTS_FOLDER, RUN_FILE
+from ..runs.results import put_together
 from ..runs.stage import FinishedParts, Stage
 from .checks import Check, Outcome, named, one_line
 from .stored import StoredStage

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from ..runs.folder import recorded_command, unlike, whole_command
 from ..runs.part import PartFiles
 from ..runs.record import PARTS_FOLDER, StageRecord
+from ..runs.results import recorded_command, unlike, whole_command
 from ..runs.shard import Shard
 
 _PART = re.compile(r"part-([0-9]{5,9})\.(parquet|json)")

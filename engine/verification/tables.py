@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from ..runs.folder import file_bytes
+from ..runs.results import file_bytes
 from .checks import one_line
 
 Content = pl.DataFrame | Mapping[str, Any]

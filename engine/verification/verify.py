@@ -10,9 +10,9 @@ from ..inference.exported import ExportedModel, load_exported
 from ..library.registry import run_class
 from ..library.run import Run
 from ..probes.nli.judgements import Judgements
-from ..runs.folder import begun_stages
 from ..runs.lock import refuse_held
 from ..runs.record import RUN_FILE, read_run
+from ..runs.results import begun_stages
 from ..sentences.lexicon import load_lexicon
 from .checks import Check, Outcome, Verification
 from .model import verify_model
@@ -82,7 +82,8 @@ def verify_run(folder: Path, asked: Asked) -> Verification:
     refuse_held(folder)
     before = begun_stages(folder)
     stored = [StoredStage(folder, name, record) for name, record in before.items()]
-    checks = [check for stage in stored for check in check_results(stage)]
+    checks = [Check(RUN_FILE, "the file is as it was written", 1, "files")]  # it was read
+    checks += [check for stage in stored for check in check_results(stage)]
     if asked.sample != 0:
         checks += _decided_again(stored, checks, asked)
     refuse_held(folder)

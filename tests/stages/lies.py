@@ -6,8 +6,8 @@ from typing import Any
 
 import polars as pl
 from negengine.engine.files.atomic import sha256, write_bytes
-from negengine.engine.runs.folder import file_bytes
 from negengine.engine.runs.record import read_run
+from negengine.engine.runs.results import file_bytes
 
 
 def remove_parts(folder: Path) -> None:
