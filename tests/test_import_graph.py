@@ -33,7 +33,11 @@ ORDER = (
 PUBLIC = "negengine"
 BESIDE = ("negengine.export", "negengine.bench")
 # What needs an exporter or a benchmark imports it in a function, once it is asked for.
-MAY_ASK_BESIDE = ("negengine.engine.api.load", "negengine.engine.cli.benchmark")
+MAY_ASK_BESIDE = (
+    "negengine.engine.api.load",
+    "negengine.engine.cli.benchmark",
+    "negengine.engine.verification.pytorch",
+)
 EXPORT_LIBRARIES = {"torch", "transformers", "optimum", "onnx", "onnx_ir", "accelerate", "safetensors"}
 
 

@@ -18,7 +18,7 @@ from ..commands.run_command import command_line, table_command
 from ..errors import InputError
 from ..library.registry import commands as probe_commands
 from ..library.registry import resumable
-from . import benchmark, data
+from . import benchmark, data, verify
 
 if TYPE_CHECKING:
     from ..library.run import Shown
@@ -134,6 +134,7 @@ def predict(
 
 
 app.command()(benchmark.bench)
+app.command()(verify.verify)
 
 
 @app.command()

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import InputError
 
 if TYPE_CHECKING:
-    from ..runs.stage import Publish
+    from ..runs.stage import Publish, Stage
     from .run import Run
 
 GROUP = "negengine.probes"
@@ -85,10 +85,15 @@ def resumable() -> set[str]:
     return {name for probe in probes() for name in probe.functions}
 
 
+def stages() -> "dict[str, type[Stage[Any, Any]]]":
+    """The stages of all probes by name."""
+    found = (load(reference) for probe in probes() for reference in probe.stages)
+    return {stage.name: stage for stage in found}
+
+
 def publishers() -> "dict[str, Publish]":
     """Stage → how its parts become results, for all probes."""
-    stages = (load(reference) for probe in probes() for reference in probe.stages)
-    return {stage.name: stage.publish for stage in stages}
+    return {name: stage.publish for name, stage in stages().items()}
 
 
 def run_class(stage: str) -> "type[Run] | None":

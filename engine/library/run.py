@@ -1,7 +1,7 @@
 """A run as a value: its folder, its results as frames, its tables."""
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Self, TypeVar
@@ -16,6 +16,7 @@ from ..runs.shard import Shard
 from ..tables import Table
 from ..tables.render import render, to_html
 from .model import Model
+from .recount import Recount
 from .sentences import drawn
 
 
@@ -129,6 +130,10 @@ class Run(Shown):
         """
         rows = self.sentence_rows()
         return (rows if sample is None else drawn(rows, sample, seed)).collect(engine="streaming")
+
+    def recounts(self) -> Iterable[Recount]:
+        """Statements about the run's files that a plain count confirms or refutes; see `library.recount`."""
+        return ()
 
 
 Results = TypeVar("Results", bound=Run)

@@ -1,5 +1,6 @@
 """`ng.select` and `ng.score`: the Self-Contained Negation Test as library functions, and their results."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -13,6 +14,7 @@ from ..inference.audit import audit_summary
 from ..library.call import recorded
 from ..library.model import Model, ModelLike, check_opening, find_model
 from ..library.options import RunOptions, execution, run_folder, shard_of
+from ..library.recount import Recount
 from ..library.run import Run, ShardRun, open_results
 from ..runs.loop import run_stage
 from ..runs.model_metadata import mask_token
@@ -20,6 +22,7 @@ from ..runs.results import read_document
 from ..sentences.lexicon import load_lexicon
 from ..sentences.patterns import PatternSet, bundled_patterns, load_patterns
 from ..tables import Table
+from . import recount
 from .published import published
 from .rates import PAIR
 from .reading import reading
@@ -76,6 +79,10 @@ class SelectionRun(Run):
             metadata["coreference"],
             mask_token(metadata, self.folder),
         )
+
+    def recounts(self) -> Iterator[Recount]:
+        """See `Run`."""
+        return recount.selection(self.triplets, self.summary, self.record.identity, self.record.metadata)
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,6 +190,11 @@ class ScoresRun(Run):
             cluster=pl.concat_str(*PAIR, separator="|"),
             crossed="verb",
         )
+
+    def recounts(self) -> Iterator[Recount]:
+        """See `Run`."""
+        patterns = [pattern.name for pattern in self.selection.patterns.all]
+        return recount.scores(self.items, self.selection.triplets, self.rates, patterns)
 
 
 @recorded(files=("lexicon", "patterns"), words=bundled_patterns())

@@ -143,6 +143,7 @@ class Scoring(DecidingStage[list[list[Bucket]]]):
     """
 
     name: ClassVar[str] = "score"
+    rows_file: ClassVar[str | None] = SCORES_FILE
 
     selected: Selected
     exported: ExportedModel

@@ -71,6 +71,7 @@ class Selection(DecidingStage[EncodedSentences]):
     """
 
     name: ClassVar[str] = "select"
+    rows_file: ClassVar[str | None] = TRIPLETS_FILE
 
     exported: ExportedModel
     tokenizer: MaskTokenizer
@@ -264,7 +265,7 @@ class Selection(DecidingStage[EncodedSentences]):
             return repeated
 
         found = first_repeating(
-            self._verb_order(name, profession), self.settings.max_verbs, decide, lambda verbs: advance(verbs, 0)
+            self.verb_order(name, profession), self.settings.max_verbs, decide, lambda verbs: advance(verbs, 0)
         )
         counts = {
             "tested": int(found.tested.sum()),
@@ -287,7 +288,7 @@ class Selection(DecidingStage[EncodedSentences]):
             other slots that the patterns have; ordered by pair, then key.
         """
         name, profession = self._pairs(part)
-        order = self._verb_order(name, profession)
+        order = self.verb_order(name, profession)
         in_order = np.take_along_axis(repeated, order, axis=1)
         kept = in_order & (in_order.cumsum(axis=1) <= self.settings.max_verbs)
         pair, position = np.nonzero(kept)
@@ -321,7 +322,7 @@ class Selection(DecidingStage[EncodedSentences]):
         """Name and profession of a part's pairs, each int64 [pairs]."""
         return np.divmod(self.grid.pairs[part.start : part.stop], self.grid.professions)
 
-    def _verb_order(self, name: NDArray[np.int64], profession: NDArray[np.int64]) -> NDArray[np.int64]:
+    def verb_order(self, name: NDArray[np.int64], profession: NDArray[np.int64]) -> NDArray[np.int64]:
         """Each pair's usable verbs by ascending key, int64 [pairs, verbs]."""
         keys = verb_order(self.lexicon, self.settings.seed, name, profession, self.verb)
         return np.argsort(keys, axis=1, kind="stable")
@@ -329,7 +330,7 @@ class Selection(DecidingStage[EncodedSentences]):
     @staticmethod
     def publish(parts: FinishedParts) -> Files:
         """triplets.parquet, and selection.json: rows 1 to 6 of the paper's Table 5 and what readers of the run need."""
-        triplets = parts.rows.with_row_index("triplet").cast({"triplet": pl.Int64})
+        triplets = parts.rows.select(pl.int_range(pl.len(), dtype=pl.Int64).alias("triplet"), pl.exclude("triplet"))
         counts, metadata = parts.counts, parts.metadata
         candidates = metadata["pairs"] * metadata["verbs"]
         summary = {

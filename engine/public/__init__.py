@@ -31,6 +31,8 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors
     from .engine.runs.executors import ThisProcess
     from .engine.runs.processes import Processes
     from .engine.tables.table import Table
+    from .engine.verification.checks import Verification
+    from .engine.verification.verify import verify
 
 _NAMES = {
     "Comparison": "negengine.engine.comparison.compare:Comparison",
@@ -42,6 +44,7 @@ _NAMES = {
     "SelectionRun": "negengine.engine.negation.runs:SelectionRun",
     "Table": "negengine.engine.tables.table:Table",
     "ThisProcess": "negengine.engine.runs.executors:ThisProcess",
+    "Verification": "negengine.engine.verification.checks:Verification",
     "compare": "negengine.engine.comparison.compare:compare",
     "diagnostics": "negengine.engine.probes.diagnostics.runs:diagnostics",
     "gh22": "negengine.engine.probes.gh22.runs:gh22",
@@ -53,6 +56,7 @@ _NAMES = {
     "predict": "negengine.engine.api.predict:predict",
     "score": "negengine.engine.negation.runs:score",
     "select": "negengine.engine.negation.runs:select",
+    "verify": "negengine.engine.verification.verify:verify",
 }
 
 __all__ = sorted(_NAMES)  # noqa: PLE0605 - names that __getattr__ imports

@@ -16,17 +16,16 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import polars as pl
 
 from ..errors import InputError
-from ..files.atomic import json_bytes, make_folder, parquet_bytes, remove_leftovers, sha256, write_bytes
+from ..files.atomic import make_folder, remove_leftovers, sha256, write_bytes
 from .lock import locked
 from .part import EncodedPart, Marker, PartFiles
 from .record import FORMAT, PARTS_FOLDER, RunRecord, StageRecord, as_json, read_record, refuse_other_identity
-from .results import finished_stage, read_result, unlike
+from .results import file_bytes, finished_stage, put_together, read_result, summed_counts, unlike
 from .session import Clock, Session, count_part
 from .shard import Shard
-from .stage import Files, FinishedParts, Publish
+from .stage import Files, Publish
 
 
 class RunFolder:
@@ -203,17 +202,16 @@ class RunFolder:
             return
         if missing := self.missing_parts:
             raise ValueError(f"parts {missing} of {self.stage} are not done")
-        counts = self._counts()
         files: Files = {}
         if self.shard.is_whole:
-            files = publish(FinishedParts(self.folder, self._rows(), counts, self.record.metadata))
+            files = publish(put_together(self.folder, self.stage, self.record))
         self.begin()
         self.record.files = {}
         for name, content in files.items():
-            encoded = parquet_bytes(content) if isinstance(content, pl.DataFrame) else json_bytes(content)
+            encoded = file_bytes(content)
             write_bytes(self.folder / name, encoded)
             self.record.files[name] = sha256(encoded)
-        self.record.counts = counts
+        self.record.counts = summed_counts(marker for _, marker in sorted(self._finished.items()))
         self.record.finished = True
         self._save()
 
@@ -253,22 +251,6 @@ class RunFolder:
             self._clock.begin(self.session)
             self.record.sessions = [*self.record.sessions, self.session]
             self._save()
-
-    def _counts(self) -> dict[str, int | float]:
-        total: dict[str, int | float] = {}
-        for _, marker in sorted(self._finished.items()):
-            for key, value in marker.counts.items():
-                total[key] = total.get(key, 0) + value
-        return total
-
-    def _rows(self) -> pl.DataFrame:
-        frames = []
-        for number in self.parts:
-            files = PartFiles.of(self.folder, self.stage, number)
-            if (part := files.read()) is None:
-                raise InputError(f"{files.rows}: missing or damaged; run the same command again to do this part again")
-            frames.append(pl.read_parquet(part.content))
-        return pl.concat(frames) if frames else pl.DataFrame()
 
     def _scan(self) -> dict[int, Marker]:
         finished = {}

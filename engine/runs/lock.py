@@ -3,7 +3,7 @@
 import os
 import socket
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from filelock import lock_descriptor
@@ -44,6 +44,24 @@ def locked(folder: Path) -> Iterator[None]:
                 f"{folder}: in use by {_holder(descriptor)}; wait until it ends or choose another --output"
             )
         yield
+    finally:
+        os.close(descriptor)
+
+
+def refuse_held(folder: Path) -> None:
+    """Refuse a folder that another process holds; nothing in the folder is changed.
+
+    Raises:
+        InputError: Another process holds it.
+    """
+    try:
+        descriptor = os.open(folder / LOCK_FILE, os.O_RDONLY)
+    except OSError:  # nobody has held it yet, or only its owner may know
+        return
+    try:
+        with suppress(OSError):  # a file system that locks files for writing only
+            if not lock_descriptor(descriptor, blocking=False):
+                raise InputError(f"{folder}: in use by {_holder(descriptor)}; wait until it ends")
     finally:
         os.close(descriptor)
 

@@ -12,12 +12,12 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from ..errors import InputError
-from ..files.home import shell_command, without_home, words_of
+from ..files.home import without_home
 from .choices import joined, told_differences
 from .folder import RunFolder
 from .part import EncodedPart, PartFiles
 from .record import StageRecord, differences, read_run
-from .results import last_command, resume_hint
+from .results import resume_hint, whole_command
 from .session import Session
 from .shard import Shard
 from .stage import Publish
@@ -178,16 +178,5 @@ def _refuse_narrower(run: RunFolder, owners: Mapping[int, _ShardFolder]) -> None
 
 def _whole_command(shard: _ShardFolder, output: Path) -> str:
     """The command of the whole run that finishes the merged folder."""
-    try:
-        words = iter(words_of(last_command(shard.record) or ""))
-        if not (program := next(words, "")).endswith("negengine"):
-            raise ValueError(program)
-    except ValueError:
-        return f"run the command of a shard without --shard and with --output {output}"
-    kept = [program]
-    for word in words:
-        if word in {"--shard", "--output", "-o"}:
-            next(words, None)
-        elif not word.startswith(("--shard=", "--output=", "-o")):
-            kept.append(word)
-    return shell_command([*kept, "--output", str(output)])
+    command = whole_command(shard.record, output)
+    return command or f"run the command of a shard without --shard and with --output {output}"

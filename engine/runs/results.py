@@ -1,6 +1,6 @@
 """Finished stages: their records, and their final files. A file is read only as the stage wrote it."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -8,10 +8,13 @@ import msgspec
 import polars as pl
 
 from ..errors import InputError
-from ..files.atomic import sha256
+from ..files.atomic import json_bytes, parquet_bytes, sha256
+from ..files.home import shell_command, words_of
 from ..files.reading import MissingFileError, file_sha256, read_regular
+from .part import Marker, PartFiles
 from .record import StageRecord, read_run
 from .session import PYTHON
+from .stage import FinishedParts
 
 _MOST = 64 * 2**30  # bytes: a hundred times the largest results so far
 
@@ -64,6 +67,23 @@ def last_command(record: StageRecord) -> str | None:
     return commands[-1] if commands else None
 
 
+def whole_command(record: StageRecord, output: Path) -> str | None:
+    """The last command line of a stage, for the whole stage and with another --output; None where none was recorded."""
+    try:
+        words = iter(words_of(last_command(record) or ""))
+        if not (program := next(words, "")).endswith("negengine"):
+            return None
+    except ValueError:
+        return None
+    kept = [program]
+    for word in words:
+        if word in {"--shard", "--output", "-o"}:
+            next(words, None)
+        elif not word.startswith(("--shard=", "--output=", "-o")):
+            kept.append(word)
+    return shell_command([*kept, "--output", str(output)])
+
+
 def unlike(folder: Path, files: Mapping[str, str]) -> list[str]:
     """The names of files that are missing or differ from their digests.
 
@@ -109,3 +129,39 @@ def read_frame(folder: Path, record: StageRecord, name: str) -> pl.DataFrame:
 def read_document(folder: Path, record: StageRecord, name: str) -> dict[str, Any]:
     """A final file's JSON document; arguments and errors as for `read_result`."""
     return msgspec.json.decode(read_result(folder, record, name), type=dict[str, Any])
+
+
+def put_together(folder: Path, stage: str, record: StageRecord) -> FinishedParts:
+    """All parts of a stage as `Stage.publish` takes them.
+
+    Args:
+        folder: The run folder.
+        stage: Which stage.
+        record: The stage's entry in run.json.
+
+    Raises:
+        InputError: A part is missing or damaged.
+    """
+    frames, markers = [], []
+    for number in range(record.parts):
+        files = PartFiles.of(folder, stage, number)
+        if (part := files.read()) is None:
+            raise InputError(f"{files.rows}: missing or damaged; run the same command again to do this part again")
+        frames.append(pl.read_parquet(part.content))
+        markers.append(part.marker)
+    rows = pl.concat(frames) if frames else pl.DataFrame()
+    return FinishedParts(folder, rows, summed_counts(markers), record.metadata)
+
+
+def summed_counts(markers: Iterable[Marker]) -> dict[str, int | float]:
+    """The counts of some parts, summed in their order."""
+    total: dict[str, int | float] = {}
+    for marker in markers:
+        for key, value in marker.counts.items():
+            total[key] = total.get(key, 0) + value
+    return total
+
+
+def file_bytes(content: pl.DataFrame | Mapping[str, Any]) -> bytes:
+    """A result of `Stage.publish` as its final file."""
+    return parquet_bytes(content) if isinstance(content, pl.DataFrame) else json_bytes(content)

@@ -78,10 +78,13 @@ class Stage(ABC, Generic[Model, Prepared]):
 
     Attributes:
         name: Its name in run.json, and the folder of its parts.
+        rows_file: The final file with the rows of all parts, from which `publish` can make the other files again; None
+            where no file has them.
         calibrates: Whether `calibrate` measures anything.
     """
 
     name: ClassVar[str]
+    rows_file: ClassVar[str | None] = None
     calibrates: ClassVar[bool] = False
 
     @property

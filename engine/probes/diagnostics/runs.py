@@ -1,6 +1,6 @@
 """`ng.diagnostics`: the diagnostics of Ettinger (2020) as a library function, and their results."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Unpack
@@ -11,6 +11,7 @@ from ...datasets.sources import find
 from ...library.call import recorded
 from ...library.model import ModelLike, find_model
 from ...library.options import RunOptions
+from ...library.recount import Recount
 from ...library.run import ShardRun
 from ...runs.model_metadata import mask_token
 from ...tables import Table
@@ -18,6 +19,7 @@ from ..items import SEPARATOR
 from ..summary_run import SummaryRun, run_probe
 from .files import read_diagnostics
 from .judged import METRICS
+from .recount import recounts
 from .sentences import sentence_rows
 from .stage import DRAWS, DiagnosticsStage
 from .tables import tables
@@ -67,6 +69,10 @@ class DiagnosticsRun(SummaryRun):
     def sentence_rows(self) -> pl.LazyFrame:
         """One text for each item; see `sentences.sentence_rows`."""
         return sentence_rows(self.items.lazy(), mask_token(self.record.metadata, self.folder))
+
+    def recounts(self) -> Iterator[Recount]:
+        """See `Run`."""
+        return recounts(self.items, self.summary)
 
 
 @recorded(files=("data",))

@@ -43,6 +43,7 @@ class DiagnosticsStage(ReferenceStage[list[Bucket]]):
     """
 
     name: ClassVar[str] = "diagnostics"
+    rows_file: ClassVar[str | None] = ITEMS_FILE
 
     exported: ExportedModel
     items: tuple[Item, ...]

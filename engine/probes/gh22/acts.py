@@ -57,6 +57,7 @@ class Acts(ReferenceStage[list[Bucket]]):
     """
 
     name: ClassVar[str] = "acts"
+    rows_file: ClassVar[str | None] = ACTS_FILE
 
     exported: ExportedModel
     tokenizer: MaskTokenizer

@@ -65,6 +65,7 @@ class Repetitions(ReferenceStage[list[list[Bucket]]]):
     """
 
     name: ClassVar[str] = "gh22"
+    rows_file: ClassVar[str | None] = ITEMS_FILE
 
     exported: ExportedModel
     chosen: Acts

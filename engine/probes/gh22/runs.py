@@ -1,7 +1,7 @@
 """`ng.gh22`: the test of Gubelmann & Handschuh (2022) as a library function, and its results."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -13,6 +13,7 @@ from ...errors import choice
 from ...library.call import recorded
 from ...library.model import ModelLike, find_model
 from ...library.options import RunOptions, execution, run_folder, shard_of
+from ...library.recount import Recount
 from ...library.run import ShardRun, open_results
 from ...runs.loop import Execution, run_stage
 from ...runs.masked_stages import refuse_mixed
@@ -24,6 +25,7 @@ from ...sentences.patterns import PatternSet
 from ...tables import Table
 from ..summary_run import SummaryRun
 from .acts import ACTS_FILE, RANKS, Acts, check_ranks
+from .recount import recounts
 from .repetitions import ACTS_PER_PART, Repetitions, patterns_key
 from .sentences import sentence_rows
 from .summary import DATASET
@@ -96,6 +98,10 @@ class Gh22Run(SummaryRun):
     def sentence_rows(self) -> pl.LazyFrame:
         """The sentences of all variants; see `sentences.sentence_rows`."""
         return sentence_rows(self.items.lazy(), self.patterns, mask_token(self.record.metadata, self.folder))
+
+    def recounts(self) -> Iterator[Recount]:
+        """See `Run`."""
+        return recounts(self.items, self.summary, self.acts)
 
 
 @recorded(files=("lexicon",))

@@ -1,6 +1,6 @@
 """`ng.lama`: negated and misprimed LAMA as a library function, and its results."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Unpack
@@ -11,6 +11,7 @@ from ...datasets.sources import find
 from ...library.call import recorded
 from ...library.model import ModelLike, find_model
 from ...library.options import RunOptions
+from ...library.recount import Recount
 from ...library.run import ShardRun
 from ...runs.model_metadata import mask_token
 from ...tables import Table
@@ -18,6 +19,7 @@ from ..summary_run import SummaryRun, run_probe
 from .choices import Vocabulary
 from .facts import read_facts
 from .items import METRICS
+from .recount import recounts
 from .sentences import sentence_rows
 from .stage import NOT_RANKED, SEVERAL, Lama
 from .tables import tables
@@ -56,6 +58,10 @@ class LamaRun(SummaryRun):
     def sentence_rows(self) -> pl.LazyFrame:
         """The queries and negations; see `sentences.sentence_rows`."""
         return sentence_rows(self.items.lazy(), mask_token(self.record.metadata, self.folder))
+
+    def recounts(self) -> Iterator[Recount]:
+        """See `Run`."""
+        return recounts(self.items, self.summary)
 
 
 @recorded(files=("data", "vocabulary"), words=tuple(Vocabulary))

@@ -90,6 +90,7 @@ class Lama(ReferenceStage[Prepared]):
     """
 
     name: ClassVar[str] = "lama"
+    rows_file: ClassVar[str | None] = ITEMS_FILE
 
     exported: ExportedModel
     facts: tuple[Fact, ...]

@@ -40,6 +40,7 @@ class Judgements(Stage[PairClassifier, EncodedPairs]):
     """
 
     name: ClassVar[str] = "nli"
+    rows_file: ClassVar[str | None] = ITEMS_FILE
 
     exported: ExportedModel
     head: tuple[Label, ...]

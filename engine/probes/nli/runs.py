@@ -1,6 +1,6 @@
 """`ng.nli`: natural language inference with negation (Hossain et al. 2020) as a library function, and its results."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Unpack
@@ -14,6 +14,7 @@ from ...inference.classifier import labels as label_names
 from ...library.call import recorded
 from ...library.model import ModelLike, find_model
 from ...library.options import RunOptions
+from ...library.recount import Recount
 from ...library.run import ShardRun
 from ...tables import Table
 from ..items import ALL
@@ -21,6 +22,7 @@ from ..summary_run import SummaryRun, run_probe
 from .judgements import Judgements
 from .labels import SOURCES, TWO_WAY, Source, map_head
 from .pairs import KINDS, NEW, read_sets
+from .recount import recounts
 from .sentences import sentence_rows
 from .tables import accuracy_table, comparison_table, drops_table, label_table
 
@@ -80,6 +82,10 @@ class NliRun(SummaryRun):
         if "premise" not in self.items.columns:
             raise InputError(f"{self.folder}: its items have no texts; run `nli` again with another --output")
         return sentence_rows(self.items.lazy())
+
+    def recounts(self) -> Iterator[Recount]:
+        """See `Run`."""
+        return recounts(self.items, self.summary, self.record.identity["labels"])
 
 
 @recorded(files=("data", "original"))

@@ -1,0 +1,201 @@
+"""The items of runs as texts to ask again: what is drawn, which tokens are expected, which numbers are compared.
+
+The texts are those of `Run.sentences`. Expected tokens are looked up with the tokenizer in the very sentence, one word
+at a time (see `MaskTokenizer.word_tokens`).
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from ..choices import Precision
+from ..inference.exported import ExportedModel
+from ..inference.free_text import MASK
+from ..library.run import Run
+from ..negation.runs import SelectionRun
+from ..probes.diagnostics.runs import DiagnosticsRun
+from ..probes.gh22.runs import Gh22Run
+from ..probes.gh22.variants import Variant, load_variant
+from ..probes.items import SEPARATOR
+from ..probes.lama.choices import Vocabulary
+from ..probes.lama.runs import LamaRun
+from ..probes.targets import word_ids
+from ..sentences.slots import NAME, PROFESSION, PRONOUN, column
+from ..sentences.tokenizer import NOT_ONE_TOKEN, MaskTokenizer
+from .agreement import Recorded
+
+
+@dataclass(frozen=True, eq=False)
+class Vocabularies:
+    """Tokenizer and ranked tokens of a run's model.
+
+    Attributes:
+        tokenizer: The model's.
+        size: How many logits the model has.
+    """
+
+    tokenizer: MaskTokenizer
+    size: int
+
+    @classmethod
+    def of(cls, exported: ExportedModel) -> "Vocabularies":
+        """Those of an export."""
+        return cls(MaskTokenizer.load(exported.folder, exported.mask_token), exported.vocab_size)
+
+    def tokens(self, text: str, words: Sequence[str]) -> tuple[int, ...]:
+        """The tokens of words at the mask of a text; empty unless each word that matters is one token."""
+        before, _, after = text.partition(self.tokenizer.mask_token)
+        found = self.tokenizer.word_tokens([(before, after)] * len(words), words)
+        return tuple(int(token) for token in found if token != NOT_ONE_TOKEN)
+
+    def except_for(self, ranked: NDArray[np.int32]) -> NDArray[np.int64]:
+        """The tokens that are not ranked, int64 [m]."""
+        return np.setdiff1d(np.arange(self.size), ranked)
+
+
+def drawn_items(run: Run, exported: ExportedModel, sample: int, seed: int) -> list[Recorded]:
+    """A random sample of a run's items.
+
+    Args:
+        run: A finished run of a masked language model.
+        exported: Its model.
+        sample: How many to draw.
+        seed: Of the choice.
+
+    Raises:
+        InputError: The run has no sentences.
+    """
+    rows = run.sentences(sample=sample, seed=seed)
+    words = Vocabularies.of(exported)
+    if isinstance(run, Gh22Run):
+        return list(_acts_repeated(run, rows))
+    if isinstance(run, LamaRun):
+        return list(_facts(run, rows, words))
+    if isinstance(run, SelectionRun):
+        rows = rows.with_columns(precision=pl.lit(Precision.FP32 if was_exact(run) else Precision.MIXED))
+    return [_item(row, words, several=isinstance(run, DiagnosticsRun)) for row in rows.iter_rows(named=True)]
+
+
+def was_exact(run: Run) -> bool:
+    """Whether the reference model made all decisions of a run."""
+    return not run.record.counts.get("decided")
+
+
+def _item(row: Mapping[str, Any], words: Vocabularies, *, several: bool = False) -> Recorded:
+    """A row of `sentences`."""
+    expected = row["expected"]
+    wanted = [] if expected is None else expected.split(SEPARATOR) if several else [expected]
+    is_first = row["repeated"] if "repeated" in row else row["correct"]
+    return Recorded(
+        name=f"{row['item']} in {row['condition']}",
+        text=row["sentence"],
+        tokens=words.tokens(row["sentence"], wanted),
+        is_first=is_first,
+        rank=row["rank"],
+        logprob=row["logprob"],
+        answer=row["answer"],
+        answer_logprob=row["answer_logprob"],
+        is_exact=row.get("precision", Precision.FP32) == Precision.FP32,
+    )
+
+
+def _acts_repeated(run: Gh22Run, rows: pl.DataFrame) -> Iterator[Recorded]:
+    """Items of GH22: an ACT may be a piece of a word, so its token is that of acts.parquet."""
+    tokens = {(pair, rank): act for pair, rank, act in run.acts.select("pair", "rank", "act_id").iter_rows()}
+    for row in rows.iter_rows(named=True):
+        yield Recorded(
+            name=f"pair {row['item']}, ACT {row['act_rank']} in {row['condition']} {row['pattern']}",
+            text=row["sentence"],
+            tokens=(tokens[row["item"], row["act_rank"]],),
+            is_first=row["repeated"],
+            rank=row["rank"],
+            logprob=row["logprob"],
+            answer=row["answer"],
+            answer_logprob=row["answer_logprob"],
+        )
+
+
+def drawn_acts(run: Gh22Run, exported: ExportedModel, sample: int, seed: int) -> list[Recorded]:
+    """A random sample of the ACTs that the model has chosen, with their ranks; empty for another sentence than ours."""
+    pattern = load_variant(Variant.ORIGINAL).selecting
+    if run.record.identity["sentence"] != pattern.sentence:
+        return []
+    words = Vocabularies.of(exported)
+    unranked = np.array(sorted(i for i in words.tokenizer.special_ids() if i < words.size), np.int64)
+    rows = run.acts.sample(min(sample, len(run.acts)), seed=seed)
+    return [
+        Recorded(
+            name=f"pair {row['pair']}, ACT {row['rank']}",
+            text=pattern.text({slot: row[column(slot)] for slot in (NAME, PROFESSION, PRONOUN)}, exported.mask_token),
+            tokens=(row["act_id"],),
+            rank=row["rank"],
+            logprob=row["act_logprob"],
+            unranked=unranked,
+        )
+        for row in rows.iter_rows(named=True)
+    ]
+
+
+def _facts(run: LamaRun, rows: pl.DataFrame, words: Vocabularies) -> Iterator[Recorded]:
+    """Queries of LAMA: ranks and first choices are among the ranked tokens, which a run does not record for a list."""
+    vocabulary = run.record.identity["vocabulary"]
+    unranked = words.except_for(word_ids(words.tokenizer, words.size)) if vocabulary == Vocabulary.WORDS else None
+    known = vocabulary in set(Vocabulary)
+    for row in rows.iter_rows(named=True):
+        item = _item(row, words)
+        yield Recorded(
+            name=item.name,
+            text=item.text,
+            tokens=item.tokens,
+            is_first=item.is_first if known else None,
+            rank=item.rank if known else None,
+            logprob=item.logprob,
+            answer=item.answer if known else None,
+            answer_logprob=item.answer_logprob if known else None,
+            unranked=unranked,
+        )
+
+
+@dataclass(frozen=True)
+class Correlated:
+    """A query of LAMA and its negation.
+
+    Attributes:
+        name: What to call it in a message.
+        texts: Both, with the model's own mask token.
+        correlation: Spearman's, over the ranked tokens.
+    """
+
+    name: str
+    texts: tuple[str, str]
+    correlation: float
+
+
+def drawn_correlations(
+    run: LamaRun, exported: ExportedModel, sample: int, seed: int
+) -> tuple[list[Correlated], NDArray[np.int64] | None]:
+    """A random sample of LAMA's correlations, and the tokens that they are over; None if these are not known."""
+    words = Vocabularies.of(exported)
+    vocabulary = run.record.identity["vocabulary"]
+    if vocabulary not in set(Vocabulary):
+        return [], None
+    every = np.arange(words.size)
+    ranked = word_ids(words.tokenizer, words.size).astype(np.int64) if vocabulary == Vocabulary.WORDS else every
+    rows = run.items.filter(pl.col("spearman").is_not_null())
+    drawn = rows.sample(min(sample, len(rows)), seed=seed)
+    return [
+        Correlated(
+            f"{row['item']} in {row['dataset']}",
+            (_with_mask(row["query"], exported), _with_mask(row["negated_query"], exported)),
+            row["spearman"],
+        )
+        for row in drawn.iter_rows(named=True)
+    ], ranked
+
+
+def _with_mask(text: str, exported: ExportedModel) -> str:
+    return text.replace(MASK, exported.mask_token)

@@ -1,0 +1,186 @@
+"""An exported model against its export.json: files, what export.json says, graphs, and PyTorch if asked for."""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from ..choices import Task
+from ..errors import InputError
+from ..files.reading import file_sha256
+from ..inference.exported import ExportedModel, load_exported
+from ..inference.manifest import MANIFEST
+from ..sentences.tokenizer import load_tokenizer
+from .checks import Check, Outcome, Verification, named
+from .graphs import (
+    Computed,
+    check_close,
+    check_equal,
+    check_form,
+    check_heads,
+    compute,
+    export_again,
+    graphs,
+    is_low_precision,
+)
+from .pytorch import torch_reference
+from .reference import ExportedReference, Reference, each
+from .texts import Sentence, masked_sentences, text_pairs
+
+_CACHE = ".verified.json"
+_PAIR_LENGTH = 128
+
+
+def verify_model(reference: Path, sample: int, seed: int, torch: str | None) -> Verification:
+    """Verify an exported model.
+
+    Args:
+        reference: Its folder, or its name under `models/`.
+        sample: How many sentences the graphs are compared on, besides strings of random tokens; 0 for no comparison.
+        seed: Of the sentences.
+        torch: The checkpoint, to compare with PyTorch too.
+
+    Raises:
+        InputError: It is not an exported model, or its export.json cannot be used; or the checkpoint is another one.
+    """
+    exported = _load(reference)
+    checks = [*_files(exported), *_manifest(exported)]
+    if not any(check.is_damage for check in checks):
+        names = graphs(exported)
+        checks += [check_form(exported, exported.folder / name) for name in names]
+        if sample and not any(check.is_damage for check in checks):
+            other = None if torch is None else torch_reference(torch, exported)
+            compared = _masked if exported.task == Task.FILL_MASK else _pairs
+            checks += compared(exported, sample, seed, other)
+    extra = _without_digest(exported)
+    notes = [f"{exported.folder}: export.json has no digest of {', '.join(extra)}"] if extra else []
+    return Verification.of(exported.folder, "model", exported.name, checks, notes)
+
+
+def _load(reference: Path) -> ExportedModel:
+    """The model, whatever its task."""
+    try:
+        return load_exported(reference)
+    except InputError:
+        try:
+            return load_exported(reference, task=Task.TEXT_CLASSIFICATION)
+        except InputError:
+            pass
+        raise
+
+
+def _files(exported: ExportedModel) -> Iterator[Check]:
+    what = "the file is as it was written"
+    yield Check(MANIFEST, what, 1, "files")  # it was read, so it has the digest that it should have
+    for name, digest in exported.info["files"].items():
+        check = Check(name, what, 1, "files")
+        if file_sha256(exported.folder / name) != digest:
+            detail = "its sha256 is not that in export.json"
+            check = replace(check, outcome=Outcome.DAMAGED, detail=detail, repair=export_again(exported))
+        yield check
+
+
+def _without_digest(exported: ExportedModel) -> list[str]:
+    known = {MANIFEST, _CACHE, *exported.info["files"]}
+    return [path.name for path in sorted(exported.folder.iterdir()) if path.name not in known]
+
+
+def _manifest(exported: ExportedModel) -> Iterator[Check]:
+    """What export.json says against the tokenizer and the configuration."""
+    tokenizer = load_tokenizer(exported.folder)
+    largest = max(tokenizer.get_vocab(with_added_tokens=True).values(), default=0)
+    masked = exported.task == Task.FILL_MASK
+    wrong = []
+    if masked and largest >= exported.vocab_size:
+        wrong.append(f"vocab_size is {exported.vocab_size:,}, but a token has the id {largest:,}")
+    if masked and tokenizer.token_to_id(exported.mask_token) is None:
+        wrong.append(f"mask_token is {exported.mask_token!r}, which the tokenizer does not have")
+    yield _concluded(exported, "agrees with tokenizer.json", 2, wrong)
+    path = exported.folder / "config.json"
+    try:
+        config = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        config = None
+    if not isinstance(config, dict):
+        yield Check(MANIFEST, "agrees with config.json", outcome=Outcome.NOT_CHECKED, detail=f"{path} cannot be read")
+        return
+    facts = dict(_facts(exported, config))
+    wrong = [
+        f"{name} is {found!r}, config.json says {right!r}" for name, (found, right) in facts.items() if found != right
+    ]
+    yield _concluded(exported, "agrees with config.json", len(facts), wrong)
+
+
+def _facts(exported: ExportedModel, config: Mapping[str, Any]) -> Iterator[tuple[str, tuple[Any, Any]]]:
+    """Field of export.json → its value, and the value that follows from config.json."""
+    info = exported.info
+    yield "family", (exported.family, config.get("model_type"))
+    if exported.task == Task.FILL_MASK:
+        yield "vocab_size", (exported.vocab_size, config.get("vocab_size", exported.vocab_size))
+    else:
+        labels = [config["id2label"][key] for key in sorted(config.get("id2label", {}), key=int)]
+        yield "labels", (info.get("labels"), labels or info.get("labels"))
+    if "pad_token_id" in config:
+        yield "padding_id", (exported.padding_id, config["pad_token_id"])
+    longest = config.get("max_position_embeddings") or 512
+    # Some families lose the first positions to the padding token: their sentences are a little shorter.
+    first = longest - exported.max_length
+    yield "max_length", (exported.max_length, exported.max_length if first in _lost(exported) else longest)
+    for name, key in (("layers", "num_hidden_layers"), ("hidden_size", "hidden_size")):
+        if name in info and key in config:
+            yield name, (info[name], config[key])
+
+
+def _lost(exported: ExportedModel) -> set[int]:
+    """How many of a model's positions sentences may lose."""
+    return {0, 2, 1 + (exported.padding_id or 0)}
+
+
+def _concluded(exported: ExportedModel, what: str, n: int, wrong: list[str]) -> Check:
+    check = Check(MANIFEST, what, n, "fields")
+    if wrong:
+        check = replace(check, outcome=Outcome.DAMAGED, detail=named(wrong), repair=export_again(exported))
+    return check
+
+
+def _masked(exported: ExportedModel, sample: int, seed: int, torch: Reference | None) -> Iterator[Check]:
+    """The graphs of a masked language model against each other, and against PyTorch."""
+    asked = masked_sentences(exported, sample, seed)
+    first, *others = graphs(exported)
+    reference = compute(exported.folder / first, asked)
+    yield check_heads(exported, first, reference, asked)
+    for name in others:
+        found = compute(exported.folder / name, asked)
+        yield check_heads(exported, name, found, asked)
+        if is_low_precision(name):
+            yield check_close(exported, name, found, reference)
+        else:
+            yield check_equal(exported, name, first, _logits(found), _logits(reference))
+    if torch is not None:
+        texts = [sentence.text for sentence in asked if sentence.text]
+        right = each(texts, torch.masked, torch.at_once)
+        own = _logits(_of_texts(reference, asked))
+        yield check_equal(exported, first, torch.name, own, right)
+
+
+def _of_texts(found: list[Computed], asked: list[Sentence]) -> list[Computed]:
+    return [own for own, sentence in zip(found, asked, strict=True) if sentence.text]
+
+
+def _logits(found: list[Computed]) -> list[Any]:
+    return [own.logits for own in found]
+
+
+def _pairs(exported: ExportedModel, sample: int, seed: int, torch: Reference | None) -> Iterator[Check]:
+    """A classifier has one graph; it is compared with PyTorch."""
+    name, what = exported.graph.name, "equal to PyTorch but for rounding"
+    if torch is None:
+        yield Check(name, what, outcome=Outcome.NOT_CHECKED, detail="give --torch CHECKPOINT")
+        return
+    reference = ExportedReference(exported)
+    longest = min(_PAIR_LENGTH, exported.max_length)
+    texts = text_pairs(sample, seed)
+    own = each(texts, lambda pair: reference.pair(*pair, longest), reference.at_once)
+    right = each(texts, lambda pair: torch.pair(*pair, longest), torch.at_once)
+    yield check_equal(exported, name, torch.name, own, right)

@@ -1,0 +1,24 @@
+"""The checkpoint in PyTorch: the engine asks the exporter for it, and only if a user does."""
+
+from ..errors import InputError
+from ..inference.exported import ExportedModel
+from .reference import Reference
+
+
+def torch_reference(checkpoint: str, exported: ExportedModel) -> Reference:
+    """Load the checkpoint that a model was exported from.
+
+    Args:
+        checkpoint: A local folder, a hub id, or `mini`.
+        exported: The model.
+
+    Raises:
+        InputError: Packages are missing, or the checkpoint is missing, damaged or another one.
+    """
+    try:
+        from ...export.reference import torch_reference as load  # noqa: PLC0415 - the exporter is asked only when it is needed
+    except ModuleNotFoundError as error:
+        if (error.name or "").startswith("negengine"):
+            raise
+        raise InputError(f"--torch needs {error.name}: pip install 'negengine[export]'") from None
+    return load(checkpoint, exported)

@@ -1,0 +1,89 @@
+"""A checkpoint in PyTorch that decides one text at a time: the yardstick of `negengine verify --torch`.
+
+Nothing of an export is used: transformers' own tokenizer reads the text, and its own model gives the logits, in fp32
+and without any of our passes.
+"""
+
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from transformers import PreTrainedModel
+from transformers.tokenization_utils_fast import PreTrainedTokenizerFast
+
+from ..engine.errors import InputError
+from ..engine.inference.exported import ExportedModel
+from .checkpoint import load, load_model, locate
+from .observe import told_in_one_line
+from .quiet import quiet
+from .tasks import TASKS
+
+Logits = NDArray[np.float32]
+
+
+class TorchReference:
+    """A checkpoint, loaded in fp32.
+
+    Attributes:
+        name: What decides, for tables.
+        at_once: How many texts may be asked at the same time: PyTorch divides each operator between the cores itself.
+    """
+
+    name = "PyTorch"
+    at_once = 1
+
+    def __init__(self, checkpoint: str, model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast) -> None:
+        self._checkpoint, self._model, self._tokenizer = checkpoint, model, tokenizer
+
+    def masked(self, text: str) -> Logits:
+        """The logits at the mask of a text, float32 [V].
+
+        Raises:
+            InputError: The text has no mask, or several.
+        """
+        encoding = self._tokenizer(text, return_tensors="pt")
+        (positions,) = torch.nonzero(encoding["input_ids"][0] == self._tokenizer.mask_token_id, as_tuple=True)
+        if len(positions) != 1:
+            raise InputError(f"{self._checkpoint}: {len(positions)} masks in {text!r}, where one is needed")
+        return self._logits(encoding["input_ids"])[0, int(positions[0])]
+
+    def pair(self, first: str, second: str, max_length: int) -> Logits:
+        """The logits of a pair of texts, float32 [labels]."""
+        encoding = self._tokenizer(
+            first, second, truncation="longest_first", max_length=max_length, return_tensors="pt"
+        )
+        segments = encoding.get("token_type_ids")
+        return self._logits(encoding["input_ids"], **({} if segments is None else {"token_type_ids": segments}))[0]
+
+    def _logits(self, ids: torch.Tensor, **further: torch.Tensor) -> Logits:
+        with (
+            torch.inference_mode(),
+            told_in_one_line(self._checkpoint, f"running it in PyTorch on {ids.shape[1]} tokens"),
+        ):
+            logits: Logits = self._model(input_ids=ids, **further).logits.numpy()
+        return logits
+
+
+def torch_reference(checkpoint: str, exported: ExportedModel) -> TorchReference:
+    """Load the checkpoint that a model was exported from.
+
+    Args:
+        checkpoint: A local folder, a hub id, or `mini`.
+        exported: The model.
+
+    Raises:
+        InputError: It does not exist or cannot be loaded, or the model was exported from another one.
+    """
+    is_local = checkpoint == "mini" or Path(checkpoint).is_dir()
+    source = locate(checkpoint, None if is_local else exported.revision)
+    if source.revision != exported.revision:
+        raise InputError(
+            f"--torch {checkpoint}: {exported.folder} was exported from another checkpoint "
+            f"({source.revision[:19]}…, in export.json {exported.revision[:19]}…)"
+        )
+    head = TASKS[exported.task].head
+    with quiet():
+        loaded = load(source, head)
+        model = load_model(loaded, head)
+    return TorchReference(checkpoint, model, loaded.tokenizer)

@@ -1,0 +1,36 @@
+"""Lies that no digest shows: other results, with digests, counts and run.json as the writer itself would make them."""
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+from negengine.engine.files.atomic import sha256, write_bytes
+from negengine.engine.runs.record import read_run
+from negengine.engine.runs.results import file_bytes
+
+
+def remove_parts(folder: Path) -> None:
+    shutil.rmtree(folder / "parts")
+
+
+def lie(folder: Path, stage: str, name: str, content: Any, **counts: float) -> None:
+    """Write other results, with digests, counts and run.json as the writer itself would make them."""
+    record = read_run(folder)
+    write_bytes(folder / name, file_bytes(content))
+    own = record.stages[stage]
+    own.files[name] = sha256((folder / name).read_bytes())
+    own.counts.update(counts)
+    if name == "triplets.parquet" and "score" in record.stages:
+        scoring = record.stages["score"]
+        scoring.identity["triplets sha256"] = own.files[name]
+    record.write(folder)
+
+
+def changed(frame: pl.DataFrame, row: int, **values: Any) -> pl.DataFrame:
+    """A frame with other values in one row."""
+    where = pl.int_range(pl.len()) == row
+    return frame.with_columns(
+        pl.when(where).then(pl.lit(value, frame.schema[name])).otherwise(pl.col(name)).alias(name)
+        for name, value in values.items()
+    )
