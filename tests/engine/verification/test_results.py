@@ -56,7 +56,7 @@ def test_a_flipped_bit_of_a_final_file_is_found(scored, name, stage):
 
 def test_a_missing_file_is_named_with_the_command_that_makes_it_again(scored):
     record = read_run(scored)
-    record.stages["score"].sessions[-1]["command"] = f"negengine score {scored}"
+    record.stages["score"].sessions[-1].command = f"negengine score {scored}"
     record.write(scored)
     (scored / "rates.parquet").unlink()
     found = verify(scored)
