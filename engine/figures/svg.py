@@ -7,14 +7,14 @@ draw are kept: texts of a user never become elements, and nothing can load a fil
 
 import re
 from collections.abc import Callable
-from xml.etree import ElementTree
+from xml.etree import ElementTree as ET
 
 from ..errors import InputError
 from .figure import Figure
 from .palette import INK, on_page
 
 MILLIMETRES = {False: 77, True: 160}
-"""Width of a column and of a page of a paper in A4, as in the style of the Association for Computational Linguistics."""
+"""Width of a paper's column, or of its page if the figure is wide; in the style of the ACL, on A4."""
 
 _MILLIMETRES_PER_PIXEL = MILLIMETRES[False] / 320
 _POINTS_PER_MILLIMETRE = 72 / 25.4
@@ -48,7 +48,7 @@ _CONFIG = {
     "text": {"fontSize": 10},
 }
 
-ElementTree.register_namespace("", _SVG)
+ET.register_namespace("", _SVG)
 
 
 def for_page(figure: Figure, identifier: str) -> str:
@@ -77,7 +77,7 @@ def as_files(figure: Figure) -> dict[str, bytes]:
     scale = millimetres / pixels[0]
     svg = f'<?xml version="1.0" encoding="UTF-8"?>\n{_sized(root, pixels, scale, "mm")}\n'
     points = _sized(root, pixels, scale * _POINTS_PER_MILLIMETRE, "")  # vl-convert takes a pixel for a point
-    ElementTree.SubElement(root, "rect", {"width": "100%", "height": "100%", "fill": "#ffffff"})
+    ET.SubElement(root, "rect", {"width": "100%", "height": "100%", "fill": "#ffffff"})
     root[:] = [root[-1], *root[:-1]]
     white = _sized(root, pixels, scale * _POINTS_PER_MILLIMETRE, "")
     return {
@@ -87,13 +87,13 @@ def as_files(figure: Figure) -> dict[str, bytes]:
     }
 
 
-def _sized(root: ElementTree.Element, pixels: tuple[float, float], scale: float, unit: str) -> str:
+def _sized(root: ET.Element, pixels: tuple[float, float], scale: float, unit: str) -> str:
     for name, length in zip(("width", "height"), pixels, strict=True):
         root.set(name, f"{length * scale:.3f}{unit}")
     return _text(root)
 
 
-def _drawn(figure: Figure, identifier: str, colour: Callable[[str], str]) -> ElementTree.Element:
+def _drawn(figure: Figure, identifier: str, colour: Callable[[str], str]) -> ET.Element:
     """The picture as a tree, with the figure's caption and description as its title and description."""
     import vl_convert
 
@@ -101,17 +101,17 @@ def _drawn(figure: Figure, identifier: str, colour: Callable[[str], str]) -> Ele
     version = specification["$schema"].rpartition("/v")[2].removesuffix(".json")
     specification["config"] = _CONFIG
     drawn = vl_convert.vegalite_to_svg(specification, vl_version=".".join(version.split(".")[:2]))
-    root = ElementTree.fromstring(drawn)  # noqa: S314 - written by Vega a moment ago, not read from a file
+    root = ET.fromstring(drawn)  # noqa: S314 - written by Vega a moment ago, not read from a file
     _clean(root, colour)
     _number_ids(root, identifier)
     for position, (element, text) in enumerate((("title", figure.table.title), ("desc", figure.alt))):
-        said = ElementTree.Element(f"{{{_SVG}}}{element}", {"id": f"{identifier}-{element}"})
+        said = ET.Element(f"{{{_SVG}}}{element}", {"id": f"{identifier}-{element}"})
         said.text = text
         root.insert(position, said)
     return root
 
 
-def _clean(element: ElementTree.Element, colour: Callable[[str], str]) -> None:
+def _clean(element: ET.Element, colour: Callable[[str], str]) -> None:
     for name in [name for name in element.attrib if _NOISE.fullmatch(name)]:
         del element.attrib[name]
     for name in ("fill", "stroke"):
@@ -132,7 +132,7 @@ def _hex(colour: str) -> str:
     return {"#000": INK, "black": INK}.get(colour, colour.lower() if colour.startswith("#") else colour)
 
 
-def _number_ids(root: ElementTree.Element, identifier: str) -> None:
+def _number_ids(root: ET.Element, identifier: str) -> None:
     """Name clip paths after the figure: Vega counts them over the whole process."""
     names = {}
     for element in root.iter():
@@ -144,5 +144,5 @@ def _number_ids(root: ElementTree.Element, identifier: str) -> None:
             element.set("clip-path", f"url(#{names[clip]})")
 
 
-def _text(root: ElementTree.Element) -> str:
-    return ElementTree.tostring(root, encoding="unicode")
+def _text(root: ET.Element) -> str:
+    return ET.tostring(root, encoding="unicode")

@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 
 from ..errors import InputError
-from ..files.atomic import make_folder, write_bytes, write_json
 from ..figures import Figure
+from ..files.atomic import make_folder, write_bytes, write_json
 from .libraries import needs_libraries
 from .runs import Runs, open_runs
 

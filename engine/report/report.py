@@ -1,11 +1,9 @@
 """`ng.report`: finished runs as one HTML file."""
 
-from collections.abc import Sequence
 from pathlib import Path
 
 from ..errors import InputError
 from ..files.atomic import make_folder, write_bytes
-from ..library.run import Run
 from .libraries import needs_libraries
 from .runs import Runs, open_runs
 

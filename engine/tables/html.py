@@ -47,7 +47,7 @@ def _row(texts: Sequence[str], words: Sequence[bool], scopes: Sequence[str], *, 
     return f"<tr>{''.join(cells_)}</tr>"
 
 
-def _cell(text: str, is_word: bool, scope: str, *, styled: bool) -> str:  # noqa: FBT001 - one cell of three sequences
+def _cell(text: str, is_word: bool, scope: str, *, styled: bool) -> str:
     element = "th" if scope else "td"
     if styled:
         look = f'style="text-align: {"left" if is_word else "right"}"'

@@ -2,8 +2,7 @@
 
 import polars as pl
 
-from ...figures import Figure, Section
-from ...figures import charts
+from ...figures import Figure, Section, charts
 from ...tables import Column, Table
 from ..runs import ScoresRun
 from ..score import SCORES_FILE

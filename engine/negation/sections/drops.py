@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from ...figures import Figure, Section, charts
 from ...sentences.patterns import Role
-from ...figures import Figure, Section
-from ...figures import charts
 from ...statistics import paired_difference
 from ...tables import Column, Table
 from ..published import published

@@ -5,8 +5,7 @@ from collections.abc import Callable
 import numpy as np
 import polars as pl
 
-from ...figures import Figure, Section
-from ...figures import charts
+from ...figures import Figure, Section, charts
 from ...statistics import cluster_interval, proportion
 from ...tables import Column, Table
 from ..rates import PAIR

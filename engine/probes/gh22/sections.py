@@ -96,7 +96,7 @@ def _drops(run: Gh22Run, named: tuple[str, Table]) -> Figure:
 
 
 def _by_rank(summary: pl.DataFrame, variant: str, metric: str) -> pl.DataFrame:
-    """name (of a pattern, or its number), rank, value, low, high in percent, of one metric."""
+    """Name (of a pattern, or its number), rank, value, low, high in percent, of one metric."""
     return summary.filter((pl.col("condition") == variant) & (pl.col("metric") == metric)).select(
         pl.col("split").str.split("@").list.get(0).alias("name"),
         pl.col("split").str.split("@").list.get(1).alias("rank"),
