@@ -58,9 +58,13 @@ def _audit(name: str, stage: StageRecord) -> list[str]:
     if found["kind"] == Precision.FP32:
         return [f"{name}: the reference model (fp32) made every decision."]
     return [
-        f"{name}: the low-precision model decided where its margin was wide; the reference model decided "
-        f"{100 * float(found['close_calls']):.1f} % of the sentences.",
-        f"{name}: an audit of {int(found['audited']):,} decisions of the low-precision model found "
-        f"{int(found['disagreements']):,} wrong ones, which were corrected. With 95 % confidence, at most "
-        f"{100 * float(found['disagreement_rate_upper_bound']):.3f} % of its other decisions are wrong.",
+        (
+            f"{name}: the low-precision model decided where its margin was wide; the reference model decided "
+            f"{100 * float(found['close_calls']):.1f} % of the sentences."
+        ),
+        (
+            f"{name}: an audit of {int(found['audited']):,} decisions of the low-precision model found "
+            f"{int(found['disagreements']):,} wrong ones, which were corrected. With 95 % confidence, at most "
+            f"{100 * float(found['disagreement_rate_upper_bound']):.3f} % of its other decisions are wrong."
+        ),
     ]

@@ -25,8 +25,10 @@ def provenance(run: Run) -> Section:
     tables.append(_table("Result files and their SHA-256", _rows(files)))
     seconds = sum(own.get("seconds") or 0 for own in sessions.values())
     said = [
-        f"The run was made with negengine {record.negengine}, in {len(sessions)} "
-        f"session{'' if len(sessions) == 1 else 's'} of {seconds:,.0f} seconds together.",
+        (
+            f"The run was made with negengine {record.negengine}, in {len(sessions)} "
+            f"session{'' if len(sessions) == 1 else 's'} of {seconds:,.0f} seconds together."
+        ),
         "run.json in the run folder has these fields and all others.",
     ]
     left = len(sessions) - len(shown)

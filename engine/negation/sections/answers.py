@@ -178,8 +178,10 @@ def _precision_note(run: ScoresRun) -> list[str]:
     if not any("bound" in choice for choice in (run.record.calibration or {}).values()):
         return []
     return [
-        "The run used mixed precision: whether a verb is repeated is exact; ranks and log-probabilities of most "
-        "sentences come from the low-precision model."
+        (
+            "The run used mixed precision: whether a verb is repeated is exact; ranks and log-probabilities of most "
+            "sentences come from the low-precision model."
+        )
     ]
 
 

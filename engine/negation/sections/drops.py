@@ -33,9 +33,11 @@ def verdict(run: ScoresRun) -> Section:
         [run.reading, about, *([run.same_text] if run.same_text else [])],
         tables=[_gaps(run), selection_table(run.selection.summary, published(run.model_name))],
         notes=[
-            "A model passes if its drop in every forbidden pattern is above its drop in every control. "
-            "In a forbidden pattern the negation rules out that the verb is repeated; in a control the verb stays "
-            "natural."
+            (
+                "A model passes if its drop in every forbidden pattern is above its drop in every control. "
+                "In a forbidden pattern the negation rules out that the verb is repeated; in a control the verb stays "
+                "natural."
+            )
         ],
     )
 
@@ -71,9 +73,7 @@ def drops(run: ScoresRun) -> Section:
     )
     return Section(
         "How much does each pattern lower the repetition of the verb?",
-        [
-            "The drop is 100 minus the repetition rate: the share of the triplets whose verb is no longer the first choice."
-        ],
+        ["The drop is the share of the triplets whose verb is no longer the first choice (100 − repetition rate)."],
         figures=[figure],
     )
 

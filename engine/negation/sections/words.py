@@ -41,8 +41,10 @@ def drivers(run: ScoresRun) -> Section:
         [_driver(figure.data, what) for figure, what in zip(figures[1:], ("verb", "profession"), strict=True)],
         figures=figures,
         notes=[
-            f"Shown are the {_MOST} words that move the rates of all patterns most: the number of a word's triplets "
-            "times the distance of its rate from the pattern's, added up over the patterns."
+            (
+                f"Shown are the {_MOST} words that move the rates of all patterns most: the number of a word's triplets "
+                "times the distance of its rate from the pattern's, added up over the patterns."
+            )
         ],
     )
 

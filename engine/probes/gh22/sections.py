@@ -17,8 +17,10 @@ def sections(run: Gh22Run) -> list[Section]:
     n = run.items.select("name", "profession").n_unique()
     said = [
         f"{run.model_name} was asked for its own words (ACTs) again, in {n:,} pairs of a name and a profession.",
-        f"In {clear} of {len(significant)} comparisons of an affirmative with its negated sentence the repetition rates "
-        "differ (p < 0.05, McNemar's test, Holm's correction).",
+        (
+            f"The affirmative and the negated sentence differ in {clear} of {len(significant)} comparisons "
+            "(p < 0.05, McNemar's test, Holm's correction)."
+        ),
     ]
     acts = acts_sentence(run.summary)
     return [

@@ -20,8 +20,10 @@ def sections(run: LamaRun) -> list[Section]:
         Section(
             "Does a negation change the prediction?",
             [
-                "A high correlation and overlap mean that the model answers a sentence and its negation alike: "
-                "it ignores the negation.",
+                (
+                    "A high correlation and overlap mean that the model answers a sentence and its negation alike: "
+                    "it ignores the negation."
+                ),
                 *_alike(run.summary),
             ],
             figures=[_sides(run, negation, metric, what) for metric, what in _SIDES.items()],
