@@ -42,7 +42,7 @@ def drivers(run: ScoresRun) -> Section:
         figures=figures,
         notes=[
             (
-                f"Shown are the {_MOST} words that move the rates of all patterns most: the number of a word's triplets "
+                f"Shown are the {_MOST} words that move the rates most: the number of a word's triplets "
                 "times the distance of its rate from the pattern's, added up over the patterns."
             )
         ],
