@@ -4,8 +4,12 @@ import pytest
 from negengine.engine.figures.palette import HUES, INK, SERIES, on_page, variables
 
 
+def channels(colour):
+    return [int(colour[i : i + 2], 16) for i in (1, 3, 5)]
+
+
 def luminance(colour):
-    parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    parts = [channel / 255 for channel in channels(colour)]
     red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
@@ -39,10 +43,8 @@ def test_marks_have_a_contrast_of_three(scheme, hue):
 def test_the_text_of_a_matrix_is_readable_on_its_strongest_colour(scheme, hue):
     """A cell is the hue at two fifths over the paper."""
     colours = variables(scheme)
-    mixed = "#" + "".join(
-        f"{round(0.4 * int(colours[hue][i : i + 2], 16) + 0.6 * int(colours['paper'][i : i + 2], 16)):02x}"
-        for i in (1, 3, 5)
-    )
+    sides = zip(channels(colours[hue]), channels(colours["paper"]), strict=True)
+    mixed = "#" + "".join(f"{round(0.4 * own + 0.6 * paper):02x}" for own, paper in sides)
     assert contrast(colours["ink"], mixed) >= 4.5
 
 

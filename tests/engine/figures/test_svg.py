@@ -1,6 +1,6 @@
 """Figures as SVG: drawing elements only, texts as texts."""
 
-from xml.etree import ElementTree as ET
+from xml.etree.ElementTree import XML, Element
 
 import polars as pl
 import pytest
@@ -31,9 +31,13 @@ def figure(plot):
     return Figure("words", plot, TABLE, "What is shown.", "How to read it.")
 
 
+def drawn(plot) -> Element:
+    return XML(for_page(figure(plot), "f1"))
+
+
 @pytest.mark.parametrize("name", PLOTS)
 def test_a_text_is_never_an_element(name):
-    root = ET.fromstring(for_page(figure(PLOTS[name]), "f1"))
+    root = drawn(PLOTS[name])
     texts = {element.text for element in root.iter("{http://www.w3.org/2000/svg}text")}
     assert {element.tag.partition("}")[2] for element in root.iter()} <= {
         "svg", "g", "path", "line", "rect", "text", "title", "desc", "defs", "clipPath",
@@ -42,7 +46,7 @@ def test_a_text_is_never_an_element(name):
 
 
 def test_a_figure_is_named_and_described():
-    root = ET.fromstring(for_page(figure(PLOTS["points"]), "f1"))
+    root = drawn(PLOTS["points"])
     title, description = list(root)[:2]
     assert (title.text, description.text) == ("<b>Title</b>", "What is shown.")
     assert root.get("aria-labelledby") == f"{title.get('id')} {description.get('id')}"
@@ -54,13 +58,13 @@ def test_the_same_figure_gives_the_same_text(name):
 
 
 def test_a_value_that_is_missing_is_not_drawn():
-    root = ET.fromstring(for_page(figure(PLOTS["points"]), "f1"))
+    root = drawn(PLOTS["points"])
     marks = [own for own in root.iter("{http://www.w3.org/2000/svg}path") if own.get("fill") == "var(--blue)"]
     assert len(marks) == 3
 
 
 def test_a_small_chart_has_its_own_rows_only():
-    root = ET.fromstring(for_page(figure(PLOTS["points in panels"]), "f1"))
+    root = drawn(PLOTS["points in panels"])
     marks = [own for own in root.iter("{http://www.w3.org/2000/svg}path") if own.get("fill") == "var(--blue)"]
     assert len(marks) == 3
 
@@ -70,7 +74,7 @@ def test_a_picture_that_could_load_a_file_is_refused(monkeypatch):
 
     svg = '<svg xmlns="http://www.w3.org/2000/svg" width="1" height="1"><image href="http://x"/></svg>'
     monkeypatch.setattr(vl_convert, "vegalite_to_svg", lambda *_, **__: svg)
-    with pytest.raises(InputError, match="a figure has the element image"):
+    with pytest.raises(InputError, match="a figure has the element 'image'"):
         for_page(figure(PLOTS["points"]), "f1")
 
 

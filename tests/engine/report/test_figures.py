@@ -44,13 +44,9 @@ def test_text_is_readable_in_print(written):
     folder, _ = written
     for path in folder.glob("*.svg"):
         svg = path.read_text("utf-8")
-        scale = (
-            float(re.search(r'width="([\d.]+)mm"', svg)[1])
-            / 25.4
-            * 72
-            / float(re.search(r'viewBox="0 0 ([\d.]+)', svg)[1])
-        )
-        sizes = [float(size) * scale for size in re.findall(r'font-size="([\d.]+)px"', svg)]
+        keys = (r'width="([\d.]+)mm"', r'viewBox="0 0 ([\d.]+)')
+        millimetres, pixels = (float(re.search(key, svg)[1]) for key in keys)
+        sizes = [float(size) * millimetres / 25.4 * 72 / pixels for size in re.findall(r'font-size="([\d.]+)px"', svg)]
         assert min(sizes) >= 5.5, path.name
 
 
@@ -71,7 +67,7 @@ def test_another_file_is_never_replaced(scores, tmp_path):
 @pytest.mark.parametrize("content", ["", "[1]", '{"figures": 3}', '{"files": []}'])
 def test_a_damaged_list_is_refused(scores, tmp_path, content):
     (tmp_path / "figures.json").write_text(content)
-    with pytest.raises(InputError, match="figures.json: not as negengine writes it"):
+    with pytest.raises(InputError, match=r"figures\.json: not as negengine writes it"):
         ng.figures(scores, tmp_path)
 
 
