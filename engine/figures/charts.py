@@ -121,7 +121,7 @@ class Lines:
             f"{_name(self.x)}:O",
             sort=_distinct(self.data, self.x),
             title=self.x_title,
-            axis=alt.Axis(labelAngle=0, labelOverlap=True),
+            axis=alt.Axis(labelAngle=0, labelOverlap=False, labelLimit=60),
         )
         value = alt.Y(f"{_name(self.y)}:Q", title=self.y_title, scale=scale, axis=alt.Axis(tickCount=5))
         names = _distinct(self.data, self.series)
@@ -184,6 +184,8 @@ class Matrix:
         value: The column with the values that colours stand for; null for none.
         text: The column with what is written in the cell.
         size: Width of a cell in pixels.
+        row_title: What the rows are.
+        column_title: What the columns are.
     """
 
     data: pl.DataFrame
@@ -192,6 +194,8 @@ class Matrix:
     value: str
     text: str
     size: int = 50
+    row_title: str | None = None
+    column_title: str | None = None
 
     def chart(self) -> ChartType:
         """See `Plot`."""
@@ -201,13 +205,15 @@ class Matrix:
         )
         above = alt.Axis(orient="top", labelAngle=0, labelLimit=self.size)
         base = alt.Chart(shown).encode(
-            alt.Y(f"{_name(self.row)}:N", sort=_distinct(self.data, self.row), title=None),
-            alt.X(f"{_name(self.column)}:N", sort=_distinct(self.data, self.column), title=None, axis=above),
+            alt.Y(f"{_name(self.row)}:N", sort=_distinct(self.data, self.row), title=self.row_title),
+            alt.X(
+                f"{_name(self.column)}:N", sort=_distinct(self.data, self.column), title=self.column_title, axis=above
+            ),
         )
         strength = alt.Opacity("strength:Q", scale=alt.Scale(domain=[0, 1], range=[0, 0.4]), legend=None)
         colour = alt.condition("datum.below", alt.value(SERIES[1]), alt.value(SERIES[0]))
         cells = base.mark_rect().encode(color=colour, opacity=strength)
-        words = base.mark_text(color=INK, fontSize=9).encode(text=f"{_name(self.text)}:N")
+        words = base.mark_text(color=INK).encode(text=f"{_name(self.text)}:N")
         return alt.layer(cells, words).properties(width=alt.Step(self.size), height=alt.Step(28))
 
 

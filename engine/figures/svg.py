@@ -19,10 +19,13 @@ MILLIMETRES = {False: 77, True: 160}
 _MILLIMETRES_PER_PIXEL = MILLIMETRES[False] / 320
 _POINTS_PER_MILLIMETRE = 72 / 25.4
 _PIXELS_PER_INCH = 300
+_PAGE_SCALE = 1.3
 _FONT = "Liberation Sans, Arimo, Arial, Helvetica, sans-serif"  # of one width on all systems
 _SVG = "http://www.w3.org/2000/svg"
 _DRAWING = {"svg", "g", "path", "line", "rect", "text", "tspan", "defs", "clipPath", "circle"}
 _NOISE = re.compile(r"aria-.*|role|class|pointer-events|version")
+_COORDINATES = ("d", "transform", "x", "x2", "y", "y2", "width", "height")
+_LONG_NUMBER = re.compile(r"-?\d+\.\d{3,}(?:e-?\d+)?")
 _CONFIG = {
     "aria": False,
     "background": None,
@@ -59,6 +62,8 @@ def for_page(figure: Figure, identifier: str) -> str:
         identifier: Begins the ids of the figure's elements; unique on the page.
     """
     root = _drawn(figure, identifier, on_page)
+    # One scale for all figures of a page, so that their texts have one size; a narrow screen shrinks them.
+    root.set("style", f"max-width:{float(root.get('width', '0')) * _PAGE_SCALE:.0f}px")
     root.set("role", "img")
     root.set("aria-labelledby", f"{identifier}-title {identifier}-desc")
     return _text(root)
@@ -117,6 +122,9 @@ def _clean(element: ET.Element, colour: Callable[[str], str]) -> None:
     for name in ("fill", "stroke"):
         if (value := element.get(name)) is not None:
             element.set(name, colour(_hex(value)))
+    for name in _COORDINATES:
+        if name in element.attrib:
+            element.set(name, _rounded(element.attrib[name]))
     for child in list(element):
         kind = child.tag.removeprefix(f"{{{_SVG}}}")
         if kind not in _DRAWING:
@@ -126,6 +134,11 @@ def _clean(element: ET.Element, colour: Callable[[str], str]) -> None:
         unseen = kind == "path" and not {"fill", "stroke"} & set(child.attrib)
         if empty or unseen or child.get("display") == "none":
             element.remove(child)
+
+
+def _rounded(numbers: str) -> str:
+    """Coordinates with two decimals: more cannot be seen."""
+    return _LONG_NUMBER.sub(lambda match: f"{float(match[0]):.2f}".rstrip("0").rstrip("."), numbers)
 
 
 def _hex(colour: str) -> str:

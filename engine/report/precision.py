@@ -35,20 +35,18 @@ def precision(run: Run) -> list[Section]:
     ]
     frame = pl.DataFrame(rows, schema=_COLUMNS, strict=False)
     percent: dict[str, Any] = {"decimals": 1, "scale": 100, "unit": "%"}
-    table = Table(
-        "Precision of each pattern",
-        frame,
-        [
-            Column("stage", "stage"),
-            Column("pattern", "pattern"),
-            Column("precision", "precision"),
-            Column("reason", "reason"),
-            Column("bound", "bound", decimals=3, unit="logits"),
-            Column("close calls", "close", **percent),
-            Column("speed of fp32 ×", "speedup", decimals=2),
-            Column("measured on", "sentences", unit="sentences"),
-        ],
-    )
+    columns = [
+        Column("stage", "stage"),
+        Column("pattern", "pattern"),
+        Column("precision", "precision"),
+        Column("reason", "reason"),
+        Column("bound", "bound", decimals=3, unit="logits"),
+        Column("close calls", "close", **percent),
+        Column("speed of fp32 ×", "speedup", decimals=2),
+        Column("measured on", "sentences", unit="sentences"),
+    ]
+    known = [column for column in columns if column.value and frame[column.value].null_count() < len(frame)]
+    table = Table("Precision of each pattern", frame, known)
     said = [sentence for name, stage in stages.items() for sentence in _audit(name, stage)]
     return [Section("How exact are the decisions?", said, tables=[table])]
 

@@ -42,10 +42,11 @@ def open_runs(runs: Runs) -> list[Run]:
 
 
 def labels(runs: Sequence[Run]) -> list[str]:
-    """A name for each run: the model's, and where models are the same the target's and the folder's."""
+    """A name for each run: the model's, then the target's if it differs, and the folder's where models are the same."""
     names = [run.model_name for run in runs]
-    if len(set(names)) < len(names) and all(isinstance(run, ScoresRun) for run in runs):
-        names = [f"{run.model_name}, {run.coreference}" for run in runs if isinstance(run, ScoresRun)]
+    targets = [run.coreference for run in runs if isinstance(run, ScoresRun)]
+    if len(set(targets)) > 1:
+        names = [f"{name}, {target}" for name, target in zip(names, targets, strict=True)]
     counts = Counter(names)
     return [
         name if counts[name] == 1 else f"{name} ({run.folder.resolve().name})"

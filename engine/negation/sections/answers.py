@@ -1,5 +1,8 @@
 """What the model says instead of the verb, and how far the verb falls where it is no longer the first choice."""
 
+from collections.abc import Mapping
+from typing import Any
+
 import polars as pl
 
 from ...figures import Figure, Section, charts
@@ -37,11 +40,7 @@ def replacements(run: ScoresRun) -> Section:
         return Section(title, ["The model repeats every verb in every pattern."])
     distinct = dict(counts.group_by("pattern").agg(pl.len()).iter_rows())
     first = top.group_by("pattern", maintain_order=True).first()
-    said = [
-        f"{row['pattern']}: most often “{row['top1']}” ({row['n']:,} times, {100 * row['share']:.0f} % of the "
-        f"answers that are not the verb), one of {distinct[row['pattern']]:,} different answers."
-        for row in first.iter_rows(named=True)
-    ]
+    said = [_first_said(row, distinct[row["pattern"]]) for row in first.iter_rows(named=True)]
     table = Table(
         "Most frequent answers that are not the verb",
         top,
@@ -71,6 +70,16 @@ def replacements(run: ScoresRun) -> Section:
     return Section(title, said, figures=[figure])
 
 
+def _first_said(row: Mapping[str, Any], distinct: int) -> str:
+    """The most frequent answer of a pattern, in a sentence."""
+    if distinct == 1:
+        return f"{row['pattern']}: always “{row['top1']}” ({row['n']:,} times)."
+    return (
+        f"{row['pattern']}: most often “{row['top1']}” ({row['n']:,} times, {100 * row['share']:.0f} % of the answers "
+        f"that are not the verb), among {distinct:,} different answers."
+    )
+
+
 def shifts(run: ScoresRun) -> Section:
     """Rank and log-probability of the expected verb: a shift is visible even if the first choice stays the same."""
     ranks, quantiles = _ranks(run), _quantiles(run)
@@ -90,7 +99,8 @@ def shifts(run: ScoresRun) -> Section:
         ],
         section="pattern",
     )
-    shown = ranks.with_columns(percent=100 * pl.col("cumulative"))
+    ends = {label: str(last) for last, label in _RANKS} | {_BEYOND: "all"}
+    shown = ranks.with_columns(percent=100 * pl.col("cumulative"), up_to=pl.col("rank").replace(ends))
     logprobs = quantiles.filter(pl.col("quantity") == "log-probability").drop("quantity")
     named = {f"q{q}": "median" if q == 50 else f"{q} %" for q in _QUANTILES}
     logprob_table = Table(
@@ -104,7 +114,7 @@ def shifts(run: ScoresRun) -> Section:
             "ranks",
             charts.Lines(
                 shown,
-                x="rank",
+                x="up_to",
                 y="percent",
                 series="pattern",
                 x_title="rank of the verb",

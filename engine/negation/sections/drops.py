@@ -130,7 +130,6 @@ def _polarities(run: ScoresRun) -> Figure | None:
         for match, row in found
     ]
     frame = pl.DataFrame(rows, schema_overrides={"repetition_rate": pl.Float64})
-    shown = frame.with_columns(pl.col("context") + " context", pl.col("target") + " target")
     table = Table(
         "Repetition rate by the polarity of context and target",
         frame.drop("cell"),
@@ -143,7 +142,16 @@ def _polarities(run: ScoresRun) -> Figure | None:
     )
     return Figure(
         "polarities",
-        charts.Matrix(shown, row="context", column="target", value="repetition_rate", text="cell", size=115),
+        charts.Matrix(
+            frame,
+            row="context",
+            column="target",
+            value="repetition_rate",
+            text="cell",
+            size=76,
+            row_title="context sentence",
+            column_title="target sentence",
+        ),
         table,
         "A matrix of repetition rates: " + ", ".join(f"{row['pattern']} {row['cell']}" for row in rows) + ".",
         "Repetition rate of the verb. Neighbouring cells are a minimal pair: only one of the two sentences is changed.",

@@ -14,7 +14,7 @@ from ..score import SCORES_FILE
 
 _MOST = 12
 _GENDERS = {"f": "female name", "m": "male name"}
-Interval = Callable[[pl.DataFrame], tuple[float, float]]
+Interval = Callable[[pl.DataFrame], tuple[float | None, float | None]]
 
 
 def drivers(run: ScoresRun) -> Section:
@@ -27,8 +27,8 @@ def drivers(run: ScoresRun) -> Section:
         .filter(pl.col("pattern") != run.selection.patterns.selecting.name)
     )
     sums = (pl.col("repeated").sum().cast(pl.Int64).alias("repetitions"), pl.len().cast(pl.Int64).alias("n"))
-    clusters = counts.group_by("pattern", *PAIR, "gender").agg(*sums).collect()
-    by_verb = counts.group_by("pattern", "verb").agg(*sums).collect()
+    clusters = counts.group_by("pattern", *PAIR, "gender").agg(*sums).collect().sort("pattern", *PAIR)
+    by_verb = counts.group_by("pattern", "verb").agg(*sums).collect().sort("pattern", "verb")
     genders = clusters.with_columns(pl.col("gender").replace(_GENDERS))
     # A verb occurs once at most in each pair, so its triplets are independent of each other.
     figures = [
@@ -61,13 +61,13 @@ def _figure(run: ScoresRun, what: str, counts: pl.DataFrame, column: str, interv
     """
     patterns = [name for name in run.rates["pattern"] if name != run.selection.patterns.selecting.name]
     overall = dict(run.rates.select("pattern", pl.col("repetition_rate") / 100).iter_rows())
-    sums = counts.group_by("pattern", column).agg(pl.col("repetitions", "n").sum())
+    sums = counts.group_by("pattern", column, maintain_order=True).agg(pl.col("repetitions", "n").sum())
     moved = sums.with_columns(overall=pl.col("pattern").replace_strict(overall, return_dtype=pl.Float64)).with_columns(
         rate=pl.col("repetitions") / pl.col("n"),
         contribution=(pl.col("repetitions") - pl.col("n") * pl.col("overall")) / pl.col("n").sum().over("pattern"),
     )
     strongest = (
-        moved.group_by(column)
+        moved.group_by(column, maintain_order=True)
         .agg(strength=pl.col("contribution").abs().sum())
         .sort("strength", column, descending=[True, False])
         .head(_MOST)[column]
@@ -83,11 +83,14 @@ def _figure(run: ScoresRun, what: str, counts: pl.DataFrame, column: str, interv
         )
         .select("pattern", pl.col(column).alias(what), "n", "repetitions", "rate", "overall", "contribution")
     )
-    groups = counts.filter(pl.col(column).is_in(strongest)).partition_by("pattern", column, as_dict=True)
+    groups = counts.filter(pl.col(column).is_in(strongest)).partition_by(
+        "pattern", column, as_dict=True, maintain_order=True
+    )
     ends = [interval(groups[pattern, word]) for pattern, word in rows.select("pattern", what).iter_rows()]
     frame = rows.with_columns(low=pl.Series([e[0] for e in ends], dtype=pl.Float64),
                               high=pl.Series([e[1] for e in ends], dtype=pl.Float64))  # fmt: skip
-    percent = frame.with_columns(pl.col("rate", "low", "high", "overall") * 100)
+    label = pl.col(what) if what == "gender" else pl.format("{} ({})", what, "n")
+    percent = frame.with_columns(pl.col("rate", "low", "high", "overall") * 100, label=label)
     table = Table(
         f"Repetition rate by {what}",
         frame,
@@ -103,11 +106,19 @@ def _figure(run: ScoresRun, what: str, counts: pl.DataFrame, column: str, interv
     return Figure(
         f"by-{what}",
         charts.Points(
-            percent, x="rate", y=what, low="low", high="high", panel="pattern", title="repetition (%)", domain=(0, 100)
+            percent,
+            x="rate",
+            y="label",
+            low="low",
+            high="high",
+            panel="pattern",
+            title="repetition (%)",
+            domain=(0, 100),
         ),
         table,
         f"A small chart for each pattern with a point for the repetition rate of each {what}, with its interval.",
-        f"Repetition rate by {what}, with 95 % intervals.",
+        f"Repetition rate by {what}, with 95 % intervals."
+        + ("" if what == "gender" else " In brackets: the number of triplets."),
         wide=True,
         joint=what == "gender",
     )
@@ -126,7 +137,9 @@ def _driver(frame: pl.DataFrame, what: str) -> str:
     )
 
 
-def _clustered(rows: pl.DataFrame) -> tuple[float, float]:
+def _clustered(rows: pl.DataFrame) -> tuple[float | None, float | None]:
+    if len(rows) < 2:  # a single pair shows no variation between pairs
+        return None, None
     return cluster_interval(rows["repetitions"].to_numpy().astype(np.int64), rows["n"].to_numpy().astype(np.int64))
 
 
