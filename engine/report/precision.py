@@ -6,7 +6,7 @@ import polars as pl
 
 from ..choices import Precision
 from ..figures import Section
-from ..inference.precision import audit_summary
+from ..inference.audit import audit_sentences, audit_summary
 from ..library.run import Run
 from ..runs.record import StageRecord, read_run
 from ..tables import Column, Table
@@ -55,14 +55,4 @@ def _audit(name: str, stage: StageRecord) -> list[str]:
     found = audit_summary(stage.counts)
     if found["kind"] == Precision.FP32:
         return [f"{name}: the reference model (fp32) made every decision."]
-    return [
-        (
-            f"{name}: the low-precision model decided where its margin was wide; the reference model decided "
-            f"{100 * float(found['close_calls']):.1f} % of the sentences."
-        ),
-        (
-            f"{name}: an audit of {int(found['audited']):,} decisions of the low-precision model found "
-            f"{int(found['disagreements']):,} wrong ones, which were corrected. With 95 % confidence, at most "
-            f"{100 * float(found['disagreement_rate_upper_bound']):.3f} % of its other decisions are wrong."
-        ),
-    ]
+    return [f"{name}: {sentence}" for sentence in audit_sentences(found)]

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import msgspec
 import polars as pl
 
 from ..figures import Section
@@ -18,7 +19,11 @@ def provenance(run: Run) -> Section:
     """Model, data, settings, versions, machines and digests."""
     record = read_run(run.folder)
     tables = [_table("What the results depend on", _rows({n: s.identity for n, s in record.stages.items()}))]
-    sessions = {f"{name} {i}": own for name, stage in record.stages.items() for i, own in enumerate(stage.sessions, 1)}
+    sessions = {
+        f"{name}, session {i}": msgspec.to_builtins(own)
+        for name, stage in record.stages.items()
+        for i, own in enumerate(stage.sessions, 1)
+    }
     shown = dict(list(sessions.items())[-_MOST_SESSIONS:])
     tables.append(_table("Sessions: one for each process that worked on the run", _rows(shown)))
     files = {name: stage.files for name, stage in record.stages.items()}
@@ -44,11 +49,19 @@ def _rows(stages: Mapping[str, Mapping[str, Any]]) -> list[tuple[str, str, str]]
 def _flat(values: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, str]]:
     """Key and text of every value; the keys of inner values follow those of the outer ones."""
     for key, value in values.items():
-        if isinstance(value, Mapping):
-            yield from _flat(value, f"{before}{key}, ")
+        inner = value if isinstance(value, Mapping) else _numbered(value)
+        if inner is not None:
+            yield from _flat(inner, f"{before}{key}, ")
         else:
             words = ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
             yield f"{before}{key}", words if len(words) <= _LONGEST else f"{words[:_LONGEST]}…"
+
+
+def _numbered(value: Any) -> dict[str, Any] | None:
+    """A list of objects, such as workers, with a number for each; None for any other value."""
+    if not isinstance(value, list) or not value or not all(isinstance(own, Mapping) for own in value):
+        return None
+    return {str(number): own for number, own in enumerate(value, 1)}
 
 
 def _table(title: str, rows: list[tuple[str, str, str]]) -> Table:

@@ -130,17 +130,20 @@ def _differences(runs: Sequence[Run], names: Sequence[str]) -> list[Section]:
 
 
 def _difference_figure(frame: pl.DataFrame, table: Table, first: str, second: str, number: int) -> list[Figure]:
-    """A chart of the differences in percentage points; none if there are too many, or none with intervals."""
+    """A chart of the differences in percentage points; none if there are too many."""
     points = frame.filter(pl.col("unit") != "")
-    if not {"low", "high"} <= set(frame.columns) or points.is_empty():
-        return []
     if len(points) > _MOST_ROWS:
         points = points.filter(pl.col("split") == "all")
     if not 0 < len(points) <= _MOST_ROWS:
         return []
     constant = [name for name in ("dataset", "condition", "split", "metric") if points[name].n_unique() == 1]
     keys = [name for name in ("dataset", "condition", "split", "metric") if name not in constant] or ["split"]
-    named = points.with_columns(pl.concat_str(keys, separator=" ").alias("what"))
+    two_way = points["low_two_way"].null_count() == 0
+    named = points.with_columns(
+        pl.concat_str(keys, separator=" ").alias("what"),
+        pl.col("low_two_way" if two_way else "low").alias("low"),
+        pl.col("high_two_way" if two_way else "high").alias("high"),
+    )
     return [
         Figure(
             f"differences-{number}",
@@ -149,6 +152,6 @@ def _difference_figure(frame: pl.DataFrame, table: Table, first: str, second: st
             ),
             table,
             f"A point for each difference of {first} and {second}, with its interval.",
-            "Paired differences with 95 % intervals: where an interval does not hold zero, the models differ.",
+            "Paired differences with 95 % intervals. Where an interval does not hold zero, the models differ.",
         )
     ]

@@ -5,6 +5,7 @@ from typing import Any
 
 import polars as pl
 
+from ...choices import Precision
 from ...figures import Figure, Section, charts
 from ...tables import Column, Table
 from ..runs import ScoresRun
@@ -185,7 +186,7 @@ def _quantiles(run: ScoresRun) -> pl.DataFrame:
 
 
 def _precision_note(run: ScoresRun) -> list[str]:
-    if not any("bound" in choice for choice in (run.record.calibration or {}).values()):
+    if all(choice.get("precision") != Precision.MIXED for choice in (run.record.calibration or {}).values()):
         return []
     return [
         (

@@ -9,9 +9,10 @@ import polars as pl
 
 from ...figures import Figure, Section, charts
 from ...sentences.patterns import Role
-from ...statistics import paired_difference
+from ...statistics import crossed_interval, holm, paired_difference
 from ...tables import Column, Table
 from ..published import published
+from ..rates import PAIR
 from ..runs import ScoresRun
 from ..score import SCORES_FILE
 from ..tables import rates_table, selection_table
@@ -46,8 +47,9 @@ def drops(run: ScoresRun) -> Section:
     """The drop of each pattern with its interval, beside the published one."""
     paper = published(run.selection.summary["model"])
     table = rates_table(run.rates, run.selection.patterns, run.selection.summary, paper)
+    ends = [f"drop_{end}{_two_way(run.rates)}" for end in ("low", "high")]
     ours = table.frame.select(
-        "pattern", "role", pl.lit(run.model_name).alias("source"), "drop", "drop_low", "drop_high"
+        "pattern", "role", pl.lit(run.model_name).alias("source"), "drop", drop_low=ends[0], drop_high=ends[1]
     )
     theirs = table.frame.select(
         "pattern",
@@ -88,6 +90,13 @@ def pairs(run: ScoresRun) -> Section:
     )
 
 
+def _two_way(rates: pl.DataFrame) -> str:
+    """The end of the names of the intervals that the verdict uses: those for pairs and verbs, if the run has them."""
+    suffix = "_two_way"
+    known = f"drop_low{suffix}" in rates.columns and rates[f"drop_low{suffix}"].null_count() < len(rates)
+    return suffix if known else ""
+
+
 def _gaps(run: ScoresRun) -> Table:
     """For each forbidden pattern and each control: the difference of their drops on the same triplets."""
     patterns = run.selection.patterns.scored
@@ -98,19 +107,26 @@ def _gaps(run: ScoresRun) -> Table:
     rows = []
     for first, second in product(forbidden, controls):
         # A drop is 100 - rate, so the difference of drops is the difference of the rates with its sides exchanged.
-        value, low, high = paired_difference(wide[second].to_numpy(), wide[first].to_numpy())
-        rows.append((first, second, 100 * value, 100 * low, 100 * high, len(wide)))
-    schema = {"forbidden": pl.String, "control": pl.String, **dict.fromkeys(("difference", "low", "high"), pl.Float64)}
+        sides = wide[second].to_numpy(), wide[first].to_numpy()
+        found = paired_difference(*sides, wide["pair"].to_numpy())
+        low, high = crossed_interval(*sides, wide["pair"].to_numpy(), wide["verb"].to_numpy())
+        rows.append((first, second, found.value, low, high, found.p, found.n))
+    figures = dict.fromkeys(("difference", "low", "high", "p"), pl.Float64)
+    frame = pl.DataFrame(
+        rows, schema={"forbidden": pl.String, "control": pl.String, **figures, "n": pl.Int64}, orient="row"
+    ).with_columns(pl.col("difference", "low", "high") * 100)
     return Table(
         "By how much: drop of the forbidden pattern − drop of the control, on the same triplets",
-        pl.DataFrame(rows, schema={**schema, "n": pl.Int64}, orient="row"),
+        frame.with_columns(p_holm=pl.Series(holm(frame["p"].to_numpy()), dtype=pl.Float64)),
         [
             Column("forbidden", "forbidden"),
             Column("control", "control"),
             Column("difference", "difference", decimals=1, signed=True, unit=_POINTS),
             Column("95 % interval", low="low", high="high", decimals=1, signed=True, unit=_POINTS),
+            Column("p (Holm)", "p_holm", significant=2),
             Column("triplets", "n"),
         ],
+        notes=["interval: pairs and verbs are clusters; p: by sign flips of pairs, adjusted with Holm's method"],
     )
 
 
@@ -164,7 +180,8 @@ def _differences(run: ScoresRun) -> Figure:
     rows: list[dict[str, Any]] = []
     for first, second in combinations(names, 2):
         one, other = wide[first].to_numpy(), wide[second].to_numpy()
-        value, low, high = (100 * figure for figure in paired_difference(one, other))
+        value = float(one.mean() - other.mean())
+        low, high = crossed_interval(one, other, wide["pair"].to_numpy(), wide["verb"].to_numpy())
         both, only_first, only_second = (
             int(np.count_nonzero(which)) for which in (one & other, one & ~other, other & ~one)
         )
@@ -172,16 +189,16 @@ def _differences(run: ScoresRun) -> Figure:
             {
                 "first": first,
                 "second": second,
-                "difference": value,
-                "low": low,
-                "high": high,
+                "difference": 100 * value,
+                "low": None if low is None else 100 * low,
+                "high": None if high is None else 100 * high,
                 "both": both,
                 "only_first": only_first,
                 "only_second": only_second,
                 "neither": len(wide) - both - only_first - only_second,
             }
         )
-    frame = pl.DataFrame(rows)
+    frame = pl.DataFrame(rows, schema_overrides={"low": pl.Float64, "high": pl.Float64})
     mirrored = frame.select(first="second", second="first", difference=-pl.col("difference"))
     whole = pl.concat([frame.select("first", "second", "difference"), mirrored])
     values = {(first, second): value for first, second, value in whole.iter_rows()}
@@ -216,14 +233,16 @@ def _differences(run: ScoresRun) -> Figure:
 
 
 def _wide(run: ScoresRun) -> pl.DataFrame:
-    """One row for each triplet, one column for each pattern: whether the verb is repeated."""
+    """One row for each triplet: the numbers of its pair and verb, and for each pattern whether the verb is repeated."""
     scores = pl.read_parquet(run.folder / SCORES_FILE, columns=["triplet", "pattern", "repeated"])
     by_pattern = dict(scores.group_by("pattern", maintain_order=True))
-    first, *others = (
-        by_pattern[name,].sort("triplet").select("triplet", pl.col("repeated").alias(name))
-        for name in run.rates["pattern"]
+    numbers = run.selection.triplets.sort("triplet").select(
+        pair=pl.struct(*PAIR).rank("dense").cast(pl.Int64) - 1, verb=pl.col("verb").rank("dense").cast(pl.Int64) - 1
     )
-    return pl.concat([first, *(other.drop("triplet") for other in others)], how="horizontal")
+    repeated = [
+        by_pattern[name,].sort("triplet").select(pl.col("repeated").alias(name)) for name in run.rates["pattern"]
+    ]
+    return pl.concat([numbers, *repeated], how="horizontal")
 
 
 def _listed(drops_: pl.DataFrame) -> str:

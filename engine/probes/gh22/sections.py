@@ -5,21 +5,21 @@ import polars as pl
 from ...figures import Figure, Section
 from ...figures.charts import Lines, Points
 from ...tables import Table
-from ..summary import P_VALUE
+from ..summary import HOLM
 from .runs import Gh22Run
 from .tables import acts_sentence, drops_table, rates_table
 
 
 def sections(run: Gh22Run) -> list[Section]:
     """The drops, then the rates; one figure for each pattern set."""
-    significant = run.summary.filter(pl.col("metric").str.starts_with(f"{P_VALUE}_holm:"))
+    significant = run.summary.filter(pl.col("metric").str.starts_with(f"{HOLM}:"))
     clear = int((significant["value"] < 0.05).sum())
     n = run.items.select("name", "profession").n_unique()
     said = [
         f"{run.model_name} was asked for its own words (ACTs) again, in {n:,} pairs of a name and a profession.",
         (
             f"The affirmative and the negated sentence differ in {clear} of {len(significant)} comparisons "
-            "(p < 0.05, McNemar's test, Holm's correction)."
+            "(p < 0.05, adjusted with Holm's method)."
         ),
     ]
     acts = acts_sentence(run.summary)

@@ -9,7 +9,7 @@ from ..items import ALL
 from ..published import NLI_NEGATION, published
 from .pairs import NEW
 from .runs import NliRun
-from .tables import accuracy_table, comparison_table, label_table
+from .tables import accuracy_table, comparison_table, drops_table, label_table
 
 
 def sections(run: NliRun) -> list[Section]:
@@ -22,6 +22,7 @@ def sections(run: NliRun) -> list[Section]:
             "How well does the model judge pairs with a negation?",
             _against_majority(accuracy.frame),
             figures=[_accuracy(run, accuracy, paper)],
+            tables=[drops] if (drops := drops_table(run.summary)) else [],
             notes=[f"paper: {'; '.join(published(NLI_NEGATION)['doubts'])}"] if paper else [],
         ),
         Section(
