@@ -23,16 +23,18 @@ $(READY): pyproject.toml constraints.txt
 	@test -n "$(PYTHON)" || { echo "Python 3.11, 3.12 or 3.13 with venv is needed: install it, or give PYTHON=/path/to/python" >&2; exit 2; }
 	@echo "== installing into $(VENV) with $(PYTHON) (a few minutes the first time)"
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[export,test]'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[export,report,test]'
 	@touch $@
 
-demo: $(READY)  ## export, select and score the bundled model on a sample, under 5 minutes
+demo: $(READY)  ## export, select, score and report the bundled model on a sample, under 5 minutes
 	@echo "== export the bundled model"
 	$(BIN)/negengine export mini
 	@echo "== select: which verbs does it repeat for 60 [NAME, PROF] pairs?"
 	$(BIN)/negengine select mini --pairs 60 --output runs/demo $(ARGS)
 	@echo "== score: is the verb still repeated once a sentence is negated?"
 	$(BIN)/negengine score runs/demo $(ARGS)
+	@echo "== report: figures and tables in one file"
+	$(BIN)/negengine report runs/demo -o runs/demo-report.html
 
 test: $(READY) lint types  ## lint, check types, run all tests, one process a core
 	$(BIN)/python -m pytest -n auto --dist loadfile $(ARGS)

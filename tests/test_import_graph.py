@@ -19,6 +19,7 @@ ORDER = (
     "negengine.engine.runs",
     "negengine.engine.statistics",
     "negengine.engine.tables",
+    "negengine.engine.figures",
     "negengine.engine.library",
     "negengine.engine.commands",
     "negengine.engine.negation",

@@ -19,6 +19,7 @@ from ..errors import InputError
 from ..library.registry import commands as probe_commands
 from ..library.registry import resumable
 from . import benchmark, data, verify
+from . import report as reports
 
 if TYPE_CHECKING:
     from ..library.run import Shown
@@ -133,6 +134,8 @@ def predict(
     return Predictions(run_predict(find_model(model, device=device), texts, top=top))
 
 
+app.command()(reports.report)
+app.command()(reports.figures)
 app.command()(benchmark.bench)
 app.command()(verify.verify)
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import InputError
 
 if TYPE_CHECKING:
+    from ..figures import Section
     from ..runs.stage import Publish, Stage
     from .run import Run
 
@@ -39,6 +40,8 @@ class Probe:
             meets. A stage's name stands here so that a run folder finds its probe without importing it.
         functions: Name in the library → the function, as `module:attribute`.
         commands: The functions of the command line, as `module:attribute`; their modules import what they need inside.
+        sections: Stage → the function, as `module:attribute`, that takes a finished run and returns the sections of its
+            report; a run without one is reported with its tables.
     """
 
     name: str
@@ -46,6 +49,7 @@ class Probe:
     runs: Mapping[str, str]
     functions: Mapping[str, str]
     commands: Sequence[str] = field(default=())
+    sections: Mapping[str, str] = field(default_factory=dict)
 
 
 def load(reference: str) -> Any:
@@ -99,6 +103,12 @@ def publishers() -> "dict[str, Publish]":
 def run_class(stage: str) -> "type[Run] | None":
     """The class that reads the results of a stage; None if no probe has such results."""
     references = [probe.runs[stage] for probe in probes() if stage in probe.runs]
+    return load(references[0]) if references else None
+
+
+def sections_function(stage: str) -> "Callable[[Any], Sequence[Section]] | None":
+    """The function that makes the sections of a report from a run of this stage; None if the probe has none."""
+    references = [probe.sections[stage] for probe in probes() if stage in probe.sections]
     return load(references[0]) if references else None
 
 

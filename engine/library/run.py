@@ -1,7 +1,7 @@
 """A run as a value: its folder, its results as frames, its tables."""
 
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Self, TypeVar
@@ -17,6 +17,7 @@ from ..tables import Table
 from ..tables.render import render, to_html
 from .model import Model
 from .recount import Recount
+from .registry import load
 from .sentences import drawn
 
 
@@ -134,6 +135,22 @@ class Run(Shown):
     def recounts(self) -> Iterable[Recount]:
         """Statements about the run's files that a plain count confirms or refutes; see `library.recount`."""
         return ()
+
+    def report(self, output: str | Path = "report.html") -> Path:
+        """Write a report of this run; see `ng.report`.
+
+        Args:
+            output: The file to write. An older report is replaced, another file never.
+
+        Returns:
+            The file.
+
+        Raises:
+            InputError: As for `ng.report`.
+        """
+        # By name, as reports are built on runs, and not the other way round.
+        write: Callable[..., Path] = load("negengine.engine.report.report:report")
+        return write(self, output)
 
 
 Results = TypeVar("Results", bound=Run)

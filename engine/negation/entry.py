@@ -10,5 +10,9 @@ PROBE = Probe(
         "score": "negengine.engine.negation.runs:ScoresRun",
     },
     functions={"select": "negengine.engine.negation.runs:select", "score": "negengine.engine.negation.runs:score"},
+    sections={
+        "select": "negengine.engine.negation.sections:selected",
+        "score": "negengine.engine.negation.sections:scored",
+    },
     commands=("negengine.engine.negation.commands:select", "negengine.engine.negation.commands:score"),
 )

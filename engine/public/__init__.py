@@ -28,6 +28,8 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors
     from .engine.probes.gh22.runs import gh22
     from .engine.probes.lama.runs import lama
     from .engine.probes.nli.runs import nli
+    from .engine.report.figures import figures
+    from .engine.report.report import report
     from .engine.runs.executors import ThisProcess
     from .engine.runs.processes import Processes
     from .engine.tables.table import Table
@@ -47,6 +49,7 @@ _NAMES = {
     "Verification": "negengine.engine.verification.checks:Verification",
     "compare": "negengine.engine.comparison.compare:compare",
     "diagnostics": "negengine.engine.probes.diagnostics.runs:diagnostics",
+    "figures": "negengine.engine.report.figures:figures",
     "gh22": "negengine.engine.probes.gh22.runs:gh22",
     "lama": "negengine.engine.probes.lama.runs:lama",
     "load": "negengine.engine.api.load:load",
@@ -54,6 +57,7 @@ _NAMES = {
     "nli": "negengine.engine.probes.nli.runs:nli",
     "open": "negengine.engine.library.open:open_run",
     "predict": "negengine.engine.api.predict:predict",
+    "report": "negengine.engine.report.report:report",
     "score": "negengine.engine.negation.runs:score",
     "select": "negengine.engine.negation.runs:select",
     "verify": "negengine.engine.verification.verify:verify",

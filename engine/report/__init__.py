@@ -1,1 +1,1 @@
-"""From a run to the paper: reports, figures, sentences, citations."""
+"""From a run to the paper: reports and figures."""

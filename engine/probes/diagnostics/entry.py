@@ -8,4 +8,5 @@ PROBE = Probe(
     runs={"diagnostics": "negengine.engine.probes.diagnostics.runs:DiagnosticsRun"},
     functions={"diagnostics": "negengine.engine.probes.diagnostics.runs:diagnostics"},
     commands=("negengine.engine.probes.diagnostics.commands:diagnostics",),
+    sections={"diagnostics": "negengine.engine.probes.diagnostics.sections:sections"},
 )

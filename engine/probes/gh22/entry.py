@@ -8,4 +8,5 @@ PROBE = Probe(
     runs={"gh22": "negengine.engine.probes.gh22.runs:Gh22Run"},
     functions={"gh22": "negengine.engine.probes.gh22.runs:gh22"},
     commands=("negengine.engine.probes.gh22.commands:gh22",),
+    sections={"gh22": "negengine.engine.probes.gh22.sections:sections"},
 )

@@ -8,4 +8,5 @@ PROBE = Probe(
     runs={"lama": "negengine.engine.probes.lama.runs:LamaRun"},
     functions={"lama": "negengine.engine.probes.lama.runs:lama"},
     commands=("negengine.engine.probes.lama.commands:lama",),
+    sections={"lama": "negengine.engine.probes.lama.sections:sections"},
 )

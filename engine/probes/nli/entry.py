@@ -8,4 +8,5 @@ PROBE = Probe(
     runs={"nli": "negengine.engine.probes.nli.runs:NliRun"},
     functions={"nli": "negengine.engine.probes.nli.runs:nli"},
     commands=("negengine.engine.probes.nli.commands:nli", "negengine.engine.probes.nli.commands:cues"),
+    sections={"nli": "negengine.engine.probes.nli.sections:sections"},
 )

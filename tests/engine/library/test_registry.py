@@ -35,6 +35,7 @@ def test_every_part_that_an_entry_names_exists(probe):
         assert found.stage == stage
         assert stage in {own.name for own in stages}
     assert all(callable(registry.load(reference)) for reference in [*probe.functions.values(), *probe.commands])
+    assert all(callable(registry.load(reference)) for reference in probe.sections.values())
 
 
 @pytest.mark.parametrize("probe", PROBES, ids=ids)

@@ -1,0 +1,263 @@
+"""The kinds of charts of a report, drawn by Altair: points with intervals, lines, bars in panels, a matrix.
+
+Every chart has a frame with one row for each mark. It is drawn at the size of a paper's column, about 320 pixels for
+77 mm, so that its text has about 7 points in print. Missing values are not drawn. Orders are those of the frame's rows.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import altair as alt
+import polars as pl
+from altair.typing import ChartType
+
+from .palette import INK, SERIES, SHAPES
+
+COLUMN = 215
+"""Width of the plotting area of a chart that fits a column, in pixels."""
+
+_ROW = 17
+_LABELS = 110  # pixels; a longer label is cut, and stands in full in the table
+_SYMBOL = 46
+
+
+class Plot(Protocol):
+    """Something that can be drawn."""
+
+    @property
+    def data(self) -> pl.DataFrame:
+        """One row for each mark."""
+
+    def chart(self) -> ChartType:
+        """The chart."""
+
+
+@dataclass(frozen=True, eq=False)
+class Points:
+    """Points with intervals: categories from top to bottom, values from left to right.
+
+    Attributes:
+        data: One row for each point.
+        x: The column with the values.
+        y: The column with the categories.
+        title: Of the axis of values, with its unit.
+        low: The column with the lower ends of intervals; null where a value does not have one.
+        high: The column with the upper ends.
+        series: A column that tells several points of one category apart, by position, colour and shape.
+        panel: A column that puts points into small charts, two in a row.
+        domain: Ends of the axis of values; as far as the values reach by default.
+        zero: Whether the axis of values begins at zero.
+    """
+
+    data: pl.DataFrame
+    x: str
+    y: str
+    title: str
+    low: str | None = None
+    high: str | None = None
+    series: str | None = None
+    panel: str | None = None
+    domain: tuple[float, float] | None = None
+    zero: bool = True
+
+    def chart(self) -> ChartType:
+        """See `Plot`."""
+        scale = _scale(self.domain, zero=self.zero)
+        value = alt.X(f"{_name(self.x)}:Q", title=self.title, scale=scale, axis=alt.Axis(tickCount=5))
+        position = alt.Y(
+            f"{_name(self.y)}:N",
+            sort=_distinct(self.data, self.y),
+            title=None,
+            axis=alt.Axis(grid=True, labelLimit=_LABELS),
+        )
+        names = _distinct(self.data, self.series) if self.series else [""]
+        encoding: dict[str, Any] = {"y": position, "x": value, "color": alt.value(SERIES[0])}
+        if self.series:
+            encoding |= _by_series(self.series, names)
+            encoding["yOffset"] = alt.YOffset(f"{_name(self.series)}:N", sort=names)
+        base = alt.Chart().encode(**encoding)
+        layers = [base.mark_point(filled=True, size=_SYMBOL, opacity=1)]
+        if self.low and self.high:
+            ends = (alt.X(f"{_name(self.low)}:Q", title=self.title, scale=scale), alt.X2(f"{_name(self.high)}:Q"))
+            spans = base.transform_filter(_both_known(self.low, self.high)).mark_rule(strokeWidth=1.5)
+            layers.insert(0, spans.encode(*ends, shape=alt.Undefined))
+        drawn = alt.layer(*layers, data=self.data).properties(height=alt.Step(_ROW if len(names) == 1 else 9))
+        return _panels(drawn, self.data, self.panel)
+
+
+@dataclass(frozen=True, eq=False)
+class Lines:
+    """Lines with a point for each value, over steps that have names and equal distances.
+
+    Attributes:
+        data: One row for each point.
+        x: The column with the steps.
+        y: The column with the values.
+        series: The column that tells lines apart.
+        x_title: Of the steps.
+        y_title: Of the values, with their unit.
+        low: The column with the lower ends of intervals.
+        high: The column with the upper ends.
+        panel: A column that puts lines into small charts, two in a row.
+        domain: Ends of the axis of values.
+    """
+
+    data: pl.DataFrame
+    x: str
+    y: str
+    series: str
+    x_title: str
+    y_title: str
+    low: str | None = None
+    high: str | None = None
+    panel: str | None = None
+    domain: tuple[float, float] | None = None
+
+    def chart(self) -> ChartType:
+        """See `Plot`."""
+        scale = _scale(self.domain, zero=True)
+        steps = alt.X(
+            f"{_name(self.x)}:O",
+            sort=_distinct(self.data, self.x),
+            title=self.x_title,
+            axis=alt.Axis(labelAngle=0, labelOverlap=False, labelLimit=60),
+        )
+        value = alt.Y(f"{_name(self.y)}:Q", title=self.y_title, scale=scale, axis=alt.Axis(tickCount=5))
+        names = _distinct(self.data, self.series)
+        base = alt.Chart().encode(steps, value, **_by_series(self.series, names))
+        layers = [
+            base.mark_line(strokeWidth=1.5).encode(shape=alt.Undefined),
+            base.mark_point(filled=True, size=_SYMBOL, opacity=1),
+        ]
+        if self.low and self.high:
+            ends = (alt.Y(f"{_name(self.low)}:Q", title=self.y_title, scale=scale), alt.Y2(f"{_name(self.high)}:Q"))
+            spans = base.transform_filter(_both_known(self.low, self.high)).mark_rule()
+            layers.insert(0, spans.encode(*ends, shape=alt.Undefined))
+        return _panels(alt.layer(*layers, data=self.data).properties(height=130), self.data, self.panel)
+
+
+@dataclass(frozen=True, eq=False)
+class Bars:
+    """Bars in small charts, two in a row; each has categories of its own, and all have one axis of values.
+
+    Attributes:
+        data: One row for each bar.
+        x: The column with the values.
+        y: The column with the categories.
+        panel: The column that says in which chart a bar is.
+        title: Of the axis of values.
+        text: The column with what is written at the end of a bar.
+    """
+
+    data: pl.DataFrame
+    x: str
+    y: str
+    panel: str
+    title: str
+    text: str
+
+    def chart(self) -> ChartType:
+        """See `Plot`."""
+        scale = alt.Scale(domain=[0, 1.3 * _largest(self.data[self.x])], nice=False)
+        charts = []
+        for (name,), own in self.data.group_by(self.panel, maintain_order=True):
+            words = alt.Axis(labelLimit=_LABELS, grid=False)
+            base = alt.Chart(own, title=str(name)).encode(
+                alt.X(f"{_name(self.x)}:Q", title=self.title, scale=scale, axis=alt.Axis(tickCount=3)),
+                alt.Y(f"{_name(self.y)}:N", sort=own[self.y].to_list(), title=None, axis=words),
+            )
+            bars = base.mark_bar(color=SERIES[0], opacity=0.75)
+            texts = base.mark_text(align="left", dx=3, color=INK).encode(text=f"{_name(self.text)}:N")
+            charts.append(alt.layer(bars, texts).properties(width=COLUMN - 65, height=alt.Step(14)))
+        return alt.concat(*charts, columns=2, spacing=24)
+
+
+@dataclass(frozen=True, eq=False)
+class Matrix:
+    """Cells with a text, and a colour for the value: blue above zero, vermillion below, stronger the larger it is.
+
+    Attributes:
+        data: One row for each cell.
+        row: The column with the names of the rows.
+        column: The column with the names of the columns.
+        value: The column with the values that colours stand for; null for none.
+        text: The column with what is written in the cell.
+        size: Width of a cell in pixels.
+        row_title: What the rows are.
+        column_title: What the columns are.
+    """
+
+    data: pl.DataFrame
+    row: str
+    column: str
+    value: str
+    text: str
+    size: int = 50
+    row_title: str | None = None
+    column_title: str | None = None
+
+    def chart(self) -> ChartType:
+        """See `Plot`."""
+        largest = _largest(self.data[self.value].abs())
+        shown = self.data.with_columns(
+            strength=(pl.col(self.value).abs() / largest).fill_null(0), below=pl.col(self.value) < 0
+        )
+        above = alt.Axis(orient="top", labelAngle=0, labelLimit=self.size)
+        base = alt.Chart(shown).encode(
+            alt.Y(f"{_name(self.row)}:N", sort=_distinct(self.data, self.row), title=self.row_title),
+            alt.X(
+                f"{_name(self.column)}:N", sort=_distinct(self.data, self.column), title=self.column_title, axis=above
+            ),
+        )
+        strength = alt.Opacity("strength:Q", scale=alt.Scale(domain=[0, 1], range=[0, 0.4]), legend=None)
+        colour = alt.condition("datum.below", alt.value(SERIES[1]), alt.value(SERIES[0]))
+        cells = base.mark_rect().encode(color=colour, opacity=strength)
+        words = base.mark_text(color=INK).encode(text=f"{_name(self.text)}:N")
+        return alt.layer(cells, words).properties(width=alt.Step(self.size), height=alt.Step(28))
+
+
+def _by_series(series: str, names: Sequence[str]) -> dict[str, Any]:
+    """Colour and shape, with one legend for both."""
+    legend = alt.Legend(title=None, orient="top", columns=3, labelLimit=_LABELS) if len(names) > 1 else None
+    colours = [SERIES[i % len(SERIES)] for i in range(len(names))]
+    shapes = [SHAPES[i % len(SHAPES)] for i in range(len(names))]
+    field = f"{_name(series)}:N"
+    return {
+        "color": alt.Color(field, scale=alt.Scale(domain=list(names), range=colours), legend=legend),
+        "shape": alt.Shape(field, scale=alt.Scale(domain=list(names), range=shapes), legend=legend),
+    }
+
+
+def _panels(chart: alt.LayerChart, data: pl.DataFrame, panel: str | None) -> ChartType:
+    """The chart, or one small chart for each value of a column."""
+    if panel is None:
+        return chart.properties(width=COLUMN)
+    header = alt.Header(title=None, labelFontWeight="bold", labelLimit=2 * _LABELS)
+    facet = alt.Facet(f"{_name(panel)}:N", sort=_distinct(data, panel), header=header)
+    return chart.properties(width=COLUMN - 35).facet(facet=facet, columns=2, spacing=18)
+
+
+def _scale(domain: Sequence[float] | None, *, zero: bool) -> alt.Scale:
+    return alt.Scale(domain=list(domain), nice=False) if domain else alt.Scale(zero=zero, nice=True)
+
+
+def _distinct(data: pl.DataFrame, column: str) -> list[str]:
+    return data[column].unique(maintain_order=True).to_list()
+
+
+def _largest(values: pl.Series) -> float:
+    found: Any = values.max()
+    return max(float(found or 0), 1e-9)
+
+
+def _both_known(low: str, high: str) -> str:
+    """A Vega expression: both ends of an interval have a value."""
+    return f"isValid(datum[{low!r}]) && isValid(datum[{high!r}])"
+
+
+def _name(column: str) -> str:
+    """A column's name in Altair's shorthand, where a colon, a dot and brackets have a meaning."""
+    for sign in ("\\", ":", ".", "[", "]"):
+        column = column.replace(sign, f"\\{sign}")
+    return column

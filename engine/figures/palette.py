@@ -1,0 +1,59 @@
+"""Colours of figures: safe for colour-blind readers, and visible on a light and on a dark page.
+
+The hues are those of Okabe and Ito (2008, "Color Universal Design"), which readers with any of the common colour-vision
+deficiencies can tell apart. A figure never tells things apart by colour alone: each series also has a shape. On a page
+every hue is a CSS variable, which has a lighter value on a dark page, so that marks have a contrast of at least 3 : 1
+and texts of at least 4.5 : 1 on both (Web Content Accessibility Guidelines 2.2, 1.4.3 and 1.4.11).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+INK = "#000000"
+"""The colour of texts and axes: black on paper, the colour of the text on a page."""
+
+
+@dataclass(frozen=True)
+class Hue:
+    """One colour.
+
+    Attributes:
+        paper: In files, for white paper.
+        light: On a light page.
+        dark: On a dark page.
+    """
+
+    paper: str
+    light: str
+    dark: str
+
+
+HUES: Mapping[str, Hue] = {
+    "blue": Hue("#0072b2", "#0072b2", "#56b4e9"),
+    "vermillion": Hue("#d55e00", "#d55e00", "#f5843a"),
+    "green": Hue("#009e73", "#008a64", "#22c39a"),
+    "purple": Hue("#cc79a7", "#b2568a", "#dd93bb"),
+    "orange": Hue("#e69f00", "#a87400", "#e69f00"),
+}
+SERIES = tuple(hue.paper for hue in HUES.values())
+SHAPES = ("circle", "diamond", "square", "triangle-up", "cross", "triangle-down")
+"""One more than hues, so that thirty series differ."""
+
+PAGE = {
+    "light": {"paper": "#ffffff", "ink": "#1a1a1a", "muted": "#595959", "line": "#c8c8c8", "link": "#005a8c"},
+    "dark": {"paper": "#16181c", "ink": "#eceff1", "muted": "#a9b0b6", "line": "#474c52", "link": "#7cc4f0"},
+}
+"""The colours of a page, by the reader's preference."""
+
+
+def variables(scheme: str) -> dict[str, str]:
+    """CSS variable → colour, for `light` or `dark`."""
+    return PAGE[scheme] | {name: getattr(hue, scheme) for name, hue in HUES.items()}
+
+
+def on_page(colour: str) -> str:
+    """A colour of a figure as a page has it: ink is the colour of the text, a hue is a variable."""
+    if colour == INK:
+        return "currentColor"
+    names = [name for name, hue in HUES.items() if hue.paper == colour]
+    return f"var(--{names[0]})" if names else colour

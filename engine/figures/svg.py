@@ -1,0 +1,161 @@
+"""A figure as SVG: for a page, where its colours follow the page, and for a file.
+
+`vl-convert` runs Vega-Lite and writes the SVG; the same chart gives the same text, up to the numbers of clip paths,
+which are numbered again here. What carries no picture (empty paths, roles for scripts) is removed. Only elements that
+draw are kept: texts of a user never become elements, and nothing can load a file.
+"""
+
+import re
+from collections.abc import Callable
+from xml.etree import ElementTree as ET
+
+from ..errors import InputError
+from .figure import Figure
+from .palette import INK, on_page
+
+MILLIMETRES = {False: 77, True: 160}
+"""Width of a paper's column, or of its page if the figure is wide; in the style of the ACL, on A4."""
+
+_MILLIMETRES_PER_PIXEL = MILLIMETRES[False] / 320
+_POINTS_PER_MILLIMETRE = 72 / 25.4
+_PIXELS_PER_INCH = 300
+_PAGE_SCALE = 1.3
+_FONT = "Liberation Sans, Arimo, Arial, Helvetica, sans-serif"  # of one width on all systems
+_SVG = "http://www.w3.org/2000/svg"
+_DRAWING = {"svg", "g", "path", "line", "rect", "text", "tspan", "defs", "clipPath", "circle"}
+_NOISE = re.compile(r"aria-.*|role|class|pointer-events|version")
+_COORDINATES = ("d", "transform", "x", "x2", "y", "y2", "width", "height")
+_LONG_NUMBER = re.compile(r"-?\d+\.\d{3,}(?:e-?\d+)?")
+_CONFIG = {
+    "aria": False,
+    "background": None,
+    "font": _FONT,
+    "view": {"stroke": None},
+    "axis": {
+        "labelColor": INK,
+        "titleColor": INK,
+        "titleFontWeight": "normal",
+        "labelFontSize": 10,
+        "titleFontSize": 10,
+        "domainColor": INK,
+        "tickColor": INK,
+        "domainOpacity": 0.5,
+        "tickOpacity": 0.5,
+        "gridColor": INK,
+        "gridOpacity": 0.14,
+    },
+    "axisY": {"labelPadding": 3},
+    "header": {"labelColor": INK, "labelFontSize": 11},
+    "title": {"color": INK, "fontSize": 11, "anchor": "start"},
+    "legend": {"labelColor": INK, "labelFontSize": 10, "symbolOpacity": 1, "symbolSize": 46},
+    "text": {"fontSize": 10},
+}
+
+ET.register_namespace("", _SVG)
+
+
+def for_page(figure: Figure, identifier: str) -> str:
+    """The SVG as a part of a page: named and described for screen readers, in the page's colours.
+
+    Args:
+        figure: The figure.
+        identifier: Begins the ids of the figure's elements; unique on the page.
+    """
+    root = _drawn(figure, identifier, on_page)
+    # One scale for all figures of a page, so that their texts have one size; a narrow screen shrinks them.
+    root.set("style", f"max-width:{float(root.get('width', '0')) * _PAGE_SCALE:.0f}px")
+    root.set("role", "img")
+    root.set("aria-labelledby", f"{identifier}-title {identifier}-desc")
+    return _text(root)
+
+
+def as_files(figure: Figure) -> dict[str, bytes]:
+    """The figure as `svg`, `pdf` and `png`, in the width of a paper's column or page, or less.
+
+    SVG and PDF are transparent, PNG is white, with 300 pixels an inch.
+    """
+    import vl_convert
+
+    root = _drawn(figure, figure.name, str)
+    pixels = float(root.get("width", "1")), float(root.get("height", "1"))
+    millimetres = min(MILLIMETRES[figure.wide], pixels[0] * _MILLIMETRES_PER_PIXEL)
+    scale = millimetres / pixels[0]
+    svg = f'<?xml version="1.0" encoding="UTF-8"?>\n{_sized(root, pixels, scale, "mm")}\n'
+    points = _sized(root, pixels, scale * _POINTS_PER_MILLIMETRE, "")  # vl-convert takes a pixel for a point
+    ET.SubElement(root, "rect", {"width": "100%", "height": "100%", "fill": "#ffffff"})
+    root[:] = [root[-1], *root[:-1]]
+    white = _sized(root, pixels, scale * _POINTS_PER_MILLIMETRE, "")
+    return {
+        "svg": svg.encode(),
+        "pdf": vl_convert.svg_to_pdf(points),
+        "png": vl_convert.svg_to_png(white, ppi=_PIXELS_PER_INCH),
+    }
+
+
+def _sized(root: ET.Element, pixels: tuple[float, float], scale: float, unit: str) -> str:
+    for name, length in zip(("width", "height"), pixels, strict=True):
+        root.set(name, f"{length * scale:.3f}{unit}")
+    return _text(root)
+
+
+def _drawn(figure: Figure, identifier: str, colour: Callable[[str], str]) -> ET.Element:
+    """The picture as a tree, with the figure's caption and description as its title and description."""
+    import vl_convert
+
+    specification = figure.plot.chart().to_dict()
+    version = specification["$schema"].rpartition("/v")[2].removesuffix(".json")
+    specification["config"] = _CONFIG
+    drawn = vl_convert.vegalite_to_svg(specification, vl_version=".".join(version.split(".")[:2]))
+    root = ET.fromstring(drawn)  # noqa: S314 - written by Vega a moment ago, not read from a file
+    _clean(root, colour)
+    _number_ids(root, identifier)
+    for position, (element, text) in enumerate((("title", figure.table.title), ("desc", figure.alt))):
+        said = ET.Element(f"{{{_SVG}}}{element}", {"id": f"{identifier}-{element}"})
+        said.text = text
+        root.insert(position, said)
+    return root
+
+
+def _clean(element: ET.Element, colour: Callable[[str], str]) -> None:
+    for name in [name for name in element.attrib if _NOISE.fullmatch(name)]:
+        del element.attrib[name]
+    for name in ("fill", "stroke"):
+        if (value := element.get(name)) is not None:
+            element.set(name, colour(_hex(value)))
+    for name in _COORDINATES:
+        if name in element.attrib:
+            element.set(name, _rounded(element.attrib[name]))
+    for child in list(element):
+        kind = child.tag.removeprefix(f"{{{_SVG}}}")
+        if kind not in _DRAWING:
+            raise InputError(f"a figure has the element {kind[:40]!r}, which a report does not show")
+        _clean(child, colour)
+        empty = kind == "g" and len(child) == 0
+        unseen = kind == "path" and not {"fill", "stroke"} & set(child.attrib)
+        if empty or unseen or child.get("display") == "none":
+            element.remove(child)
+
+
+def _rounded(numbers: str) -> str:
+    """Coordinates with two decimals: more cannot be seen."""
+    return _LONG_NUMBER.sub(lambda match: f"{float(match[0]):.2f}".rstrip("0").rstrip("."), numbers)
+
+
+def _hex(colour: str) -> str:
+    return {"#000": INK, "black": INK}.get(colour, colour.lower() if colour.startswith("#") else colour)
+
+
+def _number_ids(root: ET.Element, identifier: str) -> None:
+    """Name clip paths after the figure: Vega counts them over the whole process."""
+    names = {}
+    for element in root.iter():
+        if (old := element.get("id")) is not None:
+            names[f"url(#{old})"] = f"{identifier}-{len(names) + 1}"
+            element.set("id", names[f"url(#{old})"])
+    for element in root.iter():
+        if (clip := element.get("clip-path")) in names:
+            element.set("clip-path", f"url(#{names[clip]})")
+
+
+def _text(root: ET.Element) -> str:
+    return ET.tostring(root, encoding="unicode")

@@ -1,0 +1,19 @@
+"""What a report says about a run of the Self-Contained Negation Test: one module for each question."""
+
+from ...figures import Section
+from ..runs import ScoresRun, SelectionRun
+from .answers import replacements, shifts
+from .drops import drops, pairs, verdict
+from .words import drivers
+
+__all__ = ["scored", "selected"]
+
+
+def scored(run: ScoresRun) -> list[Section]:
+    """The sections of a scored run, from the answer to the single sentences."""
+    return [verdict(run), drops(run), pairs(run), replacements(run), shifts(run), drivers(run)]
+
+
+def selected(run: SelectionRun) -> list[Section]:
+    """The one section of a selection that is not scored yet."""
+    return [Section("Selected triplets", run.remarks(), tables=run.tables())]

@@ -1,0 +1,157 @@
+"""Several runs of one kind: one chart a question with all models, paired differences, the table that a paper prints."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import combinations
+
+import polars as pl
+
+from ..comparison.compare import compare
+from ..errors import InputError
+from ..figures import Figure, Section
+from ..figures.charts import Lines, Points
+from ..library.run import Run
+from ..negation.runs import ScoresRun
+from ..tables import Column, Table
+from .chapters import chapter
+from .page import Chapter
+from .runs import labels
+
+_RUN = "model"
+_MOST_ROWS = 40  # of a chart; more differences are in the table alone
+_MOST_COLUMNS = 12
+
+
+def title(runs: Sequence[Run]) -> str:
+    """The heading of a report."""
+    what = {"score": "Self-Contained Negation Test", "select": "Selection"}.get(runs[0].stage, runs[0].stage)
+    return f"{what}: {', '.join(labels(runs))}"
+
+
+def chapters(runs: Sequence[Run]) -> list[Chapter]:
+    """A chapter for each run; before them one with all runs, if there are several."""
+    names = labels(runs)
+    single = [chapter(run, name) for run, name in zip(runs, names, strict=True)]
+    return single if len(runs) == 1 else [_together(runs, names, single), *single]
+
+
+def _together(runs: Sequence[Run], names: Sequence[str], single: Sequence[Chapter]) -> Chapter:
+    sections = []
+    for section in single[0].sections:
+        others = [_of_title(other, section.title) for other in single]
+        figures, tables = [], []
+        for figure in (own for own in section.figures if own.joint):
+            same = [[own for own in other.figures if own.name == figure.name] if other else [] for other in others]
+            present = [(name, own[0]) for name, own in zip(names, same, strict=True) if own]
+            figures.append(_joined(present))
+            tables += _printed(present)
+        if figures:
+            sections.append(Section(section.title, figures=figures, tables=tables))
+    sections += _differences(runs, names)
+    return Chapter("Side by side", sections, [f"{len(runs)} runs: {', '.join(names)}."])
+
+
+def _of_title(one: Chapter, wanted: str) -> Section | None:
+    return next((section for section in one.sections if section.title == wanted), None)
+
+
+def _joined(figures: Sequence[tuple[str, Figure]]) -> Figure:
+    """One figure with a series for each run. A run's own series, such as published values, keep their names."""
+    first, plot = figures[0][1], figures[0][1].plot
+    assert isinstance(plot, Points | Lines)  # noqa: S101 - the kinds of charts that have series
+    inner = plot.series if isinstance(plot, Points) else None
+    frames = []
+    for name, figure in figures:
+        said = pl.lit(name)
+        if inner:  # such as `source`: the model itself, or the paper
+            said = pl.when(pl.col(inner) == "paper").then(pl.lit(f"{name}, paper")).otherwise(said)
+        frames.append(figure.plot.data.with_columns(said.alias(_RUN)))
+    data = pl.concat(frames, how="diagonal_relaxed")
+    if isinstance(plot, Points):
+        drawn: Points | Lines = replace(plot, data=data, series=_RUN)
+    else:
+        drawn = replace(plot, data=data, series=_RUN, panel=plot.series)
+    tables = [figure.table.frame.select(pl.lit(name).alias(_RUN), pl.all()) for name, figure in figures]
+    widest = max((figure.table for _, figure in figures), key=lambda table: len(table.columns))
+    frame = pl.concat(tables, how="diagonal_relaxed")
+    table = replace(widest, title=widest.title.partition(":")[0], frame=frame, section=_RUN,
+                    columns=[Column(_RUN, _RUN), *widest.columns])  # fmt: skip
+    said_alt = " ".join(f"{name}: {figure.alt}" for name, figure in figures)
+    wide = first.wide or isinstance(drawn, Lines)
+    return Figure(f"all-{first.name}", drawn, table, said_alt, first.caption, wide=wide)
+
+
+def _printed(figures: Sequence[tuple[str, Figure]]) -> list[Table]:
+    """The table that a paper prints: runs in rows, categories in columns, intervals beside."""
+    plot = figures[0][1].plot
+    if not isinstance(plot, Points) or plot.panel:
+        return []
+    categories = plot.data[plot.y].unique(maintain_order=True).to_list()
+    if len(categories) > _MOST_COLUMNS:
+        return []
+    rows = []
+    for name, figure in figures:
+        row: dict[str, object] = {_RUN: name}
+        for point in figure.plot.data.iter_rows(named=True):
+            if plot.series and point[plot.series] == "paper":
+                continue
+            row |= {point[plot.y]: point[plot.x]}
+            row |= {f"{point[plot.y]} {end}": point[column] for end, column in _ends(plot)}
+        rows.append(row)
+    figures_ = [f"{category}{suffix}" for category in categories for suffix in ("", *(f" {e}" for e, _ in _ends(plot)))]
+    frame = pl.DataFrame(rows, schema={_RUN: pl.String, **dict.fromkeys(figures_, pl.Float64)})
+    ends = {end: end for end, _ in _ends(plot)}
+    columns = [
+        Column(category, category, decimals=1, **{end: f"{category} {end}" for end in ends}) for category in categories
+    ]
+    return [Table(f"Models in rows: {plot.title}", frame, [Column(_RUN, _RUN), *columns])]
+
+
+def _ends(plot: Points) -> list[tuple[str, str]]:
+    return [("low", plot.low), ("high", plot.high)] if plot.low and plot.high else []
+
+
+def _differences(runs: Sequence[Run], names: Sequence[str]) -> list[Section]:
+    """Paired differences of every two runs, on the items that both have."""
+    if isinstance(runs[0], ScoresRun) and len({run.conditions["coreference"] for run in runs}) > 1:
+        try:
+            return [Section("What is the target sentence about?", tables=compare(*runs).tables())]
+        except InputError as error:  # such as two models and two targets: side by side, but without a test
+            return [Section("Paired differences", [f"There are no paired tests: {error}."])]
+    tables = []
+    figures = []
+    for (first, one), (second, other) in combinations(zip(names, runs, strict=True), 2):
+        found = compare(one, other)
+        tables += found.tables()
+        figures += _difference_figure(found.frame, found.tables()[0], first, second, len(figures) + 1)
+    shown = [table for table in tables if all(table is not figure.table for figure in figures)]
+    said = ["Every difference is that of the first model minus the second, on the items that both runs have."]
+    return [Section("Paired differences", said, figures=figures, tables=shown)]
+
+
+def _difference_figure(frame: pl.DataFrame, table: Table, first: str, second: str, number: int) -> list[Figure]:
+    """A chart of the differences in percentage points; none if there are too many."""
+    points = frame.filter(pl.col("unit") != "")
+    if len(points) > _MOST_ROWS:
+        points = points.filter(pl.col("split") == "all")
+    if not 0 < len(points) <= _MOST_ROWS:
+        return []
+    constant = [name for name in ("dataset", "condition", "split", "metric") if points[name].n_unique() == 1]
+    keys = [name for name in ("dataset", "condition", "split", "metric") if name not in constant] or ["split"]
+    two_way = points["low_two_way"].null_count() == 0
+    named = points.with_columns(
+        pl.concat_str(keys, separator=" ").alias("what"),
+        pl.col("low_two_way" if two_way else "low").alias("low"),
+        pl.col("high_two_way" if two_way else "high").alias("high"),
+    )
+    return [
+        Figure(
+            f"differences-{number}",
+            Points(
+                named, x="difference", y="what", low="low", high="high", title=f"{first} − {second} (percentage points)"
+            ),
+            table,
+            f"A point for each difference of {first} and {second}, with its interval.",
+            "Paired differences with 95 % intervals. Where an interval does not hold zero, the models differ.",
+        )
+    ]

@@ -1,0 +1,92 @@
+"""A report in headless Chromium: no error on the console, no request, and a filter that works."""
+
+import json
+import shutil
+import subprocess
+
+import negengine as ng
+import pytest
+from pages import read
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+QUIET = (
+    "--headless",
+    "--no-sandbox",  # a container has none
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+    "--host-resolver-rules=MAP * ~NOTFOUND",  # no request reaches any machine, the browser's own ones neither
+    "--virtual-time-budget=2000",
+)
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    """Opens a page; gives its document, what the console said, and the addresses that were asked for."""
+    program = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if program is None:
+        pytest.skip("no Chromium on this machine; Debian's package is `chromium`")
+    folder = tmp_path_factory.mktemp("browser")
+
+    def open_page(path):
+        log = folder / "network.json"
+        command = [program, *QUIET, f"--user-data-dir={folder / 'profile'}", f"--log-net-log={log}",
+                   "--enable-logging=stderr", "--dump-dom", path.resolve().as_uri()]  # fmt: skip
+        try:
+            done = subprocess.run(command, capture_output=True, encoding="utf-8", check=False, timeout=300)
+        except subprocess.TimeoutExpired:
+            pytest.skip("Chromium does not end on this machine")
+        if done.returncode or "</html>" not in done.stdout:
+            pytest.skip(f"Chromium does not run here: {done.stderr[-300:]}")
+        console = [line for line in done.stderr.splitlines() if "CONSOLE" in line]
+        events = json.loads(log.read_text("utf-8"))["events"]
+        # The browser itself asks for updates; its requests do not have a page as initiator.
+        asked = [own["params"] for own in events if {"url", "initiator"} <= set(own.get("params", {}))]
+        by_page = {own["url"] for own in asked if own["initiator"] != "not an origin"}
+        return read(done.stdout), console, {url for url in by_page if not url.startswith("file:")}
+
+    return open_page
+
+
+@pytest.fixture(scope="module")
+def opened(browser, scores, tmp_path_factory):
+    return browser(ng.report(scores, tmp_path_factory.mktemp("page") / "report.html"))
+
+
+def test_the_console_is_silent(opened):
+    assert opened[1] == []
+
+
+def test_nothing_is_asked_for(opened):
+    assert opened[2] == set()
+
+
+def test_the_filters_are_there_and_count_the_rows(opened):
+    (listing,) = [own for own in opened[0].all("div") if own.attributes.get("class") == "listing"]
+    rows = [row for body in listing.all("tbody") for row in body.all("tr")]
+    (state,) = [own for own in listing.all("p") if own.attributes.get("role") == "status"]
+    assert state.words == f"{len(rows)} of {len(rows)} rows"
+    labels = [label.text for label in listing.all("label")]
+    assert labels[0] == "Rows with the text"
+    assert {"shown as", "condition"} <= set(labels)
+
+
+def test_the_table_of_drops_shows_rates_parquet(opened, scores):
+    (table,) = [own for own in opened[0].all("table") if own.all("caption")[0].words.startswith("Drop of ACT")]
+    rows = [[cell.words for cell in row.children] for body in table.all("tbody") for row in body.all("tr")]
+    expected = [
+        [pattern, f"{rate:.1f}", f"{drop:.1f}"]
+        for pattern, rate, drop in scores.rates.select("pattern", "repetition_rate", "drop").iter_rows()
+    ]
+    assert [row[:3] for row in rows] == expected
+
+
+def test_an_error_and_a_request_would_be_seen(browser, tmp_path):
+    path = tmp_path / "page.html"
+    body = "<script>nothing()</script><img src='http://example.org/picture.png' alt=''>"
+    path.write_text(f"<!DOCTYPE html><html><head><title>t</title></head><body>{body}</body></html>")
+    _, console, asked = browser(path)
+    assert any("nothing is not defined" in line for line in console)
+    assert asked == {"http://example.org/picture.png"}

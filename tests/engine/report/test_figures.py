@@ -1,0 +1,84 @@
+"""Figures as files: of a size that a paper takes, and never in the place of other files."""
+
+import json
+import re
+import struct
+
+import negengine as ng
+import pytest
+from negengine.engine.errors import InputError
+
+NAMES = {"drops", "polarities", "differences", "replacements", "ranks", "log-probabilities"}
+
+
+@pytest.fixture(scope="module")
+def written(scores, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("figures")
+    return folder, ng.figures(scores, folder)
+
+
+def test_every_figure_is_written_in_every_form(written):
+    folder, paths = written
+    stems = {path.stem for path in paths}
+    assert stems == NAMES | {"by-gender", "by-verb", "by-profession"}
+    assert {path.name for path in paths} == {f"{stem}.{end}" for stem in stems for end in ("svg", "pdf", "png", "csv")}
+    assert all(path.stat().st_size for path in paths)
+    assert {path.name for path in folder.iterdir()} == {path.name for path in paths} | {"figures.json"}
+
+
+@pytest.mark.parametrize(("name", "millimetres"), [("drops", 77), ("ranks", 77), ("by-verb", 160)])
+def test_a_figure_fits_a_column_or_a_page(written, name, millimetres):
+    folder, _ = written
+    points = millimetres / 25.4 * 72
+    svg = (folder / f"{name}.svg").read_text("utf-8")
+    width = float(re.search(r'width="([\d.]+)mm"', svg)[1])
+    assert 0.6 * millimetres < width <= millimetres
+    box = re.search(rb"MediaBox \[0 0 ([\d.]+)", (folder / f"{name}.pdf").read_bytes())
+    assert float(box[1]) == pytest.approx(width / 25.4 * 72, abs=1)
+    assert float(box[1]) <= points + 1
+    png = (folder / f"{name}.png").read_bytes()
+    assert struct.unpack(">I", png[16:20])[0] == pytest.approx(width / 25.4 * 300, abs=5)
+
+
+def test_text_is_readable_in_print(written):
+    folder, _ = written
+    for path in folder.glob("*.svg"):
+        svg = path.read_text("utf-8")
+        keys = (r'width="([\d.]+)mm"', r'viewBox="0 0 ([\d.]+)')
+        millimetres, pixels = (float(re.search(key, svg)[1]) for key in keys)
+        sizes = [float(size) * millimetres / 25.4 * 72 / pixels for size in re.findall(r'font-size="([\d.]+)px"', svg)]
+        assert min(sizes) >= 5.5, path.name
+
+
+def test_a_second_call_replaces_its_own_files(written, scores):
+    folder, paths = written
+    before = (folder / "drops.svg").read_bytes()
+    assert ng.figures(scores, folder) == paths
+    assert (folder / "drops.svg").read_bytes() == before
+
+
+def test_another_file_is_never_replaced(scores, tmp_path):
+    (tmp_path / "drops.pdf").write_bytes(b"mine")
+    with pytest.raises(InputError, match=r"drops.pdf exists and was not written by"):
+        ng.figures(scores, tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["drops.pdf"]
+
+
+@pytest.mark.parametrize("content", ["", "[1]", '{"figures": 3}', '{"files": []}'])
+def test_a_damaged_list_is_refused(scores, tmp_path, content):
+    (tmp_path / "figures.json").write_text(content)
+    with pytest.raises(InputError, match=r"figures\.json: not as negengine writes it"):
+        ng.figures(scores, tmp_path)
+
+
+def test_a_file_is_not_a_folder(scores, tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match="not a folder"):
+        ng.figures(scores, tmp_path / "file")
+
+
+def test_figures_of_several_runs_have_names_of_their_own(scores, other_scores, tmp_path):
+    names = [path.name for path in ng.figures([scores, other_scores], tmp_path)]
+    assert len(names) == len(set(names))
+    assert "all-drops.pdf" in names
+    assert json.loads((tmp_path / "figures.json").read_text())["figures"] == sorted(names)

@@ -1,0 +1,61 @@
+"""A page as a list of elements, read with the standard library's parser."""
+
+from dataclasses import dataclass, field
+from html.parser import HTMLParser
+
+VOID = {"meta", "link", "br", "img", "input", "hr"}
+
+
+@dataclass
+class Element:
+    name: str
+    attributes: dict[str, str]
+    parents: tuple[str, ...]
+    text: str = ""
+    children: list["Element"] = field(default_factory=list)
+
+    def all(self, name: str) -> list["Element"]:
+        """The elements of a name inside this one."""
+        found = []
+        for child in self.children:
+            found += [child] if child.name == name else []
+            found += child.all(name)
+        return found
+
+    @property
+    def words(self) -> str:
+        """Its text, and that of its children."""
+        return self.text + "".join(child.words for child in self.children)
+
+
+class Reader(HTMLParser):
+    """Reads a page; every element must be closed."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.root = Element("", {}, ())
+        self.open = [self.root]
+        self.feed(page)
+        self.close()
+        assert self.open == [self.root], f"not closed: {self.open[-1].name}"
+
+    def handle_starttag(self, tag, attrs):
+        element = Element(tag, {key: value or "" for key, value in attrs}, tuple(own.name for own in self.open[1:]))
+        self.open[-1].children.append(element)
+        if tag not in VOID:
+            self.open.append(element)
+
+    def handle_startendtag(self, tag, attrs):
+        self.handle_starttag(tag, attrs)
+        if tag not in VOID:
+            self.open.pop()
+
+    def handle_endtag(self, tag):
+        assert self.open.pop().name == tag
+
+    def handle_data(self, data):
+        self.open[-1].text += data
+
+
+def read(page: str) -> Element:
+    return Reader(page).root
