@@ -35,14 +35,19 @@ def select(
         str | None, typer.Option(metavar="NAME|FILE", help="A bundled pattern set, or your own TOML file.")
     ] = None,
     seed: options.Seed = 0,
+    plan: Annotated[
+        bool,
+        typer.Option("--plan", help="Say what the run would do, and how many pairs an interval needs; run nothing."),
+    ] = False,
 ) -> "Shown":
     """Find the triplets [NAME, PROF, verb] whose verb the model repeats.
 
     Run the same command again to resume it. Example: negengine select mini --pairs 60
     """
+    from .runs import plan_selection
     from .runs import select as run
 
-    return run(
+    return (plan_selection if plan else run)(
         setup.model(model),
         pairs=pairs,
         max_verbs=max_verbs,

@@ -23,6 +23,7 @@ from ..sentences.lexicon import load_lexicon
 from ..sentences.patterns import PatternSet, bundled_patterns, load_patterns
 from ..tables import Table
 from . import recount
+from .plan import SelectionPlan, plan_of
 from .published import published
 from .rates import PAIR
 from .reading import reading
@@ -231,6 +232,81 @@ def select(
     Raises:
         InputError: An option is wrong, the run folder belongs to another run, or the disk is full.
     """
+    opened = find_model(model)
+    stage = _selection(
+        opened,
+        pairs=pairs,
+        max_verbs=max_verbs,
+        coreference=coreference,
+        verbs=verbs,
+        lazy=lazy,
+        lexicon=lexicon,
+        patterns=patterns,
+        seed=seed,
+    )
+    folder = run_folder(opened, options)
+    run_stage(stage, folder, execution(opened, options))
+    return open_results(SelectionRun, folder, opened, shard_of(options))
+
+
+def plan_selection(
+    model: ModelLike,
+    *,
+    pairs: int | None = None,
+    max_verbs: int = 20,
+    coreference: str = Coreference.PRONOUN,
+    verbs: str = VerbConvention.IN_CONTEXT,
+    lazy: bool = False,
+    lexicon: str | Path | None = None,
+    patterns: str | Path | None = None,
+    seed: int = 0,
+    **options: Unpack[RunOptions],
+) -> SelectionPlan:
+    """What `select` with the same arguments would do, and how many pairs an interval needs. Nothing is run or written.
+
+    Args:
+        model: As for `select`, like all other arguments.
+        pairs: See `select`.
+        max_verbs: See `select`.
+        coreference: See `select`.
+        verbs: See `select`.
+        lazy: See `select`.
+        lexicon: See `select`.
+        patterns: See `select`.
+        seed: See `select`.
+        **options: Output and shard count.
+
+    Raises:
+        InputError: An option is wrong.
+    """
+    opened = find_model(model)
+    stage = _selection(
+        opened,
+        pairs=pairs,
+        max_verbs=max_verbs,
+        coreference=coreference,
+        verbs=verbs,
+        lazy=lazy,
+        lexicon=lexicon,
+        patterns=patterns,
+        seed=seed,
+    )
+    return plan_of(stage, run_folder(opened, options), shard_of(options))
+
+
+def _selection(
+    opened: Model,
+    *,
+    pairs: int | None,
+    max_verbs: int,
+    coreference: str,
+    verbs: str,
+    lazy: bool,
+    lexicon: str | Path | None,
+    patterns: str | Path | None,
+    seed: int,
+) -> Selection:
+    """The stage of `select`, from its arguments."""
     settings = Settings(
         seed=seed,
         pairs=pairs,
@@ -239,12 +315,8 @@ def select(
         verbs=choice(VerbConvention, "--verbs", verbs),
         lazy=lazy,
     )
-    opened = find_model(model)
     words = load_lexicon(None if lexicon is None else Path(lexicon))
-    stage = Selection.plan(opened.exported, words, load_patterns(patterns, words.slots), settings)
-    folder = run_folder(opened, options)
-    run_stage(stage, folder, execution(opened, options))
-    return open_results(SelectionRun, folder, opened, shard_of(options))
+    return Selection.plan(opened.exported, words, load_patterns(patterns, words.slots), settings)
 
 
 @recorded()

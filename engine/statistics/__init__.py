@@ -14,7 +14,7 @@ from .clusters import (
 from .corrections import holm
 from .intervals import CONFIDENCE, Estimate, exact_proportion_interval, mean, proportion, relative_drop_interval
 from .paired import Difference, combined, crossed_interval, paired_difference
-from .power import clusters_needed, detectable, expected_design_effect
+from .power import clusters_needed, detectable, expected_design_effect, normal_quantiles
 from .signs import SMALLEST_P, sign_flips, smallest_p
 
 __all__ = [
@@ -37,6 +37,7 @@ __all__ = [
     "grouped_mean",
     "holm",
     "mean",
+    "normal_quantiles",
     "paired_difference",
     "proportion",
     "proportion_interval",

@@ -7,7 +7,6 @@ from .intervals import CONFIDENCE
 from .signs import smallest_p
 
 POWER = 0.8
-FEWEST_CLUSTERS = 6  # 2 / 2⁵ is above 0.05: the test by sign flips never finds a difference between five clusters
 _ROUNDS = 50
 
 
@@ -31,6 +30,13 @@ def detectable(mean: ClusteredMean, power: float = POWER) -> float | None:
         return None
     quantiles = special.stdtrit(mean.freedom, [(1 + CONFIDENCE) / 2, power])
     return float(quantiles.sum()) * mean.standard_error
+
+
+def normal_quantiles(power: float = POWER) -> tuple[float, float]:
+    """The normal quantiles of a two-sided 5 % and of a power: those of `detectable` for many clusters."""
+    from scipy import special  # noqa: PLC0415 - takes long to import
+
+    return float(special.ndtri((1 + CONFIDENCE) / 2)), float(special.ndtri(power))
 
 
 def expected_design_effect(size: float, correlation: float) -> float:

@@ -43,7 +43,8 @@ def run(model, data, tmp_path_factory):
 def test_items_and_summary_are_frames(run):
     assert isinstance(run, LamaRun)
     assert run.items["gold"].to_list() == ["paris", "rome"] * 2
-    assert run.summary.columns == ["dataset", "condition", "split", "metric", "value", "low", "high", "n"]
+    assert run.summary.columns[:8] == ["dataset", "condition", "split", "metric", "value", "low", "high", "n"]
+    assert run.summary.columns[8:] == ["clusters", "design_effect", "detectable", "tests"]
     assert run.document() == {"run": str(run.folder), "summary": run.summary.to_dicts()}
 
 

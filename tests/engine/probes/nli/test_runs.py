@@ -32,7 +32,7 @@ def library_run(classifiers, data, tmp_path_factory):
 def test_the_function_gives_frames_tables_and_a_document(library_run, runs):
     own = runs["two-way"].items.filter(pl.col("dataset") == "RTE")
     assert library_run.items.drop("probability").equals(own.drop("probability"))
-    assert len(library_run.tables()) == 3
+    assert len(library_run.tables()) == 4
     assert library_run.document() == {"run": str(library_run.folder), "summary": library_run.summary.to_dicts()}
 
 
