@@ -28,15 +28,15 @@ def selection_methods(summary: Mapping[str, Any], identity: Mapping[str, Any], t
     ratio = f"{summary['ratio']:.1f} %"
     if lazy := summary.get("lazy"):
         tested = (
-            f"Each pair was tested until {identity['max verbs']} verbs were repeated, which took {summary['tested']:,} of "
-            f"{candidates:,} candidates; by an estimate the model repeats the verb in {ratio} of all candidates "
+            f"Each pair was tested until {identity['max verbs']} verbs were repeated, which took {summary['tested']:,} "
+            f"of {candidates:,} candidates; by an estimate the model repeats the verb in {ratio} of all candidates "
             f"(95 % interval {lazy['ratio_low']:.1f} to {lazy['ratio_high']:.1f} %)."
         )
     else:
         tested = f"Of {candidates:,} candidates, the model repeated the verb in {summary['repeating']:,} ({ratio})."
     return (
-        f"We selected the triplets of the Self-Contained Negation Test ({test}) from {summary['pairs']:,} pairs of a name "
-        f"and a profession and {summary['verbs']:,} verbs that are one token of the model. The target sentence "
+        f"We selected the triplets of the Self-Contained Negation Test ({test}) from {summary['pairs']:,} pairs of a "
+        f"name and a profession and {summary['verbs']:,} verbs that are one token of the model. The target sentence "
         f"{_TARGET[Coreference(summary['coreference'])]}. {tested} At most {identity['max verbs']} verbs were kept for "
         f"each pair, chosen by a keyed hash (seed {identity['seed']}), which gave {summary['selected']:,} triplets."
     )
@@ -56,7 +56,8 @@ def scores_methods(rates: pl.DataFrame, patterns: PatternSet) -> str:
         if (row := rows.get(pattern.name)) is not None
     ]
     return (
-        f"Each triplet was scored in the patterns {', '.join(pattern.name for pattern in patterns.scored)}. The drops (100 "
-        f"minus the repetition rate, in percentage points, with 95 % intervals that allow for triplets of one pair) are: "
+        f"Each triplet was scored in the patterns {', '.join(pattern.name for pattern in patterns.scored)}. The drops "
+        "(100 minus the repetition rate, in percentage points, with 95 % intervals that allow for triplets of one "
+        "pair) are: "
         f"{', '.join(drops)}."
     )

@@ -4,6 +4,7 @@ The facts are those that the Responsible NLP checklist of ACL Rolling Review ask
 parameters, compute budget and infrastructure, settings, number of runs, packages.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +20,6 @@ from .references import Reference, model_references, probe_references, tool_refe
 from .usage import Usage, usage
 
 _NOT_SETTINGS = ("sha256", "per part")
-_NO_LICENCE = "see the model's page"
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,7 +117,7 @@ def _model(run: Run) -> str:
     export = _export(run)
     papers = "; ".join(paper.label for paper in model_references(str(export.get("family", ""))))
     details = [
-        f"revision {export['revision']}" if export.get("revision") else "",
+        f"revision {_short(export['revision'])}" if export.get("revision") else "",
         f"{_millions(export['parameters'])} parameters" if export.get("parameters") else "",
         f"architecture of {papers}" if papers else "",
     ]
@@ -127,7 +127,7 @@ def _model(run: Run) -> str:
 
 def _inference(used: Usage) -> str:
     version = " and ".join(used.packages.get("negengine", ()))
-    commit = f", source {' and '.join(used.sources)}" if used.sources else ""
+    commit = f", commit {' and '.join(map(_short, used.sources))}" if used.sources else ""
     runtime = next((name for name in ("onnxruntime-gpu", "onnxruntime") if name in used.packages), None)
     with_runtime = f" with ONNX Runtime {' and '.join(used.packages[runtime])}" if runtime else ""
     precision = ""
@@ -153,14 +153,15 @@ def _compute(used: Usage) -> str:
 def _facts(runs: Sequence[Run], stages: Sequence[Sequence[StageRecord]], used: Usage) -> dict[str, str]:
     exports = {run.model_name: _export(run) for run in runs}
     data = {source.probe: source for source in sources().values()}
-    named = [data[run.stage] for run in runs if run.stage in data]
+    named = [data[run.stage] for run in runs if run.stage in data and _arguments(run).get("data") is None]
+    own_files = [path for run in runs for path in _paths(_arguments(run))]
     parameters = [f"{name} {found['parameters']:,}" for name, found in exports.items() if found.get("parameters")]
+    licences = [f"{name}: {_licence(name, found)}" for name, found in exports.items()]
+    data_sets = [*(f"{own.title}, {own.repository} at {own.commit[:12]}" for own in named), *own_files]
     facts = {
         "Models": "; ".join(f"{name}, revision {found.get('revision', 'unknown')}" for name, found in exports.items()),
-        "Licences of models": "; ".join(
-            f"{name}: {found.get('licence') or _NO_LICENCE}" for name, found in exports.items()
-        ),
-        "Data": "; ".join(dict.fromkeys(f"{own.title}, {own.repository} at {own.commit[:12]}" for own in named)),
+        "Licences of models": "; ".join(licences),
+        "Data": "; ".join(dict.fromkeys(data_sets)),
         "Licences of data": "; ".join(dict.fromkeys(f"{own.name}: {own.licence}" for own in named)),
         "Licence of negengine": "Apache-2.0",
         "Parameters": "; ".join(parameters) or "not recorded",
@@ -172,9 +173,35 @@ def _facts(runs: Sequence[Run], stages: Sequence[Sequence[StageRecord]], used: U
         "Seeds": ", ".join(dict.fromkeys(str(seed) for own in stages for seed in _seeds(own))) or "no random choice",
         "Runs": f"{len(runs)}, each once: given the seed, nothing is random",
         "Packages": ", ".join(f"{name} {' and '.join(found)}" for name, found in used.packages.items()),
-        "Made from": "; ".join(dict.fromkeys(_made_from(found) for found in exports.values())),
+        "Models were exported with": "; ".join(dict.fromkeys(_made_from(found) for found in exports.values())),
     }
     return {name: value for name, value in facts.items() if value}
+
+
+def _licence(name: str, export: dict[str, Any]) -> str:
+    """Where a model's licence stands: an export does not have it."""
+    if name == "mini":
+        return "Apache-2.0, part of negengine"
+    is_local = str(export.get("revision", "")).startswith("sha256:")
+    return "see the checkpoint" if is_local or not export else f"see https://huggingface.co/{name}"
+
+
+def _short(digest: str) -> str:
+    """The first twelve digits of a commit or a digest, with what stands around them."""
+    return re.sub(r"[0-9a-f]{40,}", lambda match: match[0][:12], digest)
+
+
+def _arguments(run: Run) -> dict[str, Any]:
+    found: dict[str, Any] = run.record.metadata.get("call", {}).get("arguments", {})
+    return found
+
+
+def _paths(value: Any) -> list[str]:
+    """The files that a call names."""
+    if isinstance(value, dict):
+        own = [str(value["path"])] if isinstance(value.get("path"), str) else []
+        return own or [path for inner in value.values() for path in _paths(inner)]
+    return [path for inner in value for path in _paths(inner)] if isinstance(value, list) else []
 
 
 def _budget(used: Usage) -> str:

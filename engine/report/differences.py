@@ -105,13 +105,8 @@ def other_conditions(old: Sequence[StageRecord], new: Sequence[StageRecord]) -> 
 def _conditions(stages: Sequence[StageRecord]) -> dict[str, str]:
     used = usage(stages)
     found = {name: " and ".join(versions) for name, versions in used.packages.items()}
-    threads = {
-        str(worker["threads"])
-        for stage in stages
-        for own in stage.sessions
-        for worker in own.workers
-        if "threads" in worker
-    }
+    workers = [worker for stage in stages for own in stage.sessions for worker in own.workers]
+    threads = {str(worker["threads"]) for worker in workers if "threads" in worker}
     found |= {
         "source": " and ".join(used.sources),
         "hardware": " and ".join(used.hardware),

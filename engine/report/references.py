@@ -97,12 +97,15 @@ def tool_reference() -> Reference:
     optional = {"url": content.get("url") or content.get("repository-code"), "doi": content.get("doi")}
     return Reference(
         key="negengine",
-        kind="software",
+        kind="misc",
         title=content["title"],
         authors=tuple(authors),
         year=int(released[:4]) if released else None,
         role="tool",
-        fields={"version": str(content["version"]), **{name: str(value) for name, value in optional.items() if value}},
+        fields={
+            "note": f"Software, version {content['version']}",
+            **{name: str(value) for name, value in optional.items() if value},
+        },
     )
 
 

@@ -144,9 +144,8 @@ def _files(value: Any) -> list[dict[str, str]]:
     if isinstance(value, list):
         return [found for one in value for found in _files(one)]
     if isinstance(value, dict):
-        return (
-            [value] if set(value) <= {"path", "sha256"} else [one for inner in value.values() for one in _files(inner)]
-        )
+        own = [value] if _is_file(value) else []
+        return own or [found for inner in value.values() for found in _files(inner)]
     return []
 
 
@@ -155,9 +154,13 @@ def _argument(value: Any) -> Any:
     if isinstance(value, list):
         return [_argument(one) for one in value]
     if isinstance(value, dict):
-        inner = {key: _argument(one) for key, one in value.items()}
-        return str(with_home(value["path"])) if set(value) <= {"path", "sha256"} and "path" in value else inner
+        return str(with_home(value["path"])) if _is_file(value) else {key: _argument(one) for key, one in value.items()}
     return value
+
+
+def _is_file(value: dict[str, Any]) -> bool:
+    """Whether a value is a file as `negengine.engine.library.call` records it."""
+    return "path" in value and set(value) <= {"path", "sha256"}
 
 
 def _model(

@@ -49,9 +49,9 @@ class DiagnosticsRun(SummaryRun):
     def methods(self, test: str) -> str:
         """See `Run`."""
         return (
-            f"We ran the diagnostics of {test}. Accuracy of the expected word among the five most probable tokens, with "
-            f"95 % intervals: {self.told(ORIGINAL, ALL, 'accuracy@5')}. Share of items in which the good completion is more "
-            f"probable than the bad one: {self.told(ORIGINAL, ALL, SENSITIVITY)}."
+            f"We ran the diagnostics of {test}. Accuracy of the expected word among the five most probable tokens, "
+            f"with 95 % intervals: {self.told(ORIGINAL, ALL, 'accuracy@5')}. Share of items in which the good "
+            f"completion is more probable than the bad one: {self.told(ORIGINAL, ALL, SENSITIVITY)}."
         )
 
     def remarks(self) -> list[str]:

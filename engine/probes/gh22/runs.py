@@ -66,16 +66,16 @@ class Gh22Run(SummaryRun):
         numbers = sorted({pattern.name[:-1] for patterns in self.patterns.values() for pattern in patterns.scored})
         drops = [(number, self.told(Variant.ORIGINAL, f"{number}@{first}", "drop", digits=3)) for number in numbers]
         told = "; ".join(f"pattern {number}: {drop}" for number, drop in drops if drop)
-        return (
-            f"We replicated the test of {test} with {identity['pairs']:,} pairs of a name and a profession. The ACTs are the "
-            f"model's own predictions at ranks {', '.join(map(str, identity['ranks']))}. Variants: "
+        said = (
+            f"We replicated the test of {test} with {identity['pairs']:,} pairs of a name and a profession. The ACTs "
+            f"are the model's own predictions at ranks {', '.join(map(str, identity['ranks']))}. Variants: "
             f"{', '.join(self.patterns)}."
-            + (
-                f" The drop of the repetition rate from the affirmative to the negative pattern, at rank {first}, with 95 % "
-                f"intervals: {told}."
-                if told
-                else ""
-            )
+        )
+        if not told:
+            return said
+        return (
+            f"{said} The drop of the repetition rate from the affirmative to the negative pattern, at rank {first}, "
+            f"with 95 % intervals: {told}."
         )
 
     def tables(self) -> list[Table]:

@@ -51,9 +51,9 @@ class LamaRun(SummaryRun):
         """See `Run`."""
         vocabulary = {"all": "all tokens", "words": "the tokens that are words"}.get(self.ranked, "the words of a list")
         return (
-            f"We queried facts, their negations and misprimed facts ({test}) and ranked {vocabulary}. Mean rank correlation "
-            f"between a query and its negation, with 95 % intervals: {self.told(ORIGINAL, ALL, 'spearman')}. Share of "
-            f"queries with the same first prediction as their negation: {self.told(ORIGINAL, ALL, 'overlap@1')}. "
+            f"We queried facts, their negations and misprimed facts ({test}) and ranked {vocabulary}. Mean rank "
+            f"correlation between a query and its negation, with 95 % intervals: {self.told(ORIGINAL, ALL, 'spearman')}. "
+            f"Share of queries with the same first prediction as their negation: {self.told(ORIGINAL, ALL, 'overlap@1')}. "
             f"Precision at rank 1: {self.told(ORIGINAL, ALL, 'precision@1')}."
         )
 

@@ -52,9 +52,9 @@ class NliRun(SummaryRun):
 
     def methods(self, test: str) -> str:
         """See `Run`."""
-        original = self.told(ORIGINAL, ALL, "accuracy")
+        original, labels = self.told(ORIGINAL, ALL, "accuracy"), ", ".join(self.record.identity["labels"])
         return (
-            f"We judged the pairs with negation of {test} with labels {', '.join(self.record.identity['labels'])} and at most "
+            f"We judged the pairs with negation of {test} with the labels {labels} and at most "
             f"{self.record.identity['max length']} tokens. Accuracy on the new pairs, with 95 % intervals: "
             f"{self.told(NEW, ALL, 'accuracy')}."
             + (f" Accuracy on the original dev sets: {original}." if original else "")
