@@ -78,6 +78,7 @@ def of_export(model: Model) -> dict[str, Any]:
         "family": exported.family,
         "files": dict(exported.info["files"]),
         "parameters": exported.info.get("parameters"),
+        "licence": exported.info.get("licence"),
         "made from": {key: value for key, value in exported.info["made_from"].items() if key != "revision"},
     }
 

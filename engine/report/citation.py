@@ -179,9 +179,9 @@ def _facts(runs: Sequence[Run], stages: Sequence[Sequence[StageRecord]], used: U
 
 
 def _licence(name: str, export: dict[str, Any]) -> str:
-    """Where a model's licence stands: an export does not have it."""
-    if name == "mini":
-        return "Apache-2.0, part of negengine"
+    """A model's licence as its model card names it, or where it stands."""
+    if export.get("licence"):
+        return str(export["licence"])
     is_local = str(export.get("revision", "")).startswith("sha256:")
     return "see the checkpoint" if is_local or not export else f"see https://huggingface.co/{name}"
 

@@ -50,11 +50,11 @@ class LamaRun(SummaryRun):
     def methods(self, test: str) -> str:
         """See `Run`."""
         vocabulary = {"all": "all tokens", "words": "the tokens that are words"}.get(self.ranked, "the words of a list")
+        spearman, overlap, precision = (self.told(ORIGINAL, ALL, name) for name in METRICS[:3])
         return (
             f"We queried facts, their negations and misprimed facts ({test}) and ranked {vocabulary}. Mean rank "
-            f"correlation between a query and its negation, with 95 % intervals: {self.told(ORIGINAL, ALL, 'spearman')}. "
-            f"Share of queries with the same first prediction as their negation: {self.told(ORIGINAL, ALL, 'overlap@1')}. "
-            f"Precision at rank 1: {self.told(ORIGINAL, ALL, 'precision@1')}."
+            f"correlation between a query and its negation, with 95 % intervals: {spearman}. Share of queries with the "
+            f"same first prediction as their negation: {overlap}. Precision at rank 1: {precision}."
         )
 
     @property
