@@ -90,7 +90,7 @@ def model_references(family: str) -> tuple[Reference, ...]:
 
 @cache
 def tool_reference() -> Reference:
-    """Negengine itself, from CITATION.cff."""
+    """The program itself, from CITATION.cff."""
     content = yaml.safe_load(_citation_file())
     authors = (entry.get("name") or f"{entry['given-names']} {entry['family-names']}" for entry in content["authors"])
     released = str(content.get("date-released", ""))
