@@ -26,6 +26,7 @@ from .families import family_of
 from .flops import count_flops
 from .folder import publish, staged_in, workspace_beside
 from .graph import Graph
+from .licence import licence_of
 from .observe import channel_peaks
 from .parity import Logits, Parity, compare, reference_logits
 from .passes import Context, run_passes
@@ -143,6 +144,7 @@ def _write(
     manifest = _manifest(checkpoint, task, made_from) | told
     manifest |= {
         "parameters": traced.parameters,
+        "licence": licence_of(source),
         "source": source_commit(),
         "flops": {"length": length, "optimum": plain_flops, "hoisted": flops},
         "parity": asdict(parity),

@@ -214,7 +214,7 @@ def _select(mini: ExportedModel, lexicon: Path, folder: Path):
 
 
 ROOT = Path(__file__).parents[1]
-SOURCES = ("engine", "export", "bench", "pyproject.toml", "README.md", "LICENSE")
+SOURCES = ("engine", "export", "bench", "pyproject.toml", "README.md", "LICENSE", "CITATION.cff")
 
 
 @pytest.fixture(scope="session")

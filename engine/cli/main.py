@@ -18,7 +18,7 @@ from ..commands.run_command import command_line, table_command
 from ..errors import InputError
 from ..library.registry import commands as probe_commands
 from ..library.registry import resumable
-from . import benchmark, data, verify
+from . import benchmark, data, paper, verify
 from . import report as reports
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def run() -> int:
 
 def say_interrupted() -> None:
     """Say what an interrupted run has kept, and which command resumes it."""
-    kept = sys.argv[1:2] and sys.argv[1] in {"merge", *resumable()}
+    kept = sys.argv[1:2] and sys.argv[1] in {"merge", "reproduce", *resumable()}
     say(f"negengine: interrupted{f'; finished parts are kept. To resume: {command_line()}' if kept else ''}")
 
 
@@ -138,6 +138,8 @@ app.command()(reports.report)
 app.command()(reports.figures)
 app.command()(benchmark.bench)
 app.command()(verify.verify)
+app.command()(paper.cite)
+app.command()(paper.reproduce)
 
 
 @app.command()

@@ -2,7 +2,7 @@
 
     {"function": "select",
      "arguments": {"pairs": 60, "lexicon": {"path": "~/words"}, "patterns": {"path": "~/own.toml", "sha256": "…"}, …},
-     "model": {"folder": "~/models/mini", "device": "cpu", "precision": "auto", "batch_tokens": null, "threads": null}}
+     "model": {"folder": "~/models/mini", "task": "fill-mask", "device": "cpu", "precision": "auto", …}}
 
 A run can be made again from that (`negengine reproduce`). Run options are missing: they do not decide any number. The
 digests of folders stand in the identity of the stage.
@@ -61,6 +61,7 @@ def of_model(model: Model) -> dict[str, Any]:
     """The `model` of a call: where it lies, and how it was opened."""
     return {
         "folder": without_home(model.exported.folder.resolve()),
+        "task": model.exported.task,
         "device": ",".join(map(str, model.devices)),
         "precision": str(model.precision),
         "batch_tokens": model.batch_tokens,
@@ -77,6 +78,7 @@ def of_export(model: Model) -> dict[str, Any]:
         "family": exported.family,
         "files": dict(exported.info["files"]),
         "parameters": exported.info.get("parameters"),
+        "licence": exported.info.get("licence"),
         "made from": {key: value for key, value in exported.info["made_from"].items() if key != "revision"},
     }
 

@@ -42,6 +42,7 @@ class Probe:
         commands: The functions of the command line, as `module:attribute`; their modules import what they need inside.
         sections: Stage → the function, as `module:attribute`, that takes a finished run and returns the sections of its
             report; a run without one is reported with its tables.
+        references: The papers to cite, as `package:file.toml`; see `negengine.engine.report.references`.
     """
 
     name: str
@@ -50,6 +51,7 @@ class Probe:
     functions: Mapping[str, str]
     commands: Sequence[str] = field(default=())
     sections: Mapping[str, str] = field(default_factory=dict)
+    references: str = ""
 
 
 def load(reference: str) -> Any:
@@ -110,6 +112,11 @@ def sections_function(stage: str) -> "Callable[[Any], Sequence[Section]] | None"
     """The function that makes the sections of a report from a run of this stage; None if the probe has none."""
     references = [probe.sections[stage] for probe in probes() if stage in probe.sections]
     return load(references[0]) if references else None
+
+
+def probe_of(stage: str) -> Probe | None:
+    """The probe that a stage belongs to, by a stage that a user meets; None if there is none."""
+    return next((probe for probe in probes() if stage in probe.runs), None)
 
 
 def library_function(name: str) -> Any:

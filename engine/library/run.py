@@ -94,6 +94,14 @@ class Run(Shown):
         """What two runs must have in common so that their items can be compared: the identity without the model."""
         return {key: value for key, value in self.record.identity.items() if not key.startswith("model")}
 
+    def methods(self, test: str) -> str:
+        """What was done and found, in sentences for a paper.
+
+        Args:
+            test: The paper of the test as a text cites it, such as `Ettinger, 2020`; empty if there is none.
+        """
+        return f"We ran {self.stage}{f' ({test})' if test else ''}."
+
     def outcomes(self) -> pl.DataFrame:
         """One row for each item and metric, for comparisons.
 

@@ -15,4 +15,5 @@ PROBE = Probe(
         "score": "negengine.engine.negation.sections:scored",
     },
     commands=("negengine.engine.negation.commands:select", "negengine.engine.negation.commands:score"),
+    references="negengine.engine.negation:references.toml",
 )

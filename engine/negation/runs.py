@@ -23,6 +23,7 @@ from ..sentences.lexicon import load_lexicon
 from ..sentences.patterns import PatternSet, bundled_patterns, load_patterns
 from ..tables import Table
 from . import recount
+from .methods import scores_methods, selection_methods
 from .plan import SelectionPlan, plan_of
 from .published import published
 from .rates import PAIR
@@ -60,6 +61,10 @@ class SelectionRun(Run):
     def tables(self) -> list[Table]:
         """The selection in the layout of the paper's Table 5."""
         return [selection_table(self.summary, published(self.summary["model"]))]
+
+    def methods(self, test: str) -> str:
+        """See `Run`."""
+        return selection_methods(self.summary, self.record.identity, test)
 
     def remarks(self) -> list[str]:
         """What to do next."""
@@ -115,6 +120,11 @@ class ScoresRun(Run):
     def selection(self) -> Selected:
         """See the class."""
         return read_selected(self.folder)
+
+    def methods(self, test: str) -> str:
+        """See `Run`; the selection comes first."""
+        selected = SelectionRun.open(self.folder).methods(test)
+        return f"{selected} {scores_methods(self.rates, self.selection.patterns)}"
 
     @property
     def coreference(self) -> str:

@@ -40,6 +40,25 @@ class SummaryRun(Run):
         """The content of summary.parquet; see `negengine.engine.probes.summary`."""
         return self.frame(SUMMARY_FILE)
 
+    def told(self, condition: str, split: str, metric: str, *, digits: int = 2) -> str:
+        """A value of each data set, for a sentence: `TREx 0.93 [0.91, 0.95] (n = 120), SQuAD …`; empty if none has it.
+
+        Args:
+            condition: As in summary.parquet.
+            split: As in summary.parquet.
+            metric: As in summary.parquet.
+            digits: After the point.
+        """
+        rows = self.summary.filter(
+            (pl.col("condition") == condition) & (pl.col("split") == split) & (pl.col("metric") == metric)
+        ).filter(pl.col("value").is_not_nan() & pl.col("value").is_not_null())
+        return ", ".join(
+            f"{row['dataset']} {row['value']:.{digits}f}"
+            + (f" [{row['low']:.{digits}f}, {row['high']:.{digits}f}]" if row["low"] is not None else "")
+            + f" (n = {row['n']:,})"
+            for row in rows.to_dicts()
+        )
+
     def document(self) -> dict[str, Any]:
         """See `Shown`."""
         return {"run": str(self.folder), "summary": self.summary.to_dicts()}

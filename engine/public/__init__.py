@@ -28,8 +28,10 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors
     from .engine.probes.gh22.runs import gh22
     from .engine.probes.lama.runs import lama
     from .engine.probes.nli.runs import nli
+    from .engine.report.citation import Citation, cite
     from .engine.report.figures import figures
     from .engine.report.report import report
+    from .engine.report.reproduction import Reproduction, reproduce
     from .engine.runs.executors import ThisProcess
     from .engine.runs.processes import Processes
     from .engine.tables.table import Table
@@ -37,16 +39,19 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors
     from .engine.verification.verify import verify
 
 _NAMES = {
+    "Citation": "negengine.engine.report.citation:Citation",
     "Comparison": "negengine.engine.comparison.compare:Comparison",
     "InputError": "negengine.engine.errors:InputError",
     "Model": "negengine.engine.library.model:Model",
     "Processes": "negengine.engine.runs.processes:Processes",
+    "Reproduction": "negengine.engine.report.reproduction:Reproduction",
     "Run": "negengine.engine.library.run:Run",
     "ScoresRun": "negengine.engine.negation.runs:ScoresRun",
     "SelectionRun": "negengine.engine.negation.runs:SelectionRun",
     "Table": "negengine.engine.tables.table:Table",
     "ThisProcess": "negengine.engine.runs.executors:ThisProcess",
     "Verification": "negengine.engine.verification.checks:Verification",
+    "cite": "negengine.engine.report.citation:cite",
     "compare": "negengine.engine.comparison.compare:compare",
     "diagnostics": "negengine.engine.probes.diagnostics.runs:diagnostics",
     "figures": "negengine.engine.report.figures:figures",
@@ -58,6 +63,7 @@ _NAMES = {
     "open": "negengine.engine.library.open:open_run",
     "predict": "negengine.engine.api.predict:predict",
     "report": "negengine.engine.report.report:report",
+    "reproduce": "negengine.engine.report.reproduction:reproduce",
     "score": "negengine.engine.negation.runs:score",
     "select": "negengine.engine.negation.runs:select",
     "verify": "negengine.engine.verification.verify:verify",

@@ -9,4 +9,5 @@ PROBE = Probe(
     functions={"diagnostics": "negengine.engine.probes.diagnostics.runs:diagnostics"},
     commands=("negengine.engine.probes.diagnostics.commands:diagnostics",),
     sections={"diagnostics": "negengine.engine.probes.diagnostics.sections:sections"},
+    references="negengine.engine.probes.diagnostics:references.toml",
 )

@@ -15,10 +15,10 @@ from ...library.recount import Recount
 from ...library.run import ShardRun
 from ...runs.model_metadata import mask_token
 from ...tables import Table
-from ..items import SEPARATOR
+from ..items import ALL, ORIGINAL, SEPARATOR
 from ..summary_run import SummaryRun, run_probe
 from .files import read_diagnostics
-from .judged import METRICS
+from .judged import METRICS, SENSITIVITY
 from .recount import recounts
 from .sentences import sentence_rows
 from .stage import DRAWS, DiagnosticsStage
@@ -45,6 +45,14 @@ class DiagnosticsRun(SummaryRun):
     def tables(self) -> list[Table]:
         """Accuracies, sensitivities and paired tests."""
         return tables(self.summary, self.model_name)
+
+    def methods(self, test: str) -> str:
+        """See `Run`."""
+        return (
+            f"We ran the diagnostics of {test}. Accuracy of the expected word among the five most probable tokens, "
+            f"with 95 % intervals: {self.told(ORIGINAL, ALL, 'accuracy@5')}. Share of items in which the good "
+            f"completion is more probable than the bad one: {self.told(ORIGINAL, ALL, SENSITIVITY)}."
+        )
 
     def remarks(self) -> list[str]:
         """Which words are not one token of the model."""

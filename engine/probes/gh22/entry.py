@@ -9,4 +9,5 @@ PROBE = Probe(
     functions={"gh22": "negengine.engine.probes.gh22.runs:gh22"},
     commands=("negengine.engine.probes.gh22.commands:gh22",),
     sections={"gh22": "negengine.engine.probes.gh22.sections:sections"},
+    references="negengine.engine.probes.gh22:references.toml",
 )

@@ -59,6 +59,25 @@ class Gh22Run(SummaryRun):
         sets = self.record.metadata["pattern sets"]
         return {Variant(variant): PatternSet.from_json(content) for variant, content in sets.items()}
 
+    def methods(self, test: str) -> str:
+        """See `Run`."""
+        identity = self.record.identity
+        first = min(identity["ranks"])
+        numbers = sorted({pattern.name[:-1] for patterns in self.patterns.values() for pattern in patterns.scored})
+        drops = [(number, self.told(Variant.ORIGINAL, f"{number}@{first}", "drop", digits=3)) for number in numbers]
+        told = "; ".join(f"pattern {number}: {drop}" for number, drop in drops if drop)
+        said = (
+            f"We replicated the test of {test} with {identity['pairs']:,} pairs of a name and a profession. The ACTs "
+            f"are the model's own predictions at ranks {', '.join(map(str, identity['ranks']))}. Variants: "
+            f"{', '.join(self.patterns)}."
+        )
+        if not told:
+            return said
+        return (
+            f"{said} The drop of the repetition rate from the affirmative to the negative pattern, at rank {first}, "
+            f"with 95 % intervals: {told}."
+        )
+
     def tables(self) -> list[Table]:
         """For each variant, the rates as in the paper's Table 2, and the drops."""
         return [

@@ -9,4 +9,5 @@ PROBE = Probe(
     functions={"lama": "negengine.engine.probes.lama.runs:lama"},
     commands=("negengine.engine.probes.lama.commands:lama",),
     sections={"lama": "negengine.engine.probes.lama.sections:sections"},
+    references="negengine.engine.probes.lama:references.toml",
 )

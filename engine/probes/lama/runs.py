@@ -15,6 +15,7 @@ from ...library.recount import Recount
 from ...library.run import ShardRun
 from ...runs.model_metadata import mask_token
 from ...tables import Table
+from ..items import ALL, ORIGINAL
 from ..summary_run import SummaryRun, run_probe
 from .choices import Vocabulary
 from .facts import read_facts
@@ -45,6 +46,21 @@ class LamaRun(SummaryRun):
     def tables(self) -> list[Table]:
         """Negations, precision and examples: Tables 1 and 2 of the paper."""
         return tables(self.summary, self.items, self.model_name)
+
+    def methods(self, test: str) -> str:
+        """See `Run`."""
+        vocabulary = {"all": "all tokens", "words": "the tokens that are words"}.get(self.ranked, "the words of a list")
+        spearman, overlap, precision = (self.told(ORIGINAL, ALL, name) for name in METRICS[:3])
+        return (
+            f"We queried facts, their negations and misprimed facts ({test}) and ranked {vocabulary}. Mean rank "
+            f"correlation between a query and its negation, with 95 % intervals: {spearman}. Share of queries with the "
+            f"same first prediction as their negation: {overlap}. Precision at rank 1: {precision}."
+        )
+
+    @property
+    def ranked(self) -> str:
+        """Which tokens were ranked: all, words, or a list."""
+        return str(self.record.identity["vocabulary"])
 
     def remarks(self) -> list[str]:
         """Which facts do not count."""

@@ -9,4 +9,5 @@ PROBE = Probe(
     functions={"nli": "negengine.engine.probes.nli.runs:nli"},
     commands=("negengine.engine.probes.nli.commands:nli", "negengine.engine.probes.nli.commands:cues"),
     sections={"nli": "negengine.engine.probes.nli.sections:sections"},
+    references="negengine.engine.probes.nli:references.toml",
 )

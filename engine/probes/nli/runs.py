@@ -17,7 +17,7 @@ from ...library.options import RunOptions
 from ...library.recount import Recount
 from ...library.run import ShardRun
 from ...tables import Table
-from ..items import ALL
+from ..items import ALL, ORIGINAL
 from ..summary_run import SummaryRun, run_probe
 from .judgements import Judgements
 from .labels import SOURCES, TWO_WAY, Source, map_head
@@ -49,6 +49,16 @@ class NliRun(SummaryRun):
             label_table(self.summary),
             comparison_table(self.summary),
         ]
+
+    def methods(self, test: str) -> str:
+        """See `Run`."""
+        original, labels = self.told(ORIGINAL, ALL, "accuracy"), ", ".join(self.record.identity["labels"])
+        return (
+            f"We judged the pairs with negation of {test} with the labels {labels} and at most "
+            f"{self.record.identity['max length']} tokens. Accuracy on the new pairs, with 95 % intervals: "
+            f"{self.told(NEW, ALL, 'accuracy')}."
+            + (f" Accuracy on the original dev sets: {original}." if original else "")
+        )
 
     @property
     def conditions(self) -> dict[str, Any]:

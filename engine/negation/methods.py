@@ -1,0 +1,63 @@
+"""The methods paragraph of a run of the Self-Contained Negation Test: what was selected, what was scored."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import polars as pl
+
+from ..choices import Coreference
+from ..sentences.patterns import PatternSet
+
+_TARGET = {
+    Coreference.PRONOUN: "refers to the person of the context sentence with a pronoun",
+    Coreference.SAME_NAME: "repeats the name of the context sentence",
+    Coreference.SAME_GENDER: "has another name of the same gender",
+    Coreference.OTHER_GENDER: "has a name of the other gender",
+}
+
+
+def selection_methods(summary: Mapping[str, Any], identity: Mapping[str, Any], test: str) -> str:
+    """What was selected.
+
+    Args:
+        summary: The content of selection.json.
+        identity: Of the stage.
+        test: The paper of the test as a text cites it.
+    """
+    candidates = summary["pairs"] * summary["verbs"]
+    ratio = f"{summary['ratio']:.1f} %"
+    if lazy := summary.get("lazy"):
+        tested = (
+            f"Each pair was tested until {identity['max verbs']} verbs were repeated, which took {summary['tested']:,} "
+            f"of {candidates:,} candidates; by an estimate the model repeats the verb in {ratio} of all candidates "
+            f"(95 % interval {lazy['ratio_low']:.1f} to {lazy['ratio_high']:.1f} %)."
+        )
+    else:
+        tested = f"Of {candidates:,} candidates, the model repeated the verb in {summary['repeating']:,} ({ratio})."
+    return (
+        f"We selected the triplets of the Self-Contained Negation Test ({test}) from {summary['pairs']:,} pairs of a "
+        f"name and a profession and {summary['verbs']:,} verbs that are one token of the model. The target sentence "
+        f"{_TARGET[Coreference(summary['coreference'])]}. {tested} At most {identity['max verbs']} verbs were kept for "
+        f"each pair, chosen by a keyed hash (seed {identity['seed']}), which gave {summary['selected']:,} triplets."
+    )
+
+
+def scores_methods(rates: pl.DataFrame, patterns: PatternSet) -> str:
+    """What was scored, and the drops.
+
+    Args:
+        rates: The content of rates.parquet.
+        patterns: Of the selection.
+    """
+    rows = {row["pattern"]: row for row in rates.to_dicts()}
+    drops = [
+        f"{pattern.name} {row['drop']:.1f} [{row['drop_low']:.1f}, {row['drop_high']:.1f}]"
+        for pattern in patterns.scored
+        if (row := rows.get(pattern.name)) is not None
+    ]
+    return (
+        f"Each triplet was scored in the patterns {', '.join(pattern.name for pattern in patterns.scored)}. The drops "
+        "(100 minus the repetition rate, in percentage points, with 95 % intervals that allow for triplets of one "
+        "pair) are: "
+        f"{', '.join(drops)}."
+    )
