@@ -30,7 +30,7 @@ class _Written(msgspec.Struct):
 def figures(runs: Runs, folder: str | Path = "figures") -> list[Path]:
     """Write every figure of a report as NAME.pdf, NAME.svg and NAME.png, and its values as NAME.csv.
 
-    A figure is at most 77 mm wide, the column of a paper in A4, or at most 160 mm, its page. Its text has about 7 points.
+    A figure is at most 77 mm wide, the column of a paper in A4, or 160 mm, its page. Its text has about 7 points.
 
     Args:
         runs: As for `report`.
