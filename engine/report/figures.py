@@ -1,22 +1,36 @@
 """`ng.figures`: the figures of runs as files for a paper, each as PDF, SVG and PNG, with its values as CSV."""
 
-import json
 from pathlib import Path
+
+import msgspec
 
 from ..errors import InputError
 from ..figures import Figure
-from ..files.atomic import make_folder, write_bytes, write_json
+from ..files.atomic import json_bytes, make_folder, write_bytes
+from ..files.reading import MissingFileError, read_regular
 from .libraries import needs_libraries
 from .runs import Runs, open_runs
 
 MANIFEST = "figures.json"
 """The list of the files that `figures` has written into a folder: it may replace these and no others."""
 
+_LARGEST = 1_000_000  # bytes of that list
+
+
+class _Written(msgspec.Struct):
+    """The content of that list.
+
+    Attributes:
+        figures: Names of files.
+    """
+
+    figures: list[str]
+
 
 def figures(runs: Runs, folder: str | Path = "figures") -> list[Path]:
     """Write every figure of a report as NAME.pdf, NAME.svg and NAME.png, and its values as NAME.csv.
 
-    A figure is 77 mm wide, the column of a paper in A4, or 160 mm, its page. Its text has about 7 points.
+    A figure is at most 77 mm wide, the column of a paper in A4, or 160 mm, its page. Its text has about 7 points.
 
     Args:
         runs: As for `report`.
@@ -29,7 +43,9 @@ def figures(runs: Runs, folder: str | Path = "figures") -> list[Path]:
         InputError: As for `report`; the folder has a file with the name of a figure that `figures` did not write.
     """
     target = Path(folder)
-    ours = _written_before(target)
+    if target.exists() and not target.is_dir():
+        raise InputError(f"{target} is not a folder; choose another --output")
+    ours = _written_before(target / MANIFEST)
     opened = open_runs(runs)
     with needs_libraries():
         from .side_by_side import chapters
@@ -42,12 +58,10 @@ def figures(runs: Runs, folder: str | Path = "figures") -> list[Path]:
                 content |= _files(figure, f"{before}{figure.name}")
     foreign = [name for name in content if name not in ours and (target / name).exists()]
     if foreign:
-        raise InputError(
-            f"{target / foreign[0]} exists and was not written by `negengine figures`; choose another folder"
-        )
+        raise InputError(f"{target / foreign[0]} exists and was not written by `figures`; choose another --output")
     make_folder(target)
     # First the list: after an interrupt the files are known to be ours.
-    write_json(target / MANIFEST, {"figures": sorted({*ours, *content})})
+    write_bytes(target / MANIFEST, json_bytes({"figures": sorted({*ours, *content})}))
     for name, own in content.items():
         write_bytes(target / name, own)
     return [target / name for name in content]
@@ -60,22 +74,19 @@ def _files(figure: Figure, name: str) -> dict[str, bytes]:
     return {**pictures, f"{name}.csv": figure.data.write_csv().encode()}
 
 
-def _written_before(folder: Path) -> set[str]:
-    """The names that an earlier call has written into a folder.
+def _written_before(path: Path) -> set[str]:
+    """The names that an earlier call has written.
 
     Raises:
-        InputError: The folder is a file, or its list cannot be read.
+        InputError: The list cannot be read.
     """
-    path = folder / MANIFEST
     try:
-        listed = json.loads(path.read_bytes())["figures"]
-        return {str(name) for name in listed}
-    except FileNotFoundError:
+        content = read_regular(path, _LARGEST, "choose another --output")
+        return set(msgspec.json.decode(content, type=_Written).figures)
+    except MissingFileError:
         return set()
-    except NotADirectoryError:
-        raise InputError(f"{folder} is not a folder; choose another --output") from None
-    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
-        raise InputError(f"{path}: not as negengine writes it ({str(error)[:80]}); choose another folder") from None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise InputError(f"{path}: not as negengine writes it ({str(error)[:80]}); choose another --output") from None
 
 
 def _plain(text: str) -> str:

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from ..errors import InputError
 from ..files.atomic import make_folder, write_bytes
+from ..files.reading import MissingFileError, open_regular, unreadable
 from .libraries import needs_libraries
 from .runs import Runs, open_runs
 
@@ -42,12 +43,13 @@ def _refuse_foreign(path: Path) -> None:
     """Refuse to replace anything that is not a report."""
     if path.is_dir():
         raise InputError(f"{path} is a folder; give the name of a file, such as {path / 'report.html'}")
+    hint = "choose another --output"
     try:
-        with path.open("rb") as stream:
+        with open_regular(path, hint) as stream:
             head = stream.read(_HEAD)
-    except FileNotFoundError:
+    except MissingFileError:
         return
     except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror or error})") from error
+        raise unreadable(path, error, hint) from error
     if _MARK not in head:
         raise InputError(f"{path} exists and is not a report of negengine; choose another --output")

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
+from typing import Any
 
 VOID = {"meta", "link", "br", "img", "input", "hr"}
 
@@ -59,3 +60,17 @@ class Reader(HTMLParser):
 
 def read(page: str) -> Element:
     return Reader(page).root
+
+
+def drawn_figures(run) -> dict[str, Any]:
+    """The figures of a run's own sections by name; every one can be drawn, and its values can be written."""
+    from negengine.engine.figures.svg import for_page
+    from negengine.engine.library.registry import sections_function
+
+    figures = [figure for section in sections_function(run.stage)(run) for figure in section.figures]
+    for figure in figures:
+        assert for_page(figure, "f").startswith("<svg")
+        assert figure.data.write_csv()
+    found = {figure.name: figure for figure in figures}
+    assert len(found) == len(figures)
+    return found

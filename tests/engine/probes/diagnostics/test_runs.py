@@ -1,11 +1,13 @@
 """`ng.diagnostics`: options, results as frames, tables and one document, and what two runs are compared by."""
 
+import polars as pl
 import pytest
 from negengine.engine.choices import Format
 from negengine.engine.comparison.compare import compare
 from negengine.engine.errors import InputError
 from negengine.engine.library.model import find_model
 from negengine.engine.probes.diagnostics.runs import DiagnosticsRun, diagnostics
+from pages import drawn_figures
 
 
 @pytest.fixture(scope="module")
@@ -66,3 +68,14 @@ def test_a_folder_made_with_other_options_is_refused(run, model, data, change, m
 def test_an_unknown_data_set_is_one_line(model, data):
     with pytest.raises(InputError, match="--dataset ROLE: give CPRAG-102, ROLE-88"):
         diagnostics(model, data=data, dataset="ROLE")
+
+
+def test_a_report_shows_sensitivity_and_accuracies_of_the_summary(run):
+    figures = drawn_figures(run)
+    assert set(figures) == {"sensitivity", "accuracy-1", "accuracy-5"}
+    for name, metric in (("sensitivity", "sensitivity"), ("accuracy-1", "accuracy@1")):
+        table = figures[name].table.frame
+        expected = run.summary.filter(pl.col("metric") == metric)
+        both = table.join(expected, on=["dataset", "condition", "split"], suffix="_summary")
+        assert len(both) == len(table) > 0
+        assert both["value"].to_list() == both["value_summary"].to_list()

@@ -2,12 +2,14 @@
 
 import json
 
+import polars as pl
 import pytest
 from negengine.engine.choices import Format
 from negengine.engine.comparison.compare import compare
 from negengine.engine.errors import InputError
 from negengine.engine.library.model import find_model
 from negengine.engine.probes.lama.runs import LamaRun, lama
+from pages import drawn_figures
 
 FACTS = [("Paris", "paris", "France"), ("Rome", "rome", "Italy"), ("Lego", "unspeakableness", "Denmark")]
 
@@ -95,3 +97,14 @@ def test_mixed_precision_is_refused_before_anything_else(mini, data, tmp_path):
     with pytest.raises(InputError, match="--precision mixed: lama reports ranks and probabilities"):
         lama(find_model(mini.folder, precision="mixed"), data=data, output=tmp_path / "run")
     assert not (tmp_path / "run").exists()
+
+
+def test_a_report_shows_correlation_overlap_and_precision_of_the_summary(run):
+    figures = drawn_figures(run)
+    assert set(figures) == {"correlation", "overlap", "precision"}
+    for name, metric in (("correlation", "spearman"), ("overlap", "overlap@1")):
+        expected = run.summary.filter((pl.col("metric") == metric) & (pl.col("split") == "all"))["value"].item()
+        shown = figures[name].plot.data.filter(pl.col("split") == "all")["value"].item()
+        assert shown == pytest.approx(100 * expected)
+    precision = figures["precision"].plot.data
+    assert precision["condition"].to_list() == ["original", "misprimed-low"]
