@@ -78,12 +78,10 @@ def audit_sentences(found: Mapping[str, float | str]) -> list[str]:
     """A report of `audit_summary` in words, for the notes of a table; none for a run in fp32."""
     if found.get("kind") != Precision.MIXED:
         return []
-    disagreements = int(found["disagreements"])
-    wrong = f"{disagreements:,} were wrong and are corrected" if disagreements else "none of them was wrong"
-    cost = f" It cost {100 * float(found['audit_cost']):.1f} % of the time that fp32 alone takes."
+    wrong = int(found["disagreements"])
+    cost = f" Cost: {100 * float(found['audit_cost']):.1f} % of the time of fp32." if "audit_cost" in found else ""
     return [
         f"Mixed precision: {100 * float(found['close_calls']):.1f} % of the decisions were close calls, made in fp32. "
-        f"An audit made {found['audited']:,} of the others again in fp32; {wrong}, so at most "
-        f"{100 * float(found['disagreement_rate_upper_bound']):.3f} % are wrong (95 % confidence)."
-        + (cost if "audit_cost" in found else "")
+        f"Of the others, {found['audited']:,} were made again in fp32: {wrong:,} {'was' if wrong == 1 else 'were'} wrong, "
+        f"so at most {100 * float(found['disagreement_rate_upper_bound']):.3f} % are wrong (95 % confidence).{cost}"
     ]
