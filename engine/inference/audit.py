@@ -83,7 +83,7 @@ def audit_sentences(found: Mapping[str, float | str]) -> list[str]:
     wrong = f"{found['disagreements']:,} {'was' if found['disagreements'] == 1 else 'were'} wrong"
     cost = f" Cost: {100 * float(found['audit_cost']):.1f} % of the time of fp32." if "audit_cost" in found else ""
     text = (
-        f"Mixed precision: {close} of the decisions were close calls, made in fp32. Of the others, {found['audited']:,} "
-        f"were made again in fp32: {wrong}, so at most {bound} are wrong (95 % confidence).{cost}"
+        f"Mixed precision: {close} of the decisions were close calls, made in fp32. Of the others, "
+        f"{found['audited']:,} were made again in fp32: {wrong}, so at most {bound} are wrong (95 % confidence).{cost}"
     )
     return [text]
