@@ -19,6 +19,7 @@ MOST = 0.05  # the largest share of the decisions that is audited, but for the f
 FEWEST = 1_000  # sentences of a run
 DISAGREEMENTS = "disagreements"
 """The name of the count of audited decisions that were wrong. They are corrected, and the margin is widened."""
+_PERCENTAGES = {"close_calls": 1, "disagreement_rate_upper_bound": 3}  # and their digits
 _SPREAD = 4  # standard deviations: a hash of each sentence decides, so the number of audited ones is random
 
 
@@ -78,12 +79,11 @@ def audit_sentences(found: Mapping[str, float | str]) -> list[str]:
     """A report of `audit_summary` in words, for the notes of a table; none for a run in fp32."""
     if found.get("kind") != Precision.MIXED:
         return []
-    disagreements = int(found["disagreements"])
-    wrong = f"{disagreements:,} were wrong and are corrected" if disagreements else "none of them was wrong"
-    cost = f" It cost {100 * float(found['audit_cost']):.1f} % of the time that fp32 alone takes."
-    return [
-        f"Mixed precision: {100 * float(found['close_calls']):.1f} % of the decisions were close calls, made in fp32. "
-        f"An audit made {found['audited']:,} of the others again in fp32; {wrong}, so at most "
-        f"{100 * float(found['disagreement_rate_upper_bound']):.3f} % are wrong (95 % confidence)."
-        + (cost if "audit_cost" in found else "")
-    ]
+    close, bound = (f"{100 * float(found[name]):.{digits}f} %" for name, digits in _PERCENTAGES.items())
+    wrong = f"{found['disagreements']:,} {'was' if found['disagreements'] == 1 else 'were'} wrong"
+    cost = f" Cost: {100 * float(found['audit_cost']):.1f} % of the time of fp32." if "audit_cost" in found else ""
+    text = (
+        f"Mixed precision: {close} of the decisions were close calls, made in fp32. Of the others, "
+        f"{found['audited']:,} were made again in fp32: {wrong}, so at most {bound} are wrong (95 % confidence).{cost}"
+    )
+    return [text]

@@ -26,6 +26,12 @@ Ids = NDArray[np.int32]
 # launching its kernels takes (about 130 kernels a batch in a model of 12 layers).
 BATCH_TOKENS = {"cpu": 512, "cuda": 16384}
 
+# The last digits of a sentence's logits depend on its batch, those of an int8 model even the first ones. So sentences
+# are divided into the same batches for any number of threads: into a multiple of 8 of the same size, so that 1, 2, 4 or
+# 8 cores have equal work, unless the batches would be too small to be efficient.
+_CORES = 8
+_FEWEST_TOKENS = 128
+
 
 @dataclass(frozen=True)
 class Decisions:
@@ -174,8 +180,12 @@ class MaskedLM:
         return decisions
 
     def batch_size(self, length: int) -> int:
-        """Number of sentences of this length that occupy the device: one batch, or one batch for each core."""
-        return self.at_a_time * sentences_in(self.batch_tokens, length)
+        """Number of sentences of this length that occupy the device: one batch on a GPU, one for each core on the CPU.
+
+        Up to 8 cores it is the same number, so that callers make the same batches with any number of threads.
+        """
+        at_a_time = max(self.at_a_time, _CORES) if self.device == CPU else 1
+        return at_a_time * sentences_in(self.batch_tokens, length)
 
     def logits(self, ids: Ids, mask_position: Ids) -> NDArray[np.float32]:
         """All logits at the mask, float32 [n, V]. For few sentences: all of them are copied from the device."""
@@ -186,9 +196,11 @@ class MaskedLM:
         return found
 
     def _divide(self, n: int, length: int) -> list[slice]:
-        """Divide n sentences into batches; of the same size on the CPU, so that no core waits at the end."""
+        """Divide n sentences into batches; see `_CORES` for those on the CPU."""
         size = sentences_in(self.batch_tokens, length)
         if self.device == CPU:
-            rounds = max(1, math.ceil(n / self.batch_size(length)))
-            size = max(1, math.ceil(n / (rounds * self.at_a_time)))
+            count = math.ceil(n / size)
+            at_most = n * length // _FEWEST_TOKENS
+            count = max(count, min(_CORES * math.ceil(count / _CORES), at_most))
+            size = math.ceil(n / max(count, 1)) or 1
         return [slice(start, start + size) for start in range(0, n, size)]

@@ -35,7 +35,7 @@ def kept_speed_ratio(low_precision: MaskedLM, reference: MaskedLM, sample: Encod
         },
     }
     kept = Measured.beside(reference.exported.folder, conditions)
-    size = reference.batch_size(_most_frequent(sample).ids.shape[1])
+    size = reference.batch_size(_most_frequent(sample).ids.shape[1])  # work for all threads
     return kept.number(NAME, lambda: speed_ratio(low_precision, reference, sample, size), say)
 
 

@@ -86,16 +86,25 @@ def test_cores_do_not_change_decisions_nor_their_order(threads, mini, engine):
     np.testing.assert_allclose(model.logits(*batch[:2]), engine.logits(*batch[:2]), atol=1e-4)
 
 
+@pytest.mark.parametrize("threads", [1, 2, 5])
 @pytest.mark.parametrize(
-    ("n", "sizes"), [(0, []), (1, [1]), (2, [1, 1]), (9, [5, 4]), (11, [3, 3, 3, 2]), (10, [5, 5])]
+    ("n", "sizes"),
+    [(0, []), (1, [1]), (22, [11, 11]), (100, [13] * 7 + [9]), (320, [20] * 16), (321, [14] * 22 + [13])],
 )
-def test_every_core_has_as_many_sentences_and_none_too_many(n, sizes, mini):
-    """Batches hold 5 sentences of 12 tokens, so that 2 cores have 10 at a time."""
-    model = MaskedLM(mini, batch_tokens=60, threads=2)
-    assert model.batch_size(12) == 10
+def test_batches_are_the_same_for_any_number_of_threads(n, sizes, threads, mini):
+    """Batches hold 20 sentences of 12 tokens; 8 cores have equal work where each can have 128 tokens."""
+    model = MaskedLM(mini, batch_tokens=240, threads=threads)
+    assert model.batch_size(12) == 8 * 20
     done: list[int] = []
     model.decide(*random_batch(n, 12), done.append)
     assert sorted(done, reverse=True) == sizes
+
+
+@pytest.mark.parametrize("name", ["model.onnx", "model.int8.onnx"])
+def test_the_bytes_do_not_depend_on_the_number_of_threads(name, mini):
+    batch = random_batch(300, 12)
+    one, other = (MaskedLM(mini, graph=mini.folder / name, threads=n, batch_tokens=240).decide(*batch) for n in (1, 3))
+    assert (one.logits.tobytes(), one.ids.tobytes()) == (other.logits.tobytes(), other.ids.tobytes())
 
 
 def test_the_graph_is_the_one_that_suits_the_processor(mini, engine, monkeypatch):
