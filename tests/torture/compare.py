@@ -52,7 +52,19 @@ def _comparable(name: str, content: bytes) -> bytes:
     """What must be the same: of a marker its values, as a missing line end at its end does no harm."""
     if name == "run.json":
         return _record(content)
+    if name == "export.json":
+        return _manifest(content)
     return content.strip() if "/part-" in name and name.endswith(".json") else content
+
+
+def _manifest(content: bytes) -> bytes:
+    """export.json without the source commit, which is not known where no further process can be started."""
+    try:
+        document = json.loads(content)
+        kept = {name: value for name, value in document.items() if name not in {"source", "content_sha256"}}
+    except (ValueError, AttributeError):
+        return content
+    return json.dumps(kept, sort_keys=True).encode()
 
 
 def _record(content: bytes) -> bytes:
