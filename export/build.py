@@ -15,6 +15,7 @@ from typing import Any
 
 from ..engine.errors import InputError
 from ..engine.files.atomic import make_folder, unwritable
+from ..engine.files.limits import refuse_few_open_files
 from ..engine.files.names import is_model_name
 from ..engine.files.reading import file_sha256
 from ..engine.inference.exported import load_exported
@@ -74,6 +75,7 @@ def build(
     """
     if task not in TASKS:
         raise InputError(f"{task} is not a task of the export: give {' or '.join(TASKS)}")
+    refuse_few_open_files()
     source = locate(reference, revision)
     if not is_model_name(source.name):  # it names folders: models/NAME, runs/NAME
         raise InputError(f"{source.name!r} is not a name for a model: rename the checkpoint's folder")

@@ -27,7 +27,19 @@ def torture(tmp_path_factory):
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the harness waits for processes as Linux does")
 def test_every_kind_of_fault_is_survived_and_planted_bugs_are_found(torture, tmp_path):
-    done = torture("--short", "--minutes", 15, "--faults", 1, "--case", "select fp32", "--write", tmp_path / "table.md")
+    done = torture(
+        "--short",
+        "--minutes",
+        15,
+        "--faults",
+        1,
+        "--jobs",
+        1,
+        "--case",
+        "select fp32",
+        "--write",
+        tmp_path / "table.md",
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     *above, check, last = done.stdout.splitlines()
     found = re.fullmatch(r"(\d+) faults, (\d+) survived, 0 rows lost or doubled, 0 wrong", last)

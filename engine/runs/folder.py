@@ -19,6 +19,8 @@ import msgspec
 
 from ..errors import InputError
 from ..files.atomic import make_folder, remove_leftovers, sha256, write_bytes
+from ..files.atomic import json_bytes, make_folder, parquet_bytes, remove_leftovers, sha256, write_bytes
+from ..files.limits import refuse_few_open_files
 from .lock import locked
 from .part import EncodedPart, Marker, PartFiles
 from .record import FORMAT, PARTS_FOLDER, RunRecord, StageRecord, as_json, read_record, refuse_other_identity
@@ -80,8 +82,9 @@ class RunFolder:
 
         Raises:
             InputError: The folder is something else, was made with another identity, is held by another process, or
-                cannot be written. Nothing in it is changed then.
+                cannot be written; or too few files may be open. Nothing in it is changed then.
         """
+        refuse_few_open_files()
         clock = Clock(started)
         shard = shard or Shard()
         new = StageRecord(

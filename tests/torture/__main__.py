@@ -10,17 +10,15 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from . import child, faults, python_faults, table
+from . import faults, table
 from .bench import Bench, in_fork
-from .cases import Case, Prepared, cases, endless, prepare, real_cases
-from .child import Children, Ended
-from .jobs import in_jobs, say, tasks_of
+from .cases import cases, endless
+from .child import Children
+from .jobs import Found, Injector, Wanted, in_jobs, say
 from .kinds import KINDS, MEMORY, REAL
-from .plants import PLANTS, finds
 from .surroundings import memory
 from .table import Row
 from .world import World, build_world
@@ -32,18 +30,19 @@ _FAILED, _UNUSABLE = 1, 2
 def main() -> int:
     """Run the kinds of faults that were asked for, print the table; returns the exit status."""
     options = _options()
-    began = time.monotonic()
+    until = _began() + 60 * options.minutes
     base = Path(os.environ["NEGENGINE_TORTURE_FOLDER"]) if "NEGENGINE_TORTURE_FOLDER" in os.environ else None
     if base is None:
         base = Path(tempfile.mkdtemp(prefix="negengine-torture-", dir=options.folder or _fast_folder()))
         os.environ["NEGENGINE_TORTURE_FOLDER"] = str(base)
     try:
         injector = faults.load(base)
-        rows, planted = _torture(options, base, injector, began + 60 * options.minutes)
+        found = _torture(options, base, injector, until)
     finally:
         shutil.rmtree(base, ignore_errors=True)
-    found = sum(planted.values())
-    check = f"{found} of {len(planted)} planted bugs were found" if planted else "no bugs were planted"
+    rows, planted = found.rows, found.planted
+    known = sum(planted.values())
+    check = f"{known} of {len(planted)} planted bugs were found" if planted else "no bugs were planted"
     lines = [table.plain(rows), *(f"- {text}" for text in table.findings(rows)), table.bound(rows)]
     lines += [f"not found: {bug}" for bug, was_found in planted.items() if not was_found]
     print("\n".join(filter(None, [*lines, check])))
@@ -54,7 +53,7 @@ def main() -> int:
         facts = {"Date": date, "Machine": machine, "Faults reach": injector.reaches, "Check of the harness": check}
         options.write.write_text(table.markdown(rows, facts, command), "utf-8")
     print(table.totals(rows))
-    return 0 if table.is_clean(rows) and found == len(planted) else _FAILED
+    return 0 if table.is_clean(rows) and known == len(planted) else _FAILED
 
 
 def _options() -> argparse.Namespace:
@@ -91,6 +90,12 @@ def _options() -> argparse.Namespace:
     return options
 
 
+def _began() -> float:
+    """When this process began, in seconds of `time.monotonic`; it starts again with the library of faults."""
+    os.environ.setdefault("NEGENGINE_TORTURE_BEGAN", str(time.monotonic()))
+    return float(os.environ["NEGENGINE_TORTURE_BEGAN"])
+
+
 def _fast_folder() -> Path | None:
     """A large file system in memory, if there is one: power cuts are simulated, so no disk has to be waited for."""
     memory = Path("/dev/shm")  # noqa: S108
@@ -100,38 +105,29 @@ def _fast_folder() -> Path | None:
     return None
 
 
-def _torture(
-    options: argparse.Namespace, base: Path, injector: "faults.Injector | python_faults.Injector", until: float
-) -> tuple[list[Row], dict[str, bool]]:
+def _torture(options: argparse.Namespace, base: Path, injector: Injector, until: float) -> Found:
     """The rows of the table, and whether each planted bug was found."""
-    root, scratch = base / "root", base / "scratch"
-    scratch.mkdir()
+    root = base / "root"
     world = _world(root / "world", options.world)
-    chosen = [case for case in cases(world) if not options.case or case.name in options.case]
-    kinds = options.only or [*KINDS, REAL, *([] if options.short else [MEMORY])]
-    say("importing what the commands import")
-    child.import_everything(with_export=any(case.exports for case in chosen))
-    children = Children(root, scratch, injector)
-    say("running every command undisturbed, twice")
-    prepared = _prepared(chosen, children) if set(kinds) & {*KINDS} else []
-    real = [
-        prepare(case, _run_really, root / "real" / case.name, root / "work")
-        for case in (real_cases(world) if REAL in kinds else [])
-    ]
-    planted: dict[str, bool] = {}
-    if prepared and not options.only:
-        say("planting bugs")
-        bench = Bench(children, root / "work-planted", random.Random(options.seed), options.short)
-        planted = {plant.bug: finds(plant, bench, prepared[0]) for plant in PLANTS if plant.is_possible(injector)}
-    tasks = tasks_of(kinds, prepared, real)
-    say(f"{len(tasks)} rows, {max(0.0, until - time.monotonic()) / 60:.1f} min left")
-    rows = in_jobs(options, tasks, children, until)
-    if MEMORY in kinds:
-        bench = Bench(children, root / "work-memory", random.Random(options.seed))
-        rows.append(Row(MEMORY, "select fp32"))
+    wanted = Wanted(
+        kinds=options.only or [*KINDS, REAL, *([] if options.short else [MEMORY])],
+        cases=[case for case in cases(world) if not options.case or case.name in options.case],
+        until=until,
+        seed=options.seed,
+        short=options.short,
+        most=options.faults,
+        plants=not options.only,
+    )
+    found = Found()
+    if set(wanted.kinds) != {MEMORY}:
+        say(f"disturbing runs for {max(0.0, until - time.monotonic()) / 60:.1f} min")
+        found = in_jobs(wanted, world, options.jobs, base, injector)
+    if MEMORY in wanted.kinds:
+        bench = Bench(Children(root, base, injector), root / "work-memory", random.Random(options.seed))
+        found.rows.append(Row(MEMORY, "select fp32"))
         say("measuring memory")
-        memory(bench, endless(world), rows[-1], min(600.0, 30 + 10 * options.minutes))
-    return rows, planted
+        memory(bench, endless(world), found.rows[-1], min(600.0, 30 + 10 * options.minutes))
+    return found
 
 
 def _world(folder: Path, kept: Path | None) -> World:
@@ -144,21 +140,6 @@ def _world(folder: Path, kept: Path | None) -> World:
     if kept is not None:
         shutil.copytree(folder, kept)
     return World(folder)
-
-
-def _prepared(chosen: list[Case], children: Children) -> list[Prepared]:
-    """The cases run undisturbed; what they import late is imported here."""
-    children.learning = True
-    found = []
-    for case in chosen:
-        found.append(prepare(case, children.run, children.root / "cases" / case.name, children.root / "work"))
-        children.learn_imports()
-    children.learning = False
-    return found
-
-
-def _run_really(arguments: Sequence[str], folder: Path) -> Ended:
-    return child.ended(child.real_command(arguments, folder))
 
 
 if __name__ == "__main__":

@@ -89,7 +89,8 @@ class Bench:
         rows = self._rows(prepared.expected, files, different)
         row.rows += rows.lost + rows.doubled
         row.wrong += 1
-        parts = [complaint, f"differs: {', '.join(different[:3])}" if different else ""]
+        shown = ", ".join(prepared.expected.shown(files, name) for name in different[:3])
+        parts = [complaint, f"differs: {shown}" if different else ""]
         if rows != RowDifference():
             parts.append(f"{rows.lost} rows lost, {rows.doubled} doubled, {rows.other} changed")
         row.findings.append(f"{what}: {'; '.join(filter(None, parts))}")

@@ -24,6 +24,22 @@ class Snapshot:
         names = sorted({*self.files, *other.files})
         return [name for name in names if self.files.get(name) != other.files.get(name)]
 
+    def shown(self, other: "Snapshot", name: str) -> str:
+        """A file's name; of run.json also what is different in it."""
+        try:
+            one, two = (_flat(json.loads(side.files[name])) for side in (self, other))
+        except (KeyError, ValueError):
+            return name
+        keys = [key for key in {**one, **two} if one.get(key) != two.get(key)]
+        return f"{name} ({', '.join(f'{key} {one.get(key)!r} and {two.get(key)!r}' for key in keys[:2])})"
+
+
+def _flat(value: Any, path: str = "") -> dict[str, Any]:
+    """Path → value, of a JSON document."""
+    if not isinstance(value, dict):
+        return {path: value}
+    return {key: leaf for name, inner in value.items() for key, leaf in _flat(inner, f"{path}/{name}").items()}
+
 
 def snapshot(folder: Path) -> Snapshot:
     """Read a folder; one that is not there has no files."""
@@ -36,7 +52,19 @@ def _comparable(name: str, content: bytes) -> bytes:
     """What must be the same: of a marker its values, as a missing line end at its end does no harm."""
     if name == "run.json":
         return _record(content)
+    if name == "export.json":
+        return _manifest(content)
     return content.strip() if "/part-" in name and name.endswith(".json") else content
+
+
+def _manifest(content: bytes) -> bytes:
+    """export.json without the source commit, which is not known where no further process can be started."""
+    try:
+        document = json.loads(content)
+        kept = {name: value for name, value in document.items() if name not in {"source", "content_sha256"}}
+    except (ValueError, AttributeError):
+        return content
+    return json.dumps(kept, sort_keys=True).encode()
 
 
 def _record(content: bytes) -> bytes:
@@ -52,6 +80,7 @@ def _record(content: bytes) -> bytes:
 def _lasting(record: dict[str, Any]) -> dict[str, Any]:
     names = ("identity", "parts", "shard", "metadata", "finished", "files", "counts", "calibration")
     kept = {name: record.get(name) for name in names}
+    kept["metadata"] = {name: value for name, value in kept["metadata"].items() if name != "call"}  # how it was called
     for choice in (kept["calibration"] or {}).values():
         for timed in _TIMED:
             choice.pop(timed, None)

@@ -166,7 +166,12 @@ def load(build: Path) -> "Injector | python_faults.Injector":  # noqa: RET503 - 
     os.execve(sys.executable, [sys.executable, "-m", "torture", *sys.argv[1:]], environment)  # noqa: S606
 
 
-ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "POLARS_MAX_THREADS": "2"}
+ONE_THREAD = {
+    "OPENBLAS_NUM_THREADS": "1",
+    "OMP_NUM_THREADS": "1",
+    "POLARS_MAX_THREADS": "2",
+    "TOKENIZERS_PARALLELISM": "false",
+}
 
 
 def plain_environment() -> dict[str, str]:

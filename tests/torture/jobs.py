@@ -1,115 +1,195 @@
-"""Rows of the table, worked at in turn by some processes at the same time."""
+"""Processes that torture at the same time, each its own commands, row after row in turn."""
 
-import argparse
+import gc
 import os
 import pickle
 import random
 import signal
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
 
-from . import table
+from . import child, faults, python_faults, table
 from .bench import Bench
-from .cases import Prepared
-from .child import Children
+from .cases import Case, Prepared, prepare, real_cases
+from .child import Children, Ended
 from .kinds import KINDS, REAL
+from .plants import PLANTS, finds
 from .stops import real_commands
 from .table import Row
+from .world import World
 
 _LINE_EVERY = 30.0  # seconds
 _SHORT_SLICE, _SLICE = 1.0, 5.0  # seconds of a row in one round
 _REAL_WEIGHT = 3
 
-Task = tuple[str, Prepared]
+
+@dataclass(frozen=True)
+class Wanted:
+    """What to torture, and for how long.
+
+    Attributes:
+        kinds: Names of `KINDS`, and `REAL`.
+        cases: The commands.
+        until: When the time is over, in seconds of `time.monotonic`.
+        seed: Of everything that is drawn.
+        short: Whether there are two minutes for everything.
+        most: Faults of a row; None for any number.
+        plants: Whether bugs are planted as well.
+    """
+
+    kinds: Sequence[str]
+    cases: Sequence[Case]
+    until: float
+    seed: int
+    short: bool
+    most: int | None
+    plants: bool
 
 
-def tasks_of(kinds: list[str], prepared: list[Prepared], real: list[Prepared]) -> list[Task]:
-    """The rows of the table."""
-    found = [(kind, one) for kind in KINDS if kind in kinds for one in prepared if KINDS[kind].applies(one.case)]
-    return [*found, *((REAL, one) for one in real)]
+@dataclass
+class Found:
+    """What a job has found.
+
+    Attributes:
+        rows: Of the table.
+        planted: Bug → whether it was found.
+    """
+
+    rows: list[Row] = field(default_factory=list)
+    planted: dict[str, bool] = field(default_factory=dict)
 
 
-def in_jobs(options: argparse.Namespace, tasks: list[Task], children: Children, until: float) -> list[Row]:
-    """All rows, each in one of some processes that work at the same time."""
-    jobs = max(1, min(options.jobs, len(tasks)))
-    order = random.Random(options.seed).sample(range(len(tasks)), len(tasks))
-    pids, files = [], [children.scratch / f"rows-{job}" for job in range(jobs)]
-    for job, path in enumerate(files):
+Injector = faults.Injector | python_faults.Injector
+
+
+def in_jobs(wanted: Wanted, world: World, jobs: int, base: Path, injector: Injector) -> Found:
+    """Torture in some processes, and an export in a further one: it needs PyTorch, which makes forks slow."""
+    runs = [case for case in wanted.cases if not case.exports]
+    shares = [runs[job::jobs] for job in range(min(jobs, len(runs)))]
+    shares += [[case] for case in wanted.cases if case.exports]
+    if not shares:
+        shares = [[]]
+    pids, files = [], [base / f"found-{job}" for job in range(len(shares))]
+    for job, (share, path) in enumerate(zip(shares, files, strict=True)):
         pid = os.fork()
         if not pid:
             status = 1
             try:
-                children.injector.own_state()
-                draws = random.Random(f"{options.seed} {job}")
-                bench = Bench(children, children.root / f"work-{job}", draws, options.short)
-                own = {number: tasks[number] for number in order[job::jobs]}
-                path.write_bytes(pickle.dumps(rounds(bench, own, until, options.faults)))
+                injector.own_state()
+                path.write_bytes(pickle.dumps(_job(wanted, world, job, share, base, injector)))
                 status = 0
+            except Exception as error:  # noqa: BLE001 - told in one line; the other jobs go on
+                say(f"{type(error).__name__}: {error}")
             finally:
                 os._exit(status)
         pids.append(pid)
     try:
-        for pid in pids:
-            os.waitpid(pid, 0)
+        failed = [os.waitpid(pid, 0)[1] for pid in pids]
     except BaseException:
         for pid in pids:
             os.kill(pid, signal.SIGKILL)
         raise
-    found: dict[int, Row] = {}
-    for path in files:
-        found |= pickle.loads(path.read_bytes())  # noqa: S301 - from a process that was forked here
-    return [found[number] for number in sorted(found)]
+    found = Found()
+    for path, status, share in zip(files, failed, shares, strict=True):
+        if status:
+            names = ", ".join(case.name for case in share)
+            found.rows.append(Row("no fault", names, wrong=1, findings=["a job of the harness failed"]))
+            continue
+        own: Found = pickle.loads(path.read_bytes())  # noqa: S301 - from a process that was forked here
+        found.rows += own.rows
+        found.planted |= own.planted
+    kinds = [*KINDS, REAL]
+    names = [case.name for case in wanted.cases]
+    found.rows.sort(
+        key=lambda row: (
+            kinds.index(row.kind) if row.kind in kinds else -1,
+            names.index(row.case) if row.case in names else -1,
+        )
+    )
+    return found
 
 
-def rounds(bench: Bench, tasks: dict[int, Task], until: float, most: int | None) -> dict[int, Row]:
-    """Let every row have faults in turn, until the time is over or nothing is left to try.
+def _job(wanted: Wanted, world: World, job: int, share: Sequence[Case], base: Path, injector: Injector) -> Found:
+    root, scratch = base / "root", base / f"scratch-{job}"
+    scratch.mkdir()
+    child.import_everything(with_export=any(case.exports for case in share))
+    children = Children(root, scratch, injector)
+    work = root / f"work-{job}"
+    prepared = _prepared(share, children, work) if set(wanted.kinds) & {*KINDS} else []
+    tasks = [(kind, one) for kind in KINDS if kind in wanted.kinds for one in prepared if KINDS[kind].applies(one.case)]
+    if REAL in wanted.kinds and job == 0:
+        tasks += [(REAL, prepare(case, _run_really, root / "real" / case.name, work)) for case in real_cases(world)]
+    gc.freeze()  # so that a forked process does not copy what it only looks at
+    bench = Bench(children, work, random.Random(f"{wanted.seed} {job}"), wanted.short)
+    found = Found()
+    if wanted.plants and job == 0 and prepared:
+        for plant in PLANTS:
+            if plant.is_possible(injector) and (was := finds(plant, bench, prepared[0], wanted.until)) is not None:
+                found.planted[plant.bug] = was
+        say(f"{sum(found.planted.values())} of {len(found.planted)} planted bugs were found")
+    bench.random.shuffle(tasks)
+    found.rows = _rounds(bench, tasks, wanted)
+    return found
 
-    Args:
-        bench: Where.
-        tasks: The rows, by their place in the table.
-        until: When the time is over, in seconds of `time.monotonic`.
-        most: Faults of a row.
-    """
-    rows = {number: Row(kind, prepared.case.name) for number, (kind, prepared) in tasks.items()}
-    running = {number: _faults(bench, task, rows[number]) for number, task in tasks.items()}
+
+def _prepared(cases: Sequence[Case], children: Children, work: Path) -> list[Prepared]:
+    """The cases run undisturbed; what they import late is imported here."""
+    children.learning = True
+    found = []
+    for case in cases:
+        found.append(prepare(case, children.run, children.root / "cases" / case.name, work))
+        children.learn_imports()
+    children.learning = False
+    return found
+
+
+def _run_really(arguments: Sequence[str], folder: Path) -> Ended:
+    return child.ended(child.real_command(arguments, folder))
+
+
+def _rounds(bench: Bench, tasks: Sequence[tuple[str, Prepared]], wanted: Wanted) -> list[Row]:
+    """Let every row have faults in turn, until the time is over or nothing is left to try."""
+    rows = [Row(kind, prepared.case.name) for kind, prepared in tasks]
+    running = [
+        (row, KINDS[kind].weight, KINDS[kind].faults(bench, prepared, row))
+        if kind in KINDS
+        else (row, _REAL_WEIGHT, real_commands(bench, prepared, row))
+        for row, (kind, prepared) in zip(rows, tasks, strict=True)
+    ]
     said = time.monotonic()
     seconds = 0.0  # in the first round each row has one fault
-    while running and time.monotonic() < until:
-        for number in list(running):
-            kind = tasks[number][0]
-            latest = time.monotonic() + seconds * (KINDS[kind].weight if kind in KINDS else _REAL_WEIGHT)
-            while _next(running[number], rows[number]) and (most is None or rows[number].faults < most):
-                if time.monotonic() >= min(latest, until):
-                    break
-            else:
-                del running[number]
+    while running and time.monotonic() < wanted.until:
+        still = []
+        for row, weight, source in running:
+            if time.monotonic() >= wanted.until:
+                break
+            if _slice(row, source, min(wanted.until, time.monotonic() + seconds * weight), wanted.most):
+                still.append((row, weight, source))
             if time.monotonic() - said > _LINE_EVERY:
                 said = time.monotonic()
-                left = max(0.0, until - said) / 60
-                say(f"{table.totals(list(rows.values()))}; {len(running)} rows go on, {left:.1f} min left")
-            if time.monotonic() >= until:
-                break
-        seconds = _SHORT_SLICE if bench.short else _SLICE
+                say(f"{table.totals(rows)}; {max(0.0, wanted.until - said) / 60:.1f} min left")
+        running = still
+        seconds = _SHORT_SLICE if wanted.short else _SLICE
     return rows
 
 
-def _next(faults: Iterator[None], row: Row) -> bool:
-    """Let the next fault happen; False if there is none."""
-    try:
-        next(faults)
-    except StopIteration:
-        return False
-    except Exception as error:  # noqa: BLE001 - the other rows go on
-        row.wrong += 1
-        row.findings.append(f"the harness failed: {type(error).__name__}: {error}")
-        return False
-    return True
-
-
-def _faults(bench: Bench, task: Task, row: Row) -> Iterator[None]:
-    kind, prepared = task
-    yield from KINDS[kind].faults(bench, prepared, row) if kind in KINDS else real_commands(bench, prepared, row)
+def _slice(row: Row, source: Iterator[None], latest: float, most: int | None) -> bool:
+    """Let a row have at least one fault; whether it can have more."""
+    while most is None or row.faults < most:
+        try:
+            next(source)
+        except StopIteration:
+            return False
+        except Exception as error:  # noqa: BLE001 - the other rows go on
+            row.wrong += 1
+            row.findings.append(f"the harness failed: {type(error).__name__}: {error}")
+            return False
+        if time.monotonic() >= latest:
+            return True
+    return False
 
 
 def say(text: str) -> None:

@@ -1,5 +1,6 @@
 """Bugs that are planted, to show that the harness finds them: a table without failures says nothing otherwise."""
 
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -39,10 +40,17 @@ class Plant:
         return self.found_by is not power_cuts or injector.is_native
 
 
-def finds(plant: Plant, bench: Bench, prepared: Prepared) -> bool:
-    """Whether the harness finds a planted bug in a few faults."""
+def finds(plant: Plant, bench: Bench, prepared: Prepared, until: float) -> bool | None:
+    """Whether the harness finds a planted bug in a few faults; None if the time is over before that.
 
-    def tried() -> bool:
+    Args:
+        plant: The bug.
+        bench: Where.
+        prepared: The command.
+        until: When the time is over, in seconds of `time.monotonic`.
+    """
+
+    def tried() -> bool | None:
         plant.put()
         row = Row("planted", prepared.case.name)
         for _ in plant.found_by(bench, prepared, row):
@@ -50,6 +58,8 @@ def finds(plant: Plant, bench: Bench, prepared: Prepared) -> bool:
                 return True
             if row.faults >= _MOST_FAULTS:
                 break
+            if time.monotonic() > until:
+                return None
         return False
 
     return in_fork(tried)
@@ -85,16 +95,11 @@ def _no_flush() -> None:
     atomic._flush = lambda path: None
 
 
-def _ignores_errors() -> None:
-    from negengine.engine.files import atomic
+def _says_done() -> None:
+    from negengine.engine.cli import main
 
-    real = atomic.write_atomically
-
-    def write(*arguments: Any) -> None:
-        with suppress(Exception):
-            real(*arguments)
-
-    atomic.write_atomically = write
+    real = main.run
+    main.run = lambda: real() and 0
 
 
 def _traceback() -> None:
@@ -129,7 +134,7 @@ PLANTS = (
     Plant("files are written in place", _not_atomic, cut_writes),
     Plant("parts are read without their digest", _no_digest, torn_files),
     Plant("files are not flushed before they are renamed", _no_flush, power_cuts),
-    Plant("errors of the disk are ignored", _ignores_errors, lasting_errors),
+    Plant("a refused run says that it is done", _says_done, lasting_errors),
     Plant("an error of the disk is a traceback", _traceback, single_errors),
     Plant("a resumed run has two rows twice", _doubled_rows, kills_at_calls, loses_rows=True),
 )
