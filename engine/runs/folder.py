@@ -19,7 +19,6 @@ import msgspec
 
 from ..errors import InputError
 from ..files.atomic import make_folder, remove_leftovers, sha256, write_bytes
-from ..files.atomic import json_bytes, make_folder, parquet_bytes, remove_leftovers, sha256, write_bytes
 from ..files.limits import refuse_few_open_files
 from .lock import locked
 from .part import EncodedPart, Marker, PartFiles
