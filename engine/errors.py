@@ -1,5 +1,7 @@
 """The exception for errors that the user can fix."""
 
+import difflib
+from collections.abc import Iterable
 from enum import StrEnum
 from typing import TypeVar
 
@@ -27,4 +29,17 @@ def choice(kind: type[Kind], option: str, word: str) -> Kind:
     try:
         return kind(word)
     except ValueError:
-        raise InputError(f"{option} {word}: give {', '.join(kind)}") from None
+        near = did_you_mean(word, kind)
+        raise InputError(f"{option} {word}: {near}{'Give' if near else 'give'} {', '.join(kind)}") from None
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """A question about the known word that looks most like this one, with a space after it; empty if none does.
+
+    Args:
+        word: What the user wrote.
+        known: What there is.
+    """
+    by_spelling = {str(name).lower(): str(name) for name in reversed(list(known))}  # the first of equal spellings
+    near = difflib.get_close_matches(word.lower(), by_spelling, n=1)
+    return f"did you mean {by_spelling[near[0]]!r}? " if near else ""

@@ -36,6 +36,8 @@ _SENSITIVITY_ROWS: tuple[Key, ...] = (
     *((NAT, ORIGINAL, f"{polarity}-{kind}") for kind in LICENSING.values() for polarity in POLARITIES),
 )
 _PREFERRED, _BY_MORE = "preferred", f"> {THRESHOLD}"
+_NEGATED = "negated"
+_INTERVAL = {"": "value", "_low": "low", "_high": "high"}
 _OUTSIDE_NOTE = "outside: items with a word that is not one token of the model; it counts as wrong"
 
 
@@ -56,6 +58,47 @@ def tables(summary: pl.DataFrame, model: str) -> list[Table]:
     paper = published_figures(model)
     accuracies = [_accuracy_table(name, columns, values, model, paper) for name, columns in _ACCURACY_TABLES.items()]
     return [*(table for table in accuracies if table), _sensitivity_table(values, model, paper), _tests_table(values)]
+
+
+def main_table(summary: pl.DataFrame, model: str) -> Table:
+    """One row for each data set: accuracy, and how often the good completion is preferred.
+
+    Args:
+        summary: Content of summary.parquet.
+        model: Its name.
+    """
+    values: Values = {
+        (row["dataset"], row["condition"], row["split"], row["metric"]): row for row in summary.iter_rows(named=True)
+    }
+    rows = []
+    for dataset in DATASETS:
+        split, negative = (ALL, "") if dataset in {CPRAG, ROLE} else POLARITIES
+        if (dataset, ORIGINAL, split, ACCURACIES[0]) not in values:
+            continue
+        row: dict[str, Any] = {"dataset": dataset, "n": values[dataset, ORIGINAL, split, ACCURACIES[0]]["n"]}
+        row |= {metric: 100 * values[dataset, ORIGINAL, split, metric]["value"] for metric in ACCURACIES}
+        for name, own in ((_PREFERRED, split), (_NEGATED, negative)):
+            if preferred := values.get((dataset, ORIGINAL, own, SENSITIVITY)):
+                row |= {name + end: 100 * preferred[figure] for end, figure in _INTERVAL.items()}
+        rows.append(row)
+    figures = [*ACCURACIES, *(name + end for name in (_PREFERRED, _NEGATED) for end in _INTERVAL)]
+    return Table(
+        f"Diagnostics: {model}, %",
+        pl.DataFrame(rows, schema={"dataset": pl.String, "n": pl.Int64, **dict.fromkeys(figures, pl.Float64)}),
+        [
+            Column("data set", "dataset"),
+            *(Column(f"@{k}", metric, decimals=1, unit="%") for k, metric in zip(CUTS, ACCURACIES, strict=True)),
+            *(
+                Column(name, name, low=f"{name}_low", high=f"{name}_high", decimals=1, unit="%", wrap=False)
+                for name in (_PREFERRED, _NEGATED)
+            ),
+        ],
+        notes=[
+            "@k: the expected word is among the first k, in affirmative contexts",
+            "preferred: the good completion is more probable than the bad; negated: the same in negated contexts",
+            "-v shows all tables",
+        ],
+    )
 
 
 def published_figures(model: str) -> dict[tuple[Key, str], dict[str, Any]]:

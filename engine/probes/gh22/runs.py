@@ -91,7 +91,8 @@ class Gh22Run(SummaryRun):
 
     def remarks(self) -> list[str]:
         """How many ACTs are not verbs."""
-        return [acts_sentence(self.summary) or f"{self.folder}/summary.parquet has all figures"]
+        said = acts_sentence(self.summary)
+        return [said] if said else []
 
     @property
     def conditions(self) -> dict[str, Any]:

@@ -34,6 +34,19 @@ def test_items_and_summary_are_frames(run):
     assert run.document() == {"run": str(run.folder), "summary": run.summary.to_dicts()}
 
 
+def test_a_terminal_shows_one_short_table_and_details_on_request(run):
+    [main] = run.main_tables()
+    assert main.frame["dataset"].to_list() == ["CPRAG-102", "NEG-136-NAT"]
+    keys = ("dataset", "condition", "split", "metric")
+    figures = {tuple(row[key] for key in keys): row["value"] for row in run.summary.iter_rows(named=True)}
+    natural = main.frame.row(1, named=True)
+    assert natural["negated"] == 100 * figures["NEG-136-NAT", "original", "negative", "sensitivity"]
+    assert natural["accuracy@5"] == 100 * figures["NEG-136-NAT", "original", "affirmative", "accuracy@5"]
+    assert main.frame["negated"][0] is None
+    assert repr(run.tables()[-1]) == repr(main)
+    assert len(run.tables()) > 3
+
+
 def test_words_outside_the_vocabulary_are_told_below_the_tables(run):
     assert run.outside == {"CPRAG-102": ["qzxqzx"]}
     assert run.remarks() == ["CPRAG-102: words that are not one token of the model: 1 (qzxqzx)"]
@@ -66,7 +79,7 @@ def test_a_folder_made_with_other_options_is_refused(run, model, data, change, m
 
 
 def test_an_unknown_data_set_is_one_line(model, data):
-    with pytest.raises(InputError, match="--dataset ROLE: give CPRAG-102, ROLE-88"):
+    with pytest.raises(InputError, match="--dataset ROLE: did you mean 'ROLE-88'"):
         diagnostics(model, data=data, dataset="ROLE")
 
 

@@ -29,7 +29,7 @@ def test_the_function_gives_frames_tables_and_a_document(library_run):
     assert set(library_run.items["condition"]) == {"connective"}
     assert [table.title.split(":")[0] for table in library_run.tables()] == ["GH22, connective"] * 2
     assert library_run.document() == {"run": str(library_run.folder), "summary": library_run.summary.to_dicts()}
-    assert library_run.remarks() == [f"{library_run.folder}/summary.parquet has all figures"]
+    assert library_run.remarks() == []
 
 
 def test_a_run_is_opened_again_from_its_folder(library_run):
@@ -72,7 +72,10 @@ def test_a_run_that_was_stopped_says_how_to_go_on(stage, function, call, state, 
     ("options", "message"),
     [
         ({"ranks": [0]}, "--ranks 0: give ranks from 1"),
-        ({"variant": ["orignal"]}, "--variant orignal: give original, connective, coordinated"),
+        (
+            {"variant": ["orignal"]},
+            "--variant orignal: did you mean 'original'",
+        ),
         ({"shard": "3/2"}, "--shard 3/2"),
     ],
 )
