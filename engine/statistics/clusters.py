@@ -72,7 +72,7 @@ def clustered_mean(sums: NDArray[np.number], sizes: NDArray[np.integer]) -> Clus
     """
     n, clusters = int(sizes.sum()), len(sizes)
     value = float(sums.sum()) / n
-    deviations = sums - value * sizes
+    deviations = (sums - value * sizes).astype(np.float64)
     variance = _variance(deviations, n)
     # Where each cluster is one observation, the variance of a proportion follows from the proportion.
     freedom = float(clusters - 1) if n == clusters else _freedom(deviations)

@@ -66,7 +66,8 @@ def paired_difference(
     elif mean.clusters == mean.n:
         low, high = _newcombe(first.astype(np.bool_), second.astype(np.bool_))
     else:
-        low, high = _of_means(*(clustered_mean(*cluster_sums(side, labels)) for side in (first, second)), mean)
+        sides = [clustered_mean(*cluster_sums(side, labels)) for side in (first, second)]
+        low, high = _of_means(sides[0], sides[1], mean)
     return Difference(mean.value, low, high, sign_flips(sums), mean.n, mean.clusters, detectable(mean))
 
 
