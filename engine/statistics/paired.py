@@ -54,10 +54,10 @@ def paired_difference(
     Args:
         first: bool or float64 [n], one outcome of each item; at least one item.
         second: the other outcome of the same item.
-        clusters: int [n], the cluster of each item; None if items are independent draws. The items of a single cluster
-            are taken as independent draws from it.
+        clusters: int [n], the cluster of each item, from 0; None if items are independent draws. The items of a single
+            cluster are taken as independent draws from it.
     """
-    alone = clusters is None or len(np.unique(clusters)) < 2
+    alone = clusters is None or clusters.min() == clusters.max()
     labels = np.arange(len(first)) if alone or clusters is None else clusters
     sums, sizes = cluster_sums(first.astype(np.float64) - second.astype(np.float64), labels)
     mean = clustered_mean(sums, sizes)
