@@ -8,7 +8,7 @@ import polars as pl
 from ...tables import Column, Table
 from ..items import ALL, ORIGINAL
 from ..published import WHAT_BERT_IS_NOT, column, published
-from ..summary import DIFFERENCE, HOLM, P_VALUE, VERSUS, tests_note
+from ..summary import DIFFERENCE, HOLM, P_VALUE, VERSUS, correction_note, detectable_note
 from .files import CONSTRAINTS, CPRAG, DATASETS, LICENSING, NAT, ROLE, SIMP
 from .items import BINS, CPRAG_PERTURBED, POLARITIES, ROLE_PERTURBED
 from .judged import ACCURACIES, BEYOND_THRESHOLD, CUTS, SENSITIVITY, THRESHOLD
@@ -202,16 +202,17 @@ def _sensitivity_table(values: Values, model: str, paper: Published) -> Table:
 def _tests_table(values: Values) -> Table:
     """Conditions and polarities against each other: differences and tests, adjusted with Holm's method."""
     names = {SENSITIVITY: _PREFERRED, BEYOND_THRESHOLD: _BY_MORE}
-    rows, tested = [], None
+    rows, differences, tested = [], [], None
     for (dataset, condition, split, name), row in values.items():
         metric = name.removeprefix(f"{DIFFERENCE}:")
         if metric != name:
             p, tested = (values[dataset, condition, split, f"{one}:{metric}"] for one in (P_VALUE, HOLM))
             sides = _sides(condition, split)
+            differences.append(row)
             figures = (row["value"], row["low"], row["high"], row.get("detectable"), p["value"], tested["value"])
             rows.append((_short(dataset), sides, names.get(metric, metric), *figures))
     figures_schema = dict.fromkeys(("difference", "low", "high", "detectable", "p", "p_holm"), pl.Float64)
-    notes = [tests_note(tested, "by sign flips of clusters")] if tested else []
+    notes = [correction_note(tested, "by sign flips of clusters")] if tested else []
     return Table(
         "Against each other, on the same items (95 % interval)",
         pl.DataFrame(
@@ -237,15 +238,8 @@ def _tests_table(values: Values) -> Table:
             Column("p", "p", significant=2, wrap=False),
             Column("p (Holm)", "p_holm", significant=2, wrap=False),
         ],
-        notes=[*notes, *_detectable_note(rows)],
+        notes=[*notes, *detectable_note(differences)],
     )
-
-
-def _detectable_note(rows: Sequence[tuple[Any, ...]]) -> list[str]:
-    known = [100 * row[6] for row in rows if row[6] is not None]
-    if not known:
-        return []
-    return [f"true differences of {min(known):.1f} to {max(known):.1f} points are found with a power of 80 %"]
 
 
 def _short(dataset: str) -> str:
