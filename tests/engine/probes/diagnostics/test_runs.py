@@ -7,6 +7,7 @@ from negengine.engine.comparison.compare import compare
 from negengine.engine.errors import InputError
 from negengine.engine.library.model import find_model
 from negengine.engine.probes.diagnostics.runs import DiagnosticsRun, diagnostics
+from negengine.engine.report.citation import cite
 from pages import drawn_figures
 
 
@@ -92,3 +93,10 @@ def test_a_report_shows_sensitivity_and_accuracies_of_the_summary(run):
         both = table.join(expected, on=["dataset", "condition", "split"], suffix="_summary")
         assert len(both) == len(table) > 0
         assert both["value"].to_list() == both["value_summary"].to_list()
+
+
+def test_the_methods_paragraph_has_its_numbers(run):
+    (text,) = cite(run).methods
+    assert "the diagnostics of Ettinger, 2020" in text
+    assert "CPRAG-102" in text
+    assert cite(run).facts["Seeds"] == "0"
