@@ -75,8 +75,9 @@ def drawn_items(run: Run, exported: ExportedModel, sample: int, seed: int) -> li
         return list(_acts_repeated(run, rows))
     if isinstance(run, LamaRun):
         return list(_facts(run, rows, words))
-    if isinstance(run, SelectionRun):
-        rows = rows.with_columns(precision=pl.lit(Precision.FP32 if was_exact(run) else Precision.MIXED))
+    if isinstance(run, SelectionRun):  # it records no token but the decision
+        kind = str(Precision.FP32 if was_exact(run) else Precision.MIXED)
+        rows = rows.with_columns(precision=pl.lit(kind), answer=pl.lit(None, pl.String))
     return [_item(row, words, several=isinstance(run, DiagnosticsRun)) for row in rows.iter_rows(named=True)]
 
 
