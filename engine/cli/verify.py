@@ -21,7 +21,7 @@ def verify(
     seed: options.Seed = 0,
     model: Annotated[str | None, typer.Option(help="The folder of the run's model, if it was moved.")] = None,
     lexicon: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="The word lists of a selection that has its own.")
+        Path | None, typer.Option(metavar="DIR", help="The word lists of a selection, if they were moved.")
     ] = None,
     torch: Annotated[
         str | None,
