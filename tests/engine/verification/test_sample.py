@@ -78,7 +78,7 @@ def test_a_log_probability_that_is_a_little_off_is_found(few, verify):
     scores = pl.read_parquet(few / "scores.parquet")
     row = int((~scores["repeated"]).arg_max())
     lie(
-        scored, "score", "scores.parquet", changed(scores, row, expected_logprob=scores["expected_logprob"][row] - 0.01)
+        few, "score", "scores.parquet", changed(scores, row, expected_logprob=scores["expected_logprob"][row] - 0.01)
     )
     assert ("score", ITEMS) in [(check.of, check.what) for check in verify(few).damage]
 
