@@ -25,7 +25,9 @@ def verify(
     ] = None,
     lexicon: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="The word lists of a selection that has its own (default: the bundled ones)."),
+        typer.Option(
+            metavar="DIR", help="The word lists of a selection, if they were moved (default: where they were)."
+        ),
     ] = None,
     torch: Annotated[
         str | None,
