@@ -254,7 +254,11 @@ def _panels(chart: alt.LayerChart, data: pl.DataFrame, panel: str | None, own_ro
 
 
 def _scale(domain: Sequence[float] | None, *, zero: bool) -> alt.Scale:
-    return alt.Scale(domain=list(domain), nice=False) if domain else alt.Scale(zero=zero, nice=True)
+    return (
+        alt.Scale(domain=list(domain), nice=False)
+        if domain
+        else alt.Scale(zero=zero, nice=True, padding=0 if zero else 6)
+    )
 
 
 def _distinct(data: pl.DataFrame, column: str) -> list[str]:

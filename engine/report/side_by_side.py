@@ -76,11 +76,24 @@ def _joined(figures: Sequence[tuple[str, Figure]]) -> Figure:
     tables = [figure.table.frame.select(pl.lit(name).alias(_RUN), pl.all()) for name, figure in figures]
     widest = max((figure.table for _, figure in figures), key=lambda table: len(table.columns))
     frame = pl.concat(tables, how="diagonal_relaxed")
-    table = replace(widest, title=widest.title.partition(":")[0], frame=frame, section=_RUN,
-                    columns=[Column(_RUN, _RUN), *widest.columns])  # fmt: skip
+    table = replace(
+        widest,
+        title=widest.title.partition(":")[0],
+        frame=frame,
+        section=_RUN,
+        columns=[Column(_RUN, _RUN), *widest.columns],
+        notes=_notes([(name, figure.table) for name, figure in figures]),
+    )
     said_alt = " ".join(f"{name}: {figure.alt}" for name, figure in figures)
     wide = first.wide or isinstance(drawn, Lines)
     return Figure(f"all-{first.name}", drawn, table, said_alt, first.caption, wide=wide)
+
+
+def _notes(tables: Sequence[tuple[str, Table]]) -> list[str]:
+    """The notes of all tables: one that all of them have once, any other with the name of its run."""
+    common = set.intersection(*(set(table.notes) for _, table in tables))
+    shared = [note for note in tables[0][1].notes if note in common]
+    return shared + [f"{name}: {note}" for name, table in tables for note in table.notes if note not in common]
 
 
 def _printed(figures: Sequence[tuple[str, Figure]]) -> list[Table]:
