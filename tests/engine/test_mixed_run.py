@@ -22,7 +22,9 @@ from fake_models import CALIBRATION, FakeScoring, FakeSelection
 from negengine.engine.choices import Precision
 from negengine.engine.errors import InputError
 from negengine.engine.inference.device import CPU
+from negengine.engine.negation.runs import ScoresRun
 from negengine.engine.negation.score import Scoring, read_selected
+from negengine.engine.negation.sections.answers import replacements
 from negengine.engine.negation.select import Selection, Settings
 from negengine.engine.runs.executors import ThisProcess
 from negengine.engine.runs.loop import Execution, run_stage
@@ -191,6 +193,20 @@ def test_each_row_says_which_model_gave_its_numbers(case, tmp_path):
 def _widest(folder, stage):
     markers = [json.loads(path.read_text()) for path in (folder / "parts" / stage).glob("*.json")]
     return {pattern: max(marker["bounds"][pattern] for marker in markers) for pattern in markers[0]["bounds"]}
+
+
+@each([("score", Precision.MIXED), ("score", Precision.FP32)])
+def test_tables_and_reports_say_what_the_audit_found_and_whose_numbers_are_shown(case):
+    run = ScoresRun.open(case.whole)
+    notes = " ".join(note for table in run.tables() for note in table.notes)
+    (said,) = replacements(run).notes or [""]
+    if case.precision is Precision.FP32:
+        assert "Mixed precision" not in notes
+        assert said == ""
+        return
+    assert "of the decisions were close calls" in notes
+    share = 100 * (run.items["precision"] == "int8").mean()
+    assert f"come from the low-precision model (int8) in {share:.0f} % of the sentences" in said
 
 
 @each(ALL)
