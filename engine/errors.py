@@ -1,11 +1,28 @@
 """The exception for errors that the user can fix."""
 
 import difflib
+import errno
 from collections.abc import Iterable
 from enum import StrEnum
 from typing import TypeVar
 
 Kind = TypeVar("Kind", bound=StrEnum)
+
+OF_THE_MACHINE = frozenset(
+    {
+        errno.EACCES,
+        errno.EDQUOT,
+        errno.EIO,
+        errno.EMFILE,
+        errno.ENFILE,
+        errno.ENOLCK,
+        errno.ENOMEM,
+        errno.ENOSPC,
+        errno.EPERM,
+        errno.EROFS,
+    }
+)
+"""Errors of the operating system that say something about the machine, and nothing about this program."""
 
 
 class InputError(Exception):

@@ -26,6 +26,7 @@ from transformers import AutoConfig, AutoTokenizer, PretrainedConfig, PreTrained
 from transformers.tokenization_utils_fast import PreTrainedTokenizerFast
 
 from ..engine.errors import InputError
+from ..engine.files.listing import paths_in
 from .families import longest_input, padding_id
 from .quiet import quiet
 
@@ -136,7 +137,7 @@ def locate(reference: str, revision: str | None = None) -> Source:
 
 def _folder_digest(folder: Path) -> str:
     digest = hashlib.sha256()
-    for path in sorted(path for path in folder.iterdir() if path.suffix in _DIGESTED):
+    for path in [path for path in paths_in(folder) if path.suffix in _DIGESTED]:
         digest.update(f"{path.name}\0{path.stat().st_size}\0".encode())
         with path.open("rb") as stream:
             digest.update(hashlib.file_digest(stream, "sha256").digest())

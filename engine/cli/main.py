@@ -16,7 +16,7 @@ from ..choices import Task
 from ..commands import options
 from ..commands.console import document, open_standard_streams, say, show
 from ..commands.run_command import command_line, table_command
-from ..errors import InputError
+from ..errors import OF_THE_MACHINE, InputError
 from ..library.registry import commands as probe_commands
 from ..library.registry import resumable
 from . import benchmark, data, paper, sentences, verify
@@ -49,6 +49,10 @@ def run() -> int:
             return 0
         context = getattr(error, "ctx", None)
         say(f"negengine: {_message(error)} (see `{context.command_path if context else 'negengine'} --help`)")
+    except OSError as error:
+        if error.errno not in OF_THE_MACHINE:
+            raise
+        say(f"negengine: {error.filename or 'the system'}: {error.strerror}; try again once the cause is removed")
     return 2
 
 

@@ -10,6 +10,7 @@ import msgspec
 
 from ..errors import InputError
 from ..files.atomic import is_leftover
+from ..files.listing import paths_in
 from ..files.names import is_file_name
 from ..files.reading import MissingFileError
 from ..files.sealed import read_sealed, write_sealed
@@ -141,8 +142,7 @@ def _shown(value: Any) -> str:
 
 
 def _refuse_foreign(folder: Path) -> None:
-    entries = sorted(folder.iterdir()) if folder.is_dir() else []
-    foreign = [entry.name for entry in entries if entry.name != LOCK_FILE and not is_leftover(entry)]
+    foreign = [entry.name for entry in paths_in(folder) if entry.name != LOCK_FILE and not is_leftover(entry)]
     if foreign:
         raise InputError(
             f"{folder}: holds {foreign[0]!r} but no {RUN_FILE}, so it is not a run folder; choose another --output"

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ...errors import InputError, choice
+from ...files.listing import files_below
 from ...inference.free_text import MASK
 from ...sentences.textfiles import Row, read_table
 from .choices import Dataset
@@ -111,7 +112,7 @@ def read_diagnostics(path: Path, datasets: Sequence[str] = ()) -> Diagnostics:
 
 
 def _find(folder: Path, name: str) -> Path:
-    found = sorted(folder.rglob(f"{name}.tsv"))
+    found = files_below(folder, f"{name}.tsv")
     if not found:
         raise InputError(
             f"{folder}: there is no {name}.tsv in it; give the folder of lm-diagnostics, or other --dataset"

@@ -19,6 +19,7 @@ from pathlib import Path
 
 from ...datasets.misprimed import IDENTIFIERS, MISPRIMES, corpus_of, merge_rows, only_text
 from ...errors import InputError, choice
+from ...files.listing import files_below
 from ...inference.free_text import MASK
 from ...sentences.textfiles import Row, json_rows, read_lines
 from ..items import SEPARATOR
@@ -127,11 +128,11 @@ def _files(paths: Sequence[Path]) -> Iterator[Path]:
         if path.is_file():
             yield path
             continue
-        found = sorted(
+        found = [
             file
-            for file in path.rglob("*")
+            for file in files_below(path)
             if file.name.endswith((".jsonl", ".jsonl.gz")) and file.name != TEMPLATES_FILE
-        )
+        ]
         if not found:
             raise InputError(f"{path}: there is no .jsonl file in it; give LAMA's data folder, or a file of facts")
         yield from found

@@ -77,9 +77,7 @@ def test_a_log_probability_that_is_a_little_off_is_found(few, verify):
     remove_parts(few)
     scores = pl.read_parquet(few / "scores.parquet")
     row = int((~scores["repeated"]).arg_max())
-    lie(
-        few, "score", "scores.parquet", changed(scores, row, expected_logprob=scores["expected_logprob"][row] - 0.01)
-    )
+    lie(few, "score", "scores.parquet", changed(scores, row, expected_logprob=scores["expected_logprob"][row] - 0.01))
     assert ("score", ITEMS) in [(check.of, check.what) for check in verify(few).damage]
 
 
