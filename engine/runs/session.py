@@ -40,8 +40,8 @@ class Session(msgspec.Struct, omit_defaults=True):
         parts: Number of parts that it has finished.
         sentences: Number of sentences that its models have run, those of the calibration and the audit included.
         tokens: Their tokens.
-        joules: Device → energy, where the machine tells; of the processor and of the GPUs that it used, together with what
-            other programs did on them.
+        joules: Device → energy, where the machine tells; of the processor and of the GPUs that it used, with what other
+            programs did on them.
         shard: In a merged run: the shard that it worked on, as `I/N`.
         merged: Of a session that merged: the folders of the shards.
     """
