@@ -5,7 +5,7 @@ not selected must not be repeated, except where the pair is full and the verb's 
 Such verbs say nothing and are not drawn.
 """
 
-from collections import defaultdict
+from collections import defaultdict, deque
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,8 +22,6 @@ from ..sentences.patterns import PatternSet
 from ..sentences.slots import MASK, NAME, PROFESSION, VERB
 from .agreement import Recorded
 from .asked import Vocabularies, was_exact
-
-_TRIES = 20  # pairs looked at for each candidate wanted
 
 
 def plan_again(record: StageRecord, exported: ExportedModel, lexicon: Lexicon) -> Selection:
@@ -77,19 +75,19 @@ class Unselected:
         return cls(stage, dict(kept), was_exact(run))
 
     def drawn(self, sample: int, seed: int) -> list[Recorded]:
-        """A random sample: a random pair for each, and a random verb of it; fewer where few verbs say anything."""
-        random = np.random.default_rng(seed)
-        words = Vocabularies.of(self.stage.exported)
-        found: dict[tuple[int, int], Recorded] = {}
-        for position in random.integers(0, len(self.stage.grid.pairs), _TRIES * sample).tolist():
-            if len(found) == sample:
-                break
-            pair = int(self.stage.grid.pairs[position])
-            telling = self._telling(pair)
-            if len(telling):
-                verb = int(random.choice(telling))
-                found[pair, verb] = self._recorded(pair, verb, words)
-        return list(found.values())
+        """A random sample: a random verb of each random pair in turn, so that few pairs are looked at twice."""
+        random, words = np.random.default_rng(seed), Vocabularies.of(self.stage.exported)
+        waiting: deque[tuple[int, list[int] | None]] = deque(
+            (pair, None) for pair in random.permutation(self.stage.grid.pairs).tolist()
+        )
+        found: list[Recorded] = []
+        while waiting and len(found) < sample:
+            pair, left = waiting.popleft()
+            verbs = random.permutation(self._telling(pair)).tolist() if left is None else left
+            if verbs:
+                found.append(self._recorded(pair, verbs.pop(), words))
+                waiting.append((pair, verbs))
+        return found
 
     def _words(self, pair: int) -> dict[str, str]:
         """Slot → the pair's filler."""

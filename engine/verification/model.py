@@ -1,7 +1,7 @@
 """An exported model against its export.json: files, what export.json says, graphs, and PyTorch if asked for."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ from .graphs import (
     is_low_precision,
 )
 from .pytorch import torch_reference
-from .reference import ExportedReference, Reference, each
+from .reference import ExportedReference, Logits, Reference, each
 from .texts import Sentence, masked_sentences, text_pairs
 
 _PAIR_LENGTH = 128
@@ -168,7 +168,7 @@ def _of_texts(found: list[Computed], asked: list[Sentence]) -> list[Computed]:
     return [own for own, sentence in zip(found, asked, strict=True) if sentence.text]
 
 
-def _logits(found: list[Computed]) -> list[Any]:
+def _logits(found: list[Computed]) -> list[Logits]:
     return [own.logits for own in found]
 
 
@@ -181,6 +181,12 @@ def _pairs(exported: ExportedModel, sample: int, seed: int, torch: Reference | N
     reference = ExportedReference(exported)
     longest = min(_PAIR_LENGTH, exported.max_length)
     texts = text_pairs(sample, seed)
-    own = each(texts, lambda pair: reference.pair(*pair, longest), reference.at_once)
-    right = each(texts, lambda pair: torch.pair(*pair, longest), torch.at_once)
+    own, right = (_pair_logits(asked, texts, longest) for asked in (reference, torch))
     yield check_equal(exported, name, torch.name, own, right)
+
+
+def _pair_logits(reference: Reference, texts: Sequence[tuple[str, str]], longest: int) -> list[Logits]:
+    def one(pair: tuple[str, str]) -> Logits:
+        return reference.pair(pair[0], pair[1], longest)
+
+    return each(texts, one, reference.at_once)

@@ -21,7 +21,8 @@ from ..inference.session import open_session
 from ..sentences.tokenizer import MaskTokenizer
 
 Logits = NDArray[np.float32]
-Item, Answer = TypeVar("Item"), TypeVar("Answer")
+Item = TypeVar("Item")
+Answer = TypeVar("Answer")
 
 
 class Reference(Protocol):

@@ -159,6 +159,6 @@ def _recounts(stored: StoredStage, of_parts: Check) -> Iterator[Check]:
             check = Check(stored.name, recount.what, recount.n, "rows")
             damaged = replace(check, outcome=Outcome.DAMAGED, detail=recount.wrong, repair=repair)
             yield damaged if recount.wrong else check
-    except (InputError, pl.exceptions.PolarsError, KeyError, TypeError, ValueError) as error:
+    except (InputError, pl.exceptions.PolarsError, LookupError, TypeError, ValueError) as error:
         detail = f"the tables cannot be counted again ({one_line(error)})"
         yield Check(stored.name, what, outcome=Outcome.DAMAGED, detail=detail, repair=repair)

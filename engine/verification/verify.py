@@ -5,6 +5,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+import polars as pl
+
 from ..errors import InputError
 from ..files.home import with_home
 from ..inference.classifier import TASK
@@ -130,7 +132,7 @@ def _decided_again(stored: list[StoredStage], before: list[Check], asked: Asked)
             except InputError as error:
                 outcome = Outcome.NOT_CHECKED
                 yield Check(stage.name, f"items decided again by {reference.name}", outcome=outcome, detail=str(error))
-            except (KeyError, TypeError, ValueError):
+            except (pl.exceptions.PolarsError, LookupError, TypeError, ValueError):
                 if stage.name not in unreadable:  # damage that was found before can make any error here
                     raise
 

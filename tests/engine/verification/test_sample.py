@@ -150,7 +150,8 @@ def test_the_sample_of_pytorch_agrees(few, verify):
     found = verify(few, sample=12, torch="mini")
     assert not found.damage
     assert check(found, "score", "items decided again by PyTorch").n == 12
-    assert check(found, "select", "unselected candidates decided again by PyTorch").n == 12
+    unselected = "unselected candidates decided again by PyTorch"
+    assert check(found, "select", unselected).n == check(found, "select", UNSELECTED).n > 0
 
 
 def test_another_checkpoint_than_that_of_the_run_is_refused(few, verify, tmp_path):
