@@ -11,6 +11,7 @@ import sys
 import tempfile
 import time
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 from . import faults, table
@@ -24,7 +25,7 @@ from .table import Row
 from .world import World, build_world
 
 _SHORT_MINUTES, _LONG_MINUTES = 1.8, 60.0
-_FAILED, _UNUSABLE = 1, 2
+_FAILED = 1
 
 
 def main() -> int:
@@ -36,7 +37,7 @@ def main() -> int:
         base = Path(tempfile.mkdtemp(prefix="negengine-torture-", dir=options.folder or _fast_folder()))
         os.environ["NEGENGINE_TORTURE_FOLDER"] = str(base)
     try:
-        injector = faults.load(base)
+        injector = faults.load(base, compiled=not options.no_compiler)
         found = _torture(options, base, injector, until)
     finally:
         shutil.rmtree(base, ignore_errors=True)
@@ -48,12 +49,19 @@ def main() -> int:
     print("\n".join(filter(None, [*lines, check])))
     if options.write:
         date = dt.datetime.now(dt.UTC).date().isoformat()
-        command = shlex.join(["make", "torture", *([f"ARGS={shlex.join(sys.argv[1:])}"] if sys.argv[1:] else [])])
         machine = f"{platform.system()}, {os.cpu_count()} cores, Python {platform.python_version()}"
         facts = {"Date": date, "Machine": machine, "Faults reach": injector.reaches, "Check of the harness": check}
-        options.write.write_text(table.markdown(rows, facts, command), "utf-8")
+        options.write.write_text(table.markdown(rows, facts, _command(options)), "utf-8")
     print(table.totals(rows))
     return 0 if table.is_clean(rows) and known == len(planted) else _FAILED
+
+
+def _command(options: argparse.Namespace) -> str:
+    """The command that draws the same faults, without the folders of this machine."""
+    words = ["--minutes", f"{options.minutes:g}", "--seed", str(options.seed)]
+    for name in ("only", "skip", "case"):
+        words += [word for value in getattr(options, name) or [] for word in (f"--{name}", value)]
+    return f"make torture ARGS={shlex.quote(shlex.join(words))}"
 
 
 def _options() -> argparse.Namespace:
@@ -66,6 +74,9 @@ def _options() -> argparse.Namespace:
         action="append",
         choices=[*KINDS, REAL, MEMORY],
         help="a kind of fault; may be given again",
+    )
+    parser.add_argument(
+        "--skip", metavar="KIND", action="append", default=[], choices=[*KINDS, REAL, MEMORY], help="not this kind"
     )
     parser.add_argument(
         "--case",
@@ -82,6 +93,7 @@ def _options() -> argparse.Namespace:
     )
     parser.add_argument("--faults", type=int, metavar="N", help="at most N faults for each row")
     parser.add_argument("--world", type=Path, help="a folder with the inputs of an earlier call, or for them")
+    parser.add_argument("--no-compiler", action="store_true", help="let only the calls of Python code fail")
     parser.add_argument("--write", metavar="FILE", type=Path, help="write the table as Markdown")
     options = parser.parse_args()
     if options.minutes is None:
@@ -109,8 +121,9 @@ def _torture(options: argparse.Namespace, base: Path, injector: Injector, until:
     """The rows of the table, and whether each planted bug was found."""
     root = base / "root"
     world = _world(root / "world", options.world)
+    usual = [*KINDS, REAL, *([] if options.short else [MEMORY])]
     wanted = Wanted(
-        kinds=options.only or [*KINDS, REAL, *([] if options.short else [MEMORY])],
+        kinds=[kind for kind in options.only or usual if kind not in options.skip],
         cases=[case for case in cases(world) if not options.case or case.name in options.case],
         until=until,
         seed=options.seed,
@@ -118,15 +131,17 @@ def _torture(options: argparse.Namespace, base: Path, injector: Injector, until:
         most=options.faults,
         plants=not options.only,
     )
+    measured = min(600.0, 10 * options.minutes) if MEMORY in wanted.kinds else 0.0
+    wanted = replace(wanted, until=until - measured)
     found = Found()
     if set(wanted.kinds) != {MEMORY}:
-        say(f"disturbing runs for {max(0.0, until - time.monotonic()) / 60:.1f} min")
+        say(f"disturbing runs for {max(0.0, wanted.until - time.monotonic()) / 60:.1f} min")
         found = in_jobs(wanted, world, options.jobs, base, injector)
     if MEMORY in wanted.kinds:
         bench = Bench(Children(root, base, injector), root / "work-memory", random.Random(options.seed))
         found.rows.append(Row(MEMORY, "select fp32"))
         say("measuring memory")
-        memory(bench, endless(world), found.rows[-1], min(600.0, 30 + 10 * options.minutes))
+        memory(bench, endless(world), found.rows[-1], measured)
     return found
 
 

@@ -145,16 +145,17 @@ class Injector:
         ]
 
 
-def load(build: Path) -> "Injector | python_faults.Injector":  # noqa: RET503 - the last call does not return
+def load(build: Path, *, compiled: bool = True) -> "Injector | python_faults.Injector":  # noqa: RET503 - the last call does not return
     """The injector of this process. The process starts again with the library, if the library can be built.
 
     Args:
         build: A folder for the library; it must outlive this process.
+        compiled: Whether to use a C compiler if there is one.
     """
     if _LOADED in os.environ:
         return Injector()
     compiler = next((found for name in ("cc", "gcc", "clang") if (found := shutil.which(name))), None)
-    if compiler is None or not sys.platform.startswith("linux"):
+    if not compiled or compiler is None or not sys.platform.startswith("linux"):
         return python_faults.Injector()
     library = build / "faults.so"
     made = subprocess.run(

@@ -12,6 +12,7 @@ import signal
 import struct
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -68,12 +69,18 @@ class Injector:
 
         io.open = builtins.open = open_file  # type: ignore[assignment]
 
+    def _is_ours(self, target: Any) -> bool:
+        """Whether a call is on a file of the run: a path below the root, or a descriptor that is not a standard one."""
+        if isinstance(target, int):
+            return target > 2
+        return os.path.abspath(os.fspath(target)).startswith(self._root)  # noqa: PTH100 -- without a call that counts
+
     def _failing(self, real: Callable[..., Any], op: Any, name: Any = None) -> Callable[..., Any]:
         from .faults import Mode
 
         def call(*arguments: Any, **named: Any) -> Any:
             target = name if name is not None else arguments[0] if arguments else None
-            if not isinstance(target, int) and not os.path.abspath(os.fspath(target)).startswith(self._root):  # noqa: PTH100
+            if not self._is_ours(target):
                 return real(*arguments, **named)
             fault = self._fault
             if not fault.ops & op:
@@ -87,7 +94,8 @@ class Injector:
                 time.sleep(fault.microseconds / 1e6)
             elif happens and fault.mode in {Mode.KILL_BEFORE, Mode.KILL_AFTER}:
                 if fault.mode is Mode.KILL_AFTER:
-                    real(*arguments, **named)
+                    with suppress(OSError):
+                        real(*arguments, **named)
                 os.kill(os.getpid(), signal.SIGKILL)
             elif happens:
                 path = None if isinstance(target, int) else os.fspath(target)
