@@ -83,7 +83,7 @@ class Points:
             ends = (alt.X(f"{_name(self.low)}:Q", title=self.title, scale=scale), alt.X2(f"{_name(self.high)}:Q"))
             spans = base.transform_filter(_both_known(self.low, self.high)).mark_rule(strokeWidth=1.5)
             layers.insert(0, spans.encode(*ends))
-        drawn = alt.layer(*layers, data=self.data).properties(height=alt.Step(_ROW if len(names) == 1 else 9))
+        drawn: Any = alt.layer(*layers, data=self.data).properties(height=alt.Step(_ROW if len(names) == 1 else 9))
         return _panels(drawn, self.data, self.panel, own_rows=self._panels_differ())
 
     def _panels_differ(self) -> bool:
@@ -142,7 +142,8 @@ class Lines:
             ends = (alt.Y(f"{_name(self.low)}:Q", title=self.y_title, scale=scale), alt.Y2(f"{_name(self.high)}:Q"))
             spans = base.transform_filter(_both_known(self.low, self.high)).mark_rule()
             layers.insert(0, spans.encode(*ends))
-        return _panels(alt.layer(*layers, data=self.data).properties(height=130), self.data, self.panel)
+        drawn: Any = alt.layer(*layers, data=self.data).properties(height=130)
+        return _panels(drawn, self.data, self.panel)
 
 
 @dataclass(frozen=True, eq=False)

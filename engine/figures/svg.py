@@ -102,7 +102,7 @@ def _drawn(figure: Figure, identifier: str, colour: Callable[[str], str]) -> ET.
     """The picture as a tree, with the figure's caption and description as its title and description."""
     import vl_convert
 
-    specification = figure.plot.chart().to_dict()
+    specification = figure.plot.chart().to_dict(validate=False)  # Vega-Lite itself refuses what is wrong
     version = specification["$schema"].rpartition("/v")[2].removesuffix(".json")
     specification["config"] = _CONFIG
     drawn = vl_convert.vegalite_to_svg(specification, vl_version=".".join(version.split(".")[:2]))
@@ -147,7 +147,7 @@ def _hex(colour: str) -> str:
 
 def _number_ids(root: ET.Element, identifier: str) -> None:
     """Name clip paths after the figure: Vega counts them over the whole process."""
-    names = {}
+    names: dict[str, str] = {}
     for element in root.iter():
         if (old := element.get("id")) is not None:
             names[f"url(#{old})"] = f"{identifier}-{len(names) + 1}"

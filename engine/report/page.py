@@ -56,7 +56,7 @@ def page(title: str, chapters: Sequence[Chapter]) -> str:
     """
     script = (_FOLDER / "filter.js").read_text("utf-8")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    return _template().render(
+    content: str = _template().render(
         title=title,
         chapters=list(_identified(chapters)),
         generator=GENERATOR,
@@ -65,6 +65,7 @@ def page(title: str, chapters: Sequence[Chapter]) -> str:
         policy=f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'; base-uri 'none'; "
         "form-action 'none'",
     )
+    return content
 
 
 def _identified(chapters: Sequence[Chapter]) -> Iterator[dict[str, Any]]:

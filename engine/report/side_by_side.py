@@ -115,9 +115,16 @@ def _printed(figures: Sequence[tuple[str, Figure]]) -> list[Table]:
         rows.append(row)
     figures_ = [f"{category}{suffix}" for category in categories for suffix in ("", *(f" {e}" for e, _ in _ends(plot)))]
     frame = pl.DataFrame(rows, schema={_RUN: pl.String, **dict.fromkeys(figures_, pl.Float64)})
-    ends = {end: end for end, _ in _ends(plot)}
+    with_ends = bool(_ends(plot))
     columns = [
-        Column(category, category, decimals=1, **{end: f"{category} {end}" for end in ends}) for category in categories
+        Column(
+            category,
+            category,
+            decimals=1,
+            low=f"{category} low" if with_ends else None,
+            high=f"{category} high" if with_ends else None,
+        )
+        for category in categories
     ]
     return [Table(f"Models in rows: {plot.title}", frame, [Column(_RUN, _RUN), *columns])]
 

@@ -3,7 +3,9 @@
 from ...figures import Section
 from ..runs import ScoresRun, SelectionRun
 from .answers import replacements, shifts
-from .drops import drops, pairs, verdict
+from .drops import drops, verdict
+from .pairs import pairs
+from .patterns import differences
 from .words import drivers
 
 __all__ = ["scored", "selected"]
@@ -11,7 +13,15 @@ __all__ = ["scored", "selected"]
 
 def scored(run: ScoresRun) -> list[Section]:
     """The sections of a scored run, from the answer to the single sentences."""
-    return [verdict(run), drops(run), pairs(run), replacements(run), shifts(run), drivers(run)]
+    between = differences(run)
+    return [
+        verdict(run, between),
+        drops(run),
+        pairs(run, between),
+        replacements(run),
+        shifts(run),
+        drivers(run),
+    ]
 
 
 def selected(run: SelectionRun) -> list[Section]:

@@ -1,5 +1,7 @@
 """What a report says about a run of the diagnostics of Ettinger (2020): accuracy by condition, and sensitivity."""
 
+from typing import Any
+
 import polars as pl
 
 from ...figures import Figure, Section
@@ -56,7 +58,7 @@ def _figure(run: DiagnosticsRun, metric: str, name: str, title: str) -> Figure:
         ],
         how="diagonal_relaxed",
     ).with_columns(pl.col("value", "low", "high") * 100, where=_where())
-    percent = {"decimals": 1, "scale": 100, "unit": "%"}
+    percent: dict[str, Any] = {"decimals": 1, "scale": 100, "unit": "%"}
     table = Table(
         f"{title.partition(' (')[0]}: {run.model_name}",
         ours,
