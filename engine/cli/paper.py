@@ -44,7 +44,9 @@ def cite(
 def reproduce(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a finished run.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="The folder of the new run.")],
-    model: Annotated[Path | None, typer.Option(help="The folder of the run's model, if it was moved.")] = None,
+    model: Annotated[
+        Path | None, typer.Option(help="The folder of the run's model, if it was moved (default: where it was).")
+    ] = None,
     device: Annotated[
         str | None, typer.Option("--device", help="auto, cpu, cuda or cuda:INDEX (default: as recorded).")
     ] = None,
