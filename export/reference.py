@@ -46,8 +46,8 @@ class TorchReference:
         (positions,) = torch.nonzero(encoding["input_ids"][0] == self._tokenizer.mask_token_id, as_tuple=True)
         if len(positions) != 1:
             raise InputError(f"{self._checkpoint}: {len(positions)} masks in {text!r}, where one is needed")
-        logits: Logits = self._logits(encoding["input_ids"])[0, int(positions[0])]
-        return logits
+        at_mask: Logits = self._logits(encoding["input_ids"])[0, int(positions[0])]
+        return at_mask
 
     def pair(self, first: str, second: str, max_length: int) -> Logits:
         """The logits of a pair of texts, float32 [labels]."""
@@ -55,8 +55,9 @@ class TorchReference:
             first, second, truncation="longest_first", max_length=max_length, return_tensors="pt"
         )
         segments = encoding.get("token_type_ids")
-        further = {} if segments is None else {"token_type_ids": segments}
-        logits: Logits = self._logits(encoding["input_ids"], **further)[0]
+        logits: Logits = self._logits(
+            encoding["input_ids"], **({} if segments is None else {"token_type_ids": segments})
+        )[0]
         return logits
 
     def _logits(self, ids: torch.Tensor, **further: torch.Tensor) -> Logits:
