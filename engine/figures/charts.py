@@ -90,8 +90,8 @@ class Points:
         """Whether small charts have different categories."""
         if self.panel is None:
             return False
-        by_panel = self.data.group_by(self.panel).agg(pl.col(self.y).unique().sort())
-        return by_panel[self.y].n_unique() > 1
+        by_panel = self.data.select(panel=self.panel, y=self.y).group_by("panel").agg(pl.col("y").unique().sort())
+        return by_panel["y"].n_unique() > 1
 
 
 @dataclass(frozen=True, eq=False)
