@@ -15,7 +15,7 @@ from ..choices import Task
 from ..commands import options
 from ..commands.console import document, open_standard_streams, say, show
 from ..commands.run_command import command_line, table_command
-from ..errors import InputError
+from ..errors import InputError, shortened
 from ..library.registry import commands as probe_commands
 from ..library.registry import resumable
 from . import benchmark, data, paper, verify
@@ -42,13 +42,17 @@ def run() -> int:
         return app(standalone_mode=False, prog_name="negengine") or 0  # Typer turns an interrupt into status 130
     except InputError as error:
         say(f"negengine: {error}")
+    except OSError as error:  # of the system, not of this program: a full disk, a lost permission, too many open files
+        if error.filename is None:
+            raise
+        say(f"negengine: {shortened(f'{error.filename}: {error.strerror}')}")
     except typer.TyperException as error:
         if len(sys.argv) == 1:
             show(error.format_message())
             return 0
         context = getattr(error, "ctx", None)
         message = error.format_message().replace("Value error, ", "").removesuffix(".")  # a prefix of Typer's library
-        say(f"negengine: {message} (see `{context.command_path if context else 'negengine'} --help`)")
+        say(f"negengine: {shortened(message)} (see `{context.command_path if context else 'negengine'} --help`)")
     return 2
 
 

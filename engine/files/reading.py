@@ -7,11 +7,14 @@ first and to read the second would take for ever. So every file is opened here.
 import hashlib
 import os
 import stat
+from collections.abc import Callable
 from contextlib import suppress
 from io import BufferedReader
 from pathlib import Path
 
 from ..errors import InputError
+
+_MOST_ENTRIES = 100_000  # of a folder of data
 
 MOST_JSON = 64 * 2**20
 """Bytes of a JSON document: a hundred times the largest one that negengine writes."""
@@ -42,7 +45,7 @@ def open_regular(path: Path, hint: str = "") -> BufferedReader:
         flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
         descriptor = os.open(path, flags)
     except (FileNotFoundError, NotADirectoryError):
-        raise MissingFileError(f"{path}: there is no such file{then}") from None
+        raise MissingFileError(f"{path}: cannot be read (No such file or directory){then}") from None
     except (OSError, ValueError) as error:
         raise unreadable(path, error, hint) from error
     try:
@@ -89,6 +92,43 @@ def file_sha256(path: Path) -> str:
             return hashlib.file_digest(stream, "sha256").hexdigest()
         except OSError as error:
             raise unreadable(path, error) from error
+
+
+def is_file(path: Path) -> bool:
+    """Whether there is a regular file of that name; also for names that no file can have, which `Path` fails for."""
+    return os.path.isfile(path)  # noqa: PTH113
+
+
+def is_folder(path: Path) -> bool:
+    """Whether there is a folder of that name."""
+    return os.path.isdir(path)  # noqa: PTH112
+
+
+def exists(path: Path) -> bool:
+    """Whether there is anything of that name."""
+    return os.path.exists(path)  # noqa: PTH110
+
+
+def files_below(folder: Path, wanted: Callable[[str], bool], hint: str) -> list[Path]:
+    """The files of a folder and of the folders in it, sorted by path; links to folders are not followed.
+
+    Args:
+        folder: The folder.
+        wanted: Whether a file of this name is wanted.
+        hint: What the user can do if the folder holds too much, for the message.
+
+    Raises:
+        InputError: It is not a folder, or it has very many entries: it is a wrong one.
+    """
+    if not is_folder(folder):
+        raise InputError(f"{folder}: no such file or folder; {hint}")
+    found, seen = [], 0
+    for parent, folders, names in os.walk(folder):
+        seen += len(folders) + len(names)
+        if seen > _MOST_ENTRIES:
+            raise InputError(f"{folder}: more than {_MOST_ENTRIES:,} files; {hint}")
+        found += [Path(parent, name) for name in names if wanted(name)]
+    return sorted(found)
 
 
 def unreadable(path: Path, error: Exception, hint: str = "") -> InputError:

@@ -11,7 +11,7 @@ import msgspec
 from ..errors import InputError
 from ..files.atomic import is_leftover
 from ..files.names import is_file_name
-from ..files.reading import MissingFileError
+from ..files.reading import MissingFileError, exists, is_folder, unreadable
 from ..files.sealed import read_sealed, write_sealed
 from .lock import LOCK_FILE
 from .session import Session
@@ -93,7 +93,7 @@ def read_run(folder: Path) -> RunRecord:
     Raises:
         InputError: The folder is not a run folder.
     """
-    record = read_record(folder) if (folder / RUN_FILE).exists() else None
+    record = read_record(folder) if exists(folder / RUN_FILE) else None
     if record is None:
         raise InputError(f"{folder} is not a run folder: it has no {RUN_FILE}")
     return record
@@ -141,7 +141,10 @@ def _shown(value: Any) -> str:
 
 
 def _refuse_foreign(folder: Path) -> None:
-    entries = sorted(folder.iterdir()) if folder.is_dir() else []
+    try:
+        entries = sorted(folder.iterdir()) if is_folder(folder) else []
+    except OSError as error:
+        raise unreadable(folder, error, "choose another --output") from error
     foreign = [entry.name for entry in entries if entry.name != LOCK_FILE and not is_leftover(entry)]
     if foreign:
         raise InputError(

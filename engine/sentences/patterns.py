@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InputError
+from ..files.reading import exists
 from .slots import MASK, SLOTS
 from .textfiles import read_text
 
@@ -31,6 +32,8 @@ _BUNDLED = {path.stem: path for path in sorted((Path(__file__).parent / "resourc
 _SLOT = re.compile(r"\{(\w+)\}")
 _REQUIRED_KEYS = ("name", "role", "context")
 _KEYS = (*_REQUIRED_KEYS, "target")
+_MOST_PATTERNS = 500
+_LONGEST_SENTENCE = 2_000  # characters
 
 
 class Role(StrEnum):
@@ -158,6 +161,8 @@ def load_patterns(source: str | Path | None = None, slots: Collection[str] = SLO
     tables = document.get("pattern")
     if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
         raise InputError(f"{file.line(key='pattern')}: no pattern; each is a table [[pattern]]")
+    if len(tables) > _MOST_PATTERNS:
+        raise InputError(f"{file.path}: {len(tables):,} patterns; a set has at most {_MOST_PATTERNS}")
     patterns = [_pattern(table, number, file, slots) for number, table in enumerate(tables)]
     _refuse_duplicates(patterns, file)
     selecting = _selecting(patterns, file)
@@ -175,7 +180,7 @@ def _path(source: str | Path) -> Path:
     path, name = Path(source), str(source)
     if name in _BUNDLED:
         return _BUNDLED[name]
-    if path.suffix or path.name != name or path.exists():
+    if path.suffix or path.name != name or exists(path):
         return path
     near = difflib.get_close_matches(name.lower(), _BUNDLED, n=1)
     guess = f"did you mean {near[0]!r}? " if near else ""
@@ -197,7 +202,9 @@ class _File:
         text = read_text(path, "give a TOML file of patterns, or the name of a bundled set")
         try:
             return cls(path, tuple(text.split("\n")), tomllib.loads(text))
-        except tomllib.TOMLDecodeError as error:
+        except RecursionError:
+            raise InputError(f"{path}: not valid TOML: nested too deeply") from None
+        except ValueError as error:  # TOMLDecodeError, or a number with thousands of digits
             # Python 3.11 tells the line in the message alone, and none where the file ends too early.
             line = int(found[1]) if (found := re.search(r"at line (\d+)", str(error))) else text.count("\n")
             raise InputError(f"{path}:{line}: not valid TOML: {error}") from error
@@ -220,13 +227,15 @@ class _File:
         What stands above a statement is a whole document; what stands above a line within a string is not.
         """
         alike = [number for number in lines if re.match(rf"\s*{expression}", self.lines[number])]
+        if not any(quotes in line for line in self.lines for quotes in ('"""', "'''")) or len(alike) > _MOST_PATTERNS:
+            return alike  # no string has several lines; or there are too many to parse what is above each of them
         return [number for number in alike if _is_toml("\n".join(self.lines[:number]))]
 
 
 def _is_toml(text: str) -> bool:
     try:
         tomllib.loads(text)
-    except tomllib.TOMLDecodeError:
+    except (ValueError, RecursionError):
         return False
     return True
 
@@ -253,6 +262,8 @@ def _pattern(table: dict[str, Any], number: int, file: _File, slots: Collection[
 
 def _fault(sentence: str, slots: Collection[str]) -> str:
     """The error in a sentence; empty if there is none."""
+    if len(sentence) > _LONGEST_SENTENCE:
+        return f"{len(sentence):,} characters; a sentence has at most {_LONGEST_SENTENCE:,}"
     if unknown := next((slot for slot in _SLOT.findall(sentence) if slot not in slots), None):
         return f"unknown slot {unknown!r} in {sentence!r}; known are {_listed(slots)}"
     if re.search(r"[{}]", _SLOT.sub("", sentence)):

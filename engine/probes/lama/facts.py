@@ -19,6 +19,7 @@ from pathlib import Path
 
 from ...datasets.misprimed import IDENTIFIERS, MISPRIMES, corpus_of, merge_rows, only_text
 from ...errors import InputError, choice
+from ...files.reading import files_below, is_file
 from ...inference.free_text import MASK
 from ...sentences.textfiles import Row, json_rows, read_lines
 from ..items import SEPARATOR
@@ -124,17 +125,18 @@ def read_facts(paths: Sequence[Path], corpora: Sequence[str] = ()) -> Facts:
 
 def _files(paths: Sequence[Path]) -> Iterator[Path]:
     for path in paths:
-        if path.is_file():
+        if is_file(path):
             yield path
             continue
-        found = sorted(
-            file
-            for file in path.rglob("*")
-            if file.name.endswith((".jsonl", ".jsonl.gz")) and file.name != TEMPLATES_FILE
-        )
+        hint = "give LAMA's data folder, or a file of facts"
+        found = files_below(path, _holds_facts, hint)
         if not found:
-            raise InputError(f"{path}: there is no .jsonl file in it; give LAMA's data folder, or a file of facts")
+            raise InputError(f"{path}: there is no .jsonl file in it; {hint}")
         yield from found
+
+
+def _holds_facts(name: str) -> bool:
+    return name.endswith((".jsonl", ".jsonl.gz")) and name != TEMPLATES_FILE
 
 
 def _one_mask(text: str, location: str) -> str:

@@ -1,0 +1,25 @@
+"""Frames from Parquet files of elsewhere."""
+
+from pathlib import Path
+
+import polars as pl
+from polars.exceptions import PanicException, PolarsError
+
+from ..errors import InputError
+
+
+def parquet_frame(content: bytes, path: Path) -> pl.DataFrame:
+    """The frame of a Parquet file's content.
+
+    Args:
+        content: Of the file.
+        path: The file, for the message.
+
+    Raises:
+        InputError: It is not Parquet. Its digest is right then, so it was not written by this program.
+    """
+    try:
+        return pl.read_parquet(content)
+    except (PolarsError, PanicException, OSError, ValueError) as error:
+        reason = str(error).partition("\n")[0]
+        raise InputError(f"{path}: not as negengine writes it ({reason}); run it again into another --output") from None
