@@ -24,6 +24,13 @@ _MOST_SHOWN = 60  # characters of a value in a message
 _REPAIR = "choose another --output, or run its command again into one"
 
 
+class Recorded(dict[str, Any]):
+    """What run.json says of a stage. A key that it lacks is bad input, not a bug: the run may be from elsewhere."""
+
+    def __missing__(self, key: str) -> Any:
+        raise InputError(f"{RUN_FILE} does not say {key!r} of a stage, so it is not as negengine writes it; {_REPAIR}")
+
+
 class StageRecord(msgspec.Struct):
     """One stage of a run.
 
@@ -50,6 +57,7 @@ class StageRecord(msgspec.Struct):
     sessions: list[Session] = []
 
     def __post_init__(self) -> None:
+        self.identity, self.metadata = Recorded(self.identity), Recorded(self.metadata)
         if self.parts < 0:
             raise ValueError("parts must not be negative")
         if wrong := [name for name in self.files if not _is_file_of_a_run(name)]:

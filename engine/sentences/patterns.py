@@ -19,7 +19,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+import msgspec
 
 from ..errors import InputError
 from ..files.reading import exists
@@ -130,12 +132,24 @@ class PatternSet:
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> "PatternSet":
-        """The inverse of `to_json`."""
-        patterns = [
-            Pattern(name=name, context=context, target=target, role=Role(role))
-            for name, role, context, target in content["patterns"]
-        ]
-        return cls(content["name"], patterns[0], tuple(patterns[1:]))
+        """The inverse of `to_json`.
+
+        Raises:
+            InputError: It is something else.
+        """
+        try:
+            kept = msgspec.convert(content, _Kept)
+        except msgspec.ValidationError as error:
+            raise InputError(f"run.json holds no pattern set ({error}); run its command again") from None
+        selecting, *scored = (Pattern(name, context, target, role) for name, role, context, target in kept.patterns)
+        return cls(kept.name, selecting, tuple(scored))
+
+
+class _Kept(msgspec.Struct):
+    """A pattern set in run.json: name, role, context and target of each pattern."""
+
+    name: str
+    patterns: Annotated[list[tuple[str, Role, str, str]], msgspec.Meta(min_length=1)]
 
 
 def load_patterns(source: str | Path | None = None, slots: Collection[str] = SLOTS) -> PatternSet:
@@ -152,7 +166,7 @@ def load_patterns(source: str | Path | None = None, slots: Collection[str] = SLO
             not a string; a role or slot is unknown; braces do not match; white space is more than one space between
             words; a pattern has not exactly one mask; two patterns share a name; not exactly one of them is selecting.
     """
-    file = _File.read(_path(source or SELF_CONTAINED_NEGATION))
+    file = _File.read(_path(SELF_CONTAINED_NEGATION if source is None else source))
     document = file.document
     if unknown := next((key for key in document if key not in {"name", "pattern"}), None):
         raise InputError(f"{file.line(key=unknown)}: unknown key {unknown!r}; known are name and [[pattern]]")
