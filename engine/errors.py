@@ -27,6 +27,11 @@ def shortened(message: str) -> str:
     return _without_middle(message, _LONGEST_MESSAGE)
 
 
+def first_line(error: BaseException) -> str:
+    """What another library says of an error, in one line: its first one, or the error's name if it says nothing."""
+    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
+
+
 def _without_middle(text: str, most: int) -> str:
     if len(text) <= most:
         return text

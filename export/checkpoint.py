@@ -24,7 +24,7 @@ from requests import RequestException
 from transformers import AutoConfig, AutoTokenizer, PretrainedConfig, PreTrainedModel
 from transformers.tokenization_utils_fast import PreTrainedTokenizerFast
 
-from ..engine.errors import InputError
+from ..engine.errors import InputError, first_line
 from ..engine.files.json_text import parse_json
 from ..engine.files.reading import file_sha256, read_regular
 from .families import longest_input, padding_id
@@ -181,7 +181,7 @@ def _hub_config(reference: str, revision: str | None) -> Path:
     except RepositoryNotFoundError:
         raise InputError(f"{wanted} is neither a folder here nor a model on the hub (or it is private)") from None
     except (HfHubHTTPError, RequestException, OSError) as error:
-        raise InputError(f"{wanted}: the hub did not answer: {_first_line(error)}") from None
+        raise InputError(f"{wanted}: the hub did not answer: {first_line(error)}") from None
 
 
 def load(source: Source, head: Head) -> Checkpoint:
@@ -199,7 +199,7 @@ def load(source: Source, head: Head) -> Checkpoint:
     try:
         config = AutoConfig.from_pretrained(source.location, **_revision(source))
     except Exception as error:  # noqa: BLE001 - transformers raises nearly everything here
-        raise InputError(f"{source.name}: config.json is not readable: {_first_line(error)}") from None
+        raise InputError(f"{source.name}: config.json is not readable: {first_line(error)}") from None
     _check_architecture(source.name, config, head)
     _check_sizes(source.name, config)
     return Checkpoint(source, config, _load_tokenizer(source, head))
@@ -241,7 +241,7 @@ def _load_tokenizer(source: Source, head: Head) -> PreTrainedTokenizerFast:
     try:
         tokenizer = AutoTokenizer.from_pretrained(source.location, use_fast=True, **_revision(source))
     except Exception as error:  # noqa: BLE001 - transformers raises nearly everything here
-        raise InputError(f"{source.name}: no fast tokenizer could be loaded: {_first_line(error)}") from None
+        raise InputError(f"{source.name}: no fast tokenizer could be loaded: {first_line(error)}") from None
     if not tokenizer.is_fast:
         raise InputError(f"{source.name}: its tokenizer has no fast version (tokenizer.json), which the engine needs")
     if head.fills_masks and tokenizer.mask_token is None:
@@ -273,7 +273,7 @@ def load_model(checkpoint: Checkpoint, head: Head, *, allow_pickle: bool = False
             **_revision(source),
         )
     except Exception as error:  # noqa: BLE001 - transformers raises nearly everything here
-        line = _first_line(error)
+        line = first_line(error)
         if not allow_pickle and "safetensors" in line and "no file named" in line:
             raise InputError(
                 f"{source.name} has no safetensors weights; --allow-pickle reads pickled ones, which can run code: "
@@ -287,8 +287,3 @@ def load_model(checkpoint: Checkpoint, head: Head, *, allow_pickle: bool = False
         )
     loaded: PreTrainedModel = model.eval()
     return loaded
-
-
-def _first_line(error: Exception) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines[0] if lines else type(error).__name__

@@ -5,7 +5,7 @@ from pathlib import Path
 import polars as pl
 from polars.exceptions import PanicException, PolarsError
 
-from ..errors import InputError
+from ..errors import InputError, first_line
 
 
 def parquet_frame(content: bytes, path: Path) -> pl.DataFrame:
@@ -21,5 +21,4 @@ def parquet_frame(content: bytes, path: Path) -> pl.DataFrame:
     try:
         return pl.read_parquet(content)
     except (PolarsError, PanicException, OSError, ValueError) as error:
-        reason = str(error).partition("\n")[0]
-        raise InputError(f"{path}: not as negengine writes it ({reason}); run it again into another --output") from None
+        raise InputError(f"{path}: not as negengine writes it ({first_line(error)}); run it again elsewhere") from None

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from tokenizers import Encoding, Tokenizer
 from tokenizers.models import WordPiece
 
-from ..errors import InputError
+from ..errors import InputError, first_line
 from ..files.reading import read_regular
 
 NOT_ONE_TOKEN = -1
@@ -30,7 +30,7 @@ def load_tokenizer(folder: Path) -> Tokenizer:
     try:
         return Tokenizer.from_buffer(content)
     except ValueError as error:
-        raise InputError(f"{path}: not a tokenizer ({str(error).splitlines()[0]}); export the model again") from error
+        raise InputError(f"{path}: not a tokenizer ({first_line(error)}); export the model again") from error
 
 
 class MaskTokenizer:

@@ -511,6 +511,14 @@ def test_a_tokenizer_that_is_not_one(refused, content):
     refused(SELECT, "tokenizer.json", spoil)
 
 
+def test_full_stops_after_initials_do_not_take_quadratic_time(command, tmp_path):
+    """Each one ended a search of the whole line: hours for this one."""
+    (tmp_path / "words.txt").write_text("A. " * 300_000 + "She never said so.\n")
+    done = command("cues", "words.txt", "--json")
+    assert done.status == 0
+    assert json.loads(done.out)[0]["sentences"] == 1
+
+
 def test_the_table_has_enough_names(request):
     named = [item for item in request.session.items if item.path == request.path]
     assert len(named) == 1 or len(named) >= 120
