@@ -14,7 +14,6 @@ from ...tables import Column, Table
 from ..published import published
 from ..rates import PAIR
 from ..runs import ScoresRun
-from ..score import SCORES_FILE
 from ..tables import rates_table, selection_table
 
 _POLARITY = re.compile(r"C(\w)T(\w)")
@@ -234,7 +233,7 @@ def _differences(run: ScoresRun) -> Figure:
 
 def _wide(run: ScoresRun) -> pl.DataFrame:
     """One row for each triplet: the numbers of its pair and verb, and for each pattern whether the verb is repeated."""
-    scores = pl.read_parquet(run.folder / SCORES_FILE, columns=["triplet", "pattern", "repeated"])
+    scores = run.items.select("triplet", "pattern", "repeated")
     by_pattern = dict(scores.group_by("pattern", maintain_order=True))
     numbers = run.selection.triplets.sort("triplet").select(
         pair=pl.struct(*PAIR).rank("dense").cast(pl.Int64) - 1, verb=pl.col("verb").rank("dense").cast(pl.Int64) - 1

@@ -9,6 +9,7 @@ import json
 import re
 import shutil
 from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -89,11 +90,11 @@ def edited(draw, content: bytes) -> bytes:
                 continue
             match draw(st.sampled_from(["change", "remove", "add"])):
                 case "change":
-                    where[key] = draw(st.sampled_from(VALUES))
+                    where[key] = deepcopy(draw(st.sampled_from(VALUES)))  # a later step may change it
                 case "remove":
                     del where[key]
                 case "add" if isinstance(where, dict):
-                    where[draw(st.sampled_from(["x", "../x", "format", ""]))] = draw(st.sampled_from(VALUES))
+                    where[draw(st.sampled_from(["x", "../x", "format", ""]))] = deepcopy(draw(st.sampled_from(VALUES)))
             break
     return seal(document or {"x": 1})
 
