@@ -23,7 +23,7 @@ from ..files.reading import open_regular, unreadable
 LONGEST_LINE = 1_000_000
 """Bytes. A longer line shows that the file is not a text with line ends."""
 
-MOST_LIST, MOST_TABLE = 2**24, 2**31
+MOST_LIST, MOST_TABLE = 2**22, 2**31
 """Bytes of a word list or a pattern file, and of a table or of JSON lines."""
 
 LONGEST_ENTRY, LONGEST_FIELD = 200, 10_000

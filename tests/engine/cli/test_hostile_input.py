@@ -266,7 +266,7 @@ TOML = {
     "100,000 braces": PATTERNS.replace("likes", "{" * 1_900),
     "10,000 patterns": PATTERNS + PATTERNS.partition("\n")[2].replace("selecting", "control") * 10_000,
     "10,000 headers in strings": 'name = """\n' + "[[pattern]]\n" * 10_000 + '"""\npattern = 1\n',
-    "17 MB": "#" + "\n#" * (17 * 2**19),
+    "5 MB": ("#" + "x" * 98 + "\n") * 50_000,
     "two masks": PATTERNS.replace("{ACT}", "{MASK}"),
 }
 
