@@ -1,10 +1,31 @@
 """The exception for errors that the user can fix."""
 
+import difflib
+import errno
 import re
+from collections.abc import Iterable
 from enum import StrEnum
 from typing import TypeVar
 
 Kind = TypeVar("Kind", bound=StrEnum)
+
+OF_THE_MACHINE = frozenset(
+    {
+        errno.EACCES,
+        errno.EDQUOT,
+        errno.EIO,
+        errno.ELOOP,
+        errno.EMFILE,
+        errno.ENAMETOOLONG,
+        errno.ENFILE,
+        errno.ENOLCK,
+        errno.ENOMEM,
+        errno.ENOSPC,
+        errno.EPERM,
+        errno.EROFS,
+    }
+)
+"""Errors of the operating system that say something about the machine, and nothing about this program."""
 
 _LONGEST_WORD, _LONGEST_MESSAGE = 160, 600  # characters
 _LONG_WORD = re.compile(rf"\S{{{_LONGEST_WORD + 1},}}")
@@ -53,7 +74,20 @@ def choice(kind: type[Kind], option: str, word: str) -> Kind:
     try:
         return kind(word)
     except ValueError:
-        raise InputError(f"{option} {word}: give {', '.join(kind)}") from None
+        near = did_you_mean(word, kind)
+        raise InputError(f"{option} {word}: {near}{'Give' if near else 'give'} {', '.join(kind)}") from None
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """A question about the known word that looks most like this one, with a space after it; empty if none does.
+
+    Args:
+        word: What the user wrote.
+        known: What there is.
+    """
+    by_spelling = {str(name).lower(): str(name) for name in reversed(list(known))}  # the first of equal spellings
+    near = difflib.get_close_matches(word.lower(), by_spelling, n=1)
+    return f"did you mean {by_spelling[near[0]]!r}? " if near else ""
 
 
 def check_number(option: str, value: int | None, least: int, most: int) -> None:

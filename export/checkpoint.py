@@ -26,6 +26,7 @@ from transformers.tokenization_utils_fast import PreTrainedTokenizerFast
 
 from ..engine.errors import InputError, first_line
 from ..engine.files.json_text import parse_json
+from ..engine.files.listing import paths_in
 from ..engine.files.reading import file_sha256, read_regular
 from .families import longest_input, padding_id
 from .quiet import quiet
@@ -137,7 +138,7 @@ def locate(reference: str, revision: str | None = None) -> Source:
 
 def _folder_digest(folder: Path) -> str:
     digest = hashlib.sha256()
-    for path in sorted(path for path in folder.iterdir() if path.suffix in _DIGESTED):
+    for path in [path for path in paths_in(folder) if path.suffix in _DIGESTED]:
         digest.update(f"{path.name}\0{path.stat().st_size}\0".encode())
         digest.update(bytes.fromhex(file_sha256(path)))
     return digest.hexdigest()

@@ -10,9 +10,12 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from glob import escape
 from pathlib import Path
 
 from filelock import FileLock, Timeout
+
+from ..engine.files.listing import paths_in
 
 _LOCK = "lock"
 _REPLACED = "replaced"
@@ -52,7 +55,7 @@ def publish(workspace: Path, folder: Path) -> None:
 
 def remove_leftovers(folder: Path) -> None:
     """Remove the remains of killed exports to the same folder; put back an older export that they moved away."""
-    for workspace in sorted(folder.parent.glob(f".{folder.name}.*")):
+    for workspace in paths_in(folder.parent, f".{escape(folder.name)}.*"):
         if not (workspace / _LOCK).is_file():
             continue
         lock = FileLock(workspace / _LOCK)

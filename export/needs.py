@@ -13,6 +13,7 @@ from huggingface_hub.errors import HfHubHTTPError
 from requests import RequestException
 
 from ..engine.errors import InputError
+from ..engine.files.listing import paths_in
 from .checkpoint import Source
 
 _FP32 = 4
@@ -124,7 +125,7 @@ def _weight_files(source: Source) -> list[Path]:
         if not isinstance(cached, str):
             return []
         folder = Path(cached).parent
-    return [folder / name for name in _preferred(path.name for path in folder.iterdir())]
+    return [folder / name for name in _preferred(path.name for path in paths_in(folder))]
 
 
 def _preferred(names: Iterable[str]) -> list[str]:

@@ -75,6 +75,7 @@ def test_contributing_lists_the_packages_in_the_order_of_their_imports():
 def test_versions_agree():
     version = re.search(r'^version = "(.+)"', (ROOT / "pyproject.toml").read_text("utf-8"), re.MULTILINE).group(1)
     assert f"## {version}" in (ROOT / "CHANGELOG.md").read_text("utf-8")
+    assert f"\nversion: {version}\n" in (ROOT / "CITATION.cff").read_text("utf-8")
 
 
 def test_dependencies_are_those_of_the_tested_versions():

@@ -33,3 +33,7 @@ def test_nothing_else_is_in_it(names):
 
 def test_it_is_typed(names):
     assert {"negengine/py.typed", "negengine/engine/py.typed", "negengine/export/py.typed"} <= names
+
+
+def test_the_citation_of_the_program_is_in_it(names):
+    assert any(name.endswith(".dist-info/licenses/CITATION.cff") for name in names)

@@ -27,7 +27,10 @@ def bench(
     quick: Annotated[
         bool, typer.Option("--quick", help="A shorter benchmark, under three minutes: fewer sentences, no sweep.")
     ] = False,
-    rounds: Annotated[int | None, typer.Option(min=1, help="Number of times that each system is timed.")] = None,
+    rounds: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="N", help="How often each system is timed (default: 5; --quick: 3)."),
+    ] = None,
     device: options.Device = "auto",
     form: options.FormatOption = Format.TABLE,
     as_json: options.Json = False,

@@ -6,11 +6,14 @@ import typer
 
 from ..commands.console import say, show
 from ..commands.run_command import table_command
+from .group import Commands
 
 if TYPE_CHECKING:
     from ..library.run import Shown
 
-app = typer.Typer(help="Fetch the data sets of other authors.", no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(
+    cls=Commands, help="Fetch the data sets of other authors.", no_args_is_help=True, rich_markup_mode=None
+)
 
 
 @app.command("list")
@@ -38,7 +41,7 @@ def get_data(
     from ..datasets.fetch import get
     from ..datasets.sources import source
 
-    for name in names:
-        source(name)
-    for name in names:
-        show(str(get(name, say=say)))
+    found = [source(name) for name in names]
+    for one in found:
+        show(str(get(one.name, say=say)))
+        say(f"{one.name} is here; next, `negengine {one.probe} MODEL`")

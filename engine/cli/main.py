@@ -6,6 +6,7 @@ What a command needs is imported inside it, so that `negengine --help` answers a
 """
 
 import sys
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,20 +16,20 @@ from ..choices import Task
 from ..commands import options
 from ..commands.console import document, open_standard_streams, say, show
 from ..commands.run_command import command_line, table_command
-from ..errors import InputError, shortened
+from ..errors import OF_THE_MACHINE, InputError, shortened
 from ..library.registry import commands as probe_commands
 from ..library.registry import resumable
-from . import benchmark, data, paper, verify
+from . import benchmark, data, paper, sentences, verify
 from . import report as reports
+from .group import Commands
 
 if TYPE_CHECKING:
     from ..library.run import Shown
 
 app = typer.Typer(
     name="negengine",
-    help="Negation probes of masked language models, at the speed of the hardware.",
+    cls=Commands,
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
@@ -42,18 +43,41 @@ def run() -> int:
         return app(standalone_mode=False, prog_name="negengine") or 0  # Typer turns an interrupt into status 130
     except InputError as error:
         say(f"negengine: {error}")
-    except OSError as error:  # of the system, not of this program: a full disk, a lost permission, too many open files
-        if error.filename is None:
-            raise
-        say(f"negengine: {shortened(f'{error.filename}: {error.strerror}')}")
     except typer.TyperException as error:
-        if len(sys.argv) == 1:
+        if type(error).__name__ == "NoArgsIsHelpError":  # Typer does not export it
             show(error.format_message())
             return 0
         context = getattr(error, "ctx", None)
-        message = error.format_message().replace("Value error, ", "").removesuffix(".")  # a prefix of Typer's library
-        say(f"negengine: {shortened(message)} (see `{context.command_path if context else 'negengine'} --help`)")
+        where = f"{context.command_path if context else 'negengine'} --help"
+        say(f"negengine: {shortened(_message(error))} (see `{where}`)")
+    except OSError as error:
+        if error.errno not in OF_THE_MACHINE:
+            raise
+        said = f"{error.filename or 'the system'}: {error.strerror}; try again once the cause is removed"
+        say(f"negengine: {shortened(said)}")
     return 2
+
+
+def _message(error: typer.TyperException) -> str:
+    """Typer's message, without the prefix of a library, and with what may have been meant."""
+    if near := getattr(error, "possibilities", None):
+        return f"{getattr(error, 'message', '').removesuffix('.')}. Did you mean {' or '.join(sorted(near))}?"
+    return error.format_message().replace("Value error, ", "").removesuffix(".")
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        show(f"negengine {version('negengine')}")
+        raise typer.Exit
+
+
+@app.callback()
+def negengine(
+    version: Annotated[
+        bool, typer.Option("--version", is_eager=True, callback=_print_version, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    """Negation probes of masked language models, at the speed of the hardware."""
 
 
 def say_interrupted() -> None:
@@ -64,9 +88,13 @@ def say_interrupted() -> None:
 
 @app.command()
 def export(
-    model: Annotated[str, typer.Argument(help="Hub id, local folder, or mini (the bundled model).")] = "mini",
+    model: Annotated[
+        str, typer.Argument(metavar="MODEL", help="Hub id, local folder, or mini (the bundled model).")
+    ] = "mini",
     output: options.Output = None,
-    revision: Annotated[str | None, typer.Option(help="Branch, tag or commit on the hub.")] = None,
+    revision: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Branch, tag or commit on the hub (default: main).")
+    ] = None,
     allow_pickle: Annotated[bool, typer.Option(help="Also read pickled weights, which can run code.")] = False,
     task: Annotated[Task, typer.Option(help="The task of the model.")] = Task.FILL_MASK,
     force: Annotated[bool, typer.Option(help="Build the export again even if nothing changed.")] = False,
@@ -84,6 +112,8 @@ def export(
         document({"folder": str(folder), **read_manifest(folder)[1]})
     else:
         show(str(folder))
+        command = "nli" if task is Task.TEXT_CLASSIFICATION else "select"
+        say(f"{folder}: {model} is exported; next, `negengine {command} {folder}`")
 
 
 for probe_command in probe_commands():
@@ -94,7 +124,7 @@ for probe_command in probe_commands():
 @table_command
 def merge(
     shards: Annotated[list[Path], typer.Argument(metavar="SHARD...", help="The folders of all shards.")],
-    output: Annotated[Path, typer.Option("--output", "-o", help="The run folder to write.")],
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="RUN", help="The run folder to write.")],
 ) -> "Shown":
     """Put the shards of a run together.
 
@@ -124,7 +154,7 @@ def compare(
 def predict(
     model: options.Model,
     texts: Annotated[list[str], typer.Argument(metavar="TEXT...", help="Texts with one [MASK] each.")],
-    top: Annotated[int, typer.Option("--top", "-k", min=1, help="How many tokens to show.")] = 5,
+    top: Annotated[int, typer.Option("--top", "-k", min=1, metavar="N", help="How many tokens to show.")] = 5,
     device: options.Device = "auto",
 ) -> "Shown":
     """Show the most probable tokens at the mask of free text.
@@ -140,6 +170,7 @@ def predict(
 
 app.command()(reports.report)
 app.command()(reports.figures)
+app.command("show")(sentences.show_sentences)
 app.command()(benchmark.bench)
 app.command()(verify.verify)
 app.command()(paper.cite)

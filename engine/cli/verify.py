@@ -19,13 +19,22 @@ def verify(
         ),
     ] = None,
     seed: options.Seed = 0,
-    model: Annotated[str | None, typer.Option(help="The folder of the run's model, if it was moved.")] = None,
+    model: Annotated[
+        str | None,
+        typer.Option(metavar="DIR", help="The folder of the run's model, if it was moved (default: where it was)."),
+    ] = None,
     lexicon: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="The word lists of a selection that has its own.")
+        Path | None,
+        typer.Option(
+            metavar="DIR", help="The word lists of a selection, if they were moved (default: where they were)."
+        ),
     ] = None,
     torch: Annotated[
         str | None,
-        typer.Option(metavar="CHECKPOINT", help="Decide the same items in PyTorch, too, from the model's checkpoint."),
+        typer.Option(
+            metavar="CHECKPOINT",
+            help="Decide the same items in PyTorch, too, from the model's checkpoint (default: not).",
+        ),
     ] = None,
     form: options.FormatOption = Format.TABLE,
     as_json: options.Json = False,

@@ -15,6 +15,8 @@ from ..printable import json_safe, printable_lines
 from .stdout import Stdout
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from ..choices import Format
     from ..tables.table import Table
 
@@ -48,6 +50,13 @@ def show(*items: Any, form: "Format | None" = None) -> None:
     for text in (item for item in items if isinstance(item, str)):
         say(text)
     _show_formatted([item for item in items if isinstance(item, Table)], form)
+
+
+def pieces(texts: "Iterable[str]") -> None:
+    """Results that are too long for memory, piece by piece: CSV or JSON; errors as for `show`."""
+    stream = _stdout()
+    for text in texts:
+        stream.write(printable_lines(text) if stream.isatty() else text)
 
 
 def document(value: Any) -> None:

@@ -7,14 +7,33 @@ import typer
 
 from ..choices import Format, Precision
 
-Model = Annotated[str, typer.Argument(help="An exported folder, or its name under models/.")]
-Output = Annotated[Path | None, typer.Option("--output", "-o", help="Output folder.")]
-RunFolder = Annotated[
-    Path | None, typer.Option("--output", "-o", help="The run folder (default: runs/MODEL or runs/MODEL-PROBE).")
+
+def complete_models(incomplete: str) -> list[str]:
+    """The exported models whose names begin so, for a shell that completes a command line."""
+    from ..inference.exported import exported_names
+
+    return [name for name in exported_names() if name.startswith(incomplete)]
+
+
+Model = Annotated[
+    str,
+    typer.Argument(
+        metavar="MODEL", help="An exported folder, or its name under models/.", autocompletion=complete_models
+    ),
 ]
-Device = Annotated[str, typer.Option("--device", help="auto, cpu, cuda or cuda:INDEX.")]
+Output = Annotated[
+    Path | None, typer.Option("--output", "-o", metavar="DIR", help="The folder to write (default: models/NAME).")
+]
+RunFolder = Annotated[
+    Path | None,
+    typer.Option("--output", "-o", metavar="DIR", help="The run folder (default: runs/MODEL or runs/MODEL-PROBE)."),
+]
+Device = Annotated[str, typer.Option("--device", metavar="DEVICE", help="auto, cpu, cuda or cuda:INDEX.")]
 Devices = Annotated[
-    str, typer.Option("--device", help="auto, cpu, cuda or cuda:INDEX; several share the work: cuda:0,cuda:1.")
+    str,
+    typer.Option(
+        "--device", metavar="DEVICE", help="auto, cpu, cuda or cuda:INDEX; several share the work: cuda:0,cuda:1."
+    ),
 ]
 PrecisionOption = Annotated[
     Precision,
@@ -22,17 +41,29 @@ PrecisionOption = Annotated[
         "--precision", help="mixed: a low-precision model where that is safe, else fp32; auto: the faster of both."
     ),
 ]
-Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed for all random choices.")]
+Seed = Annotated[int, typer.Option("--seed", min=0, metavar="N", help="Seed for all random choices.")]
 Pairs = Annotated[
     int | None,
     typer.Option("--pairs", min=1, metavar="N", help="Use a random sample of N [NAME, PROF] pairs (default: all)."),
 ]
-Lexicon = Annotated[Path | None, typer.Option("--lexicon", metavar="DIR", help="Your own word lists.")]
-Shard = Annotated[
-    str | None, typer.Option("--shard", metavar="I/N", help="Run the I-th of N shards; `merge` puts them together.")
+Lexicon = Annotated[
+    Path | None, typer.Option("--lexicon", metavar="DIR", help="Your own word lists (default: the bundled ones).")
 ]
-BatchTokens = Annotated[int | None, typer.Option("--batch-tokens", min=16, help="Largest number of tokens in a batch.")]
-Threads = Annotated[int | None, typer.Option("--threads", min=1, help="CPU threads (default: one for each core).")]
+Shard = Annotated[
+    str | None,
+    typer.Option(
+        "--shard", metavar="I/N", help="Run the I-th of N shards (default: the whole run); `merge` puts them together."
+    ),
+]
+BatchTokens = Annotated[
+    int | None,
+    typer.Option(
+        "--batch-tokens", min=16, metavar="N", help="Largest number of tokens in a batch (default: by the device)."
+    ),
+]
+Threads = Annotated[
+    int | None, typer.Option("--threads", min=1, metavar="N", help="CPU threads (default: one for each core).")
+]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout, all messages on stderr.")]
 FormatOption = Annotated[Format, typer.Option("--format", help="Format of the tables.")]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Print more messages on stderr.")]

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from ..choices import Format, Precision
 from ..files.home import shell_command
 from . import options
-from .console import document, show
+from .console import document, say, show
 
 if TYPE_CHECKING:
     from ..library.model import Model
@@ -99,7 +99,7 @@ def run_command(function: "Callable[..., Shown]") -> Callable[..., None]:
     @functools.wraps(function)
     def command(*, form: Format, as_json: bool, **values: Any) -> None:
         common = {name: values.pop(name) for name in _COMMON}
-        print_result(function(Setup(**common), **values), form, as_json)
+        print_result(function(Setup(**common), **values), form, as_json, verbose=common["verbose"])
 
     return _with_options(command, function, {**_COMMON, **_PRINTING}, skip=1)
 
@@ -114,12 +114,23 @@ def table_command(function: "Callable[..., Shown]") -> Callable[..., None]:
     return _with_options(command, function, _PRINTING, skip=0)
 
 
-def print_result(result: "Shown", form: Format, as_json: bool) -> None:
-    """Print a result: its JSON document, or its tables in a format."""
+def print_result(result: "Shown", form: Format, as_json: bool, *, verbose: bool = False) -> None:
+    """Print a result, and in one line what was written where and what to do next.
+
+    Args:
+        result: The result.
+        form: The format of its tables. A terminal shows the main tables only, unless more is asked for.
+        as_json: Whether to print its JSON document instead.
+        verbose: Whether more is asked for.
+    """
+    closing = list(filter(None, [result.closing()]))
     if as_json:
         document(result.document())
-    else:
-        show(*result.tables(), *result.remarks(), form=form)
+        for line in closing:
+            say(line)
+        return
+    tables = result.main_tables() if form is Format.TABLE and not verbose else result.tables()
+    show(*tables, *result.remarks(), *closing, form=form)
 
 
 def command_line() -> str:

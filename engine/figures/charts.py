@@ -18,7 +18,7 @@ COLUMN = 215
 """Width of the plotting area of a chart that fits a column, in pixels."""
 
 _ROW = 17
-_LABELS = 110  # pixels; a longer label is cut, and stands in full in the table
+_LABELS = 150  # pixels; a longer label is cut, and stands in full in the table
 _SYMBOL = 46
 
 
@@ -74,16 +74,24 @@ class Points:
         names = _distinct(self.data, self.series) if self.series else [""]
         encoding: dict[str, Any] = {"y": position, "x": value, "color": alt.value(SERIES[0])}
         if self.series:
-            encoding |= _by_series(self.series, names)
+            encoding |= _colour(self.series, names)
             encoding["yOffset"] = alt.YOffset(f"{_name(self.series)}:N", sort=names)
         base = alt.Chart().encode(**encoding)
-        layers = [base.mark_point(filled=True, size=_SYMBOL, opacity=1)]
+        marks = base.mark_point(filled=True, size=_SYMBOL, opacity=1)
+        layers = [marks.encode(**_shape(self.series, names)) if self.series else marks]
         if self.low and self.high:
             ends = (alt.X(f"{_name(self.low)}:Q", title=self.title, scale=scale), alt.X2(f"{_name(self.high)}:Q"))
             spans = base.transform_filter(_both_known(self.low, self.high)).mark_rule(strokeWidth=1.5)
-            layers.insert(0, spans.encode(*ends, shape=alt.Undefined))
+            layers.insert(0, spans.encode(*ends))
         drawn = alt.layer(*layers, data=self.data).properties(height=alt.Step(_ROW if len(names) == 1 else 9))
-        return _panels(drawn, self.data, self.panel)
+        return _panels(drawn, self.data, self.panel, own_rows=self._panels_differ())
+
+    def _panels_differ(self) -> bool:
+        """Whether small charts have different categories."""
+        if self.panel is None:
+            return False
+        by_panel = self.data.group_by(self.panel).agg(pl.col(self.y).unique().sort())
+        return by_panel[self.y].n_unique() > 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,15 +133,15 @@ class Lines:
         )
         value = alt.Y(f"{_name(self.y)}:Q", title=self.y_title, scale=scale, axis=alt.Axis(tickCount=5))
         names = _distinct(self.data, self.series)
-        base = alt.Chart().encode(steps, value, **_by_series(self.series, names))
+        base = alt.Chart().encode(steps, value, **_colour(self.series, names))
         layers = [
-            base.mark_line(strokeWidth=1.5).encode(shape=alt.Undefined),
-            base.mark_point(filled=True, size=_SYMBOL, opacity=1),
+            base.mark_line(strokeWidth=1.5),
+            base.mark_point(filled=True, size=_SYMBOL, opacity=1).encode(**_shape(self.series, names)),
         ]
         if self.low and self.high:
             ends = (alt.Y(f"{_name(self.low)}:Q", title=self.y_title, scale=scale), alt.Y2(f"{_name(self.high)}:Q"))
             spans = base.transform_filter(_both_known(self.low, self.high)).mark_rule()
-            layers.insert(0, spans.encode(*ends, shape=alt.Undefined))
+            layers.insert(0, spans.encode(*ends))
         return _panels(alt.layer(*layers, data=self.data).properties(height=130), self.data, self.panel)
 
 
@@ -217,29 +225,40 @@ class Matrix:
         return alt.layer(cells, words).properties(width=alt.Step(self.size), height=alt.Step(28))
 
 
-def _by_series(series: str, names: Sequence[str]) -> dict[str, Any]:
-    """Colour and shape, with one legend for both."""
-    legend = alt.Legend(title=None, orient="top", columns=3, labelLimit=_LABELS) if len(names) > 1 else None
+def _colour(series: str, names: Sequence[str]) -> dict[str, Any]:
     colours = [SERIES[i % len(SERIES)] for i in range(len(names))]
+    scale = alt.Scale(domain=list(names), range=colours)
+    return {"color": alt.Color(f"{_name(series)}:N", scale=scale, legend=_legend(names))}
+
+
+def _shape(series: str, names: Sequence[str]) -> dict[str, Any]:
+    """For points only: a line or an interval with a shape would get marks of its own."""
     shapes = [SHAPES[i % len(SHAPES)] for i in range(len(names))]
-    field = f"{_name(series)}:N"
-    return {
-        "color": alt.Color(field, scale=alt.Scale(domain=list(names), range=colours), legend=legend),
-        "shape": alt.Shape(field, scale=alt.Scale(domain=list(names), range=shapes), legend=legend),
-    }
+    scale = alt.Scale(domain=list(names), range=shapes)
+    return {"shape": alt.Shape(f"{_name(series)}:N", scale=scale, legend=_legend(names))}
 
 
-def _panels(chart: alt.LayerChart, data: pl.DataFrame, panel: str | None) -> ChartType:
-    """The chart, or one small chart for each value of a column."""
+def _legend(names: Sequence[str]) -> alt.Legend | None:
+    """One legend for colour and shape."""
+    return alt.Legend(title=None, orient="top", columns=3, labelLimit=_LABELS) if len(names) > 1 else None
+
+
+def _panels(chart: alt.LayerChart, data: pl.DataFrame, panel: str | None, own_rows: bool = False) -> ChartType:
+    """The chart, or one small chart for each value of a column; with rows of its own where categories differ."""
     if panel is None:
         return chart.properties(width=COLUMN)
     header = alt.Header(title=None, labelFontWeight="bold", labelLimit=2 * _LABELS)
     facet = alt.Facet(f"{_name(panel)}:N", sort=_distinct(data, panel), header=header)
-    return chart.properties(width=COLUMN - 35).facet(facet=facet, columns=2, spacing=18)
+    small = chart.properties(width=COLUMN - 35).facet(facet=facet, columns=2, spacing=18)
+    return small.resolve_scale(y="independent").resolve_axis(x="independent") if own_rows else small
 
 
 def _scale(domain: Sequence[float] | None, *, zero: bool) -> alt.Scale:
-    return alt.Scale(domain=list(domain), nice=False) if domain else alt.Scale(zero=zero, nice=True)
+    return (
+        alt.Scale(domain=list(domain), nice=False)
+        if domain
+        else alt.Scale(zero=zero, nice=True, padding=0 if zero else 6)
+    )
 
 
 def _distinct(data: pl.DataFrame, column: str) -> list[str]:

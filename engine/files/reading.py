@@ -7,14 +7,11 @@ first and to read the second would take for ever. So every file is opened here.
 import hashlib
 import os
 import stat
-from collections.abc import Callable
 from contextlib import suppress
 from io import BufferedReader
 from pathlib import Path
 
 from ..errors import InputError
-
-_MOST_ENTRIES = 100_000  # of a folder of data
 
 MOST_JSON = 64 * 2**20
 """Bytes of a JSON document: a hundred times the largest one that negengine writes."""
@@ -107,28 +104,6 @@ def is_folder(path: Path) -> bool:
 def exists(path: Path) -> bool:
     """Whether there is anything of that name."""
     return os.path.exists(path)  # noqa: PTH110
-
-
-def files_below(folder: Path, wanted: Callable[[str], bool], hint: str) -> list[Path]:
-    """The files of a folder and of the folders in it, sorted by path; links to folders are not followed.
-
-    Args:
-        folder: The folder.
-        wanted: Whether a file of this name is wanted.
-        hint: What the user can do if the folder holds too much, for the message.
-
-    Raises:
-        InputError: It is not a folder, or it has very many entries: it is a wrong one.
-    """
-    if not is_folder(folder):
-        raise InputError(f"{folder}: no such file or folder; {hint}")
-    found, seen = [], 0
-    for parent, folders, names in os.walk(folder):
-        seen += len(folders) + len(names)
-        if seen > _MOST_ENTRIES:
-            raise InputError(f"{folder}: more than {_MOST_ENTRIES:,} files; {hint}")
-        found += [Path(parent, name) for name in names if wanted(name)]
-    return sorted(found)
 
 
 def unreadable(path: Path, error: Exception, hint: str = "") -> InputError:

@@ -16,6 +16,7 @@ from ..files.reading import file_sha256, is_file, is_folder
 from .manifest import GRAPH, MANIFEST, TOKENIZER, read_manifest, read_origin
 from .verified import VerifiedFiles
 
+_BUNDLED = "mini"  # a name that can be exported without a download
 MODELS = Path("models")  # the default folder of exports
 LOW_PRECISION = {"cpu": "model.int8.onnx", "cuda": "model.fp16.onnx"}  # the low-precision graph for each kind of device
 REFERENCE = "fp32"  # the precision of the reference model
@@ -182,7 +183,8 @@ def _find(reference: Path, command: str) -> Path:
             )
         if is_folder(folder):
             raise InputError(f"{folder} is not an exported model, it has no {MANIFEST}: run `{command}` first")
-    similar = difflib.get_close_matches(reference.as_posix(), exported_names(), n=3, cutoff=0.6)
+    known = dict.fromkeys([*exported_names(), _BUNDLED])
+    similar = difflib.get_close_matches(reference.as_posix(), known, n=3, cutoff=0.6)
     did_you_mean = f" (did you mean {' or '.join(similar)}?)" if similar else ""
     raise InputError(f"no exported model {reference}{did_you_mean}: run `{command}` first")
 

@@ -43,6 +43,7 @@ class Probe:
         sections: Stage → the function, as `module:attribute`, that takes a finished run and returns the sections of its
             report; a run without one is reported with its tables.
         references: The papers to cite, as `package:file.toml`; see `negengine.engine.report.references`.
+        title: What a report calls the experiment; its name by default.
     """
 
     name: str
@@ -52,6 +53,7 @@ class Probe:
     commands: Sequence[str] = field(default=())
     sections: Mapping[str, str] = field(default_factory=dict)
     references: str = ""
+    title: str = ""
 
 
 def load(reference: str) -> Any:

@@ -1,5 +1,6 @@
 """A run as a value: its folder, its results as frames, its tables."""
 
+import shlex
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -28,9 +29,17 @@ class Shown:
     def tables(self) -> list[Table]:
         """The tables, in the order in which they are shown."""
 
+    def main_tables(self) -> list[Table]:
+        """The tables that a terminal shows where nobody asks for more; all by default."""
+        return self.tables()
+
     def remarks(self) -> list[str]:
         """What to read below the tables, one line each."""
         return []
+
+    def closing(self) -> str:
+        """What was written where, and what to do next, in one line; empty where nothing was written."""
+        return ""
 
     @abstractmethod
     def document(self) -> Any:
@@ -55,6 +64,7 @@ class Run(Shown):
     Attributes:
         stage: The stage whose results it holds.
         clusters: What the items share that makes them depend on each other, as a plural.
+        next_command: What a user does with such a run next.
         folder: The run folder.
         record: The stage's entry in run.json: identity, metadata, sessions, counts.
         model: The model that ran, if this process has it.
@@ -62,6 +72,7 @@ class Run(Shown):
 
     stage: ClassVar[str]
     clusters: ClassVar[str] = "items"
+    next_command: ClassVar[str] = "negengine show"
 
     folder: Path
     record: StageRecord = field(repr=False)
@@ -113,6 +124,11 @@ class Run(Shown):
             InputError: Runs of this kind cannot be compared.
         """
         raise InputError(f"{self.folder}: a run of {self.stage} cannot be compared")
+
+    def closing(self) -> str:
+        """The result files, and the next command."""
+        files = " and ".join(filter(None, [", ".join([*self.record.files][:-1]), *[*self.record.files][-1:]]))
+        return f"{self.folder}: {files} are written; next, `{self.next_command} {shlex.quote(str(self.folder))}`"
 
     def sentence_rows(self) -> pl.LazyFrame:
         """What `sentences` collects: rows that can be filtered and written before any text is built.

@@ -18,7 +18,9 @@ def select(
     setup: Setup,
     model: options.Model = "mini",
     pairs: options.Pairs = None,
-    max_verbs: Annotated[int, typer.Option(min=1, help="Largest number of verbs that are kept for each pair.")] = 20,
+    max_verbs: Annotated[
+        int, typer.Option(min=1, metavar="N", help="Largest number of verbs that are kept for each pair.")
+    ] = 20,
     coreference: Annotated[Coreference, typer.Option(help="Whom the target sentence is about.")] = Coreference.PRONOUN,
     verbs: Annotated[
         VerbConvention,
@@ -32,7 +34,8 @@ def select(
     ] = False,
     lexicon: options.Lexicon = None,
     patterns: Annotated[
-        str | None, typer.Option(metavar="NAME|FILE", help="A bundled pattern set, or your own TOML file.")
+        str | None,
+        typer.Option(metavar="NAME|FILE", help="A bundled pattern set, or your own TOML file (default: the paper's)."),
     ] = None,
     seed: options.Seed = 0,
     plan: Annotated[
@@ -64,8 +67,11 @@ def select(
 @run_command
 def score(
     setup: Setup,
-    run: Annotated[Path, typer.Argument(help="A run folder with a finished selection.")],
-    model: Annotated[str | None, typer.Option(help="The folder of the run's model, if it was moved.")] = None,
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="A run folder with a finished selection.")],
+    model: Annotated[
+        str | None,
+        typer.Option(metavar="DIR", help="The folder of the run's model, if it was moved (default: where it was)."),
+    ] = None,
 ) -> "Shown":
     """Score the selected triplets in all patterns: rates, drops, intervals.
 

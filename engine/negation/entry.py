@@ -16,4 +16,5 @@ PROBE = Probe(
     },
     commands=("negengine.engine.negation.commands:select", "negengine.engine.negation.commands:score"),
     references="negengine.engine.negation:references.toml",
+    title="Self-Contained Negation Test",
 )

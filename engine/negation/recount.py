@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from ..choices import Precision
 from ..library.recount import LOGARITHM, ROUNDING, Recount, holds, same_figures
 from ..sentences.keys import combine, string_keys
 from ..sentences.lexicon import load_lexicon
@@ -133,7 +134,7 @@ def scores(
     )
     yield holds(
         "in the selecting pattern every verb is repeated, near-ties excepted",
-        items.filter(pl.col("pattern") == patterns[0]),
+        items.filter((pl.col("pattern") == patterns[0]) & (pl.col("precision") == str(Precision.FP32))),
         pl.col("repeated") | (_behind() > -10 * NEAR_TIE),
         _SCORE,
     )

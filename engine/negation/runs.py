@@ -47,6 +47,7 @@ class SelectionRun(Run):
     """
 
     stage: ClassVar[str] = Selection.name
+    next_command: ClassVar[str] = "negengine score"
 
     @cached_property
     def triplets(self) -> pl.DataFrame:
@@ -67,10 +68,16 @@ class SelectionRun(Run):
         return selection_methods(self.summary, self.record.identity, test)
 
     def remarks(self) -> list[str]:
-        """What to do next."""
-        if not self.summary["selected"]:
-            return [f"{self.folder}: the model does not repeat any verb, so there is nothing to score"]
-        return [f"{self.folder}: next, `negengine score {self.folder}`"]
+        """That nothing was selected, if so."""
+        return [] if self.summary["selected"] else [self._nothing]
+
+    def closing(self) -> str:
+        """The result files, and the next command if there is something to score."""
+        return super().closing() if self.summary["selected"] else ""
+
+    @property
+    def _nothing(self) -> str:
+        return f"{self.folder}: the model does not repeat any verb, so there is nothing to score"
 
     def document(self) -> dict[str, Any]:
         """See `Shown`."""

@@ -350,7 +350,7 @@ class Selection(DecidingStage[EncodedSentences]):
                 counts["repeating"] / candidates,
                 counts["variance"] / candidates**2,
                 pairs=metadata["pairs"],
-                stopped=counts["stopped"],
+                stopped=int(counts["stopped"]),
                 enough=metadata["max verbs"],
             )
             summary["lazy"] = {

@@ -32,7 +32,8 @@ def scored_sentences(
 
     Returns:
         item (the triplet), condition (the pattern), sentence, expected, answer, repeated, failed, rank, logprob,
-        answer_logprob (natural logarithms), role, gender, and the words of each slot.
+        answer_logprob (natural logarithms), precision (of the graph that gave the numbers), role, gender, and the words
+        of each slot.
     """
     scored = scores.rename(_SCORES)
     return pl.concat(
@@ -63,7 +64,7 @@ def selected_sentences(triplets: pl.LazyFrame, patterns: PatternSet, coreference
         mask: The model's mask token.
 
     Returns:
-        The columns of `scored_sentences`; the log-probabilities are null.
+        The columns of `scored_sentences`; log-probabilities and precision are null.
     """
     decided = triplets.with_columns(
         answer=expected(patterns.selecting),
@@ -71,6 +72,7 @@ def selected_sentences(triplets: pl.LazyFrame, patterns: PatternSet, coreference
         rank=pl.lit(1, pl.Int32),
         logprob=pl.lit(None, pl.Float32),
         top1_logprob=pl.lit(None, pl.Float32),
+        precision=pl.lit(None, pl.String),
     )
     return _sentences(decided, patterns.selecting, patterns.slots, coreference, mask)
 
@@ -88,6 +90,7 @@ def _sentences(rows: pl.LazyFrame, pattern: Pattern, slots: Sequence[str], coref
         rank="rank",
         logprob="logprob",
         answer_logprob="top1_logprob",
+        precision="precision",
         role=pl.lit(str(pattern.role)),
         gender="gender",
         **{name: name for name in words},

@@ -166,9 +166,9 @@ def _rates_notes(frame: pl.DataFrame) -> list[str]:
         notes.append(
             f"95 % interval: pairs are clusters (design effect {effects[0]}); and by verb: verbs too ({effects[1]})"
         )
-    if smallest := frame["detectable"].max():
+    if smallest := frame["detectable"].drop_nulls().to_list():
         notes.append(
-            f"a true difference between two patterns is found with a power of 80 % from {smallest:.1f} points on"
+            f"a true difference between two patterns is found with a power of 80 % from {max(smallest):.1f} points on"
         )
     return notes
 

@@ -11,7 +11,7 @@
 Items are a frame with the columns of `items`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -180,7 +180,7 @@ def with_holm(summary: pl.DataFrame) -> pl.DataFrame:
     return both.sort("order", maintain_order=True).drop("order")
 
 
-def tests_note(adjusted: Mapping[str, Any], test: str) -> str:
+def correction_note(adjusted: Mapping[str, Any], test: str) -> str:
     """What stands below a table with corrected p-values.
 
     Args:
@@ -190,6 +190,19 @@ def tests_note(adjusted: Mapping[str, Any], test: str) -> str:
     count = adjusted.get("tests")  # runs from before did not write it
     family = f"the {count:,} tests of this run" if count else "all tests of this run"
     return f"p: {test}; p (Holm): corrected for {family}"
+
+
+def detectable_note(differences: Iterable[Mapping[str, Any]]) -> list[str]:
+    """What the run can find, as a line below a table of differences; none where that cannot be told.
+
+    Args:
+        differences: rows of the summary, of fractions.
+    """
+    known = [100 * row["detectable"] for row in differences if row.get("detectable") is not None]
+    if not known:
+        return []
+    points = " to ".join(dict.fromkeys((f"{min(known):.1f}", f"{max(known):.1f}")))
+    return [f"true differences from {points} points on are found with a power of 80 %"]
 
 
 def _splits(items: pl.DataFrame) -> list[tuple[str, str, str, pl.DataFrame]]:

@@ -24,8 +24,8 @@ _HEADINGS = {
     REPEATED: "repeated",
     CORRECT: "correct",
     FAILED: "fails",
-    "rank": "rank of expected",
-    "logprob": "log-probability of expected",
+    "rank": "rank",
+    "logprob": "log-probability",
 }
 
 

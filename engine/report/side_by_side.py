@@ -10,6 +10,7 @@ from ..comparison.compare import compare
 from ..errors import InputError
 from ..figures import Figure, Section
 from ..figures.charts import Lines, Points
+from ..library.registry import probe_of
 from ..library.run import Run
 from ..negation.runs import ScoresRun
 from ..tables import Column, Table
@@ -24,7 +25,8 @@ _MOST_COLUMNS = 12
 
 def title(runs: Sequence[Run]) -> str:
     """The heading of a report."""
-    what = {"score": "Self-Contained Negation Test", "select": "Selection"}.get(runs[0].stage, runs[0].stage)
+    probe = probe_of(runs[0].stage)
+    what = (probe.title or probe.name) if probe else runs[0].stage
     return f"{what}: {', '.join(labels(runs))}"
 
 
@@ -74,11 +76,24 @@ def _joined(figures: Sequence[tuple[str, Figure]]) -> Figure:
     tables = [figure.table.frame.select(pl.lit(name).alias(_RUN), pl.all()) for name, figure in figures]
     widest = max((figure.table for _, figure in figures), key=lambda table: len(table.columns))
     frame = pl.concat(tables, how="diagonal_relaxed")
-    table = replace(widest, title=widest.title.partition(":")[0], frame=frame, section=_RUN,
-                    columns=[Column(_RUN, _RUN), *widest.columns])  # fmt: skip
+    table = replace(
+        widest,
+        title=widest.title.partition(":")[0],
+        frame=frame,
+        section=_RUN,
+        columns=[Column(_RUN, _RUN), *widest.columns],
+        notes=_notes([(name, figure.table) for name, figure in figures]),
+    )
     said_alt = " ".join(f"{name}: {figure.alt}" for name, figure in figures)
     wide = first.wide or isinstance(drawn, Lines)
     return Figure(f"all-{first.name}", drawn, table, said_alt, first.caption, wide=wide)
+
+
+def _notes(tables: Sequence[tuple[str, Table]]) -> list[str]:
+    """The notes of all tables: one that all of them have once, any other with the name of its run."""
+    common = set.intersection(*(set(table.notes) for _, table in tables))
+    shared = [note for note in tables[0][1].notes if note in common]
+    return shared + [f"{name}: {note}" for name, table in tables for note in table.notes if note not in common]
 
 
 def _printed(figures: Sequence[tuple[str, Figure]]) -> list[Table]:
@@ -118,15 +133,19 @@ def _differences(runs: Sequence[Run], names: Sequence[str]) -> list[Section]:
             return [Section("What is the target sentence about?", tables=compare(*runs).tables())]
         except InputError as error:  # such as two models and two targets: side by side, but without a test
             return [Section("Paired differences", [f"There are no paired tests: {error}."])]
-    tables = []
-    figures = []
-    for (first, one), (second, other) in combinations(zip(names, runs, strict=True), 2):
-        found = compare(one, other)
-        tables += found.tables()
-        figures += _difference_figure(found.frame, found.tables()[0], first, second, len(figures) + 1)
-    shown = [table for table in tables if all(table is not figure.table for figure in figures)]
     said = ["Every difference is that of the first model minus the second, on the items that both runs have."]
-    return [Section("Paired differences", said, figures=figures, tables=shown)]
+    figures: list[Figure] = []
+    tables: list[Table] = []
+    for (first, one), (second, other) in combinations(zip(names, runs, strict=True), 2):
+        try:
+            found = compare(one, other)
+        except InputError as error:  # such as runs without a common item: side by side, but without a test
+            said.append(f"{first} and {second} have no test: {error}.")
+            continue
+        drawn = _difference_figure(found.frame, found.table, first, second, len(figures) + 1)
+        figures += drawn
+        tables += [] if drawn else found.tables()
+    return [Section("Paired differences", said, figures=figures, tables=tables)]
 
 
 def _difference_figure(frame: pl.DataFrame, table: Table, first: str, second: str, number: int) -> list[Figure]:

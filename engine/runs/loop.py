@@ -94,7 +94,7 @@ def _decide(stage: Stage[Any, Any], run: RunFolder, execution: Execution) -> Non
         calibration = run.record.calibration
         if calibration is None:
             with meter.doing("choosing the precision") if stage.calibrates else nullcontext():
-                calibration = as_json(workers.calibrate(reporter.say))
+                calibration = as_json(workers.calibrate(reporter.detail))
         used_models(run.session, workers.descriptions, calibration)
         if run.record.calibration is None:
             run.set_calibration(calibration)

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from ..errors import InputError
 from ..files.home import without_home
+from ..files.listing import paths_in
 from .choices import joined, told_differences
 from .folder import RunFolder
 from .part import EncodedPart, PartFiles
@@ -113,7 +114,7 @@ class _ShardFolder:
     def undone(self) -> int:
         """How many parts have no marker. The folder is listed, as run.json could tell of any number of parts."""
         parts = PartFiles.of(self.folder, self.stage, 0).marker.parent
-        there = {path.name for path in parts.iterdir()} if parts.is_dir() else set()
+        there = {path.name for path in paths_in(parts)}
         if len(there) < len(self.parts):
             return len(self.parts) - sum(name.endswith(".json") for name in there)
         return sum(PartFiles.of(self.folder, self.stage, number).marker.name not in there for number in self.parts)

@@ -22,6 +22,7 @@ from ..printable import printable, printable_lines
 from .stderr import Stderr
 
 SENTENCES = "sentences"
+_LINES = 20  # a log gets a line each time that a run has lasted by this fraction longer
 _NOTEBOOK_SECONDS = 0.2  # between two changes of a notebook's bar, each of which is a message to the browser
 
 
@@ -168,12 +169,17 @@ class _LineMeter(Meter):
     def note(self, text: str) -> None:
         self._stream.write(printable_lines(text) + "\n")
 
+    @property
+    def _pause(self) -> float:
+        """Seconds between two lines: more and more, so that the log of a long run stays short."""
+        return max(self._every, (self._clock() - self._start) / _LINES)
+
     def _prepare(self) -> None:
         self.note(f"{self.what}: {self._preparing}")
 
     def _show(self) -> None:
         # `close` reports the end, once.
-        if self._end is None and (self._clock() - self._said_at < self._every or self.share == 1):
+        if self._end is None and (self._clock() - self._said_at < self._pause or self.share == 1):
             return
         if self._nothing_to_do:
             return
@@ -200,7 +206,7 @@ class _BarMeter(Meter):
             completed=self.share,
             share=_percent(self.share),
             count=f"{self.done:,}/{max(self.total, self.done):,}",
-            speed=self.speed,
+            speed=self._pace,  # a terminal of 80 columns has no room for more
         )
 
 

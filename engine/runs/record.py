@@ -10,8 +10,9 @@ import msgspec
 
 from ..errors import InputError
 from ..files.atomic import is_leftover
+from ..files.listing import paths_in
 from ..files.names import is_file_name
-from ..files.reading import MissingFileError, exists, is_folder, unreadable
+from ..files.reading import MissingFileError, exists
 from ..files.sealed import read_sealed, write_sealed
 from .lock import LOCK_FILE
 from .session import Session
@@ -149,11 +150,7 @@ def _shown(value: Any) -> str:
 
 
 def _refuse_foreign(folder: Path) -> None:
-    try:
-        entries = sorted(folder.iterdir()) if is_folder(folder) else []
-    except OSError as error:
-        raise unreadable(folder, error, "choose another --output") from error
-    foreign = [entry.name for entry in entries if entry.name != LOCK_FILE and not is_leftover(entry)]
+    foreign = [entry.name for entry in paths_in(folder) if entry.name != LOCK_FILE and not is_leftover(entry)]
     if foreign:
         raise InputError(
             f"{folder}: holds {foreign[0]!r} but no {RUN_FILE}, so it is not a run folder; choose another --output"

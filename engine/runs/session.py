@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from ..inference.device import CPU
 from ..inference.energy import EnergyMeter
 from ..inference.machine import machine
 from ..inference.tally import Tally
@@ -39,7 +40,8 @@ class Session(msgspec.Struct, omit_defaults=True):
         parts: Number of parts that it has finished.
         sentences: Number of sentences that its models have run, those of the calibration and the audit included.
         tokens: Their tokens.
-        joules: Device → energy, where the machine tells; all programs of the machine together.
+        joules: Device → energy, where the machine tells; of the processor and of the GPUs that it used, with what other
+            programs did on them.
         shard: In a merged run: the shard that it worked on, as `I/N`.
         merged: Of a session that merged: the folders of the shards.
     """
@@ -87,7 +89,9 @@ class Clock:
     def read(self, session: Session) -> None:
         """Write down how long the session has lasted, and the energy since it began."""
         session.seconds = round(time.monotonic() - self._started, 3)
-        session.joules = {device: round(used, 3) for device, used in self._energy.joules().items()}
+        used = {str(CPU), *(str(worker.get("device")) for worker in session.workers)}
+        joules = self._energy.joules()  # of all devices of the machine, also of those that others use
+        session.joules = {device: round(joules[device], 3) for device in joules if device in used}
 
 
 def used_models(session: Session, workers: Sequence[Mapping[str, Any]], calibration: Mapping[str, Any]) -> None:

@@ -12,6 +12,7 @@ from functools import cache
 from pathlib import Path
 
 from ..errors import InputError
+from ..files.listing import paths_in
 from ..files.reading import exists
 from .slots import MASK, PROFESSION, SLOT_NAME, SLOTS, WORD_SLOTS, column
 from .textfiles import Entry, read_entries
@@ -165,7 +166,7 @@ def _read_names(folder: Path, labels: Mapping[str, str]) -> dict[str, list[Entry
 
 
 def _refuse_other_genders(folder: Path, stem: str, labels: Mapping[str, str]) -> None:
-    for path in sorted(folder.glob(f"{stem}_*.txt")):
+    for path in paths_in(folder, f"{stem}_*.txt"):
         if (gender := path.stem.removeprefix(f"{stem}_")) not in labels:
             raise InputError(
                 f"{path}: pronouns.txt has no gender {gender!r}, it has {', '.join(labels)}; add a line `{gender} = …`"
@@ -218,7 +219,7 @@ def _read_own_slots(
     forms: dict[str, Mapping[str, tuple[str, ...]]] = {}
     lists: dict[str, tuple[str, ...]] = {}
     known = _RESERVED_COLUMNS | {column(slot) for slot in WORD_SLOTS}
-    for path in sorted(folder.glob("slot_*.txt")):
+    for path in paths_in(folder, "slot_*.txt"):
         slot = path.stem.removeprefix("slot_")
         if not SLOT_NAME.fullmatch(slot) or slot in SLOTS or column(slot) in known:
             raise InputError(

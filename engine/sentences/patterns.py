@@ -9,7 +9,6 @@
 The sentence is the context, a space and the target. Where there is one sentence only, there is no target.
 """
 
-import difflib
 import hashlib
 import json
 import re
@@ -23,7 +22,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from ..errors import InputError
+from ..errors import InputError, did_you_mean
 from ..files.reading import exists
 from .slots import MASK, SLOTS
 from .textfiles import read_text
@@ -196,8 +195,7 @@ def _path(source: str | Path) -> Path:
         return _BUNDLED[name]
     if path.suffix or path.name != name or exists(path):
         return path
-    near = difflib.get_close_matches(name.lower(), _BUNDLED, n=1)
-    guess = f"did you mean {near[0]!r}? " if near else ""
+    guess = did_you_mean(name, _BUNDLED)
     raise InputError(
         f"no pattern set is named {name!r}: {guess}The bundled sets are {_listed(_BUNDLED)}; or give a TOML file"
     )

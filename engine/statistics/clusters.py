@@ -72,7 +72,7 @@ def clustered_mean(sums: NDArray[np.number], sizes: NDArray[np.integer]) -> Clus
     """
     n, clusters = int(sizes.sum()), len(sizes)
     value = float(sums.sum()) / n
-    deviations = sums - value * sizes
+    deviations = (sums - value * sizes).astype(np.float64)
     variance = _variance(deviations, n)
     # Where each cluster is one observation, the variance of a proportion follows from the proportion.
     freedom = float(clusters - 1) if n == clusters else _freedom(deviations)
@@ -191,13 +191,14 @@ def cluster_sums(
 
     Args:
         values: [n].
-        clusters: int [n], the cluster of each value.
+        clusters: int [n], the cluster of each value; from 0, some numbers may be missing.
 
     Returns:
         float64 [clusters] and int64 [clusters], by ascending cluster.
     """
-    index = np.unique(clusters, return_inverse=True)[1]
-    return np.bincount(index, values).astype(np.float64), np.bincount(index).astype(np.int64)
+    sizes = np.bincount(clusters)
+    present = sizes > 0
+    return np.bincount(clusters, values)[present].astype(np.float64), sizes[present].astype(np.int64)
 
 
 def _sums(values: NDArray[np.float64], clusters: NDArray[np.integer]) -> NDArray[np.float64]:

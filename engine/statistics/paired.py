@@ -54,10 +54,10 @@ def paired_difference(
     Args:
         first: bool or float64 [n], one outcome of each item; at least one item.
         second: the other outcome of the same item.
-        clusters: int [n], the cluster of each item; None if items are independent draws. The items of a single cluster
-            are taken as independent draws from it.
+        clusters: int [n], the cluster of each item, from 0; None if items are independent draws. The items of a single
+            cluster are taken as independent draws from it.
     """
-    alone = clusters is None or len(np.unique(clusters)) < 2
+    alone = clusters is None or clusters.min() == clusters.max()
     labels = np.arange(len(first)) if alone or clusters is None else clusters
     sums, sizes = cluster_sums(first.astype(np.float64) - second.astype(np.float64), labels)
     mean = clustered_mean(sums, sizes)
@@ -66,7 +66,8 @@ def paired_difference(
     elif mean.clusters == mean.n:
         low, high = _newcombe(first.astype(np.bool_), second.astype(np.bool_))
     else:
-        low, high = _of_means(*(clustered_mean(*cluster_sums(side, labels)) for side in (first, second)), mean)
+        sides = [clustered_mean(*cluster_sums(side, labels)) for side in (first, second)]
+        low, high = _of_means(sides[0], sides[1], mean)
     return Difference(mean.value, low, high, sign_flips(sums), mean.n, mean.clusters, detectable(mean))
 
 

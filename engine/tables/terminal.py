@@ -4,6 +4,7 @@ import io
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+import polars as pl
 from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
@@ -12,7 +13,7 @@ from ..printable import printable
 from .cells import cells, is_text, section_ends
 
 if TYPE_CHECKING:
-    from .table import Table
+    from .table import Column, Table
 
 WIDTH = 80
 """Width in columns if the output is not a terminal."""
@@ -28,16 +29,53 @@ def to_terminal(tables: Sequence["Table"], width: int = WIDTH) -> str:
 
 
 def to_rich(table: "Table") -> RichTable:
-    """The table for rich's console; texts are shown as they are, never read as markup or emoji codes."""
+    """The table for rich's console; texts are shown as they are, never read as markup or emoji codes.
+
+    A column of words or counts that is the same in all rows becomes a note. Words of headings are never cut.
+    """
+    rows = cells(table)
+    constant = _constant(table, rows)
+    said = ", ".join(_said(table.columns[i].heading, rows[0][i]) for i in constant if rows[0][i])
+    notes = [*filter(None, [said]), *map(printable, table.notes)]
     drawn = RichTable(
         title=Text(printable(table.title), style="table.title"),
-        caption=Text("\n".join(map(printable, table.notes)), style="table.caption") if table.notes else None,
+        caption=Text("\n".join(notes), style="table.caption") if notes else None,
         title_justify="left",
         caption_justify="left",
     )
-    for column in table.columns:
-        heading, words = Text(printable(column.heading)), is_text(column, table)
-        drawn.add_column(heading, justify="left" if words else "right", no_wrap=not column.wrap, overflow="fold")
-    for row, ends in zip(cells(table), section_ends(table), strict=True):
-        drawn.add_row(*map(Text, row), end_section=ends)
+    kept = [i for i in range(len(table.columns)) if i not in constant]
+    for column in (table.columns[i] for i in kept):
+        heading, words = printable(column.heading), is_text(column, table)
+        drawn.add_column(
+            Text(heading),
+            justify="left" if words else "right",
+            no_wrap=not column.wrap,
+            overflow="fold",
+            min_width=max(map(len, heading.split()), default=None),
+        )
+    for row, ends in zip(rows, section_ends(table), strict=True):
+        drawn.add_row(*(Text(row[i]) for i in kept), end_section=ends)
     return drawn
+
+
+def _constant(table: "Table", rows: Sequence[Sequence[str]]) -> list[int]:
+    """The columns of words or counts with the same text in all of at least two rows; never all columns."""
+    same = [
+        i
+        for i, column in enumerate(table.columns)
+        if len(rows) > 1 and _names_or_counts(table, column) and len({row[i] for row in rows}) == 1
+    ]
+    return same if len(same) < len(table.columns) else same[1:]
+
+
+def _names_or_counts(table: "Table", column: "Column") -> bool:
+    """Whether a column says what a row is, or of how many items; results are shown even if all are the same."""
+    if column.value is None:
+        return False
+    return table.frame.schema[column.value] == pl.String or (
+        table.frame.schema[column.value].is_integer() and column.names == (column.value,)
+    )
+
+
+def _said(heading: str, value: str) -> str:
+    return f"{printable(heading)}: {value}" if heading else value

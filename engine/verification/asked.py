@@ -13,6 +13,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ..choices import Precision
+from ..files.home import with_home
 from ..inference.exported import ExportedModel
 from ..inference.free_text import MASK
 from ..library.run import Run
@@ -21,9 +22,8 @@ from ..probes.diagnostics.runs import DiagnosticsRun
 from ..probes.gh22.runs import Gh22Run
 from ..probes.gh22.variants import Variant, load_variant
 from ..probes.items import SEPARATOR
-from ..probes.lama.choices import Vocabulary
 from ..probes.lama.runs import LamaRun
-from ..probes.targets import word_ids
+from ..probes.lama.vocabulary import LIST, Ranked
 from ..sentences.slots import NAME, PROFESSION, PRONOUN, column
 from ..sentences.tokenizer import NOT_ONE_TOKEN, MaskTokenizer
 from .agreement import Recorded
@@ -75,8 +75,9 @@ def drawn_items(run: Run, exported: ExportedModel, sample: int, seed: int) -> li
         return list(_acts_repeated(run, rows))
     if isinstance(run, LamaRun):
         return list(_facts(run, rows, words))
-    if isinstance(run, SelectionRun):
-        rows = rows.with_columns(precision=pl.lit(Precision.FP32 if was_exact(run) else Precision.MIXED))
+    if isinstance(run, SelectionRun):  # it records no token but the decision
+        kind = str(Precision.FP32 if was_exact(run) else Precision.MIXED)
+        rows = rows.with_columns(precision=pl.lit(kind), answer=pl.lit(None, pl.String))
     return [_item(row, words, several=isinstance(run, DiagnosticsRun)) for row in rows.iter_rows(named=True)]
 
 
@@ -140,11 +141,24 @@ def drawn_acts(run: Gh22Run, exported: ExportedModel, sample: int, seed: int) ->
     ]
 
 
+def _ranked(run: LamaRun, words: Vocabularies) -> NDArray[np.int32] | None:
+    """The tokens that a run of LAMA ranks; None if its word list is not found."""
+    identity, arguments = run.record.identity, run.record.metadata.get("call", {}).get("arguments", {})
+    ranked = Ranked(identity["vocabulary"])
+    if ranked.name == LIST:
+        match arguments.get("vocabulary"):
+            case {"path": str(path)} if (file := with_home(path)).is_file():
+                ranked = Ranked.of(str(file))
+        if ranked.sha256 != identity["vocabulary sha256"]:
+            return None
+    return ranked.ids(words.tokenizer, words.size)
+
+
 def _facts(run: LamaRun, rows: pl.DataFrame, words: Vocabularies) -> Iterator[Recorded]:
-    """Queries of LAMA: ranks and first choices are among the ranked tokens, which a run does not record for a list."""
-    vocabulary = run.record.identity["vocabulary"]
-    unranked = words.except_for(word_ids(words.tokenizer, words.size)) if vocabulary == Vocabulary.WORDS else None
-    known = vocabulary in set(Vocabulary)
+    """Queries of LAMA: ranks and first choices are among the ranked tokens."""
+    ranked = _ranked(run, words)
+    known = ranked is not None
+    unranked = None if ranked is None else words.except_for(ranked)
     for row in rows.iter_rows(named=True):
         item = _item(row, words)
         yield Recorded(
@@ -177,14 +191,10 @@ class Correlated:
 
 def drawn_correlations(
     run: LamaRun, exported: ExportedModel, sample: int, seed: int
-) -> tuple[list[Correlated], NDArray[np.int64] | None]:
+) -> tuple[list[Correlated], NDArray[np.int32] | None]:
     """A random sample of LAMA's correlations, and the tokens that they are over; None if these are not known."""
-    words = Vocabularies.of(exported)
-    vocabulary = run.record.identity["vocabulary"]
-    if vocabulary not in set(Vocabulary):
+    if (ranked := _ranked(run, Vocabularies.of(exported))) is None:
         return [], None
-    every = np.arange(words.size)
-    ranked = word_ids(words.tokenizer, words.size).astype(np.int64) if vocabulary == Vocabulary.WORDS else every
     rows = run.items.filter(pl.col("spearman").is_not_null())
     drawn = rows.sample(min(sample, len(rows)), seed=seed)
     return [

@@ -28,7 +28,6 @@ from .pytorch import torch_reference
 from .reference import ExportedReference, Reference, each
 from .texts import Sentence, masked_sentences, text_pairs
 
-_CACHE = ".verified.json"
 _PAIR_LENGTH = 128
 
 
@@ -82,8 +81,9 @@ def _files(exported: ExportedModel) -> Iterator[Check]:
 
 
 def _without_digest(exported: ExportedModel) -> list[str]:
-    known = {MANIFEST, _CACHE, *exported.info["files"]}
-    return [path.name for path in sorted(exported.folder.iterdir()) if path.name not in known]
+    known = {MANIFEST, *exported.info["files"]}
+    names = [path.name for path in sorted(exported.folder.iterdir())]
+    return [name for name in names if name not in known and not name.startswith(".")]  # caches begin with a dot
 
 
 def _manifest(exported: ExportedModel) -> Iterator[Check]:

@@ -7,7 +7,6 @@ from typing import Any
 import polars as pl
 
 from ..errors import InputError
-from ..files.atomic import is_leftover
 from ..library.registry import run_class, stages
 from ..library.run import Run
 from ..runs.lock import LOCK_FILE
@@ -67,11 +66,6 @@ def foreign_files(stored: list[StoredStage]) -> list[str]:
     inner = sorted(parts.iterdir()) if parts.is_dir() else []
     names += [f"{PARTS_FOLDER}/{path.name}" for path in inner if path.name not in known]
     return [*names, *(name for stage in stored for name in stage.parts.foreign)]
-
-
-def is_left_over(stored: StoredStage, name: str) -> bool:
-    """Whether a foreign file is what a killed process left; the next run removes it."""
-    return is_leftover(stored.folder / name)
 
 
 def _final_files(stored: StoredStage) -> Check | None:

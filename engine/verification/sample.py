@@ -81,7 +81,7 @@ class Sample:
     def _unselected(self, stored: StoredStage, run: SelectionRun) -> Check:
         kind = "unselected candidates"
         if self.lexicon is None or self.lexicon.sha256 != stored.record.identity["lexicon sha256"]:
-            why = "the run has other word lists: give --lexicon DIR"
+            why = "the word lists of the run were not found: give --lexicon DIR"
             return Check(stored.name, self._what(kind), outcome=Outcome.NOT_CHECKED, detail=why)
         stage = plan_again(stored.record, self.exported, self.lexicon)
         return self._conclude(stored, kind, self._ask(Unselected.of(stage, run).drawn(self.size, self.seed)))
@@ -155,7 +155,7 @@ def _label(logits: Logits, labels: Sequence[str], predicted: str, probability: f
     return Verdict.AGREES, ""
 
 
-def _correlations(reference: Reference, facts: Sequence[Correlated], ranked: NDArray[np.int64]) -> list[Compared]:
+def _correlations(reference: Reference, facts: Sequence[Correlated], ranked: NDArray[np.int32]) -> list[Compared]:
     from scipy import stats  # noqa: PLC0415 - takes long to import
 
     def one(fact: Correlated) -> Compared:

@@ -1,10 +1,12 @@
 """`ng.verify`: a run or a model compared with what it should hold. Nothing in its folder is changed."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import InputError
+from ..files.home import with_home
 from ..inference.classifier import TASK
 from ..inference.exported import ExportedModel, load_exported
 from ..library.registry import run_class
@@ -13,7 +15,7 @@ from ..probes.nli.judgements import Judgements
 from ..runs.lock import refuse_held
 from ..runs.record import RUN_FILE, read_run
 from ..runs.results import begun_stages
-from ..sentences.lexicon import load_lexicon
+from ..sentences.lexicon import Lexicon, load_lexicon
 from .checks import Check, Outcome, Verification
 from .model import verify_model
 from .pytorch import torch_reference
@@ -43,7 +45,7 @@ def verify(
             model in fp32; 0 for none. By default 300, if the model of the run is found.
         seed: Seed for the choice of these items.
         model: The folder of the run's model, if it was moved.
-        lexicon: The word lists of a selection that has its own.
+        lexicon: The word lists of a selection, if they were moved.
         torch: The checkpoint of the model: PyTorch decides the same items, too.
 
     Returns:
@@ -117,13 +119,12 @@ def _decided_again(stored: list[StoredStage], before: list[Check], asked: Asked)
     references: list[Reference] = [ExportedReference(exported)]
     if asked.torch is not None:
         references.append(torch_reference(asked.torch, exported))
-    words = load_lexicon(asked.lexicon)
     for stage in stages:
         kind = run_class(stage.name)
         if kind is None:
             continue
         for reference in references:
-            sample = Sample(exported, reference, asked.sample or SAMPLE, asked.seed, words)
+            sample = Sample(exported, reference, asked.sample or SAMPLE, asked.seed, _lexicon_of(stage, asked.lexicon))
             try:
                 yield from sample.checks(stage, kind.open(stage.folder))
             except InputError as error:
@@ -134,6 +135,23 @@ def _decided_again(stored: list[StoredStage], before: list[Check], asked: Asked)
                     raise
 
 
+def _lexicon_of(stage: StoredStage, given: Path | None) -> Lexicon | None:
+    """The word lists of a run: those given, those where the run found its own, or the bundled ones.
+
+    Raises:
+        InputError: Those given cannot be read.
+    """
+    if given is not None:
+        return load_lexicon(given)
+    arguments = stage.record.metadata.get("call", {}).get("arguments", {})
+    match arguments.get("lexicon"):
+        case {"path": str(path)}:
+            with suppress(InputError):
+                return load_lexicon(with_home(path))
+            return None
+    return load_lexicon()
+
+
 def _model_of(stage: StoredStage, stored: list[StoredStage], given: str | Path | None) -> ExportedModel:
     """The model of a run.
 
@@ -141,9 +159,10 @@ def _model_of(stage: StoredStage, stored: list[StoredStage], given: str | Path |
         InputError: It is not found, or it is another one.
     """
     folders = [stage.record.metadata.get("model folder") for stage in stored]
-    location = given or next((folder for folder in reversed(folders) if folder), None)
-    if location is None:
+    recorded = next((folder for folder in reversed(folders) if folder), None)
+    if given is None and recorded is None:
         raise InputError(f"{stage.folder}: run.json does not say where the model is")
+    location = given or with_home(str(recorded))
     task = TASK if stage.name == Judgements.name else "fill-mask"
     exported = load_exported(location, task=task)
     wanted = stage.record.identity.get("model sha256")

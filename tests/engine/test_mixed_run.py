@@ -22,7 +22,9 @@ from fake_models import CALIBRATION, FakeScoring, FakeSelection
 from negengine.engine.choices import Precision
 from negengine.engine.errors import InputError
 from negengine.engine.inference.device import CPU
+from negengine.engine.negation.runs import ScoresRun
 from negengine.engine.negation.score import Scoring, read_selected
+from negengine.engine.negation.sections.answers import replacements
 from negengine.engine.negation.select import Selection, Settings
 from negengine.engine.runs.executors import ThisProcess
 from negengine.engine.runs.loop import Execution, run_stage
@@ -46,10 +48,9 @@ LEXICON = Lexicon(
 PUBLISHERS = {"select": Selection.publish, "score": Scoring.publish}
 
 
-def execute(stage, folder, *, executor=None, shard=None, precision=Precision.MIXED, earlier=None):
-    execution = Execution(
-        executor or ThisProcess(CPU), ModelOptions(precision=precision), shard or Shard(), Reporter(silent=True)
-    )
+def execute(stage, folder, *, executor=None, shard=None, precision=Precision.MIXED, earlier=None, threads=None):
+    options = ModelOptions(precision=precision, threads=threads)
+    execution = Execution(executor or ThisProcess(CPU), options, shard or Shard(), Reporter(silent=True))
     run_stage(stage, folder, execution, earlier=earlier)
     return folder
 
@@ -192,6 +193,20 @@ def test_each_row_says_which_model_gave_its_numbers(case, tmp_path):
 def _widest(folder, stage):
     markers = [json.loads(path.read_text()) for path in (folder / "parts" / stage).glob("*.json")]
     return {pattern: max(marker["bounds"][pattern] for marker in markers) for pattern in markers[0]["bounds"]}
+
+
+@each([("score", Precision.MIXED), ("score", Precision.FP32)])
+def test_tables_and_reports_say_what_the_audit_found_and_whose_numbers_are_shown(case):
+    run = ScoresRun.open(case.whole)
+    notes = " ".join(note for table in run.tables() for note in table.notes)
+    (said,) = replacements(run).notes or [""]
+    if case.precision is Precision.FP32:
+        assert "Mixed precision" not in notes
+        assert said == ""
+        return
+    assert "of the decisions were close calls" in notes
+    share = 100 * (run.items["precision"] == "int8").mean()
+    assert f"come from the low-precision model (int8) in {share:.0f} % of the sentences" in said
 
 
 @each(ALL)
@@ -353,3 +368,25 @@ def test_the_bundled_model_gives_the_triplets_and_rates_of_fp32_byte_for_byte(mi
     assert results[Precision.FP32] == results[Precision.MIXED]
     assert 0 < summary["precision"]["close_calls"] < 0.5
     assert summary["precision"]["audited"] > 100
+
+
+@pytest.mark.parametrize("precision", [Precision.FP32, Precision.MIXED])
+def test_the_bundled_model_gives_the_same_bytes_in_processes_in_shards_and_with_any_threads(mini, tmp_path, precision):
+    lexicon = Lexicon(("Maria", "John"), ("f", "m"), ("a dancer", "a doctor"), load_lexicon().verbs[:40])
+
+    def select(name, **options):
+        plan = Selection.plan(mini, lexicon, load_patterns(), Settings(max_verbs=5), candidates_per_part=40)
+        return execute(plan, tmp_path / name, precision=precision, **options)
+
+    def score(name, **options):
+        plan = Scoring.plan(read_selected(whole), mini, triplets_per_part=8)
+        return execute(plan, tmp_path / name, precision=precision, earlier={"select": whole}, **options)
+
+    whole = select("whole", threads=1)
+    for run in (select, score):
+        one = run(f"one {run.__name__}", threads=1)
+        assert files(run(f"threads {run.__name__}", threads=3)) == files(one)
+        assert files(run(f"processes {run.__name__}", executor=Processes((CPU, CPU)))) == files(one)
+        shards = [run(f"{run.__name__} {i}", shard=Shard(i, 2), threads=i) for i in (1, 2)]
+        merge(shards[::-1], tmp_path / f"merged {run.__name__}", PUBLISHERS)
+        assert files(tmp_path / f"merged {run.__name__}") == files(one)

@@ -5,8 +5,8 @@ from typing import Any
 
 import polars as pl
 
-from ...choices import Precision
 from ...figures import Figure, Section, charts
+from ...inference.exported import REFERENCE
 from ...tables import Column, Table
 from ..runs import ScoresRun
 from ..score import SCORES_FILE
@@ -68,7 +68,7 @@ def replacements(run: ScoresRun) -> Section:
         f"The {_TOP} most frequent first choices that are not the verb, with the number of triplets.",
         wide=True,
     )
-    return Section(title, said, figures=[figure])
+    return Section(title, said, figures=[figure], notes=_precision_note(run))
 
 
 def _first_said(row: Mapping[str, Any], distinct: int) -> str:
@@ -186,12 +186,17 @@ def _quantiles(run: ScoresRun) -> pl.DataFrame:
 
 
 def _precision_note(run: ScoresRun) -> list[str]:
-    if all(choice.get("precision") != Precision.MIXED for choice in (run.record.calibration or {}).values()):
+    """How many of the numbers are the low-precision model's."""
+    rows = dict(_scan(run).group_by("precision").agg(pl.len()).collect().iter_rows())
+    low = {name: n for name, n in rows.items() if name != REFERENCE}
+    if not low:
         return []
+    share = 100 * sum(low.values()) / sum(rows.values())
     return [
         (
-            "The run used mixed precision: whether a verb is repeated is exact; ranks and log-probabilities of most "
-            "sentences come from the low-precision model."
+            "The run used mixed precision: whether a verb is repeated is exact. Other answers, ranks and "
+            f"log-probabilities come from the low-precision model ({', '.join(sorted(low))}) in {share:.0f} % of the "
+            "sentences, which the column precision marks."
         )
     ]
 

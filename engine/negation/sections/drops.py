@@ -47,6 +47,7 @@ def drops(run: ScoresRun) -> Section:
     paper = published(run.selection.summary["model"])
     table = rates_table(run.rates, run.selection.patterns, run.selection.summary, paper)
     ends = [f"drop_{end}{_two_way(run.rates)}" for end in ("low", "high")]
+    clusters = " for which pairs and verbs are clusters" if _two_way(run.rates) else ""
     ours = table.frame.select(
         "pattern", "role", pl.lit(run.model_name).alias("source"), "drop", drop_low=ends[0], drop_high=ends[1]
     )
@@ -68,7 +69,7 @@ def drops(run: ScoresRun) -> Section:
         chart,
         table,
         f"A point for the drop of each pattern: {_listed(ours)}.",
-        "Drop of the repetition rate in each pattern, with 95 % intervals."
+        f"Drop of the repetition rate in each pattern, with 95 % intervals{clusters}."
         + (" The paper prints its drops without intervals." if series else ""),
         joint=True,
     )
@@ -218,7 +219,10 @@ def _differences(run: ScoresRun) -> Figure:
             Column("difference", "difference", low="low", high="high", decimals=1, signed=True, unit=_POINTS),
             *(Column(name.replace("_", " "), name) for name in counts),
         ],
-        notes=["both, only first, only second, neither: in how many triplets the verb is repeated"],
+        notes=[
+            "both, only first, only second, neither: in how many triplets the verb is repeated",
+            "in square brackets: 95 % interval, for which pairs and verbs are clusters",
+        ],
     )
     largest = max(rows, key=lambda row: abs(row["difference"]))
     return Figure(

@@ -20,7 +20,7 @@ def diagnostics(
     dataset: Annotated[
         list[Dataset] | None, typer.Option(help="Data set to run (default: all); may be repeated.")
     ] = None,
-    draws: Annotated[int, typer.Option(min=1, help="Number of shuffles of each context.")] = 3,
+    draws: Annotated[int, typer.Option(min=1, metavar="N", help="Number of shuffles of each context.")] = 3,
     seed: options.Seed = 0,
 ) -> "Shown":
     """Compare a model's predictions with people's (Ettinger 2020): accuracy, sensitivity, perturbed contexts.

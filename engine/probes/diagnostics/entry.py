@@ -10,4 +10,5 @@ PROBE = Probe(
     commands=("negengine.engine.probes.diagnostics.commands:diagnostics",),
     sections={"diagnostics": "negengine.engine.probes.diagnostics.sections:sections"},
     references="negengine.engine.probes.diagnostics:references.toml",
+    title="Diagnostics of Ettinger (2020)",
 )

@@ -15,7 +15,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ...errors import InputError, choice
-from ...files.reading import files_below, is_file
+from ...files.listing import files_below
+from ...files.reading import is_file
 from ...inference.free_text import MASK
 from ...sentences.textfiles import Row, read_table
 from .choices import Dataset
@@ -112,7 +113,7 @@ def read_diagnostics(path: Path, datasets: Sequence[str] = ()) -> Diagnostics:
 
 
 def _find(folder: Path, name: str) -> Path:
-    found = files_below(folder, f"{name}.tsv".__eq__, "give the folder of lm-diagnostics")
+    found = files_below(folder, f"{name}.tsv")
     if not found:
         raise InputError(
             f"{folder}: there is no {name}.tsv in it; give the folder of lm-diagnostics, or other --dataset"

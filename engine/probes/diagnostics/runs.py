@@ -22,7 +22,7 @@ from .judged import METRICS, SENSITIVITY
 from .recount import recounts
 from .sentences import sentence_rows
 from .stage import DRAWS, DiagnosticsStage
-from .tables import tables
+from .tables import main_table, tables
 
 DATA = "lm-diagnostics"
 _MOST_WORDS = 8
@@ -43,8 +43,12 @@ class DiagnosticsRun(SummaryRun):
     condition_keys: ClassVar[Sequence[str]] = ("data sha256", "draws", "seed")
 
     def tables(self) -> list[Table]:
-        """Accuracies, sensitivities and paired tests."""
-        return tables(self.summary, self.model_name)
+        """Accuracies, sensitivities and paired tests; the main table at the end."""
+        return [*tables(self.summary, self.model_name), *self.main_tables()]
+
+    def main_tables(self) -> list[Table]:
+        """One table: a row for each data set."""
+        return [main_table(self.summary, self.model_name)]
 
     def methods(self, test: str) -> str:
         """See `Run`."""

@@ -6,7 +6,7 @@ from ...figures import Figure, Section
 from ...figures.charts import Points
 from ...tables import Column, Table
 from ..items import ALL, ORIGINAL
-from .items import POLARITIES
+from .items import BINS, POLARITIES
 from .judged import ACCURACIES, SENSITIVITY
 from .runs import DiagnosticsRun
 from .tables import published_figures, tables
@@ -44,6 +44,7 @@ def _figure(run: DiagnosticsRun, metric: str, name: str, title: str) -> Figure:
     rows = run.summary.filter((pl.col("metric") == metric) & ~pl.col("split").str.starts_with("draw-"))
     # Splits of a perturbed condition say little beyond the whole.
     rows = rows.filter((pl.col("condition") == ORIGINAL) | (pl.col("split") == ALL))
+    rows = _bins_in_order(rows)
     keys = rows.select("dataset", "condition", "split").rows()
     ours = rows.select("dataset", "condition", "split", "value", "low", "high", "n").with_columns(
         published=pl.Series([paper.get((d, c, s)) for d, c, s in keys], dtype=pl.Float64)
@@ -76,10 +77,21 @@ def _figure(run: DiagnosticsRun, metric: str, name: str, title: str) -> Figure:
                domain=(0, 100)),
         table,
         f"A small chart for each data set with a point for each condition: {title}.",
-        f"{title} by condition, with 95 % intervals.",
+        f"{title[0].upper()}{title[1:]} by condition, with 95 % intervals.",
         wide=True,
         joint=True,
     )  # fmt: skip
+
+
+def _bins_in_order(rows: pl.DataFrame) -> pl.DataFrame:
+    """The rows of bins of cloze probability by ascending bin, after the other rows of their data set."""
+    datasets = {name: i for i, name in enumerate(rows["dataset"].unique(maintain_order=True))}
+    bins = {name: i for i, name in enumerate(BINS)}
+    return rows.sort(
+        pl.col("dataset").replace_strict(datasets, return_dtype=pl.Int64),
+        pl.col("split").replace_strict(bins, default=-1, return_dtype=pl.Int64),
+        maintain_order=True,
+    )
 
 
 def _where() -> pl.Expr:

@@ -8,7 +8,7 @@ import polars as pl
 from ...tables import Column, Table
 from ..items import ALL, ORIGINAL
 from ..published import WHAT_BERT_IS_NOT, column, published
-from ..summary import DIFFERENCE, HOLM, P_VALUE, VERSUS, tests_note
+from ..summary import DIFFERENCE, HOLM, P_VALUE, VERSUS, correction_note, detectable_note
 from .files import CONSTRAINTS, CPRAG, DATASETS, LICENSING, NAT, ROLE, SIMP
 from .items import BINS, CPRAG_PERTURBED, POLARITIES, ROLE_PERTURBED
 from .judged import ACCURACIES, BEYOND_THRESHOLD, CUTS, SENSITIVITY, THRESHOLD
@@ -36,6 +36,8 @@ _SENSITIVITY_ROWS: tuple[Key, ...] = (
     *((NAT, ORIGINAL, f"{polarity}-{kind}") for kind in LICENSING.values() for polarity in POLARITIES),
 )
 _PREFERRED, _BY_MORE = "preferred", f"> {THRESHOLD}"
+_NEGATED = "negated"
+_INTERVAL = {"": "value", "_low": "low", "_high": "high"}
 _OUTSIDE_NOTE = "outside: items with a word that is not one token of the model; it counts as wrong"
 
 
@@ -56,6 +58,47 @@ def tables(summary: pl.DataFrame, model: str) -> list[Table]:
     paper = published_figures(model)
     accuracies = [_accuracy_table(name, columns, values, model, paper) for name, columns in _ACCURACY_TABLES.items()]
     return [*(table for table in accuracies if table), _sensitivity_table(values, model, paper), _tests_table(values)]
+
+
+def main_table(summary: pl.DataFrame, model: str) -> Table:
+    """One row for each data set: accuracy, and how often the good completion is preferred.
+
+    Args:
+        summary: Content of summary.parquet.
+        model: Its name.
+    """
+    values: Values = {
+        (row["dataset"], row["condition"], row["split"], row["metric"]): row for row in summary.iter_rows(named=True)
+    }
+    rows = []
+    for dataset in DATASETS:
+        split, negative = (ALL, "") if dataset in {CPRAG, ROLE} else POLARITIES
+        if (dataset, ORIGINAL, split, ACCURACIES[0]) not in values:
+            continue
+        row: dict[str, Any] = {"dataset": dataset, "n": values[dataset, ORIGINAL, split, ACCURACIES[0]]["n"]}
+        row |= {metric: 100 * values[dataset, ORIGINAL, split, metric]["value"] for metric in ACCURACIES}
+        for name, own in ((_PREFERRED, split), (_NEGATED, negative)):
+            if preferred := values.get((dataset, ORIGINAL, own, SENSITIVITY)):
+                row |= {name + end: 100 * preferred[figure] for end, figure in _INTERVAL.items()}
+        rows.append(row)
+    figures = [*ACCURACIES, *(name + end for name in (_PREFERRED, _NEGATED) for end in _INTERVAL)]
+    return Table(
+        f"Diagnostics: {model}, %",
+        pl.DataFrame(rows, schema={"dataset": pl.String, "n": pl.Int64, **dict.fromkeys(figures, pl.Float64)}),
+        [
+            Column("data set", "dataset"),
+            *(Column(f"@{k}", metric, decimals=1, unit="%") for k, metric in zip(CUTS, ACCURACIES, strict=True)),
+            *(
+                Column(name, name, low=f"{name}_low", high=f"{name}_high", decimals=1, unit="%", wrap=False)
+                for name in (_PREFERRED, _NEGATED)
+            ),
+        ],
+        notes=[
+            "@k: the expected word is among the first k, in affirmative contexts",
+            "preferred: the good completion is more probable than the bad; negated: the same in negated contexts",
+            "-v shows all tables",
+        ],
+    )
 
 
 def published_figures(model: str) -> dict[tuple[Key, str], dict[str, Any]]:
@@ -159,16 +202,17 @@ def _sensitivity_table(values: Values, model: str, paper: Published) -> Table:
 def _tests_table(values: Values) -> Table:
     """Conditions and polarities against each other: differences and tests, adjusted with Holm's method."""
     names = {SENSITIVITY: _PREFERRED, BEYOND_THRESHOLD: _BY_MORE}
-    rows, tested = [], None
+    rows, differences, tested = [], [], None
     for (dataset, condition, split, name), row in values.items():
         metric = name.removeprefix(f"{DIFFERENCE}:")
         if metric != name:
             p, tested = (values[dataset, condition, split, f"{one}:{metric}"] for one in (P_VALUE, HOLM))
             sides = _sides(condition, split)
+            differences.append(row)
             figures = (row["value"], row["low"], row["high"], row.get("detectable"), p["value"], tested["value"])
             rows.append((_short(dataset), sides, names.get(metric, metric), *figures))
     figures_schema = dict.fromkeys(("difference", "low", "high", "detectable", "p", "p_holm"), pl.Float64)
-    notes = [tests_note(tested, "by sign flips of clusters")] if tested else []
+    notes = [correction_note(tested, "by sign flips of clusters")] if tested else []
     return Table(
         "Against each other, on the same items (95 % interval)",
         pl.DataFrame(
@@ -194,15 +238,8 @@ def _tests_table(values: Values) -> Table:
             Column("p", "p", significant=2, wrap=False),
             Column("p (Holm)", "p_holm", significant=2, wrap=False),
         ],
-        notes=[*notes, *_detectable_note(rows)],
+        notes=[*notes, *detectable_note(differences)],
     )
-
-
-def _detectable_note(rows: Sequence[tuple[Any, ...]]) -> list[str]:
-    known = [100 * row[6] for row in rows if row[6] is not None]
-    if not known:
-        return []
-    return [f"true differences of {min(known):.1f} to {max(known):.1f} points are found with a power of 80 %"]
 
 
 def _short(dataset: str) -> str:

@@ -10,4 +10,5 @@ PROBE = Probe(
     commands=("negengine.engine.probes.gh22.commands:gh22",),
     sections={"gh22": "negengine.engine.probes.gh22.sections:sections"},
     references="negengine.engine.probes.gh22:references.toml",
+    title="Gubelmann and Handschuh (2022), replicated",
 )

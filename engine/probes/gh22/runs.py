@@ -62,9 +62,9 @@ class Gh22Run(SummaryRun):
     def methods(self, test: str) -> str:
         """See `Run`."""
         identity = self.record.identity
-        first = min(identity["ranks"])
+        first, variant = min(identity["ranks"]), next(iter(self.patterns))
         numbers = sorted({pattern.name[:-1] for patterns in self.patterns.values() for pattern in patterns.scored})
-        drops = [(number, self.told(Variant.ORIGINAL, f"{number}@{first}", "drop", digits=3)) for number in numbers]
+        drops = [(number, self.told(variant, f"{number}@{first}", "drop", digits=3)) for number in numbers]
         told = "; ".join(f"pattern {number}: {drop}" for number, drop in drops if drop)
         said = (
             f"We replicated the test of {test} with {identity['pairs']:,} pairs of a name and a profession. The ACTs "
@@ -74,8 +74,8 @@ class Gh22Run(SummaryRun):
         if not told:
             return said
         return (
-            f"{said} The drop of the repetition rate from the affirmative to the negative pattern, at rank {first}, "
-            f"with 95 % intervals: {told}."
+            f"{said} The drop of the repetition rate from the affirmative to the negative pattern, {variant}, at rank "
+            f"{first}, with 95 % intervals: {told}."
         )
 
     def tables(self) -> list[Table]:
@@ -91,7 +91,8 @@ class Gh22Run(SummaryRun):
 
     def remarks(self) -> list[str]:
         """How many ACTs are not verbs."""
-        return [acts_sentence(self.summary) or f"{self.folder}/summary.parquet has all figures"]
+        said = acts_sentence(self.summary)
+        return [said] if said else []
 
     @property
     def conditions(self) -> dict[str, Any]:

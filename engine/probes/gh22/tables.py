@@ -9,7 +9,7 @@ from ...sentences.patterns import PatternSet
 from ...tables import Column, Table
 from ...tables.published import fraction
 from ..published import SELF_CONTAINED_NEGATION, column, published
-from ..summary import HOLM, tests_note
+from ..summary import HOLM, correction_note, detectable_note
 from .variants import Variant
 
 _HEAD = {"number": pl.String, "polarity": pl.String, "aux": pl.Boolean, "adv": pl.Boolean}
@@ -75,7 +75,7 @@ def drops_table(summary: pl.DataFrame, variant: Variant) -> Table:
     """
     values = _values(summary, variant)
     ranks = _ranks(values)
-    rows, adjusted = [], None
+    rows, drops, adjusted = [], [], None
     for number in dict.fromkeys(split.partition("@")[0] for split, metric in values if metric == "drop"):
         row: dict[str, Any] = {"number": number}
         for rank in ranks:
@@ -83,6 +83,7 @@ def drops_table(summary: pl.DataFrame, variant: Variant) -> Table:
             row |= {f"drop@{rank}": drop["value"], f"low@{rank}": drop["low"], f"high@{rank}": drop["high"]}
             row |= {f"p@{rank}": p["value"]}
             adjusted = p
+            drops.append(drop)
         rows.append(row)
     figures = [f"{name}@{rank}" for rank in ranks for name in ("drop", "low", "high", "p")]
     return Table(
@@ -104,7 +105,14 @@ def drops_table(summary: pl.DataFrame, variant: Variant) -> Table:
                 for rank in ranks
             ),
         ],
-        notes=[tests_note(adjusted, "McNemar's exact test; [NAME, PROF] pairs are independent")] if adjusted else [],
+        notes=[
+            *(
+                [correction_note(adjusted, "McNemar's exact test; [NAME, PROF] pairs are independent")]
+                if adjusted
+                else []
+            ),
+            *detectable_note(drops),
+        ],
     )
 
 

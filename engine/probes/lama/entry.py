@@ -10,4 +10,5 @@ PROBE = Probe(
     commands=("negengine.engine.probes.lama.commands:lama",),
     sections={"lama": "negengine.engine.probes.lama.sections:sections"},
     references="negengine.engine.probes.lama:references.toml",
+    title="Negated and misprimed LAMA",
 )

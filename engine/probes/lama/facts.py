@@ -19,7 +19,8 @@ from pathlib import Path
 
 from ...datasets.misprimed import IDENTIFIERS, MISPRIMES, corpus_of, merge_rows, only_text
 from ...errors import InputError, choice
-from ...files.reading import files_below, is_file
+from ...files.listing import files_below
+from ...files.reading import is_file
 from ...inference.free_text import MASK
 from ...sentences.textfiles import Row, json_rows, read_lines
 from ..items import SEPARATOR
@@ -129,7 +130,7 @@ def _files(paths: Sequence[Path]) -> Iterator[Path]:
             yield path
             continue
         hint = "give LAMA's data folder, or a file of facts"
-        found = files_below(path, _holds_facts, hint)
+        found = [file for file in files_below(path) if _holds_facts(file.name)]
         if not found:
             raise InputError(f"{path}: there is no .jsonl file in it; {hint}")
         yield from found

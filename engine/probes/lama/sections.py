@@ -27,6 +27,7 @@ def sections(run: LamaRun) -> list[Section]:
                 *_alike(run.summary),
             ],
             figures=[_sides(run, negation, metric, what) for metric, what in _SIDES.items()],
+            tables=[negation],
         ),
         Section(
             "Do misleading words change the prediction?", _primed(run.summary), figures=[_precision(run, precision)]
@@ -51,11 +52,28 @@ def _sides(run: LamaRun, table: Table, metric: str, what: str) -> Figure:
         pl.col("value", "low", "high") * 100, name=pl.format("{}, {}", "corpus", "split")
     )
     series = "source" if data["source"].n_unique() > 1 else None
+    own = data.filter(pl.col("source") != "paper").join(
+        data.filter(pl.col("source") == "paper").select("name", published="value"),
+        on="name",
+        how="left",
+        maintain_order="left",
+    )
+    values = Table(
+        f"{what.capitalize()}: {run.model_name}",
+        own.drop("source", "name"),
+        [
+            Column("corpus", "corpus"),
+            Column("split", "split"),
+            Column(what, "value", low="low", high="high", decimals=1, unit="%"),
+            *([Column("paper", "published", decimals=1, unit="%")] if series else []),
+        ],
+        notes=["means over facts"],
+    )
     title = "rank correlation × 100" if metric == "spearman" else "same first token (%)"
     return Figure(
         what,
         Points(data, x="value", y="name", low="low", high="high", series=series, title=title),
-        table,
+        values,
         f"A point for the {what} of queries and their negations in each corpus.",
         f"{what.capitalize()} of the predictions for a query and for its negation, with 95 % intervals.",
         joint=True,

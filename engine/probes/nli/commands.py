@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 @run_command
 def nli(
     setup: Setup,
-    model: Annotated[str, typer.Argument(help="A classifier of text pairs: exported folder, or name under models/.")],
+    model: Annotated[
+        str, typer.Argument(metavar="MODEL", help="A classifier of text pairs: exported folder, or name under models/.")
+    ],
     data: options.Data = None,
     source: Annotated[
         list[Source] | None, typer.Option(help="Source of the pairs (default: all); may be repeated.")
@@ -29,11 +31,13 @@ def nli(
     labels: Annotated[
         str | None,
         typer.Option(
-            metavar="LABEL,...", help="The labels of the logits in their order, if the model does not name them."
+            metavar="LABEL,...",
+            help="The labels of the logits in their order, if the model does not name them (default: its own).",
         ),
     ] = None,
     max_length: Annotated[
-        int | None, typer.Option(min=8, help="Largest number of tokens in a pair (default: 128, as in the paper).")
+        int | None,
+        typer.Option(min=8, metavar="N", help="Largest number of tokens in a pair (default: 128, as in the paper)."),
     ] = None,
 ) -> "Shown":
     """Run a classifier on the pairs with negation of Hossain and others (2020).

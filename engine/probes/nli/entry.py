@@ -10,4 +10,5 @@ PROBE = Probe(
     commands=("negengine.engine.probes.nli.commands:nli", "negengine.engine.probes.nli.commands:cues"),
     sections={"nli": "negengine.engine.probes.nli.sections:sections"},
     references="negengine.engine.probes.nli:references.toml",
+    title="Natural language inference with negation",
 )

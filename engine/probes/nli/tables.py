@@ -9,7 +9,7 @@ from ...tables import Column, Table
 from ...tables.published import fraction
 from ..items import ALL, ORIGINAL
 from ..published import NLI_NEGATION, published
-from ..summary import DIFFERENCE, HOLM, P_VALUE, tests_note
+from ..summary import DIFFERENCE, HOLM, P_VALUE, correction_note, detectable_note
 from .labels import SOURCES
 from .pairs import KINDS, NEW
 from .summary import WITH_CUE
@@ -215,7 +215,10 @@ def comparison_table(summary: pl.DataFrame) -> Table:
             Column("p (Holm)", "p_holm", significant=2),
             Column("n", "n"),
         ],
-        notes=[tests_note(tested, "McNemar's exact test; original pairs are independent")] if tested else [],
+        notes=[
+            *([correction_note(tested, "McNemar's exact test; original pairs are independent")] if tested else []),
+            *detectable_note(row for key, row in values.items() if key[3] == f"{DIFFERENCE}:accuracy"),
+        ],
     )
 
 

@@ -1,9 +1,12 @@
 """What the user can fix: exit status 2 and one line, before anything is loaded, and nothing is left behind."""
 
+import errno
 import json
+import os
 import shutil
 
 import pytest
+from negengine.engine.cli import main
 
 EARLY = [
     (("select", "nothing"), "no exported model nothing: run `negengine export nothing` first"),
@@ -100,3 +103,18 @@ def test_a_bug_is_not_hidden(mini, selected_run, monkeypatch, command):
     monkeypatch.setattr("negengine.engine.negation.runs.score", broken)
     with pytest.raises(ValueError, match="a bug"):
         command("score", selected_run)
+
+
+@pytest.mark.parametrize(("number", "status"), [(errno.EIO, 2), (errno.EMFILE, 2), (errno.EBADF, None)])
+def test_an_error_of_the_machine_is_one_line_and_another_one_is_a_traceback(monkeypatch, capsys, number, status):
+    def fail(**_):
+        raise OSError(number, os.strerror(number), "some/file")
+
+    monkeypatch.setattr(main, "app", fail)
+    if status is None:
+        with pytest.raises(OSError, match="some/file"):
+            main.run()
+    else:
+        assert main.run() == status
+        (line,) = capsys.readouterr().err.splitlines()
+        assert line.startswith(f"negengine: some/file: {os.strerror(number)}; ")

@@ -1,7 +1,9 @@
 """Help: every command has one with an example, and it answers at once."""
 
+import os
 import subprocess
 import sys
+from importlib.metadata import version
 
 import pytest
 import typer.main
@@ -76,3 +78,44 @@ def test_running_a_model_loads_nothing_of_the_exporter(mini, small_lexicon, tmp_
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "[]"
+
+
+@pytest.mark.parametrize("columns", [80, 200])
+@pytest.mark.parametrize("name", ["", *commands(), "data"])
+def test_no_line_of_help_is_cut_or_too_long(name, columns, command, monkeypatch):
+    monkeypatch.setenv("COLUMNS", str(columns))
+    lines = command(*name.split(), "--help").out.splitlines()
+    assert max(map(len, lines)) <= columns
+    assert not [line for line in lines if line.endswith("...") and "Usage:" not in line]
+
+
+@pytest.mark.parametrize("name", commands())
+def test_the_default_of_every_option_is_shown(name, command):
+    """Filters and switches have none: they are off."""
+    group, _, inner = name.partition(" ")
+    found = typer.main.get_command(app).commands[group]
+    found = found.commands[inner] if inner else found
+    for parameter in found.params:
+        is_filter = parameter.multiple if parameter.param_type_name == "option" else parameter.nargs == -1
+        if parameter.default is None and not parameter.required and not is_filter:
+            assert "default" in parameter.help, f"{name} {parameter.opts[0]}"
+
+
+def test_the_version_is_shown(command):
+    done = command("--version")
+    assert (done.status, done.out) == (0, f"negengine {version('negengine')}\n")
+
+
+def test_a_group_without_a_command_shows_its_help(command):
+    done = command("data")
+    assert (done.status, done.err) == (0, "")
+    assert "Commands:" in done.out
+
+
+def test_a_shell_completes_commands_options_and_models(program, mini, tmp_path):
+    (tmp_path / "models").mkdir()
+    (tmp_path / "models" / "small").symlink_to(mini.folder)
+    asked_and_found = {"negengine sel": "select", "negengine show --fai": "--failed", "negengine select s": "small"}
+    for words, found in asked_and_found.items():
+        asked = {"_NEGENGINE_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
+        assert found in program(env={**os.environ, **asked}).out.split()

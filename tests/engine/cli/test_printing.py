@@ -27,7 +27,13 @@ def test_json_is_one_document_on_stdout_and_nothing_else(mini, small_lexicon, co
 def test_tables_and_the_next_command_are_shown(selected_run, mini, small_lexicon, command):
     done = command("select", mini.folder, "--lexicon", small_lexicon, "-o", selected_run)
     assert "6. Selected triplets" in done.out
-    assert done.out.endswith(f"{selected_run}: next, `negengine score {selected_run}`\n")
+    written = f"{selected_run}: triplets.parquet and selection.json are written"
+    assert done.out.endswith(f"{written}; next, `negengine score {selected_run}`\n")
+
+
+def test_with_json_the_next_command_is_on_stderr(selected_run, mini, small_lexicon, command):
+    done = command("select", mini.folder, "--lexicon", small_lexicon, "-o", selected_run, "--json")
+    assert done.said.endswith(f"next, `negengine score {selected_run}`")
 
 
 def arguments(name, mini, lexicon, run):

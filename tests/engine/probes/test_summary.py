@@ -9,6 +9,8 @@ from negengine.engine.probes.summary import (
     Row,
     cluster_means,
     contrasts,
+    correction_note,
+    detectable_note,
     frame,
     means,
     paired,
@@ -136,6 +138,18 @@ def test_holm_adjusts_over_all_tests_and_stands_after_each():
     ]
     assert summary["tests"].to_list() == [None, None, 3, None, 3, None, 3]
     assert summary["value"].to_list() == pytest.approx([0.5, 0.05, 0.08, 0.01, 0.03, 0.04, 0.08])
+
+
+def test_what_a_run_can_find_is_a_line_below_its_differences():
+    assert detectable_note([{"detectable": 0.123}, {"detectable": None}, {}, {"detectable": 0.05}]) == [
+        "true differences from 5.0 to 12.3 points on are found with a power of 80 %"
+    ]
+    assert detectable_note([{"detectable": None}]) == []
+
+
+def test_the_note_on_tests_says_their_number_where_the_run_has_it():
+    assert correction_note({"tests": 12}, "a test") == "p: a test; p (Holm): corrected for the 12 tests of this run"
+    assert correction_note({}, "a test").endswith("corrected for all tests of this run")
 
 
 def test_a_summary_without_tests_stays_as_it_is():

@@ -5,6 +5,7 @@ import polars as pl
 import pytest
 from negengine.engine.errors import InputError
 from negengine.engine.report.side_by_side import chapters
+from negengine.engine.sentences.lexicon import Lexicon
 from pages import read
 
 
@@ -47,6 +48,13 @@ def test_paired_differences_are_those_of_compare(together, scores, other_scores)
 def test_the_page_of_several_runs_is_whole(scores, other_scores, tmp_path):
     root = read(ng.report([scores, other_scores], tmp_path / "report.html").read_text("utf-8"))
     assert len(root.all("h2")) == 3
+
+
+def test_runs_without_a_common_item_have_charts_but_no_test(scores, mini, make_scores, tmp_path):
+    words = Lexicon(("Anna",), ("f",), ("a judge", "a cook"), ("smoke", "dance", "sing", "swim", "walk", "argue"))
+    found = chapters([scores, ng.open(make_scores(mini, tmp_path / "run", words))])
+    assert found[0].sections[-1].sentences[-1].endswith("have no item in common.")
+    assert found[0].sections[0].figures
 
 
 def test_runs_of_different_kinds_are_refused(scores, selected_run, tmp_path):

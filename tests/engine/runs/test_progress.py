@@ -394,3 +394,22 @@ def test_a_run_goes_on_when_stderr_was_closed_from_the_start(clock, monkeypatch)
     with Reporter(clock=clock).meter("select", 1000) as meter:
         meter.advance(300)
     assert meter.done == 300
+
+
+def test_the_log_of_a_long_run_stays_short(clock):
+    """Ten hours, a batch each second."""
+    lines = lines_of([(1, 1)] * 36_000, clock, total=36_000)
+    early, late = (sum(f"({share}." in line for line in lines) for share in (0, 90))
+    assert 20 < len(lines) < 200
+    assert early > 20
+    assert late <= 3
+
+
+def test_a_bar_of_80_columns_is_not_cut(clock, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    stream = Terminal()
+    with Reporter(stream, clock=clock).meter("select", 364_000, unit="pairs", estimated=True) as meter:
+        clock.now += 1000
+        meter.advance(36_400, 7_654_321)
+    assert "7,654/s" in stream.getvalue()
+    assert "…" not in stream.getvalue()

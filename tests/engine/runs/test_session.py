@@ -116,12 +116,23 @@ def test_energy_is_that_of_the_session(tmp_path, monkeypatch):
 
         def joules(self):
             self.used += 10.0
-            return {"cpu": self.used, "cuda:0": 2 * self.used}
+            return {"cpu": self.used, "cuda:0": 2 * self.used, "cuda:1": 3 * self.used}
 
     monkeypatch.setattr(own, "EnergyMeter", Meter)
     run(Counted(parts=1), tmp_path)
     (session,) = sessions(tmp_path)
-    assert session.joules == {"cpu": 30.0, "cuda:0": 60.0}  # read at the begin, after the part, at the end
+    assert session.joules == {"cpu": 30.0}  # read at the begin, after the part, at the end
+
+
+def test_energy_of_gpus_that_others_use_does_not_count(monkeypatch):
+    class Meter:
+        def joules(self):
+            return {"cpu": 1.0, "cuda:0": 2.0, "cuda:1": 3.0}
+
+    monkeypatch.setattr(own, "EnergyMeter", Meter)
+    session = Session(workers=[{"device": "cuda:1"}])
+    own.Clock().read(session)
+    assert session.joules == {"cpu": 1.0, "cuda:1": 3.0}
 
 
 def test_without_counters_no_energy_is_told(tmp_path, monkeypatch):

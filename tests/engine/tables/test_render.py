@@ -170,3 +170,28 @@ def test_without_tables_there_is_no_text(form):
 @pytest.mark.parametrize("form", Format)
 def test_an_empty_table_can_be_written(form):
     assert render([Table("t", FRAME.clear(), COLUMNS)], form).endswith("\n")
+
+
+def test_a_terminal_says_below_the_table_what_is_the_same_in_all_rows():
+    frame = pl.DataFrame({"corpus": ["SQuAD"] * 2, "split": ["a", "b"], "rate": [0.5, 0.5], "n": [12, 12]})
+    shown = [Column("corpus", "corpus"), Column("split", "split"), Column("rate", "rate", decimals=1), Column("n", "n")]
+    lines = render([Table("Rates", frame, shown)], Format.TABLE).splitlines()
+    assert lines[2].replace("┃", " ").split() == ["split", "rate"]
+    assert " ".join(" ".join(lines[-2:]).split()) == "corpus: SQuAD, n: 12"
+    assert "corpus" in render([Table("Rates", frame, shown)], Format.MARKDOWN).splitlines()[2]
+
+
+def test_a_single_row_keeps_its_columns():
+    table = Table("One", pl.DataFrame({"split": ["a"], "n": [12]}), [Column("split", "split"), Column("n", "n")])
+    assert render([table], Format.TABLE).splitlines()[2].replace("┃", " ").split() == ["split", "n"]
+
+
+def test_a_table_of_equal_rows_keeps_a_column():
+    table = Table("Same", pl.DataFrame({"split": ["a", "a"]}), [Column("split", "split")])
+    assert "split" in render([table], Format.TABLE)
+
+
+def test_words_of_headings_are_never_broken():
+    frame = pl.DataFrame({"text": ["a long text of many words " * 9, "b"], "figure": [1.5, 2.5]})
+    shown = [Column("text", "text"), Column("repetition rate", "figure", decimals=1)]
+    assert "repetition" in render([Table("Narrow", frame, shown)], Format.TABLE, width=30)

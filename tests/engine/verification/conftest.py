@@ -5,6 +5,13 @@ from pathlib import Path
 
 import pytest
 
+WORD_LISTS = {
+    "names_female.txt": ["Jessica"],
+    "names_male.txt": ["John"],
+    "professions.txt": ["a dancer"],
+    "verbs.txt": ["smoke", "dance", "sing", "swim", "walk", "argue", "sleep", "hunt"],
+}
+
 
 @pytest.fixture
 def scored(scored_run, tmp_path) -> Path:
@@ -16,6 +23,38 @@ def scored(scored_run, tmp_path) -> Path:
 def selected(selected_run, tmp_path) -> Path:
     """A copy of a finished selection."""
     return Path(shutil.copytree(selected_run, tmp_path / "run"))
+
+
+@pytest.fixture(scope="session")
+def few_words(tmp_path_factory) -> Path:
+    """A folder of word lists: 2 pairs and 8 verbs make 16 candidates, few enough to decide all of them again."""
+    folder = tmp_path_factory.mktemp("words")
+    for name, words in WORD_LISTS.items():
+        (folder / name).write_text("".join(f"{word}\n" for word in words), "utf-8")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def few_selected(mini, few_words, tmp_path_factory) -> Path:
+    """A finished selection from these words; tests do not change it."""
+    import negengine as ng
+
+    model, output = ng.load(mini.folder, device="cpu", precision="fp32"), tmp_path_factory.mktemp("few") / "selected"
+    return ng.select(model, lexicon=few_words, output=output, progress=False).folder
+
+
+@pytest.fixture(scope="session")
+def few_scored(few_selected, tmp_path_factory) -> Path:
+    """The same with its scores; tests do not change it."""
+    import negengine as ng
+
+    return ng.score(few_selected, output=tmp_path_factory.mktemp("few") / "scored", progress=False).folder
+
+
+@pytest.fixture
+def few(few_scored, tmp_path) -> Path:
+    """A copy of a small run with its scores."""
+    return Path(shutil.copytree(few_scored, tmp_path / "run"))
 
 
 @pytest.fixture

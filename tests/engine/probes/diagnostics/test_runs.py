@@ -7,6 +7,7 @@ from negengine.engine.comparison.compare import compare
 from negengine.engine.errors import InputError
 from negengine.engine.library.model import find_model
 from negengine.engine.probes.diagnostics.runs import DiagnosticsRun, diagnostics
+from negengine.engine.report.citation import cite
 from pages import drawn_figures
 
 
@@ -32,6 +33,19 @@ def test_items_and_summary_are_frames(run):
     assert isinstance(run, DiagnosticsRun)
     assert run.items["dataset"].unique(maintain_order=True).to_list() == ["CPRAG-102", "NEG-136-NAT"]
     assert run.document() == {"run": str(run.folder), "summary": run.summary.to_dicts()}
+
+
+def test_a_terminal_shows_one_short_table_and_details_on_request(run):
+    [main] = run.main_tables()
+    assert main.frame["dataset"].to_list() == ["CPRAG-102", "NEG-136-NAT"]
+    keys = ("dataset", "condition", "split", "metric")
+    figures = {tuple(row[key] for key in keys): row["value"] for row in run.summary.iter_rows(named=True)}
+    natural = main.frame.row(1, named=True)
+    assert natural["negated"] == 100 * figures["NEG-136-NAT", "original", "negative", "sensitivity"]
+    assert natural["accuracy@5"] == 100 * figures["NEG-136-NAT", "original", "affirmative", "accuracy@5"]
+    assert main.frame["negated"][0] is None
+    assert repr(run.tables()[-1]) == repr(main)
+    assert len(run.tables()) > 3
 
 
 def test_words_outside_the_vocabulary_are_told_below_the_tables(run):
@@ -66,7 +80,7 @@ def test_a_folder_made_with_other_options_is_refused(run, model, data, change, m
 
 
 def test_an_unknown_data_set_is_one_line(model, data):
-    with pytest.raises(InputError, match="--dataset ROLE: give CPRAG-102, ROLE-88"):
+    with pytest.raises(InputError, match="--dataset ROLE: did you mean 'ROLE-88'"):
         diagnostics(model, data=data, dataset="ROLE")
 
 
@@ -79,3 +93,10 @@ def test_a_report_shows_sensitivity_and_accuracies_of_the_summary(run):
         both = table.join(expected, on=["dataset", "condition", "split"], suffix="_summary")
         assert len(both) == len(table) > 0
         assert both["value"].to_list() == both["value_summary"].to_list()
+
+
+def test_the_methods_paragraph_has_its_numbers(run):
+    (text,) = cite(run).methods
+    assert "the diagnostics of Ettinger, 2020" in text
+    assert "CPRAG-102" in text
+    assert cite(run).facts["Seeds"] == "0"

@@ -12,6 +12,8 @@ from negengine.engine.library.run import ShardRun
 from negengine.engine.probes.gh22.acts import Acts
 from negengine.engine.probes.gh22.repetitions import Repetitions
 from negengine.engine.probes.gh22.runs import Gh22Run, gh22, run_both
+from negengine.engine.report.citation import cite
+from negengine.engine.report.reproduction import reproduce
 from negengine.engine.runs.record import RUN_FILE
 from negengine.engine.runs.session import Session
 
@@ -29,7 +31,7 @@ def test_the_function_gives_frames_tables_and_a_document(library_run):
     assert set(library_run.items["condition"]) == {"connective"}
     assert [table.title.split(":")[0] for table in library_run.tables()] == ["GH22, connective"] * 2
     assert library_run.document() == {"run": str(library_run.folder), "summary": library_run.summary.to_dicts()}
-    assert library_run.remarks() == [f"{library_run.folder}/summary.parquet has all figures"]
+    assert library_run.remarks() == []
 
 
 def test_a_run_is_opened_again_from_its_folder(library_run):
@@ -72,7 +74,10 @@ def test_a_run_that_was_stopped_says_how_to_go_on(stage, function, call, state, 
     ("options", "message"),
     [
         ({"ranks": [0]}, "--ranks 0: give ranks from 1"),
-        ({"variant": ["orignal"]}, "--variant orignal: give original, connective, coordinated"),
+        (
+            {"variant": ["orignal"]},
+            "--variant orignal: did you mean 'original'",
+        ),
         ({"shard": "3/2"}, "--shard 3/2"),
     ],
 )
@@ -114,3 +119,18 @@ def test_runs_with_other_sentences_are_refused(in_parts, key):
     record = msgspec.structs.replace(in_parts.record, identity={**in_parts.record.identity, key: "another"})
     with pytest.raises(InputError, match=f"cannot be compared: {key} .*there another"):
         compare(in_parts, replace(in_parts, record=record))
+
+
+def test_the_methods_paragraph_has_its_numbers_and_papers(library_run):
+    found = cite(library_run)
+    assert "the test of Gubelmann and Handschuh, 2022 with 2 pairs" in found.methods[0]
+    assert "at ranks 1. Variants: connective." in found.methods[0]
+    assert "the negative pattern, connective, at rank 1" in found.methods[0]
+    keys = [reference.key for reference in found.references]
+    assert keys[1:3] == ["gubelmann-handschuh-2022-context", "kletz-etal-2023-self"]
+
+
+def test_both_stages_are_made_again_by_one_call(library_run, tmp_path):
+    again = reproduce(library_run.folder, tmp_path / "again", progress=False)
+    assert again.is_same
+    assert {found.file for found in again.differences} >= {"acts.parquet", "items.parquet"}

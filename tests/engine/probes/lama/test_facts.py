@@ -281,7 +281,7 @@ def test_an_unknown_corpus(tmp_path):
 
 
 def test_no_file_and_no_fact(tmp_path):
-    with pytest.raises(InputError, match=r"missing: no such file or folder; give LAMA's data folder, or a file"):
+    with pytest.raises(InputError, match=r"there is no \.jsonl file in it; give LAMA's data folder, or a file"):
         read_facts([tmp_path / "missing"])
     write(tmp_path / "TREx.jsonl", OURS)
     with pytest.raises(InputError, match=r": there are no facts of SQuAD$"):

@@ -9,6 +9,8 @@ from negengine.engine.comparison.compare import compare
 from negengine.engine.errors import InputError
 from negengine.engine.library.model import find_model
 from negengine.engine.probes.lama.runs import LamaRun, lama
+from negengine.engine.report.citation import cite
+from negengine.engine.report.reproduction import reproduce
 from pages import drawn_figures
 
 FACTS = [("Paris", "paris", "France"), ("Rome", "rome", "Italy"), ("Lego", "unspeakableness", "Denmark")]
@@ -108,3 +110,28 @@ def test_a_report_shows_correlation_overlap_and_precision_of_the_summary(run):
         assert shown == pytest.approx(100 * expected)
     precision = figures["precision"].plot.data
     assert precision["condition"].to_list() == ["original", "misprimed-low"]
+
+
+def test_the_methods_paragraph_has_its_numbers(run):
+    (text,) = cite(run).methods
+    assert "(Kassner and Schütze, 2020)" in text
+    assert "ranked all tokens" in text
+    (precision,) = run.summary.filter(condition="original", split="all", metric="precision@1")["value"]
+    assert f"Precision at rank 1: TREx {precision:.2f}" in text
+    assert cite(run).facts["Data"].endswith("TREx.jsonl")
+
+
+def test_the_same_run_again_has_the_same_bytes(run, tmp_path):
+    assert reproduce(run.folder, tmp_path / "again", progress=False).is_same
+
+
+def test_facts_that_changed_since_are_refused_with_the_digest(run, data, tmp_path):
+    content = data.read_bytes()
+    try:
+        data.write_bytes(content + b"\n")
+        with pytest.raises(
+            InputError, match=r"TREx\.jsonl is not the file that .* was made with \(sha256 [0-9a-f]{64}\)"
+        ):
+            reproduce(run.folder, tmp_path / "again", progress=False)
+    finally:
+        data.write_bytes(content)

@@ -10,6 +10,8 @@ from negengine.engine.errors import InputError
 from negengine.engine.library.model import find_model
 from negengine.engine.library.open import open_run
 from negengine.engine.probes.nli.runs import NliRun, nli
+from negengine.engine.report.citation import cite
+from negengine.engine.report.reproduction import reproduce
 from negengine.engine.runs.record import RUN_FILE
 
 from .conftest import HEADER, LONGEST
@@ -119,3 +121,16 @@ def test_runs_on_other_pairs_are_refused(runs):
     other.__dict__["items"] = runs["two-way"].items.with_columns(id=pl.col("id") + "x")
     with pytest.raises(InputError, match="have no item in common"):
         compare(runs["two-way"], other)
+
+
+def test_the_methods_paragraph_has_its_numbers_and_the_papers_of_its_corpora(library_run):
+    found = cite(library_run)
+    assert "of Hossain et al., 2020 with the labels not_entailment, entailment" in found.methods[0]
+    assert "Accuracy on the original dev sets: RTE" in found.methods[0]
+    keys = {reference.key for reference in found.references}
+    assert "wang-etal-2018-glue" in keys
+    assert not {"bowman-etal-2015-large", "williams-etal-2018-broad"} & keys
+
+
+def test_the_same_run_again_has_the_same_bytes(library_run, tmp_path):
+    assert reproduce(library_run.folder, tmp_path / "again", progress=False).is_same

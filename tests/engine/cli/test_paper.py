@@ -1,0 +1,43 @@
+"""`negengine cite` and `negengine reproduce`: what they print, in which form, and how they end."""
+
+import json
+
+import pytest
+
+
+def test_a_citation_is_text_by_default(scored_run, command):
+    done = command("cite", scored_run)
+    assert done.status == 0
+    assert done.out.startswith("Methods\n\nWe tested mini")
+    assert "\nFor the Responsible NLP checklist\n" in done.out
+    assert "\n@inproceedings{kletz-etal-2023-self,\n" in done.out
+
+
+def test_bibtex_alone_is_a_file_for_latex(scored_run, command):
+    done = command("cite", scored_run, "--format", "bibtex")
+    assert done.out.startswith("@misc{negengine,\n")
+    assert done.out.endswith("}\n")
+    assert "Methods" not in done.out
+
+
+def test_json_is_one_document(scored_run, selected_run, command):
+    found = json.loads(command("cite", scored_run, selected_run, "--format", "json").out)
+    assert set(found) == {"methods", "facts", "bibtex"}
+    assert len(found["methods"]) == 2
+
+
+@pytest.mark.parametrize("name", ["cite", "reproduce"])
+def test_what_is_not_a_run_is_one_line(name, command, tmp_path):
+    (tmp_path / "other").mkdir()
+    done = command(name, "other", *(["-o", "new"] if name == "reproduce" else []))
+    assert done.status == 2
+    assert done.said == "negengine: other is not a run folder: it has no run.json"
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_reproduction_says_that_the_bytes_are_the_same(scored_run, command, tmp_path):
+    done = command("reproduce", scored_run, "-o", "again", "--json")
+    assert done.status == 0, done.err
+    assert json.loads(done.out)["same"] is True
+    session = json.loads((tmp_path / "again" / "run.json").read_bytes())["stages"]["score"]["sessions"][0]
+    assert session["command"].startswith("negengine reproduce ")
