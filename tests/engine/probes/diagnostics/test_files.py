@@ -44,7 +44,7 @@ def test_a_bad_table_is_refused_with_its_place(write, tmp_path, name, old, new, 
 
 
 def test_an_unknown_data_set_is_refused(write, tmp_path):
-    with pytest.raises(InputError, match="--dataset CPRAG-34: give CPRAG-102, ROLE-88"):
+    with pytest.raises(InputError, match=r"--dataset CPRAG-34: did you mean 'CPRAG-102'\? Give CPRAG-102, ROLE-88"):
         read_diagnostics(write(tmp_path), ["CPRAG-34"])
 
 
