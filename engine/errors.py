@@ -2,6 +2,7 @@
 
 import difflib
 import errno
+import re
 from collections.abc import Iterable
 from enum import StrEnum
 from typing import TypeVar
@@ -13,7 +14,9 @@ OF_THE_MACHINE = frozenset(
         errno.EACCES,
         errno.EDQUOT,
         errno.EIO,
+        errno.ELOOP,
         errno.EMFILE,
+        errno.ENAMETOOLONG,
         errno.ENFILE,
         errno.ENOLCK,
         errno.ENOMEM,
@@ -24,12 +27,37 @@ OF_THE_MACHINE = frozenset(
 )
 """Errors of the operating system that say something about the machine, and nothing about this program."""
 
+_LONGEST_WORD, _LONGEST_MESSAGE = 160, 600  # characters
+_LONG_WORD = re.compile(rf"\S{{{_LONGEST_WORD + 1},}}")
+
 
 class InputError(Exception):
     """Bad input: the message is one line that says what, where, and what would be right.
 
-    The command line prints it without a traceback and exits with status 2.
+    The command line prints it without a traceback and exits with status 2. A message often quotes what it is about, and
+    that can be of any length: a long quotation loses its middle.
     """
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__(shortened(message))
+
+
+def shortened(message: str) -> str:
+    """A message of a length that a person reads: at most 600 characters, no word of more than 160."""
+    message = _LONG_WORD.sub(lambda word: _without_middle(word[0], _LONGEST_WORD), message)
+    return _without_middle(message, _LONGEST_MESSAGE)
+
+
+def first_line(error: BaseException) -> str:
+    """What another library says of an error, in one line: its first one, or the error's name if it says nothing."""
+    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
+
+
+def _without_middle(text: str, most: int) -> str:
+    if len(text) <= most:
+        return text
+    start = most * 2 // 3
+    return f"{text[:start]}…{text[start + 1 - most :]}"
 
 
 def choice(kind: type[Kind], option: str, word: str) -> Kind:
@@ -60,3 +88,20 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     by_spelling = {str(name).lower(): str(name) for name in reversed(list(known))}  # the first of equal spellings
     near = difflib.get_close_matches(word.lower(), by_spelling, n=1)
     return f"did you mean {by_spelling[near[0]]!r}? " if near else ""
+
+
+def check_number(option: str, value: int | None, least: int, most: int) -> None:
+    """Refuse a whole number that is too small or too large; None is not a number, and passes.
+
+    Args:
+        option: The option that the number was given for, such as `--seed`.
+        value: The number.
+        least: The smallest one.
+        most: The largest one.
+
+    Raises:
+        InputError: It is another number.
+    """
+    if value is not None and not least <= value <= most:
+        given = str(value) if abs(value) < 10**20 else "of more than 20 digits"  # Python refuses to print thousands
+        raise InputError(f"{option} {given}: give a number from {least:,} to {most:,}")

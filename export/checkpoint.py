@@ -21,12 +21,13 @@ from huggingface_hub.errors import (
     RevisionNotFoundError,
 )
 from requests import RequestException
-from safetensors import SafetensorError
 from transformers import AutoConfig, AutoTokenizer, PretrainedConfig, PreTrainedModel
 from transformers.tokenization_utils_fast import PreTrainedTokenizerFast
 
-from ..engine.errors import InputError
+from ..engine.errors import InputError, first_line
+from ..engine.files.json_text import parse_json
 from ..engine.files.listing import paths_in
+from ..engine.files.reading import file_sha256, read_regular
 from .families import longest_input, padding_id
 from .quiet import quiet
 
@@ -139,11 +140,22 @@ def _folder_digest(folder: Path) -> str:
     digest = hashlib.sha256()
     for path in [path for path in paths_in(folder) if path.suffix in _DIGESTED]:
         digest.update(f"{path.name}\0{path.stat().st_size}\0".encode())
-        with path.open("rb") as stream:
-            digest.update(hashlib.file_digest(stream, "sha256").digest())
+        digest.update(bytes.fromhex(file_sha256(path)))
     return digest.hexdigest()
 
 
+_MOST_CONFIG = 2**24  # bytes
+_MOST = {
+    "vocab_size": 2**24,
+    "hidden_size": 2**16,
+    "embedding_size": 2**16,
+    "intermediate_size": 2**20,
+    "num_hidden_layers": 2**10,
+    "num_attention_heads": 2**10,
+    "max_position_embeddings": 2**20,
+    "type_vocab_size": 2**10,
+    "num_labels": 2**16,
+}
 _DIGESTED = {".json", ".safetensors", ".bin", ".txt", ".model"}
 
 
@@ -170,7 +182,7 @@ def _hub_config(reference: str, revision: str | None) -> Path:
     except RepositoryNotFoundError:
         raise InputError(f"{wanted} is neither a folder here nor a model on the hub (or it is private)") from None
     except (HfHubHTTPError, RequestException, OSError) as error:
-        raise InputError(f"{wanted}: the hub did not answer: {_first_line(error)}") from None
+        raise InputError(f"{wanted}: the hub did not answer: {first_line(error)}") from None
 
 
 def load(source: Source, head: Head) -> Checkpoint:
@@ -183,12 +195,36 @@ def load(source: Source, head: Head) -> Checkpoint:
     Raises:
         InputError: the model has no such head, no mask token or no fast tokenizer.
     """
+    if source.is_local:
+        _check_json(Path(source.location) / "config.json")
     try:
         config = AutoConfig.from_pretrained(source.location, **_revision(source))
-    except (OSError, ValueError, KeyError) as error:
-        raise InputError(f"{source.name}: config.json is not readable: {_first_line(error)}") from None
+    except Exception as error:  # noqa: BLE001 - transformers raises nearly everything here
+        raise InputError(f"{source.name}: config.json is not readable: {first_line(error)}") from None
     _check_architecture(source.name, config, head)
+    _check_sizes(source.name, config)
     return Checkpoint(source, config, _load_tokenizer(source, head))
+
+
+def _check_json(path: Path) -> None:
+    """Refuse a document that takes very long or all memory to read, or that is not an object."""
+    content = read_regular(path, _MOST_CONFIG)
+    try:
+        found = parse_json(content.decode(), str(path))
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: byte 0x{content[error.start]:02x} is not UTF-8") from None
+    if not isinstance(found, dict):
+        raise InputError(f"{path}: not a JSON object, which config.json of a checkpoint is")
+
+
+def _check_sizes(name: str, config: PretrainedConfig) -> None:
+    """Refuse sizes that no model has: PyTorch would make layers without end, or ask for all memory."""
+    for key, most in _MOST.items():
+        size = getattr(config, key, None)
+        if size is None or isinstance(size, list | tuple | dict):  # some families have a size for each layer
+            continue
+        if not isinstance(size, int) or isinstance(size, bool) or not 0 <= size <= most:
+            raise InputError(f"{name}: config.json says {key} {size!r}; a model has a whole number of at most {most:,}")
 
 
 def _revision(source: Source) -> dict[str, Any]:
@@ -206,7 +242,7 @@ def _load_tokenizer(source: Source, head: Head) -> PreTrainedTokenizerFast:
     try:
         tokenizer = AutoTokenizer.from_pretrained(source.location, use_fast=True, **_revision(source))
     except Exception as error:  # noqa: BLE001 - transformers raises nearly everything here
-        raise InputError(f"{source.name}: no fast tokenizer could be loaded: {_first_line(error)}") from None
+        raise InputError(f"{source.name}: no fast tokenizer could be loaded: {first_line(error)}") from None
     if not tokenizer.is_fast:
         raise InputError(f"{source.name}: its tokenizer has no fast version (tokenizer.json), which the engine needs")
     if head.fills_masks and tokenizer.mask_token is None:
@@ -237,16 +273,14 @@ def load_model(checkpoint: Checkpoint, head: Head, *, allow_pickle: bool = False
             output_loading_info=True,
             **_revision(source),
         )
-    except Exception as error:
-        line = _first_line(error)
+    except Exception as error:  # noqa: BLE001 - transformers raises nearly everything here
+        line = first_line(error)
         if not allow_pickle and "safetensors" in line and "no file named" in line:
             raise InputError(
                 f"{source.name} has no safetensors weights; --allow-pickle reads pickled ones, which can run code: "
                 "use it only for a source that you trust"
             ) from None
-        if isinstance(error, (OSError, ValueError, RuntimeError, SafetensorError)):
-            raise InputError(f"{source.name}: the weights could not be read: {line}") from None
-        raise
+        raise InputError(f"{source.name}: the weights could not be read: {line}") from None
     if missing := sorted(report["missing_keys"]):
         raise InputError(
             f"{source.name} is not a {head.noun}: its weights lack {missing[0]}"
@@ -254,8 +288,3 @@ def load_model(checkpoint: Checkpoint, head: Head, *, allow_pickle: bool = False
         )
     loaded: PreTrainedModel = model.eval()
     return loaded
-
-
-def _first_line(error: Exception) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines[0] if lines else type(error).__name__

@@ -1,6 +1,5 @@
 """How much memory and disk an export needs, estimated from the checkpoint's size and checked before the work starts."""
 
-import json
 import struct
 from collections.abc import Iterable
 from contextlib import suppress
@@ -8,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import huggingface_hub
+import msgspec
 import psutil
 from huggingface_hub.errors import HfHubHTTPError
 from requests import RequestException
@@ -135,15 +135,26 @@ def _preferred(names: Iterable[str]) -> list[str]:
     return safe or [name for name in known if name.startswith("pytorch_model")]
 
 
+class _Tensor(msgspec.Struct):
+    """A tensor in the header of a safetensors file."""
+
+    dtype: str
+    data_offsets: tuple[int, int]
+
+    @property
+    def bytes(self) -> int:
+        start, stop = self.data_offsets
+        return stop - start
+
+
 def _fp32_size(path: Path) -> float:
     """Bytes of a file's weights in fp32; the file's size if it does not tell how wide its numbers are."""
     if path.suffix == ".safetensors":
-        with suppress(OSError, ValueError, struct.error, KeyError), path.open("rb") as stream:
-            (length,) = struct.unpack("<Q", stream.read(8))
-            header = json.loads(stream.read(min(length, 1 << 28)))
-            tensors = [item for name, item in header.items() if name != "__metadata__"]
-            return float(
-                sum((item["data_offsets"][1] - item["data_offsets"][0]) * _FP32 / _WIDTHS.get(item["dtype"], _FP32)
-                    for item in tensors)
-            )  # fmt: skip
+        with suppress(OSError, struct.error, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            with path.open("rb") as stream:
+                (length,) = struct.unpack("<Q", stream.read(8))
+                header = msgspec.json.decode(stream.read(min(length, path.stat().st_size)), type=dict[str, msgspec.Raw])
+            header.pop("__metadata__", None)
+            tensors = [msgspec.json.decode(item, type=_Tensor) for item in header.values()]
+            return float(sum(tensor.bytes * _FP32 / _WIDTHS.get(tensor.dtype, _FP32) for tensor in tensors))
     return float(path.stat().st_size)

@@ -21,8 +21,9 @@ from negengine.engine.sentences.tokenizer import MaskTokenizer
 from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 
 # No deadline: how long an example takes on a busy machine says nothing about the code.
-settings.register_profile("no deadline", deadline=None)
-settings.load_profile("no deadline")
+settings.register_profile("default", deadline=None)
+settings.register_profile("long", deadline=None, max_examples=2_500)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 SHARED = Path(__file__).parents[2] / "shared"
 REAL = SHARED / "data" / "tokenizers"

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InputError
+from ..files.reading import is_file
 from ..inference.manifest import MANIFEST
 from ..library.model import Model, ModelLike, check_opening, find_model
 from ..runs.progress import Reporter
@@ -54,7 +55,7 @@ def load(
 
 def is_exported(reference: str | Path) -> bool:
     """Whether a folder, or the folder of this name under `models/`, holds an exported model."""
-    return any((path / MANIFEST).is_file() for path in (Path(reference), Path("models") / reference))
+    return any(is_file(path / MANIFEST) for path in (Path(reference), Path("models") / reference))
 
 
 def export(

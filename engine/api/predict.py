@@ -6,6 +6,7 @@ from typing import Any
 
 import polars as pl
 
+from ..errors import check_number
 from ..inference.free_text import encode_texts
 from ..inference.predict import predict_texts
 from ..library.model import ModelLike, find_model
@@ -34,8 +35,9 @@ def predict(model: ModelLike, texts: Sequence[str], *, top: int = 5) -> pl.DataF
         One row for each text and token: text, rank (1 for the most probable), token, logit, probability.
 
     Raises:
-        InputError: A text does not have exactly one mask, or is too long.
+        InputError: A text does not have exactly one mask, or is too long; or `top` is not a number of tokens.
     """
+    check_number("--top", top, 1, 10**6)
     opened = find_model(model)
     tokenizer = MaskTokenizer.load(opened.exported.folder, opened.exported.mask_token)
     encode_texts(opened.exported, tokenizer, texts)  # refuses bad texts before the model is opened

@@ -16,7 +16,7 @@ from ..choices import Task
 from ..commands import options
 from ..commands.console import document, open_standard_streams, say, show
 from ..commands.run_command import command_line, table_command
-from ..errors import OF_THE_MACHINE, InputError
+from ..errors import OF_THE_MACHINE, InputError, shortened
 from ..library.registry import commands as probe_commands
 from ..library.registry import resumable
 from . import benchmark, data, paper, sentences, verify
@@ -48,11 +48,13 @@ def run() -> int:
             show(error.format_message())
             return 0
         context = getattr(error, "ctx", None)
-        say(f"negengine: {_message(error)} (see `{context.command_path if context else 'negengine'} --help`)")
+        where = f"{context.command_path if context else 'negengine'} --help"
+        say(f"negengine: {shortened(_message(error))} (see `{where}`)")
     except OSError as error:
         if error.errno not in OF_THE_MACHINE:
             raise
-        say(f"negengine: {error.filename or 'the system'}: {error.strerror}; try again once the cause is removed")
+        said = f"{error.filename or 'the system'}: {error.strerror}; try again once the cause is removed"
+        say(f"negengine: {shortened(said)}")
     return 2
 
 

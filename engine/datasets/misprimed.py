@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InputError
-from ..sentences.textfiles import Row, decoded, json_rows
+from ..sentences.textfiles import Row, checked_length, decoded, json_rows
 
 CORPORA = ("GoogleRE", "TREx", "ConceptNet", "SQuAD")
 MISPRIMES = {"high": "high_ranked", "low": "low_ranked", "random": "random"}
@@ -107,7 +107,7 @@ def only_text(row: Row, name: str) -> str:
     if not isinstance(value, list) or len(value) != 1 or not isinstance(value[0], str):
         found = "is missing" if name not in row.fields else f"is {value!r}"
         raise InputError(f"{row.location}: {name} {found}; a list of one text is needed")
-    return value[0]
+    return checked_length(value[0], f"{row.location}: {name}")
 
 
 def _kind_of(path: str) -> str:

@@ -12,6 +12,7 @@ from pathlib import Path
 import pooch
 
 from ..errors import InputError
+from ..files.reading import exists
 
 REGISTRY = Path(__file__).parent / "sources.toml"
 CACHE_VARIABLE = "NEGENGINE_DATA"
@@ -90,7 +91,7 @@ def find(name: str, given: Path | None = None, registry: Path = REGISTRY) -> Pat
         InputError: it does not exist, or the copy that is kept is damaged.
     """
     if given is not None:
-        if not given.exists():
+        if not exists(given):
             raise InputError(f"{given}: no such file or folder; give another --data")
         return given
     found = source(name, registry)

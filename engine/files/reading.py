@@ -42,7 +42,7 @@ def open_regular(path: Path, hint: str = "") -> BufferedReader:
         flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
         descriptor = os.open(path, flags)
     except (FileNotFoundError, NotADirectoryError):
-        raise MissingFileError(f"{path}: there is no such file{then}") from None
+        raise MissingFileError(f"{path}: cannot be read (No such file or directory){then}") from None
     except (OSError, ValueError) as error:
         raise unreadable(path, error, hint) from error
     try:
@@ -89,6 +89,21 @@ def file_sha256(path: Path) -> str:
             return hashlib.file_digest(stream, "sha256").hexdigest()
         except OSError as error:
             raise unreadable(path, error) from error
+
+
+def is_file(path: Path) -> bool:
+    """Whether there is a regular file of that name; also for names that no file can have, which `Path` fails for."""
+    return os.path.isfile(path)  # noqa: PTH113
+
+
+def is_folder(path: Path) -> bool:
+    """Whether there is a folder of that name."""
+    return os.path.isdir(path)  # noqa: PTH112
+
+
+def exists(path: Path) -> bool:
+    """Whether there is anything of that name."""
+    return os.path.exists(path)  # noqa: PTH110
 
 
 def unreadable(path: Path, error: Exception, hint: str = "") -> InputError:

@@ -28,6 +28,7 @@ class Device:
 
 
 CPU = Device("cpu")
+_MOST_DEVICES = 64  # one process for each
 
 
 def choose_device(wanted: str) -> Device:
@@ -38,7 +39,7 @@ def choose_device(wanted: str) -> Device:
     """
     if wanted == "cpu":
         return CPU
-    match = re.fullmatch(r"auto|cuda(?::(\d+))?", wanted)
+    match = re.fullmatch(r"auto|cuda(?::([0-9]{1,4}))?", wanted)
     if match is None:
         raise InputError(f"--device {wanted}: give auto, cpu, cuda or cuda:INDEX")
     missing = missing_for_cuda()
@@ -65,6 +66,8 @@ def choose_devices(wanted: str) -> tuple[Device, ...]:
     words = [word.strip() for word in wanted.split(",")]
     if len(words) > 1 and "auto" in words:
         raise InputError(f"--device {wanted}: auto stands for one device; to use several, name each of them")
+    if len(words) > _MOST_DEVICES:
+        raise InputError(f"--device: {len(words):,} devices; give at most {_MOST_DEVICES}")
     devices = tuple(choose_device(word) for word in words)
     for device, times in Counter(devices).items():
         if times > 1 and device != CPU:

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InputError
-from .manifest import GRAPH, MANIFEST, read_manifest, read_origin
+from ..files.reading import file_sha256, is_file, is_folder
+from .manifest import GRAPH, MANIFEST, TOKENIZER, read_manifest, read_origin
 from .verified import VerifiedFiles
 
 _BUNDLED = "mini"  # a name that can be exported without a download
@@ -82,12 +83,10 @@ class ExportedModel:
             if graph is not None and _is_low_precision(name) and not name.startswith(graph.name):
                 continue
             path = self.folder / name
-            if not path.is_file():
+            if not is_file(path):
                 raise _missing(path)
             if known.sha256(name) != wanted:
-                raise InputError(
-                    f"{path} is damaged (its sha256 is not that in export.json): export it again with --force"
-                )
+                raise _damaged(path)
         known.save()
 
 
@@ -100,6 +99,10 @@ def graph_precision(graph: Path) -> str:
 def _is_low_precision(name: str) -> bool:
     """Whether a file is a low-precision graph, or holds the weights of one."""
     return name.startswith(tuple(LOW_PRECISION.values()))
+
+
+def _damaged(path: Path) -> InputError:
+    return InputError(f"{path} is damaged (its sha256 is not that in export.json): export it again with --force")
 
 
 def _missing(path: Path) -> InputError:
@@ -136,8 +139,12 @@ def load_exported(reference: str | Path, *, task: str = "fill-mask") -> Exported
             f"`negengine export {manifest.name} --task {task} --output FOLDER`"
         )
     for name in manifest.files:
-        if not (folder / name).is_file():
+        if not is_file(folder / name):
             raise _missing(folder / name)
+    if (
+        file_sha256(folder / TOKENIZER) != manifest.files[TOKENIZER]
+    ):  # a run is planned with it, before a graph is opened
+        raise _damaged(folder / TOKENIZER)
     deciding = {name: digest for name, digest in manifest.files.items() if not _is_low_precision(name)}
     return ExportedModel(
         folder=folder,
@@ -162,19 +169,19 @@ def _find(reference: Path, command: str) -> Path:
     """
     candidates = (reference, MODELS / reference)
     for folder in candidates:
-        if (folder / MANIFEST).is_file():
+        if is_file(folder / MANIFEST):
             return folder
     if not str(reference).strip():
         raise InputError("the model's name is empty: give an exported folder, or a name under models/")
     for folder in candidates:
-        if (folder / "config.json").is_file():
+        if is_file(folder / "config.json"):
             own = MODELS / folder.resolve().name
             if (made := read_origin(own)) is not None and made.origin == str(folder.resolve()):
                 return own
             raise InputError(
                 f"{folder} is a checkpoint, not an exported model: run `{command}`, then give its name, {own.name}"
             )
-        if folder.is_dir():
+        if is_folder(folder):
             raise InputError(f"{folder} is not an exported model, it has no {MANIFEST}: run `{command}` first")
     known = dict.fromkeys([*exported_names(), _BUNDLED])
     similar = difflib.get_close_matches(reference.as_posix(), known, n=3, cutoff=0.6)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import onnxruntime as ort
 
-from ..errors import InputError
+from ..errors import InputError, first_line
 from .device import Device, cpu_threads
 from .driver import cuda_memory
 
@@ -93,4 +93,4 @@ def _open(
             str(graph), options, providers=providers, disabled_optimizers=list(without), enable_fallback=0
         )
     except Exception as error:  # noqa: BLE001 - ONNX Runtime's exceptions share no base class
-        raise InputError(f"{graph}: ONNX Runtime cannot open it: {str(error).splitlines()[0]}") from None
+        raise InputError(f"{graph}: ONNX Runtime cannot open it: {first_line(error)}") from None

@@ -15,9 +15,8 @@ from enum import Enum
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar, cast
 
-from ..errors import InputError
-from ..files.atomic import sha256
 from ..files.home import without_home
+from ..files.reading import file_sha256, is_file
 from .model import Model
 
 Parameters = ParamSpec("Parameters")
@@ -98,9 +97,6 @@ def _json(value: Any, names_files: bool, words: Collection[str]) -> Any:
 def _file(path: Path) -> dict[str, str]:
     """A file by path and digest; a folder by its path."""
     found = {"path": without_home(path.absolute())}
-    try:
-        if path.is_file():
-            found["sha256"] = sha256(path.read_bytes())
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror})") from error
+    if is_file(path):
+        found["sha256"] = file_sha256(path)
     return found

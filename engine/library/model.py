@@ -5,7 +5,7 @@ from functools import cached_property
 from pathlib import Path
 
 from ..choices import Precision
-from ..errors import InputError, choice
+from ..errors import InputError, check_number, choice
 from ..inference.device import Device, choose_devices
 from ..inference.exported import ExportedModel, load_exported
 from ..inference.model import MaskedLM
@@ -80,13 +80,15 @@ def find_model(
         threads: CPU threads.
 
     Raises:
-        InputError: The model, a device or the precision does not exist.
+        InputError: The model, a device or the precision does not exist, or a number is too large.
     """
     if isinstance(reference, Model):
         if reference.exported.task != task:
             raise InputError(f"{reference.name} is a {reference.exported.task} model; {task} is needed")
         return reference
     devices, kind = check_opening(device, precision)
+    check_number("--batch-tokens", batch_tokens, 1, 2**20)
+    check_number("--threads", threads, 1, 1_024)
     return Model(load_exported(reference, task=task), devices, kind, batch_tokens, threads)
 
 

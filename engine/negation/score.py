@@ -22,6 +22,7 @@ from ..inference.exported import PRECISIONS, ExportedModel, load_exported
 from ..inference.precision import take_audits
 from ..runs.masked_stages import DecidingStage, PatternDeciders
 from ..runs.ranges import part_ranges
+from ..runs.record import Recorded
 from ..runs.results import finished_stage, read_document, read_frame
 from ..runs.stage import Advance, Files, FinishedParts, PartResult
 from ..sentences.composition import Composer, composer
@@ -106,7 +107,10 @@ def read_selected(folder: Path) -> Selected:
         raise InputError(
             f"{folder} has no selected triplets: this model does not repeat any verb, so there is nothing to score"
         )
-    return Selected(folder, stage.metadata, summary, triplets, stage.files[TRIPLETS_FILE])
+    for key in ("model folder", "model sha256"):
+        if not isinstance(stage.metadata[key], str):
+            raise InputError(f"{folder}: run.json says {stage.metadata[key]!r} for {key}; run its command again")
+    return Selected(folder, stage.metadata, Recorded(summary), triplets, stage.files[TRIPLETS_FILE])
 
 
 @dataclass(frozen=True, eq=False)

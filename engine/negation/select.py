@@ -16,7 +16,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ..choices import Coreference, VerbConvention
-from ..errors import InputError
+from ..errors import InputError, check_number
 from ..inference.audit import audit_summary
 from ..inference.choosing import Workload
 from ..inference.exported import ExportedModel
@@ -26,6 +26,7 @@ from ..runs.masked_stages import DecidingStage, PatternDeciders
 from ..runs.model_metadata import model_metadata
 from ..runs.stage import Advance, Files, FinishedParts, PartResult
 from ..sentences.composition import Composer, composer
+from ..sentences.keys import checked_seed
 from ..sentences.lexicon import Lexicon
 from ..sentences.patterns import PatternSet
 from ..sentences.slots import NAME, PROFESSION, PRONOUN, VERB, WORD_SLOTS, column
@@ -53,10 +54,8 @@ class Settings:
     lazy: bool = False
 
     def __post_init__(self) -> None:
-        if self.seed < 0:
-            raise InputError(f"--seed {self.seed}: must be 0 or more")
-        if self.max_verbs < 1:
-            raise InputError(f"--max-verbs {self.max_verbs}: must be 1 or more")
+        checked_seed(self.seed)
+        check_number("--max-verbs", self.max_verbs, 1, 10**6)
 
 
 @dataclass(frozen=True, eq=False)

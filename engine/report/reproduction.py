@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InputError
-from ..files.atomic import sha256
 from ..files.home import with_home
+from ..files.reading import exists, file_sha256, is_file
 from ..inference.exported import load_exported
 from ..library.model import Model, check_opening
 from ..library.registry import library_function
@@ -133,9 +133,9 @@ def _refuse_missing_files(source: Path, call: dict[str, Any], record: StageRecor
                 (str(own) for key, own in record.identity.items() if key == f"{name} sha256"), None
             )
             told = f" (sha256 {digest})" if digest else ""
-            if not path.exists():
+            if not exists(path):
                 raise InputError(f"{source} was made with --{name} {path}{told}, which is missing: put it there again")
-            if "sha256" in entry and (not path.is_file() or sha256(path.read_bytes()) != entry["sha256"]):
+            if "sha256" in entry and (not is_file(path) or file_sha256(path) != entry["sha256"]):
                 raise InputError(f"{path} is not the file that {source} was made with{told}: put that file there again")
 
 

@@ -12,7 +12,7 @@ from ..errors import InputError
 from ..files.atomic import is_leftover
 from ..files.listing import paths_in
 from ..files.names import is_file_name
-from ..files.reading import MissingFileError
+from ..files.reading import MissingFileError, exists
 from ..files.sealed import read_sealed, write_sealed
 from .lock import LOCK_FILE
 from .session import Session
@@ -23,6 +23,13 @@ RUN_FILE = "run.json"
 PARTS_FOLDER = "parts"
 _MOST_SHOWN = 60  # characters of a value in a message
 _REPAIR = "choose another --output, or run its command again into one"
+
+
+class Recorded(dict[str, Any]):
+    """What run.json says of a stage. A key that it lacks is bad input, not a bug: the run may be from elsewhere."""
+
+    def __missing__(self, key: str) -> Any:
+        raise InputError(f"{RUN_FILE} does not say {key!r} of a stage, so it is not as negengine writes it; {_REPAIR}")
 
 
 class StageRecord(msgspec.Struct):
@@ -51,6 +58,7 @@ class StageRecord(msgspec.Struct):
     sessions: list[Session] = []
 
     def __post_init__(self) -> None:
+        self.identity, self.metadata = Recorded(self.identity), Recorded(self.metadata)
         if self.parts < 0:
             raise ValueError("parts must not be negative")
         if wrong := [name for name in self.files if not _is_file_of_a_run(name)]:
@@ -94,7 +102,7 @@ def read_run(folder: Path) -> RunRecord:
     Raises:
         InputError: The folder is not a run folder.
     """
-    record = read_record(folder) if (folder / RUN_FILE).exists() else None
+    record = read_record(folder) if exists(folder / RUN_FILE) else None
     if record is None:
         raise InputError(f"{folder} is not a run folder: it has no {RUN_FILE}")
     return record

@@ -9,6 +9,7 @@ import polars as pl
 
 from ..errors import InputError
 from ..files.atomic import json_bytes, parquet_bytes, sha256
+from ..files.frames import parquet_frame
 from ..files.home import shell_command, words_of
 from ..files.reading import MissingFileError, file_sha256, read_regular
 from .part import Marker, PartFiles
@@ -122,13 +123,17 @@ def read_result(folder: Path, record: StageRecord, name: str) -> bytes:
 
 
 def read_frame(folder: Path, record: StageRecord, name: str) -> pl.DataFrame:
-    """A final file's frame; arguments and errors as for `read_result`."""
-    return pl.read_parquet(read_result(folder, record, name))
+    """A final file's frame; arguments and errors as for `read_result`, or it is not Parquet."""
+    return parquet_frame(read_result(folder, record, name), folder / name)
 
 
 def read_document(folder: Path, record: StageRecord, name: str) -> dict[str, Any]:
-    """A final file's JSON document; arguments and errors as for `read_result`."""
-    return msgspec.json.decode(read_result(folder, record, name), type=dict[str, Any])
+    """A final file's JSON document; arguments and errors as for `read_result`, or it is not JSON."""
+    content = read_result(folder, record, name)
+    try:
+        return msgspec.json.decode(content, type=dict[str, Any])
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise InputError(f"{folder / name}: not as negengine writes it ({error}); run it again elsewhere") from None
 
 
 def put_together(folder: Path, stage: str, record: StageRecord) -> FinishedParts:
@@ -147,7 +152,7 @@ def put_together(folder: Path, stage: str, record: StageRecord) -> FinishedParts
         files = PartFiles.of(folder, stage, number)
         if (part := files.read()) is None:
             raise InputError(f"{files.rows}: missing or damaged; run the same command again to do this part again")
-        frames.append(pl.read_parquet(part.content))
+        frames.append(parquet_frame(part.content, files.rows))
         markers.append(part.marker)
     rows = pl.concat(frames) if frames else pl.DataFrame()
     return FinishedParts(folder, rows, summed_counts(markers), record.metadata)

@@ -10,7 +10,7 @@ from hashlib import blake2b
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import InputError
+from ..errors import check_number
 
 # The constants of splitmix64 (Steele, Lea & Flood 2014, "Fast splittable pseudorandom number generators", fig. 14).
 _INCREMENT = np.uint64(0x9E3779B97F4A7C15)
@@ -19,13 +19,12 @@ _MULTIPLIER_2 = np.uint64(0x94D049BB133111EB)
 
 
 def checked_seed(seed: int) -> int:
-    """The same seed. Keyed hashes would take any integer, but NumPy's generators take none below 0.
+    """The same seed. NumPy's generators take none below 0, and run.json none of 64 bits.
 
     Raises:
-        InputError: it is below 0.
+        InputError: it is below 0, or it has more than 63 bits.
     """
-    if seed < 0:
-        raise InputError(f"the seed {seed} is below 0; give 0 or a larger integer")
+    check_number("--seed", seed, 0, 2**63 - 1)
     return seed
 
 

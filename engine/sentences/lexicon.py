@@ -13,11 +13,13 @@ from pathlib import Path
 
 from ..errors import InputError
 from ..files.listing import paths_in
+from ..files.reading import exists
 from .slots import MASK, PROFESSION, SLOT_NAME, SLOTS, WORD_SLOTS, column
 from .textfiles import Entry, read_entries
 
 BUNDLED_LEXICON = Path(__file__).parent / "resources" / "lexicon"
 _HINT = "a lexicon folder holds names_female.txt, names_male.txt, professions.txt and verbs.txt"
+_MOST_PAIRS = 10**7
 _RESERVED_COLUMNS = {"triplet", "gender", "pattern"}
 
 
@@ -106,6 +108,8 @@ def load_lexicon(folder: Path | None = None) -> Lexicon:
     if isinstance(professions, Mapping):
         forms[PROFESSION] = professions
         professions = next(iter(professions.values()))
+    if (pairs := sum(map(len, names.values())) * len(professions)) > _MOST_PAIRS:
+        raise InputError(f"{folder}: {pairs:,} [NAME, PROF] pairs; give lists that make at most {_MOST_PAIRS:,}")
     return Lexicon(
         names=tuple(entry.text for entries in names.values() for entry in entries),
         genders=tuple(gender for gender, entries in names.items() for _ in entries),
@@ -128,7 +132,7 @@ def _texts(entries: Sequence[Entry]) -> tuple[str, ...]:
 
 
 def _or_bundled(folder: Path, file: str) -> Path:
-    return folder / file if (folder / file).exists() else BUNDLED_LEXICON / file
+    return folder / file if exists(folder / file) else BUNDLED_LEXICON / file
 
 
 def _read_pronouns(folder: Path) -> tuple[dict[str, str], dict[str, str]]:
@@ -179,9 +183,9 @@ def _read_professions(
     """The professions, or label of a gender → its forms of them."""
     _refuse_other_genders(folder, "professions", labels)
     one, several = folder / "professions.txt", {gender: folder / f"professions_{gender}.txt" for gender in labels}
-    if not any(path.exists() for path in several.values()):
+    if not any(exists(path) for path in several.values()):
         return _texts(_checked_professions(one, articles))
-    if one.exists():
+    if exists(one):
         files = " and ".join(path.name for path in several.values())
         raise InputError(f"{one}: give either this file, or {files}; not both")
     forms = {gender: _checked_professions(path, articles) for gender, path in several.items()}

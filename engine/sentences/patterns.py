@@ -18,9 +18,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+import msgspec
 
 from ..errors import InputError, did_you_mean
+from ..files.reading import exists
 from .slots import MASK, SLOTS
 from .textfiles import read_text
 
@@ -30,6 +33,8 @@ _BUNDLED = {path.stem: path for path in sorted((Path(__file__).parent / "resourc
 _SLOT = re.compile(r"\{(\w+)\}")
 _REQUIRED_KEYS = ("name", "role", "context")
 _KEYS = (*_REQUIRED_KEYS, "target")
+_MOST_PATTERNS = 500
+_LONGEST_SENTENCE = 2_000  # characters
 
 
 class Role(StrEnum):
@@ -126,12 +131,24 @@ class PatternSet:
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> "PatternSet":
-        """The inverse of `to_json`."""
-        patterns = [
-            Pattern(name=name, context=context, target=target, role=Role(role))
-            for name, role, context, target in content["patterns"]
-        ]
-        return cls(content["name"], patterns[0], tuple(patterns[1:]))
+        """The inverse of `to_json`.
+
+        Raises:
+            InputError: It is something else.
+        """
+        try:
+            kept = msgspec.convert(content, _Kept)
+        except msgspec.ValidationError as error:
+            raise InputError(f"run.json holds no pattern set ({error}); run its command again") from None
+        selecting, *scored = (Pattern(name, context, target, role) for name, role, context, target in kept.patterns)
+        return cls(kept.name, selecting, tuple(scored))
+
+
+class _Kept(msgspec.Struct):
+    """A pattern set in run.json: name, role, context and target of each pattern."""
+
+    name: str
+    patterns: Annotated[list[tuple[str, Role, str, str]], msgspec.Meta(min_length=1)]
 
 
 def load_patterns(source: str | Path | None = None, slots: Collection[str] = SLOTS) -> PatternSet:
@@ -148,7 +165,7 @@ def load_patterns(source: str | Path | None = None, slots: Collection[str] = SLO
             not a string; a role or slot is unknown; braces do not match; white space is more than one space between
             words; a pattern has not exactly one mask; two patterns share a name; not exactly one of them is selecting.
     """
-    file = _File.read(_path(source or SELF_CONTAINED_NEGATION))
+    file = _File.read(_path(SELF_CONTAINED_NEGATION if source is None else source))
     document = file.document
     if unknown := next((key for key in document if key not in {"name", "pattern"}), None):
         raise InputError(f"{file.line(key=unknown)}: unknown key {unknown!r}; known are name and [[pattern]]")
@@ -157,6 +174,8 @@ def load_patterns(source: str | Path | None = None, slots: Collection[str] = SLO
     tables = document.get("pattern")
     if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
         raise InputError(f"{file.line(key='pattern')}: no pattern; each is a table [[pattern]]")
+    if len(tables) > _MOST_PATTERNS:
+        raise InputError(f"{file.path}: {len(tables):,} patterns; a set has at most {_MOST_PATTERNS}")
     patterns = [_pattern(table, number, file, slots) for number, table in enumerate(tables)]
     _refuse_duplicates(patterns, file)
     selecting = _selecting(patterns, file)
@@ -174,7 +193,7 @@ def _path(source: str | Path) -> Path:
     path, name = Path(source), str(source)
     if name in _BUNDLED:
         return _BUNDLED[name]
-    if path.suffix or path.name != name or path.exists():
+    if path.suffix or path.name != name or exists(path):
         return path
     guess = did_you_mean(name, _BUNDLED)
     raise InputError(
@@ -195,7 +214,9 @@ class _File:
         text = read_text(path, "give a TOML file of patterns, or the name of a bundled set")
         try:
             return cls(path, tuple(text.split("\n")), tomllib.loads(text))
-        except tomllib.TOMLDecodeError as error:
+        except RecursionError:
+            raise InputError(f"{path}: not valid TOML: nested too deeply") from None
+        except ValueError as error:  # TOMLDecodeError, or a number with thousands of digits
             # Python 3.11 tells the line in the message alone, and none where the file ends too early.
             line = int(found[1]) if (found := re.search(r"at line (\d+)", str(error))) else text.count("\n")
             raise InputError(f"{path}:{line}: not valid TOML: {error}") from error
@@ -218,13 +239,15 @@ class _File:
         What stands above a statement is a whole document; what stands above a line within a string is not.
         """
         alike = [number for number in lines if re.match(rf"\s*{expression}", self.lines[number])]
+        if not any(quotes in line for line in self.lines for quotes in ('"""', "'''")) or len(alike) > _MOST_PATTERNS:
+            return alike  # no string has several lines; or there are too many to parse what is above each of them
         return [number for number in alike if _is_toml("\n".join(self.lines[:number]))]
 
 
 def _is_toml(text: str) -> bool:
     try:
         tomllib.loads(text)
-    except tomllib.TOMLDecodeError:
+    except (ValueError, RecursionError):
         return False
     return True
 
@@ -251,6 +274,8 @@ def _pattern(table: dict[str, Any], number: int, file: _File, slots: Collection[
 
 def _fault(sentence: str, slots: Collection[str]) -> str:
     """The error in a sentence; empty if there is none."""
+    if len(sentence) > _LONGEST_SENTENCE:
+        return f"{len(sentence):,} characters; a sentence has at most {_LONGEST_SENTENCE:,}"
     if unknown := next((slot for slot in _SLOT.findall(sentence) if slot not in slots), None):
         return f"unknown slot {unknown!r} in {sentence!r}; known are {_listed(slots)}"
     if re.search(r"[{}]", _SLOT.sub("", sentence)):

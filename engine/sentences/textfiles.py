@@ -1,12 +1,12 @@
 """The one reader of text files: line by line, so that every error names its file and line.
 
 Lexicons, word lists, tables and JSON lines are all read here. A file is UTF-8 text, with or without a byte order mark;
-a file whose name ends in `.gz` is unpacked while it is read.
+a file whose name ends in `.gz` is unpacked while it is read. A line and a text are bounded, so that no file takes all
+memory.
 """
 
 import gzip
 import io
-import json
 import re
 import zlib
 from collections.abc import Iterator, Sequence
@@ -17,13 +17,22 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from ..errors import InputError
+from ..files.json_text import parse_json
+from ..files.reading import open_regular, unreadable
 
 LONGEST_LINE = 1_000_000
 """Bytes. A longer line shows that the file is not a text with line ends."""
 
+MOST_LIST, MOST_TABLE = 2**22, 2**31
+"""Bytes of a word list or a pattern file, and of a table or of JSON lines."""
+
+LONGEST_ENTRY, LONGEST_FIELD = 200, 10_000
+"""Characters of an entry of a word list, and of a text in a table: no model takes a longer one."""
+
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 # Control characters that no text holds. Other authors' texts do hold tabs, form feeds and the controls above U+007F.
 _CONTROL = re.compile(r"[\x00-\x08\x0e-\x1f\x7f]")
+_NUMBER = re.compile(r"[+-]?([0-9]{1,20}(\.[0-9]{0,20})?|\.[0-9]{1,20})([eE][+-]?[0-9]{1,3})?")
 _SHOWN = 60  # characters of a line in a message
 
 
@@ -43,13 +52,13 @@ class Row:
         """A field that must be a text that is not empty, without outer white space.
 
         Raises:
-            InputError: the field is missing, empty or not a text.
+            InputError: the field is missing, empty, not a text, or too long for any model.
         """
         value = self.fields.get(name)
         if not isinstance(value, str) or not value.strip():
             found = "is missing" if name not in self.fields else f"is {value!r}"
             raise InputError(f"{self.location}: {name} {found}; a text is needed")
-        return value.strip()
+        return checked_length(value.strip(), f"{self.location}: {name}")
 
     def number(self, name: str) -> float:
         """A field that must be a number.
@@ -57,10 +66,10 @@ class Row:
         Raises:
             InputError: the field is not a number.
         """
-        try:
-            return float(self.text(name))
-        except ValueError:
-            raise InputError(f"{self.location}: {name} is {self.fields[name]!r}; a number is needed") from None
+        text = self.text(name)
+        if not _NUMBER.fullmatch(text):
+            raise InputError(f"{self.location}: {name} is {self.fields[name]!r}; a number is needed")
+        return float(text)
 
 
 @dataclass(frozen=True)
@@ -71,18 +80,35 @@ class Entry:
     location: str
 
 
-def stream_lines(path: Path, hint: str = "") -> Iterator[tuple[str, str]]:
+def checked_length(text: str, what: str) -> str:
+    """The same text.
+
+    Args:
+        text: of a sentence or a word.
+        what: its file, line and name, for the message.
+
+    Raises:
+        InputError: it is too long for any model.
+    """
+    if len(text) > LONGEST_FIELD:
+        raise InputError(f"{what} has {len(text):,} characters; give a text with at most {LONGEST_FIELD:,}")
+    return text
+
+
+def stream_lines(path: Path, hint: str = "", most: int | None = None) -> Iterator[tuple[str, str]]:
     """All lines of a file, each with its file and line; only one line is held in memory.
 
     Args:
         path: the file.
         hint: what the user can do when the file cannot be read, for the message.
+        most: the largest size, unpacked, in bytes; None for a file that is never held in memory.
 
     Raises:
-        InputError: the file cannot be read; a line is not UTF-8, holds a control character or is too long.
+        InputError: the file cannot be read, or is too large; a line is not UTF-8, holds a control character or is too
+            long.
     """
     with _opened(path, hint) as stream:
-        yield from _lines(stream, str(path))
+        yield from _lines(stream, str(path), most)
 
 
 def read_lines(path: Path) -> list[tuple[str, str]]:
@@ -91,7 +117,7 @@ def read_lines(path: Path) -> list[tuple[str, str]]:
     Raises:
         InputError: as `stream_lines`, or all lines are empty.
     """
-    return _not_empty(stream_lines(path), str(path))
+    return _not_empty(stream_lines(path, most=MOST_TABLE), str(path))
 
 
 def decoded(content: bytes, name: str) -> list[tuple[str, str]]:
@@ -100,7 +126,7 @@ def decoded(content: bytes, name: str) -> list[tuple[str, str]]:
     Raises:
         InputError: as `read_lines`.
     """
-    return _not_empty(_lines(io.BytesIO(content), name), name)
+    return _not_empty(_lines(io.BytesIO(content), name, None), name)
 
 
 def read_text(path: Path, hint: str = "") -> str:
@@ -109,7 +135,7 @@ def read_text(path: Path, hint: str = "") -> str:
     Raises:
         InputError: as `stream_lines`.
     """
-    return "".join(f"{text}\n" for text, _ in stream_lines(path, hint))
+    return "".join(f"{text}\n" for text, _ in stream_lines(path, hint, MOST_LIST))
 
 
 def read_entries(path: Path, hint: str = "") -> list[Entry]:
@@ -119,7 +145,8 @@ def read_entries(path: Path, hint: str = "") -> list[Entry]:
         InputError: as `stream_lines`; an entry holds a character that is not printable, two spaces in a row, or a
             comment.
     """
-    return [Entry(text, location) for line, location in stream_lines(path, hint) if (text := _entry(line, location))]
+    lines = stream_lines(path, hint, MOST_LIST)
+    return [Entry(text, location) for line, location in lines if (text := _entry(line, location))]
 
 
 def read_table(path: Path, columns: Sequence[str]) -> list[Row]:
@@ -169,10 +196,7 @@ def json_rows(lines: Sequence[tuple[str, str]]) -> list[Row]:
     """
     rows = []
     for line, location in lines:
-        try:
-            fields = json.loads(line)
-        except ValueError as error:
-            raise InputError(f"{location}: not JSON ({error})") from error
+        fields = parse_json(line, location)
         if not isinstance(fields, dict):
             raise InputError(f"{location}: {line.strip()[:40]!r} is not a JSON object; write one object per line")
         rows.append(Row(fields, location))
@@ -181,20 +205,24 @@ def json_rows(lines: Sequence[tuple[str, str]]) -> list[Row]:
 
 @contextmanager
 def _opened(path: Path, hint: str) -> Iterator[BinaryIO]:
-    try:
-        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as stream:
-            yield stream  # type: ignore[misc]  # a GzipFile reads like a BinaryIO
-    except (OSError, EOFError, zlib.error) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise InputError(f"{path}: cannot be read ({reason}){hint and '; '}{hint}") from error
+    with open_regular(path, hint) as file:
+        try:
+            with gzip.open(file) if path.suffix == ".gz" else file as stream:
+                yield stream  # type: ignore[misc]  # a GzipFile reads like a BinaryIO
+        except (OSError, EOFError, zlib.error) as error:
+            raise unreadable(path, error, hint) from error
 
 
-def _lines(stream: BinaryIO, name: str) -> Iterator[tuple[str, str]]:
+def _lines(stream: BinaryIO, name: str, most: int | None) -> Iterator[tuple[str, str]]:
+    size = 0
     for number in count(1):
         line = stream.readline(LONGEST_LINE + 1)
         if not line:
             return
+        size += len(line)
         location = f"{name}:{number}"
+        if most is not None and size > most:
+            raise InputError(f"{location}: the file has more than {most:,} bytes; give a smaller one")
         if len(line) > LONGEST_LINE:
             raise InputError(
                 f"{location}: this line has more than {LONGEST_LINE:,} bytes; give a text file with shorter lines"
@@ -227,6 +255,8 @@ def _entry(line: str, location: str) -> str | None:
         return None
     if odd := next((character for character in text if not character.isprintable()), None):
         raise _not_printable(odd, text, location)
+    if len(text) > LONGEST_ENTRY:
+        raise InputError(f"{location}: {len(text):,} characters in {text!r}; a word has at most {LONGEST_ENTRY}")
     if "  " in text:
         raise InputError(f"{location}: two spaces in a row in {text!r}; write one")
     if " #" in text:

@@ -8,13 +8,15 @@ from numpy.typing import NDArray
 from tokenizers import Encoding, Tokenizer
 from tokenizers.models import WordPiece
 
-from ..errors import InputError
+from ..errors import InputError, first_line
+from ..files.reading import read_regular
 
 NOT_ONE_TOKEN = -1
 """Used instead of a token id if the word is not one token."""
 
 
 _FILE = "tokenizer.json"
+_MOST = 2**28  # bytes: ten times those of the largest vocabularies
 
 
 def load_tokenizer(folder: Path) -> Tokenizer:
@@ -24,12 +26,11 @@ def load_tokenizer(folder: Path) -> Tokenizer:
         InputError: There is no such file, or it is damaged.
     """
     path = folder / _FILE
+    content = read_regular(path, _MOST, "export the model again")
     try:
-        return Tokenizer.from_buffer(path.read_bytes())
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror}); export the model again") from error
+        return Tokenizer.from_buffer(content)
     except ValueError as error:
-        raise InputError(f"{path}: not a tokenizer ({str(error).splitlines()[0]}); export the model again") from error
+        raise InputError(f"{path}: not a tokenizer ({first_line(error)}); export the model again") from error
 
 
 class MaskTokenizer:

@@ -123,7 +123,7 @@ def _tables_of_items(stored: StoredStage, stage: type[Stage[Any, Any]]) -> Check
         return replace(check, outcome=Outcome.NOT_CHECKED, detail="no file has the rows of all parts")
     try:
         rows = pl.read_parquet(stored.folder / name)
-    except (pl.exceptions.PolarsError, OSError) as error:
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
         detail = f"{name} cannot be read ({one_line(error)})"
         return replace(check, outcome=Outcome.DAMAGED, detail=detail, repair=stored.publish_again)
     parts = FinishedParts(stored.folder, rows, stored.record.counts, stored.record.metadata)

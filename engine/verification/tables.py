@@ -28,7 +28,7 @@ def difference(path: Path, wanted: Content) -> str:
         if isinstance(wanted, pl.DataFrame):
             return _of_frames(pl.read_parquet(path), wanted)
         return _of_documents(json.loads(path.read_bytes()), dict(wanted))
-    except (pl.exceptions.PolarsError, OSError, ValueError, RecursionError) as error:
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError, RecursionError) as error:
         return f"{path.name} cannot be read ({one_line(error)})"
 
 

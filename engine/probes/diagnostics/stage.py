@@ -9,13 +9,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
-from ...errors import InputError
+from ...errors import check_number
 from ...inference.exported import ExportedModel
 from ...inference.free_text import encode_texts
 from ...inference.model import MaskedLM
 from ...runs.masked_stages import ReferenceStage
 from ...runs.model_metadata import model_metadata
 from ...runs.stage import Advance, Files, FinishedParts, PartResult
+from ...sentences.keys import checked_seed
 from ...sentences.spans import Bucket
 from ...sentences.tokenizer import MaskTokenizer
 from ..items import ITEMS_FILE, SUMMARY_FILE, model_identity
@@ -72,10 +73,10 @@ class DiagnosticsStage(ReferenceStage[list[Bucket]]):
             items_per_part: Size of a part.
 
         Raises:
-            InputError: `draws` is less than 1.
+            InputError: `draws` is less than 1 or very large, or the seed is wrong.
         """
-        if draws < 1:
-            raise InputError(f"--draws {draws}: give 1 or more")
+        check_number("--draws", draws, 1, 1_000)
+        checked_seed(seed)
         items = build_items(diagnostics, draws=draws, seed=seed)
         return cls(exported, items, diagnostics.sha256, draws, seed, items_per_part)
 

@@ -18,7 +18,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ...choices import Coreference
-from ...errors import InputError
+from ...errors import InputError, check_number
 from ...inference.exported import ExportedModel, refuse_too_long
 from ...inference.free_text import log_softmax, logits_in_batches
 from ...inference.model import MaskedLM
@@ -36,6 +36,7 @@ from ...sentences.tokenizer import MaskTokenizer
 from ..items import model_identity
 
 ACTS_FILE = "acts.parquet"
+_MOST_RANKS = 100
 RANKS = (1, 50, 100, 200)
 COORDINATED = 2  # ACT1 and ACT2 are the tokens at the next two ranks
 PAIRS_PER_PART = 1024
@@ -229,6 +230,9 @@ def check_ranks(ranks: Sequence[int], most: int | None = None) -> None:
     Raises:
         InputError: There is no rank, or one is below 1 or beyond the last.
     """
-    if not ranks or min(ranks) < 1 or (most is not None and max(ranks) > most):
-        upper = f"to {most}" if most is not None else "upwards"
-        raise InputError(f"--ranks {','.join(map(str, ranks))}: give ranks from 1 {upper}, such as 1,50,100,200")
+    if len(ranks) > _MOST_RANKS:
+        raise InputError(f"--ranks: {len(ranks):,} ranks; give at most {_MOST_RANKS}")
+    if not ranks:
+        raise InputError("--ranks: give at least one, such as 1,50,100,200")
+    for rank in ranks:
+        check_number("--ranks", rank, 1, 10**6 if most is None else most)

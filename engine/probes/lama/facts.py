@@ -20,6 +20,7 @@ from pathlib import Path
 from ...datasets.misprimed import IDENTIFIERS, MISPRIMES, corpus_of, merge_rows, only_text
 from ...errors import InputError, choice
 from ...files.listing import files_below
+from ...files.reading import is_file
 from ...inference.free_text import MASK
 from ...sentences.textfiles import Row, json_rows, read_lines
 from ..items import SEPARATOR
@@ -125,17 +126,18 @@ def read_facts(paths: Sequence[Path], corpora: Sequence[str] = ()) -> Facts:
 
 def _files(paths: Sequence[Path]) -> Iterator[Path]:
     for path in paths:
-        if path.is_file():
+        if is_file(path):
             yield path
             continue
-        found = [
-            file
-            for file in files_below(path)
-            if file.name.endswith((".jsonl", ".jsonl.gz")) and file.name != TEMPLATES_FILE
-        ]
+        hint = "give LAMA's data folder, or a file of facts"
+        found = [file for file in files_below(path) if _holds_facts(file.name)]
         if not found:
-            raise InputError(f"{path}: there is no .jsonl file in it; give LAMA's data folder, or a file of facts")
+            raise InputError(f"{path}: there is no .jsonl file in it; {hint}")
         yield from found
+
+
+def _holds_facts(name: str) -> bool:
+    return name.endswith((".jsonl", ".jsonl.gz")) and name != TEMPLATES_FILE
 
 
 def _one_mask(text: str, location: str) -> str:

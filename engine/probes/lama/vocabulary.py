@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import InputError
-from ...sentences.textfiles import read_lines
+from ...files.reading import is_file
+from ...sentences.textfiles import checked_length, read_lines
 from ...sentences.tokenizer import MaskTokenizer
 from ..targets import listed_ids, word_ids
 from .choices import Vocabulary
@@ -41,9 +42,10 @@ class Ranked:
         if text in set(Vocabulary):
             return cls(str(text))
         path = Path(text)
-        if not path.is_file():
+        if not is_file(path):
             raise InputError(f"--vocabulary {text}: not all, not words, and not a file; give one of them")
-        return cls(LIST, tuple(line.strip() for line, _ in read_lines(path)), text)
+        lines = read_lines(path)
+        return cls(LIST, tuple(checked_length(line.strip(), location) for line, location in lines), text)
 
     @property
     def sha256(self) -> str | None:

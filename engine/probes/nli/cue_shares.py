@@ -126,6 +126,7 @@ def cue_share(path: Path) -> CueShare:
 
 _END = re.compile(r"""([.!?…]["'”’)\]]*)\s+(?=["'“‘(\[]*[A-Z0-9])""")
 _ABBREVIATED = re.compile(rf"\b(?:{'|'.join(map(re.escape, WORDS['abbreviations']))}|[A-Z])\.$")
+_LONGEST_ABBREVIATION = max(map(len, WORDS["abbreviations"])) + 2
 
 
 def split_sentences(line: str) -> list[str]:
@@ -133,7 +134,8 @@ def split_sentences(line: str) -> list[str]:
     sentences = []
     start = 0
     for match in _END.finditer(line):
-        if not _ABBREVIATED.search(line, start, match.end(1)):
+        # Only the last word counts: to search the whole sentence again at each full stop would take quadratic time.
+        if not _ABBREVIATED.search(line, max(start, match.end(1) - _LONGEST_ABBREVIATION), match.end(1)):
             sentences.append(line[start : match.end(1)].strip())
             start = match.end()
     return [sentence for sentence in (*sentences, line[start:].strip()) if sentence]

@@ -6,13 +6,15 @@ type of a pair. It follows from the index: three rows a pair, `index % 3` = 0 T 
 """
 
 import hashlib
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ...errors import InputError
-from ...sentences.textfiles import Row, decoded, table_rows
+from ...files.reading import read_regular
+from ...sentences.textfiles import MOST_TABLE, Row, checked_length, decoded, table_rows
 from ..items import ORIGINAL
 from .labels import SOURCES, Label, parse_label
 
@@ -106,7 +108,7 @@ def read_benchmark(path: Path, source: str) -> PairSet:
     pairs = []
     for row in rows:
         number = row.fields[index]
-        if not number.isascii() or not number.isdigit():
+        if not re.fullmatch("[0-9]{1,9}", number):
             raise InputError(f"{row.location}: index {number!r} is not a number; the type of a pair follows from it")
         item = int(number)
         if (earlier := locations.setdefault(item, row.location)) != row.location:
@@ -146,6 +148,8 @@ def _pair(path: Path, rows: Sequence[Row], row: Row, source: str, item: int, kin
         raise InputError(f"{row.location}: unknown label {label!r}; {source} has {', '.join(SOURCES[source])}")
     if not text.strip() or not hypothesis.strip():
         raise InputError(f"{row.location}: the {'hypothesis' if text.strip() else 'text'} is empty")
+    for side in (text, hypothesis):
+        checked_length(side, row.location)
     return Pair(item, kind, text, hypothesis, gold, row.location)
 
 
@@ -170,10 +174,7 @@ def _column(path: Path, rows: Sequence[Row], *names: str) -> str:
 
 
 def _content(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror}); give a file of pairs") from error
+    return read_regular(path, MOST_TABLE, "give a file of pairs")
 
 
 def _from_cp1252(content: bytes, path: Path) -> bytes:

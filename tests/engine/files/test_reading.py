@@ -47,7 +47,7 @@ def test_a_folder_is_not_a_file(tmp_path, read):
 @pytest.mark.parametrize("name", ["x", "file/x"])
 def test_a_missing_file_is_told_apart(tmp_path, read, name):
     (tmp_path / "file").write_bytes(b"")
-    with pytest.raises(MissingFileError, match="there is no such file"):
+    with pytest.raises(MissingFileError, match="No such file or directory"):
         read(tmp_path / name)
 
 

@@ -80,7 +80,7 @@ def test_another_seed_gives_another_sample():
     "draw", [lambda: sample_pairs(LEXICON, 5, seed=-1), lambda: pair_fillers(LEXICON, Coreference.PRONOUN, seed=-1)]
 )
 def test_a_seed_below_0_is_refused(draw):
-    with pytest.raises(InputError, match="the seed -1 is below 0"):
+    with pytest.raises(InputError, match="--seed -1: give a number from 0 to"):
         draw()
 
 

@@ -270,7 +270,7 @@ def test_a_special_token_as_a_word_is_refused_in_one_line(small_tokenizers, toke
 
 
 def test_a_seed_below_0_is_refused(small_tokenizer):
-    with pytest.raises(InputError, match="the seed -1 is below 0; give 0 or a larger integer"):
+    with pytest.raises(InputError, match="--seed -1: give a number from 0 to"):
         composer(small_tokenizer, PATTERNS.selecting, FILLERS, seed=-1)
 
 

@@ -76,5 +76,5 @@ def test_combined_keys_are_spread_evenly():
 
 def test_a_seed_is_not_below_0():
     assert checked_seed(0) == 0
-    with pytest.raises(InputError, match=r"^the seed -1 is below 0; give 0 or a larger integer$"):
+    with pytest.raises(InputError, match=r"^--seed -1: give a number from 0 to 9,223,372,036,854,775,807$"):
         checked_seed(-1)

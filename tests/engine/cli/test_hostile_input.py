@@ -1,0 +1,524 @@
+"""Files and options that nobody should give: each is one line of sensible length and exit status 2, and none hangs."""
+
+import gzip
+import json
+import os
+import shutil
+import signal
+from pathlib import Path
+
+import pytest
+from fake_exports import write_fake_export
+from negengine.engine.files.sealed import seal
+from sealed_documents import reseal
+from small_stages import work
+
+SECONDS = 60  # far more than a command takes that refuses its input
+LONGEST = 680  # characters of a line on stderr
+DIGITS = "9" * 10_000
+LETTERS = "x" * 5_000
+
+
+@pytest.fixture(autouse=True)
+def patience():
+    """A command that waits for ever fails instead."""
+
+    def give_up(*_):
+        raise AssertionError(f"still at work after {SECONDS} seconds")
+
+    before = signal.signal(signal.SIGALRM, give_up)
+    signal.alarm(SECONDS)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
+
+
+@pytest.fixture(scope="session")
+def material(tmp_path_factory, small_tokenizers, small_lexicon) -> Path:
+    """Models that are never opened, word lists, tables, runs: all of them right."""
+    folder = tmp_path_factory.mktemp("material")
+    tokenizer = small_tokenizers["WordPiece cased"].backend.to_str()
+    write_fake_export(folder / "model", tokenizer)
+    labels = ["entailment", "not_entailment"]
+    write_fake_export(folder / "classifier", tokenizer, task="text-classification", labels=labels, vocab_size=2)
+    shutil.copytree(small_lexicon, folder / "lexicon")
+    for name, content in {"lama": LAMA, "diagnostics": SIMPLE, "nli": NLI}.items():
+        (folder / name).mkdir()
+        path = folder / name / {"lama": "TREx.jsonl", "diagnostics": "NEG-136-SIMP.tsv", "nli": "RTE.txt"}[name]
+        path.write_text(content)
+    (folder / "patterns.toml").write_text(PATTERNS)
+    (folder / "words.txt").write_text("dance\nsmoke\n")
+    work(folder / "run")
+    return folder
+
+
+PATTERNS = """\
+name = "own"
+[[pattern]]
+name = "CpTp"
+role = "selecting"
+context = "{NAME} is {PROF} who likes to {ACT}."
+target = "{PRON} is happy to {MASK}."
+"""
+LAMA = json.dumps(
+    {"relation": "P1", "sub_label": "Anna", "obj_label": "dance", "masked_sentence": "Anna likes to [MASK]."}
+)
+SIMPLE = "item\tcontext_aff\tcontext_neg\ttarget_aff\ttarget_neg\n0\tAnna is\tAnna is not\tdancer\tsmoke\n"
+NLI = "index\tText\tHypothesis\tgold_label\n0\tAnna likes to dance.\tAnna does not.\tnot_entailment\n"
+
+
+@pytest.fixture
+def refused(command, material, tmp_path, no_session):
+    """Runs a command on a copy of the material, after `prepare` has spoilt something in it."""
+
+    def run(arguments, said, prepare=lambda _: None):
+        shutil.copytree(material, tmp_path, dirs_exist_ok=True)
+        prepare(tmp_path)
+        done = command(*arguments)
+        lines = done.err.splitlines()
+        assert (done.status, done.out, len(lines)) == (2, "", 1), done.err[-2_000:]
+        assert lines[0].startswith("negengine: ")
+        assert len(lines[0]) <= LONGEST + len(str(tmp_path))
+        assert said in lines[0], lines[0]
+
+    return run
+
+
+SELECT = ("select", "model", "--lexicon", "lexicon", "--patterns", "patterns.toml")
+LAMA_COMMAND = ("lama", "model", "--data", "lama")
+DIAGNOSTICS = ("diagnostics", "model", "--data", "diagnostics", "--dataset", "NEG-136-SIMP")
+NLI_COMMAND = ("nli", "classifier", "--data", "nli", "--source", "RTE")
+WORDS = (*LAMA_COMMAND, "--vocabulary", "words.txt")
+CUES = ("cues", "words.txt")
+
+# ---------------------------------------------------------------- bytes that are not text
+
+READERS = {
+    "lexicon/verbs.txt": SELECT,
+    "lexicon/names_male.txt": SELECT,
+    "lexicon/professions.txt": SELECT,
+    "lexicon/pronouns.txt": SELECT,
+    "lexicon/articles.txt": SELECT,
+    "lexicon/slot_CITY.txt": SELECT,
+    "patterns.toml": SELECT,
+    "lama/TREx.jsonl": LAMA_COMMAND,
+    "words.txt": WORDS,
+    "diagnostics/NEG-136-SIMP.tsv": DIAGNOSTICS,
+    "nli/RTE.txt": NLI_COMMAND,
+}
+NOT_TEXT = {
+    "NUL": b"dance\nsm\0ke\n",
+    "not UTF-8": b"dance\n\x81\xff\x8d\n",
+    "UTF-16": "dance\n".encode("utf-16"),
+    "an escape of a terminal": b"\x1b[31mdance\n",
+    "a line of 10 MB": b"x" * 10_000_000,
+    "packed": gzip.compress(b"dance\n"),
+}
+
+
+@pytest.mark.parametrize("content", NOT_TEXT)
+@pytest.mark.parametrize("name", READERS)
+def test_bytes_that_are_not_text(refused, name, content):
+    refused(READERS[name], f"{name}:", lambda folder: (folder / name).write_bytes(NOT_TEXT[content]))
+
+
+@pytest.mark.parametrize("content", NOT_TEXT)
+def test_a_text_of_cues_that_is_not_text(refused, content):
+    refused(CUES, "words.txt:", lambda folder: (folder / "words.txt").write_bytes(NOT_TEXT[content]))
+
+
+@pytest.mark.parametrize("name", [name for name in READERS if not name.endswith("articles.txt")])
+def test_an_empty_file(refused, name):
+    refused(READERS[name], name, lambda folder: (folder / name).write_bytes(b""))
+
+
+# ---------------------------------------------------------------- names that are not files
+
+NAMED = {
+    "--lexicon": ("select", "model", "--lexicon"),
+    "--patterns": ("select", "model", "--patterns"),
+    "lama --data": ("lama", "model", "--data"),
+    "--vocabulary": (*LAMA_COMMAND, "--vocabulary"),
+    "diagnostics --data": ("diagnostics", "model", "--data"),
+    "nli --data": ("nli", "classifier", "--data"),
+    "--original": (*NLI_COMMAND, "--original"),
+    "cues": ("cues",),
+    "score": ("score",),
+    "score --model": ("score", "run", "--model"),
+    "compare": ("compare",),
+    "merge": ("merge", "-o", "whole"),
+    "MODEL": ("select",),
+    "predict": ("predict",),
+}
+ODD = {
+    "a pipe": "pipe.txt",
+    "a device": "/dev/zero",
+    "a loop of links": "loop.txt",
+    "5,000 letters": LETTERS,
+    "5,000 letters in folders": "/".join(["x" * 200] * 25),
+    "a NUL": "a\0b.txt",
+    "a file as a folder": "words.txt/x.txt",
+}
+
+
+def with_oddities(folder: Path) -> None:
+    os.mkfifo(folder / "pipe.txt")
+    (folder / "loop.txt").symlink_to("loop.txt")
+
+
+@pytest.mark.parametrize("odd", ODD)
+@pytest.mark.parametrize("option", NAMED)
+def test_a_name_that_is_not_a_file_of_text(refused, option, odd):
+    name = f"RTE={ODD[odd]}" if option == "--original" else ODD[odd]
+    text = ("a [MASK]",) if option == "predict" else ()
+    refused((*NAMED[option], name, *text), "", with_oddities)
+
+
+@pytest.mark.parametrize("odd", [odd for odd in ODD if odd != "a loop of links"])
+def test_an_output_that_is_not_a_folder(refused, odd):
+    refused((*SELECT, "-o", ODD[odd]), "", with_oddities)
+
+
+@pytest.mark.parametrize("name", ["verbs.txt", "names_male.txt", "pronouns.txt"])
+@pytest.mark.parametrize("kind", ["pipe", "folder", "loop", "device"])
+def test_a_word_list_that_is_not_a_file(refused, name, kind):
+    def spoil(folder: Path) -> None:
+        path = folder / "lexicon" / name
+        path.unlink(missing_ok=True)
+        match kind:
+            case "pipe":
+                os.mkfifo(path)
+            case "folder":
+                path.mkdir()
+            case "loop":
+                path.symlink_to(name)
+            case "device":
+                path.symlink_to("/dev/zero")
+
+    said = "names_male.txt" if kind == "loop" and name == "names_male.txt" else ""
+    if kind == "loop" and name == "pronouns.txt":
+        pytest.skip("a link to nowhere is a missing file, and this one may be missing")
+    refused(SELECT, said or f"lexicon/{name}: cannot be read", spoil)
+
+
+# ---------------------------------------------------------------- numbers and words
+
+NUMBERS = {
+    "--seed": (SELECT, [DIGITS, "9" * 400, str(2**63), "-1", "1.5", "nan", "", "one"]),
+    "--pairs": (SELECT, [DIGITS, "9" * 400, "0", "-1", "nan", "", "1e3"]),
+    "--max-verbs": (SELECT, [DIGITS, "9" * 400, "0", "-1", "nan", ""]),
+    "--threads": (SELECT, [DIGITS, "9" * 400, "1025", "0", "-1", ""]),
+    "--batch-tokens": (SELECT, [DIGITS, "9" * 400, "15", "-1", "nan", ""]),
+    "--draws": (DIAGNOSTICS, [DIGITS, "9" * 400, "1000000000", "0", "nan", ""]),
+    "--max-length": (NLI_COMMAND, [DIGITS, "9" * 400, "7", "65", "nan", ""]),
+    "--top": (("predict", "model", "a [MASK]"), [DIGITS, "9" * 400, "0", "nan", ""]),
+    "--ranks": (("gh22", "model"), [DIGITS, "9" * 400, "0", "1,,2", "nan", "", ",".join(["1"] * 10_000)]),
+    "--shard": (SELECT, [DIGITS, f"1/{DIGITS}", "2/1", "0/0", "nan", "1/2/3"]),
+    "--device": (SELECT, [f"cuda:{DIGITS}", LETTERS, "", ",".join(["cpu"] * 10_000), "a\0b", "cuda:-1"]),
+    "--coreference": (SELECT, [LETTERS, "", "a\0b"]),
+    "--precision": (SELECT, [LETTERS, ""]),
+    "--format": (SELECT, [LETTERS, ""]),
+    "--patterns": (("select", "model"), ["", "a\nb", "\udcff"]),
+    "--labels": (NLI_COMMAND, [LETTERS, "", ",".join(["entailment"] * 1_000)]),
+    "--original": (NLI_COMMAND, [LETTERS, "", "RTE=", f"{LETTERS}=x"]),
+}
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [(option, value) for option, (_, values) in NUMBERS.items() for value in values],
+    ids=lambda text: ascii(text[:20]),
+)
+def test_a_value_that_an_option_cannot_have(refused, option, value):
+    refused((*NUMBERS[option][0], option, value), "")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "[MASK]" * 2_000, "no mask", "word " * 5_000 + "[MASK]", LETTERS + "[MASK]", "[PAD] [MASK]"],
+    ids=lambda text: text[:20],
+)
+def test_a_text_without_one_mask_or_of_any_length(refused, text):
+    refused(("predict", "model", text), "")
+
+
+def test_a_command_that_does_not_exist(refused):
+    refused((LETTERS,), "No such command")
+    refused(("select", f"--{LETTERS}"), "No such option")
+    refused(("data", "get", LETTERS), "unknown data set")
+
+
+# ---------------------------------------------------------------- patterns
+
+TOML = {
+    "nested lists": 'name = "own"\nx = ' + "[" * 100_000,
+    "nested tables": "[" + ".".join(["a"] * 20_000) + "]\n",
+    "a long number": f'name = "own"\nx = {DIGITS}\n',
+    "a name that is a number": PATTERNS.replace('"own"', "5"),
+    "a name that is nan": PATTERNS.replace('"own"', "nan"),
+    "a pattern that is a number": 'name = "own"\npattern = 5\n',
+    "a role that is a list": PATTERNS.replace('"selecting"', '["selecting"]'),
+    "a role of 5,000 letters": PATTERNS.replace('"selecting"', f'"{LETTERS}"'),
+    "a slot of 5,000 letters": PATTERNS.replace("{ACT}", f"{{{LETTERS}}}"),
+    "a sentence of 500,000 characters": PATTERNS.replace("likes to", "likes to " * 60_000),
+    "a key of 5,000 letters": PATTERNS + f'{LETTERS} = "x"\n',
+    "an escaped NUL": PATTERNS.replace("likes", r"li\u0000kes"),
+    "100,000 braces": PATTERNS.replace("likes", "{" * 1_900),
+    "10,000 patterns": PATTERNS + PATTERNS.partition("\n")[2].replace("selecting", "control") * 10_000,
+    "10,000 headers in strings": 'name = """\n' + "[[pattern]]\n" * 10_000 + '"""\npattern = 1\n',
+    "5 MB": ("#" + "x" * 98 + "\n") * 50_000,
+    "two masks": PATTERNS.replace("{ACT}", "{MASK}"),
+}
+
+
+@pytest.mark.parametrize("content", TOML)
+def test_a_pattern_file_that_is_not_one(refused, content):
+    refused(SELECT, "patterns.toml", lambda folder: (folder / "patterns.toml").write_text(TOML[content]))
+
+
+# ---------------------------------------------------------------- word lists
+
+LISTS = {
+    "verbs.txt": ["x" * 5_000, "a  b", "a # b", "dance\ndance", "#", "\n" * 1_000],
+    "pronouns.txt": ["she", "= she", "female =", "female = she\nfemale = her", "../x = she", f"{LETTERS} = she"],
+    "professions.txt": ["dancer", "a" * 5_000],
+    "slot_../x.txt": [],
+    "slot_city.txt": ["Paris"],
+    "slot_CITY.txt": ["female = Paris", "#"],
+}
+
+
+@pytest.mark.parametrize(("name", "text"), [(name, text) for name, texts in LISTS.items() for text in texts])
+def test_a_word_list_that_is_not_one(refused, name, text):
+    refused(SELECT, "", lambda folder: (folder / "lexicon" / name).write_text(text + "\n"))
+
+
+def test_lists_that_make_more_pairs_than_memory_holds(refused):
+    def spoil(folder: Path) -> None:
+        (folder / "lexicon" / "names_male.txt").write_text("".join(f"N{i}\n" for i in range(4_000)))
+        (folder / "lexicon" / "professions.txt").write_text("".join(f"a p{i}\n" for i in range(4_000)))
+
+    refused(SELECT, "16,008,000 [NAME, PROF] pairs; give lists that make at most 10,000,000", spoil)
+
+
+# ---------------------------------------------------------------- JSON lines
+
+FACT = json.loads(LAMA)
+LINES = {
+    "a list": "[1]",
+    "null": "null",
+    "a number": "5",
+    "10,000 digits": DIGITS,
+    "a value of 10,000 digits": f'{{"relation": {DIGITS}}}',
+    "nested lists": "[" * 100_000,
+    "a value of nested lists": '{"relation": ' + "[" * 900 + "]" * 900 + "}",
+    "a value of nested objects": '{"relation": ' + '{"a": ' * 900 + "1" + "}" * 900 + "}",
+    "cut off": LAMA[:-1],
+    "NaN": LAMA.replace('"P1"', "NaN"),
+    "Infinity": LAMA.replace('"P1"', "Infinity"),
+    "null for a text": LAMA.replace('"P1"', "null"),
+    "a number for a text": LAMA.replace('"P1"', "5"),
+    "a list for a text": LAMA.replace('"P1"', '["P1"]'),
+    "an empty text": LAMA.replace('"P1"', '" "'),
+    "an escaped NUL": LAMA.replace("Anna likes", r"Anna \u0000likes"),
+    "half a character": LAMA.replace("Anna likes", r"Anna \ud800likes"),
+    "no mask": LAMA.replace("[MASK]", ""),
+    "a text of 100,000 characters": LAMA.replace("likes", "likes " * 20_000),
+    "a word of 5,000 letters": LAMA.replace('"P1"', f'"{LETTERS}|"'),
+    "the same fact twice": f"{LAMA}\n{LAMA}",
+    "another layout": '{"masked_misprimed": 5}',
+    "only a subject": '{"sub_label": "Anna"}',
+}
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_facts_that_are_none(refused, line):
+    refused(LAMA_COMMAND, "TREx.jsonl", lambda folder: (folder / "lama/TREx.jsonl").write_text(LINES[line] + "\n"))
+
+
+PACKED = {
+    "cut off": gzip.compress(LAMA.encode())[:-9],
+    "not packed": LAMA.encode(),
+    "a false checksum": gzip.compress(LAMA.encode())[:-8] + b"12345678",
+    "a line of 1 GB": gzip.compress(b"x" * 10**7) * 100,
+    "empty": b"",
+}
+
+
+@pytest.mark.parametrize("content", PACKED)
+def test_a_packed_file_that_is_none(refused, content):
+    def spoil(folder: Path) -> None:
+        (folder / "lama/TREx.jsonl").unlink()
+        (folder / "lama/TREx.jsonl.gz").write_bytes(PACKED[content])
+
+    refused(LAMA_COMMAND, "TREx.jsonl.gz", spoil)
+
+
+# ---------------------------------------------------------------- tables
+
+TABLES = {
+    "diagnostics/NEG-136-SIMP.tsv": (
+        DIAGNOSTICS,
+        {
+            "only a header": SIMPLE.partition("\n")[0],
+            "other columns": "a\tb\n1\t2\n",
+            "a field too few": SIMPLE.replace("\tsmoke", ""),
+            "100,000 fields": SIMPLE.replace("\tsmoke", "\t" * 100_000),
+            "an empty field": SIMPLE.replace("\tsmoke", "\t "),
+            "a mask": SIMPLE.replace("Anna is not", "[MASK] is not"),
+            "a context of 100,000 characters": SIMPLE.replace("Anna is not", "Anna is not " * 10_000),
+            "an item twice": SIMPLE + SIMPLE.partition("\n")[2],
+        },
+    ),
+    "nli/RTE.txt": (
+        NLI_COMMAND,
+        {
+            "only a header": NLI.partition("\n")[0],
+            "other columns": "a\tb\n1\t2\n",
+            "a word for a number": NLI.replace("\n0\t", "\nzero\t"),
+            "a number of 10,000 digits": NLI.replace("\n0\t", f"\n{DIGITS}\t"),
+            "a negative number": NLI.replace("\n0\t", "\n-1\t"),
+            "a digit of another script": NLI.replace("\n0\t", "\n\u0663\t"),
+            "a label of 5,000 letters": NLI.replace("\tnot_entailment", f"\t{LETTERS}"),
+            "an empty text": NLI.replace("Anna likes to dance.", " "),
+            "a text of 100,000 characters": NLI.replace("Anna likes", "Anna likes " * 10_000),
+            "an index twice": NLI + NLI.partition("\n")[2],
+        },
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "content"), [(name, content) for name, (_, contents) in TABLES.items() for content in contents]
+)
+def test_a_table_that_is_not_one(refused, name, content):
+    arguments, contents = TABLES[name]
+    refused(arguments, name, lambda folder: (folder / name).write_text(contents[content]))
+
+
+def test_a_context_that_takes_a_regular_expression_hours(refused):
+    rows = "item\tcontext\texpected\texp_cloze\ttarget\n1-a\t" + "which  the " * 900 + "\ta|b\t0.5\tserved\n"
+    arguments = ("diagnostics", "model", "--data", "ROLE-88.tsv")
+    refused(arguments, "must end in `which", lambda folder: (folder / "ROLE-88.tsv").write_text(rows))
+
+
+# ---------------------------------------------------------------- documents of this program
+
+DOCUMENTS = {
+    "empty": b"",
+    "a list": b"[]",
+    "null": b"null",
+    "not JSON": b"{",
+    "NUL": b"\0" * 1_000,
+    "not UTF-8": b"\xff\xfe{}",
+    "nested": b"[" * 100_000,
+    "10,000 digits": b'{"format": ' + DIGITS.encode() + b"}",
+    "a word for the format": b'{"format": "3"}',
+    "an older format": b'{"format": 2}',
+    "a newer format": seal({"format": 99}),
+    "only a format": seal({"format": 3}),
+    "without its digest": b'{"format": 3, "stages": {}}',
+}
+READ_BY = {
+    "run/run.json": [("score", "run"), ("compare", "run"), ("merge", "run", "-o", "whole"), (*SELECT, "-o", "run")],
+    "model/export.json": [SELECT, ("predict", "model", "a [MASK]"), ("gh22", "model")],
+}
+
+
+@pytest.mark.parametrize("content", DOCUMENTS)
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [(name, arguments) for name, commands in READ_BY.items() for arguments in commands],
+    ids=lambda value: value if isinstance(value, str) else value[0],
+)
+def test_a_document_that_is_not_one(refused, name, arguments, content):
+    refused(arguments, name, lambda folder: (folder / name).write_bytes(DOCUMENTS[content]))
+
+
+STAGE = {
+    "parts of 10**9": {"parts": 10**9},
+    "parts of 2**63": {"parts": 2**63},
+    "parts below 0": {"parts": -1},
+    "a word for parts": {"parts": "three"},
+    "null for parts": {"parts": None},
+    "a shard of 5,000 letters": {"shard": LETTERS},
+    "a file elsewhere": {"files": {"../../payload": "0" * 64}},
+    "an absolute file": {"files": {"/etc/passwd": "0" * 64}},
+    "a device of Windows": {"files": {"NUL": "0" * 64}},
+    "a file of 5,000 letters": {"files": {LETTERS: "0" * 64}},
+    "a digest that is none": {"files": {"triplets.parquet": "x"}, "finished": True},
+    "a session that is a number": {"sessions": [5]},
+    "a command that is a number": {"sessions": [{"command": 5}], "finished": False},
+    "a command of 100,000 letters": {"sessions": [{"command": "x " * 50_000}], "finished": False},
+    "no identity": {"identity": {}, "finished": False},
+    "an identity of nested lists": {"identity": {"x": json.loads("[" * 200 + "]" * 200)}, "finished": False},
+}
+
+
+@pytest.mark.parametrize("change", STAGE)
+@pytest.mark.parametrize("arguments", READ_BY["run/run.json"], ids=lambda arguments: arguments[0])
+def test_a_record_that_somebody_made_with_a_right_digest(refused, arguments, change):
+    def spoil(folder: Path) -> None:
+        reseal(folder / "run/run.json", lambda document: document["stages"]["select"].update(STAGE[change]))
+
+    refused(arguments, "", spoil)
+
+
+EXPORT = {
+    "a padding id below 0": {"padding_id": -1},
+    "a vocabulary of 0": {"vocab_size": 0},
+    "a vocabulary of 2**63": {"vocab_size": 2**63},
+    "a length of null": {"max_length": None},
+    "a name that leads elsewhere": {"name": "../../elsewhere"},
+    "a name of 5,000 letters": {"name": LETTERS},
+    "an absolute name": {"name": "/etc"},
+    "an empty name": {"name": ""},
+    "no files": {"files": {}},
+    "a file elsewhere": {"files": {"../model.onnx": "0" * 64}},
+    "another task": {"task": LETTERS},
+    "another mask": {"mask_token": LETTERS},
+    "an empty mask": {"mask_token": ""},
+    "labels that are numbers": {"labels": [1, 2]},
+    "a revision that is a list": {"made_from": {"revision": []}},
+}
+
+
+@pytest.mark.parametrize("change", EXPORT)
+def test_an_export_that_somebody_made_with_a_right_digest(refused, change):
+    def spoil(folder: Path) -> None:
+        reseal(folder / "model/export.json", lambda document: document.update(EXPORT[change]))
+
+    refused(SELECT, "", spoil)
+
+
+TOKENIZERS = {
+    "empty": b"",
+    "a list": b"[]",
+    "null": b"null",
+    "nested": b"[" * 100_000,
+    "not UTF-8": b"\xff",
+    "an unknown model": b'{"version": "1.0", "model": {"type": "x"}}',
+    "no token": b'{"version": "1.0", "added_tokens": [], "model": {"type": "WordPiece", "vocab": {}, "unk_token": "x",'
+    b' "continuing_subword_prefix": "##", "max_input_chars_per_word": 100}}',
+}
+
+
+@pytest.mark.parametrize("content", TOKENIZERS)
+def test_a_tokenizer_that_is_not_one(refused, content):
+    def spoil(folder: Path) -> None:
+        write_fake_export(folder / "model", TOKENIZERS[content].decode("latin-1"))
+
+    refused(SELECT, "tokenizer.json", spoil)
+
+
+def test_full_stops_after_initials_do_not_take_quadratic_time(command, tmp_path):
+    """Each one ended a search of the whole line: hours for this one."""
+    (tmp_path / "words.txt").write_text("A. " * 300_000 + "She never said so.\n")
+    done = command("cues", "words.txt", "--json")
+    assert done.status == 0
+    assert json.loads(done.out)[0]["sentences"] == 1
+
+
+def test_the_table_has_enough_names(request):
+    named = [item for item in request.session.items if item.path == request.path]
+    assert len(named) == 1 or len(named) >= 120

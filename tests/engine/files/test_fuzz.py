@@ -1,0 +1,319 @@
+"""Every reader takes any bytes: it gives a value or an InputError, and nothing else.
+
+Each file begins as a right one and is damaged: flipped bytes, pieces cut out, doubled or put in, numbers that no memory
+holds. `HYPOTHESIS_PROFILE=long` tries 25 times as many: some minutes.
+"""
+
+import hashlib
+import json
+import re
+import shutil
+from collections.abc import Callable
+from copy import deepcopy
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import negengine as ng
+import pytest
+from fake_exports import write_fake_export
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from negengine.engine.errors import InputError
+from negengine.engine.files.atomic import parquet_bytes
+from negengine.engine.files.frames import parquet_frame
+from negengine.engine.files.sealed import seal, unseal
+from negengine.engine.inference.exported import exported_names, load_exported
+from negengine.engine.inference.manifest import read_origin
+from negengine.engine.inference.precision import Calibration
+from negengine.engine.inference.verified import VerifiedFiles
+from negengine.engine.negation.score import read_selected
+from negengine.engine.probes.diagnostics.files import read_diagnostics
+from negengine.engine.probes.lama.facts import read_facts
+from negengine.engine.probes.lama.vocabulary import Ranked
+from negengine.engine.probes.nli.cue_shares import cue_share
+from negengine.engine.probes.nli.pairs import read_benchmark, read_original
+from negengine.engine.runs import merge
+from negengine.engine.runs.part import PartFiles
+from negengine.engine.runs.results import begun_stages, finished_stage
+from negengine.engine.sentences.lexicon import load_lexicon
+from negengine.engine.sentences.patterns import PatternSet, load_patterns
+from negengine.engine.sentences.tokenizer import load_tokenizer
+from small_stages import hold, work
+
+NASTY = [
+    b"\0", b"\xff\xfe", b"\xef\xbb\xbf", b"\x1b[31m", b"[" * 2_000, b'{"a":' * 2_000, b"9" * 5_000, b"-", b"1e999",
+    b"NaN", b"null", b"true", b'"', b"\\", b"\\u0000", b"\\ud800", b"\n", b"\r", b"\t", b" ", b"#", b"=", b"{ACT}",
+    b"{MASK}", b"[MASK]", b"../../x", b"[[pattern]]", b"'''", b'"""', b"\xc3\xa9", "\u2028\u202e\U0001f600".encode(),
+    b"x" * 1_100,
+]  # fmt: skip
+VALUES: list[Any] = [
+    None, True, -1, 0, 1, 2**31, 2**63 - 1, 2**64 - 1, 0.5, "", " ", "x", "x" * 5_000, "../../x", "/etc/passwd", "a\0b",
+    "NUL", [], {}, [[]], [1], ["x"], {"a": 1}, {"x": {"y": []}},
+]  # fmt: skip
+
+
+@st.composite
+def damaged(draw, content: bytes) -> bytes:
+    """Some bytes of a file changed, cut out, doubled or put in."""
+    for _ in range(draw(st.integers(1, 4))):
+        start = draw(st.integers(0, len(content)))
+        stop = min(len(content), start + draw(st.integers(0, 40)))
+        match draw(st.sampled_from(["flip", "cut", "cut off", "double", "insert", "number"])):
+            case "flip" if start < len(content):
+                content = content[:start] + bytes([content[start] ^ draw(st.integers(1, 255))]) + content[start + 1 :]
+            case "cut":
+                content = content[:start] + content[stop:]
+            case "cut off":
+                content = content[:start]
+            case "double":
+                content = content[:stop] + content[start:]
+            case "insert":
+                new = draw(st.one_of(st.sampled_from(NASTY), st.binary(max_size=8)))
+                content = content[:start] + new + content[start:]
+            case "number":
+                new = draw(st.sampled_from([b"-1", b"0", b"9" * 20, b"9" * 5_000, b"1.5", b"null", b'"x"', b"[]"]))
+                content = re.sub(rb"\d+", lambda _, new=new: new, content, count=draw(st.integers(1, 3)))
+    return content
+
+
+@st.composite
+def edited(draw, content: bytes) -> bytes:
+    """A sealed document with some values changed, removed or added, and the right digest."""
+    document = unseal(content, dict)
+    for _ in range(draw(st.integers(1, 3))):
+        where: Any = document
+        while isinstance(where, (dict, list)) and where:
+            key = draw(st.sampled_from(list(where) if isinstance(where, dict) else range(len(where))))
+            if isinstance(where[key], (dict, list)) and where[key] and draw(st.booleans()):
+                where = where[key]
+                continue
+            match draw(st.sampled_from(["change", "remove", "add"])):
+                case "change":
+                    where[key] = deepcopy(draw(st.sampled_from(VALUES)))  # a later step may change it
+                case "remove":
+                    del where[key]
+                case "add" if isinstance(where, dict):
+                    where[draw(st.sampled_from(["x", "../x", "format", ""]))] = deepcopy(draw(st.sampled_from(VALUES)))
+            break
+    return seal(document or {"x": 1})
+
+
+@dataclass(frozen=True)
+class Reader:
+    """A file of the material, how it is damaged, and who reads it."""
+
+    file: str
+    read: Callable[[Path], object]
+    damage: Callable[[bytes], st.SearchStrategy[bytes]] = damaged
+
+
+def read_run_folder(folder: Path) -> None:
+    run = folder / "run"
+    for stage in begun_stages(run):
+        record = finished_stage(run, stage)
+        for calibration in (record.calibration or {}).values():
+            if "bias" in calibration:  # of mixed precision
+                Calibration.from_json(calibration)
+    opened = ng.open(run)
+    assert opened.model_name, opened.conditions
+    read_selected(run).patterns  # noqa: B018 - a property
+
+
+def resume(folder: Path) -> None:
+    with hold(folder / "small") as run:
+        assert run.is_finished in {True, False}
+        run.needed_bounds()
+
+
+def read_part(folder: Path) -> None:
+    part = PartFiles.of(folder / "small", "select", 1).read()
+    if part is not None:
+        parquet_frame(part.content, folder)
+
+
+def gather(folder: Path) -> None:
+    shutil.rmtree(folder / "merged", ignore_errors=True)
+    merge.merge([folder / "small"], folder / "merged", {"select": lambda _: {}})
+
+
+def read_model(folder: Path) -> None:
+    exported_names(folder)
+    read_origin(folder / "model")
+    load_exported(folder / "model")
+
+
+def read_tokenizer(folder: Path) -> None:
+    load_tokenizer(folder / "model")
+
+
+def lexicon(folder: Path) -> None:
+    assert load_lexicon(folder / "lexicon").sha256
+
+
+RUN, SMALL, PART = "run/run.json", "small/run.json", "small/parts/select/part-00001"
+READERS = {
+    **{f"lexicon: {name}": Reader(f"lexicon/{name}.txt", lexicon) for name in ("verbs", "names_male", "professions")},
+    **{f"lexicon: {name}": Reader(f"lexicon/{name}.txt", lexicon) for name in ("pronouns", "articles", "slot_CITY")},
+    "patterns": Reader("patterns.toml", lambda folder: load_patterns(folder / "patterns.toml").sha256),
+    "LAMA, ours": Reader("ours/TREx.jsonl", lambda folder: read_facts([folder / "ours"]).sha256),
+    "LAMA, misprimed": Reader("primed/TREx/random/P36.jsonl", lambda folder: read_facts([folder / "primed"]).sha256),
+    "LAMA, queries": Reader("queries/ConceptNet/test.jsonl", lambda folder: read_facts([folder / "queries"]).sha256),
+    "LAMA, facts": Reader("facts/TREx/P36.jsonl", lambda folder: read_facts([folder / "facts"]).sha256),
+    "LAMA, templates": Reader("facts/relations.jsonl", lambda folder: read_facts([folder / "facts"]).sha256),
+    "LAMA, ratings": Reader(
+        "rated/GoogleRE/place_of_birth.jsonl", lambda folder: read_facts([folder / "rated"]).sha256
+    ),
+    "vocabulary": Reader("words.txt", lambda folder: Ranked.of(str(folder / "words.txt")).sha256),
+    "diagnostics: CPRAG-102": Reader(
+        "tables/CPRAG-102.tsv", lambda folder: read_diagnostics(folder / "tables/CPRAG-102.tsv").sha256
+    ),
+    "diagnostics: ROLE-88": Reader(
+        "tables/ROLE-88.tsv", lambda folder: read_diagnostics(folder / "tables/ROLE-88.tsv").sha256
+    ),
+    "diagnostics: NEG-136-NAT": Reader(
+        "tables/NEG-136-NAT.tsv", lambda folder: read_diagnostics(folder / "tables/NEG-136-NAT.tsv").sha256
+    ),
+    "NLI, benchmark": Reader("RTE.txt", lambda folder: read_benchmark(folder / "RTE.txt", "RTE")),
+    "NLI, original": Reader("dev.tsv", lambda folder: read_original(folder / "dev.tsv", "RTE")),
+    "cues": Reader("text.txt", lambda folder: cue_share(folder / "text.txt")),
+    "run.json": Reader(RUN, read_run_folder),
+    "run.json, edited": Reader(RUN, read_run_folder, edited),
+    "run.json, resumed": Reader(SMALL, resume),
+    "run.json, edited, resumed": Reader(SMALL, resume, edited),
+    "run.json, merged": Reader(SMALL, gather, edited),
+    "selection.json": Reader("run/selection.json", read_run_folder),
+    "rates.parquet": Reader("run/rates.parquet", read_run_folder),
+    "a marker": Reader(f"{PART}.json", read_part),
+    "a marker, edited": Reader(f"{PART}.json", read_part, edited),
+    "a part": Reader(f"{PART}.parquet", read_part),
+    "a table of elsewhere": Reader("table.parquet", lambda folder: parquet_frame(*both(folder / "table.parquet"))),
+    "export.json": Reader("model/export.json", read_model),
+    "export.json, edited": Reader("model/export.json", read_model, edited),
+    "verified files": Reader(
+        "model/.verified.json", lambda folder: VerifiedFiles(folder / "model").sha256("model.onnx")
+    ),
+    "tokenizer.json": Reader("model/tokenizer.json", read_tokenizer),
+    "a pattern set of run.json": Reader(
+        "set.json", lambda folder: PatternSet.from_json(unseal((folder / "set.json").read_bytes(), dict)), edited
+    ),
+}
+
+
+def both(path: Path) -> tuple[bytes, Path]:
+    return path.read_bytes(), path
+
+
+PRIMED = {
+    "sub_label": "Paris", "obj_label": "France", "masked_sentences": ["Paris is in [MASK]."],
+    "masked_negations": ["Paris is not in [MASK]."], "masked_misprimed": ["Italy? Paris is in [MASK]."], "pred": "P36",
+}  # fmt: skip
+TEXTS = {
+    "lexicon/articles.txt": "a\nan\n",
+    "lexicon/slot_CITY.txt": "Paris\nRome\n",
+    "lexicon/pronouns.txt": "female = she\nmale = he\n",
+    "patterns.toml": """\
+name = "own"
+[[pattern]]
+name = "CpTp"
+role = "selecting"
+context = "{NAME} is {PROF} who likes to {ACT}."
+target = "{PRON} is happy to {MASK}."
+[[pattern]]
+name = "CnTp"
+role = "forbidden"
+context = '''{NAME} is {PROF} who doesn't like to {ACT}.'''
+target = "{PRON} is happy to {MASK}."
+""",
+    "ours/TREx.jsonl": json.dumps(
+        {
+            "relation": "P1",
+            "sub_label": "A",
+            "obj_label": "b",
+            "masked_sentence": "A [MASK].",
+            "misprimed_random": "B? A [MASK].",
+        }
+    ),
+    "primed/TREx/random/P36.jsonl": json.dumps(PRIMED),
+    "queries/ConceptNet/test.jsonl": json.dumps(
+        {
+            "pred": "IsA",
+            "sub_label": "a",
+            "obj_label": "b",
+            "masked_sentences": ["a is [MASK]."],
+            "negated": [],
+            "uuid": "1",
+        }
+    ),
+    "facts/TREx/P36.jsonl": json.dumps({"sub_label": "Paris", "obj_label": "France", "uuid": "7"}),
+    "facts/relations.jsonl": json.dumps(
+        {"relation": "P36", "template": "[X] is in [Y] .", "template_negated": "[X] is not in [Y] ."}
+    ),
+    "rated/GoogleRE/place_of_birth.jsonl": json.dumps(
+        {
+            "sub_label": "Anna",
+            "obj_label": "Rome",
+            "judgments": [{"judgment": "yes"}, {"judgment": "no"}, {"judgment": "yes"}],
+        }
+    ),
+    "words.txt": "dance\nsmoke\n",
+    "tables/CPRAG-102.tsv": (
+        "item\tcontext_s1\tcontext_s2\texpected\twithin_category\tbetween_category\tconstraint\n"
+        "0\tThe dog ran.\tAt last it came to the\tdog\tcat\tcar\tH\n"
+    ),
+    "tables/ROLE-88.tsv": (
+        "item\tcontext\texpected\texp_cloze\ttarget\n"
+        "1-b\tthe man forgot which waitress the customer had\ttipped|paid\t0.2\tserved\n"
+        "1-a\tthe man forgot which customer the waitress had\tserved\t0.6\tserved\n"
+    ),
+    "tables/NEG-136-NAT.tsv": (
+        "item\tcontext_aff\tcontext_neg\ttarget_aff\ttarget_neg\tlicensing\n"
+        "0\tOld cars are\tOld cars aren't\tslow\tfast\tY\n"
+    ),
+    "RTE.txt": "index\tText\tHypothesis\tgold_label\r\n0\tIt’s a dog.\tIt is not.\tnot_entailment\r\n",
+    "dev.tsv": "sentence1\tsentence2\tlabel\nA man.\tNo man.\tentailment\nA dog.\tNo dog.\t-\n",
+    "text.txt": "He never said so. Mr. A. B. Smith isn't here, by no means.\nNo. 5 is alive!\n",
+}
+
+
+@pytest.fixture(scope="session")
+def material(tmp_path_factory, small_tokenizers, small_lexicon, scored_run) -> Path:
+    """A right file for every reader."""
+    folder = tmp_path_factory.mktemp("fuzz")
+    shutil.copytree(small_lexicon, folder / "lexicon")
+    for name, text in TEXTS.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(text.encode("cp1252" if name == "RTE.txt" else "utf-8"))
+    write_fake_export(folder / "model", small_tokenizers["WordPiece cased"].backend.to_str())
+    known = {"model.onnx": {"stamp": [5, 1, 1], "sha256": hashlib.sha256(b"graph").hexdigest()}}
+    (folder / "model/.verified.json").write_bytes(seal({"files": known}))
+    shutil.copytree(scored_run, folder / "run")
+    work(folder / "small")
+    (folder / "table.parquet").write_bytes(parquet_bytes(ng.open(scored_run).rates))
+    (folder / "set.json").write_bytes(seal(load_patterns(folder / "patterns.toml").to_json()))
+    return folder
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_the_right_file_is_read(material, name):
+    if name != "run.json, merged":  # a whole run is not a shard
+        READERS[name].read(material)
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_any_bytes_are_a_value_or_an_input_error(material, tmp_path, name):
+    reader = READERS[name]
+    whole = (material / reader.file).read_bytes()
+    shutil.copytree(material, tmp_path, dirs_exist_ok=True)
+
+    @settings(max_examples=settings().max_examples // 5, suppress_health_check=list(HealthCheck))
+    @given(reader.damage(whole))
+    def check(content: bytes) -> None:
+        (tmp_path / reader.file).write_bytes(content)
+        try:
+            reader.read(tmp_path)
+        except InputError as error:
+            assert "\n" not in str(error)  # noqa: PT017 - the other outcome is a value
+            assert len(str(error)) <= 600  # noqa: PT017
+
+    check()

@@ -1,0 +1,42 @@
+"""JSON from elsewhere is bounded, and its strings are text."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from negengine.engine.errors import InputError
+from negengine.engine.files.json_text import DEEPEST, parse_json
+
+values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(st.characters(exclude_categories=["Cs", "Cc"])),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["a", "[{"]), inner, max_size=3),
+)
+
+
+@given(values)
+def test_any_value_that_is_not_too_deep_is_read(value):
+    assert parse_json(json.dumps(value), "f:1") == value
+
+
+def test_brackets_in_strings_have_no_depth():
+    text = json.dumps({"a": "[" * 1_000 + '"' + "{" * 1_000})
+    assert parse_json(text, "f:1") == json.loads(text)
+
+
+def test_depth_is_bounded():
+    assert parse_json("[" * DEEPEST + "]" * DEEPEST, "f:1")
+    with pytest.raises(InputError, match=f"^f:1: lists or objects in more than {DEEPEST} levels"):
+        parse_json("[" * (DEEPEST + 1) + "]" * (DEEPEST + 1), "f:1")
+
+
+@pytest.mark.parametrize("text", ["", "{", "[1,]", "9" * 10_000, "nul"])
+def test_what_is_not_json_is_one_line(text):
+    with pytest.raises(InputError, match=r"^f:1: not JSON \("):
+        parse_json(text, "f:1")
+
+
+@pytest.mark.parametrize("text", [r'"\u0000"', r'["a", {"b": "\ud800"}]', r'{"\u001b": 1}'])
+def test_escapes_do_not_bring_in_what_is_not_text(text):
+    with pytest.raises(InputError, match=r"^f:1: the character U\+[0-9A-F]{4} in a string is not text"):
+        parse_json(text, "f:1")
