@@ -8,10 +8,14 @@ read weights from that file, one at a time.
 """
 
 import gc
+import os
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
+
+from transformers import PreTrainedTokenizerFast
 
 from ..engine.errors import InputError
 from ..engine.files.atomic import make_folder, unwritable
@@ -155,13 +159,27 @@ def _write(
     write_manifest(staged, manifest)
 
 
+def _save_tokenizer(tokenizer: PreTrainedTokenizerFast, folder: Path) -> None:
+    """Save a tokenizer.
+
+    Raises:
+        OSError: It cannot be written. The tokenizers library raises a plain Exception, with the number in its text.
+    """
+    try:
+        tokenizer.save_pretrained(folder)
+    except Exception as error:
+        if (found := re.search(r"\(os error (\d+)\)", str(error))) is None:
+            raise
+        raise OSError(int(found[1]), os.strerror(int(found[1])), str(folder / TOKENIZER)) from error
+
+
 def _trace(checkpoint: Checkpoint, task: Task, workspace: Path, *, allow_pickle: bool, say: Say) -> _Traced:
     """Do everything that needs PyTorch. After this, PyTorch's model can be released."""
     name, tokenizer, staged = checkpoint.name, checkpoint.tokenizer, staged_in(workspace)
     model = load_model(checkpoint, task.head, allow_pickle=allow_pickle)
     tokenizer.backend_tokenizer.no_truncation()
     tokenizer.backend_tokenizer.no_padding()
-    tokenizer.save_pretrained(staged)
+    _save_tokenizer(tokenizer, staged)
     model.config.save_pretrained(staged)
     config = optimum_config(name, model, task.head.task)
     segments = task.takes_segments and takes_segments(config, model.config, tokenizer.model_input_names)

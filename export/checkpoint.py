@@ -223,7 +223,7 @@ def _check_sizes(name: str, config: PretrainedConfig) -> None:
         size = getattr(config, key, None)
         if size is None or isinstance(size, list | tuple | dict):  # some families have a size for each layer
             continue
-        if not isinstance(size, int) or isinstance(size, bool) or not 0 <= size <= most:
+        if not isinstance(size, int) or isinstance(size, bool) or not -1 <= size <= most:  # -1: XLNet has no limit
             raise InputError(f"{name}: config.json says {key} {size!r}; a model has a whole number of at most {most:,}")
 
 

@@ -253,7 +253,8 @@ def test_a_run_made_otherwise_is_refused_with_the_difference(change, told, mini,
 
 
 @pytest.mark.parametrize(
-    ("change", "told"), [({"seed": -1}, "--seed -1: must"), ({"max_verbs": 0}, "--max-verbs 0: must")]
+    ("change", "told"),
+    [({"seed": -1}, "--seed -1: give a number from 0"), ({"max_verbs": 0}, "--max-verbs 0: give a number from 1")],
 )
 def test_numbers_below_the_smallest_are_refused(change, told):
     with pytest.raises(InputError, match=told):
@@ -285,7 +286,7 @@ def test_another_model_at_the_place_of_the_first_is_refused(mini, whole, tmp_pat
 
 
 def test_a_pattern_longer_than_the_model_takes_is_refused_before_a_model_is_opened(mini, tmp_path):
-    long = " ".join(["very"] * 600)
+    long = " ".join(["so"] * 600)
     (tmp_path / "long.toml").write_text(
         f'name = "long"\n[[pattern]]\nname = "L"\nrole = "selecting"\n'
         f'context = "{{NAME}} is {{PROF}} who likes to {{ACT}}."\ntarget = "{{PRON}} is {long} happy to {{MASK}}."\n'

@@ -14,7 +14,7 @@ import torch
 from negengine.engine.errors import InputError
 from negengine.engine.inference.exported import load_exported
 from negengine.export import build as building
-from negengine.export.build import build
+from negengine.export.build import _save_tokenizer, build
 from negengine.export.checkpoint import locate
 from safetensors.torch import load_file, save_file
 from transformers import BertConfig, BertForMaskedLM, BertModel
@@ -158,7 +158,7 @@ def test_a_folder_without_configuration(copy, tmp_path):
 
 def test_a_configuration_that_is_not_json(copy, tmp_path):
     (copy / "config.json").write_text("{")
-    refused(copy, tmp_path / "out", r"config\.json is not readable")
+    refused(copy, tmp_path / "out", r"config\.json: not JSON")
 
 
 def test_pickled_weights_need_the_option(copy, tmp_path):
@@ -329,3 +329,17 @@ def test_what_the_hub_does_not_give_is_told_in_one_line(wanted, environment, sai
     lines = from_hub(LOCATE, hub, *wanted, **environment)
     assert len(lines) == len(said)
     assert all(text in line for text, line in zip(said, lines, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("number", "text"), [(27, "File too large (os error 27)"), (28, "No space left (os error 28)")]
+)
+def test_an_error_of_the_disk_in_the_tokenizers_library_is_one_of_the_system(number, text, tmp_path):
+    class Tokenizer:
+        def save_pretrained(self, folder):
+            raise Exception(text)  # noqa: TRY002 - as the library does
+
+    with pytest.raises(OSError) as raised:
+        _save_tokenizer(Tokenizer(), tmp_path)
+    assert raised.value.errno == number
+    assert raised.value.filename == str(tmp_path / "tokenizer.json")

@@ -5,6 +5,7 @@ import pickle
 import random
 import shutil
 import threading
+import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -121,6 +122,8 @@ def in_fork(function: Callable[[], Found]) -> Found:
             with os.fdopen(target, "wb") as stream:
                 pickle.dump(function(), stream)
             threading._shutdown()  # type: ignore[attr-defined]
+        except BaseException:  # noqa: BLE001 - the parent only sees that there is no result
+            traceback.print_exc()
         finally:
             os._exit(0)
     os.close(target)

@@ -112,22 +112,24 @@ def _traceback() -> None:
 
 
 def _doubled_rows() -> None:
-    import polars as pl
-    from negengine.engine.runs.folder import RunFolder
+    from dataclasses import replace
 
-    scan, rows = RunFolder._scan, RunFolder._rows
+    import polars as pl
+    from negengine.engine.runs import folder
+
+    scan, put_together = folder.RunFolder._scan, folder.put_together
     resumed = []
 
-    def scanned(folder: Any) -> Any:
-        found = scan(folder)
+    def scanned(run: Any) -> Any:
+        found = scan(run)
         resumed.append(bool(found))
         return found
 
-    def doubled(folder: Any) -> Any:
-        frame = rows(folder)
-        return pl.concat([frame, frame.head(2)]) if any(resumed) else frame
+    def doubled(*arguments: Any) -> Any:
+        whole = put_together(*arguments)
+        return replace(whole, rows=pl.concat([whole.rows, whole.rows.head(2)])) if any(resumed) else whole
 
-    RunFolder._scan, RunFolder._rows = scanned, doubled  # type: ignore[method-assign]
+    folder.RunFolder._scan, folder.put_together = scanned, doubled  # type: ignore[method-assign]
 
 
 PLANTS = (

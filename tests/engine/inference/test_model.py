@@ -128,7 +128,7 @@ def test_on_cuda_only_the_half_graph_gets_the_fused_attention_of_fp16(mini, monk
     assert opened == {"None": False, "model.onnx": False, "model.fp16.onnx": True}
 
 
-@pytest.mark.parametrize("name", ["model.onnx", "tokenizer.json", "model.cpu.onnx"])
+@pytest.mark.parametrize("name", ["model.onnx", "model.cpu.onnx"])
 def test_a_damaged_file_is_refused_before_any_decision(name, mini, tmp_path):
     folder = shutil.copytree(mini.folder, tmp_path / "copy")
     content = bytearray((folder / name).read_bytes())

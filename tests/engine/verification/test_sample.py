@@ -125,7 +125,7 @@ def test_another_model_is_refused(few, exported):
     from negengine.engine.inference.manifest import read_manifest, write_manifest
 
     _, info = read_manifest(exported)
-    info["files"]["tokenizer.json"] = "0" * 64
+    info["files"]["model.onnx"] = "0" * 64
     write_manifest(exported, {key: value for key, value in info.items() if key != "content_sha256"})
     with pytest.raises(ng.InputError, match="is not the model of"):
         ng.verify(few, model=exported)

@@ -270,7 +270,7 @@ def test_a_context_that_is_too_long_is_refused_with_its_location(mini, write, tm
 
 
 def test_no_draw_is_refused(mini, small):
-    with pytest.raises(InputError, match="--draws 0: give 1 or more"):
+    with pytest.raises(InputError, match="--draws 0: give a number from 1"):
         DiagnosticsStage.plan(mini, small, draws=0)
 
 

@@ -73,7 +73,7 @@ def test_a_run_that_was_stopped_says_how_to_go_on(stage, function, call, state, 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"ranks": [0]}, "--ranks 0: give ranks from 1"),
+        ({"ranks": [0]}, "--ranks 0: give a number from 1"),
         (
             {"variant": ["orignal"]},
             "--variant orignal: did you mean 'original'",

@@ -54,8 +54,8 @@ def test_what_made_the_run_is_recorded(library_run):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"source": ["QNLI"]}, "--source QNLI: give RTE, SNLI, MNLI"),
-        ({"original": {"QNLI": "dev.tsv"}}, "--original QNLI: give RTE, SNLI, MNLI"),
+        ({"source": ["QNLI"]}, "--source QNLI: did you mean 'SNLI'. Give RTE, SNLI, MNLI"),
+        ({"original": {"QNLI": "dev.tsv"}}, "--original QNLI: did you mean 'SNLI'. Give RTE, SNLI, MNLI"),
     ],
 )
 def test_wrong_options_are_refused_before_the_model_is_looked_for(options, message):

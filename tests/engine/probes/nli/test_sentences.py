@@ -4,6 +4,7 @@ import msgspec
 import polars as pl
 import pytest
 from negengine.engine.errors import InputError
+from negengine.engine.files.reading import file_sha256
 from negengine.engine.probes.nli.pairs import read_sets
 from negengine.engine.probes.nli.runs import NliRun
 
@@ -25,8 +26,10 @@ def test_a_wrong_label_fails(finished):
 
 
 def test_a_run_without_texts_says_what_to_do(finished, tmp_path):
-    old = NliRun(tmp_path, msgspec.structs.replace(finished.record))
-    finished.items.drop("premise", "hypothesis").write_parquet(tmp_path / "items.parquet")
+    items = tmp_path / "items.parquet"
+    finished.items.drop("premise", "hypothesis").write_parquet(items)
+    files = {**finished.record.files, items.name: file_sha256(items)}
+    old = NliRun(tmp_path, msgspec.structs.replace(finished.record, files=files))
     with pytest.raises(InputError, match="its items have no texts; run `nli` again with another --output"):
         old.sentences()
     assert "premise" in pl.read_parquet(finished.folder / "items.parquet").columns
