@@ -111,8 +111,7 @@ class RunFolder:
             first = {key: held.record.metadata[key] for key in origin or {} if key in held.record.metadata}
             if new.metadata and held.record.metadata != (newest := {**new.metadata, **first}):
                 held.record.metadata = newest
-                if known is not None:
-                    held._save()
+                held._save()
             try:
                 yield held
             except BaseException:

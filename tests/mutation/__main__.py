@@ -1,7 +1,8 @@
 """`make mutation`: how many small changes of the code do the tests notice?
 
 Mutants are drawn by a seed, in turn from each group, until the time is over. So the sample of each group is random, and
-its score has an interval. A mutant is killed if a test fails, or if the tests do not end in five times their usual time.
+its score has an interval. A mutant is killed if a test fails, or if the tests do not end in five times their usual
+time.
 """
 
 import argparse
@@ -46,7 +47,11 @@ def main() -> int:
         if group in options.group
     }
     chosen = [
-        [(group, spot) for spot in random.Random(f"{options.seed} {group}").sample(own, len(own)) if _wanted(spot, options)]
+        [
+            (group, spot)
+            for spot in random.Random(f"{options.seed} {group}").sample(own, len(own))
+            if _wanted(spot, options)
+        ]
         for group, own in population.items()
     ]
     order = [found for turn in zip_longest(*chosen) for found in turn if found is not None][: options.sample]
@@ -108,7 +113,10 @@ def _test(order: list[tuple[str, Spot]], base: Path, options: argparse.Namespace
         finally:
             copies.put(copy)
         if not killed:
-            print(f"survived: {mutant.module}:{mutant.line} {mutant.operator}\n  - {mutant.before}\n  + {mutant.after}", flush=True)
+            print(
+                f"survived: {mutant.module}:{mutant.line} {mutant.operator}\n  - {mutant.before}\n  + {mutant.after}",
+                flush=True,
+            )
         return _Result(group, mutant, killed)
 
     with ThreadPoolExecutor(options.jobs) as pool:

@@ -49,7 +49,11 @@ class RemoveCall(Operator):
 
     def mutation_positions(self, node: parso.tree.NodeOrLeaf) -> Iterator[tuple[Place, Place]]:
         """Where the node is such a call."""
-        if node.type in {"atom_expr", "power"} and node.parent.type == "simple_stmt" and node.children[-1].type == "trailer":
+        if (
+            node.type in {"atom_expr", "power"}
+            and node.parent.type == "simple_stmt"
+            and node.children[-1].type == "trailer"
+        ):
             yield node.start_pos, node.end_pos
 
     def mutate(self, node: parso.tree.NodeOrLeaf, index: int) -> parso.tree.NodeOrLeaf:

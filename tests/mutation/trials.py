@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from .groups import ROOT
@@ -46,7 +47,9 @@ class Copy:
     def __init__(self, folder: Path) -> None:
         self.root, self._packages = folder / "repository", folder / "packages"
         (folder / "temporary").mkdir(parents=True)
-        listed = subprocess.run(["git", "ls-files", "-z", "-co", "--exclude-standard"], cwd=ROOT, check=True, stdout=subprocess.PIPE)
+        listed = subprocess.run(
+            ["git", "ls-files", "-z", "-co", "--exclude-standard"], cwd=ROOT, check=True, stdout=subprocess.PIPE
+        )
         for name in filter(None, listed.stdout.decode().split("\0")):
             if (ROOT / name).is_file():
                 (self.root / name).parent.mkdir(parents=True, exist_ok=True)
@@ -79,10 +82,8 @@ class Copy:
             trial.start()
             trial.join(seconds)
             late = trial.exitcode is None
-            try:
+            with suppress(ProcessLookupError):
                 os.killpg(trial.pid, signal.SIGKILL)  # the tests' own processes, too
-            except ProcessLookupError:
-                pass
             trial.join()
         finally:
             if mutant is not None:
@@ -109,7 +110,7 @@ def _run(root: Path, packages: Path, tests: tuple[str, ...]) -> None:
     log = os.open(root.parent / "log", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     os.dup2(log, 1)
     os.dup2(log, 2)
-    import pytest  # noqa: PLC0415 - in the trial's process only
+    import pytest
 
     options = ["-x", "-q", "--no-header", "-p", "no:cacheprovider", "-p", "no:xdist", "--hypothesis-seed=0"]
     os._exit(pytest.main([*options, f"--basetemp={root.parent / 'temporary' / 'own'}", *tests]))
