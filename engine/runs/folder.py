@@ -241,9 +241,8 @@ class RunFolder:
 
     def take_sessions(self, sessions: list[Session]) -> None:
         """Put the sessions of merged shards in the place of those recorded."""
-        if self.record.sessions != sessions:
-            self.record.sessions = sessions
-            self._save()
+        self.record.sessions = sessions
+        self._save()
 
     def begin(self) -> None:
         """Record that this process works: not done for one that finds everything finished."""

@@ -41,11 +41,9 @@ def main() -> int:
     options = _options()
     begun = time.monotonic()
     preload()
-    population = {
-        group: [spot for module in modules for spot in spots(module, _text(module))]
-        for group, modules in GROUPS.items()
-        if group in options.group
-    }
+    modules = {group: GROUPS[group] for group in GROUPS if group in options.group}
+    texts = {module: (ROOT / module).read_text("utf-8") for own in modules.values() for module in own}
+    population = {group: [spot for name in own for spot in spots(name, texts[name])] for group, own in modules.items()}
     chosen = [
         [
             (group, spot)
@@ -57,7 +55,7 @@ def main() -> int:
     order = [found for turn in zip_longest(*chosen) for found in turn if found is not None][: options.sample]
     base = Path(tempfile.mkdtemp(prefix="negengine-mutation-"))
     try:
-        results = _test(order, base, options, begun)
+        results = _test(order, texts, base, options, begun)
     finally:
         shutil.rmtree(base, ignore_errors=True)
     print(_table(population, results))
@@ -81,50 +79,44 @@ def _wanted(spot: Spot, options: argparse.Namespace) -> bool:
     return options.only is None or options.only in f"{spot.module}:{spot.start[0]}"
 
 
-def _text(module: str) -> str:
-    return (ROOT / module).read_text("utf-8")
-
-
-def _test(order: list[tuple[str, Spot]], base: Path, options: argparse.Namespace, begun: float) -> list[_Result]:
+def _test(
+    order: list[tuple[str, Spot]], texts: dict[str, str], base: Path, options: argparse.Namespace, begun: float
+) -> list[_Result]:
     copies: SimpleQueue[Copy] = SimpleQueue()
     for number in range(options.jobs):
         copies.put(Copy(base / str(number)))
     usual: dict[tuple[str, ...], float] = {}
-    used = {tests for group, spot in order for tests in (own_tests(spot.module), TESTS[group]) if tests}
 
-    def unchanged(tests: tuple[str, ...], copy: Copy) -> None:
-        started = time.monotonic()
+    def unchanged(tests: tuple[str, ...]) -> None:
+        copy, started = copies.get(), time.monotonic()
         if not copy.passes(tests, 600):
             raise SystemExit(f"{' '.join(tests)}: the tests do not pass without a change:\n{copy.log()}")
-        usual[tests] = max(usual.get(tests, 0.0), time.monotonic() - started)
+        usual[tests] = time.monotonic() - started
+        copies.put(copy)
 
     def test(group: str, spot: Spot) -> _Result | None:
         if time.monotonic() - begun > 60 * options.minutes:
             return None
-        if (mutant := spot.draw(_text(spot.module), options.seed)) is None:
+        if (mutant := spot.draw(texts[spot.module], options.seed)) is None:
             return None
         copy = copies.get()
-        try:
-            killed = not all(
-                copy.passes(tests, _TIMES * usual[tests] + _GRACE, mutant)
-                for tests in (own_tests(mutant.module), TESTS[group])
-                if tests
-            )
-        finally:
-            copies.put(copy)
+        killed = not all(
+            copy.passes(tests, _TIMES * usual[tests] + _GRACE, mutant) for tests in _tests(group, spot.module)
+        )
+        copies.put(copy)
         if not killed:
-            print(
-                f"survived: {mutant.module}:{mutant.line} {mutant.operator}\n  - {mutant.before}\n  + {mutant.after}",
-                flush=True,
-            )
+            place = f"{mutant.module}:{mutant.line} {mutant.operator}"
+            print(f"survived: {place}\n  - {mutant.before}\n  + {mutant.after}", flush=True)
         return _Result(group, mutant, killed)
 
     with ThreadPoolExecutor(options.jobs) as pool:
-        everywhere = [copies.get() for _ in range(options.jobs)]
-        list(pool.map(lambda copy: [unchanged(tests, copy) for tests in sorted(used)], everywhere))
-        for copy in everywhere:
-            copies.put(copy)
+        list(pool.map(unchanged, sorted({tests for group, spot in order for tests in _tests(group, spot.module)})))
         return [result for result in pool.map(lambda found: test(*found), order) if result is not None]
+
+
+def _tests(group: str, module: str) -> list[tuple[str, ...]]:
+    """What a mutant is given to: the module's own tests, then those of its group."""
+    return list(dict.fromkeys(filter(None, (own_tests(module), TESTS[group]))))
 
 
 def _table(population: dict[str, list[Spot]], results: list[_Result]) -> str:

@@ -20,7 +20,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
 }
 
 TESTS: dict[str, tuple[str, ...]] = {
-    "store": ("tests/engine/files", *(f"tests/engine/runs/test_{name}.py" for name in ("folder", "loop", "merge"))),
+    "store": ("tests/engine/runs/test_folder.py", "tests/engine/runs/test_loop.py"),
     "merge": ("tests/engine/runs/test_merge.py",),
     "precision": ("tests/engine/inference/test_precision.py", "tests/engine/inference/test_choosing.py"),
     "statistics": ("tests/engine/statistics",),

@@ -76,7 +76,9 @@ class Copy:
         if FORKS is None:
             raise OSError("mutants are tested in forked processes, which this operating system does not have")
         if mutant is not None:
-            (self.root / mutant.module).write_text(mutant.source, "utf-8")
+            path = self.root / mutant.module
+            original = path.read_bytes()
+            path.write_text(mutant.source, "utf-8")
         try:
             trial = FORKS.Process(target=_run, args=(self.root, self._packages, tuple(tests)))
             trial.start()
@@ -87,7 +89,7 @@ class Copy:
             trial.join()
         finally:
             if mutant is not None:
-                shutil.copy(ROOT / mutant.module, self.root / mutant.module)
+                path.write_bytes(original)
         return None if late else trial.exitcode == 0
 
 

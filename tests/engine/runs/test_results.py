@@ -3,10 +3,12 @@
 import polars as pl
 import pytest
 from negengine.engine.errors import InputError
+from negengine.engine.files.atomic import sha256
 from negengine.engine.runs.record import FORMAT, RunRecord, StageRecord, read_run
 from negengine.engine.runs.results import (
     begun_stages,
     last_command,
+    read_document,
     read_frame,
     read_result,
     resume_hint,
@@ -38,6 +40,17 @@ def test_a_result_that_is_missing_or_was_changed_is_refused(run, change):
     change(run / "selection.json")
     with pytest.raises(InputError, match=r"selection\.json: missing, or changed since the run wrote it; run the same"):
         read_result(run, record, "selection.json")
+
+
+@pytest.mark.parametrize("content", [b"{", b"[1]", b"\xff", b"[" * 100_000])
+def test_a_document_of_something_else_is_one_line(run, content):
+    """Its digest is right: a run from elsewhere can hold anything."""
+    record = read_run(run).stages["select"]
+    assert read_document(run, record, "selection.json")["rows"] == 9
+    (run / "selection.json").write_bytes(content)
+    record.files["selection.json"] = sha256(content)
+    with pytest.raises(InputError, match=r"selection\.json: not as negengine writes it"):
+        read_document(run, record, "selection.json")
 
 
 def test_a_file_that_the_stage_did_not_write_is_refused(run):

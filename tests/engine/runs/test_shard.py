@@ -35,7 +35,25 @@ def test_a_shard_is_read_as_it_is_written(shard):
 
 
 @pytest.mark.parametrize(
-    "text", ["0/2", "3/2", "0/0", "1/0", "1", "1/", "/2", "1/2/3", " 1/2", "1/2\n", "+1/2", "1/1000000000", "١/٢"]
+    "text",
+    [
+        "",
+        "a/b",
+        "-1/2",
+        "0/2",
+        "3/2",
+        "0/0",
+        "1/0",
+        "1",
+        "1/",
+        "/2",
+        "1/2/3",
+        " 1/2",
+        "1/2\n",
+        "+1/2",
+        "1/1000000000",
+        "١/٢",
+    ],
 )
 def test_what_is_not_a_shard_is_refused(text):
     with pytest.raises(InputError, match="must be I/N with I from 1 to N, such as 1/4"):
