@@ -11,7 +11,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-wheel lint types torture export select score papers bench clean
+.PHONY: help setup demo test test-wheel lint types torture coverage mutation export select score papers bench clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | awk -F'\t' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -44,6 +44,20 @@ test-wheel: $(READY)  ## install the wheel in a clean environment, from the netw
 
 torture: $(READY)  ## kill and break runs for an hour, resume and compare (ARGS=--short: 2 minutes)
 	PYTHONPATH=tests $(BIN)/python -m torture $(ARGS)
+
+# Exactly the tests of these files: what other tests happen to run does not count.
+COVERED := $(addprefix tests/engine/runs/test_,$(addsuffix .py,choices folder lock loop merge part ranges record results session shard)) \
+	tests/engine/files tests/engine/statistics \
+	$(addprefix tests/engine/inference/test_,$(addsuffix .py,audit calibration choosing measured precision speed_ratio))
+coverage: $(READY)  ## branch coverage of store, merge, precision and statistics by their own tests; at least 98 %
+	@rm -f .coverage .coverage.*
+	$(BIN)/python -m coverage run -m pytest -q -n auto --dist loadfile $(ARGS) $(COVERED)
+	@$(BIN)/python -m coverage combine -q
+	$(BIN)/python -m coverage report
+
+mutation: $(READY)  ## small changes of the same code: how many do its tests notice? (ARGS='--minutes N')
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[mutation]'
+	PYTHONPATH=tests $(BIN)/python -m mutation $(ARGS)
 
 lint: $(READY)  ## ruff: rules and format
 	$(BIN)/python -m ruff check .
@@ -88,4 +102,4 @@ bench: $(READY)  ## throughput beside the baselines and the ceiling of this mach
 	$(BIN)/negengine bench $(ARGS)
 
 clean:  ## remove what make has made; models/ and runs/ stay
-	rm -rf $(VENV) .types build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis *.egg-info
+	rm -rf $(VENV) .types .coverage build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis *.egg-info

@@ -130,7 +130,7 @@ def _flush(path: Path) -> None:
 
 def _flush_folder(path: Path) -> None:
     """Have a folder's names on the disk; Windows does not open folders, and writes their names itself."""
-    if os.name == "nt":
+    if os.name == "nt":  # pragma: no cover - on Windows only
         return
     descriptor = os.open(path, os.O_RDONLY)
     try:

@@ -20,7 +20,7 @@ from ..sentences.spans import EncodedSentences
 from .audit import audit_share, disagreement_bound
 from .calibration import Calibration, calibrate
 from .exported import REFERENCE
-from .model import Decider
+from .model import Decider, MaskedLM
 from .precision import MixedDecider, Models
 from .speed_ratio import kept_speed_ratio
 
@@ -102,13 +102,20 @@ def choose_precisions(
         the low-precision model over fp32) and `speedup` (expected speed of mixed precision over fp32). For `mixed`
         there are the fields of `Calibration`, too.
     """
+    low, reference = models.low_precision, models.reference
+    if low is None:
+        return {
+            own.pattern: {"precision": REFERENCE, "reason": "the reference model alone is open"} for own in workloads
+        }
+    ratio = speed_ratio or (lambda sample: kept_speed_ratio(low, reference, sample, say))
     choices: dict[str, dict[str, Any]] = {}
     candidates: list[_Candidate] = []
     for workload in workloads:
-        if (reason := _fp32_without_measuring(models, precision, workload)) is not None:
+        if precision is Precision.AUTO and workload.total < SHORT_RUN:
+            reason = f"with {workload.total:,} sentences, mixed precision would not be faster"
             choices[workload.pattern] = {"precision": REFERENCE, "reason": reason}
-        elif models.low_precision is not None:
-            candidates.append(_measured(models, workload, seed, speed_ratio or _kept(models, say)))
+        else:
+            candidates.append(_measured(low, reference, workload, seed, ratio))
     chosen = candidates
     while True:  # the fewer patterns have mixed precision, the more each of them must audit
         share = audit_share([candidate.weight for candidate in chosen])
@@ -124,32 +131,14 @@ def choose_precisions(
     return {workload.pattern: choices[workload.pattern] for workload in workloads}
 
 
-def _fp32_without_measuring(models: Models, precision: Precision, workload: Workload) -> str | None:
-    """Why a pattern is decided in fp32 in any case; None if that must be measured."""
-    if models.low_precision is None:
-        return "the reference model alone is open"
-    if precision is Precision.AUTO and workload.total < SHORT_RUN:
-        return f"with {workload.total:,} sentences, mixed precision would not be faster"
-    return None
-
-
-def _kept(models: Models, say: Say) -> SpeedRatio:
-    low, reference = models.low_precision, models.reference
-    if low is None:
-        raise ValueError("there is no low-precision model whose speed could be measured")
-    return lambda sample: kept_speed_ratio(low, reference, sample, say)
-
-
-def _measured(models: Models, workload: Workload, seed: int, speed_ratio: SpeedRatio) -> _Candidate:
+def _measured(low: MaskedLM, reference: MaskedLM, workload: Workload, seed: int, speed_ratio: SpeedRatio) -> _Candidate:
     """The sample depends on the whole run, not on the shard: all shards of a run measure the same sentences."""
-    if models.low_precision is None:
-        raise ValueError("there is no low-precision model to calibrate")
     fewest, most = CALIBRATION_SENTENCES
     n = max(1, min(workload.total, max(fewest, min(workload.total // 20, most))))
     sample = workload.sample(n)
     ratio = speed_ratio(sample)
-    found = calibrate(models.low_precision, models.reference, sample, seed=seed)
-    return _Candidate(workload, replace(found, low_precision=models.low_precision.precision), ratio)
+    found = calibrate(low, reference, sample, seed=seed)
+    return _Candidate(workload, replace(found, low_precision=low.precision), ratio)
 
 
 def _choice(candidate: _Candidate, share: float, *, is_mixed: bool, say: Say) -> dict[str, Any]:

@@ -111,8 +111,7 @@ class RunFolder:
             first = {key: held.record.metadata[key] for key in origin or {} if key in held.record.metadata}
             if new.metadata and held.record.metadata != (newest := {**new.metadata, **first}):
                 held.record.metadata = newest
-                if known is not None:
-                    held._save()
+                held._save()
             try:
                 yield held
             except BaseException:
@@ -242,9 +241,8 @@ class RunFolder:
 
     def take_sessions(self, sessions: list[Session]) -> None:
         """Put the sessions of merged shards in the place of those recorded."""
-        if self.record.sessions != sessions:
-            self.record.sessions = sessions
-            self._save()
+        self.record.sessions = sessions
+        self._save()
 
     def begin(self) -> None:
         """Record that this process works: not done for one that finds everything finished."""

@@ -7,7 +7,6 @@ from .intervals import CONFIDENCE
 from .signs import smallest_p
 
 POWER = 0.8
-_ROUNDS = 50
 
 
 def detectable(mean: ClusteredMean, power: float = POWER) -> float | None:
@@ -50,7 +49,7 @@ def expected_design_effect(size: float, correlation: float) -> float:
 
 
 def clusters_needed(width: float, rate: float, size: float, correlation: float) -> int:
-    """How many clusters make the 95 % interval of a proportion at most so wide.
+    """How many clusters, at least two, make the 95 % interval of a proportion at most so wide.
 
     The interval is rate ± t √(rate (1 - rate) · design effect / (clusters · size)), with Student's quantile of
     clusters - 1 degrees of freedom: Cochran's sample size (1977, Sampling Techniques, section 4.4) with Kish's design
@@ -70,9 +69,6 @@ def clusters_needed(width: float, rate: float, size: float, correlation: float) 
         return max(2, ceil(4 * quantile**2 * spread / width**2))
 
     clusters = needed(float(special.ndtri((1 + CONFIDENCE) / 2)))
-    for _ in range(_ROUNDS):  # a smaller quantile for more clusters: it settles in a few rounds
-        more = needed(float(special.stdtrit(clusters - 1, (1 + CONFIDENCE) / 2)))
-        if more <= clusters:
-            break
-        clusters = more
+    while clusters < needed(float(special.stdtrit(clusters - 1, (1 + CONFIDENCE) / 2))):
+        clusters += 1  # a few times: Student's quantile is soon near the normal one
     return clusters

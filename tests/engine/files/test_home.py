@@ -53,3 +53,15 @@ def test_without_a_home_of_its_own_nothing_is_changed(monkeypatch, home):
     monkeypatch.setenv("HOME", home)
     assert without_home("/data/x") == "/data/x"
     assert shell_command(["a", "/data/x"]) == "a /data/x"
+
+
+def test_without_any_home_nothing_is_changed(monkeypatch):
+    """As for a user who has no entry in the system's list, in a container."""
+
+    def nowhere():
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(Path, "home", nowhere)
+    assert without_home("/home/jane/x") == "/home/jane/x"
+    assert with_home("~/x") == Path("~/x")
+    assert words_of(shell_command(["a", "/home/jane/x"])) == ["a", "/home/jane/x"]

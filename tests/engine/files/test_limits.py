@@ -4,7 +4,7 @@ import subprocess
 import sys
 
 import pytest
-from negengine.engine.files.limits import NEEDED
+from negengine.engine.files.limits import NEEDED, refuse_few_open_files
 
 pytest.importorskip("resource")
 
@@ -37,3 +37,27 @@ def test_a_limit_that_cannot_be_raised_is_refused_in_one_line():
     assert done.returncode == 1
     (line,) = done.stderr.splitlines()
     assert line.startswith(f"this process may have 20 files open, and a run needs {NEEDED}: raise the limit")
+
+
+def test_where_there_is_no_such_limit_nothing_is_refused(monkeypatch):
+    """As on Windows."""
+    monkeypatch.setitem(sys.modules, "resource", None)
+    refuse_few_open_files(10**9)
+
+
+def test_no_limit_at_all_is_enough(monkeypatch):
+    import resource
+
+    monkeypatch.setattr(resource, "getrlimit", lambda kind: (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    monkeypatch.setattr(resource, "setrlimit", None)
+    refuse_few_open_files()
+
+
+def test_a_limit_without_an_upper_end_is_raised(monkeypatch):
+    import resource
+
+    asked = []
+    monkeypatch.setattr(resource, "getrlimit", lambda kind: (20, resource.RLIM_INFINITY))
+    monkeypatch.setattr(resource, "setrlimit", lambda kind, limits: asked.append(limits))
+    refuse_few_open_files()
+    assert asked == [(NEEDED, resource.RLIM_INFINITY)]

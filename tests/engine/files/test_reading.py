@@ -1,5 +1,6 @@
 """Only regular files are read, and only so many bytes."""
 
+import errno
 import os
 from pathlib import Path
 
@@ -56,3 +57,27 @@ def test_names_that_no_file_has_are_one_line(tmp_path, read, name):
     (tmp_path / "loop").symlink_to("loop")
     with pytest.raises(InputError, match="cannot be read"):
         read(tmp_path / name)
+
+
+@pytest.mark.skipif(not Path("/proc/self/mem").exists(), reason="no file whose reading fails")
+@pytest.mark.parametrize("read", [lambda path: read_regular(path, 100, "mend the disk"), file_sha256])
+def test_a_disk_that_fails_is_one_line(read):
+    """Nothing is at the address 0 of a process."""
+    with pytest.raises(InputError, match=r"^/proc/self/mem: cannot be read \(Input/output error\)"):
+        read(Path("/proc/self/mem"))
+
+
+def test_a_file_that_does_not_tell_its_kind_is_one_line_and_closed(tmp_path, monkeypatch):
+    (tmp_path / "x").write_bytes(b"")
+    asked = []
+
+    def fail(descriptor):
+        asked.append(descriptor)
+        raise OSError(errno.EIO, "Input/output error")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fstat", fail)
+        with pytest.raises(InputError, match=r"x: cannot be read \(Input/output error\); look at it$"):
+            open_regular(tmp_path / "x", "look at it")
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(asked[0])

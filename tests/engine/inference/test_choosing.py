@@ -8,6 +8,7 @@ import pytest
 from margin_decider import MarginDecider, calibration, sample
 from negengine.engine.choices import Precision
 from negengine.engine.errors import InputError
+from negengine.engine.inference import choosing
 from negengine.engine.inference.audit import AIM, disagreement_bound
 from negengine.engine.inference.choosing import SHORT_RUN, Workload, choose_precisions, open_decider, widened
 from negengine.engine.inference.precision import Models
@@ -108,6 +109,24 @@ def test_a_lazy_run_audits_enough_for_the_sentences_that_it_surely_has():
     lazy, _ = choose(Precision.MIXED, workload(728_000, at_least=at_least))
     assert lazy["CpTp"]["audit_share"] == choose(Precision.MIXED, workload(364_000))[0]["CpTp"]["audit_share"]
     assert asked[0] == 1.0
+
+
+def test_without_a_given_speed_the_kept_one_of_this_processor_counts(monkeypatch):
+    """Both models and the pattern's sample are what is measured."""
+    asked = []
+
+    def kept(low, reference, sentences, say):
+        asked.append((low, reference, len(sentences.expected)))
+        say("kept")
+        return 2.5
+
+    monkeypatch.setattr(choosing, "kept_speed_ratio", kept)
+    models, said = Models(MarginDecider(CERTAIN), MarginDecider(CERTAIN, "int8")), []
+    choices = choose_precisions(models, Precision.AUTO, [workload(30_000)], seed=7, say=said.append)
+    assert asked == [(models.low_precision, models.reference, 1_500)]
+    assert choices["CpTp"]["speed_ratio"] == 2.5
+    assert choices["CpTp"]["seed"] == 7
+    assert said[0] == "kept"
 
 
 # ---------------------------------------------------------------- opening

@@ -141,3 +141,21 @@ def test_a_folder_without_the_right_to_write(kept):
     kept.places[0].parent.chmod(0o500)
     assert kept.number("speed", lambda: 2.5) == 2.5
     assert kept.places[1].is_file()
+
+
+def test_a_number_that_cannot_be_written_is_used_and_the_user_is_told(kept):
+    kept.places[0].mkdir(parents=True)  # a folder in place of the file
+    said = []
+    assert kept.number("speed", lambda: 2.5, said.append) == 2.5
+    assert said[-1].startswith("the measured speed is not kept, and another process measures it again: ")
+    assert str(kept.places[0]) in said[-1]
+
+
+def test_temporary_files_of_killed_processes_are_removed_and_no_others(kept):
+    folder = kept.places[0].parent
+    folder.mkdir()
+    for name in ("..measured.json.1f.negengine-tmp", "..measured.json.mine", ".another.1f.negengine-tmp"):
+        (folder / name).touch()
+    kept.number("speed", lambda: 2.5)
+    left = {"..measured.json.mine", ".another.1f.negengine-tmp", ".measured.json", ".measured.lock"}
+    assert {path.name for path in folder.iterdir()} == left

@@ -574,6 +574,18 @@ def test_a_carried_stage_is_finished_there_and_stands_first(tmp_path):
     assert list(read_run(tmp_path / "shard").stages) == ["select", "score"]
 
 
+def test_a_stage_is_carried_once(tmp_path):
+    work(tmp_path / "run")
+    for _ in range(2):
+        with hold(tmp_path / "other", "score", parts=1) as run:
+            run.carry_stage(tmp_path / "run", "select")
+            before = (tmp_path / "other" / "run.json").stat().st_mtime_ns
+    with hold(tmp_path / "other", "score", parts=1) as run:
+        run.carry_stage(tmp_path / "run", "select")
+    assert (tmp_path / "other" / "run.json").stat().st_mtime_ns == before
+    assert finished_stage(tmp_path / "other", "select") == finished_stage(tmp_path / "run", "select")
+
+
 def test_an_unfinished_stage_is_not_carried(tmp_path):
     unfinished(tmp_path / "run")
     with hold(tmp_path / "shard", "score") as run, pytest.raises(InputError, match="select is not finished"):

@@ -1,5 +1,6 @@
 """One process at a time in a folder, told with its name; the lock does not outlive its process."""
 
+import errno
 import os
 import signal
 import socket
@@ -8,7 +9,8 @@ import sys
 
 import pytest
 from negengine.engine.errors import InputError
-from negengine.engine.runs.lock import LOCK_FILE, locked
+from negengine.engine.runs import lock
+from negengine.engine.runs.lock import LOCK_FILE, locked, refuse_held
 
 HOLDER = """
 import sys
@@ -64,3 +66,40 @@ def test_a_folder_that_cannot_be_written_is_one_line(tmp_path):
     (tmp_path / LOCK_FILE).mkdir()
     with pytest.raises(InputError, match=r"\.lock: cannot be written \(Is a directory\)"), locked(tmp_path):
         pass
+
+
+def test_a_file_system_that_cannot_lock_is_one_line(tmp_path, monkeypatch):
+    def refuse(descriptor, blocking):
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr(lock, "lock_descriptor", refuse)
+    with pytest.raises(InputError, match=r"\.lock: cannot be written \(No locks available\)"), locked(tmp_path):
+        pass
+    refuse_held(tmp_path)  # it only reads: it does not fail where it cannot know
+
+
+def test_a_reader_is_told_who_holds_a_folder_and_changes_nothing(holder, tmp_path):
+    before = (tmp_path / LOCK_FILE).read_bytes()
+    with pytest.raises(
+        InputError, match=rf"in use by process {holder.pid} on {socket.gethostname()}; wait until it ends$"
+    ):
+        refuse_held(tmp_path)
+    assert (tmp_path / LOCK_FILE).read_bytes() == before
+
+
+def test_a_reader_is_not_kept_out_of_a_folder_that_nobody_holds(tmp_path):
+    refuse_held(tmp_path)
+    assert not (tmp_path / LOCK_FILE).exists()
+    with locked(tmp_path):
+        pass
+    refuse_held(tmp_path)
+    with locked(tmp_path):  # the reader has given its own lock back
+        pass
+
+
+def test_a_holder_that_does_not_say_its_name(tmp_path):
+    """As between the lock and its text."""
+    with locked(tmp_path):
+        (tmp_path / LOCK_FILE).write_bytes(b"")
+        with pytest.raises(InputError, match="in use by another process;"):
+            refuse_held(tmp_path)

@@ -106,3 +106,20 @@ def test_a_part_that_is_decided_again_still_tells_what_was_wrong_before():
         for audited, wrong in ((50, 3), (40, 0))
     )
     assert again.with_findings(earlier.marker).marker.counts == {"audited": 40, "disagreements": 3, "rows": 0}
+
+
+@pytest.mark.parametrize("kind", ["marker", "rows"])
+def test_a_part_that_cannot_be_removed_is_one_line(files, kind):
+    getattr(files, kind).unlink()
+    getattr(files, kind).mkdir()
+    with pytest.raises(
+        InputError, match=r"part-00012\.parquet: cannot be written \((Is a directory|Operation not permitted)\)"
+    ):
+        files.remove()
+
+
+def test_a_removed_part_leaves_nothing_and_can_be_removed_again(files):
+    files.remove()
+    assert list(files.rows.parent.iterdir()) == []
+    files.remove()
+    assert files.read() is None

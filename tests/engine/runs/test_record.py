@@ -4,12 +4,9 @@ import hashlib
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from negengine.engine.errors import InputError
 from negengine.engine.files.sealed import seal
-from negengine.engine.runs.record import FORMAT, RUN_FILE, differences, read_record, read_run
-from negengine.engine.runs.shard import Shard
+from negengine.engine.runs.record import FORMAT, RUN_FILE, Recorded, differences, read_record, read_run
 from small_stages import work
 
 STAGE = {"identity": {"seed": 0}, "parts": 3}
@@ -151,22 +148,9 @@ def test_long_values_are_cut():
     assert found == "a abababababab…, there cdcdcdcdcdcd…; b " + ("word " * 12) + "…, there 0"
 
 
-# ---------------------------------------------------------------- shards
-
-
-@given(st.integers(0, 40), st.integers(1, 12))
-def test_shards_are_disjoint_and_complete(n, count):
-    owned = [number for index in range(1, count + 1) for number in Shard(index, count).parts(n)]
-    assert sorted(owned) == list(range(n))
-
-
-@given(st.integers(1, 999), st.integers(0, 999))
-def test_a_shard_is_read_as_it_is_written(index, more):
-    shard = Shard(index, index + more)
-    assert Shard.parse(str(shard)) == shard
-
-
-@pytest.mark.parametrize("text", ["", "1", "0/4", "5/4", "1/0", "a/b", "1/2/3", "-1/2", " 1/2", "1/2\n", "١/٢"])
-def test_a_wrong_shard_is_told(text):
-    with pytest.raises(InputError, match="must be I/N"):
-        Shard.parse(text)
+def test_a_key_that_run_json_lacks_is_bad_input():
+    record = Recorded({"seed": 0})
+    assert record["seed"] == 0
+    with pytest.raises(InputError, match=r"run\.json does not say 'pairs' of a stage"):
+        record["pairs"]
+    assert record.get("pairs") is None

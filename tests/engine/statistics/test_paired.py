@@ -4,7 +4,14 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis.extra.numpy import arrays
-from negengine.engine.statistics import combined, paired_difference, proportion
+from negengine.engine.statistics import (
+    combined,
+    crossed_interval,
+    crossed_mean,
+    paired_difference,
+    proportion,
+    student_interval,
+)
 from scipy import stats
 
 
@@ -137,3 +144,28 @@ def test_the_clustered_test_rejects_no_more_than_it_says():
     assert np.mean(np.array(p) <= 0.05) <= 0.05 + 3 * (0.05 * 0.95 / 200) ** 0.5
     alone = [paired_difference(first, second).p for first, second, _ in samples]
     assert np.mean(np.array(alone) <= 0.05) > 0.1
+
+
+def test_pairs_and_verbs_that_do_not_matter_give_the_interval_of_pairs():
+    """Each item has a verb of its own, so verbs add nothing to what pairs explain."""
+    first, second = next(iter(clustered_samples(20, 5, (0.6, 0.4), 1)))[:2]
+    pairs = np.repeat(np.arange(20), 5)
+    alone = paired_difference(first, second, pairs)
+    assert crossed_interval(first, second, pairs, np.arange(100)) == pytest.approx((alone.low, alone.high))
+
+
+def test_crossed_numbers_have_students_interval():
+    random = np.random.default_rng(4)
+    first, second = random.normal(0.5, 1, 60), random.normal(0, 1, 60)
+    pairs, verbs = np.divmod(np.arange(60), 6)
+    difference = crossed_mean(first - second, pairs, verbs)
+    assert crossed_interval(first, second, pairs, verbs) == student_interval(difference)
+    assert difference.clusters == 6
+
+
+def test_crossed_outcomes_that_are_all_the_same_are_not_certain():
+    every = np.ones(60, bool)
+    pairs, verbs = np.divmod(np.arange(60), 6)
+    low, high = crossed_interval(every, every, pairs, verbs)
+    assert low == pytest.approx(-high)
+    assert 0.3 < high < 0.6  # six verbs: none of six has an upper bound of 46 %

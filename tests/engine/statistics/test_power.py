@@ -7,6 +7,7 @@ from negengine.engine.statistics import (
     clusters_needed,
     detectable,
     expected_design_effect,
+    normal_quantiles,
     paired_difference,
     proportion_interval,
 )
@@ -64,3 +65,22 @@ def test_the_clusters_that_are_needed_make_the_width():
         widths.append(high - low)
     assert np.mean(widths) == pytest.approx(0.12, rel=0.1)
     assert stats.sem(widths) < 0.002
+
+
+@pytest.mark.parametrize("width", [0.04, 0.12, 0.3, 0.5, 0.9])
+@pytest.mark.parametrize(("rate", "size", "correlation"), [(0.5, 1, 0.0), (0.02, 20, 0.05), (0.3, 63, 0.3)])
+def test_one_cluster_less_does_not_make_the_width(width, rate, size, correlation):
+    """The few clusters that a wide interval needs are counted with their own quantile, not with that of still fewer."""
+
+    def wide(clusters):
+        variance = rate * (1 - rate) * (1 + (size - 1) * correlation) / (clusters * size)
+        return 2 * stats.t.ppf(0.975, clusters - 1) * variance**0.5
+
+    clusters = clusters_needed(width, rate, size, correlation)
+    assert wide(clusters) <= width
+    assert clusters == 2 or wide(clusters - 1) > width
+
+
+def test_the_normal_quantiles_of_five_and_eighty_percent():
+    assert normal_quantiles() == pytest.approx((1.959964, 0.841621), abs=1e-6)
+    assert normal_quantiles(0.5)[1] == pytest.approx(0)

@@ -1,0 +1,88 @@
+"""Files are whole or missing, and every error of the disk is one line. Kills are tested with run folders."""
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+from negengine.engine.errors import InputError
+from negengine.engine.files import atomic
+from negengine.engine.files.atomic import make_folder, remove_leftovers, unwritable, write_atomically, write_bytes
+
+
+@pytest.fixture
+def flushed(monkeypatch) -> list[tuple[int, int]]:
+    """Device and number of every file and folder that is flushed to the disk, in order."""
+    found, fsync = [], os.fsync
+
+    def watched(descriptor):
+        status = os.fstat(descriptor)
+        found.append((status.st_dev, status.st_ino))
+        fsync(descriptor)
+
+    monkeypatch.setattr(atomic.os, "fsync", watched)
+    return found
+
+
+def identity(path: Path) -> tuple[int, int]:
+    return path.stat().st_dev, path.stat().st_ino
+
+
+def test_a_file_and_then_its_folder_are_flushed(tmp_path, flushed):
+    write_bytes(tmp_path / "x", b"content")
+    assert (tmp_path / "x").read_bytes() == b"content"
+    assert flushed == [identity(tmp_path / "x"), identity(tmp_path)]
+
+
+def test_the_folders_of_new_folders_are_flushed(tmp_path, flushed):
+    make_folder(tmp_path / "a" / "b")
+    assert set(flushed) == {identity(tmp_path / "a"), identity(tmp_path)}
+    flushed.clear()
+    make_folder(tmp_path / "a" / "b")
+    assert flushed == []
+
+
+def test_only_the_folder_that_exists_is_needed(tmp_path):
+    write_atomically(tmp_path / "x", lambda path: path.write_bytes(path.name.encode()))
+    assert (tmp_path / "x").read_bytes().startswith(b".x.")
+    assert [path.name for path in tmp_path.iterdir()] == ["x"]
+
+
+def test_a_folder_that_no_disk_can_have_is_one_line(tmp_path):
+    with pytest.raises(InputError, match=r"cannot be written \(File name too long\)"):
+        make_folder(tmp_path / ("x" * 300))
+
+
+@pytest.mark.parametrize("name", ["file", "file/below"])
+def test_a_file_in_place_of_a_folder_is_refused(tmp_path, name):
+    (tmp_path / "file").touch()
+    with pytest.raises(InputError, match="not a folder; choose another --output"):
+        make_folder(tmp_path / name)
+
+
+def test_only_temporary_files_are_removed(tmp_path):
+    for name in (".x.1f2e3d4c.negengine-tmp", "x.negengine-tmp.kept", "kept"):
+        (tmp_path / name).touch()
+    remove_leftovers(tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["kept", "x.negengine-tmp.kept"]
+
+
+def test_a_folder_that_cannot_be_listed_is_one_line(tmp_path):
+    with pytest.raises(InputError, match=r"gone: cannot be written \(No such file or directory\)"):
+        remove_leftovers(tmp_path / "gone")
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
+def test_a_full_disk_tells_what_is_free(tmp_path, number):
+    text = str(unwritable(tmp_path / "x", OSError(number, os.strerror(number))))
+    assert text.startswith(f"{tmp_path}: no space left to write x (")
+    assert "0.0 MB free" not in text
+
+
+def test_a_full_disk_whose_folder_is_gone_is_still_one_line(tmp_path):
+    text = str(unwritable(tmp_path / "gone" / "x", OSError(errno.ENOSPC, "No space left on device")))
+    assert "no space left to write x (0.0 MB free); free some space, then run the same command again" in text
+
+
+def test_an_error_without_words_of_the_system(tmp_path):
+    assert str(unwritable(tmp_path / "x", OSError("odd"))) == f"{tmp_path}/x: cannot be written (odd)"

@@ -1,0 +1,87 @@
+"""A final file is read only as its stage wrote it, and the hints are commands that the user can run."""
+
+import polars as pl
+import pytest
+from negengine.engine.errors import InputError
+from negengine.engine.files.atomic import sha256
+from negengine.engine.runs.record import FORMAT, RunRecord, StageRecord, read_run
+from negengine.engine.runs.results import (
+    begun_stages,
+    last_command,
+    read_document,
+    read_frame,
+    read_result,
+    resume_hint,
+    whole_command,
+)
+from negengine.engine.runs.session import PYTHON, Session
+from small_stages import work
+
+
+@pytest.fixture
+def run(tmp_path):
+    return work(tmp_path / "run")
+
+
+def record_of(*commands):
+    return StageRecord({}, 1, sessions=[Session(command=command) for command in commands])
+
+
+def test_a_result_is_read_as_it_was_written(run):
+    record = read_run(run).stages["select"]
+    assert read_frame(run, record, "triplets.parquet").equals(pl.read_parquet(run / "triplets.parquet"))
+
+
+@pytest.mark.parametrize(
+    "change", [lambda path: path.unlink(), lambda path: path.write_bytes(path.read_bytes() + b" ")]
+)
+def test_a_result_that_is_missing_or_was_changed_is_refused(run, change):
+    record = read_run(run).stages["select"]
+    change(run / "selection.json")
+    with pytest.raises(InputError, match=r"selection\.json: missing, or changed since the run wrote it; run the same"):
+        read_result(run, record, "selection.json")
+
+
+@pytest.mark.parametrize("content", [b"{", b"[1]", b"\xff", b"[" * 100_000])
+def test_a_document_of_something_else_is_one_line(run, content):
+    """Its digest is right: a run from elsewhere can hold anything."""
+    record = read_run(run).stages["select"]
+    assert read_document(run, record, "selection.json")["rows"] == 9
+    (run / "selection.json").write_bytes(content)
+    record.files["selection.json"] = sha256(content)
+    with pytest.raises(InputError, match=r"selection\.json: not as negengine writes it"):
+        read_document(run, record, "selection.json")
+
+
+def test_a_file_that_the_stage_did_not_write_is_refused(run):
+    (run / "another.json").write_text("{}")
+    with pytest.raises(InputError, match=r"another\.json: missing, or changed"):
+        read_result(run, read_run(run).stages["select"], "another.json")
+
+
+def test_a_run_without_a_stage_is_told(tmp_path):
+    RunRecord(FORMAT, "0", {}).write(tmp_path)
+    with pytest.raises(InputError, match="stopped before its first part; run its command again"):
+        begun_stages(tmp_path)
+
+
+def test_the_last_command_that_was_recorded_is_the_hint():
+    assert last_command(record_of("negengine select a", "negengine select b", None, PYTHON)) == "negengine select b"
+    assert last_command(record_of(None, PYTHON)) is None
+    assert resume_hint(record_of("negengine select a")) == "to resume it: negengine select a"
+    assert resume_hint(record_of(PYTHON)) == "run the same command again to resume it"
+
+
+@pytest.mark.parametrize(
+    ("command", "whole"),
+    [
+        ("negengine select mini --shard 1/2 --output a --seed 3", "negengine select mini --seed 3 --output 'a b'"),
+        ("/bin/negengine select mini --shard=1/2 --output=a -o a -oa", "/bin/negengine select mini --output 'a b'"),
+        ("negengine select mini --pairs 3 --shard", "negengine select mini --pairs 3 --output 'a b'"),
+        ("python script.py --shard 1/2", None),
+        ("negengine 'not closed", None),
+        (None, None),
+    ],
+)
+def test_the_command_of_the_whole_run(tmp_path, command, whole):
+    assert whole_command(record_of(command), "a b") == whole
