@@ -41,20 +41,19 @@ class Groups(Shown):
 
     def main_tables(self) -> list[Table]:
         """Of many groups those that move the values most, up and down."""
-        ranked = self.frame.with_columns(
-            rank=pl.col(_MOVES).mean().over(*self._blocks, self.by).rank("dense").over(*self._blocks)
-        ).with_columns(last=pl.col("rank").max().over(*self._blocks))
         most = _ENDS if self.frame[MODEL].n_unique() == 1 else _ENDS_OF_SEVERAL
-        ends = (pl.col("rank") <= most) | (pl.col("rank") > pl.col("last") - most)
-        groups = pl.col(self.by).n_unique().over(*self._blocks)
-        kept = ranked.filter((groups <= _FEW) | ends)
+        keys = [*self._blocks, self.by]
+        groups = self.frame.select(keys).unique(maintain_order=True)  # the strongest first
+        place, count = pl.int_range(pl.len()).over(self._blocks), pl.len().over(self._blocks)
+        ends = groups.filter((count <= _FEW) | (place < most) | (place >= count - most))
+        kept = self.frame.join(ends, on=keys, how="semi", nulls_equal=True, maintain_order="left")
         if len(kept) == len(self.frame):
             return self.tables()
         said = (
             f"shown: the {most} groups that raise a figure most, and the {most} that lower it most; "
             "--format csv and --json have all"
         )
-        return self._tables(kept.drop("rank", "last"), [said])
+        return self._tables(kept, [said])
 
     def document(self) -> Any:
         """See `Shown`."""

@@ -142,7 +142,7 @@ def test_of_many_groups_a_terminal_shows_those_that_move_most(runs):
 
 
 def test_a_column_that_items_do_not_have_is_refused_with_those_that_they_have(runs):
-    with pytest.raises(ng.InputError, match=r"--by gendre: .*[Dd]id you mean gender.*give condition, dataset, gender"):
+    with pytest.raises(ng.InputError, match=r"--by gendre: .*did you mean 'gender'\? give condition, dataset, gender"):
         ng.by_group(runs[0], by="gendre")
 
 
