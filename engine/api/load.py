@@ -90,7 +90,10 @@ def export(
     except ModuleNotFoundError as error:
         if (error.name or "").startswith("negengine"):
             raise
-        raise InputError(f"export needs {error.name}: pip install 'negengine[export]'") from None
+        raise InputError(
+            f"{reference} is not exported, and export needs {error.name}: run `pip install 'negengine[export]'`, then "
+            f"`negengine export {reference}`"
+        ) from None
     say = Reporter(silent=not progress).say
     folder = None if output is None else Path(output)
     return build(reference, folder, task=task, revision=revision, allow_pickle=allow_pickle, force=force, say=say)

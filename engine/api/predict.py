@@ -9,7 +9,7 @@ import polars as pl
 from ..errors import check_number
 from ..inference.free_text import encode_texts
 from ..inference.predict import predict_texts
-from ..library.model import ModelLike, find_model
+from ..library.model import ModelLike, open_model
 from ..library.run import Shown
 from ..sentences.tokenizer import MaskTokenizer
 from ..tables import Column, Table
@@ -38,7 +38,7 @@ def predict(model: ModelLike, texts: Sequence[str], *, top: int = 5) -> pl.DataF
         InputError: A text does not have exactly one mask, or is too long; or `top` is not a number of tokens.
     """
     check_number("--top", top, 1, 10**6)
-    opened = find_model(model)
+    opened = open_model(model)
     tokenizer = MaskTokenizer.load(opened.exported.folder, opened.exported.mask_token)
     encode_texts(opened.exported, tokenizer, texts)  # refuses bad texts before the model is opened
     return pl.DataFrame(predict_texts(opened.reference, tokenizer, texts, top), schema=_SCHEMA)

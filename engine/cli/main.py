@@ -19,7 +19,7 @@ from ..commands.run_command import command_line, table_command
 from ..errors import OF_THE_MACHINE, InputError, shortened
 from ..library.registry import commands as probe_commands
 from ..library.registry import resumable
-from . import benchmark, data, paper, sentences, verify
+from . import benchmark, comparison, data, paper, sentences, verify
 from . import report as reports
 from .group import Commands
 
@@ -135,18 +135,7 @@ def merge(
     return run_merge(shards, output)
 
 
-@app.command()
-@table_command
-def compare(
-    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="The folders of finished runs.")],
-) -> "Shown":
-    """Compare the patterns of a run, runs of two models, or runs that differ in --coreference.
-
-    Example: negengine compare runs/roberta-base runs/roberta-large
-    """
-    from ..comparison.compare import compare as run_compare
-
-    return run_compare(*runs)
+app.command()(comparison.compare)
 
 
 @app.command()

@@ -1,12 +1,13 @@
 """Commands that lead from a run to the paper: `cite` and `reproduce`."""
 
+import shlex
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..commands.console import document, show
+from ..commands.console import document, say, show
 from ..commands.run_command import command_line, table_command
 
 if TYPE_CHECKING:
@@ -38,6 +39,10 @@ def cite(
         document(found.document())
     else:
         show((found.bibtex if form is CitationFormat.BIBTEX else found.text).rstrip("\n"))
+    if form is CitationFormat.TEXT:
+        named = " ".join(shlex.quote(str(run)) for run in runs)
+        command = f"negengine cite {named} --format bibtex > references.bib"
+        say(f"read and shorten the text; `{command}` writes the BibTeX alone")
 
 
 @table_command

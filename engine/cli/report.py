@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from ..commands import options
-from ..commands.console import document, show
+from ..commands.console import document, say, show
 
 _Runs = Annotated[list[Path], typer.Argument(metavar="RUN...", help="Folders of finished runs of one kind.")]
 
@@ -50,6 +50,8 @@ def figures(
     else:
         names = dict.fromkeys(path.stem for path in paths)
         show(f"{output}: {len(names)} figures as PDF, SVG, PNG and CSV: {', '.join(names)}")
+        first = output / f"{next(iter(names))}.pdf" if names else output
+        say(f"{output}: next, in LaTeX: \\includegraphics{{{first.as_posix()}}}")
 
 
 def _open_in_browser(path: Path) -> None:

@@ -110,5 +110,6 @@ def _drawn(item: Any) -> str:
 
     sheet = _Sheet()
     width = None if sheet.isatty() or os.environ.get("COLUMNS", "").isdigit() else 80
-    Console(file=sheet, width=width, force_jupyter=False).print(to_rich(item) if isinstance(item, Table) else item)
+    console = Console(file=sheet, width=width, force_jupyter=False)
+    console.print(to_rich(item, console.width) if isinstance(item, Table) else item)
     return sheet.getvalue()

@@ -2,13 +2,15 @@
 
     one run of the main job              its patterns, on the same triplets
     several that differ in the target    Tables 8 and 9 of the paper, and their patterns on the triplets of both
-    two runs of one kind by two models   every metric on the items that both have
+    runs of one kind by several models   the table that a paper prints; every metric of every two models, on the items
+                                         that both have
 
-Every difference has an interval and a test that allow for clusters; see `differences`.
+Every difference has an interval and a test that allow for clusters; see `differences`. The tests of all pairs of models
+are one family.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -16,15 +18,14 @@ from typing import Any
 import polars as pl
 
 from ..errors import InputError
-from ..library.open import open_run
 from ..library.run import Run, Shown
-from ..negation.runs import ScoresRun, SelectionRun
-from ..runs.record import differences
+from ..negation.runs import ScoresRun
 from ..tables import Table
-from .differences import differences_frame, differences_table, outcomes_of
+from .differences import GROUP, differences_frame, differences_table, outcomes_of, pairs_table
+from .estimates import estimates, main_items
+from .models import FITTING, PRINTED, estimates_tables
+from .runs import labels, open_scored, refuse_unlike
 from .targets import differ_in_target, in_order, target_rates, target_sides, target_table
-
-_GROUP = ("dataset", "condition", "split", "metric")
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,27 +36,33 @@ class Comparison(Shown):
         frame: One row for each test: what is compared, and the columns of `differences_frame`.
         table: The same as a person reads it.
         rates: For runs that differ in the target: the columns of rates.parquet with coreference and selected before
-            them.
+            them. For runs of several models: the columns of `estimates`.
         before: Tables that are shown before the tests.
+        fitting: The same tables for a terminal of 80 columns, where they differ.
     """
 
     frame: pl.DataFrame
     table: Table
     rates: pl.DataFrame | None = None
     before: Sequence[Table] = field(default=())
+    fitting: Sequence[Table] | None = None
 
     def tables(self) -> list[Table]:
-        """The tests; for runs that differ in the target, the drops before them."""
+        """The tests; for several runs, the rates or drops before them."""
         return [*self.before, self.table]
 
+    def main_tables(self) -> list[Table]:
+        """See `Shown`."""
+        return [*(self.before if self.fitting is None else self.fitting), self.table]
+
     def document(self) -> Any:
-        """See `Shown`: the tests; for runs that differ in the target, `rates` and `tests`."""
+        """See `Shown`: the tests of one run's patterns; for several runs, `rates` and `tests`."""
         tests = self.frame.to_dicts()
         return tests if self.rates is None else {"rates": self.rates.to_dicts(), "tests": tests}
 
 
 def compare(*runs: Run | str | Path) -> Comparison:
-    """Compare the patterns of a run, runs of two models, or runs of one model that differ in the target.
+    """Compare the patterns of a run, runs of any number of models, or runs of one model that differ in the target.
 
     Args:
         runs: Finished runs, or their folders.
@@ -63,28 +70,20 @@ def compare(*runs: Run | str | Path) -> Comparison:
     Raises:
         InputError: The runs cannot be compared: other kinds, other data, other conditions.
     """
-    found = [run if isinstance(run, Run) else open_run(run) for run in runs]
-    if not found:
-        raise InputError("no runs given; compare takes one or more run folders")
-    if selected := next((run for run in found if isinstance(run, SelectionRun)), None):
-        raise InputError(f"{selected.folder} is selected, not scored: run `negengine score {selected.folder}` first")
-    if len({run.stage for run in found}) > 1:
-        raise InputError(f"runs of different kinds: {', '.join(f'{run.folder} ({run.stage})' for run in found)}")
+    found = open_scored(runs)
     if len(found) == 1:
         return _between_patterns(found[0])
     scored = [run for run in found if isinstance(run, ScoresRun)]
     if len(scored) == len(found) and differ_in_target(scored):
         return _between_targets(scored)
-    if len(found) > 2:
-        raise InputError("give two runs of two models, or runs of one model that differ in --coreference")
-    return _between_models(*found)
+    return _between_models(found)
 
 
 def _between_patterns(run: Run) -> Comparison:
     """The scored patterns of a run in pairs, on the same triplets."""
     if not isinstance(run, ScoresRun):
         raise InputError(f"{run.folder}: compare needs two runs of {run.stage}; one run is enough for `score` only")
-    outcomes = outcomes_of(run, _GROUP)
+    outcomes = outcomes_of(run, GROUP)
     names = [pattern.name for pattern in run.selection.patterns.scored]
     by_pattern = {name: outcomes.filter(pl.col("split") == name) for name in names}
     sides = {pair: (by_pattern[pair[0]], by_pattern[pair[1]]) for pair in combinations(by_pattern, 2)}
@@ -97,7 +96,7 @@ def _between_patterns(run: Run) -> Comparison:
 def _between_targets(runs: Sequence[ScoresRun]) -> Comparison:
     """The drops of runs that differ in the target, and each pattern on the triplets that two of them share."""
     ordered = in_order(runs)
-    sides = target_sides([(run, outcomes_of(run, _GROUP)) for run in ordered])
+    sides = target_sides([(run, outcomes_of(run, GROUP)) for run in ordered])
     keys = ("pattern", "first", "second")
     frame = differences_frame(sides, keys)
     title = "Targets on the triplets of both runs. Difference of the repetition rates: first − second"
@@ -105,15 +104,27 @@ def _between_targets(runs: Sequence[ScoresRun]) -> Comparison:
     return Comparison(frame, table, target_rates(ordered), [target_table(ordered)])
 
 
-def _between_models(first: Run, second: Run) -> Comparison:
-    """Two runs, on the items that both have."""
-    if unlike := differences(first.conditions, second.conditions, "there"):
-        raise InputError(f"{first.folder} and {second.folder} cannot be compared: {unlike}")
-    one, other = (dict(outcomes_of(run, _GROUP).group_by(*_GROUP, maintain_order=True)) for run in (first, second))
-    frame = differences_frame({key: (one[key], other[key]) for key in one if key in other}, _GROUP)
+def _between_models(runs: Sequence[Run]) -> Comparison:
+    """The rates of all runs, and the differences of every two on the items that both have."""
+    refuse_unlike(runs)
+    names = labels(runs)
+    outcomes = {name: outcomes_of(run, GROUP) for name, run in zip(names, runs, strict=True)}
+    sides: dict[tuple[Any, ...], tuple[pl.DataFrame, pl.DataFrame]] = {}
+    for (first, one), (second, other) in combinations(outcomes.items(), 2):
+        groups = [dict(own.group_by(*GROUP, maintain_order=True)) for own in (one, other)]
+        sides |= {(first, second, *key): (groups[0][key], groups[1][key]) for key in groups[0] if key in groups[1]}
+    keys = ("first", "second", *GROUP)
+    frame = differences_frame(sides, keys)
     if frame.is_empty():
-        raise InputError(f"{first.folder} and {second.folder} have no item in common")
-    same = first.model_name == second.model_name
-    names = [str(run.folder) if same else run.model_name for run in (first, second)]
-    title = f"{names[0]} − {names[1]}, on the items of both runs"
-    return Comparison(frame, differences_table(title, frame, _GROUP, first.clusters))
+        raise InputError(f"{' and '.join(str(run.folder) for run in runs)} have no item in common")
+    found = estimates({name: main_items(own, runs[0].by_construction) for name, own in outcomes.items()}, GROUP)
+    tables = [estimates_tables(found, runs[0].clusters, most=most) for most in (PRINTED, FITTING)]
+    if len(runs) == 2:
+        table = differences_table(f"{names[0]} − {names[1]}, on the items of both runs", frame, GROUP, runs[0].clusters)
+    else:
+        table = pairs_table("Every two models, on the items of both", frame, GROUP, runs[0].clusters)
+    without = set(combinations(names, 2)) - set(frame.select("first", "second").iter_rows())
+    if without:
+        pairs = "; ".join(f"{first} and {second}" for first, second in sorted(without))
+        table = replace(table, notes=[*table.notes, f"without an item in common: {pairs}"])
+    return Comparison(frame, table, found, *tables)

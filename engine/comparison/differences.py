@@ -6,6 +6,7 @@ with Holm's method over all tests of one table.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,8 @@ from ..probes.summary import paired
 from ..statistics import SMALLEST_P, crossed_interval, holm, smallest_p
 from ..tables import Column, Table
 
+GROUP = ("dataset", "condition", "split", "metric")
+"""The columns of outcomes that make a group: what one figure of a table is about."""
 Sides = Mapping[tuple[Any, ...], tuple[pl.DataFrame, pl.DataFrame]]
 _PERCENTAGE_POINTS = "percentage points"
 _FIGURES = {
@@ -128,6 +131,31 @@ def differences_table(title: str, frame: pl.DataFrame, keys: Sequence[str], clus
     )
 
 
+def pairs_table(title: str, frame: pl.DataFrame, keys: Sequence[str], clusters: str) -> Table:
+    """The differences of every two models: a section for each two.
+
+    Args:
+        title: Of the table.
+        frame: From `differences_frame`, with first and second before the keys.
+        keys: Names of the other keys.
+        clusters: What the clusters are.
+    """
+    table = differences_table(title, frame, keys, clusters)
+    pair = "first − second"
+    columns = [
+        replace(column, wrap=True) if column.value in keys else column
+        for column in table.columns
+        if column.heading not in {"clusters", "p"}
+    ]
+    return replace(
+        table,
+        frame=table.frame.with_columns(pl.format("{} − {}", "first", "second").alias(pair)),
+        columns=[Column(pair, pair), *columns],
+        section=pair,
+        notes=[*table.notes, "p alone is in JSON and CSV"],
+    )
+
+
 def _notes(frame: pl.DataFrame, constant: Sequence[str], clusters: str) -> list[str]:
     if frame.is_empty():
         return []
@@ -141,7 +169,7 @@ def _notes(frame: pl.DataFrame, constant: Sequence[str], clusters: str) -> list[
         f"{n}clusters: {counted} {clusters}",
         f"difference [95 % interval]: in {_PERCENTAGE_POINTS}, other numbers with three decimals in their own unit",
         "finds: the smallest true difference that this test finds with a power of 80 % (5 %, two-sided)",
-        f"p: by sign flips of clusters; p (Holm): corrected for {_tests(len(frame))}; "
+        f"p: by sign flips of clusters; p (Holm): corrected for {_tests(first['tests'])}; "
         + (
             f"{fewest} clusters cannot give a p below {smallest:.2g}"
             if smallest > SMALLEST_P

@@ -24,6 +24,10 @@ PRECISIONS = (REFERENCE, "int8", "fp16")  # of a graph
 CONVOLVED = "model.cpu.onnx"  # the fp32 graph with its products as convolutions
 
 
+class NotExportedError(InputError):
+    """There is no export of this name; an export may make one."""
+
+
 @dataclass(frozen=True)
 class ExportedModel:
     """What `negengine export` wrote.
@@ -178,7 +182,7 @@ def _find(reference: Path, command: str) -> Path:
             own = MODELS / folder.resolve().name
             if (made := read_origin(own)) is not None and made.origin == str(folder.resolve()):
                 return own
-            raise InputError(
+            raise NotExportedError(
                 f"{folder} is a checkpoint, not an exported model: run `{command}`, then give its name, {own.name}"
             )
         if is_folder(folder):
@@ -186,7 +190,7 @@ def _find(reference: Path, command: str) -> Path:
     known = dict.fromkeys([*exported_names(), _BUNDLED])
     similar = difflib.get_close_matches(reference.as_posix(), known, n=3, cutoff=0.6)
     did_you_mean = f" (did you mean {' or '.join(similar)}?)" if similar else ""
-    raise InputError(f"no exported model {reference}{did_you_mean}: run `{command}` first")
+    raise NotExportedError(f"no exported model {reference}{did_you_mean}: run `{command}` first")
 
 
 def refuse_too_long(exported: ExportedModel, tokens: int, what: str) -> None:

@@ -7,11 +7,12 @@ from pathlib import Path
 from ..choices import Precision
 from ..errors import InputError, check_number, choice
 from ..inference.device import Device, choose_devices
-from ..inference.exported import ExportedModel, load_exported
+from ..inference.exported import ExportedModel, NotExportedError, load_exported
 from ..inference.model import MaskedLM
 from ..runs.executors import Executor, ThisProcess
 from ..runs.processes import Processes
 from ..runs.stage import ModelOptions
+from .registry import load
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,6 +91,24 @@ def find_model(
     check_number("--batch-tokens", batch_tokens, 1, 2**20)
     check_number("--threads", threads, 1, 1_024)
     return Model(load_exported(reference, task=task), devices, kind, batch_tokens, threads)
+
+
+def open_model(reference: ModelLike, *, task: str = "fill-mask") -> Model:
+    """The model of a run function: found, or exported on first use, as `ng.load` does it.
+
+    Args:
+        reference: As for `find_model`; or a hub id, a checkpoint's folder, or `mini`.
+        task: What it must be exported for.
+
+    Raises:
+        InputError: As for `find_model` and for `ng.load`.
+    """
+    try:
+        return find_model(reference, task=task)
+    except NotExportedError:
+        # By name, as the exporter may be asked in `engine.api` only, which is built on this package.
+        exported: Model = load("negengine.engine.api.load:load")(str(reference), task=task)
+        return exported
 
 
 def check_opening(device: str, precision: str) -> tuple[tuple[Device, ...], Precision]:

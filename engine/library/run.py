@@ -2,7 +2,7 @@
 
 import shlex
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Self, TypeVar
@@ -119,11 +119,17 @@ class Run(Shown):
         Returns:
             dataset, condition, split, metric, item (words or a stable id), value (1 and 0, or any number); where items
             depend on each other, cluster (what they share) and, where such clusters cross, crossed (the other kind).
+            Further columns are words that items can be grouped by, such as name, gender, profession, verb or relation.
 
         Raises:
             InputError: Runs of this kind cannot be compared.
         """
         raise InputError(f"{self.folder}: a run of {self.stage} cannot be compared")
+
+    @property
+    def by_construction(self) -> Sequence[str]:
+        """The splits whose outcomes follow from how the items were chosen: their rates are not estimates."""
+        return ()
 
     def closing(self) -> str:
         """The result files, and the next command."""

@@ -1,6 +1,6 @@
 """`ng.select` and `ng.score`: the Self-Contained Negation Test as library functions, and their results."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -12,7 +12,7 @@ from ..choices import Coreference, VerbConvention
 from ..errors import choice
 from ..inference.audit import audit_summary
 from ..library.call import recorded
-from ..library.model import Model, ModelLike, check_opening, find_model
+from ..library.model import Model, ModelLike, check_opening, find_model, open_model
 from ..library.options import RunOptions, execution, run_folder, shard_of
 from ..library.recount import Recount
 from ..library.run import Run, ShardRun, open_results
@@ -207,7 +207,16 @@ class ScoresRun(Run):
             value=pl.col("repeated").cast(pl.Float64),
             cluster=pl.concat_str(*PAIR, separator="|"),
             crossed="verb",
+            name="name",
+            gender="gender",
+            profession="profession",
+            verb="verb",
         )
+
+    @property
+    def by_construction(self) -> Sequence[str]:
+        """The selecting pattern: its rate is 100 %, as the triplets were selected with it."""
+        return (self.selection.patterns.selecting.name,)
 
     def recounts(self) -> Iterator[Recount]:
         """See `Run`."""
@@ -249,7 +258,7 @@ def select(
     Raises:
         InputError: An option is wrong, the run folder belongs to another run, or the disk is full.
     """
-    opened = find_model(model)
+    opened = open_model(model)
     stage = _selection(
         opened,
         pairs=pairs,
@@ -296,7 +305,7 @@ def plan_selection(
     Raises:
         InputError: An option is wrong.
     """
-    opened = find_model(model)
+    opened = open_model(model)
     stage = _selection(
         opened,
         pairs=pairs,

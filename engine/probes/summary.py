@@ -96,7 +96,7 @@ def means(items: pl.DataFrame, metrics: Sequence[str]) -> list[Row]:
     cluster are taken as draws from it.
     """
     return [
-        _mean((dataset, condition, split, metric), part)
+        Row(dataset, condition, split, metric, *estimated(part["value"], part["cluster"]))
         for dataset, condition, split, own in _splits(items)
         for metric in metrics
         if not (part := own.select("cluster", value=metric).drop_nulls("value")).is_empty()
@@ -215,16 +215,26 @@ def _splits(items: pl.DataFrame) -> list[tuple[str, str, str, pl.DataFrame]]:
     return parts
 
 
-def _mean(key: tuple[str, str, str, str], part: pl.DataFrame) -> Row:
-    values = part["value"]
-    n, n_clusters = len(part), part["cluster"].n_unique()
+def estimated(
+    values: pl.Series, clusters: pl.Series
+) -> tuple[float, float | None, float | None, int, int | None, float | None]:
+    """The mean of outcomes with its 95 % interval.
+
+    Args:
+        values: Truth values or numbers, without nulls.
+        clusters: What the items share; null where they are independent draws.
+
+    Returns:
+        value, low, high, n, clusters and design effect, the last two only where the items come from several clusters.
+    """
+    n, n_clusters = len(values), clusters.n_unique()
     numbers = values.to_numpy().astype(np.float64)
     yes_or_no = values.dtype == pl.Boolean
-    if not 1 < n_clusters < n or part["cluster"].null_count():
-        return Row(*key, *(proportion(int(numbers.sum()), n) if yes_or_no else mean(numbers)), n)
-    found = clustered_mean(*cluster_sums(numbers, part["cluster"].rank("dense").to_numpy().astype(np.int64)))
+    if not 1 < n_clusters < n or clusters.null_count():
+        return *(proportion(int(numbers.sum()), n) if yes_or_no else mean(numbers)), n, None, None
+    found = clustered_mean(*cluster_sums(numbers, clusters.rank("dense").to_numpy().astype(np.int64)))
     low, high = (proportion_interval if yes_or_no else student_interval)(found)
-    return Row(*key, found.value, low, high, n, found.clusters, found.design_effect if yes_or_no else None)
+    return found.value, low, high, n, found.clusters, found.design_effect if yes_or_no else None
 
 
 def _side(items: pl.DataFrame, contrast: Contrast, condition: str, split: str) -> pl.DataFrame:

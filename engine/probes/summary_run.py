@@ -1,6 +1,6 @@
 """A run with items.parquet and summary.parquet: the shared code of all probes with one stage."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
@@ -25,10 +25,12 @@ class SummaryRun(Run):
     Attributes:
         metrics: The columns of the items that are compared between runs.
         condition_keys: The keys of the identity that must agree for two runs to be compared.
+        grouped: What items can be grouped by → the column of the items that has it.
     """
 
     metrics: ClassVar[Sequence[str]]
     condition_keys: ClassVar[Sequence[str]] = ("data sha256",)
+    grouped: ClassVar[Mapping[str, str]] = {}
 
     @cached_property
     def items(self) -> pl.DataFrame:
@@ -71,12 +73,14 @@ class SummaryRun(Run):
     def outcomes(self) -> pl.DataFrame:
         """One row for each item, split and metric that applies to the item; truth values are 1 and 0."""
         keys = ("dataset", "condition", "item", "splits", "cluster")
+        metrics = (pl.col(name).cast(pl.Float64) for name in self.metrics)
+        groups = (pl.col(column).alias(name) for name, column in self.grouped.items())
         return (
-            by_split(self.items.select(*keys, *(pl.col(name).cast(pl.Float64) for name in self.metrics)))
-            .unpivot(self.metrics, index=keys, variable_name="metric")
+            by_split(self.items.select(*keys, *metrics, *groups))
+            .unpivot(self.metrics, index=[*keys, *self.grouped], variable_name="metric")
             .rename({"splits": "split"})
             .drop_nulls("value")
-            .select(*OUTCOMES)
+            .select(*OUTCOMES, *self.grouped)
         )
 
 

@@ -18,6 +18,8 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors
     from .engine.api.load import load
     from .engine.api.predict import predict
     from .engine.comparison.compare import Comparison, compare
+    from .engine.comparison.groups import Groups, by_group
+    from .engine.comparison.tidy import items
     from .engine.errors import InputError
     from .engine.library.model import Model
     from .engine.library.open import merge
@@ -41,6 +43,7 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors
 _NAMES = {
     "Citation": "negengine.engine.report.citation:Citation",
     "Comparison": "negengine.engine.comparison.compare:Comparison",
+    "Groups": "negengine.engine.comparison.groups:Groups",
     "InputError": "negengine.engine.errors:InputError",
     "Model": "negengine.engine.library.model:Model",
     "Processes": "negengine.engine.runs.processes:Processes",
@@ -51,11 +54,13 @@ _NAMES = {
     "Table": "negengine.engine.tables.table:Table",
     "ThisProcess": "negengine.engine.runs.executors:ThisProcess",
     "Verification": "negengine.engine.verification.checks:Verification",
+    "by_group": "negengine.engine.comparison.groups:by_group",
     "cite": "negengine.engine.report.citation:cite",
     "compare": "negengine.engine.comparison.compare:compare",
     "diagnostics": "negengine.engine.probes.diagnostics.runs:diagnostics",
     "figures": "negengine.engine.report.figures:figures",
     "gh22": "negengine.engine.probes.gh22.runs:gh22",
+    "items": "negengine.engine.comparison.tidy:items",
     "lama": "negengine.engine.probes.lama.runs:lama",
     "load": "negengine.engine.api.load:load",
     "merge": "negengine.engine.library.open:merge",

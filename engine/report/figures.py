@@ -4,12 +4,12 @@ from pathlib import Path
 
 import msgspec
 
+from ..comparison.runs import Runs, open_runs
 from ..errors import InputError
 from ..figures import Figure
 from ..files.atomic import json_bytes, make_folder, write_bytes
 from ..files.reading import MissingFileError, read_regular
 from .libraries import needs_libraries
-from .runs import Runs, open_runs
 
 MANIFEST = "figures.json"
 """The list of the files that `figures` has written into a folder: it may replace these and no others."""

@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
+from ..comparison.runs import Runs, open_runs
 from ..errors import InputError
 from ..files.atomic import make_folder, write_bytes
 from ..files.reading import MissingFileError, open_regular, unreadable
 from .libraries import needs_libraries
-from .runs import Runs, open_runs
 
 _MARK = b'<meta name="generator" content="negengine report">'  # as the page has it; a test compares them
 _HEAD = 500  # bytes of a file that are looked at

@@ -1,6 +1,7 @@
 """`ng.reproduce`: run again what a run has recorded, all stages, and say what differs."""
 
 import inspect
+import shlex
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -51,6 +52,12 @@ class Reproduction(Shown):
             f"{self.again} has the same bytes as {self.folder}." if self.is_same else verdict,
             *(f"Different: {line}" for line in self.conditions),
         ]
+
+    def closing(self) -> str:
+        """Where the new run is, and what to do next."""
+        again, folder = (shlex.quote(str(path)) for path in (self.again, self.folder))
+        next_ = f"negengine cite {again}" if self.is_same else f"negengine report {folder} {again}"
+        return f"{self.again}: the new run is written; next, `{next_}`"
 
     def document(self) -> dict[str, Any]:
         """See `Shown`."""

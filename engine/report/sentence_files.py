@@ -40,12 +40,13 @@ def json_array(rows: pl.LazyFrame, *, at_once: int = ROWS_AT_ONCE) -> Iterator[s
     yield "\n]" if before == ",\n" else "[]"
 
 
-def write(rows: pl.LazyFrame, path: Path) -> int:
+def write(rows: pl.LazyFrame, path: Path, option: str = "-o") -> int:
     """Write sentences to a file, whole or not at all; its name says how.
 
     Args:
         rows: The sentences.
         path: A name that ends in .parquet, .csv, .tsv or .jsonl. An older file of that name is replaced.
+        option: What the user gave it with, for messages.
 
     Returns:
         How many rows there are.
@@ -53,14 +54,14 @@ def write(rows: pl.LazyFrame, path: Path) -> int:
     Raises:
         InputError: The name ends in something else, the file is a result of a run, or it cannot be written.
     """
-    writer = check_name(path)
+    writer = check_name(path, option)
     total: int = rows.select(pl.len()).collect().item()
     make_folder(path.parent)
     writer(rows, path)
     return total
 
 
-def check_name(path: Path) -> Callable[[pl.LazyFrame, Path], None]:
+def check_name(path: Path, option: str = "-o") -> Callable[[pl.LazyFrame, Path], None]:
     """How a file of this name is written.
 
     Raises:
@@ -68,9 +69,9 @@ def check_name(path: Path) -> Callable[[pl.LazyFrame, Path], None]:
     """
     if path.suffix not in _WRITERS:
         hint = did_you_mean(path.suffix, _WRITERS)
-        raise InputError(f"-o {path}: {hint}the name must end in {', '.join(_WRITERS)}")
+        raise InputError(f"{option} {path}: {hint}the name must end in {', '.join(_WRITERS)}")
     if path.exists() and (path.parent / RUN_FILE).exists():
-        raise InputError(f"-o {path}: this file belongs to a run; choose another name")
+        raise InputError(f"{option} {path}: this file belongs to a run; choose another name")
     return _WRITERS[path.suffix]
 
 

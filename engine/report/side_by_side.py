@@ -7,6 +7,10 @@ from itertools import combinations
 import polars as pl
 
 from ..comparison.compare import compare
+from ..comparison.differences import GROUP, differences_table
+from ..comparison.estimates import MODEL
+from ..comparison.models import PRINTED, models_in_rows
+from ..comparison.runs import labels
 from ..errors import InputError
 from ..figures import Figure, Section
 from ..figures.charts import Lines, Points
@@ -16,11 +20,8 @@ from ..negation.runs import ScoresRun
 from ..tables import Column, Table
 from .chapters import chapter
 from .page import Chapter
-from .runs import labels
 
-_RUN = "model"
 _MOST_ROWS = 40  # of a chart; more differences are in the table alone
-_MOST_COLUMNS = 12
 
 
 def title(runs: Sequence[Run]) -> str:
@@ -67,21 +68,21 @@ def _joined(figures: Sequence[tuple[str, Figure]]) -> Figure:
         said = pl.lit(name)
         if inner:  # such as `source`: the model itself, or the paper
             said = pl.when(pl.col(inner) == "paper").then(pl.lit(f"{name}, paper")).otherwise(said)
-        frames.append(figure.plot.data.with_columns(said.alias(_RUN)))
+        frames.append(figure.plot.data.with_columns(said.alias(MODEL)))
     data = pl.concat(frames, how="diagonal_relaxed")
     if isinstance(plot, Points):
-        drawn: Points | Lines = replace(plot, data=data, series=_RUN)
+        drawn: Points | Lines = replace(plot, data=data, series=MODEL)
     else:
-        drawn = replace(plot, data=data, series=_RUN, panel=plot.series)
-    tables = [figure.table.frame.select(pl.lit(name).alias(_RUN), pl.all()) for name, figure in figures]
+        drawn = replace(plot, data=data, series=MODEL, panel=plot.series)
+    tables = [figure.table.frame.select(pl.lit(name).alias(MODEL), pl.all()) for name, figure in figures]
     widest = max((figure.table for _, figure in figures), key=lambda table: len(table.columns))
     frame = pl.concat(tables, how="diagonal_relaxed")
     table = replace(
         widest,
         title=widest.title.partition(":")[0],
         frame=frame,
-        section=_RUN,
-        columns=[Column(_RUN, _RUN), *widest.columns],
+        section=MODEL,
+        columns=[Column(MODEL, MODEL), *widest.columns],
         notes=_notes([(name, figure.table) for name, figure in figures]),
     )
     said_alt = " ".join(f"{name}: {figure.alt}" for name, figure in figures)
@@ -102,35 +103,16 @@ def _printed(figures: Sequence[tuple[str, Figure]]) -> list[Table]:
     if not isinstance(plot, Points) or plot.panel:
         return []
     categories = plot.data[plot.y].unique(maintain_order=True).to_list()
-    if len(categories) > _MOST_COLUMNS:
+    if len(categories) > PRINTED:
         return []
-    rows = []
+    ends = {"low": plot.low, "high": plot.high} if plot.low and plot.high else {}
+    points = []
     for name, figure in figures:
-        row: dict[str, object] = {_RUN: name}
-        for point in figure.plot.data.iter_rows(named=True):
-            if plot.series and point[plot.series] == "paper":
-                continue
-            row |= {point[plot.y]: point[plot.x]}
-            row |= {f"{point[plot.y]} {end}": point[column] for end, column in _ends(plot)}
-        rows.append(row)
-    figures_ = [f"{category}{suffix}" for category in categories for suffix in ("", *(f" {e}" for e, _ in _ends(plot)))]
-    frame = pl.DataFrame(rows, schema={_RUN: pl.String, **dict.fromkeys(figures_, pl.Float64)})
-    with_ends = bool(_ends(plot))
-    columns = [
-        Column(
-            category,
-            category,
-            decimals=1,
-            low=f"{category} low" if with_ends else None,
-            high=f"{category} high" if with_ends else None,
-        )
-        for category in categories
-    ]
-    return [Table(f"Models in rows: {plot.title}", frame, [Column(_RUN, _RUN), *columns])]
-
-
-def _ends(plot: Points) -> list[tuple[str, str]]:
-    return [("low", plot.low), ("high", plot.high)] if plot.low and plot.high else []
+        own = figure.plot.data
+        if plot.series:
+            own = own.filter(pl.col(plot.series) != "paper")
+        points.append(own.select(pl.lit(name).alias(MODEL), category=plot.y, value=plot.x, **ends))
+    return [models_in_rows(f"Models in rows: {plot.title}", pl.concat(points))]
 
 
 def _differences(runs: Sequence[Run], names: Sequence[str]) -> list[Section]:
@@ -140,18 +122,22 @@ def _differences(runs: Sequence[Run], names: Sequence[str]) -> list[Section]:
             return [Section("What is the target sentence about?", tables=compare(*runs).tables())]
         except InputError as error:  # such as two models and two targets: side by side, but without a test
             return [Section("Paired differences", [f"There are no paired tests: {error}."])]
+    try:
+        found = compare(*runs).frame
+    except InputError as error:  # such as runs without a common item: side by side, but without a test
+        return [Section("Paired differences", [f"There are no paired tests: {error}."])]
     said = ["Every difference is that of the first model minus the second, on the items that both runs have."]
     figures: list[Figure] = []
     tables: list[Table] = []
-    for (first, one), (second, other) in combinations(zip(names, runs, strict=True), 2):
-        try:
-            found = compare(one, other)
-        except InputError as error:  # such as runs without a common item: side by side, but without a test
-            said.append(f"{first} and {second} have no test: {error}.")
+    for first, second in combinations(names, 2):
+        own = found.filter((pl.col("first") == first) & (pl.col("second") == second))
+        if own.is_empty():
+            said.append(f"{first} and {second} have no test: they have no item in common.")
             continue
-        drawn = _difference_figure(found.frame, found.table, first, second, len(figures) + 1)
+        table = differences_table(f"{first} − {second}, on the items of both runs", own, GROUP, runs[0].clusters)
+        drawn = _difference_figure(own, table, first, second, len(figures) + 1)
         figures += drawn
-        tables += [] if drawn else found.tables()
+        tables += [] if drawn else [table]
     return [Section("Paired differences", said, figures=figures, tables=tables)]
 
 

@@ -15,8 +15,13 @@ if TYPE_CHECKING:
 
 def cells(table: "Table") -> list[list[str]]:
     """The text of every cell, row by row; one line each, without characters that control a terminal."""
+    return [[" ".join(parts) for parts in row] for row in cell_parts(table)]
+
+
+def cell_parts(table: "Table") -> list[list[list[str]]]:
+    """The figures of every cell, row by row: those that stand beside each other, such as a value and its interval."""
     return [
-        [printable(_cell(column, row, table.texts)) for column in table.columns]
+        [[printable(part) for part in _parts(column, row, table.texts)] for column in table.columns]
         for row in table.frame.iter_rows(named=True)
     ]
 
@@ -43,7 +48,7 @@ def with_unit(column: "Column") -> str:
     return heading if unit in heading or unit == column.suffix else f"{heading} ({unit})".strip()
 
 
-def _cell(column: "Column", row: Mapping[str, Any], texts: Mapping[str, str]) -> str:
+def _parts(column: "Column", row: Mapping[str, Any], texts: Mapping[str, str]) -> list[str]:
     def figure(name: str | None) -> str:
         return "" if name is None else _figure(column, row, name, texts)
 
@@ -61,7 +66,7 @@ def _cell(column: "Column", row: Mapping[str, Any], texts: Mapping[str, str]) ->
         parts.append(f"({beside})")
     if column.p is not None and row[column.p] is not None:
         parts.append(_chance(row[column.p]))
-    return " ".join(parts)
+    return parts
 
 
 def _figure(column: "Column", row: Mapping[str, Any], name: str, texts: Mapping[str, str]) -> str:

@@ -1,5 +1,6 @@
 """What was checked, and what was found: the value that `ng.verify` returns."""
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from enum import StrEnum
@@ -131,6 +132,13 @@ class Verification(Shown):
         skipped = sum(check.outcome is Outcome.NOT_CHECKED for check in self.checks)
         verdict = [] if self.damage else [f"{self.folder}: no damage found{_skipped(skipped)}"]
         return [*self.notes, *damaged, *verdict]
+
+    def closing(self) -> str:
+        """What to do next; where something is damaged, the error says it."""
+        if self.damage:
+            return ""
+        command = f"; next, `negengine report {shlex.quote(str(self.folder))}`" if self.kind == "run" else ""
+        return f"nothing was changed{command}"
 
     def document(self) -> dict[str, Any]:
         """See `Shown`."""

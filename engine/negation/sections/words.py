@@ -1,4 +1,4 @@
-"""Which genders, professions and verbs drive the result."""
+"""Which genders, verbs, professions and names drive the result."""
 
 from collections.abc import Callable
 
@@ -18,7 +18,7 @@ Interval = Callable[[pl.DataFrame], tuple[float | None, float | None]]
 
 
 def drivers(run: ScoresRun) -> Section:
-    """Repetition rates by gender, and by those verbs and professions that move the overall rates most."""
+    """Repetition rates by gender, and by those verbs, professions and names that move the overall rates most."""
     triplets = run.selection.triplets
     counts = (
         pl.scan_parquet(run.folder / SCORES_FILE)
@@ -35,10 +35,11 @@ def drivers(run: ScoresRun) -> Section:
         _figure(run, "gender", genders, "gender", _clustered),
         _figure(run, "verb", by_verb, "verb", _independent),
         _figure(run, "profession", clusters, "profession", _clustered),
+        _figure(run, "name", clusters, "name", _clustered),
     ]
     return Section(
         "Which words drive the result?",
-        [_driver(figure.data, what) for figure, what in zip(figures[1:], ("verb", "profession"), strict=True)],
+        [_driver(figure.data, what) for figure, what in zip(figures[1:], ("verb", "profession", "name"), strict=True)],
         figures=figures,
         notes=[
             (

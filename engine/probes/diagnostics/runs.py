@@ -9,7 +9,7 @@ import polars as pl
 
 from ...datasets.sources import find
 from ...library.call import recorded
-from ...library.model import ModelLike, find_model
+from ...library.model import ModelLike, open_model
 from ...library.options import RunOptions
 from ...library.recount import Recount
 from ...library.run import ShardRun
@@ -113,7 +113,7 @@ def diagnostics(
     Raises:
         InputError: An option or a file is wrong, the run folder belongs to another run, or the disk is full.
     """
-    opened = find_model(model)
+    opened = open_model(model)
     path = find(DATA, None if data is None else Path(data))
     rows = read_diagnostics(path, [dataset] if isinstance(dataset, str) else dataset)
     stage = DiagnosticsStage.plan(opened.exported, rows, draws=draws, seed=seed)

@@ -11,7 +11,7 @@ import polars as pl
 
 from ...errors import choice
 from ...library.call import recorded
-from ...library.model import ModelLike, find_model
+from ...library.model import ModelLike, open_model
 from ...library.options import RunOptions, execution, run_folder, shard_of
 from ...library.recount import Recount
 from ...library.run import ShardRun, open_results
@@ -113,6 +113,10 @@ class Gh22Run(SummaryRun):
             metric=pl.lit("repetition_rate"),
             item=pl.concat_str("name", "profession", separator="|"),
             value=pl.col("repeated").cast(pl.Float64),
+            name="name",
+            gender="gender",
+            profession="profession",
+            verb="act",
         )
 
     def sentence_rows(self) -> pl.LazyFrame:
@@ -156,7 +160,7 @@ def gh22(
     wanted = [variant] if isinstance(variant, str) else variant
     kinds = dict.fromkeys(choice(Variant, "--variant", str(word)) for word in wanted or Variant)
     shard = shard_of(options)
-    opened = find_model(model)
+    opened = open_model(model)
     refuse_mixed(Repetitions.name, opened.precision)
     words = load_lexicon(None if lexicon is None else Path(lexicon))
     sentence = load_variant(Variant.ORIGINAL).selecting

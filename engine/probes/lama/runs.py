@@ -1,6 +1,6 @@
 """`ng.lama`: negated and misprimed LAMA as a library function, and its results."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Unpack
@@ -9,7 +9,7 @@ import polars as pl
 
 from ...datasets.sources import find
 from ...library.call import recorded
-from ...library.model import ModelLike, find_model
+from ...library.model import ModelLike, open_model
 from ...library.options import RunOptions
 from ...library.recount import Recount
 from ...library.run import ShardRun
@@ -42,6 +42,7 @@ class LamaRun(SummaryRun):
     clusters: ClassVar[str] = "relations"
     metrics: ClassVar[Sequence[str]] = METRICS
     condition_keys: ClassVar[Sequence[str]] = ("data sha256", "vocabulary", "vocabulary sha256", "with P159")
+    grouped: ClassVar[Mapping[str, str]] = {"relation": "cluster"}
 
     def tables(self) -> list[Table]:
         """Negations, precision and examples: Tables 1 and 2 of the paper."""
@@ -108,7 +109,7 @@ def lama(
         InputError: An option or a file is wrong, no fact counts, the run folder belongs to another run, or the disk
             is full.
     """
-    opened = find_model(model)
+    opened = open_model(model)
     given = [data] if isinstance(data, str | Path) else data
     paths = [find(DATA, Path(path)) for path in given] if given else [find(DATA)]
     facts = read_facts(paths, [corpus] if isinstance(corpus, str) else corpus)

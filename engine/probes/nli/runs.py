@@ -12,7 +12,7 @@ from ...errors import InputError, choice
 from ...inference.classifier import TASK
 from ...inference.classifier import labels as label_names
 from ...library.call import recorded
-from ...library.model import ModelLike, find_model
+from ...library.model import ModelLike, open_model
 from ...library.options import RunOptions
 from ...library.recount import Recount
 from ...library.run import ShardRun
@@ -131,7 +131,7 @@ def nli(
     wanted = [source] if isinstance(source, str) else source
     sources = [choice(Source, "--source", str(name)) for name in wanted or SOURCES]
     dev_sets = {str(choice(Source, "--original", str(name))): Path(file) for name, file in (original or {}).items()}
-    opened = find_model(model, task=TASK)
+    opened = open_model(model, task=TASK)
     head = map_head(label_names(opened.exported), opened.name, labels)
     sets = read_sets(find(DATA, None if data is None else Path(data)), dev_sets, sources)
     stage = Judgements.plan(opened.exported, head, sets, max_length=max_length)

@@ -1,6 +1,7 @@
 """`ng.load`: what is exported is found, everything else is exported on first use."""
 
 import shutil
+import sys
 from pathlib import Path
 
 import negengine as ng
@@ -79,3 +80,32 @@ def test_a_checkpoint_is_exported_on_first_use(checkpoint, tmp_path, monkeypatch
 def test_a_task_that_does_not_exist(tmp_path):
     with pytest.raises(ng.InputError, match="chess is not a task of the export: give fill-mask"):
         loading.export("mini", tmp_path / "out", task="chess")
+
+
+@pytest.mark.parametrize("model", ["roberta-tiny", Path("roberta-tiny")])
+def test_a_run_function_exports_a_model_on_first_use(exports, tmp_path, monkeypatch, model, small_lexicon):
+    monkeypatch.chdir(tmp_path)
+    run = ng.select(model, pairs=2, max_verbs=1, lexicon=small_lexicon, output="run", progress=False)
+    assert run.model_name == "mini"
+    assert ng.predict(model, ["She is [MASK]."], top=1)["rank"].to_list() == [1]
+    assert [reference for reference, _ in exports] == ["roberta-tiny"]
+
+
+def test_a_classifier_is_exported_for_its_task(exports, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ng.InputError, match="is exported for fill-mask, this command needs text-classification"):
+        ng.nli("roberta-tiny")
+    assert exports[0][1]["task"] == "text-classification"
+
+
+def test_without_the_exporter_the_command_is_said(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(sys.modules, "torch", None)
+    for name in [name for name in sys.modules if name.startswith("negengine.export")]:
+        monkeypatch.delitem(sys.modules, name)
+    with pytest.raises(ng.InputError) as raised:
+        ng.select("roberta-tiny")
+    assert str(raised.value) == (
+        "roberta-tiny is not exported, and export needs torch: run `pip install 'negengine[export]'`, then "
+        "`negengine export roberta-tiny`"
+    )

@@ -77,6 +77,32 @@ def test_a_narrow_terminal_breaks_long_words_and_cuts_none():
     assert "repetition_rate" in "".join(shown.replace("│", "").split())
 
 
+def test_the_figures_of_a_cell_stand_below_each_other_where_the_table_is_too_wide():
+    """They are never broken inside an interval, or between `p =` and its number."""
+    frame = pl.DataFrame(
+        {"n": ["1", "2"], "drop": [18.3, -2.0], "low": [12.0, -4.0], "high": [24.9, 0.1], "p": [0.2, 0]}
+    )
+    columns = [
+        Column("n", "n"),
+        *(Column(f"rank {i}", "drop", low="low", high="high", p="p", decimals=1) for i in (1, 2)),
+    ]
+    wide, narrow = (render([Table("t", frame, columns)], Format.TABLE, width=width) for width in (80, 40))
+    assert "│ 18.3 [12.0, 24.9] p = 0.200 │" in wide
+    assert narrow.partition("\n")[2] == (
+        "┏━━━┳━━━━━━━━━━━━━━┳━━━━━━━━━━━━━━┓\n"
+        "┃ n ┃       rank 1 ┃       rank 2 ┃\n"
+        "┡━━━╇━━━━━━━━━━━━━━╇━━━━━━━━━━━━━━┩\n"
+        "│ 1 │         18.3 │         18.3 │\n"
+        "│   │ [12.0, 24.9] │ [12.0, 24.9] │\n"
+        "│   │    p = 0.200 │    p = 0.200 │\n"
+        "├───┼──────────────┼──────────────┤\n"
+        "│ 2 │         -2.0 │         -2.0 │\n"
+        "│   │  [-4.0, 0.1] │  [-4.0, 0.1] │\n"
+        "│   │    p < 0.001 │    p < 0.001 │\n"
+        "└───┴──────────────┴──────────────┘\n"
+    )
+
+
 def test_markdown_is_a_pipe_table():
     assert render([DROPS], Format.MARKDOWN) == (
         "**Drops: mini**\n"

@@ -5,7 +5,7 @@ from functools import cached_property
 from typing import Any, ClassVar, Unpack
 
 import polars as pl
-from negengine.engine.library.model import ModelLike, find_model
+from negengine.engine.library.model import ModelLike, open_model
 from negengine.engine.library.options import RunOptions, execution, run_folder, shard_of
 from negengine.engine.library.run import Run, ShardRun
 from negengine.engine.runs.loop import run_stage
@@ -53,7 +53,7 @@ def colours(model: ModelLike, **options: Unpack[RunOptions]) -> ColoursRun | Sha
         model: The model.
         **options: See `RunOptions`.
     """
-    opened = find_model(model)
+    opened = open_model(model)
     stage, folder = Colours(opened.exported), run_folder(opened, options, "colours")
     run_stage(stage, folder, execution(opened, options))
     return ColoursRun.open(folder, opened) if shard_of(options).is_whole else ShardRun.open(folder, stage.name)
