@@ -11,7 +11,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-wheel lint types torture coverage mutation export select score papers bench clean
+.PHONY: help setup demo docs test test-wheel lint types torture coverage mutation export select score papers bench clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | awk -F'\t' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -23,7 +23,7 @@ $(READY): pyproject.toml constraints.txt
 	@test -n "$(PYTHON)" || { echo "Python 3.11, 3.12 or 3.13 with venv is needed: install it, or give PYTHON=/path/to/python" >&2; exit 2; }
 	@echo "== installing into $(VENV) with $(PYTHON) (a few minutes the first time)"
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[export,report,test]'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs,export,report,test]'
 	@touch $@
 
 demo: $(READY)  ## export, select, score and report the bundled model on a sample, under 5 minutes
@@ -35,6 +35,9 @@ demo: $(READY)  ## export, select, score and report the bundled model on a sampl
 	$(BIN)/negengine score runs/demo $(ARGS)
 	@echo "== report: figures and tables in one file"
 	$(BIN)/negengine report runs/demo -o runs/demo-report.html
+
+docs: $(READY)  ## build the pages of docs/ into site/
+	$(BIN)/python -m mkdocs build --strict $(ARGS)
 
 test: $(READY) lint types  ## lint, check types, run all tests, one process a core
 	$(BIN)/python -m pytest -n auto --dist loadfile $(ARGS)
@@ -102,4 +105,4 @@ bench: $(READY)  ## throughput beside the baselines and the ceiling of this mach
 	$(BIN)/negengine bench $(ARGS)
 
 clean:  ## remove what make has made; models/ and runs/ stay
-	rm -rf $(VENV) .types .coverage build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis *.egg-info
+	rm -rf $(VENV) .types .coverage build dist site .mypy_cache .ruff_cache .pytest_cache .hypothesis *.egg-info

@@ -7,7 +7,7 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
-NOTEBOOK = Path(__file__).with_name("main_job.ipynb")
+NOTEBOOK = Path(__file__).parents[2] / "docs" / "notebooks" / "main_job.ipynb"
 
 
 @pytest.fixture(scope="module")

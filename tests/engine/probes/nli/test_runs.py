@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import polars as pl
 import pytest
+from documented import documented
 from negengine.engine.comparison.compare import compare
 from negengine.engine.errors import InputError
 from negengine.engine.library.model import find_model
@@ -29,6 +30,11 @@ def library_run(classifiers, data, tmp_path_factory):
         output=output,
         progress=False,
     )
+
+
+def test_the_columns_of_its_files_are_documented(library_run):
+    for file, name in (("items.parquet", "items.parquet` of `nli"), ("summary.parquet", "summary.parquet")):
+        assert documented(name) == list(pl.read_parquet_schema(library_run.folder / file))
 
 
 def test_the_function_gives_frames_tables_and_a_document(library_run, runs):

@@ -1,0 +1,61 @@
+"""One page for each command, from its help."""
+
+import re
+from typing import Any
+
+import typer.main
+from negengine.engine.cli.main import app
+
+PROGRAM: Any = typer.main.get_command(app)
+
+
+def commands() -> dict[str, Any]:
+    """Name → command; those of groups have the group's name before."""
+    found: dict[str, Any] = {}
+    for name, command in PROGRAM.commands.items():
+        inner = getattr(command, "commands", {})
+        if not inner or command.invoke_without_command:
+            found[name] = command
+        found |= {f"{name} {own}": sub for own, sub in inner.items()}
+    return found
+
+
+def paths() -> dict[str, str]:
+    """Name → path of its page."""
+    return {name: f"commands/{name.replace(' ', '-')}.md" for name in commands()}
+
+
+def overview() -> str:
+    """A table with a line for each command."""
+    rows = [f"| [{name}]({path}) | {_first_line(commands()[name])} |" for name, path in paths().items()]
+    return "\n".join(["| command | what it does |", "|---|---|", *rows])
+
+
+def page(name: str) -> str:
+    """The page of a command: what it does, its usage, arguments, options, and an example."""
+    command = commands()[name]
+    context = command.make_context(f"negengine {name}", [], resilient_parsing=True)
+    said, _, example = " ".join(command.help.split()).partition("Example: ")
+    usage = " ".join(command.get_usage(context).split()).removeprefix("Usage: ")
+    lines = [f"# negengine {name}", "", said.strip(), "", "```text", usage, "```", ""]
+    arguments, options = [], []
+    for parameter in command.get_params(context):
+        record = parameter.get_help_record(context)
+        if record and "--help" not in parameter.opts:
+            (arguments if parameter.param_type_name == "argument" else options).append(record)
+    for title, records in (("Arguments", arguments), ("Options", options)):
+        if records:
+            lines += [f"## {title}", "", "| | |", "|---|---|"]
+            lines += [f"| `{_cell(left)}` | {_cell(right)} |" for left, right in records] + [""]
+    if example:
+        lines += ["## Example", "", "```sh", example.strip(), "```", ""]
+    return "\n".join(lines)
+
+
+def _first_line(command: Any) -> str:
+    return _cell(command.help.strip().partition("\n\n")[0].replace("\n", " ")).removesuffix(".")
+
+
+def _cell(text: str) -> str:
+    """A text as a cell of a table: on one line, bars escaped."""
+    return re.sub(r"\s+", " ", text).replace("|", "\\|").strip()

@@ -1,0 +1,45 @@
+"""Pages that MkDocs makes while it builds: one for each command, one for the library, and the documents of the root.
+
+They are made from the program itself, so they cannot be out of date.
+"""
+
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+from mkdocs.structure.files import File
+
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(Path(__file__).parent))
+
+import command_pages  # noqa: E402 - beside this file, which is not in a package
+import library_page  # noqa: E402
+
+OF_THE_ROOT = ("BENCHMARKS.md", "CHANGELOG.md", "CONTRIBUTING.md")
+COMMAND_LIST, LIBRARY_PAGE = "<!-- list of commands -->", "names.md"
+
+
+def on_config(config: Any) -> Any:
+    """Add a page for each command to the navigation."""
+    (section,) = (entry["Commands"] for entry in config.nav if "Commands" in entry)
+    section += [{name: path} for name, path in command_pages.paths().items()]
+    return config
+
+
+def on_files(files: Any, config: Any) -> Any:
+    """Add the generated pages."""
+    generated = {path: command_pages.page(name) for name, path in command_pages.paths().items()}
+    generated[LIBRARY_PAGE] = library_page.page()
+    generated |= {name: (ROOT / name).read_text("utf-8") for name in OF_THE_ROOT}
+    for path, content in generated.items():
+        files.append(File.generated(config, path, content=content))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
+    """Links between the root and docs/ stay right, although both are one folder of pages here."""
+    if page.file.src_uri in OF_THE_ROOT:
+        markdown = re.sub(r"\]\(docs/", "](", markdown)
+    markdown = re.sub(rf"\]\(\.\./({'|'.join(map(re.escape, OF_THE_ROOT))})", r"](\1", markdown)
+    return markdown.replace(COMMAND_LIST, command_pages.overview())

@@ -1,0 +1,181 @@
+"""Every command and every piece of Python in the README and in docs/ runs, page by page and in the order of the page.
+
+A page says in a comment what its folder holds at the start: `<!-- begins with: models/mini runs/mini -->`. Blocks after
+`<!-- not run: the reason -->` need a network, a GPU, a cluster or hours; they are only parsed.
+"""
+
+import re
+import shlex
+import shutil
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import typer.main
+from negengine.engine.cli import main
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PROGRAM = typer.main.get_command(main.app)
+EXTRAS = re.findall(r"^(\w+) = \[$", (ROOT / "pyproject.toml").read_text("utf-8"), re.MULTILINE)
+BLOCK = re.compile(
+    r"(?:^<!-- not run: (?P<reason>[^\n]+) -->\n)?^```(?P<language>sh|bash|python)\n(?P<code>.*?)^```$",
+    re.MULTILINE | re.DOTALL,
+)
+
+
+@dataclass(frozen=True)
+class Block:
+    """A block of code of a page: where it begins, its language and text, and why it is not run, if so."""
+
+    place: str
+    language: str
+    code: str
+    reason: str | None
+
+    @property
+    def commands(self) -> list[list[str]]:
+        """The words of each command of a shell block."""
+        found = []
+        for line in self.code.splitlines():
+            words = shlex.shlex(line, posix=True, punctuation_chars=True)
+            words.whitespace_split, words.commenters = True, "#"
+            found += split(list(words))
+        return found
+
+
+def split(words: list[str]) -> list[list[str]]:
+    """The commands of a line, which are joined by `&&`."""
+    if "&&" not in words:
+        return [words] if words else []
+    at = words.index("&&")
+    return [words[:at], *split(words[at + 1 :])]
+
+
+def blocks(page: Path) -> list[Block]:
+    text = page.read_text("utf-8")
+    return [
+        Block(f"{page.name}:{text.count(chr(10), 0, found.start()) + 1}", *found.group("language", "code", "reason"))
+        for found in BLOCK.finditer(text)
+    ]
+
+
+def needed(page: Path) -> list[str]:
+    return " ".join(re.findall(r"<!-- begins with: (.+?) -->", page.read_text("utf-8"))).split()
+
+
+RUN = [page for page in PAGES if any(block.reason is None for block in blocks(page))]
+PARSED = [block for page in PAGES for block in blocks(page) if block.reason is not None]
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch, mini, scored_run):
+    """A folder with what a page begins with; it is the current folder, and there is neither a GPU nor a data set."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    monkeypatch.setenv("NEGENGINE_DATA", str(tmp_path / "data"))
+
+    def furnish(things: list[str]) -> Path:
+        for name in things:
+            (tmp_path / name).parent.mkdir(exist_ok=True)
+            if name == "models/mini":
+                (tmp_path / name).symlink_to(mini.folder)
+            else:
+                assert name == "runs/mini"
+                shutil.copytree(scored_run, tmp_path / name)
+        return tmp_path
+
+    return furnish
+
+
+@pytest.fixture
+def shell(monkeypatch, capfd):
+    """Runs one command of a shell block: negengine in this process, and mkdir and echo."""
+
+    def run(words: list[str], where: str) -> None:
+        words, target = (words[:-2], words[-1]) if words[-2:-1] == [">"] else (words, None)
+        capfd.readouterr()
+        status, out = 0, ""
+        match words:
+            case ["negengine", *arguments]:
+                monkeypatch.setattr(sys, "argv", ["negengine", *arguments])
+                status = main.run()
+                out, err = capfd.readouterr()
+                assert status == 0, f"{where}: {' '.join(words)}\n{out}{err}"
+            case ["mkdir", folder]:
+                Path(folder).mkdir()
+            case ["echo", text]:
+                out = f"{text}\n"
+            case _:
+                pytest.fail(f"{where}: {' '.join(words)} is not a command that this test knows; say why it is not run")
+        if target is not None:
+            assert out, f"{where}: {' '.join(words)} has printed nothing"
+            Path(target).write_text(out, "utf-8")
+
+    return run
+
+
+@pytest.mark.parametrize("page", RUN, ids=lambda page: page.name)
+def test_the_code_of_a_page_runs(page, place, shell):
+    place(needed(page))
+    names = {"__name__": page.stem}
+    for block in blocks(page):
+        if block.reason is not None:
+            continue
+        if block.language == "python":
+            exec(compile(block.code, block.place, "exec"), names)  # noqa: S102 - our own documents
+        else:
+            for words in block.commands:
+                shell(words, block.place)
+
+
+@pytest.mark.parametrize("block", PARSED, ids=lambda block: block.place)
+def test_code_that_is_not_run_can_be_parsed(block):
+    if block.language == "python":
+        compile(block.code, block.place, "exec")
+        return
+    for words in block.commands:
+        match words:
+            case ["negengine", *arguments]:
+                parse(arguments)
+            case ["make", *_] | ["source", ".venv/bin/activate"]:
+                pass  # tests/test_docs.py knows the targets of make
+            case ["pip", "install", package]:
+                assert re.fullmatch(rf"negengine(\[({'|'.join(EXTRAS)})\])?", package)
+            case _:
+                pytest.fail(f"{block.place}: {' '.join(words)} is not a command that this test knows")
+
+
+def parse(arguments: list[str]) -> None:
+    """What the program does with a command line before it runs anything; wrong options raise."""
+    command, name = PROGRAM, arguments[0]
+    while hasattr(command, "commands"):
+        command, arguments = command.commands[arguments[0]], arguments[1:]
+    command.make_context(name, arguments)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_no_block_is_overlooked(page):
+    text = page.read_text("utf-8")
+    assert len(blocks(page)) == len(re.findall(r"^ *```(?:sh|bash|python)\b", text, re.MULTILINE))
+    assert sum(block.reason is not None for block in blocks(page)) == text.count("<!-- not run")
+
+
+def test_there_are_blocks_of_every_kind():
+    names = {page.name for page in RUN}
+    assert names >= {
+        "README.md",
+        "first-figure.md",
+        "running.md",
+        "library.md",
+        "frames.md",
+        "commands.md",
+        "report.md",
+    }
+    assert {block.language for block in PARSED} == {"sh", "python"}
+
+
+def test_a_wrong_option_is_found():
+    with pytest.raises(typer.TyperException, match="--lasy"):
+        parse(["select", "mini", "--lasy"])

@@ -1,0 +1,85 @@
+"""docs/files.md has every column of every result file, and no other column: compared with the files of small runs."""
+
+import json
+
+import negengine as ng
+import polars as pl
+import pytest
+from documented import PAGE, documented
+
+FACT = {
+    "relation": "place_of_birth",
+    "sub_label": "Anna",
+    "obj_label": "london",
+    "masked_sentence": "Anna was born in [MASK] .",
+    "masked_negation": "Anna was not born in [MASK] .",
+}
+CONTEXTS = (
+    "item\tcontext_aff\tcontext_neg\ttarget_aff\ttarget_neg\n"
+    "0\tA hammer is (a|an)\tA hammer is not (a|an)\ttool\tinsect\n"
+)
+
+
+@pytest.fixture(scope="module")
+def model(mini):
+    return ng.load(mini.folder, device="cpu", precision="fp32")
+
+
+@pytest.fixture(scope="module")
+def gh22(model, small_lexicon, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("gh22") / "run"
+    return ng.gh22(model, pairs=2, ranks=(1,), lexicon=small_lexicon, output=folder, progress=False)
+
+
+@pytest.fixture(scope="module")
+def lama(model, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("lama")
+    (folder / "GoogleRE.jsonl").write_text(json.dumps(FACT) + "\n")
+    return ng.lama(model, data=folder, output=folder / "run", progress=False)
+
+
+@pytest.fixture(scope="module")
+def diagnostics(model, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("diagnostics")
+    (folder / "NEG-136-SIMP.tsv").write_text(CONTEXTS)
+    return ng.diagnostics(model, data=folder, dataset="NEG-136-SIMP", output=folder / "run", progress=False)
+
+
+def columns(path):
+    return list(pl.read_parquet_schema(path))
+
+
+@pytest.mark.parametrize("file", ["triplets.parquet", "scores.parquet", "rates.parquet"])
+def test_the_files_of_the_negation_test_are_documented(file, scored_run):
+    assert documented(file) == columns(scored_run / file)
+
+
+def test_the_keys_of_a_selection_are_documented(scored_run):
+    found = json.loads((scored_run / "selection.json").read_text("utf-8"))
+    assert set(documented("selection.json")) == {*found, "lazy"}
+
+
+@pytest.mark.parametrize("file", ["acts.parquet", "items.parquet", "summary.parquet"])
+def test_the_files_of_gh22_are_documented(file, gh22):
+    name = "items.parquet` of `gh22" if file == "items.parquet" else file
+    assert documented(name) == columns(gh22.folder / file)
+
+
+@pytest.mark.parametrize("probe", ["lama", "diagnostics"])
+def test_the_items_of_a_probe_are_documented(probe, request):
+    run = request.getfixturevalue(probe)
+    assert set(documented(f"items.parquet` of `{probe}")) == set(columns(run.folder / "items.parquet"))
+    assert documented("summary.parquet") == columns(run.folder / "summary.parquet")
+
+
+def test_the_files_of_a_run_are_named(gh22, lama, diagnostics, scored_run):
+    files = {path.name for run in (gh22.folder, lama.folder, diagnostics.folder, scored_run) for path in run.iterdir()}
+    assert not [name for name in files if not name.startswith(".") and name not in PAGE.read_text("utf-8")]
+
+
+def test_the_columns_that_all_sentences_have_are_documented(scored_run, gh22, lama, diagnostics):
+    text = PAGE.read_text("utf-8").partition("## Sentences")[2]
+    for run in (ng.open(scored_run), gh22, lama, diagnostics):
+        shared = {"item", "condition", "sentence", "expected", "answer", "failed", "rank", "logprob"}
+        assert shared <= set(run.sentences().columns)
+        assert all(f"`{name}`" in text for name in shared)
