@@ -40,3 +40,17 @@ def test_what_is_not_json_is_one_line(text):
 def test_escapes_do_not_bring_in_what_is_not_text(text):
     with pytest.raises(InputError, match=r"^f:1: the character U\+[0-9A-F]{4} in a string is not text"):
         parse_json(text, "f:1")
+
+
+def test_what_lies_side_by_side_is_not_deep():
+    flat = [[0], {"a": {}}] * (2 * DEEPEST)
+    assert parse_json(json.dumps(flat), "here") == flat
+
+
+def test_the_deepest_level_is_read_and_one_more_is_not():
+    def nested(levels):
+        return "[" * levels + "]" * levels
+
+    parse_json(nested(DEEPEST), "here")
+    with pytest.raises(InputError, match="here: lists or objects in more than 32 levels"):
+        parse_json(nested(DEEPEST + 1), "here")

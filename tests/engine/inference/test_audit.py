@@ -60,6 +60,14 @@ def test_a_small_run_audits_a_thousand_sentences_or_all(sentences):
     assert audit_share([(sentences, 0.0)]) * sentences == pytest.approx(min(sentences, FEWEST))
 
 
+@pytest.mark.parametrize(
+    ("sentences", "audited"), [(500, 500), (10_000, 1_000), (20_000, 1_000), (100_000, 5_000), (10**6, 15_467)]
+)
+def test_the_numbers_that_the_documentation_tells(sentences, audited):
+    """docs/exactness.md; 15,467 = 14,977 for the rule of three at 0.02 %, and four standard deviations."""
+    assert audit_share([(sentences, 0.0)]) * sentences == pytest.approx(audited, abs=0.5)
+
+
 def test_patterns_share_one_audit():
     assert audit_share([(10**6, 0.1)] * 4) == pytest.approx(audit_share([(4 * 10**6, 0.1)]))
 
@@ -78,6 +86,16 @@ def test_the_sentence_tells_the_bound_and_the_cost():
 def test_the_sentence_tells_of_wrong_decisions():
     (text,) = told({"decided": 525_000, "close": 42_000, "audited": 15_500, "disagreements": 2})
     assert "2 were wrong, so at most 0.041 % are wrong" in text
+
+
+def test_the_sentence_tells_of_a_single_wrong_decision_and_only_of_known_costs():
+    found = audit_summary({"decided": 1_000, "close": 100, "audited": 100, "disagreements": 1})
+    (text,) = audit_sentences(found)
+    assert (
+        "100 were made again in fp32: 1 was wrong, so at most 4.656 % are wrong (95 % confidence). Cost: 10.0 %" in text
+    )
+    (text,) = audit_sentences({name: value for name, value in found.items() if name != "audit_cost"})
+    assert text.endswith("(95 % confidence).")
 
 
 def test_fp32_has_no_audit_to_tell_of():
