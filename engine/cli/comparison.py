@@ -29,7 +29,7 @@ def compare(
         typer.Option(
             "--items",
             metavar="FILE",
-            help="Also write a row for each item and model, as R reads it: .csv, .tsv, .jsonl or .parquet (default: not).",
+            help="Also write a row for each item and model, for R: .csv, .tsv, .jsonl or .parquet (default: not).",
         ),
     ] = None,
 ) -> "Shown":
