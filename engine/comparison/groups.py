@@ -93,7 +93,7 @@ class Groups(Shown):
                 what, figure = "Values", "value"
             said = [
                 *([f"all rows: {', '.join(constant)}"] if constant else []),
-                f"{'in percent; ' if unit else ''}[95 % interval]; clusters: {self.clusters}",
+                f"{'in percent; ' if unit else ''}[95 % interval]; clusters: {self.clusters}{' (and verbs for the interval)' if falls else ''}",
                 f"moves: by how much the group moves the {figure} of all items",
                 *notes,
             ]
