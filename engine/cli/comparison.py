@@ -20,7 +20,8 @@ def compare(
         typer.Option(
             "--by",
             metavar="COLUMN",
-            help="Rates by group instead: gender, profession, verb, name, relation, dataset, condition or split.",
+            help="Rates by group instead: gender, profession, verb, name, relation, dataset, condition or split "
+            "(default: differences).",
         ),
     ] = None,
     items: Annotated[
@@ -28,7 +29,7 @@ def compare(
         typer.Option(
             "--items",
             metavar="FILE",
-            help="Also write a row for each item and model, as R reads it: .csv, .tsv, .jsonl or .parquet.",
+            help="Also write a row for each item and model, for R: .csv, .tsv, .jsonl or .parquet (default: not).",
         ),
     ] = None,
 ) -> "Shown":

@@ -109,10 +109,13 @@ def _between_models(runs: Sequence[Run]) -> Comparison:
     refuse_unlike(runs)
     names = labels(runs)
     outcomes = {name: outcomes_of(run, GROUP) for name, run in zip(names, runs, strict=True)}
-    sides: dict[tuple[Any, ...], tuple[pl.DataFrame, pl.DataFrame]] = {}
-    for (first, one), (second, other) in combinations(outcomes.items(), 2):
-        groups = [dict(own.group_by(*GROUP, maintain_order=True)) for own in (one, other)]
-        sides |= {(first, second, *key): (groups[0][key], groups[1][key]) for key in groups[0] if key in groups[1]}
+    groups = {name: dict(own.group_by(*GROUP, maintain_order=True)) for name, own in outcomes.items()}
+    sides = {
+        (first, second, *key): (one[key], other[key])
+        for (first, one), (second, other) in combinations(groups.items(), 2)
+        for key in one
+        if key in other
+    }
     keys = ("first", "second", *GROUP)
     frame = differences_frame(sides, keys)
     if frame.is_empty():

@@ -91,9 +91,10 @@ class Groups(Shown):
             what, figure = ("Drop of the repetition rate", "drop") if falls else ("Rates", "rate")
             if not unit:
                 what, figure = "Values", "value"
+            kinds = f"{self.clusters} (and verbs for the interval)" if falls else self.clusters
             said = [
                 *([f"all rows: {', '.join(constant)}"] if constant else []),
-                f"{'in percent; ' if unit else ''}[95 % interval]; clusters: {self.clusters}",
+                f"{'in percent; ' if unit else ''}[95 % interval]; clusters: {kinds}",
                 f"moves: by how much the group moves the {figure} of all items",
                 *notes,
             ]

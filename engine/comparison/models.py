@@ -68,7 +68,9 @@ def estimates_tables(found: pl.DataFrame, clusters: str, *, most: int = PRINTED)
         )
         notes = [f"all columns: {', '.join(constant)}"] if constant else []
         notes.append(
-            f"[95 % interval], with clusters ({clusters})" if (own["clusters"] < own["n"]).any() else "[95 % interval]"
+            f"[95 % interval], with clusters ({clusters}{' and verbs' if falls else ''})"
+            if (own["clusters"] < own["n"]).any()
+            else "[95 % interval]"
         )
         shown = own.select(MODEL, *varying, "n", "clusters", "unit", value=figures[0], low=figures[1], high=figures[2])
         title, decimals = f"Models: {what}", 1 if unit else 3

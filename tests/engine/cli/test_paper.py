@@ -41,3 +41,11 @@ def test_a_reproduction_says_that_the_bytes_are_the_same(scored_run, command, tm
     assert json.loads(done.out)["same"] is True
     session = json.loads((tmp_path / "again" / "run.json").read_bytes())["stages"]["score"]["sessions"][0]
     assert session["command"].startswith("negengine reproduce ")
+
+
+def test_the_next_step_is_said_beside_a_citation(scored_run, command):
+    done = command("cite", scored_run)
+    assert done.err.endswith(
+        f"`negengine cite {scored_run} --format bibtex > references.bib` writes the BibTeX alone\n"
+    )
+    assert command("cite", scored_run, "--format", "bibtex").err == ""

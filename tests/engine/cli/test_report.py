@@ -58,3 +58,8 @@ def test_what_is_not_a_run_is_refused_in_one_line(command, tmp_path, name, make,
     assert len(done.err.splitlines()) == 1
     assert said in done.err
     assert not (tmp_path / "out").exists()
+
+
+def test_figures_say_how_they_get_into_a_paper(command, scored_run):
+    done = command("figures", scored_run)
+    assert done.err == "figures: next, in LaTeX: \\includegraphics{figures/drops.pdf}\n"

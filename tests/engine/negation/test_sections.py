@@ -61,7 +61,7 @@ def test_ranks_and_quantiles_are_those_of_the_scores(run, figures):
 
 def test_rates_by_word_are_those_of_the_scores(run, figures):
     items = run.items.join(run.selection.triplets, on="triplet").filter(pl.col("pattern") != "CpTp")
-    for word in ("verb", "profession"):
+    for word in ("verb", "profession", "name"):
         expected = items.group_by("pattern", word).agg(rate=pl.col("repeated").mean(), n=pl.len().cast(pl.Int64))
         shown = figures[f"by-{word}"].table.frame
         both = shown.join(expected, on=["pattern", word], suffix="_counted")

@@ -20,7 +20,7 @@ def written(scores, tmp_path_factory):
 def test_every_figure_is_written_in_every_form(written):
     folder, paths = written
     stems = {path.stem for path in paths}
-    assert stems == NAMES | {"by-gender", "by-verb", "by-profession"}
+    assert stems == NAMES | {"by-gender", "by-verb", "by-profession", "by-name"}
     assert {path.name for path in paths} == {f"{stem}.{end}" for stem in stems for end in ("svg", "pdf", "png", "csv")}
     assert all(path.stat().st_size for path in paths)
     assert {path.name for path in folder.iterdir()} == {path.name for path in paths} | {"figures.json"}

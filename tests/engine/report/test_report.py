@@ -90,7 +90,7 @@ def test_links_lead_to_elements_of_the_page_and_ids_are_taken_once(page):
 def test_every_figure_has_a_caption_a_name_a_description_and_its_values(page):
     root = read(page)
     figures = root.all("figure")
-    assert len(figures) == 9
+    assert len(figures) == 10
     for figure in figures:
         (svg,) = figure.all("svg")
         assert svg.attributes["role"] == "img"

@@ -72,3 +72,12 @@ def test_runs_that_differ_in_the_target_have_the_table_of_the_paper(scores, mini
     found = chapters([scores, ng.open(other)])
     assert found[1].title == "mini, pronoun"
     assert found[0].sections[-1].tables[0].title.startswith("Drop of ACT repetition by what the target is about")
+
+
+def test_every_two_of_three_runs_are_tested_as_one_family(scores, other_scores, mini, make_scores, tmp_path):
+    third = ng.open(make_scores(mini, tmp_path / "third", seed=2, max_verbs=2))
+    section = chapters([scores, other_scores, third])[0].sections[-1]
+    tables = [*section.tables, *(figure.table for figure in section.figures)]
+    assert len(tables) == 3
+    assert {n for table in tables for n in table.frame["tests"]} == {15}
+    assert all("corrected for 15 tests" in " ".join(table.notes) for table in tables)

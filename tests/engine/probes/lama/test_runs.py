@@ -6,6 +6,7 @@ import polars as pl
 import pytest
 from negengine.engine.choices import Format
 from negengine.engine.comparison.compare import compare
+from negengine.engine.comparison.groups import by_group
 from negengine.engine.errors import InputError
 from negengine.engine.library.model import find_model
 from negengine.engine.probes.lama.runs import LamaRun, lama
@@ -73,6 +74,17 @@ def test_runs_are_compared_item_by_item(run, model, data, tmp_path):
     assert set(frame["condition"]) == {"original", "misprimed-low"}
     assert set(frame["n"]) == {2}
     assert frame["difference"].to_list() == [0] * len(frame)
+
+
+def test_items_are_grouped_by_relation(run):
+    found = by_group(run, by="relation").frame
+    relations = run.items["cluster"].unique().to_list()
+    assert set(found["relation"]) == set(relations)
+    one = found.filter((pl.col("metric") == "precision@1") & (pl.col("condition") == "original"))
+    right = run.items.filter(condition="original").group_by("cluster").agg(pl.col("precision@1").mean())
+    assert dict(one.select("relation", "value").iter_rows()) == {
+        relation: pytest.approx(100 * rate) for relation, rate in right.iter_rows()
+    }
 
 
 def test_runs_that_rank_other_tokens_are_not_compared(run, model, data, tmp_path):
