@@ -43,10 +43,10 @@ def page(name: str) -> str:
         record = parameter.get_help_record(context)
         if record and "--help" not in parameter.opts:
             (arguments if parameter.param_type_name == "argument" else options).append(record)
-    for title, records in (("Arguments", arguments), ("Options", options)):
+    for title, records in (("Argument", arguments), ("Option", options)):
         if records:
-            lines += [f"## {title}", "", "| | |", "|---|---|"]
-            lines += [f"| `{_cell(left)}` | {_cell(right)} |" for left, right in records] + [""]
+            lines += [f"## {title}s", "", f"| {title.lower()} | meaning |", "|---|---|"]
+            lines += [f"| `{_plain(left)}` | {_cell(right)} |" for left, right in records] + [""]
     if example:
         lines += ["## Example", "", "```sh", example.strip(), "```", ""]
     return "\n".join(lines)
@@ -54,6 +54,11 @@ def page(name: str) -> str:
 
 def _first_line(command: Any) -> str:
     return _cell(command.help.strip().partition("\n\n")[0].replace("\n", " ")).removesuffix(".")
+
+
+def _plain(text: str) -> str:
+    """A name as code in a cell: on one line; bars in code do not end a cell. An argument's type says nothing more."""
+    return re.sub(r"^([A-Z.]+) <[\w\[\]]+>$", r"\1", " ".join(text.split()))
 
 
 def _cell(text: str) -> str:
