@@ -73,5 +73,8 @@ def test_versions_agree():
 def test_dependencies_are_those_of_the_tested_versions():
     """Every package that the project asks for has a version in constraints.txt."""
     asked = re.findall(r'^  "([a-z0-9-]+)[\[><=;]', (ROOT / "pyproject.toml").read_text("utf-8"), re.MULTILINE)
-    fixed = {line.partition("==")[0].lower() for line in (ROOT / "constraints.txt").read_text("utf-8").splitlines()}
+    fixed = {
+        line.partition("==")[0].lower().replace("_", "-")
+        for line in (ROOT / "constraints.txt").read_text("utf-8").splitlines()
+    }
     assert {name for name in asked if name != "onnxruntime"} <= fixed
