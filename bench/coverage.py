@@ -9,6 +9,8 @@ holds the true value; with 2,000 samples its standard error is 0.5 at 95 %. The 
     pairs, verbs  20 of 500 verbs, drawn for each pair; an outcome is a threshold on the sum of three normal effects:
                   of the pair (share 0.1 of the variance), of the verb (0.4), of the triplet
     differences   two outcomes of the same triplets, 20 for each pair, correlation 0.3; the pairs' rates go together
+    means         correlated ranks between -1 and 1, one for each relation: 2 × beta - 1, with the mean of the column
+    relative      1 minus the ratio of two rates of independent items, such as the relative drop of NLI
     lazy          the share of 200 verbs that repeat, in pairs with rates of their own (correlation 0.1)
 """
 
@@ -25,9 +27,11 @@ from ..engine.negation.lazy import first_repeating, share_interval
 from ..engine.statistics import (
     clustered_mean,
     crossed_mean,
+    mean,
     paired_difference,
     proportion,
     proportion_interval,
+    relative_drop_interval,
 )
 
 PAIRS = (6, 12, 30, 60, 200, 1000)
@@ -38,6 +42,9 @@ MOST_VERBS, VERBS = 20, 500
 _PAIR_SHARE, _VERB_SHARE, _TOGETHER = 0.1, 0.4, 0.7
 _LAZY = ((1, 0.2), (1, 0.65), (2, 0.65), (20, 0.03), (20, 0.65), (20, 0.97))  # verbs that are enough, rate
 _LAZY_VERBS, _LAZY_CORRELATION = 200, 0.1
+_MEANS = (-0.5, 0.0, 0.3, 0.8, 0.95)  # of rank correlations, which lie between -1 and 1
+_MEAN_SPREAD = 4  # of the beta distribution that they come from
+_RATIOS = ((0.9, 0.85), (0.9, 0.6), (0.6, 0.55), (0.5, 0.1), (0.98, 0.95))  # before, after
 
 Random = np.random.Generator
 Interval = tuple[float, float]
@@ -78,6 +85,19 @@ def difference_interval(random: Random, pairs: int, rates: tuple[float, float]) 
         sides.append(random.random(len(pair)) < own[pair])
     found = paired_difference(sides[0], sides[1], pair)
     return (-1.0, 1.0) if found.low is None or found.high is None else (found.low, found.high)
+
+
+def mean_interval(random: Random, n: int, truth: float) -> Interval:
+    """Student's interval of a mean of n values between -1 and 1, from one sample."""
+    half = (truth + 1) / 2
+    _, low, high = mean(2 * random.beta(half * _MEAN_SPREAD, (1 - half) * _MEAN_SPREAD, n) - 1)
+    return (-1.0, 1.0) if low is None or high is None else (low, high)
+
+
+def relative_interval(random: Random, n: int, before: float, after: float) -> Interval:
+    """The interval of a relative drop between two samples of n independent items; everything where there is none."""
+    low, high = relative_drop_interval(int(random.binomial(n, after)), n, int(random.binomial(n, before)), n)
+    return (-np.inf, np.inf) if low is None or high is None else (low, high)
 
 
 def lazy_interval(random: Random, pairs: int, rate: float, enough: int) -> tuple[float, list[Interval]]:
@@ -156,6 +176,24 @@ def tables(samples: int, seed: int, pairs: Sequence[int] = PAIRS) -> Iterator[tu
         "Rates of independent items (Wilson)",
         headings,
         [(f"{n:,} items", [independent(r, n) for r in RATES]) for n in pairs],
+    )
+
+    def means(truth: float, n: int) -> float:
+        return coverage(samples, lambda g: (truth, [mean_interval(g, n, truth)]), seed)[0]
+
+    yield (
+        "Means of independent rank correlations (Student)",
+        [f"{truth:g}" for truth in _MEANS],
+        [(f"{n:,} relations", [means(truth, n) for truth in _MEANS]) for n in pairs if n <= 200],
+    )
+
+    def relative(before: float, after: float, n: int) -> float:
+        return coverage(samples, lambda g: (1 - after / before, [relative_interval(g, n, before, after)]), seed)[0]
+
+    yield (
+        "Relative drop between two rates of independent items (Katz)",
+        [f"{before:g} to {after:g}" for before, after in _RATIOS],
+        [(f"{n:,} items", [relative(*sides, n) for sides in _RATIOS]) for n in pairs],
     )
 
 

@@ -1,7 +1,7 @@
 """The simulation of coverage: what it counts, and a small run of it."""
 
 import numpy as np
-from negengine.bench.coverage import coverage, markdown, rate_intervals
+from negengine.bench.coverage import coverage, markdown, mean_interval, rate_intervals, relative_interval
 
 
 def test_coverage_counts_the_intervals_that_hold_the_truth():
@@ -16,11 +16,18 @@ def test_intervals_of_few_pairs_at_an_extreme_rate_hold_the_truth():
         assert held >= 92
 
 
+def test_means_of_symmetric_values_and_relative_drops_hold_the_truth():
+    [held] = coverage(500, lambda random: (0.0, [mean_interval(random, 30, 0.0)]), seed=3)
+    assert held >= 92
+    [held] = coverage(500, lambda random: (1 - 0.6 / 0.9, [relative_interval(random, 60, 0.9, 0.6)]), seed=3)
+    assert held >= 92
+
+
 def test_the_tables_are_the_same_for_the_same_seed():
     text = markdown(2, seed=1, pairs=(6,))
     assert text == markdown(2, seed=1, pairs=(6,))
     titles = [line for line in text.splitlines() if line.startswith("**")]
-    assert len(titles) == 7
+    assert len(titles) == 9
     cells = [float(cell) for line in text.splitlines() if line.startswith("| 6 ") for cell in line.split("|")[2:-1]]
     assert set(cells) <= {0.0, 50.0, 100.0}
     assert np.mean(cells) > 50
