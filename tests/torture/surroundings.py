@@ -308,7 +308,7 @@ def memory(bench: Bench, arguments: tuple[str, ...], row: Row, seconds: float) -
     slope = _slope(own)
     minutes = samples[-1][0] / 60
     complaint = "" if end.status == 130 else f"status {end.status} after {minutes:.1f} min"
-    if final > 1.1 * start:
+    if not complaint and final > 1.1 * start:
         complaint = f"memory grew from {start:.0f} to {final:.0f} MB"
     row.faults, row.survived, row.wrong = 1, not complaint, bool(complaint)
     row.findings += [complaint] if complaint else []

@@ -89,7 +89,7 @@ def build_world(folder: Path) -> World:
     syllables = [first + second for first, second in product("bdfgklmnprst", "aeiou")]
     professions = [f"a {one}{other}" for one, other in product(syllables, syllables)]
     names = [f"{one.title()}{other}" for one, other in product(syllables, syllables)]
-    _write_words(world.endless_words, names, professions)
+    _write_words(world.endless_words, names, professions[:2_500])  # lists make at most ten million pairs
     world.tables.mkdir()
     for name, text in TABLES.items():
         (world.tables / f"{name}.tsv").write_text(text, "utf-8")
