@@ -1,4 +1,4 @@
-"""The graphs of an export on the same sentences: equal in fp32 but for rounding, close at low precision."""
+"""The graphs of an export on the same sentences: equal in fp32 within rounding, close at low precision."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -97,8 +97,8 @@ def _is_own_decision(own: Computed, expected: int) -> bool:
 def check_equal(
     exported: ExportedModel, graph: str, by: str, found: Sequence[Logits], wanted: Sequence[Logits]
 ) -> Check:
-    """Two ways to compute the same model in fp32: logits are equal but for rounding, decisions but for near-ties."""
-    check = Check(graph, f"equal to {by} but for rounding", len(found), "sentences")
+    """Two ways to compute the same model in fp32: logits are equal within rounding, decisions are equal except near-ties."""
+    check = Check(graph, f"equal to {by} within rounding", len(found), "sentences")
     largest, off, other, ties = 0.0, 0, 0, 0
     for own, right in zip(found, wanted, strict=True):
         difference = float(np.abs(own - right).max())

@@ -174,7 +174,7 @@ def _logits(found: list[Computed]) -> list[Logits]:
 
 def _pairs(exported: ExportedModel, sample: int, seed: int, torch: Reference | None) -> Iterator[Check]:
     """A classifier has one graph; it is compared with PyTorch."""
-    name, what = exported.graph.name, "equal to PyTorch but for rounding"
+    name, what = exported.graph.name, "equal to PyTorch within rounding"
     if torch is None:
         yield Check(name, what, outcome=Outcome.NOT_CHECKED, detail="give --torch CHECKPOINT")
         return

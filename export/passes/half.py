@@ -47,7 +47,7 @@ def halve(graph: Graph, context: Context) -> Mapping[str, Any]:
 
     Returns:
         Under `fp16`, how many matrix products and attentions are fp16, and as `operator name: why` the operators that
-        could have been fp16 but for their values.
+        could have been fp16 if their values were smaller.
     """
     largest = _peaks(graph, context)
     decision = _decision(graph)

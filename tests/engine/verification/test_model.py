@@ -38,8 +38,8 @@ def test_an_export_has_no_damage_and_is_not_changed(exported):
     close = [check.detail for check in found.checks if check.what == "close to model.onnx"]
     assert len(close) == 2
     assert all("same top-1 in 100.0 %" in detail for detail in close)
-    assert [check.of for check in found.checks if check.what == "equal to PyTorch but for rounding"] == ["model.onnx"]
-    assert [check.of for check in found.checks if check.what == "equal to model.onnx but for rounding"] == [
+    assert [check.of for check in found.checks if check.what == "equal to PyTorch within rounding"] == ["model.onnx"]
+    assert [check.of for check in found.checks if check.what == "equal to model.onnx within rounding"] == [
         "model.cpu.onnx"
     ]
 
@@ -90,13 +90,13 @@ def test_a_graph_with_another_number_of_logits_is_found(exported):
 def test_a_graph_that_computes_something_else_is_found(exported):
     replace_graph(exported, "model.cpu.onnx", "model.int8.onnx")
     found = verify(exported, sample=4)
-    assert damage(found) == [("model.cpu.onnx", "equal to model.onnx but for rounding")]
+    assert damage(found) == [("model.cpu.onnx", "equal to model.onnx within rounding")]
 
 
 def test_a_reference_that_is_not_that_of_pytorch_is_found(exported):
     replace_graph(exported, "model.onnx", "model.int8.onnx")
     found = verify(exported, sample=4, torch="mini")
-    assert ("model.onnx", "equal to PyTorch but for rounding") in damage(found)
+    assert ("model.onnx", "equal to PyTorch within rounding") in damage(found)
 
 
 def test_options_of_runs_are_refused(exported):
