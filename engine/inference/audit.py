@@ -15,7 +15,7 @@ from ..choices import Precision
 
 CONFIDENCE = 0.95
 AIM = 2e-4  # the upper bound on the share of wrong decisions, if the audit finds none
-MOST = 0.05  # the largest share of the decisions that is audited, unless fewer than the fewest sentences
+MOST = 0.05  # the largest share of the decisions that is audited, except in runs with few sentences
 FEWEST = 1_000  # sentences of a run
 DISAGREEMENTS = "disagreements"
 """The name of the count of audited decisions that were wrong. They are corrected, and the margin is widened."""

@@ -97,7 +97,7 @@ def _is_own_decision(own: Computed, expected: int) -> bool:
 def check_equal(
     exported: ExportedModel, graph: str, by: str, found: Sequence[Logits], wanted: Sequence[Logits]
 ) -> Check:
-    """Two ways to compute the same model in fp32: logits are equal within rounding, decisions are equal except near-ties."""
+    """Two ways to compute one model in fp32: logits are equal within rounding, decisions are equal except near-ties."""
     check = Check(graph, f"equal to {by} within rounding", len(found), "sentences")
     largest, off, other, ties = 0.0, 0, 0, 0
     for own, right in zip(found, wanted, strict=True):
