@@ -1,5 +1,7 @@
 """`ng.diagnostics`: options, results as frames, tables and one document, and what two runs are compared by."""
 
+import shutil
+
 import polars as pl
 import pytest
 from negengine.engine.choices import Format
@@ -58,8 +60,8 @@ def test_all_tables_are_written_in_every_format(run):
         assert run.render(form)
 
 
-def test_runs_are_compared_item_by_item(run):
-    frame = compare(run, DiagnosticsRun.open(run.folder)).frame
+def test_runs_are_compared_item_by_item(run, tmp_path):
+    frame = compare(run, DiagnosticsRun.open(shutil.copytree(run.folder, tmp_path / "copy"))).frame
     assert set(frame["metric"]) == {"accuracy@1", "accuracy@5", "sensitivity", "sensitivity>0.01"}
     assert frame.filter(dataset="CPRAG-102", condition="shuffled", split="all")["n"].to_list() == [4, 4]
     assert frame["difference"].to_list() == [0] * len(frame)

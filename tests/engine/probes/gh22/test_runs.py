@@ -115,10 +115,10 @@ def test_runs_with_other_variants_are_compared_on_what_both_have(finished, in_pa
 
 
 @pytest.mark.parametrize("key", ["sentence", "original patterns sha256"])
-def test_runs_with_other_sentences_are_refused(in_parts, key):
+def test_runs_with_other_sentences_are_refused(in_parts, key, tmp_path):
     record = msgspec.structs.replace(in_parts.record, identity={**in_parts.record.identity, key: "another"})
     with pytest.raises(InputError, match=f"cannot be compared: {key} .*there another"):
-        compare(in_parts, replace(in_parts, record=record))
+        compare(in_parts, replace(in_parts, folder=tmp_path, record=record))
 
 
 def test_the_methods_paragraph_has_its_numbers_and_papers(library_run):

@@ -122,8 +122,8 @@ def test_pairs_are_compared_by_their_texts(runs, data, classifiers, tmp_path):
     assert set(found["difference"]) == {0.0}
 
 
-def test_runs_on_other_pairs_are_refused(runs):
-    other = replace(runs["two-way"])
+def test_runs_on_other_pairs_are_refused(runs, tmp_path):
+    other = replace(runs["two-way"], folder=tmp_path)
     other.__dict__["items"] = runs["two-way"].items.with_columns(id=pl.col("id") + "x")
     with pytest.raises(InputError, match="have no item in common"):
         compare(runs["two-way"], other)
