@@ -12,11 +12,11 @@ import msgspec
 from .bench import Bench, Kind, in_fork
 from .calls import cut_writes, lasting_errors, power_cuts, single_errors
 from .cases import Prepared
-from .damage import torn_files
+from .damage import flipped_bits
 from .stops import kills_at_calls
 from .table import Row
 
-_MOST_FAULTS = 60
+_MOST_FAULTS = 200
 
 
 @dataclass(frozen=True)
@@ -134,7 +134,7 @@ def _doubled_rows() -> None:
 
 PLANTS = (
     Plant("files are written in place", _not_atomic, cut_writes),
-    Plant("parts are read without their digest", _no_digest, torn_files),
+    Plant("parts are read without their digest", _no_digest, flipped_bits),
     Plant("files are not flushed before they are renamed", _no_flush, power_cuts),
     Plant("a refused run says that it is done", _says_done, lasting_errors),
     Plant("an error of the disk is a traceback", _traceback, single_errors),
