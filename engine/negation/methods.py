@@ -51,13 +51,18 @@ def scores_methods(rates: pl.DataFrame, patterns: PatternSet) -> str:
     """
     rows = {row["pattern"]: row for row in rates.to_dicts()}
     drops = [
-        f"{pattern.name} {row['drop']:.1f} [{row['drop_low']:.1f}, {row['drop_high']:.1f}]"
+        f"{pattern.name} {row['drop']:.1f}{_interval(row['drop_low_two_way'], row['drop_high_two_way'])}"
         for pattern in patterns.scored
-        if (row := rows.get(pattern.name)) is not None
+        if (row := rows.get(pattern.name)) is not None and row["drop"] is not None
     ]
     return (
         f"Each triplet was scored in the patterns {', '.join(pattern.name for pattern in patterns.scored)}. The drops "
-        "(100 minus the repetition rate, in percentage points, with 95 % intervals that allow for triplets of one "
-        "pair) are: "
+        "(100 minus the repetition rate, in percentage points, with 95 % intervals for which pairs and verbs are "
+        "clusters) are: "
         f"{', '.join(drops)}."
     )
+
+
+def _interval(low: float | None, high: float | None) -> str:
+    """An interval in brackets; nothing where there is none."""
+    return "" if low is None or high is None else f" [{low:.1f}, {high:.1f}]"

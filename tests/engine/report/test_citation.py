@@ -17,7 +17,7 @@ def test_the_paragraph_has_the_numbers_of_the_run(citation, scored_run):
     assert "12 pairs of a name and a profession and 12 verbs" in text
     assert f"Of 144 candidates, the model repeated the verb in {run.selection.summary['repeating']:,}" in text
     for row in run.rates.filter(pattern="CpTn").to_dicts():
-        assert f"CpTn {row['drop']:.1f} [{row['drop_low']:.1f}, {row['drop_high']:.1f}]" in text
+        assert f"CpTn {row['drop']:.1f} [{row['drop_low_two_way']:.1f}, {row['drop_high_two_way']:.1f}]" in text
     assert "(Kletz et al., 2023)" in text
     assert "All numbers were computed in fp32." in text
     assert f"negengine {run.record.sessions[0].negengine}" in text
