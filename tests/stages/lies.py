@@ -34,3 +34,15 @@ def changed(frame: pl.DataFrame, row: int, **values: Any) -> pl.DataFrame:
         pl.when(where).then(pl.lit(value, frame.schema[name])).otherwise(pl.col(name)).alias(name)
         for name, value in values.items()
     )
+
+
+def damage(verification: Any) -> list[str]:
+    """What is damaged, in the order of the checks."""
+    return [check.what for check in verification.damage]
+
+
+def copy_without_parts(folder: Path, copy: Path) -> Path:
+    """A copy of a finished run in which nothing but the final files can be compared."""
+    shutil.copytree(folder, copy)
+    remove_parts(copy)
+    return copy

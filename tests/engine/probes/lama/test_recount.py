@@ -1,12 +1,11 @@
 """A finished run is verified, and the lies of one item are found by plain recounts or by a sample of all queries."""
 
 import json
-import shutil
 
 import negengine as ng
 import polars as pl
 import pytest
-from lies import changed, lie, remove_parts
+from lies import changed, copy_without_parts, damage, lie
 
 FACTS = [("paris", "France"), ("rome", "Italy"), ("london", "England"), ("oslo", "Norway")]
 
@@ -36,13 +35,7 @@ def run(mini, request, tmp_path_factory):
 
 @pytest.fixture
 def folder(run, tmp_path):
-    copy = shutil.copytree(run.folder, tmp_path / "run")
-    remove_parts(copy)
-    return copy
-
-
-def damage(verification):
-    return [check.what for check in verification.damage]
+    return copy_without_parts(run.folder, tmp_path / "run")
 
 
 def test_a_finished_run_has_no_damage(run):

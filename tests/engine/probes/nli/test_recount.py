@@ -1,22 +1,14 @@
 """A finished run is verified, and the lies of one item are found by plain recounts or by a sample of all pairs."""
 
-import shutil
-
 import negengine as ng
 import polars as pl
 import pytest
-from lies import changed, lie, remove_parts
+from lies import changed, copy_without_parts, damage, lie
 
 
 @pytest.fixture
 def folder(finished, tmp_path):
-    copy = shutil.copytree(finished.folder, tmp_path / "run")
-    remove_parts(copy)
-    return copy
-
-
-def damage(verification):
-    return [check.what for check in verification.damage]
+    return copy_without_parts(finished.folder, tmp_path / "run")
 
 
 def test_a_finished_run_has_no_damage(finished, classifier):
