@@ -1,4 +1,4 @@
-"""Stages that run a masked language model: with decisions for each pattern, or with all logits of the reference model.
+"""Stages that run an exported model: with decisions for each pattern, or with all logits of the reference model.
 
 Decisions can come from a low-precision model where their margin is wide (`DecidingStage`). Ranks, correlations and
 probabilities over the vocabulary need the reference model (`ReferenceStage`).
@@ -6,8 +6,9 @@ probabilities over the vocabulary need the reference model (`ReferenceStage`).
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, ClassVar, TypeVar
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, ClassVar, Self, TypeVar
 
 from ..choices import Precision
 from ..errors import InputError
@@ -15,9 +16,30 @@ from ..inference.choosing import Workload, choose_precisions, open_decider
 from ..inference.exported import ExportedModel
 from ..inference.model import Decider, MaskedLM
 from ..inference.precision import Models, open_models
-from .stage import ModelOptions, Stage
+from .stage import Model, ModelOptions, Stage, changed
 
 Prepared = TypeVar("Prepared")
+
+
+_MODEL = "model"
+
+
+class ExportedStage(Stage[Model, Prepared]):
+    """A stage that reads an exported model's folder.
+
+    Attributes:
+        exported: The model.
+    """
+
+    exported: ExportedModel
+
+    def files(self) -> Mapping[str, Path]:
+        """See `Stage`."""
+        return {_MODEL: self.exported.folder}
+
+    def with_files(self, places: Mapping[str, Path]) -> Self:
+        """See `Stage`."""
+        return changed(self, exported=replace(self.exported, folder=places[_MODEL]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,17 +57,14 @@ class PatternDeciders:
     deciders: Mapping[str, Decider] = field(default_factory=dict)
 
 
-class DecidingStage(Stage[PatternDeciders, Prepared]):
+class DecidingStage(ExportedStage[PatternDeciders, Prepared]):
     """A stage whose sentences belong to patterns; the precision is chosen pattern by pattern.
 
     Attributes:
-        exported: The model.
         seed: Of the audit.
     """
 
     calibrates: ClassVar[bool] = True
-
-    exported: ExportedModel
 
     @property
     @abstractmethod
@@ -83,14 +102,8 @@ class DecidingStage(Stage[PatternDeciders, Prepared]):
         return PatternDeciders(model.models, model.precision, deciders)
 
 
-class ReferenceStage(Stage[MaskedLM, Prepared]):
-    """A stage whose results need all logits of the reference model.
-
-    Attributes:
-        exported: The model.
-    """
-
-    exported: ExportedModel
+class ReferenceStage(ExportedStage[MaskedLM, Prepared]):
+    """A stage whose results need all logits of the reference model."""
 
     def open(self, options: ModelOptions) -> MaskedLM:
         """See `Stage`.

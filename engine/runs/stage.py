@@ -7,9 +7,10 @@ shards, several devices, progress, audits, interrupts, publication. A stage trav
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy as shallow_copy
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import polars as pl
 
@@ -117,6 +118,24 @@ class Stage(ABC, Generic[Model, Prepared]):
             InputError: Such as a sentence that is too long for the model.
         """
 
+    def files(self) -> Mapping[str, Path]:
+        """What `open`, `prepare` and `decide` read from the disk, such as the model's folder; name → file or folder.
+
+        An executor on other machines sends these there, unless they see the same path. What is not named here must
+        travel with the stage itself.
+        """
+        return {}
+
+    def with_files(self, places: Mapping[str, Path]) -> Self:  # noqa: ARG002 - part of the interface
+        """The stage that reads the same files in other places.
+
+        Values of cached properties are kept, so none of them may hold such a place.
+
+        Args:
+            places: The names of `files` → where each is now.
+        """
+        return self
+
     @abstractmethod
     def open(self, options: ModelOptions) -> Model:
         """Open the model in the process that will decide.
@@ -174,3 +193,14 @@ class Stage(ABC, Generic[Model, Prepared]):
 
 
 Publish = Callable[[FinishedParts], Files]
+
+
+AnyStage = TypeVar("AnyStage", bound=Stage[Any, Any])
+
+
+def changed(stage: AnyStage, **attributes: Any) -> AnyStage:
+    """A copy of a stage with other attributes; the values of its cached properties are kept."""
+    copy = shallow_copy(stage)
+    for name, value in attributes.items():
+        object.__setattr__(copy, name, value)  # stages are frozen
+    return copy

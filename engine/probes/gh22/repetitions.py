@@ -10,7 +10,8 @@ although a token that is almost as probable as its neighbour can have another ra
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from pathlib import Path
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import polars as pl
@@ -21,7 +22,7 @@ from ...inference.model import MaskedLM
 from ...runs.masked_stages import ReferenceStage
 from ...runs.model_metadata import model_metadata
 from ...runs.ranges import part_ranges
-from ...runs.stage import Advance, Files, FinishedParts, PartResult
+from ...runs.stage import Advance, Files, FinishedParts, PartResult, changed
 from ...sentences.composition import Composer, composer
 from ...sentences.patterns import Pattern, PatternSet
 from ...sentences.slots import NAME, PROFESSION, PRONOUN, VERB, column
@@ -91,6 +92,10 @@ class Repetitions(ReferenceStage[list[list[Bucket]]]):
             acts_per_part: Size of a part.
         """
         return cls(chosen.exported, chosen, acts, variants, acts_per_part)
+
+    def with_files(self, places: Mapping[str, Path]) -> Self:
+        """See `Stage`."""
+        return changed(super().with_files(places), chosen=self.chosen.with_files(places))
 
     @property
     def identity(self) -> dict[str, Any]:

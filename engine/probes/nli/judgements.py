@@ -14,9 +14,9 @@ from ...choices import Precision
 from ...files.home import without_home
 from ...inference.classifier import EncodedPairs, PairClassifier, encode_pairs
 from ...inference.exported import ExportedModel
-from ...runs.masked_stages import refuse_mixed
+from ...runs.masked_stages import ExportedStage, refuse_mixed
 from ...runs.ranges import part_ranges
-from ...runs.stage import Advance, Files, FinishedParts, ModelOptions, PartResult, Stage
+from ...runs.stage import Advance, Files, FinishedParts, ModelOptions, PartResult
 from ..items import ITEMS_FILE, SUMMARY_FILE, model_identity
 from .cues import has_cue
 from .labels import Label, coarsen, common_scheme
@@ -28,7 +28,7 @@ PAIRS_PER_PART = 1024
 
 
 @dataclass(frozen=True, eq=False)
-class Judgements(Stage[PairClassifier, EncodedPairs]):
+class Judgements(ExportedStage[PairClassifier, EncodedPairs]):
     """A classifier and the pairs that it judges.
 
     Attributes:

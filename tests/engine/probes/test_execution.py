@@ -1,7 +1,11 @@
 """Every stage of one kind in every way to run it: resumed, sharded, in two processes. Always the same bytes."""
 
+import os
+import pickle
+import shutil
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import pytest
 from negengine.engine.errors import InputError
@@ -115,6 +119,15 @@ def test_merged_shards_have_the_same_bytes(stage, whole, tmp_path):
 
 def test_two_processes_give_the_same_bytes(stage, whole, tmp_path):
     assert contents(run(stage, tmp_path / "run", Processes((CPU, CPU)))) == contents(whole)
+
+
+def test_a_stage_reads_its_files_in_other_places(stage, whole, mini, tmp_path):
+    """As on a machine that got a copy of them: no other place is read, and the results are the same."""
+    places = {name: Path(shutil.copytree(path, tmp_path / name)) for name, path in stage.files().items()}
+    moved = stage.with_files(places)
+    assert moved.identity == stage.identity
+    assert os.fsencode(mini.folder) not in pickle.dumps(moved)
+    assert contents(run(moved, tmp_path / "run")) == contents(whole)
 
 
 def test_a_folder_made_from_other_data_is_refused(make, mini, whole):
