@@ -15,6 +15,7 @@ ORDER = (
     "negengine.engine.versions",
     "negengine.engine.files",
     "negengine.engine.sentences",
+    "negengine.engine.stimuli",
     "negengine.engine.inference",
     "negengine.engine.runs",
     "negengine.engine.statistics",

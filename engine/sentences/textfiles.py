@@ -29,7 +29,7 @@ MOST_LIST, MOST_TABLE = 2**22, 2**31
 LONGEST_ENTRY, LONGEST_FIELD = 200, 10_000
 """Characters of an entry of a word list, and of a text in a table: no model takes a longer one."""
 
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 # Control characters that no text holds. Other authors' texts do hold tabs, form feeds and the controls above U+007F.
 _CONTROL = re.compile(r"[\x00-\x08\x0e-\x1f\x7f]")
 _NUMBER = re.compile(r"[+-]?([0-9]{1,20}(\.[0-9]{0,20})?|\.[0-9]{1,20})([eE][+-]?[0-9]{1,3})?")
@@ -227,10 +227,19 @@ def _lines(stream: BinaryIO, name: str, most: int | None) -> Iterator[tuple[str,
             raise InputError(
                 f"{location}: this line has more than {LONGEST_LINE:,} bytes; give a text file with shorter lines"
             )
-        yield _decoded_line(line.removeprefix(_BYTE_ORDER_MARK) if number == 1 else line, location), location
+        yield decoded_line(line.removeprefix(BYTE_ORDER_MARK) if number == 1 else line, location), location
 
 
-def _decoded_line(line: bytes, location: str) -> str:
+def decoded_line(line: bytes, location: str) -> str:
+    """A line as text, without its end.
+
+    Args:
+        line: its bytes.
+        location: its file and line, for the message.
+
+    Raises:
+        InputError: it is not UTF-8, or holds a control character.
+    """
     try:
         # Only a line feed ends a line: JSON may hold the other characters that str.splitlines() splits at.
         text = line.removesuffix(b"\n").removesuffix(b"\r").decode()

@@ -1,0 +1,225 @@
+"""Opening a user's table, the one pass over it, and reading its parts."""
+
+import hashlib
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from math import isnan
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from ..errors import InputError
+from ..files.reading import file_sha256
+from .frame_table import FrameTable, ParquetTable
+from .kinds import Kind, kind_of
+from .rows import Check, Part, Rows, common_types, judged
+from .text_table import MOST_COLUMNS, TextTable
+
+ROWS_PER_PART = 4096
+TableLike = str | Path | pl.DataFrame | pl.LazyFrame | Mapping[str, Sequence[Any]] | Any
+"""A file, a Polars frame, a pandas frame, or a dictionary of columns."""
+
+Source = TextTable | ParquetTable | FrameTable
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """A user's table before its rows are read.
+
+    Attributes:
+        source: Where the rows come from.
+        path: The file; None for a frame in memory.
+    """
+
+    source: Source
+    path: Path | None
+
+    @property
+    def name(self) -> str:
+        """What messages call it."""
+        return "the frame" if self.path is None else str(self.path)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns; in JSON lines those of the first row."""
+        return self.source.columns
+
+    def scan(
+        self,
+        texts: Sequence[str],
+        check: Check | None = None,
+        *,
+        skip_bad: bool = False,
+        rows_per_part: int = ROWS_PER_PART,
+    ) -> "Stimuli":
+        """Read all rows once, one part at a time: count them, check them, and find the digest and the parts.
+
+        Args:
+            texts: Columns that must hold a text in every row; names from `columns`.
+            check: What else makes a row bad, such as a sentence without a mask. It gets a part's rows with all columns.
+            skip_bad: Whether bad rows are counted; without it the first one is an error.
+            rows_per_part: Rows of a part.
+
+        Raises:
+            InputError: The file cannot be read; a row is bad; no row can be used.
+        """
+        digest = hashlib.sha256()
+        stamp = _stamp(self.path)
+        parts: list[Part] = []
+        schema: dict[str, pl.DataType] = {}
+        skipped, first = 0, ""
+        for block in self.source.blocks(rows_per_part, digest, texts):
+            rows = judged(block, texts, check)
+            if len(rows.skipped):
+                first = first or _told(self.name, rows.skipped.row(0, named=True))
+                if not skip_bad:
+                    raise InputError(first)
+            skipped += len(rows.skipped)
+            parts.append(block.part)
+            schema = common_types(schema, block.frame)
+            if len(schema) > MOST_COLUMNS:
+                raise InputError(f"{self.name}: more than {MOST_COLUMNS:,} columns; write one object of few per line")
+        n = sum(part.size for part in parts)
+        if skipped == n:
+            raise InputError(first or f"{self.name}: there is no row below the names of the columns")
+        schema = {name: dtype if dtype != pl.Null else pl.String() for name, dtype in schema.items()}
+        return Stimuli(
+            self.source, self.path, tuple(texts), schema, tuple(parts), n, skipped, digest.hexdigest(), stamp
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Stimuli:
+    """A user's table whose rows are known, to be read part by part. It travels to other processes by pickling.
+
+    Attributes:
+        source: Where the rows come from.
+        path: The file; None for a frame in memory.
+        texts: The columns that hold a text in every row that can be used.
+        schema: All columns and what they are. Those of CSV and TSV are texts.
+        parts: The parts.
+        n: Rows of the table.
+        skipped: How many of them cannot be used.
+        sha256: Hexadecimal digest: of the file's bytes, or of the frame's names, types and values.
+        stamp: Size and time of change of the file when it was read.
+    """
+
+    source: Source = field(repr=False)
+    path: Path | None
+    texts: tuple[str, ...]
+    schema: Mapping[str, pl.DataType]
+    parts: tuple[Part, ...] = field(repr=False)
+    n: int
+    skipped: int
+    sha256: str
+    stamp: tuple[int, int] | None = field(repr=False)
+
+    def read(self, number: int, check: Check | None = None) -> Rows:
+        """The rows of a part.
+
+        Args:
+            number: Which part.
+            check: As for `Table.scan`.
+
+        Returns:
+            The rows with the columns of `schema`. Bad rows are in `skipped`.
+
+        Raises:
+            InputError: The file cannot be read, or was changed since.
+        """
+        self._refuse_change()
+        block = self.source.block(self.parts[number], self.schema, self.texts)
+        rows = judged(block, self.texts, check)
+        return replace(rows, frame=rows.frame.cast(pl.Schema(self.schema)))
+
+    def location(self, number: int, line: int | None) -> str:
+        """Where a row stands, for a message: file and line, or the number of the row.
+
+        Args:
+            number: Of the row, from 1.
+            line: Of the file; None outside text files.
+        """
+        return _location("the frame" if self.path is None else str(self.path), number, line)
+
+    def at(self, path: Path) -> "Stimuli":
+        """The same table in a copy of its file."""
+        if isinstance(self.source, FrameTable):
+            return self
+        return replace(self, path=path, source=replace(self.source, path=path))
+
+    def _refuse_change(self) -> None:
+        if self.path is None or (stamp := _stamp(self.path)) == self.stamp:
+            return
+        if not _has_digest(self.path, stamp, self.sha256):
+            raise InputError(f"{self.path}: changed since the run began; give the run another --output, or undo it")
+
+
+def open_table(source: TableLike) -> Table:
+    """Open a user's table: read its header, not its rows.
+
+    Args:
+        source: See `TableLike`.
+
+    Raises:
+        InputError: There is no such file; it is packed, a spreadsheet or something else; its header is bad.
+    """
+    if isinstance(source, str | Path):
+        path = Path(source)
+        kind = kind_of(path)
+        table = Table(ParquetTable(path) if kind is Kind.PARQUET else TextTable.open(path, kind), path)
+        assert table.columns is not None  # noqa: S101 - reads the header of Parquet
+        return table
+    return Table(FrameTable(_frame(source)), None)
+
+
+def _frame(source: Any) -> pl.DataFrame:
+    try:
+        if isinstance(source, pl.DataFrame):
+            return source
+        if isinstance(source, pl.LazyFrame):
+            return source.collect()
+        if isinstance(source, Mapping):
+            return pl.DataFrame({str(name): _listed(column) for name, column in source.items()}, strict=False)
+        if hasattr(source, "columns") and hasattr(source, "__getitem__"):
+            return pl.DataFrame({str(name): _listed(source[name]) for name in source.columns}, strict=False)
+        if isinstance(source, list) and all(isinstance(row, Mapping) for row in source):
+            return pl.DataFrame(list(source))
+    except (pl.exceptions.PolarsError, TypeError, ValueError) as error:
+        raise InputError(f"the table cannot be read ({error}); give a file, or columns of the same length") from error
+    raise InputError(f"a table of type {type(source).__name__}; give a file, a frame or a dictionary of columns")
+
+
+def _listed(column: Any) -> Any:
+    """The values of a column; pandas has NaN where a text is missing."""
+    if isinstance(column, pl.Series):
+        return column
+    values = column.tolist() if hasattr(column, "tolist") else list(column)
+    if any(isinstance(value, str) for value in values):
+        return [None if isinstance(value, float) and isnan(value) else value for value in values]
+    return values
+
+
+def _stamp(path: Path | None) -> tuple[int, int] | None:
+    if path is None:
+        return None
+    try:
+        found = os.stat(path)  # noqa: PTH116 - `Path.stat` fails for names that no file can have
+    except (OSError, ValueError):
+        return None
+    return found.st_size, found.st_mtime_ns
+
+
+@lru_cache(maxsize=16)
+def _has_digest(path: Path, stamp: tuple[int, int] | None, sha256: str) -> bool:  # noqa: ARG001 - part of the key
+    return file_sha256(path) == sha256
+
+
+def _location(name: str, number: int, line: int | None) -> str:
+    return f"{name}, row {number}" if line is None else f"{name}:{line}"
+
+
+def _told(name: str, bad: Mapping[str, Any]) -> str:
+    return f"{_location(name, bad['row'], bad['line'])}: {bad['reason']}"
