@@ -44,6 +44,17 @@ class Coreference(StrEnum):
     """A name of the other gender: co-reference is ruled out."""
 
 
+class TargetMethod(StrEnum):
+    """How a word of several tokens gets its log-probability; see `negengine.engine.inference.words`."""
+
+    LEFT_TO_RIGHT = "left-to-right"
+    """One mask a token, filled from left to right with the word's own tokens (Kauf and Ivanova 2023)."""
+    ALL_MASKS = "all-masks"
+    """One mask a token, and all of them stay masks."""
+    WHOLE_WORD = "whole-word"
+    """From left to right, renormalised over the tokens that can stand there (Pimentel and Meister 2024)."""
+
+
 class VerbConvention(StrEnum):
     """The rule for verbs that a model can predict."""
 

@@ -92,10 +92,8 @@ class MaskTokenizer:
     def word_tokens(self, contexts: Sequence[tuple[str, str]], words: Sequence[str]) -> NDArray[np.int32]:
         """The token that a model must predict at the mask for each word.
 
-        The word is put at the mask. It counts as one token if exactly one token covers it, has the mask's position and
-        covers nothing else, and if the tokens before it stay the same. The tokens after it may change: some tokenizers
-        mark the start of a word after a special token, but not after a word. RoBERTa has a token with a leading space
-        ("Ġsmoke") and another one without it ("smoke"): within a sentence, the word is the first one.
+        RoBERTa has a token with a leading space ("Ġsmoke") and another one without it ("smoke"): within a sentence,
+        the word is the first one. See `word_sequences` for what counts as the word's tokens.
 
         Args:
             contexts: n texts, each as what stands before the mask and what follows it.
@@ -104,22 +102,47 @@ class MaskTokenizer:
         Returns:
             int32 [n]; `NOT_ONE_TOKEN` where a word is several tokens, a special token or the unknown one.
         """
+        found = self.word_sequences(contexts, words)
+        single = [own[0] if isinstance(own, tuple) and len(own) == 1 else NOT_ONE_TOKEN for own in found]
+        return np.array(single, np.int32)
+
+    def word_sequences(self, contexts: Sequence[tuple[str, str]], words: Sequence[str]) -> list[tuple[int, ...] | str]:
+        """The tokens that a model must predict for each word, from the mask's position on.
+
+        The word is put at the mask, and the text is tokenized as a whole. The word's tokens are those from the mask's
+        position to the one that ends with the word. They must cover the word and nothing else but a space before it,
+        and the tokens before the word must be those of the masked text. The tokens after it may change: some
+        tokenizers mark the start of a word after a special token, but not after a word. A model sees the masked text's.
+
+        Args:
+            contexts: n texts, each as what stands before the mask and what follows it.
+            words: n words.
+
+        Returns:
+            For each word its tokens, at least one; or, as text, why it cannot be predicted there.
+        """
         masked = list(dict.fromkeys(before + self.mask_token + after for before, after in contexts))
         base = {text: ids.tolist() for text, ids in zip(masked, self.encode(masked), strict=True)}
         special = self.special_ids()
         texts = [before + word + after for (before, after), word in zip(contexts, words, strict=True)]
-        tokens = np.full(len(texts), NOT_ONE_TOKEN, np.int32)
-        for row, ((before, after), word, encoding) in enumerate(
-            zip(contexts, words, self.backend.encode_batch(texts), strict=True)
-        ):
-            position = _covering_token(encoding, len(before), len(before) + len(word))
-            if position is None:
+        found: list[tuple[int, ...] | str] = []
+        for (before, after), word, encoding in zip(contexts, words, self.backend.encode_batch(texts), strict=True):
+            ids = base[before + self.mask_token + after]
+            if self.mask_id not in ids:
+                found.append("the sentence has no mask")
                 continue
-            same_before = [*encoding.ids[:position], self.mask_id]
-            if base[before + self.mask_token + after][: position + 1] == same_before:
-                token = encoding.ids[position]
-                tokens[row] = NOT_ONE_TOKEN if token in special else token
-        return tokens
+            mask = ids.index(self.mask_id)
+            last = _last_token(encoding, mask, len(before), len(before) + len(word))
+            own = tuple(encoding.ids[mask : last + 1]) if last is not None else ()
+            if encoding.ids[:mask] != ids[:mask]:
+                found.append(f"{word!r} changes the tokens before it")
+            elif not own:
+                found.append(f"the tokens of {word!r} hold more than the word")
+            elif refused := [token for token in own if token in special]:
+                found.append(f"{word!r} holds the token {self.backend.id_to_token(refused[0])}")
+            else:
+                found.append(own)
+        return found
 
     def is_single_token(self, texts: Sequence[str]) -> NDArray[np.bool_]:
         """Whether each text is one token when it stands alone, special tokens not counted: bool [n]."""
@@ -192,10 +215,20 @@ class MaskTokenizer:
         return token_id
 
 
-def _covering_token(encoding: Encoding, start: int, stop: int) -> int | None:
-    """The position of the token that covers the characters from start to stop and nothing else but a space before."""
-    overlapping = [i for i, (first, last) in enumerate(encoding.offsets) if first < stop and last > start]
-    if len(overlapping) != 1:
+def _last_token(encoding: Encoding, first: int, start: int, stop: int) -> int | None:
+    """The last token of a word whose first token is given; None if these tokens hold anything else.
+
+    Args:
+        encoding: Of the whole text.
+        first: The position of the word's first token.
+        start: The word's first character.
+        stop: The character after its last one.
+    """
+    offsets = encoding.offsets
+    covering = [i for i, (begin, end) in enumerate(offsets) if begin < stop and end > start]
+    if not covering or not first <= covering[0] <= covering[-1]:
         return None
-    first, last = encoding.offsets[overlapping[0]]
-    return overlapping[0] if first in {start - 1, start} and last == stop else None
+    last = covering[-1]
+    begins = [offsets[i][0] for i in range(first, last + 1)]
+    # A token can be a space alone, or a part of a character: several tokens cover the same characters then.
+    return last if min(begins) >= start - 1 and offsets[last][1] == stop else None

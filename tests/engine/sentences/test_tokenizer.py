@@ -125,3 +125,31 @@ def test_an_unknown_mask_token_is_named(small_tokenizers, tmp_path):
     small_tokenizers["Unigram"].backend.save(str(tmp_path / "tokenizer.json"))
     with pytest.raises(InputError, match=r"tokenizer\.json: the tokenizer has no token '\[MASK\]'"):
         MaskTokenizer.load(tmp_path, "[MASK]")
+
+
+def test_the_tokens_of_a_word_are_those_of_the_filled_sentence(small_tokenizer):
+    before, after = "She is happy to ", " there."
+    for word in ("oversleep", "smoke", "dancer", "doesn", "disagree"):
+        [own] = small_tokenizer.word_sequences([(before, after)], [word])
+        [filled] = small_tokenizer.encode([before + word + after])
+        [masked] = small_tokenizer.encode([before + small_tokenizer.mask_token + after])
+        mask = masked.tolist().index(small_tokenizer.mask_id)
+        assert filled[mask : mask + len(own)].tolist() == list(own)
+        assert filled[:mask].tolist() == masked[:mask].tolist()
+        assert small_tokenizer.backend.decode(list(own)).replace(" ##", "").strip().replace(" ", "") == word
+
+
+def test_a_word_says_why_it_has_no_tokens(small_tokenizers):
+    tokenizer = small_tokenizers["WordPiece cased"]
+    assert tokenizer.word_sequences([("She is happy to ", ".")], ["é"]) == ["'é' holds the token [UNK]"]
+    assert tokenizer.word_sequences([("She is happy to ", "e.")], ["smok"]) == [
+        "the tokens of 'smok' hold more than the word"
+    ]
+    assert tokenizer.word_sequences([("She is happy to danc", ".")], ["e"]) == ["'e' changes the tokens before it"]
+
+
+def test_a_character_of_several_tokens_is_covered_whole(small_tokenizers):
+    tokenizer = small_tokenizers["byte-level BPE"]
+    [own] = tokenizer.word_sequences([("She is happy to ", ".")], ["é"])
+    assert tokenizer.backend.decode(list(own)) == " é"
+    assert len(own) > 1

@@ -1,0 +1,452 @@
+"""The log-probability of words of several tokens at the mask.
+
+A word of k tokens t1 … tk stands where a sentence has one mask. A method expands it into *queries*: token ids, one
+position in them, and the token expected there. Each query is what a model decides for a word of one token, so nothing
+else is needed of a model. The answers are put together for each word.
+
+`left-to-right` (the within-word left-to-right score of Kauf and Ivanova 2023, for a word at a mask): the sentence gets
+k masks. Query i has t1 … t(i-1) at the first of them, and asks for ti at the next one. The sum over i is the word's
+log-probability, given its number of tokens:
+
+    log p(w) = Σ log p(ti | sentence with t1 … t(i-1) and k - i + 1 masks)
+
+`all-masks` (the variant that Kauf and Ivanova compare with): each query has k masks. The tokens of a word do not see
+each other, so likely pieces of different words add up to a likely word.
+
+`whole-word`: as left-to-right, but a token competes only with the tokens that can stand there. The vocabulary marks
+them (`negengine.engine.sentences.word_marks`): a first token begins a word, later ones continue it. With C(t) as the
+tokens of the same class as t, a masked model, which sees both sides and is given k, has
+
+    log p(w) = Σ [log p(ti | …) - log Σ p(s | …) over s in C(ti)]
+
+A causal model is not given k, so the end of the word counts. A vocabulary that marks the beginnings of words (a leading
+space, or ## at continuations) shows the end in the next token only (Oh and Schuler 2024). With B as the tokens after
+which the word before has ended (they begin another word, are punctuation, or end the text), theorem 2 of Pimentel and
+Meister (2024) is
+
+    log p(w) = Σ log p(ti | before, t1 … t(i-1)) + log p(B | before, w) - log p(B | before)
+
+Their B is the tokens with the mark and the end of the text: they divide text into words at spaces alone. Here
+punctuation is a word of its own. Where a word begins without a mark (at the start of a text), the last term is over the
+tokens without a mark (their correction for the beginning of a text). Where the vocabulary marks the ends of words,
+log p(w) is the plain sum (their theorem 1).
+
+All three are natural logarithms. For a word of one token, the first two are the token's log-probability. Causal models
+read the growing text before the word; `all-masks` is not defined for them.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..choices import TargetMethod
+from ..errors import InputError
+from ..sentences.sequences import NOTHING, TokenSequences
+from ..sentences.spans import Bucket
+from ..sentences.word_marks import Mark, WordClass, WordMarks
+from .batches import Advance, ignored
+from .exported import PRECISIONS, REFERENCE
+from .model import Decider, Ids
+
+WORDS_AT_ONCE = 4096
+"""Words whose queries are in memory together; between them, progress is shown and an interrupt is noticed."""
+
+
+class LogitsModel(Protocol):
+    """A model that gives all logits at a position."""
+
+    def batch_size(self, length: int) -> int:
+        """Number of sentences of this length that occupy the device."""
+
+    def logits(self, ids: Ids, mask_position: Ids) -> NDArray[np.float32]:
+        """All logits at the mask, float32 [n, V]."""
+
+
+@dataclass(frozen=True, eq=False)
+class WordScores:
+    """The scores of n words of up to `widest` tokens.
+
+    Attributes:
+        words: The words' tokens.
+        token_logprobs: float32 [n, widest], natural logarithms; NaN beyond the word.
+        end_logprob: float32 [n], of the end of the word: in whole-word scores of causal models; else 0.
+        ranks: int32 [n, widest], of each token, 1 for the first choice; 0 beyond the word. With whole-word, among the
+            tokens that can stand there.
+        choices: int32 [n, widest], the first choice at each position; `NOTHING` beyond the word.
+        choice_logprobs: float32 [n, widest], of the first choices; NaN beyond the word.
+        precision: int8 [n, widest], which graph gave the numbers: a position in `PRECISIONS`.
+    """
+
+    words: TokenSequences
+    token_logprobs: NDArray[np.float32]
+    end_logprob: NDArray[np.float32]
+    ranks: NDArray[np.int32]
+    choices: NDArray[np.int32]
+    choice_logprobs: NDArray[np.float32]
+    precision: NDArray[np.int8]
+
+    @classmethod
+    def empty(cls, words: TokenSequences) -> "WordScores":
+        """Arrays for the scores of these words."""
+        shape = words.tokens.shape
+        return cls(
+            words,
+            np.full(shape, np.nan, np.float32),
+            np.zeros(len(words), np.float32),
+            np.zeros(shape, np.int32),
+            np.full(shape, NOTHING, np.int32),
+            np.full(shape, np.nan, np.float32),
+            np.full(shape, PRECISIONS.index(REFERENCE), np.int8),
+        )
+
+    @property
+    def logprob(self) -> NDArray[np.float64]:
+        """The log-probability of each word, float64 [n]: the sum over its tokens, and of its end where that counts."""
+        total: NDArray[np.float64] = np.nansum(self.token_logprobs.astype(np.float64), axis=1) + self.end_logprob
+        return total
+
+    @property
+    def choice_logprob(self) -> NDArray[np.float64]:
+        """The sum over the first choices at the word's positions, float64 [n]; not below that of the tokens."""
+        total: NDArray[np.float64] = np.nansum(self.choice_logprobs.astype(np.float64), axis=1)
+        return total
+
+    @property
+    def right(self) -> NDArray[np.bool_]:
+        """Which tokens are the first choice at their position, bool [n, widest]; True beyond the word."""
+        right: NDArray[np.bool_] = np.equal(self.choices, self.words.tokens)
+        return right
+
+    @property
+    def top1(self) -> NDArray[np.bool_]:
+        """Whether every token of the word is the first choice, bool [n].
+
+        With left-to-right: whether filling the masks one by one with the first choice gives the word.
+        """
+        all_right: NDArray[np.bool_] = self.right.all(axis=1)
+        return all_right
+
+    @property
+    def worst_rank(self) -> NDArray[np.int32]:
+        """The largest rank of a word's tokens, int32 [n]. The rank of a word among all words is not known."""
+        worst: NDArray[np.int32] = self.ranks.max(axis=1, initial=0)
+        return worst
+
+    @property
+    def exact(self) -> NDArray[np.bool_]:
+        """Whether all numbers of a word are the reference model's, bool [n]."""
+        exact: NDArray[np.bool_] = (self.precision == PRECISIONS.index(REFERENCE)).all(axis=1)
+        return exact
+
+
+@dataclass(frozen=True, eq=False)
+class Queries:
+    """One query for each of some words, all with the same number of tokens.
+
+    Attributes:
+        rows: int64 [m], the words' positions in all words.
+        ids: int32 [m, length].
+        mask_position: int32 [m].
+        expected: int32 [m]; 0 where the end of the word is asked for.
+    """
+
+    rows: NDArray[np.int64]
+    ids: NDArray[np.int32]
+    mask_position: NDArray[np.int32]
+    expected: NDArray[np.int32]
+
+
+@dataclass(frozen=True, eq=False)
+class Expanded:
+    """Words whose queries have the same number of tokens, with a mask for each token of the word.
+
+    Attributes:
+        rows: int64 [m], the words' positions in all words.
+        words: Their tokens.
+        ids: int32 [m, length], C-contiguous. A causal model's have as many masks as the widest word has tokens, and one
+            more; a query is cut off after the mask that it asks for.
+        first: int32 [m], the position of the first mask; the same for all words of a causal model.
+        causal: Whether the model reads only what stands before a mask.
+    """
+
+    rows: NDArray[np.int64]
+    words: TokenSequences
+    ids: NDArray[np.int32]
+    first: NDArray[np.int32]
+    causal: bool
+
+    def queries(self, token: int, chosen: NDArray[np.int64], *, filled: bool = True) -> Queries:
+        """The queries about one token of some words.
+
+        Args:
+            token: Which one, from 0; the number of a word's tokens asks for what follows the word.
+            chosen: int64 [c], positions in `rows`.
+            filled: Whether the word's tokens before it are filled in.
+        """
+        first = self.first[chosen]
+        stop = int(first[0]) + token + 1 if self.causal else self.ids.shape[1]
+        ids = self.ids[chosen, :stop]
+        for before in range(token if filled else 0):
+            ids[np.arange(len(chosen)), first + before] = self.words.tokens[chosen, before]
+        width = self.words.tokens.shape[1]
+        expected = self.words.tokens[chosen, token] if token < width else np.full(len(chosen), NOTHING, np.int32)
+        return Queries(
+            self.rows[chosen],
+            np.ascontiguousarray(ids),
+            (first + token).astype(np.int32),
+            np.maximum(expected, 0).astype(np.int32),
+        )
+
+
+def longest_query(buckets: Sequence[Bucket], words: TokenSequences) -> int:
+    """The number of tokens of the longest query of a masked model: for its caller to compare with the model's length.
+
+    Args:
+        buckets: The sentences.
+        words: For each row of the buckets, the word at its mask.
+    """
+    return max((bucket.ids.shape[1] - 1 + int(words.counts[bucket.rows].max()) for bucket in buckets), default=0)
+
+
+def expand(
+    buckets: Sequence[Bucket], words: TokenSequences, *, causal: bool = False, at_most: int = WORDS_AT_ONCE
+) -> Iterator[Expanded]:
+    """Make room for every token of the words, and group them by the number of tokens of their queries.
+
+    Args:
+        buckets: Sentences with one mask each.
+        words: For each row of the buckets, the word at its mask.
+        causal: Whether the model reads only what stands before a mask; what follows the mask is dropped then.
+        at_most: The largest number of words in a group.
+    """
+    by_length: dict[int, list[tuple[Bucket, NDArray[np.int64]]]] = {}
+    for bucket in buckets:
+        counts = words.counts[bucket.rows]
+        lengths = bucket.mask_position if causal else bucket.ids.shape[1] - 1 + counts
+        for length in np.unique(lengths).tolist():
+            by_length.setdefault(length, []).append((bucket, np.flatnonzero(lengths == length)))
+    for length, group in sorted(by_length.items(), key=lambda item: item[0]):
+        sources = np.repeat(np.arange(len(group)), [len(own) for _, own in group])
+        within = np.concatenate([own for _, own in group])
+        for start in range(0, len(within), at_most):
+            part = slice(start, start + at_most)
+            pieces = [(group[i][0], within[part][sources[part] == i]) for i in np.unique(sources[part]).tolist()]
+            rows = np.concatenate([bucket.rows[own] for bucket, own in pieces])
+            own_words = words.take(rows)
+            width = length + own_words.widest + 1 if causal else length
+            ids = np.concatenate(
+                [
+                    _widened(bucket.ids[own], bucket.mask_position[own], words.counts[bucket.rows[own]], width, causal)
+                    for bucket, own in pieces
+                ]
+            )
+            first = np.concatenate([bucket.mask_position[own] for bucket, own in pieces])
+            yield Expanded(rows, own_words, ids, first, causal)
+
+
+def _widened(ids: Ids, mask: Ids, counts: NDArray[np.int64], width: int, causal: bool) -> Ids:
+    """The ids with the mask repeated, int32 [n, width]: once for each token of the word, or up to the end."""
+    column = np.arange(width)
+    beyond = np.maximum(column - mask[:, None], 0)
+    repeated = beyond if causal else np.minimum(beyond, counts[:, None] - 1)
+    widened: Ids = np.take_along_axis(ids, column - repeated, axis=1)
+    return widened
+
+
+def score_words(
+    model: Decider,
+    buckets: Sequence[Bucket],
+    words: TokenSequences,
+    method: TargetMethod,
+    *,
+    causal: bool = False,
+    advance: Advance = ignored,
+    at_once: int = WORDS_AT_ONCE,
+) -> WordScores:
+    """Score words by `left-to-right` or `all-masks`: from decisions alone, without logits over the vocabulary.
+
+    Args:
+        model: Decides the queries; with mixed precision, each query's decision is exact.
+        buckets: Sentences with one mask each, which hold every row once between them.
+        words: For each row, the word at its mask, as `MaskTokenizer.word_sequences` gives it.
+        method: One of the two.
+        causal: Whether the model reads only what stands before a mask.
+        advance: Called with numbers of queries.
+        at_once: The largest number of words whose queries are in memory together.
+
+    Raises:
+        InputError: The method is not defined for the model.
+        ValueError: The method is `whole-word`.
+    """
+    if method is TargetMethod.WHOLE_WORD:
+        raise ValueError("whole-word needs all logits: see score_whole_words")
+    refuse_undefined(method, causal=causal)
+    scores = WordScores.empty(words)
+    for group in expand(buckets, words, causal=causal, at_most=at_once):
+        for token in range(group.words.widest):
+            chosen = np.flatnonzero(group.words.counts > token)
+            queries = group.queries(token, chosen, filled=method is TargetMethod.LEFT_TO_RIGHT)
+            found = model.decide(queries.ids, queries.mask_position, queries.expected, advance)
+            at = queries.rows, token
+            scores.token_logprobs[at] = found.expected_logprob
+            scores.ranks[at] = found.expected_rank
+            scores.choices[at] = found.top1
+            scores.choice_logprobs[at] = found.top1_logprob
+            scores.precision[at] = found.precision
+    return scores
+
+
+def refuse_undefined(method: TargetMethod, *, causal: bool) -> None:
+    """Refuse a method that is not defined for a kind of model.
+
+    Raises:
+        InputError: It is `all-masks`, and the model is causal.
+    """
+    if causal and method is TargetMethod.ALL_MASKS:
+        raise InputError(f"{method} needs a masked model: a causal model reads one token after the other")
+
+
+def score_whole_words(
+    model: LogitsModel,
+    buckets: Sequence[Bucket],
+    words: TokenSequences,
+    marks: WordMarks,
+    *,
+    causal: bool = False,
+    advance: Advance = ignored,
+    at_once: int = WORDS_AT_ONCE,
+) -> WordScores:
+    """Score words by `whole-word`, in fp32: from all logits, a batch of them in memory.
+
+    Args:
+        model: Gives the logits.
+        buckets: As for `score_words`.
+        words: As for `score_words`.
+        marks: The model's vocabulary.
+        causal: Whether the model reads only what stands before a mask.
+        advance: Called with numbers of queries.
+        at_once: The largest number of words whose queries are in memory together.
+    """
+    scores = WordScores.empty(words)
+    ends = causal and marks.mark is not Mark.END
+    for group in expand(buckets, words, causal=causal, at_most=at_once):
+        for token in range(group.words.widest + ends):
+            chosen = np.flatnonzero(group.words.counts >= token if ends else group.words.counts > token)
+            queries = group.queries(token, chosen)
+            size = model.batch_size(queries.ids.shape[1])
+            for start in range(0, len(chosen), size):
+                part = slice(start, start + size)
+                logits = model.logits(queries.ids[part], queries.mask_position[part])
+                over = group.words.counts[chosen[part]] == token
+                rows, expected = queries.rows[part], queries.expected[part]
+                if over.any():
+                    scores.end_logprob[rows[over]] = _log_share(logits[over], marks.breaks)
+                if not over.all():
+                    _put(scores, rows[~over], token, logits[~over], expected[~over], marks, causal)
+                advance(len(rows))
+    return scores
+
+
+def _put(
+    scores: WordScores,
+    rows: NDArray[np.int64],
+    token: int,
+    logits: NDArray[np.float32],
+    expected: Ids,
+    marks: WordMarks,
+    causal: bool,
+) -> None:
+    """Put the numbers of one token of some words into their scores."""
+    classes = marks.classes[expected]
+    for word_class in np.unique(classes).tolist():
+        of_class = classes == word_class
+        allowed = _allowed(marks, word_class, token, causal)
+        own = logits[of_class].astype(np.float64)
+        own[:, ~allowed] = -np.inf
+        log_sum = _log_sum_exp(own)
+        expected_logit = np.take_along_axis(own, expected[of_class][:, None], axis=1)[:, 0]
+        choice = own.argmax(axis=1)
+        at = rows[of_class], token
+        scores.token_logprobs[at] = expected_logit - log_sum
+        scores.ranks[at] = 1 + (own > expected_logit[:, None]).sum(axis=1)
+        scores.choices[at] = choice
+        scores.choice_logprobs[at] = own.max(axis=1) - log_sum
+
+
+def _allowed(marks: WordMarks, word_class: int, token: int, causal: bool) -> NDArray[np.bool_]:
+    """The tokens that a token of this class competes with at its position in the word, bool [V]."""
+    if not causal:
+        return marks.same_class(word_class)
+    if token or marks.mark is Mark.END:  # the end of the word competes with the tokens that continue it
+        return np.ones(len(marks.classes), np.bool_)
+    return marks.unmarked if word_class == WordClass.CONTINUES else marks.breaks
+
+
+def _log_share(logits: NDArray[np.float32], tokens: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """The log-probability of a set of tokens, float64 [n]."""
+    all_of_them = logits.astype(np.float64)
+    share: NDArray[np.float64] = _log_sum_exp(all_of_them[:, tokens]) - _log_sum_exp(all_of_them)
+    return share
+
+
+def _log_sum_exp(logits: NDArray[np.float64]) -> NDArray[np.float64]:
+    from scipy import special  # noqa: PLC0415 - takes long to import
+
+    found: NDArray[np.float64] = special.logsumexp(logits, axis=1)
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class Repeats:
+    """Which words the model repeats.
+
+    Attributes:
+        repeated: bool [n], whether every token of a word is the first choice, from left to right.
+        queries: How many queries that took.
+        near_ties: How many of the reference model's decisions have a margin below the given one.
+    """
+
+    repeated: NDArray[np.bool_]
+    queries: int
+    near_ties: int
+
+
+def repeated_words(
+    model: Decider,
+    buckets: Sequence[Bucket],
+    words: TokenSequences,
+    *,
+    near_tie: float,
+    causal: bool = False,
+    advance: Advance = ignored,
+    at_once: int = WORDS_AT_ONCE,
+) -> Repeats:
+    """Decide which words the model repeats: those whose every token is the first choice by `left-to-right`.
+
+    A word whose first token is not the first choice needs no further query.
+
+    Args:
+        model: Decides the queries; with mixed precision, each query's decision is exact.
+        buckets: As for `score_words`.
+        words: As for `score_words`.
+        near_tie: A margin below this is counted, in logits.
+        causal: Whether the model reads only what stands before a mask.
+        advance: Called with numbers of queries.
+        at_once: The largest number of words whose queries are in memory together.
+    """
+    repeated = np.ones(len(words), np.bool_)
+    queries_made = near_ties = 0
+    for group in expand(buckets, words, causal=causal, at_most=at_once):
+        for token in range(group.words.widest):
+            chosen = np.flatnonzero((group.words.counts > token) & repeated[group.rows])
+            if not len(chosen):
+                break
+            queries = group.queries(token, chosen)
+            found = model.decide(queries.ids, queries.mask_position, queries.expected, advance)
+            repeated[queries.rows] = found.repeated(queries.expected)
+            queries_made += len(chosen)
+            near_ties += int(np.count_nonzero((np.abs(found.margin(queries.expected)) < near_tie) & found.exact))
+    return Repeats(repeated, queries_made, near_ties)

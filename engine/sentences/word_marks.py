@@ -1,0 +1,150 @@
+"""How a vocabulary marks the words: which tokens begin a word, and which continue one.
+
+| vocabulary | mark | begins a word | continues a word | other |
+|---|---|---|---|---|
+| WordPiece (BERT) | `##` before a continuation | tokens without it | tokens with it | none |
+| byte-level BPE (RoBERTa, GPT-2) | `Ġ`, a leading space | tokens with it | letters, digits, bytes | punctuation |
+| SentencePiece (XLM-R, Llama) | `▁`, a leading space | tokens with it | letters, digits, bytes | punctuation |
+| BPE with ends of words (XLM) | `</w>` after the last token | tokens without it | the same | tokens with it |
+
+In the last row the mark says where a word ends: all tokens of a word but its last one are without it. Special tokens
+and the unknown token are parts of no word.
+"""
+
+import re
+import unicodedata
+from dataclasses import dataclass
+from enum import IntEnum, StrEnum
+
+import numpy as np
+from numpy.typing import NDArray
+from tokenizers import decoders
+from tokenizers.models import BPE, WordPiece
+
+from ..errors import InputError
+from .tokenizer import MaskTokenizer
+
+_BYTE_LEVEL, _SENTENCEPIECE = "Ġ", "▁"
+_BYTE = re.compile(r"<0x[0-9A-F]{2}>")  # of SentencePiece's byte fallback
+_IN_WORDS = frozenset("LMN")  # Unicode's categories of letters, marks on letters, numbers
+
+
+class WordClass(IntEnum):
+    """What a token can be in a word."""
+
+    SPECIAL = 0
+    """A special token or the unknown token: not a part of any word."""
+    BEGINS = 1
+    """It begins a word; with marks at the ends of words: it does not end one."""
+    CONTINUES = 2
+    """It continues a word."""
+    OTHER = 3
+    """Without a mark, but it cannot continue a word of letters: punctuation. With marks at the ends: it ends one."""
+    UNUSED = 4
+    """An output of the model that does not stand for any token."""
+
+
+class Mark(StrEnum):
+    """Where a vocabulary has its mark."""
+
+    CONTINUATION = "continuation"
+    """Before tokens that continue a word, as in WordPiece."""
+    BEGINNING = "beginning"
+    """Before tokens that begin a word: a leading space."""
+    END = "end"
+    """After the last token of a word."""
+
+
+_BREAKS = (WordClass.BEGINS, WordClass.OTHER, WordClass.SPECIAL)
+_UNMARKED = (WordClass.CONTINUES, WordClass.OTHER, WordClass.SPECIAL)
+
+
+@dataclass(frozen=True, eq=False)
+class WordMarks:
+    """The class of each token of a model.
+
+    Attributes:
+        mark: Where the vocabulary has its mark.
+        classes: int8 [V], a `WordClass` for each output of the model.
+    """
+
+    mark: Mark
+    classes: NDArray[np.int8]
+
+    @classmethod
+    def of(cls, tokenizer: MaskTokenizer, outputs: int) -> "WordMarks":
+        """The marks of a tokenizer's vocabulary.
+
+        Args:
+            tokenizer: The model's.
+            outputs: V, how many logits the model gives: some models give more than their tokenizer has tokens.
+
+        Raises:
+            InputError: The vocabulary does not mark words.
+        """
+        backend = tokenizer.backend
+        known = min(outputs, tokenizer.vocab_size)
+        tokens = [str(backend.id_to_token(token) or "") for token in range(known)]
+        classes = np.full(outputs, WordClass.UNUSED, np.int8)
+        suffix = getattr(backend.model, "end_of_word_suffix", None) if isinstance(backend.model, BPE) else None
+        leading = _leading_space(tokens)
+        if isinstance(backend.model, WordPiece):
+            mark, prefix = Mark.CONTINUATION, backend.model.continuing_subword_prefix
+            found = [WordClass.CONTINUES if token.startswith(prefix) else WordClass.BEGINS for token in tokens]
+        elif suffix:
+            mark = Mark.END
+            found = [WordClass.OTHER if token.endswith(suffix) else WordClass.BEGINS for token in tokens]
+        elif leading:
+            mark = Mark.BEGINNING
+            found = [_by_leading_space(token, leading) for token in tokens]
+        else:
+            raise InputError(
+                "the vocabulary does not mark where words begin or end, which whole-word needs: "
+                "use left-to-right or all-masks"
+            )
+        classes[:known] = found
+        classes[[token for token in tokenizer.special_ids() if token < outputs]] = WordClass.SPECIAL
+        return cls(mark, classes)
+
+    @property
+    def breaks(self) -> NDArray[np.bool_]:
+        """The tokens after which the word before has ended: bool [V].
+
+        They begin another word, are punctuation, or end the text. Defined where the mark is not at the end of words.
+        """
+        return np.isin(self.classes, _BREAKS)
+
+    @property
+    def unmarked(self) -> NDArray[np.bool_]:
+        """The tokens that can begin a word where no space stands before it: bool [V]."""
+        return np.isin(self.classes, _UNMARKED)
+
+    def same_class(self, word_class: int) -> NDArray[np.bool_]:
+        """The tokens of one class: bool [V]."""
+        same: NDArray[np.bool_] = self.classes == word_class
+        return same
+
+
+def _leading_space(tokens: list[str]) -> str:
+    """The character that stands for a leading space; empty if there is none."""
+    counts = {mark: sum(token.startswith(mark) for token in tokens) for mark in (_BYTE_LEVEL, _SENTENCEPIECE)}
+    mark = max(counts, key=counts.__getitem__)
+    return mark if counts[mark] else ""
+
+
+def _by_leading_space(token: str, mark: str) -> WordClass:
+    if token.startswith(mark):
+        return WordClass.BEGINS
+    if not token:
+        return WordClass.UNUSED
+    if mark == _BYTE_LEVEL:
+        token = _BYTES.decode([token])
+        if token.startswith("\N{REPLACEMENT CHARACTER}"):  # a part of a character
+            return WordClass.CONTINUES
+    elif _BYTE.fullmatch(token):
+        return WordClass.CONTINUES
+    inside = unicodedata.category(token[:1] or " ")[0] in _IN_WORDS
+    return WordClass.CONTINUES if inside else WordClass.OTHER
+
+
+_BYTES = decoders.ByteLevel()

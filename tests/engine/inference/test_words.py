@@ -1,0 +1,327 @@
+"""Words of several tokens: each method equals a plain PyTorch loop over the texts, for masked and causal models."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import torch
+from negengine.engine.choices import TargetMethod
+from negengine.engine.errors import InputError
+from negengine.engine.inference.exported import load_exported
+from negengine.engine.inference.free_text import encode_texts
+from negengine.engine.inference.model import Decisions, MaskedLM
+from negengine.engine.inference.words import (
+    expand,
+    longest_query,
+    repeated_words,
+    score_whole_words,
+    score_words,
+)
+from negengine.engine.sentences.sequences import NOTHING, TokenSequences
+from negengine.engine.sentences.spans import Bucket
+from negengine.engine.sentences.tokenizer import MaskTokenizer
+from negengine.engine.sentences.word_marks import Mark, WordClass, WordMarks
+from negengine.export.build import build
+from transformers import (
+    AutoModelForMaskedLM,
+    GPT2Config,
+    GPT2LMHeadModel,
+    PreTrainedTokenizerFast,
+    RobertaConfig,
+    RobertaForMaskedLM,
+)
+
+ITEMS = [
+    ("Jessica is a dancer who likes to [MASK].", "oversleep"),
+    ("She is very happy to [MASK] there.", "smoke"),
+    ("John doesn't like to [MASK]. He is a dancer.", "disagree"),
+    ("Maria is happy to [MASK].", "disagree"),
+    ("She is very happy to [MASK] there.", "daydream"),
+    ("A dancer is [MASK] happy.", "very"),
+]
+
+
+@pytest.fixture(scope="module")
+def roberta_folder(once, small_tokenizers):
+    """A tiny RoBERTa with random weights and byte-level BPE: its checkpoint, and beside it its export."""
+
+    def make(folder):
+        tokenizer = small_tokenizers["byte-level BPE"]
+        wrapped = PreTrainedTokenizerFast(
+            tokenizer_object=tokenizer.backend, mask_token="<mask>", pad_token="<pad>", unk_token="<unk>"
+        )
+        sizes = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 64}
+        torch.manual_seed(1)
+        model = RobertaForMaskedLM(
+            RobertaConfig(
+                vocab_size=len(wrapped), max_position_embeddings=60, pad_token_id=wrapped.pad_token_id, **sizes
+            )
+        ).eval()
+        with torch.no_grad():
+            for parameter in model.parameters():
+                parameter.add_(torch.randn_like(parameter) * 0.2)
+        model.save_pretrained(folder / "checkpoint")
+        wrapped.save_pretrained(folder / "checkpoint")
+        build(str(folder / "checkpoint"), folder / "export")
+
+    return once("tiny-roberta-of-words", make)
+
+
+class Masked:
+    """A masked model: the engine's and PyTorch's, with the items as the engine takes them."""
+
+    def __init__(self, exported, checkpoint):
+        self.tokenizer = MaskTokenizer.load(exported.folder, exported.mask_token)
+        self.engine = MaskedLM(exported)
+        self.pytorch = AutoModelForMaskedLM.from_pretrained(checkpoint, dtype=torch.float32).eval()
+        contexts = [tuple(text.split("[MASK]")) for text, _ in ITEMS]
+        self.sequences = self.tokenizer.word_sequences(contexts, [word for _, word in ITEMS])
+        self.words = TokenSequences.of(self.sequences)
+        self.buckets = encode_texts(exported, self.tokenizer, [text for text, _ in ITEMS])
+        self.marks = WordMarks.of(self.tokenizer, self.logits([[0, 1]]).shape[-1])
+
+    def logits(self, ids):
+        with torch.inference_mode():
+            return self.pytorch(torch.tensor(ids)).logits[0].double()
+
+    def ids(self, row, filled):
+        """The ids of one item with a mask for each token of its word, of which the first ones are filled."""
+        (found,) = self.tokenizer.encode([ITEMS[row][0].replace("[MASK]", self.tokenizer.mask_token)])
+        ids = found.tolist()
+        mask, word = ids.index(self.tokenizer.mask_id), list(self.sequences[row])
+        inside = word[:filled] + [self.tokenizer.mask_id] * (len(word) - filled)
+        return ids[:mask] + inside + ids[mask + 1 :], mask
+
+
+@pytest.fixture(scope="module", params=["WordPiece", "byte-level BPE"])
+def masked(request, mini, roberta_folder):
+    if request.param == "WordPiece":
+        from negengine.export.mini import __path__ as path
+
+        return Masked(mini, next(iter(path)))
+    return Masked(load_exported(roberta_folder / "export"), roberta_folder / "checkpoint")
+
+
+def test_items_have_words_of_one_token_and_of_several(masked):
+    assert 1 in masked.words.counts
+    assert len(set(masked.words.counts.tolist())) > 1
+    assert len(masked.buckets) > 2  # and sentences of several lengths
+
+
+@pytest.mark.parametrize("method", [TargetMethod.LEFT_TO_RIGHT, TargetMethod.ALL_MASKS])
+def test_masked_scores_equal_pytorch(masked, method):
+    scores = score_words(masked.engine, masked.buckets, masked.words, method)
+    for row, word in enumerate(masked.sequences):
+        total = 0.0
+        for i, token in enumerate(word):
+            ids, mask = masked.ids(row, i if method is TargetMethod.LEFT_TO_RIGHT else 0)
+            logits = masked.logits([ids])[mask + i]
+            logprob = torch.log_softmax(logits, 0)[token].item()
+            assert scores.token_logprobs[row, i] == pytest.approx(logprob, abs=1e-4)
+            assert scores.ranks[row, i] == 1 + (logits > logits[token]).sum()
+            assert scores.choices[row, i] == logits.argmax()
+            total += logprob
+        assert scores.logprob[row] == pytest.approx(total, abs=1e-4 * len(word))
+
+
+def test_whole_word_scores_of_a_masked_model_equal_pytorch(masked):
+    scores = score_whole_words(masked.engine, masked.buckets, masked.words, masked.marks)
+    for row, word in enumerate(masked.sequences):
+        total = 0.0
+        for i, token in enumerate(word):
+            ids, mask = masked.ids(row, i)
+            logits = masked.logits([ids])[mask + i]
+            own = torch.from_numpy(masked.marks.classes == masked.marks.classes[token])
+            chances = torch.softmax(logits, 0)
+            logprob = (chances[token] / chances[own].sum()).log().item()
+            assert scores.token_logprobs[row, i] == pytest.approx(logprob, abs=1e-4)
+            assert scores.ranks[row, i] == 1 + (logits[own] > logits[token]).sum()
+            total += logprob
+        assert scores.logprob[row] == pytest.approx(total, abs=1e-4 * len(word))
+
+
+def test_a_word_of_one_token_scores_as_one_decision(masked):
+    scores = score_words(masked.engine, masked.buckets, masked.words, TargetMethod.LEFT_TO_RIGHT)
+    for bucket in masked.buckets:
+        own = masked.words.counts[bucket.rows] == 1
+        rows = bucket.rows[own]
+        if len(rows):
+            found = masked.engine.decide(bucket.ids[own], bucket.mask_position[own], masked.words.tokens[rows, 0])
+            np.testing.assert_allclose(scores.logprob[rows], found.expected_logprob, atol=1e-5)
+            assert (scores.worst_rank[rows] == found.expected_rank).all()
+
+
+@pytest.mark.parametrize("at_once", [1, 2, 5])
+def test_the_number_of_words_in_memory_does_not_change_scores(masked, at_once):
+    whole = score_words(masked.engine, masked.buckets, masked.words, TargetMethod.LEFT_TO_RIGHT)
+    divided = score_words(masked.engine, masked.buckets, masked.words, TargetMethod.LEFT_TO_RIGHT, at_once=at_once)
+    np.testing.assert_allclose(whole.token_logprobs, divided.token_logprobs, atol=1e-4)
+    assert (whole.choices == divided.choices).all()
+
+
+def test_the_greedy_fill_is_the_top1(masked):
+    """The word that greedy filling gives is scored as top-1, and no other."""
+    model, k = masked.engine, 2
+    contexts = [masked.buckets[0]]
+    ids = next(expand(contexts, TokenSequences.of([[5] * k] * len(ITEMS))))
+    filled = ids.ids.copy()
+    word = []
+    for i in range(k):
+        found = model.decide(filled, ids.first + i, np.zeros_like(ids.first))
+        filled[np.arange(len(filled)), ids.first + i] = found.top1
+        word.append(found.top1)
+    rows = contexts[0].rows
+    greedy, other = np.full((2, len(ITEMS), k), 5, np.int32)
+    greedy[rows] = np.stack(word, axis=1)
+    other[rows] = greedy[rows]
+    other[rows, -1] += 1
+    for tokens, expected in ((greedy, True), (other, False)):
+        words = TokenSequences(tokens, np.full(len(ITEMS), k))
+        scores = score_words(model, contexts, words, TargetMethod.LEFT_TO_RIGHT)
+        assert (scores.top1[rows] == expected).all()
+        found = repeated_words(model, contexts, words, near_tie=1e-4)
+        assert (found.repeated[rows] == expected).all()
+        assert found.queries == k * len(rows)
+
+
+def test_a_word_whose_first_token_is_not_first_needs_one_query(masked):
+    unlikely = TokenSequences.of([[7, 8, 9]] * len(ITEMS))
+    found = repeated_words(masked.engine, masked.buckets, unlikely, near_tie=0.0)
+    assert found.queries == len(ITEMS)
+    assert not found.repeated.any()
+
+
+def test_repeated_words_are_those_whose_every_token_is_first(masked):
+    scores = score_words(masked.engine, masked.buckets, masked.words, TargetMethod.LEFT_TO_RIGHT)
+    words = TokenSequences(np.where(masked.words.tokens == NOTHING, NOTHING, scores.choices), masked.words.counts)
+    again = score_words(masked.engine, masked.buckets, words, TargetMethod.LEFT_TO_RIGHT)
+    found = repeated_words(masked.engine, masked.buckets, words, near_tie=0.0)
+    assert (found.repeated == again.top1).all()
+
+
+class Plain:
+    """A tiny GPT-2 with random weights as a causal model: it reads what stands before the position."""
+
+    def __init__(self, vocabulary):
+        torch.manual_seed(0)
+        sizes = {"n_embd": 16, "n_layer": 1, "n_head": 2, "n_positions": 40}
+        self.model = GPT2LMHeadModel(GPT2Config(vocab_size=vocabulary, **sizes)).eval()
+        with torch.no_grad():
+            for parameter in self.model.parameters():
+                parameter.add_(torch.randn_like(parameter) * 0.3)
+
+    def batch_size(self, length):
+        return 64
+
+    def next(self, ids):
+        with torch.inference_mode():
+            return self.model(torch.tensor([ids])).logits[0, -1]
+
+    def logits(self, ids, mask_position):
+        with torch.inference_mode():
+            return self.model(torch.from_numpy(ids[:, : mask_position[0]]).long()).logits[:, -1].numpy()
+
+    def decide(self, ids, mask_position, expected, advance=lambda _: None):
+        logits = self.logits(ids, mask_position)
+        found = Decisions.empty(len(ids))
+        for row, own in enumerate(logits):
+            wanted = own[expected[row]]
+            found.ids[row] = own.argmax(), 1 + (own > wanted).sum()
+            found.logits[row] = *np.sort(own)[:-3:-1], wanted, torch.logsumexp(torch.from_numpy(own), 0)
+        advance(len(ids))
+        return found
+
+
+@pytest.fixture(scope="module", params=["WordPiece cased", "byte-level BPE", "Unigram"])
+def causal(request, small_tokenizers):
+    tokenizer = small_tokenizers[request.param]
+    items = [("She is happy to ", "disagree"), ("He doesn t like to ", "smoke"), ("She likes to ", "dancer")]
+    found = tokenizer.word_sequences([(text, "") for text, _ in items], [word for _, word in items])
+    ids = tokenizer.encode([text + tokenizer.mask_token for text, _ in items])
+    masks = [own.tolist().index(tokenizer.mask_id) for own in ids]
+    buckets = [
+        Bucket(np.array([row]), own[None], np.array([mask], np.int32))
+        for row, (own, mask) in enumerate(zip(ids, masks, strict=True))
+    ]
+    model = Plain(tokenizer.vocab_size + 3)
+    return model, WordMarks.of(tokenizer, tokenizer.vocab_size + 3), buckets, TokenSequences.of(found)
+
+
+def prefixes(buckets, words):
+    """For each word: its row, the ids before it, its tokens."""
+    for bucket in buckets:
+        for row, ids, mask in zip(bucket.rows, bucket.ids, bucket.mask_position, strict=True):
+            yield row, ids[:mask].tolist(), words.tokens[row, : words.counts[row]].tolist()
+
+
+def test_left_to_right_of_a_causal_model_reads_the_growing_text(causal):
+    model, _, buckets, words = causal
+    scores = score_words(model, buckets, words, TargetMethod.LEFT_TO_RIGHT, causal=True)
+    for row, before, word in prefixes(buckets, words):
+        for i, token in enumerate(word):
+            wanted = torch.log_softmax(model.next(before + word[:i]).double(), 0)[token].item()
+            assert scores.token_logprobs[row, i] == pytest.approx(wanted, abs=1e-5)
+    assert (scores.end_logprob == 0).all()
+
+
+def test_queries_of_a_causal_model_end_in_the_mask(causal):
+    _, _, buckets, words = causal
+    for group in expand(buckets, words, causal=True):
+        for token in range(group.words.widest):
+            queries = group.queries(token, np.flatnonzero(group.words.counts > token))
+            assert (queries.mask_position == queries.ids.shape[1] - 1).all()
+
+
+def test_whole_word_of_a_causal_model_counts_the_end_of_the_word(causal):
+    model, marks, buckets, words = causal
+    scores = score_whole_words(model, buckets, words, marks, causal=True)
+    breaks = torch.from_numpy(np.isin(marks.classes, [WordClass.BEGINS, WordClass.OTHER, WordClass.SPECIAL]))
+    for row, before, word in prefixes(buckets, words):
+        chances = [torch.softmax(model.next(before + word[:i]).double(), 0) for i in range(len(word) + 1)]
+        joint = np.prod([own[token].item() for own, token in zip(chances, word, strict=False)])
+        wanted = joint * chances[-1][breaks].sum().item() / chances[0][breaks].sum().item()
+        assert scores.logprob[row] == pytest.approx(np.log(wanted), abs=1e-4)
+
+
+def test_probabilities_of_all_whole_words_sum_to_one(small_tokenizers):
+    """Words of one token or two: what is missing to 1 is the probability of a longer word."""
+    tokenizer = small_tokenizers["WordPiece cased"]
+    model, marks = Plain(tokenizer.vocab_size), WordMarks.of(tokenizer, tokenizer.vocab_size)
+    begins, continues = (np.flatnonzero(marks.classes == own) for own in (WordClass.BEGINS, WordClass.CONTINUES))
+    ends = np.flatnonzero(marks.classes == WordClass.SPECIAL)
+    before = np.array([[2, 40, 41, tokenizer.mask_id]], np.int32)
+    words = TokenSequences.of([[token] for token in begins.tolist()])
+    bucket = Bucket(np.arange(len(words)), before.repeat(len(words), axis=0), np.full(len(words), 3, np.int32))
+    alone = np.exp(score_whole_words(model, [bucket], words, marks, causal=True).logprob).sum()
+    chances = torch.softmax(model.next(before[0, :3].tolist()).double(), 0).numpy()
+    texts = np.column_stack([before[:, :3].repeat(len(begins), axis=0), begins, begins]).astype(np.int32)
+    after = torch.softmax(torch.from_numpy(model.logits(texts, [4])).double(), 1).numpy()
+    share = chances[begins].sum() + chances[ends].sum()
+    longer = sum(chances[token] * own[continues].sum() for token, own in zip(begins, after, strict=True)) / share
+    end_of_text = chances[ends].sum() / share
+    assert alone + longer + end_of_text == pytest.approx(1, abs=1e-5)
+
+
+def test_where_ends_of_words_are_marked_a_causal_word_is_the_plain_product(causal):
+    model, marks, buckets, words = causal
+    plain = score_words(model, buckets, words, TargetMethod.LEFT_TO_RIGHT, causal=True)
+    ended = score_whole_words(model, buckets, words, WordMarks(Mark.END, marks.classes), causal=True)
+    np.testing.assert_allclose(plain.logprob, ended.logprob, atol=1e-5)
+
+
+def test_all_masks_is_not_defined_for_a_causal_model(causal):
+    model, _, buckets, words = causal
+    with pytest.raises(InputError, match="all-masks needs a masked model"):
+        score_words(model, buckets, words, TargetMethod.ALL_MASKS, causal=True)
+
+
+def test_groups_hold_each_word_once_and_need_no_padding(masked):
+    groups = list(expand(masked.buckets, masked.words))
+    rows = np.concatenate([group.rows for group in groups])
+    assert sorted(rows.tolist()) == list(range(len(ITEMS)))
+    lengths = [group.ids.shape[1] for group in groups]
+    assert all(one < other for one, other in pairwise(lengths))
+    assert lengths[-1] == longest_query(masked.buckets, masked.words)
+    for group in groups:
+        masks = (group.ids == masked.tokenizer.mask_id).sum(axis=1)
+        assert (masks == group.words.counts).all()
