@@ -13,7 +13,7 @@ CLASSES = {
     "WordPiece cased": {"smoke": BEGINS, "##er": CONTINUES, ".": BEGINS, "[MASK]": SPECIAL, "[UNK]": SPECIAL},
     "byte-level BPE": {
         "Ġsmoke": BEGINS,
-        "smoke": CONTINUES,
+        "a": CONTINUES,
         ".": OTHER,
         "Ã": CONTINUES,
         "<mask>": SPECIAL,
