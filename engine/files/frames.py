@@ -80,9 +80,9 @@ def _digest(frame: pl.LazyFrame, file: BinaryIO | None) -> str:
     return stream.sha256
 
 
-def _write(frame: pl.LazyFrame, stream: io.IOBase) -> None:
+def _write(frame: pl.LazyFrame, stream: Any) -> None:
     frame.sink_parquet(
-        stream,  # type: ignore[arg-type] # the stub asks for IO[bytes], of which only `write` is called
+        stream,  # a stream of bytes; only `write` is called
         compression="zstd",
         compression_level=3,
         statistics=True,
