@@ -6,7 +6,6 @@ that the new name survives too. A killed process leaves a temporary file, which 
 
 import errno
 import hashlib
-import io
 import json
 import os
 import secrets
@@ -16,13 +15,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import polars as pl
-
 from ..errors import InputError
 
 _SUFFIX = ".negengine-tmp"
 _FULL = {errno.ENOSPC, errno.EDQUOT}
-_ROW_GROUP = 131_072  # rows; Parquet's writer would choose, but the same rows must give the same bytes each time
 
 
 def write_atomically(path: Path, write: Callable[[Path], None]) -> None:
@@ -61,15 +57,6 @@ def write_bytes(path: Path, content: bytes) -> None:
 def json_bytes(value: Any) -> bytes:
     """A JSON document for people, as UTF-8 text."""
     return (json.dumps(value, ensure_ascii=False, indent=2) + "\n").encode()
-
-
-def parquet_bytes(frame: pl.DataFrame) -> bytes:
-    """A frame as a Parquet file; the same rows give the same bytes, however many chunks they have in memory."""
-    buffer = io.BytesIO()  # not a path: Polars' own writing would lose which error the operating system gave
-    frame.rechunk().write_parquet(
-        buffer, compression="zstd", compression_level=3, statistics=True, row_group_size=_ROW_GROUP
-    )
-    return buffer.getvalue()
 
 
 def make_folder(path: Path) -> None:

@@ -74,18 +74,18 @@ def rates(
     Raises:
         ValueError: the triplet of a score is not among the triplets.
     """
-    joined = (
-        scores.select("triplet", "pattern", "repeated")
-        .join(triplets.select("triplet", *PAIR, "verb"), on="triplet", how="left", validate="m:1")
-        .with_columns(
-            pair=pl.struct(*PAIR).rank("dense").cast(pl.Int64) - 1, verb_number=pl.col("verb").rank("dense") - 1
-        )
-        .sort("pattern", "triplet")
-        .collect()
+    # Numbers and no words: the scores of all patterns are in memory at once.
+    clusters = triplets.select(
+        "triplet", pair=pl.struct(*PAIR).rank("dense") - 1, verb_number=pl.col("verb").rank("dense") - 1
+    ).collect()
+    wanted = scores.filter(pl.col("pattern").is_in(patterns))
+    outcomes = wanted.select("triplet", pl.col("pattern").cast(pl.Enum(patterns)), "repeated").collect(
+        engine="streaming"
     )
-    if joined["name"].null_count():
-        raise ValueError("scores of triplets that are not among the triplets")
-    scored = {pattern: _Scored(joined.filter(pl.col("pattern") == pattern)) for pattern in patterns}
+    scored = {
+        pattern: _Scored(outcomes.filter(pl.col("pattern") == pattern).drop("pattern"), clusters)
+        for pattern in patterns
+    }
     estimated = {pattern: own for pattern, own in scored.items() if len(own.repeated) and pattern != selecting}
     smallest = _detectable(estimated)
     rows = [_row(pattern, own, pattern == selecting, smallest.get(pattern)) for pattern, own in scored.items()]
@@ -95,10 +95,13 @@ def rates(
 class _Scored:
     """The triplets of one pattern, by ascending number."""
 
-    def __init__(self, own: pl.DataFrame) -> None:
+    def __init__(self, outcomes: pl.DataFrame, clusters: pl.DataFrame) -> None:
+        own = outcomes.sort("triplet").join(clusters, on="triplet", how="left", validate="m:1", maintain_order="left")
+        if own["pair"].null_count():
+            raise ValueError("scores of triplets that are not among the triplets")
         self.triplet = own["triplet"].to_numpy()
         self.repeated: NDArray[np.bool_] = own["repeated"].to_numpy()
-        self.pair: NDArray[np.int64] = own["pair"].to_numpy()
+        self.pair: NDArray[np.int64] = own["pair"].cast(pl.Int64).to_numpy()
         self.verb: NDArray[np.int64] = own["verb_number"].cast(pl.Int64).to_numpy()
 
 

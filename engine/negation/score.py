@@ -311,5 +311,5 @@ class Scoring(DecidingStage[list[list[Bucket]]]):
         """scores.parquet and rates.parquet."""
         triplets = read_selected(parts.folder).triplets
         patterns = parts.metadata["patterns"]  # the selecting one first
-        table = rates(parts.rows.lazy(), triplets.lazy(), patterns, selecting=patterns[0])
+        table = rates(parts.rows, triplets.lazy(), patterns, selecting=patterns[0])
         return {SCORES_FILE: parts.rows, RATES_FILE: table}

@@ -329,7 +329,8 @@ class Selection(DecidingStage[EncodedSentences]):
     @staticmethod
     def publish(parts: FinishedParts) -> Files:
         """triplets.parquet, and selection.json: rows 1 to 6 of the paper's Table 5 and what readers of the run need."""
-        triplets = parts.rows.select(pl.int_range(pl.len(), dtype=pl.Int64).alias("triplet"), pl.exclude("triplet"))
+        triplets = parts.rows.select(pl.exclude("triplet")).with_row_index("triplet").cast({"triplet": pl.Int64})
+        selected = int(triplets.select(pl.len()).collect().item())
         counts, metadata = parts.counts, parts.metadata
         candidates = metadata["pairs"] * metadata["verbs"]
         summary = {
@@ -341,7 +342,7 @@ class Selection(DecidingStage[EncodedSentences]):
             "tested": counts["tested"],
             "repeating": round(counts["repeating"]),
             "ratio": 100 * counts["repeating"] / candidates,
-            "selected": len(triplets),
+            "selected": selected,
             "near_ties": counts["near_ties"],
             "precision": audit_summary(counts),
         }

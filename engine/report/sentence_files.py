@@ -6,7 +6,8 @@ from pathlib import Path
 import polars as pl
 
 from ..errors import InputError, did_you_mean
-from ..files.atomic import make_folder, parquet_bytes, write_atomically, write_bytes
+from ..files.atomic import make_folder, write_atomically
+from ..files.frames import write_frame
 from ..runs.record import RUN_FILE
 
 ROWS_AT_ONCE = 50_000
@@ -82,7 +83,7 @@ def _batches(rows: pl.LazyFrame, at_once: int) -> Iterator[pl.DataFrame]:
 
 
 def _write_parquet(rows: pl.LazyFrame, path: Path) -> None:
-    write_bytes(path, parquet_bytes(rows.collect(engine="streaming")))
+    write_frame(path, rows)
 
 
 def _text_writer(pieces: Callable[[pl.LazyFrame], Iterator[str]]) -> Callable[[pl.LazyFrame, Path], None]:

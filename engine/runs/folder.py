@@ -18,12 +18,12 @@ from typing import Any
 import msgspec
 
 from ..errors import InputError
-from ..files.atomic import make_folder, remove_leftovers, sha256, write_bytes
+from ..files.atomic import make_folder, remove_leftovers, write_bytes
 from ..files.limits import refuse_few_open_files
 from .lock import locked
 from .part import EncodedPart, Marker, PartFiles
 from .record import FORMAT, PARTS_FOLDER, RunRecord, StageRecord, as_json, read_record, refuse_other_identity
-from .results import file_bytes, finished_stage, put_together, read_result, summed_counts, unlike
+from .results import finished_stage, put_together, read_result, summed_counts, unlike, write_result
 from .session import Clock, Session, count_part
 from .shard import Shard
 from .stage import Files, Publish
@@ -209,9 +209,7 @@ class RunFolder:
         self.begin()
         self.record.files = {}
         for name, content in files.items():
-            encoded = file_bytes(content)
-            write_bytes(self.folder / name, encoded)
-            self.record.files[name] = sha256(encoded)
+            self.record.files[name] = write_result(self.folder / name, content)
         self.record.counts = summed_counts(marker for _, marker in sorted(self._finished.items()))
         self.record.finished = True
         self._save()

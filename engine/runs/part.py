@@ -10,7 +10,8 @@ from pathlib import Path
 
 import msgspec
 
-from ..files.atomic import parquet_bytes, sha256, unwritable, write_bytes
+from ..files.atomic import sha256, unwritable, write_bytes
+from ..files.frames import parquet_bytes
 from ..files.reading import MOST_JSON, LargerError, MissingFileError, read_regular
 from ..files.sealed import DamagedError, unseal, write_sealed
 from ..inference.audit import DISAGREEMENTS
@@ -82,12 +83,24 @@ class PartFiles:
         Raises:
             InputError: The disk fails.
         """
+        if (marker := self.read_marker()) is None:
+            return None
         try:
-            marker = unseal(read_regular(self.marker, MOST_JSON), Marker)
             content = read_regular(self.rows, marker.bytes)
-        except (MissingFileError, DamagedError, LargerError):
+        except (MissingFileError, LargerError):
             return None
         return EncodedPart(content, marker) if sha256(content) == marker.sha256 else None
+
+    def read_marker(self) -> Marker | None:
+        """The part's marker alone, or None unless it is whole.
+
+        Raises:
+            InputError: The disk fails.
+        """
+        try:
+            return unseal(read_regular(self.marker, MOST_JSON), Marker)
+        except (MissingFileError, DamagedError, LargerError):
+            return None
 
     def write(self, part: EncodedPart) -> None:
         """Write rows, then the marker with their digest.

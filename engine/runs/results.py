@@ -8,14 +8,15 @@ import msgspec
 import polars as pl
 
 from ..errors import InputError
-from ..files.atomic import json_bytes, parquet_bytes, sha256
-from ..files.frames import parquet_frame
+from ..files.atomic import json_bytes, sha256, write_bytes
+from ..files.frames import frame_sha256, parquet_frame, write_frame
 from ..files.home import shell_command, words_of
 from ..files.reading import MissingFileError, file_sha256, read_regular
-from .part import Marker, PartFiles
+from .part import Marker
+from .part_rows import damaged_part, part_files, part_rows
 from .record import StageRecord, read_run
 from .session import PYTHON
-from .stage import FinishedParts
+from .stage import FinishedParts, Result
 
 _MOST = 64 * 2**30  # bytes: a hundred times the largest results so far
 
@@ -137,7 +138,7 @@ def read_document(folder: Path, record: StageRecord, name: str) -> dict[str, Any
 
 
 def put_together(folder: Path, stage: str, record: StageRecord) -> FinishedParts:
-    """All parts of a stage as `Stage.publish` takes them.
+    """All parts of a stage as `Stage.publish` takes them. Their rows are read, and checked, while they are used.
 
     Args:
         folder: The run folder.
@@ -145,17 +146,14 @@ def put_together(folder: Path, stage: str, record: StageRecord) -> FinishedParts
         record: The stage's entry in run.json.
 
     Raises:
-        InputError: A part is missing or damaged.
+        InputError: A part is missing or damaged; also where its rows are used.
     """
-    frames, markers = [], []
-    for number in range(record.parts):
-        files = PartFiles.of(folder, stage, number)
-        if (part := files.read()) is None:
-            raise InputError(f"{files.rows}: missing or damaged; run the same command again to do this part again")
-        frames.append(parquet_frame(part.content, files.rows))
-        markers.append(part.marker)
-    rows = pl.concat(frames) if frames else pl.DataFrame()
-    return FinishedParts(folder, rows, summed_counts(markers), record.metadata)
+    markers = []
+    for files in part_files(folder, stage, record.parts):
+        if (marker := files.read_marker()) is None:
+            raise damaged_part(files)
+        markers.append(marker)
+    return FinishedParts(folder, part_rows(folder, stage, record.parts), summed_counts(markers), record.metadata)
 
 
 def summed_counts(markers: Iterable[Marker]) -> dict[str, int | float]:
@@ -167,6 +165,28 @@ def summed_counts(markers: Iterable[Marker]) -> dict[str, int | float]:
     return total
 
 
-def file_bytes(content: pl.DataFrame | Mapping[str, Any]) -> bytes:
-    """A result of `Stage.publish` as its final file."""
-    return parquet_bytes(content) if isinstance(content, pl.DataFrame) else json_bytes(content)
+def write_result(path: Path, content: Result) -> str:
+    """Write a result of `Stage.publish` as its final file; a frame is written while its rows come.
+
+    Returns:
+        The file's SHA-256, in hex.
+
+    Raises:
+        InputError: It cannot be written, or a part is damaged.
+    """
+    if isinstance(content, pl.LazyFrame | pl.DataFrame):
+        return write_frame(path, content.lazy())
+    encoded = json_bytes(content)
+    write_bytes(path, encoded)
+    return sha256(encoded)
+
+
+def result_sha256(content: Result) -> str:
+    """SHA-256 in hex of the file that `write_result` would write.
+
+    Raises:
+        InputError: A part is damaged.
+    """
+    if isinstance(content, pl.LazyFrame | pl.DataFrame):
+        return frame_sha256(content.lazy())
+    return sha256(json_bytes(content))

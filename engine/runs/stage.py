@@ -19,7 +19,8 @@ from ..inference.device import CPU, Device
 
 Model = TypeVar("Model")
 Prepared = TypeVar("Prepared")
-Files = Mapping[str, pl.DataFrame | Mapping[str, Any]]
+Result = pl.DataFrame | pl.LazyFrame | Mapping[str, Any]
+Files = Mapping[str, Result]
 Advance = Callable[[int, int], None]
 
 
@@ -63,13 +64,14 @@ class FinishedParts:
 
     Attributes:
         folder: The run folder, with the results of earlier stages.
-        rows: The parts' rows, in the order of their numbers.
+        rows: The parts' rows, in the order of their numbers. They are read part by part when they are used. So a file
+            with the rows of all parts takes no more memory than a part, and figures should select their columns.
         counts: The parts' counts, summed.
         metadata: The stage's metadata.
     """
 
     folder: Path
-    rows: pl.DataFrame
+    rows: pl.LazyFrame
     counts: Mapping[str, float]
     metadata: Mapping[str, Any]
 
@@ -188,7 +190,7 @@ class Stage(ABC, Generic[Model, Prepared]):
         """Put the parts together, without the stage and without a model.
 
         Returns:
-            File name → a frame for Parquet, or a JSON document.
+            File name → rows for Parquet, or a JSON document. A lazy frame is written as a stream.
         """
 
 

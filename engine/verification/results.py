@@ -107,7 +107,7 @@ def _tables_of_parts(stored: StoredStage, stage: type[Stage[Any, Any]]) -> Check
             return replace(check, outcome=Outcome.NOT_CHECKED, detail="parts are damaged")
         return replace(check, outcome=Outcome.NOT_KEPT, detail="parts are not kept")
     together = put_together(stored.folder, stored.name, stored.record)
-    check = replace(check, n=len(together.rows), unit="rows")
+    check = replace(check, n=int(together.counts.get("rows", 0)), unit="rows")
     if together.counts != stored.record.counts:
         keys = [key for key in together.counts if together.counts[key] != stored.record.counts.get(key)]
         detail = f"run.json has other counts than the parts ({named(keys) or 'more counts'})"
@@ -122,12 +122,13 @@ def _tables_of_items(stored: StoredStage, stage: type[Stage[Any, Any]]) -> Check
     if name is None or name not in stored.record.files:
         return replace(check, outcome=Outcome.NOT_CHECKED, detail="no file has the rows of all parts")
     try:
-        rows = pl.read_parquet(stored.folder / name)
+        rows = pl.scan_parquet(stored.folder / name)
+        n = int(rows.select(pl.len()).collect().item())
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
         detail = f"{name} cannot be read ({one_line(error)})"
         return replace(check, outcome=Outcome.DAMAGED, detail=detail, repair=stored.publish_again)
     parts = FinishedParts(stored.folder, rows, stored.record.counts, stored.record.metadata)
-    return _published(replace(check, n=len(rows), unit="rows"), stored, stage, parts)
+    return _published(replace(check, n=n, unit="rows"), stored, stage, parts)
 
 
 def _published(check: Check, stored: StoredStage, stage: type[Stage[Any, Any]], parts: FinishedParts) -> Check:

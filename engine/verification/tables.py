@@ -1,4 +1,7 @@
-"""Final files against what is made again: the very bytes, else the same values, else the first difference."""
+"""Final files against what is made again: the very bytes, else the same values, else the first difference.
+
+Large tables are compared column by column, so that two of them are never in memory at once.
+"""
 
 import json
 from collections.abc import Mapping
@@ -7,13 +10,13 @@ from typing import Any
 
 import polars as pl
 
-from ..runs.results import file_bytes
+from ..files.reading import file_sha256
+from ..runs.results import result_sha256
+from ..runs.stage import Result
 from .checks import one_line
 
-Content = pl.DataFrame | Mapping[str, Any]
 
-
-def difference(path: Path, wanted: Content) -> str:
+def difference(path: Path, wanted: Result) -> str:
     """How a final file differs from what it should hold; empty if it does not.
 
     Another version of Polars may write the same rows with other bytes, so values are compared where bytes differ.
@@ -22,27 +25,29 @@ def difference(path: Path, wanted: Content) -> str:
         path: The final file.
         wanted: What `Stage.publish` has made again.
     """
-    if path.read_bytes() == file_bytes(wanted):
-        return ""
     try:
-        if isinstance(wanted, pl.DataFrame):
-            return _of_frames(pl.read_parquet(path), wanted)
+        if file_sha256(path) == result_sha256(wanted):
+            return ""
+        if isinstance(wanted, pl.DataFrame | pl.LazyFrame):
+            return _of_frames(pl.scan_parquet(path), wanted.lazy())
         return _of_documents(json.loads(path.read_bytes()), dict(wanted))
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError, RecursionError) as error:
         return f"{path.name} cannot be read ({one_line(error)})"
 
 
-def _of_frames(found: pl.DataFrame, wanted: pl.DataFrame) -> str:
-    if found.schema != wanted.schema:
-        return f"its columns are {', '.join(found.columns)}; {', '.join(wanted.columns)} are right"
-    if len(found) != len(wanted):
-        return f"it has {len(found):,} rows; {len(wanted):,} are right"
-    for name in wanted.columns:
-        unlike = found[name].ne_missing(wanted[name])
+def _of_frames(found: pl.LazyFrame, wanted: pl.LazyFrame) -> str:
+    right = wanted.collect_schema()
+    if (schema := found.collect_schema()) != right:
+        return f"its columns are {', '.join(schema.names())}; {', '.join(right.names())} are right"
+    for name in right.names():
+        own, other = (frame.select(name).collect(engine="streaming")[name] for frame in (found, wanted))
+        if len(own) != len(other):
+            return f"it has {len(own):,} rows; {len(other):,} are right"
+        unlike = own.ne_missing(other)
         if unlike.any():
             row = int(unlike.arg_max() or 0)
             more = f", {int(unlike.sum()):,} rows in all" if unlike.sum() > 1 else ""
-            return f"{name} in row {row + 1} is {found[name][row]!r}; {wanted[name][row]!r} is right{more}"
+            return f"{name} in row {row + 1} is {own[row]!r}; {other[row]!r} is right{more}"
     return ""
 
 

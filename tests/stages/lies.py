@@ -5,9 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
-from negengine.engine.files.atomic import sha256, write_bytes
 from negengine.engine.runs.record import read_run
-from negengine.engine.runs.results import file_bytes
+from negengine.engine.runs.results import write_result
 
 
 def remove_parts(folder: Path) -> None:
@@ -17,9 +16,8 @@ def remove_parts(folder: Path) -> None:
 def lie(folder: Path, stage: str, name: str, content: Any, **counts: float) -> None:
     """Write other results, with digests, counts and run.json as the writer itself would make them."""
     record = read_run(folder)
-    write_bytes(folder / name, file_bytes(content))
     own = record.stages[stage]
-    own.files[name] = sha256((folder / name).read_bytes())
+    own.files[name] = write_result(folder / name, content)
     own.counts.update(counts)
     if name == "triplets.parquet" and "score" in record.stages:
         scoring = record.stages["score"]

@@ -144,4 +144,5 @@ class DiagnosticsStage(ReferenceStage[list[Bucket]]):
     @staticmethod
     def publish(parts: FinishedParts) -> Files:
         """items.parquet and summary.parquet."""
-        return {ITEMS_FILE: parts.rows, SUMMARY_FILE: summarise(parts.rows)}
+        items = parts.rows.collect()
+        return {ITEMS_FILE: items, SUMMARY_FILE: summarise(items)}

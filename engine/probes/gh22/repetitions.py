@@ -29,7 +29,7 @@ from ...sentences.slots import NAME, PROFESSION, PRONOUN, VERB, column
 from ...sentences.spans import Bucket, small_buckets
 from ..items import ITEMS_FILE, SUMMARY_FILE
 from .acts import Acts
-from .summary import summarise
+from .summary import USED, summarise
 from .variants import ACT_SLOTS, Variant
 
 ACTS_PER_PART = 1024
@@ -209,7 +209,7 @@ class Repetitions(ReferenceStage[list[list[Bucket]]]):
     @staticmethod
     def publish(parts: FinishedParts) -> Files:
         """items.parquet and summary.parquet."""
-        return {ITEMS_FILE: parts.rows, SUMMARY_FILE: summarise(parts.rows)}
+        return {ITEMS_FILE: parts.rows, SUMMARY_FILE: summarise(parts.rows.select(USED).collect(engine="streaming"))}
 
 
 def patterns_key(variant: Variant) -> str:

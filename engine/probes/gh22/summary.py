@@ -21,6 +21,8 @@ from ..summary import Row, difference_rows, frame, with_holm
 from .variants import Variant
 
 DATASET = "GH22"
+USED = ("condition", "rank", "pattern", "pair", "repeated", "repeated_any", "top1_is_verb", "act_is_verb")
+"""The columns of the items that `summarise` uses."""
 
 
 def summarise(items: pl.DataFrame) -> pl.DataFrame:

@@ -29,7 +29,7 @@ from ..items import ITEMS_FILE, ORIGINAL, SUMMARY_FILE, model_identity
 from ..targets import target_ids
 from .facts import Fact, Facts
 from .items import SCHEMA, TOP, Answers, Ids, item_rows
-from .summary import summarise
+from .summary import USED, summarise
 from .vocabulary import Ranked
 
 FACTS_PER_PART = 512
@@ -226,8 +226,8 @@ class Lama(ReferenceStage[Prepared]):
     @staticmethod
     def publish(parts: FinishedParts) -> Files:
         """items.parquet, condition by condition, and summary.parquet."""
-        items = _in_order(parts.rows)
-        return {ITEMS_FILE: items, SUMMARY_FILE: summarise(items)}
+        items = pl.concat([parts.rows.filter(pl.col("condition") == condition) for condition in CONDITIONS])
+        return {ITEMS_FILE: items, SUMMARY_FILE: summarise(items.select(USED).collect(engine="streaming"))}
 
     def _counting(self, part: range) -> tuple[list[int], dict[str, int]]:
         """The facts of a part that count, and why the others do not → how many."""

@@ -13,6 +13,8 @@ from ..summary import Contrast, cluster_means, contrasts, frame, means, with_hol
 from .items import CUTS, METRICS
 
 BY_RELATION = "-by-relation"
+USED = ("dataset", "condition", "item", "splits", "cluster", *METRICS)
+"""The columns of the items that `summarise` uses."""
 
 
 def summarise(items: pl.DataFrame) -> pl.DataFrame:

@@ -21,7 +21,7 @@ from ..items import ITEMS_FILE, SUMMARY_FILE, model_identity
 from .cues import has_cue
 from .labels import Label, coarsen, common_scheme
 from .pairs import Pair, PairSet
-from .summary import ITEMS, summarise
+from .summary import ITEMS, USED, summarise
 
 PAPER_LENGTH = 128  # tokens of a pair at most, appendix B
 PAIRS_PER_PART = 1024
@@ -194,4 +194,4 @@ class Judgements(ExportedStage[PairClassifier, EncodedPairs]):
     @staticmethod
     def publish(parts: FinishedParts) -> Files:
         """items.parquet and summary.parquet."""
-        return {ITEMS_FILE: parts.rows, SUMMARY_FILE: summarise(parts.rows)}
+        return {ITEMS_FILE: parts.rows, SUMMARY_FILE: summarise(parts.rows.select(USED).collect(engine="streaming"))}

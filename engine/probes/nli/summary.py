@@ -41,6 +41,8 @@ from .labels import SOURCES
 from .pairs import KINDS, NEW
 
 WITH_CUE = "negation"
+USED = ("dataset", "condition", "item", "split", "negation", "gold", "expected", "correct", "truncated")
+"""The columns of the items that `summarise` uses."""
 ITEMS = {
     "dataset": pl.String,
     "condition": pl.String,

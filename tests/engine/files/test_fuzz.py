@@ -20,8 +20,7 @@ from fake_exports import write_fake_export
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from negengine.engine.errors import InputError
-from negengine.engine.files.atomic import parquet_bytes
-from negengine.engine.files.frames import parquet_frame
+from negengine.engine.files.frames import parquet_bytes, parquet_frame
 from negengine.engine.files.sealed import seal, unseal
 from negengine.engine.inference.exported import exported_names, load_exported
 from negengine.engine.inference.manifest import read_origin

@@ -15,7 +15,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from negengine.engine.errors import InputError
-from negengine.engine.files.atomic import parquet_bytes, write_atomically, write_bytes
+from negengine.engine.files.atomic import write_atomically, write_bytes
+from negengine.engine.files.frames import parquet_bytes
 from negengine.engine.runs.part import EncodedPart, PartFiles
 from negengine.engine.runs.record import read_run
 from negengine.engine.runs.results import finished_stage

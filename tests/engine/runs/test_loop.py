@@ -107,7 +107,7 @@ def test_a_stage_without_parts_is_finished(tmp_path):
     class Nothing(Squares):
         @staticmethod
         def publish(parts):
-            return {"squares.json": {"rows": len(parts.rows)}}
+            return {"squares.json": {"rows": len(parts.rows.collect())}}
 
     run(Nothing(parts=0), tmp_path, executor=NoExecutor())
     assert json.loads((tmp_path / "squares.json").read_text()) == {"rows": 0}

@@ -80,7 +80,7 @@ def decided():
     def decide(stage, model):
         assert len(stage.parts) == 1
         part = stage.decide(model, 0, stage.prepare(0), lambda _done, _sentences: None)
-        files = stage.publish(FinishedParts(Path(), part.rows, {}, {}))
+        files = stage.publish(FinishedParts(Path(), part.rows.lazy(), {}, {}))
         return files[ITEMS_FILE], files[SUMMARY_FILE]
 
     return decide

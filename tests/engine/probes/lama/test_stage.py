@@ -103,9 +103,9 @@ def decided(stage, model):
         stage.decide(model, number, stage.prepare(number), lambda *n: done.append(n))
         for number in range(len(stage.parts))
     ]
-    files = stage.publish(FinishedParts(Path(), pl.concat([part.rows for part in parts]), {}, stage.metadata))
+    files = stage.publish(FinishedParts(Path(), pl.concat([part.rows for part in parts]).lazy(), {}, stage.metadata))
     assert sum(n for n, _ in done) == sum(stage.sizes)
-    return files[ITEMS_FILE], files[SUMMARY_FILE]
+    return files[ITEMS_FILE].collect(), files[SUMMARY_FILE]
 
 
 # ---------------------------------------------------------------- the slow reference
