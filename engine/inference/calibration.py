@@ -17,7 +17,7 @@ import numpy as np
 
 from ..errors import InputError
 from ..sentences.spans import EncodedSentences
-from .model import Decider
+from .model import Decider, main_token
 
 _DEVIATIONS, _BEYOND_LARGEST = 4.5, 1.1
 _NORMAL = 1.4826  # standard deviation over median absolute deviation, of a normal distribution
@@ -32,7 +32,8 @@ class Calibration:
         bias: Mean error of the margin, in logits.
         deviation: Standard deviation of the error, in logits.
         bound: The low-precision model decides alone beyond this corrected margin, in logits.
-        never: The expected tokens that are always left to the reference model, ascending.
+        never: The expected tokens that are always left to the reference model, ascending; main tokens where several are
+            accepted.
         close: Share of the sentences that the reference model decides.
         sentences: How many sentences were measured.
         repeated: How many of these repeat the verb, in fp32.
@@ -94,10 +95,11 @@ def calibrate(
     error = low.astype(np.float64) - exact
     centre = np.median(error)
     outlying = np.abs(error - centre) > _DEVIATIONS * _NORMAL * np.median(np.abs(error - centre))
-    never = np.unique(expected[outlying])
-    if np.isin(expected, never).mean() > _MOST_EXCLUDED:  # not a few verbs, but the shape of the error
+    verbs = main_token(expected)
+    never = np.unique(verbs[outlying])
+    if np.isin(verbs, never).mean() > _MOST_EXCLUDED:  # not a few verbs, but the shape of the error
         never = never[:0]
-    usual = ~np.isin(expected, never)
+    usual = ~np.isin(verbs, never)
     bias, deviation = float(error[usual].mean()), float(error[usual].std())
     bound = max(_DEVIATIONS * deviation, _BEYOND_LARGEST * float(np.abs(error[usual] - bias).max()))
     return Calibration(

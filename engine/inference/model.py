@@ -71,15 +71,37 @@ class Decisions:
         return self.logits[:, 2] - self.logits[:, 3]
 
     def repeated(self, expected: NDArray[np.int32]) -> NDArray[np.bool_]:
-        """Whether the top-1 is the expected token: the decision of the Self-Contained Negation Test."""
-        same: NDArray[np.bool_] = self.top1 == expected
-        return same
+        """Whether the top-1 is an expected token: the decision of the Self-Contained Negation Test.
+
+        Args:
+            expected: int32 [n]; or [n, k] where several tokens are accepted (see `main_token`).
+        """
+        if expected.ndim == 1:
+            same: NDArray[np.bool_] = self.top1 == expected
+            return same
+        among: NDArray[np.bool_] = (self.top1[:, None] == expected).any(axis=1)
+        return among
 
     def margin(self, expected: NDArray[np.int32]) -> NDArray[np.float32]:
         """The expected token's logit minus the highest other logit, float32 [n].
 
         It is positive where the expected token is the top-1. The smaller it is, the closer the decision.
+
+        Where several tokens are accepted, the logit of the best other token is not known: the runner-up may be accepted,
+        too. There the margin is the top-1's logit minus the runner-up's, with the sign of the decision. That is never
+        more than the true margin: if the top-1 is accepted, no other token is above the runner-up; if it is not, no
+        accepted one is. Like the true margin, it changes by at most twice the largest change of a logit, and it is 0
+        where the decision changes. So a bound on its error decides as safely as one on the error of the true margin.
+
+        Args:
+            expected: As for `repeated`.
         """
+        if expected.ndim == 2 and (several := (expected != expected[:, :1]).any(axis=1)).any():
+            gap = self.logits[:, 0] - self.logits[:, 1]
+            signed: NDArray[np.float32] = np.where(self.repeated(expected), gap, -gap)
+            return np.where(several, signed, self.margin(expected[:, 0]))
+        if expected.ndim == 2:
+            return self.margin(expected[:, 0])
         best_other = np.where(self.repeated(expected), self.logits[:, 1], self.logits[:, 0])
         margin: NDArray[np.float32] = self.logits[:, 2] - best_other
         return margin
@@ -107,6 +129,16 @@ class Decisions:
         return cls(np.empty((n, ids), np.int32), np.empty((n, logits), np.float32), marks)
 
 
+def main_token(expected: NDArray[np.int32]) -> NDArray[np.int32]:
+    """The token whose rank and log-probability are asked for, int32 [n].
+
+    Args:
+        expected: int32 [n]; or int32 [n, k], the accepted tokens of each sentence: the main one first, rows with fewer
+            of them filled up with it.
+    """
+    return expected if expected.ndim == 1 else expected[:, 0]
+
+
 class Decider(Protocol):
     """Anything that decides about sentences of one length."""
 
@@ -116,7 +148,8 @@ class Decider(Protocol):
         Args:
             ids: int32 [n, L], C-contiguous, special tokens included.
             mask_position: int32 [n], where the mask is.
-            expected: int32 [n], the token whose logit and rank are asked for.
+            expected: int32 [n], the token whose logit and rank are asked for; or int32 [n, k], the accepted tokens, of
+                which the first is asked for (see `main_token`).
             advance: called after each batch with its number of sentences; several threads may call it.
         """
 
@@ -167,7 +200,8 @@ class MaskedLM:
 
     def decide(self, ids: Ids, mask_position: Ids, expected: Ids, advance: Advance = ignored) -> Decisions:
         """Decide about n sentences of one length, in batches; see `Decider`."""
-        ids, mask_position, expected = (np.ascontiguousarray(a, np.int32) for a in (ids, mask_position, expected))
+        asked = main_token(expected)
+        ids, mask_position, expected = (np.ascontiguousarray(a, np.int32) for a in (ids, mask_position, asked))
         decisions = Decisions.empty(len(ids), self.precision)
         self._runner.run(
             [

@@ -2,7 +2,7 @@
 
 A low-precision model (int8 on the CPU, fp16 on CUDA) decides where the margin of the decision is wide. The reference
 model (fp32) decides where it is narrow. The margin is the expected token's logit minus the best other logit. Its sign
-says whether the verb is repeated. The error of the low-precision margin is measured for each pattern, on sentences of
+says whether the verb is repeated. (`Decisions.margin` says what it is where several forms of a verb are accepted.) The error of the low-precision margin is measured for each pattern, on sentences of
 the run itself, before the run starts (`calibration`). It has a bias and a bound.
 
 The low-precision model decides alone where |margin - bias| > bound. For a normal error 4.5 deviations leave less than
@@ -31,7 +31,7 @@ from .batches import Advance, ignored
 from .calibration import Calibration
 from .device import Device
 from .exported import LOW_PRECISION, ExportedModel
-from .model import Decider, Decisions, Ids, MaskedLM
+from .model import Decider, Decisions, Ids, MaskedLM, main_token
 
 _BEYOND_DISAGREEMENT = 1.5
 
@@ -91,7 +91,7 @@ class MixedDecider:
         """How far the corrected margin is from zero; 0 where the correction changes the sign, and for some tokens."""
         margin = decisions.margin(expected)
         corrected = margin - np.float32(self.calibration.bias)
-        trusted = (margin * corrected > 0) & ~np.isin(expected, self._never)
+        trusted = (margin * corrected > 0) & ~np.isin(main_token(expected), self._never)
         certainty: NDArray[np.float32] = np.where(trusted, np.abs(corrected), 0)
         return certainty
 

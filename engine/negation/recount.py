@@ -10,7 +10,8 @@ import polars as pl
 from ..choices import Precision
 from ..library.recount import LOGARITHM, ROUNDING, Recount, holds, same_figures
 from ..sentences.keys import combine, string_keys
-from ..sentences.lexicon import load_lexicon
+from ..sentences.lexicon import FORMS_SEPARATOR, load_lexicon
+from ..sentences.slots import AT_MASK, VERB, column
 from .select import NEAR_TIE
 
 _WORDS = ("name", "profession", "verb")
@@ -105,24 +106,30 @@ def scores(
         ((pl.col("rows") == 1) & pl.col("known")).fill_null(value=False),
         _SCORE,
     )
+    forms = pl.col(AT_MASK if AT_MASK in triplets.columns else column(VERB)).alias("forms")
+    verbs = items.join(triplets.select("triplet", "verb", forms), on="triplet", how="left", maintain_order="left")
+    # The rank is that of the main form: where another accepted form is the first choice, it is not 1.
+    may_be_another = pl.col("forms").str.contains(FORMS_SEPARATOR, literal=True)
     yield holds(
         "the verb is repeated where its rank is 1, and nowhere else",
-        items,
+        verbs,
         (pl.col("expected_rank") >= 1)
         & pl.when("repeated")
-        .then(pl.col("expected_rank") == 1)
+        .then((pl.col("expected_rank") == 1) | may_be_another)
         # The verb of rank 1 that is not the top-1 has the same logit as the top-1.
         .otherwise((pl.col("expected_rank") > 1) | (_behind().abs() <= LOGARITHM)),
         _SCORE,
     )
-    verbs = items.join(triplets.select("triplet", "verb"), on="triplet", how="left", maintain_order="left")
-    texts = verbs.filter("repeated").select("verb", "top1").unique(maintain_order=True)
+    texts = verbs.filter("repeated").select("verb", "forms", "top1").unique(maintain_order=True)
     unlike = texts.filter(
-        pl.Series([_plain(top1) != _plain(verb) for verb, top1 in texts.iter_rows()], dtype=pl.Boolean)
+        pl.Series(
+            [_plain(top1) not in map(_plain, own.split(FORMS_SEPARATOR)) for _, own, top1 in texts.iter_rows()],
+            dtype=pl.Boolean,
+        )
     )
     yield holds(
         "the first choice is the verb where the verb is repeated",
-        verbs.join(unlike.with_columns(unlike=True), on=["verb", "top1"], how="left"),
+        verbs.join(unlike.drop("forms").with_columns(unlike=True), on=["verb", "top1"], how="left"),
         ~(pl.col("repeated") & pl.col("unlike").fill_null(value=False)),
         _SCORE,
     )

@@ -19,6 +19,7 @@ from ..errors import InputError
 from ..files.home import with_home
 from ..inference.choosing import Workload
 from ..inference.exported import PRECISIONS, ExportedModel, load_exported
+from ..inference.model import main_token
 from ..inference.precision import take_audits
 from ..runs.masked_stages import DecidingStage, PatternDeciders
 from ..runs.ranges import part_ranges
@@ -26,8 +27,9 @@ from ..runs.record import Recorded
 from ..runs.results import finished_stage, read_document, read_frame
 from ..runs.stage import Advance, Files, FinishedParts, PartResult
 from ..sentences.composition import Composer, composer
+from ..sentences.lexicon import FORMS_SEPARATOR
 from ..sentences.patterns import Pattern, PatternSet
-from ..sentences.slots import VERB, column
+from ..sentences.slots import AT_MASK, VERB, column
 from ..sentences.spans import Bucket, EncodedSentences, small_buckets
 from ..sentences.tokenizer import MaskTokenizer
 from ..sentences.verbs import mask_fillers
@@ -113,13 +115,27 @@ def read_selected(folder: Path) -> Selected:
     return Selected(folder, stage.metadata, Recorded(summary), triplets, stage.files[TRIPLETS_FILE])
 
 
+def accepted_forms(triplets: pl.DataFrame, verbs: pl.Series) -> list[list[str]]:
+    """The forms of each verb that count as a repetition at the mask, the main form first.
+
+    Args:
+        triplets: The content of triplets.parquet.
+        verbs: The verbs.
+    """
+    if AT_MASK not in triplets.columns:
+        return [[verb] for verb in verbs]
+    forms = dict(triplets.select(column(VERB), AT_MASK).unique().iter_rows())
+    return [forms[verb].split(FORMS_SEPARATOR) for verb in verbs]
+
+
 @dataclass(frozen=True, eq=False)
 class ScoredPattern:
     """One pattern over all triplets.
 
     Attributes:
         fillers: Slot → int64 [n_triplets], indices in the slot's distinct words.
-        expected: int32 [n_triplets], the verb's token at this pattern's mask.
+        expected: int32 [n_triplets], the verb's token at this pattern's mask; int32 [n_triplets, k] where verbs have
+            several accepted forms.
     """
 
     pattern: Pattern
@@ -132,7 +148,7 @@ class ScoredPattern:
         total, random = len(self.expected), np.random.default_rng(seed)
         n = min(n, total)
         shuffled = random.permutation(total)
-        by_verb = shuffled[np.argsort(self.expected[shuffled], kind="stable")]
+        by_verb = shuffled[np.argsort(main_token(self.expected)[shuffled], kind="stable")]
         rows = np.sort(by_verb[((np.arange(n) + random.random()) * total / n).astype(np.int64)])
         buckets = self.composer.compose({slot: indices[rows] for slot, indices in self.fillers.items()})
         return EncodedSentences(list(buckets), self.expected[rows])
@@ -213,11 +229,12 @@ class Scoring(DecidingStage[list[list[Bucket]]]):
             slot: triplets[column(slot)].replace_strict(own, np.arange(len(own)), return_dtype=pl.Int64).to_numpy()
             for slot, own in words.items()
         }
+        accepted = accepted_forms(triplets, words[VERB])
         scored = []
         for pattern in self.selected.patterns.all:
             lists = {slot: words[slot].to_list() for slot in pattern.slots}
             base = {slot: lists[slot][0] for slot in pattern.slots}
-            verb, token = mask_fillers(self.tokenizer, pattern, words[VERB].to_list(), base, convention)
+            verb, token = mask_fillers(self.tokenizer, pattern, accepted, base, convention)
             if len(verb) < len(words[VERB]):
                 lost = words[VERB][int(np.setdiff1d(np.arange(len(words[VERB])), verb)[0])]
                 raise InputError(f"{pattern.name}: the verb {lost!r} is more than one token at its mask")

@@ -27,9 +27,9 @@ from ..runs.model_metadata import model_metadata
 from ..runs.stage import Advance, Files, FinishedParts, PartResult
 from ..sentences.composition import Composer, composer
 from ..sentences.keys import checked_seed
-from ..sentences.lexicon import Lexicon
+from ..sentences.lexicon import FORMS_SEPARATOR, Lexicon
 from ..sentences.patterns import PatternSet
-from ..sentences.slots import NAME, PROFESSION, PRONOUN, VERB, WORD_SLOTS, column
+from ..sentences.slots import AT_MASK, NAME, PROFESSION, PRONOUN, VERB, WORD_SLOTS, column
 from ..sentences.spans import EncodedSentences, small_buckets
 from ..sentences.tokenizer import MaskTokenizer
 from ..sentences.verbs import mask_fillers
@@ -64,7 +64,7 @@ class Selection(DecidingStage[EncodedSentences]):
 
     Attributes:
         verb: int64 [n_verbs], the usable verbs' indices in the lexicon.
-        token: int32 [n_verbs], their token ids at the mask.
+        token: int32 [n_verbs], their token ids at the mask; int32 [n_verbs, k] where verbs have several accepted forms.
         fillers: Slot → what fills it for each [NAME, PROF] pair; of all slots but {ACT}.
         pairs_per_part: How many pairs make a part.
     """
@@ -113,7 +113,8 @@ class Selection(DecidingStage[EncodedSentences]):
         pattern = patterns.selecting
         words = _words(lexicon, fillers)
         base = {slot: words[slot][0] for slot in pattern.slots}
-        verb, token = mask_fillers(tokenizer, pattern, lexicon.verbs, base, settings.verbs)
+        accepted = [lexicon.accepted(verb) for verb in lexicon.verbs]
+        verb, token = mask_fillers(tokenizer, pattern, accepted, base, settings.verbs)
         pairs = all_pairs(lexicon) if settings.pairs is None else sample_pairs(lexicon, settings.pairs, settings.seed)
         return cls(
             exported=exported,
@@ -283,8 +284,9 @@ class Selection(DecidingStage[EncodedSentences]):
             repeated: bool [pairs, verbs].
 
         Returns:
-            One row for each triplet with name, gender, pronoun (what fills {PRON}), profession, verb, and the words of
-            other slots that the patterns have; ordered by pair, then key.
+            One row for each triplet with name, gender, pronoun (what fills {PRON}), profession, verb, verb_at_mask (its
+            accepted forms at the mask, where the lexicon has other ones there), and the words of other slots that the
+            patterns have; ordered by pair, then key.
         """
         name, profession = self._pairs(part)
         order = self.verb_order(name, profession)
@@ -297,13 +299,17 @@ class Selection(DecidingStage[EncodedSentences]):
             filler = self.fillers[slot]
             return pl.Series(filler.words, dtype=pl.String).gather(filler.index[who, what])
 
+        verbs = pl.Series(self.lexicon.verbs, dtype=pl.String)
+        forms = [FORMS_SEPARATOR.join(self.lexicon.accepted(verb)) for verb in self.lexicon.verbs]
+        at_mask = {AT_MASK: pl.Series(forms, dtype=pl.String).gather(chosen)} if self.lexicon.at_mask else {}
         return pl.DataFrame(
             {
                 column(NAME): words(NAME),
                 "gender": pl.Series(self.lexicon.genders, dtype=pl.String).gather(who),
                 column(PRONOUN): words(PRONOUN),
                 column(PROFESSION): words(PROFESSION),
-                column(VERB): pl.Series(self.lexicon.verbs, dtype=pl.String).gather(chosen),
+                column(VERB): verbs.gather(chosen),
+                **at_mask,
                 **{column(slot): words(slot) for slot in self.patterns.slots if slot not in WORD_SLOTS},
             }
         )

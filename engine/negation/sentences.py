@@ -10,11 +10,13 @@ from collections.abc import Sequence
 import polars as pl
 
 from ..library.sentences import REPEATED
+from ..sentences.lexicon import FORMS_SEPARATOR
 from ..sentences.patterns import Pattern, PatternSet, Role
-from ..sentences.slots import column
+from ..sentences.slots import AT_MASK, VERB, column
 from ..sentences.texts import expected, text
 from .reading import SAME_PERSON
 
+_MAIN, _HAS_ONE = "main form", "has one form"
 _SCORES = {"top1": "answer", "expected_rank": "rank", "expected_logprob": "logprob"}
 
 
@@ -33,9 +35,10 @@ def scored_sentences(
     Returns:
         item (the triplet), condition (the pattern), sentence, expected, answer, repeated, failed, rank, logprob,
         answer_logprob (natural logarithms), precision (of the graph that gave the numbers), role, gender, and the words
-        of each slot.
+        of each slot; verb_at_mask (all accepted forms) where the lexicon has other forms there. `expected` is the main
+        form, and rank and logprob are its own.
     """
-    scored = scores.rename(_SCORES)
+    scored, triplets = scores.rename(_SCORES), _with_main_form(triplets)
     return pl.concat(
         [
             _sentences(
@@ -55,7 +58,8 @@ def scored_sentences(
 def selected_sentences(triplets: pl.LazyFrame, patterns: PatternSet, coreference: str, mask: str) -> pl.LazyFrame:
     """The sentences of the selected triplets in the selecting pattern.
 
-    A selection keeps only the triplets whose verb is the first choice, so the answer is the verb and its rank is 1.
+    A selection keeps only the triplets whose verb is the first choice, so the answer is the verb and its rank is 1. Both
+    are null where the verb has several accepted forms.
 
     Args:
         triplets: The content of triplets.parquet.
@@ -66,10 +70,11 @@ def selected_sentences(triplets: pl.LazyFrame, patterns: PatternSet, coreference
     Returns:
         The columns of `scored_sentences`; log-probabilities and precision are null.
     """
+    triplets = _with_main_form(triplets)
     decided = triplets.with_columns(
-        answer=expected(patterns.selecting),
+        answer=pl.when(_HAS_ONE).then(expected(patterns.selecting, _MAIN)),
         repeated=pl.lit(value=True),
-        rank=pl.lit(1, pl.Int32),
+        rank=pl.when(_HAS_ONE).then(pl.lit(1, pl.Int32)),
         logprob=pl.lit(None, pl.Float32),
         top1_logprob=pl.lit(None, pl.Float32),
         precision=pl.lit(None, pl.String),
@@ -78,12 +83,13 @@ def selected_sentences(triplets: pl.LazyFrame, patterns: PatternSet, coreference
 
 
 def _sentences(rows: pl.LazyFrame, pattern: Pattern, slots: Sequence[str], coreference: str, mask: str) -> pl.LazyFrame:
-    words = dict.fromkeys(["name", "profession", "verb", "pronoun", *map(column, slots)])
+    forms = [AT_MASK] if AT_MASK in rows.collect_schema() else []
+    words = dict.fromkeys(["name", "profession", "verb", *forms, "pronoun", *map(column, slots)])
     return rows.select(
         item="triplet",
         condition=pl.lit(pattern.name),
         sentence=text(pattern, mask),
-        expected=expected(pattern),
+        expected=expected(pattern, _MAIN),
         answer="answer",
         repeated=REPEATED,
         failed=_failed(pattern, coreference),
@@ -95,6 +101,14 @@ def _sentences(rows: pl.LazyFrame, pattern: Pattern, slots: Sequence[str], coref
         gender="gender",
         **{name: name for name in words},
     )
+
+
+def _with_main_form(triplets: pl.LazyFrame) -> pl.LazyFrame:
+    """Triplets with the verb's main form at the mask, and whether it is the only one."""
+    if AT_MASK not in triplets.collect_schema():
+        return triplets.with_columns(pl.col(column(VERB)).alias(_MAIN), pl.lit(value=True).alias(_HAS_ONE))
+    forms = pl.col(AT_MASK).str.split(FORMS_SEPARATOR)
+    return triplets.with_columns(forms.list.first().alias(_MAIN), (forms.list.len() == 1).alias(_HAS_ONE))
 
 
 def _failed(pattern: Pattern, coreference: str) -> pl.Expr:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ..errors import InputError
 from .keys import checked_seed, string_keys
-from .patterns import Hole, Pattern
+from .pattern import Hole, Pattern
 from .slots import MASK
 from .spans import Bucket, SlotwiseComposer, Span, n_sentences
 from .tokenizer import MaskTokenizer
@@ -117,10 +117,10 @@ class WholeSentenceComposer:
             slot: [fillers[i] for i in used[slot]] if slot in used else fillers
             for slot, fillers in self.fillers.items()
         }
-        bound = {slot: most([form for word in fillers for form in _forms(word)]) for slot, fillers in words.items()}
-        bound[MASK] = 1
+        holes = [hole for hole in self.pattern.holes if hole.slot != MASK]
+        bound = sum(most([hole.spell(word) for word in words[hole.slot]]) for hole in holes)
         fixed = most([self.pattern.fill([" "] * len(self.pattern.holes))])
-        return self.tokenizer.n_special_tokens() + fixed + sum(bound[hole.slot] for hole in self.pattern.holes)
+        return self.tokenizer.n_special_tokens() + fixed + bound + 1  # the mask
 
     def compose(self, fillers: Mapping[str, NDArray[np.int64]]) -> Iterator[Bucket]:
         """See `Composer`."""
@@ -130,11 +130,6 @@ class WholeSentenceComposer:
             rows = np.flatnonzero(lengths == length)
             ids = np.stack([sentences[row] for row in rows])
             yield Bucket(rows, ids, (ids == self.tokenizer.mask_id).argmax(axis=1).astype(np.int32))
-
-
-def _forms(word: str) -> tuple[str, str]:
-    """A filler within a sentence and at its start."""
-    return word, Hole("", starts_sentence=True).spell(word)
 
 
 def _refuse_special_tokens(whole: WholeSentenceComposer) -> None:

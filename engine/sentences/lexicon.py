@@ -1,7 +1,7 @@
 """The words that fill the slots: names, professions, intransitive verbs, pronouns.
 
-A lexicon is a folder of text files, one entry per line; the bundled English one is in `resources/lexicon`. The code
-does not contain words of any language: articles, pronouns and genders are read from the folder, too.
+A lexicon is a folder of text files, one entry per line; `resources/` has the bundled ones. The code does not contain
+words of any language: articles, pronouns, genders and rules of agreement are read from the folder, too.
 """
 
 import hashlib
@@ -14,10 +14,15 @@ from pathlib import Path
 from ..errors import InputError
 from ..files.listing import paths_in
 from ..files.reading import exists
+from .agreement import Agreement, read_agreement
+from .bundled import BUNDLED_LEXICON
 from .slots import MASK, PROFESSION, SLOT_NAME, SLOTS, WORD_SLOTS, column
 from .textfiles import Entry, read_entries
 
-BUNDLED_LEXICON = Path(__file__).parent / "resources" / "lexicon"
+VERBS_FILE = "verbs.txt"
+FORMS_SEPARATOR = ", "
+"""Between the accepted forms of a verb, where they are one text."""
+
 _HINT = "a lexicon folder holds names_female.txt, names_male.txt, professions.txt and verbs.txt"
 _MOST_PAIRS = 10**7
 _RESERVED_COLUMNS = {"triplet", "gender", "pattern"}
@@ -37,10 +42,14 @@ class Lexicon:
         genders: The gender of each name: "f" or "m" in the bundled lexicon.
         professions: Professions with their article, as in "an architect"; the forms of the first gender where they
             differ by gender.
-        verbs: Base forms.
+        verbs: The forms that stand in the context; base forms in English.
         pronouns: gender → what fills {PRON}.
         forms: slot → gender → the forms that agree with it. All genders have the same number of forms.
         lists: slot of the lexicon's own → its words.
+        at_mask: verb → the forms that are accepted at the mask, the main form first. A verb that is not here has the
+            same form in the context and at the mask.
+        labels: name of a gender → its label in `genders`.
+        agreement: The rules of the language.
     """
 
     names: tuple[str, ...]
@@ -50,6 +59,18 @@ class Lexicon:
     pronouns: Mapping[str, str] = field(default_factory=_bundled_pronouns)
     forms: Mapping[str, Mapping[str, tuple[str, ...]]] = field(default_factory=dict)
     lists: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    at_mask: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    labels: Mapping[str, str] = field(default_factory=dict, compare=False)
+    agreement: Agreement = field(default_factory=Agreement, compare=False)
+
+    def accepted(self, verb: str) -> tuple[str, ...]:
+        """The forms of a verb that count as a repetition at the mask, the main form first."""
+        return self.at_mask.get(verb, (verb,))
+
+    @property
+    def mask_forms(self) -> frozenset[str]:
+        """All forms of all verbs at the mask."""
+        return frozenset(form for verb in self.verbs for form in self.accepted(verb))
 
     @property
     def n_pairs(self) -> int:
@@ -66,8 +87,8 @@ class Lexicon:
     def sha256(self) -> str:
         """Hexadecimal digest of the entries and their order, whatever comments and white space the files hold.
 
-        Articles are not part of it, as they only check the professions. The other optional files are part of it where
-        they differ from the bundled ones.
+        Articles and rules of agreement are not part of it: they check the words, and elisions are part of the patterns'
+        digest. The other optional files are part of it where they differ from the bundled ones.
         """
         entries: list[object] = [self.names, self.genders, self.professions, self.verbs]
         if self.pronouns != _bundled_pronouns():
@@ -76,11 +97,13 @@ class Lexicon:
             entries.append({"forms": [[slot, list(forms.items())] for slot, forms in sorted(self.forms.items())]})
         if self.lists:
             entries.append({"lists": sorted(self.lists.items())})
+        if self.at_mask:
+            entries.append({"at mask": list(self.at_mask.items())})
         return hashlib.sha256(json.dumps(entries).encode()).hexdigest()
 
 
-def load_lexicon(folder: Path | None = None) -> Lexicon:
-    """Read a lexicon folder, or the bundled lexicon.
+def load_lexicon(folder: Path | None = None, verbs: str = VERBS_FILE) -> Lexicon:
+    """Read a lexicon folder, or the bundled English lexicon.
 
     Args:
         folder: Holds names_female.txt, names_male.txt, professions.txt and verbs.txt, and optionally
@@ -90,8 +113,12 @@ def load_lexicon(folder: Path | None = None) -> Lexicon:
             professions_GENDER.txt  one for each gender instead of professions.txt; line n of each is one profession
             slot_SLOT.txt         words of another slot {SLOT}: one word per line, of which each [NAME, PROF] pair gets
                                   one; or lines `GENDER = form`, which agree with who fills {PRON}
+            agreement.toml        the rules of the language; see `agreement.py`
+
+            A line of verbs.txt is a verb, or `CONTEXT = FORM, FORM`: its form in the context, and those at the mask.
 
             Without articles.txt or pronouns.txt, those of the bundled English lexicon are taken.
+        verbs: The file with the verbs.
 
     Raises:
         InputError: A file is missing, empty or not UTF-8 text; an entry stands twice (a name may be in one file only),
@@ -103,7 +130,7 @@ def load_lexicon(folder: Path | None = None) -> Lexicon:
     names = _read_names(folder, labels)
     articles = _read_articles(folder)
     professions = _read_professions(folder, labels, articles)
-    verbs = _distinct(_read(folder / "verbs.txt"))
+    verb_forms = _read_verbs(folder / verbs)
     forms, lists = _read_own_slots(folder, labels)
     if isinstance(professions, Mapping):
         forms[PROFESSION] = professions
@@ -114,10 +141,13 @@ def load_lexicon(folder: Path | None = None) -> Lexicon:
         names=tuple(entry.text for entries in names.values() for entry in entries),
         genders=tuple(gender for gender, entries in names.items() for _ in entries),
         professions=professions,
-        verbs=_texts(verbs),
+        verbs=tuple(verb_forms),
         pronouns=pronouns,
         forms=forms,
         lists=lists,
+        at_mask={verb: accepted for verb, accepted in verb_forms.items() if accepted != (verb,)},
+        labels=labels,
+        agreement=read_agreement(folder, tuple(labels)),
     )
 
 
@@ -210,6 +240,26 @@ def _checked_professions(path: Path, articles: Sequence[str]) -> list[Entry]:
                 "change articles.txt"
             )
     return professions
+
+
+def _read_verbs(path: Path) -> dict[str, tuple[str, ...]]:
+    """Form in the context → the forms at the mask."""
+    found: dict[str, tuple[str, ...]] = {}
+    first: dict[str, str] = {}
+    for entry in _read(path):
+        verb, equals, given = (part.strip() for part in entry.text.partition("="))
+        accepted = tuple(form.strip() for form in given.split(",")) if equals else (verb,)
+        if not verb or not all(accepted) or "=" in given:
+            raise InputError(
+                f"{entry.location}: {entry.text!r} is not of the form `VERB` or `CONTEXT = FORM, FORM`, as in "
+                "`dîner = dîner, diner`"
+            )
+        if len(set(accepted)) < len(accepted):
+            raise InputError(f"{entry.location}: {entry.text!r} has a form twice; remove one of the two")
+        if verb in found:
+            raise InputError(f"{entry.location}: {verb!r} is also in {first[verb]}; remove one of the two")
+        found[verb], first[verb] = accepted, entry.location
+    return found
 
 
 def _read_own_slots(

@@ -16,6 +16,9 @@ WORD_SLOTS = tuple(_COLUMNS)
 SLOTS = (*WORD_SLOTS, MASK)
 """The names that a pattern may have in braces with every lexicon."""
 
+AT_MASK = "verb_at_mask"
+"""The column of a table of triplets that holds the accepted forms of the verb at the mask, if they are not the verb."""
+
 SLOT_NAME = re.compile(r"[A-Z][A-Z0-9]*")
 """The spelling of a further slot of a lexicon."""
 

@@ -36,7 +36,8 @@ class EncodedSentences:
 
     Attributes:
         buckets: buckets that hold every row once between them.
-        expected: int32 [n], by row.
+        expected: int32 [n], by row; or int32 [n, k] where several tokens are accepted (see
+            `negengine.engine.inference.model.main_token`).
     """
 
     buckets: Sequence[Bucket]

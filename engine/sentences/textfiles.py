@@ -248,7 +248,7 @@ def decoded_line(line: bytes, location: str) -> str:
             f"{location}: byte 0x{line[error.start]:02x} is not UTF-8; save the file as UTF-8 text"
         ) from error
     if found := _CONTROL.search(text):
-        raise _not_printable(found[0], text, location)
+        raise InputError(f"{location}: {_not_printable(found[0], text)}")
     return text
 
 
@@ -262,18 +262,27 @@ def _entry(line: str, location: str) -> str | None:
     text = line.strip()
     if not text or text.startswith("#"):
         return None
-    if odd := next((character for character in text if not character.isprintable()), None):
-        raise _not_printable(odd, text, location)
-    if len(text) > LONGEST_ENTRY:
-        raise InputError(f"{location}: {len(text):,} characters in {text!r}; a word has at most {LONGEST_ENTRY}")
-    if "  " in text:
-        raise InputError(f"{location}: two spaces in a row in {text!r}; write one")
-    if " #" in text:
-        raise InputError(f"{location}: a comment after the entry in {text!r}; give it a line of its own")
+    if fault := fault_of_entry(text):
+        raise InputError(f"{location}: {fault}")
     return text
 
 
-def _not_printable(character: str, text: str, location: str) -> InputError:
+def fault_of_entry(text: str) -> str:
+    """The error in a word or phrase that fills a slot; empty if there is none."""
+    if odd := next((character for character in text if not character.isprintable()), None):
+        return _not_printable(odd, text)
+    if not text.strip():
+        return "an empty word; give one"
+    if len(text) > LONGEST_ENTRY:
+        return f"{len(text):,} characters in {text!r}; a word has at most {LONGEST_ENTRY}"
+    if "  " in text:
+        return f"two spaces in a row in {text!r}; write one"
+    if " #" in text:
+        return f"a comment after the entry in {text!r}; give it a line of its own"
+    return ""
+
+
+def _not_printable(character: str, text: str) -> str:
     start = max(0, text.index(character) - _SHOWN // 2)
     excerpt = text[start : start + _SHOWN]
-    return InputError(f"{location}: the character U+{ord(character):04X} in {excerpt!r} is not printable; remove it")
+    return f"the character U+{ord(character):04X} in {excerpt!r} is not printable; remove it"

@@ -2,7 +2,7 @@
 
 import polars as pl
 
-from .patterns import Hole, Pattern
+from .pattern import Hole, Pattern
 from .slots import MASK, VERB, column
 
 
@@ -16,20 +16,26 @@ def text(pattern: Pattern, mask: str) -> pl.Expr:
     Returns:
         An expression over the columns of the pattern's slots (see `slots.column`).
     """
-    pieces = pattern.fill(["\0"] * len(pattern.holes)).split("\0")  # no pattern has a character like this
+    pieces = pattern.pieces
     parts = [pl.lit(pieces[0])]
     for hole, after in zip(pattern.holes, pieces[1:], strict=True):
-        parts += [pl.lit(mask) if hole.slot == MASK else _spelled(hole, hole.slot), pl.lit(after)]
+        parts += [pl.lit(mask) if hole.slot == MASK else _spelled(hole, column(hole.slot)), pl.lit(after)]
     return pl.concat_str(parts)
 
 
-def expected(pattern: Pattern) -> pl.Expr:
-    """The verb of each row as it would stand at the mask, with a capital where the mask starts a sentence."""
-    [hole] = (hole for hole in pattern.holes if hole.slot == MASK)
-    return _spelled(hole, VERB)
+def expected(pattern: Pattern, verb: str = column(VERB)) -> pl.Expr:
+    """The verb of each row as it would stand at the mask, with a capital where the mask starts a sentence.
+
+    Args:
+        pattern: The pattern.
+        verb: The column with the form of the verb.
+    """
+    return _spelled(pattern.mask, verb)
 
 
-def _spelled(hole: Hole, slot: str) -> pl.Expr:
-    """The words of a slot in the place of a hole: `Hole.spell` over a column."""
-    words = pl.col(column(slot))
+def _spelled(hole: Hole, name: str) -> pl.Expr:
+    """The words of a column in the place of a hole: `Hole.spell` over a column."""
+    words = pl.col(name)
+    if hole.elision is not None:
+        return hole.elision.spelled(words, hole.capital)
     return words.str.slice(0, 1).str.to_uppercase() + words.str.slice(1) if hole.starts_sentence else words

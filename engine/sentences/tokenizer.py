@@ -172,12 +172,14 @@ class MaskTokenizer:
 
         Args:
             ids: int32 [n], such as top-1 tokens.
-            expected: int32 [n].
+            expected: int32 [n], or int32 [n, k] where several tokens are accepted.
         """
-        tokens, rows = np.unique(np.stack([ids, expected]), return_inverse=True)
+        accepted = (expected[:, None] if expected.ndim == 1 else expected).T
+        tokens, rows = np.unique(np.stack([ids, *accepted]), return_inverse=True)
         texts = np.array([self.token_text(token) for token in tokens.tolist()], dtype=object)
-        one, other = texts[rows.reshape(2, -1)]
-        same: NDArray[np.bool_] = (one == other) & (ids != expected)
+        one, *others = texts[rows.reshape(1 + len(accepted), -1)]
+        reads_the_same = np.any([one == other for other in others], axis=0)
+        same: NDArray[np.bool_] = reads_the_same & (ids != accepted).all(axis=0)
         return same
 
     def special_ids(self) -> frozenset[int]:

@@ -7,32 +7,34 @@ from numpy.typing import NDArray
 
 from ..choices import VerbConvention
 from ..errors import InputError
-from .patterns import Pattern
-from .slots import MASK
+from .pattern import Pattern
 from .tokenizer import NOT_ONE_TOKEN, MaskTokenizer
 
 
 def mask_fillers(
     tokenizer: MaskTokenizer,
     pattern: Pattern,
-    verbs: Sequence[str],
+    verbs: Sequence[Sequence[str]],
     fillers: Mapping[str, str],
     convention: VerbConvention,
 ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
     """The mono-token verbs: verbs that are one token at the mask (see `MaskTokenizer.word_tokens`).
 
-    Where the mask starts a sentence, the verb begins with a capital, as every other filler does.
+    Where the mask starts a sentence, the verb begins with a capital, as every other filler does. The main form of a verb
+    must be one token, since ranks and log-probabilities are its own. Another accepted form that is not one token drops
+    out.
 
     Args:
         tokenizer: The model's.
         pattern: The pattern with the mask.
-        verbs: The candidates.
+        verbs: The accepted forms of each candidate, the main form first.
         fillers: One filler for each of the pattern's slots.
         convention: With `BARE` the verb must be one token alone, too. The token to expect at the mask is that of the
             sentence all the same.
 
     Returns:
-        int64 [m], the mono-token verbs' indices in verbs, ascending, and int32 [m], the token of each.
+        int64 [m], the mono-token verbs' indices in verbs, ascending, and int32 [m], the token of each; where a verb has
+        several forms that are one token, int32 [m, k], as `EncodedSentences.expected`.
 
     Raises:
         InputError: No verb is left, or the sentence has another mask.
@@ -40,13 +42,24 @@ def mask_fillers(
     before, after = pattern.text(fillers, "\0").split("\0")
     masked = before + tokenizer.mask_token + after
     tokenizer.encode_masked([masked])
-    [hole] = (hole for hole in pattern.holes if hole.slot == MASK)
-    spelled = [hole.spell(verb) for verb in verbs]
+    spelled = [pattern.mask.spell(form) for forms in verbs for form in forms]
     tokens = tokenizer.word_tokens([(before, after)] * len(spelled), spelled)
-    usable = tokens != NOT_ONE_TOKEN
     if convention == VerbConvention.BARE:
-        usable &= tokenizer.is_single_token(spelled)
-    index = np.flatnonzero(usable)
+        tokens = np.where(tokenizer.is_single_token(spelled), tokens, NOT_ONE_TOKEN)
+    found = _by_verb(tokens, [len(forms) for forms in verbs])
+    index = np.flatnonzero(found[:, 0] != NOT_ONE_TOKEN)
     if not len(index):
         raise InputError(f"none of {len(verbs)} verbs is one token ({convention}) in place of the mask in {masked!r}")
-    return index, tokens[index]
+    usable = found[index]
+    return index, usable[:, 0] if (usable == usable[:, :1]).all() else usable
+
+
+def _by_verb(tokens: NDArray[np.int32], forms: Sequence[int]) -> NDArray[np.int32]:
+    """The tokens of each verb in a row, int32 [verbs, k]: its main form first, the row filled up with it."""
+    first = np.cumsum([0, *forms[:-1]])
+    found = np.repeat(tokens[first][:, None], max(forms), axis=1)
+    for number in range(1, found.shape[1]):
+        has = np.flatnonzero(np.array(forms) > number)
+        other = tokens[first[has] + number]
+        found[has, number] = np.where(other == NOT_ONE_TOKEN, found[has, 0], other)
+    return found

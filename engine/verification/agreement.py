@@ -39,6 +39,7 @@ class Recorded:
         name: What to call it in a message.
         text: The sentence, with the model's own mask token.
         tokens: The expected tokens; the best of them counts.
+        accepted: Further tokens that count as a repetition; rank and log-probability are not theirs.
         is_first: Whether an expected token was the first choice.
         rank: The best rank of the expected tokens.
         logprob: The natural logarithm of the probability of the expected token.
@@ -51,6 +52,7 @@ class Recorded:
     name: str
     text: str
     tokens: tuple[int, ...] = ()
+    accepted: tuple[int, ...] = ()
     is_first: bool | None = None
     rank: int | None = None
     logprob: float | None = None
@@ -103,7 +105,7 @@ def _decision(item: Recorded, ranked: Logits) -> tuple[Verdict, str]:
         if item.is_first or item.rank is not None:
             return Verdict.WRONG, "the expected word is not one token of the model"
         return Verdict.AGREES, ""
-    margin = _margin(ranked, item.tokens)
+    margin = _margin(ranked, (*item.tokens, *item.accepted))
     # Of tokens with the same logit the one with the smaller id is first: the margin is 0, whichever it is.
     if item.is_first is None or (margin > 0) == item.is_first or margin == 0:
         return Verdict.AGREES, ""

@@ -24,7 +24,8 @@ from ..probes.gh22.variants import Variant, load_variant
 from ..probes.items import SEPARATOR
 from ..probes.lama.runs import LamaRun
 from ..probes.lama.vocabulary import LIST, Ranked
-from ..sentences.slots import NAME, PROFESSION, PRONOUN, column
+from ..sentences.lexicon import FORMS_SEPARATOR
+from ..sentences.slots import AT_MASK, NAME, PROFESSION, PRONOUN, column
 from ..sentences.tokenizer import NOT_ONE_TOKEN, MaskTokenizer
 from .agreement import Recorded
 
@@ -95,6 +96,7 @@ def _item(row: Mapping[str, Any], words: Vocabularies, *, several: bool = False)
         name=f"{row['item']} in {row['condition']}",
         text=row["sentence"],
         tokens=words.tokens(row["sentence"], wanted),
+        accepted=_further(row, words),
         is_first=is_first,
         rank=row["rank"],
         logprob=row["logprob"],
@@ -102,6 +104,13 @@ def _item(row: Mapping[str, Any], words: Vocabularies, *, several: bool = False)
         answer_logprob=row["answer_logprob"],
         is_exact=row.get("precision", Precision.FP32) == Precision.FP32,
     )
+
+
+def _further(row: Mapping[str, Any], words: Vocabularies) -> tuple[int, ...]:
+    """The tokens of the further accepted forms of a verb, where it has several."""
+    forms = (row.get(AT_MASK) or "").split(FORMS_SEPARATOR)[1:]
+    is_capital = (row["expected"] or "")[:1].isupper()  # at the start of a sentence
+    return words.tokens(row["sentence"], [form[:1].upper() + form[1:] if is_capital else form for form in forms])
 
 
 def _acts_repeated(run: Gh22Run, rows: pl.DataFrame) -> Iterator[Recorded]:

@@ -19,7 +19,7 @@ from ..negation.select import Selection, Settings
 from ..runs.record import StageRecord, differences
 from ..sentences.lexicon import Lexicon
 from ..sentences.patterns import PatternSet
-from ..sentences.slots import MASK, NAME, PROFESSION, VERB
+from ..sentences.slots import NAME, PROFESSION, VERB
 from .agreement import Recorded
 from .asked import Vocabularies, was_exact
 
@@ -110,12 +110,11 @@ class Unselected:
     def _recorded(self, pair: int, verb: int, vocabularies: Vocabularies) -> Recorded:
         stage, words = self.stage, self._words(pair)
         text, pattern = stage.lexicon.verbs[int(stage.verb[verb])], stage.patterns.selecting
-        [mask] = (hole for hole in pattern.holes if hole.slot == MASK)
         sentence = pattern.text({**words, VERB: text}, stage.exported.mask_token)
         return Recorded(
             name=f"{words[NAME]}, {words[PROFESSION]}, {text}",
             text=sentence,
-            tokens=vocabularies.tokens(sentence, [mask.spell(text)]),
+            tokens=vocabularies.tokens(sentence, [pattern.mask.spell(form) for form in stage.lexicon.accepted(text)]),
             is_first=False,
             is_exact=self.is_exact,
         )

@@ -183,7 +183,7 @@ class Acts(ReferenceStage[list[Bucket]]):
         name, profession = self._pairs(part)
         words = {column(slot): self._words(slot, name, profession) for slot in (NAME, PRONOUN, PROFESSION)}
         genders = [self.lexicon.genders[i] for i in name]
-        verbs = set(self.lexicon.verbs)
+        verbs = self.lexicon.mask_forms
         frames = []
         for rank in self.ranks:
             tokens = {f"act{more or ''}": ids[:, rank - 1 + more] for more in range(1 + COORDINATED)}

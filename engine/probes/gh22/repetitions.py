@@ -178,7 +178,7 @@ class Repetitions(ReferenceStage[list[list[Bucket]]]):
         part = self.parts[number]
         acts, frames = self.acts[part.start : part.stop], []
         tokens = {slot: acts[column].to_numpy() for slot, column in _TOKENS.items()}
-        verbs = set(self.chosen.lexicon.verbs)
+        verbs = self.chosen.lexicon.mask_forms
         for composed, buckets in zip(self.patterns, prepared or self.prepare(number), strict=True):
             top1, rank = np.empty(len(part), np.int32), np.empty(len(part), np.int32)
             logprob, top1_logprob = np.empty(len(part), np.float32), np.empty(len(part), np.float32)

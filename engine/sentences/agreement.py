@@ -1,0 +1,152 @@
+"""The rules of a language that words and patterns follow: `agreement.toml` of a lexicon.
+
+    [[elision]]                      # words that have another form before some words
+    words = { de = "d'", que = "qu'" }
+    before = ["a", "e", "h"]         # how the next word begins
+    unless = ["hurl"]                # but not these
+
+    [[article]]                      # the article of a profession: the first rule that fits decides
+    gender = "female"
+    form = "une"
+
+    [[endings]]                      # how the forms of a profession differ: one of these rules must fit
+    female = "euse"
+    male = "eur"
+
+    [[verbs]]                        # how verbs end in a file of verbs
+    file = "verbs.txt"
+    context = ["er", "ir"]
+    mask = ["er", "ir"]
+
+Elisions change the sentences. All other rules only check the words (`negengine patterns check`).
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+
+from ..errors import InputError
+from ..files.reading import exists
+from .elision import Beginnings, Elision
+from .toml_file import TomlFile
+
+AGREEMENT_FILE = "agreement.toml"
+Texts = Annotated[tuple[Annotated[str, msgspec.Meta(min_length=1, max_length=200)], ...], msgspec.Meta(max_length=2000)]
+
+
+class _Elisions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    words: Annotated[dict[str, Annotated[str, msgspec.Meta(min_length=1)]], msgspec.Meta(min_length=1)]
+    before: Annotated[Texts, msgspec.Meta(min_length=1)]
+    unless: Texts = ()
+
+
+class Article(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The article of a profession.
+
+    Attributes:
+        form: As the profession has it, with its apostrophe.
+        gender: As in pronouns.txt; empty for all genders.
+        before: How the next word begins; empty for all words.
+        unless: But not these.
+    """
+
+    form: str
+    gender: str = ""
+    before: Texts = ()
+    unless: Texts = ()
+
+    def fits(self, gender: str, word: str) -> bool:
+        """Whether the rule decides about a word of a gender."""
+        return self.gender in {"", gender} and (
+            not self.before or word in Beginnings(_lower(self.before), _lower(self.unless))
+        )
+
+
+class VerbEndings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How the verbs of a file end.
+
+    Attributes:
+        file: Of the lexicon.
+        context: Endings of the forms in the context.
+        mask: Endings of the forms at the mask; the same where they are not given.
+    """
+
+    context: Annotated[Texts, msgspec.Meta(min_length=1)]
+    file: str = "verbs.txt"
+    mask: Texts = ()
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """The rules of a language; none where a lexicon does not have the file.
+
+    Attributes:
+        elisions: Words with another form before some words.
+        articles: Which article a profession has.
+        endings: For each rule, gender → ending of a profession.
+        verbs: How verbs end.
+    """
+
+    elisions: tuple[Elision, ...] = ()
+    articles: tuple[Article, ...] = ()
+    endings: tuple[dict[str, str], ...] = ()
+    verbs: tuple[VerbEndings, ...] = ()
+
+
+def read_agreement(folder: Path, genders: tuple[str, ...]) -> Agreement:
+    """Read the rules of a lexicon; no rules where it does not have the file.
+
+    Args:
+        folder: Of the lexicon.
+        genders: Those of its pronouns.txt.
+
+    Raises:
+        InputError: The file is not TOML, a rule is not of the right form or names another gender, or a word has two
+            elisions.
+    """
+    path = folder / AGREEMENT_FILE
+    if not exists(path):
+        return Agreement()
+    file = TomlFile.read(path)
+    file.refuse_unknown(("elision", "article", "endings", "verbs"), "[[elision]], [[article]], [[endings]], [[verbs]]")
+    articles = file.convert("article", Article)
+    for number, article in enumerate(articles):
+        if article.gender and article.gender not in genders:
+            raise InputError(
+                f"{file.line_of('article', number, 'gender')}: pronouns.txt has no gender {article.gender!r}, it has "
+                f"{', '.join(genders)}"
+            )
+    return Agreement(
+        _elisions(file), tuple(articles), _endings(file, genders), tuple(file.convert("verbs", VerbEndings))
+    )
+
+
+def _elisions(file: TomlFile) -> tuple[Elision, ...]:
+    found: dict[str, Elision] = {}
+    for number, rule in enumerate(file.convert("elision", _Elisions)):
+        beginnings = Beginnings(_lower(rule.before), _lower(rule.unless))
+        for word, form in rule.words.items():
+            where = file.line_of("elision", number, "words")
+            if not word.isalpha() or word != word.lower() or " " in form:
+                raise InputError(f'{where}: {word} = {form!r} must be one word in lower case, and its form: de = "d\'"')
+            if word in found:
+                raise InputError(f"{where}: {word!r} has two rules; give it one")
+            found[word] = Elision(word, form, beginnings)
+    return tuple(found.values())
+
+
+def _endings(file: TomlFile, genders: tuple[str, ...]) -> tuple[dict[str, str], ...]:
+    rules = []
+    for number, rule in enumerate(file.tables("endings")):
+        if set(rule) != set(genders) or not all(isinstance(ending, str) for ending in rule.values()):
+            raise InputError(
+                f"{file.line_of('endings', number)}: [[endings]] must have an ending for each of {', '.join(genders)}"
+            )
+        rules.append({gender: str(rule[gender]) for gender in genders})
+    return tuple(rules)
+
+
+def _lower(words: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(word.lower() for word in words)

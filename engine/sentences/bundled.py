@@ -1,0 +1,63 @@
+"""The pattern sets and the languages that come with the program."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from ..errors import InputError, did_you_mean
+from ..files.reading import exists
+
+_RESOURCES = Path(__file__).parent / "resources"
+ENGLISH = "english"
+SELF_CONTAINED_NEGATION = "self-contained-negation"
+BUNDLED_LEXICON = _RESOURCES / "lexicon"
+LEXICONS: Mapping[str, Path] = {
+    ENGLISH: BUNDLED_LEXICON,
+    **{path.name.removeprefix("lexicon-"): path for path in sorted(_RESOURCES.glob("lexicon-*"))},
+}
+PATTERNS: Mapping[str, Path] = {path.stem: path for path in sorted((_RESOURCES / "patterns").glob("*.toml"))}
+
+
+def bundled_patterns() -> tuple[str, ...]:
+    """The names of the bundled pattern sets."""
+    return tuple(PATTERNS)
+
+
+def bundled_lexicons() -> tuple[str, ...]:
+    """The names of the bundled lexicons: one for each language."""
+    return tuple(LEXICONS)
+
+
+def pattern_path(source: str | Path | None = None) -> Path:
+    """The file of a bundled set, or of a path. A word without a folder or an ending is a name.
+
+    Args:
+        source: Name or path; by default the paper's set.
+
+    Raises:
+        InputError: No bundled set has this name.
+    """
+    return _found(SELF_CONTAINED_NEGATION if source is None else source, PATTERNS, "pattern set", "sets", "a TOML file")
+
+
+def lexicon_path(source: str | Path | None = None) -> Path:
+    """The folder of a bundled lexicon, or of a path.
+
+    Args:
+        source: Name or path; by default the English one.
+
+    Raises:
+        InputError: No bundled lexicon has this name, and there is no such folder.
+    """
+    return _found(ENGLISH if source is None else source, LEXICONS, "lexicon", "lexicons", "a folder of word lists")
+
+
+def _found(source: str | Path, bundled: Mapping[str, Path], what: str, several: str, own: str) -> Path:
+    path, name = Path(source), str(source)
+    if name in bundled:
+        return bundled[name]
+    if path.suffix or path.name != name or exists(path):
+        return path
+    guess = did_you_mean(name, bundled)
+    raise InputError(
+        f"no {what} is named {name!r}: {guess}The bundled {several} are {', '.join(bundled)}; or give {own}"
+    )

@@ -1,0 +1,220 @@
+"""Sentences with slots, one of them for the mask, as values.
+
+The sentence is the context, a space and the target. Where there is one sentence only, there is no target. A pattern set
+is a file; `patterns.py` reads it.
+"""
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cached_property
+from typing import Annotated, Any
+
+import msgspec
+
+from ..errors import InputError
+from .elision import Beginnings, Elision
+from .published import PublishedColumn
+from .slots import MASK
+
+SLOT = re.compile(r"\{(\w+)\}")
+_LAST_WORD = re.compile(r"(\w+) \Z")
+
+
+class Role(StrEnum):
+    """What a pattern is for (sections 3.1 to 3.3 of the paper)."""
+
+    SELECTING = "selecting"
+    """The triplets whose verb is repeated in it make the test set."""
+    FORBIDDEN = "forbidden"
+    """Its negation rules the repetition out."""
+    CONTROL = "control"
+    """Repetition stays natural in it."""
+
+
+@dataclass(frozen=True)
+class Hole:
+    """One occurrence of a slot in a sentence.
+
+    Attributes:
+        slot: The slot.
+        starts_sentence: Whether a context or target starts here.
+        elision: The rule for the word before, where this word has another form before some fillers; the hole then
+            takes its place, too.
+        capital: Whether that word begins with a capital.
+    """
+
+    slot: str
+    starts_sentence: bool
+    elision: Elision | None = None
+    capital: bool = False
+
+    def spell(self, filler: str) -> str:
+        """The filler as it stands here: with a capital where a sentence starts, after the right form of the word before."""
+        if self.elision is not None:
+            return self.elision.spell(filler, self.capital)
+        return filler[:1].upper() + filler[1:] if self.starts_sentence else filler
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """A context and a target sentence with slots in braces; exactly one {MASK}.
+
+    Attributes:
+        name: Its name within the set.
+        context: The first sentence.
+        target: The second sentence; empty if there is none.
+        role: What it is for.
+        elisions: The language's rules for words before a filler. The word before {MASK} never changes: the model is
+            asked for any word there.
+    """
+
+    name: str
+    context: str
+    target: str = ""
+    role: Role = Role.CONTROL
+    elisions: tuple[Elision, ...] = ()
+
+    @property
+    def sentence(self) -> str:
+        """Context and target in one, slots unfilled."""
+        return " ".join(part for part in (self.context, self.target) if part)
+
+    @property
+    def slots(self) -> tuple[str, ...]:
+        """The slots that take a filler, in order of appearance; {MASK} is not among them."""
+        return tuple(dict.fromkeys(hole.slot for hole in self.holes if hole.slot != MASK))
+
+    @property
+    def mask(self) -> Hole:
+        """The hole of the mask."""
+        [hole] = (hole for hole in self.holes if hole.slot == MASK)
+        return hole
+
+    @property
+    def holes(self) -> tuple[Hole, ...]:
+        """The occurrences of slots in the sentence, {MASK} among them."""
+        return tuple(hole for hole, _, _ in self._placed)
+
+    @cached_property
+    def pieces(self) -> tuple[str, ...]:
+        """The text before, between and after the holes: one piece more than there are holes."""
+        ends = [0, *(end for _, _, end in self._placed)]
+        starts = [*(start for _, start, _ in self._placed), len(self.sentence)]
+        return tuple(self.sentence[end:start] for end, start in zip(ends, starts, strict=True))
+
+    @cached_property
+    def _placed(self) -> tuple[tuple[Hole, int, int], ...]:
+        """Each hole, and where it begins and ends in the sentence."""
+        rules = {rule.word: rule for rule in self.elisions}
+        starts = (0, len(self.sentence) - len(self.target))
+        found = []
+        for match in SLOT.finditer(self.sentence):
+            begins, start = match.start() in starts, match.start()
+            word = None if begins or match[1] == MASK else _LAST_WORD.search(self.sentence[:start])
+            rule = rules.get(word[1].lower()) if word else None
+            if word is None or rule is None:
+                found.append((Hole(match[1], begins), start, match.end()))
+            else:
+                found.append((Hole(match[1], begins, rule, word[1][0].isupper()), word.start(), match.end()))
+        return tuple(found)
+
+    def fill(self, words: Sequence[str]) -> str:
+        """The sentence with one word for each hole, spelled as given."""
+        first, *rest = self.pieces
+        return first + "".join(word + piece for word, piece in zip(words, rest, strict=True))
+
+    def text(self, fillers: Mapping[str, str], mask: str) -> str:
+        """The sentence with its slots filled; a filler at the start of context or target gets a capital.
+
+        Args:
+            fillers: A filler for each of `slots`.
+            mask: The model's mask token.
+        """
+        return self.fill([mask if hole.slot == MASK else hole.spell(fillers[hole.slot]) for hole in self.holes])
+
+
+@dataclass(frozen=True)
+class PatternSet:
+    """One pattern that selects triplets, and those that they are scored in.
+
+    Attributes:
+        name: Of the set.
+        selecting: The pattern that selects.
+        scored: The others.
+        published: What papers print for the set, shown beside our own figures; no result depends on it.
+        bundled: Whether the set comes with the program. run.json does not keep its published figures then, so that a
+            corrected figure reaches earlier runs.
+    """
+
+    name: str
+    selecting: Pattern
+    scored: tuple[Pattern, ...]
+    published: tuple[PublishedColumn, ...] = ()
+    bundled: bool = False
+
+    @property
+    def all(self) -> tuple[Pattern, ...]:
+        """The selecting pattern, then the scored ones."""
+        return (self.selecting, *self.scored)
+
+    @property
+    def slots(self) -> tuple[str, ...]:
+        """The slots of all patterns, in order of appearance; {MASK} is not among them."""
+        return tuple(dict.fromkeys(slot for pattern in self.all for slot in pattern.slots))
+
+    @property
+    def sha256(self) -> str:
+        """Hexadecimal digest of the patterns and their order, whatever else their file holds.
+
+        The rules of elision are part of it where one of them applies.
+        """
+        content: list[object] = [[own.name, own.role, own.context, own.target] for own in self.all]
+        if rules := self._rules():
+            content.append(rules)
+        return hashlib.sha256(json.dumps(content).encode()).hexdigest()
+
+    def _rules(self) -> list[list[Any]]:
+        """The rules of elision that apply to a hole, as JSON values."""
+        used = dict.fromkeys(hole.elision for pattern in self.all for hole in pattern.holes if hole.elision)
+        return [[rule.word, rule.form, list(rule.following.before), list(rule.following.unless)] for rule in used]
+
+    def to_json(self) -> dict[str, Any]:
+        """The set as it is kept in a run's run.json; `from_json` reads it back."""
+        patterns = [[pattern.name, str(pattern.role), pattern.context, pattern.target] for pattern in self.all]
+        content: dict[str, Any] = {"name": self.name, "patterns": patterns}
+        if rules := self._rules():
+            content["elisions"] = rules
+        if self.published and not self.bundled:
+            content["published"] = msgspec.to_builtins(self.published)
+        return content
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> "PatternSet":
+        """The inverse of `to_json`.
+
+        Raises:
+            InputError: It is something else.
+        """
+        try:
+            kept = msgspec.convert(content, _Kept)
+        except msgspec.ValidationError as error:
+            raise InputError(f"run.json holds no pattern set ({error}); run its command again") from None
+        rules = tuple(
+            Elision(word, form, Beginnings(tuple(before), tuple(unless)))
+            for word, form, before, unless in kept.elisions
+        )
+        selecting, *scored = (Pattern(name, context, target, role, rules) for name, role, context, target in kept.patterns)
+        return cls(kept.name, selecting, tuple(scored), kept.published)
+
+
+class _Kept(msgspec.Struct):
+    """A pattern set in run.json: name, role, context and target of each pattern; word and forms of each elision."""
+
+    name: str
+    patterns: Annotated[list[tuple[str, Role, str, str]], msgspec.Meta(min_length=1)]
+    elisions: list[tuple[str, str, list[str], list[str]]] = []
+    published: tuple[PublishedColumn, ...] = ()
