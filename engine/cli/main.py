@@ -7,7 +7,6 @@ What a command needs is imported inside it, so that `negengine --help` answers a
 
 import sys
 from importlib.metadata import version
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -15,11 +14,11 @@ import typer
 from ..choices import Task
 from ..commands import options
 from ..commands.console import document, open_standard_streams, say, show
-from ..commands.run_command import command_line, table_command
+from ..commands.run_command import resuming_command, table_command
 from ..errors import OF_THE_MACHINE, InputError, shortened
 from ..library.registry import commands as probe_commands
 from ..library.registry import resumable
-from . import benchmark, comparison, data, paper, sentences, verify
+from . import benchmark, comparison, data, paper, sentences, shards, verify
 from . import report as reports
 from .group import Commands
 
@@ -83,7 +82,7 @@ def negengine(
 def say_interrupted() -> None:
     """Say what an interrupted run has kept, and which command resumes it."""
     kept = sys.argv[1:2] and sys.argv[1] in {"merge", "reproduce", *resumable()}
-    say(f"negengine: interrupted{f'; finished parts are kept. To resume: {command_line()}' if kept else ''}")
+    say(f"negengine: interrupted{f'; finished parts are kept. To resume: {resuming_command()}' if kept else ''}")
 
 
 @app.command()
@@ -120,21 +119,7 @@ for probe_command in probe_commands():
     app.command()(probe_command)
 
 
-@app.command()
-@table_command
-def merge(
-    shards: Annotated[list[Path], typer.Argument(metavar="SHARD...", help="The folders of all shards.")],
-    output: Annotated[Path, typer.Option("--output", "-o", metavar="RUN", help="The run folder to write.")],
-) -> "Shown":
-    """Put the shards of a run together.
-
-    Example: negengine merge runs/mini-1-of-2 runs/mini-2-of-2 -o runs/mini
-    """
-    from ..library.open import merge as run_merge
-
-    return run_merge(shards, output)
-
-
+app.command()(shards.merge)
 app.command()(comparison.compare)
 
 

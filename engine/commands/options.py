@@ -52,7 +52,10 @@ Lexicon = Annotated[
 Shard = Annotated[
     str | None,
     typer.Option(
-        "--shard", metavar="I/N", help="Run the I-th of N shards (default: the whole run); `merge` puts them together."
+        "--shard",
+        metavar="I/N|auto",
+        help="Run the I-th of N shards (default: the whole run); `merge` puts them together. auto, or "
+        "auto:FIRST-LAST: as the job array says.",
     ),
 ]
 BatchTokens = Annotated[

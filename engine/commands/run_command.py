@@ -37,7 +37,7 @@ class Setup:
         precision: auto, fp32 or mixed.
         batch_tokens: Largest number of tokens in a batch.
         threads: CPU threads.
-        shard: I/N.
+        shard: I/N, or auto.
         output: The run folder.
         verbose: Whether to print more messages.
     """
@@ -136,6 +136,19 @@ def print_result(result: "Shown", form: Format, as_json: bool, *, verbose: bool 
 def command_line() -> str:
     """The command line of this process, quoted for a shell."""
     return shell_command(["negengine", *sys.argv[1:]])
+
+
+def resuming_command() -> str:
+    """The command that resumes this process's run, also outside of the job array that it belongs to."""
+    from ..errors import InputError
+    from ..runs.scheduler import explicit_command, find_shard, is_automatic
+
+    words = ["negengine", *sys.argv[1:]]
+    given = [word.removeprefix("--shard=") for word in words if is_automatic(word.removeprefix("--shard="))]
+    try:
+        return shell_command(explicit_command(words, find_shard(given[-1])) if given else words)
+    except InputError:
+        return shell_command(words)
 
 
 def _with_options(

@@ -15,6 +15,12 @@ def without_home(path: str | Path) -> str:
     return text
 
 
+def without_home_inside(text: str) -> str:
+    """A message with `~` for the home folder wherever it names a path in it."""
+    home = _home()
+    return text.replace(f"{home}/", "~/") if home else text
+
+
 def with_home(path: str) -> Path:
     """A path from `without_home` as this user has it."""
     home = _home()

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from ..errors import InputError
 from ..runs import merge as merging
+from ..runs.divisions import default_output, find_shards
 from ..runs.progress import Reporter
 from ..runs.results import begun_stages, resume_hint
 from .registry import publishers, run_class
@@ -35,18 +36,23 @@ def open_run(folder: str | Path) -> Run:
     return found.open(path)
 
 
-def merge(shards: Sequence[str | Path], output: str | Path) -> Run:
+def merge(shards: str | Path | Sequence[str | Path], output: str | Path | None = None) -> Run:
     """Put the shards of a run together: the same bytes as one whole run.
 
     Args:
-        shards: The folders of all shards of one run, in any order.
-        output: The run folder to write.
+        shards: The folders of all shards of one run, in any order; or a pattern such as `runs/mini-*-of-4`; or the name
+            of the whole run, `runs/mini`, if the shards have their default names; or a folder that holds them alone.
+        output: The run folder to write; by default the shards' name without `-I-of-N`.
 
     Returns:
         The whole run.
 
     Raises:
-        InputError: A shard is missing, not finished, or of another run; the output belongs to another run.
+        InputError: A shard is missing, not finished, or of another run; the output belongs to another run, or is not
+            given and the names of the shards do not say it.
     """
-    merging.merge([Path(shard) for shard in shards], Path(output), publishers(), Reporter().say)
-    return open_run(output)
+    given = [shards] if isinstance(shards, str | Path) else shards
+    folders = find_shards([Path(shard) for shard in given])
+    whole = Path(output) if output is not None else default_output(folders)
+    merging.merge(folders, whole, publishers(), Reporter().say)
+    return open_run(whole)

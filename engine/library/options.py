@@ -5,10 +5,12 @@ import time
 from pathlib import Path
 from typing import Any, TypedDict
 
-from ..files.home import shell_command
+from ..files.home import shell_command, words_of
+from ..runs.divisions import refuse_other_division
 from ..runs.executors import Executor
 from ..runs.loop import Execution
 from ..runs.progress import Reporter
+from ..runs.scheduler import explicit_command, find_shard, is_automatic, is_guessed
 from ..runs.session import PYTHON, Session
 from ..runs.shard import Shard
 from .call import of_export, of_model
@@ -22,7 +24,8 @@ class RunOptions(TypedDict, total=False):
 
     Attributes:
         output: The run folder; `runs/MODEL` with the probe's name by default. An unfinished run in it is resumed.
-        shard: `I/N`: do the I-th of N shards; `merge` puts them together.
+        shard: `I/N`: do the I-th of N shards; `merge` puts them together. `auto` or `auto:FIRST-LAST`: the shard that
+            the batch system names; the folder's name gets `-I-of-N` then. See `negengine.engine.runs.scheduler`.
         executor: Where parts run; the model's devices by default.
         progress: Whether to show how far the run is.
         verbose: Whether to print more messages.
@@ -46,14 +49,14 @@ def execution(model: Model, options: RunOptions) -> Execution:
     """Where and how a run function works.
 
     Raises:
-        InputError: The shard is not of the form I/N.
+        InputError: The shard is not of the form I/N, or the batch system does not name one.
     """
     return Execution(
         executor=options.get("executor") or model.executor,
         options=model.options,
         shard=shard_of(options),
         reporter=Reporter(verbose=options.get("verbose", False), silent=not options.get("progress", True)),
-        session=Session(command=options.get("command") or _script()),
+        session=Session(command=_explicit(options.get("command") or _script(), options)),
         origin={"call": {**options.get("call", {}), "model": of_model(model)}, "export": of_export(model)},
         started=options.get("started") or time.monotonic(),
     )
@@ -61,7 +64,7 @@ def execution(model: Model, options: RunOptions) -> Execution:
 
 def shard_of(options: RunOptions) -> Shard:
     """The shard to do, by default the whole run."""
-    return Shard.parse(options.get("shard") or "1/1")
+    return find_shard(options.get("shard") or "1/1")
 
 
 def run_folder(model: Model, options: RunOptions, probe: str = "") -> Path:
@@ -71,10 +74,51 @@ def run_folder(model: Model, options: RunOptions, probe: str = "") -> Path:
         model: The model.
         options: Of the run.
         probe: The probe's name; empty for the main job.
+
+    Raises:
+        InputError: As for `folder_of`.
     """
-    if options.get("output"):
-        return Path(str(options["output"]))
-    return RUNS / f"{model.name}{'-' if probe else ''}{probe}{shard_of(options).suffix}"
+    return folder_of(options, RUNS / f"{model.name}{'-' if probe else ''}{probe}")
+
+
+def folder_of(options: RunOptions, whole: Path) -> Path:
+    """The run folder: as given, or the default one, with the shard's suffix.
+
+    Where `auto` names the shard, all tasks are given the same command, so their folder gets the suffix, too.
+
+    Args:
+        options: Of the run.
+        whole: The default folder of a whole run.
+
+    Raises:
+        InputError: The shard was guessed from a job array, and the run has been divided in another way before.
+    """
+    shard = shard_of(options)
+    given = options.get("output")
+    if given and not is_automatic(options.get("shard") or ""):
+        return Path(str(given))
+    base = Path(str(given)) if given else whole
+    if is_guessed(options.get("shard")):
+        refuse_other_division(base, shard)
+    return with_suffix(base, shard)
+
+
+def with_suffix(base: Path, shard: Shard) -> Path:
+    """The folder of a shard: `runs/NAME-I-of-N`."""
+    if shard.is_whole:
+        return base
+    named = base if base.name not in {"", ".."} else base.resolve()
+    return named.with_name(f"{named.name}{shard.suffix}")
+
+
+def _explicit(command: str, options: RunOptions) -> str:
+    """The command line as it is recorded: it can be run again outside of the batch system."""
+    if not is_automatic(options.get("shard") or ""):
+        return command
+    try:
+        return shell_command(explicit_command(words_of(command), shard_of(options)))
+    except ValueError:  # not a command line
+        return command
 
 
 def _script() -> str:

@@ -13,7 +13,7 @@ from ..errors import choice
 from ..inference.audit import audit_summary
 from ..library.call import recorded
 from ..library.model import Model, ModelLike, check_opening, find_model, open_model
-from ..library.options import RunOptions, execution, run_folder, shard_of
+from ..library.options import RunOptions, execution, folder_of, run_folder, shard_of
 from ..library.recount import Recount
 from ..library.run import Run, ShardRun, open_results
 from ..runs.loop import run_stage
@@ -386,9 +386,13 @@ def score(
         opened = find_model(
             exported.folder, device=device, precision=precision, batch_tokens=batch_tokens, threads=threads
         )
-    resolved = source.resolve()
-    default = source if shard.is_whole else resolved.with_name(f"{resolved.name}-score{shard.suffix}")
-    folder = Path(str(options["output"])) if options.get("output") else default
+    folder = folder_of(options, source if shard.is_whole else _beside(source, "-score"))
     stage = Scoring.plan(selected, opened.exported)
     run_stage(stage, folder, execution(opened, options), earlier={Selection.name: source})
     return open_results(ScoresRun, folder, opened, shard)
+
+
+def _beside(folder: Path, suffix: str) -> Path:
+    """A folder beside another one, also beside `.`."""
+    resolved = folder.resolve()
+    return resolved.with_name(f"{resolved.name}{suffix}")

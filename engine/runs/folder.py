@@ -24,7 +24,7 @@ from .lock import locked
 from .part import EncodedPart, Marker, PartFiles
 from .record import FORMAT, PARTS_FOLDER, RunRecord, StageRecord, as_json, read_record, refuse_other_identity
 from .results import finished_stage, put_together, read_result, summed_counts, unlike, write_result
-from .session import Clock, Session, count_part
+from .session import Clock, Session, count_part, ended_early
 from .shard import Shard
 from .stage import Files, Publish
 
@@ -114,7 +114,8 @@ class RunFolder:
                 held._save()
             try:
                 yield held
-            except BaseException:
+            except BaseException as error:
+                ended_early(held.session, error)
                 with suppress(InputError):  # the first error is the one to tell
                     held._close()
                 raise

@@ -2,6 +2,7 @@
 
 import os
 import socket
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -14,6 +15,7 @@ from ..files.atomic import unwritable
 LOCK_FILE = ".lock"
 _TEXT = 1  # where the holder's name begins: Windows lets no other process read the locked first byte
 _LONGEST_TEXT = 200
+_ATTEMPTS, _SECONDS_BETWEEN = 4, 0.02
 
 
 @contextmanager
@@ -33,7 +35,7 @@ def locked(folder: Path) -> Iterator[None]:
         raise unwritable(path, error) from error
     try:
         try:
-            is_ours = lock_descriptor(descriptor, blocking=False)
+            is_ours = _locked(descriptor)
             if is_ours:
                 os.ftruncate(descriptor, 0)
                 os.write(descriptor, f" process {os.getpid()} on {socket.gethostname()}".encode())
@@ -54,16 +56,35 @@ def refuse_held(folder: Path) -> None:
     Raises:
         InputError: Another process holds it.
     """
+    if (name := holder(folder)) is not None:
+        raise InputError(f"{folder}: in use by {name}; wait until it ends")
+
+
+def holder(folder: Path) -> str | None:
+    """What the process that holds a folder says about itself: `process 123 on HOST`; None if nobody holds it.
+
+    On a file system whose locks do not reach other machines, a process of another machine is not found.
+    """
     try:
         descriptor = os.open(folder / LOCK_FILE, os.O_RDONLY)
     except OSError:  # nobody has held it yet, or only its owner may know
-        return
+        return None
     try:
         with suppress(OSError):  # a file system that locks files for writing only
             if not lock_descriptor(descriptor, blocking=False):
-                raise InputError(f"{folder}: in use by {_holder(descriptor)}; wait until it ends")
+                return _holder(descriptor)
+        return None
     finally:
         os.close(descriptor)
+
+
+def _locked(descriptor: int) -> bool:
+    """Take the lock. Who asks for the holder has the lock for an instant, so a refusal is not believed at once."""
+    for _ in range(_ATTEMPTS - 1):
+        if lock_descriptor(descriptor, blocking=False):
+            return True
+        time.sleep(_SECONDS_BETWEEN)
+    return bool(lock_descriptor(descriptor, blocking=False))
 
 
 def _holder(descriptor: int) -> str:

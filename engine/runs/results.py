@@ -16,6 +16,7 @@ from .part import Marker
 from .part_rows import damaged_part, part_files, part_rows
 from .record import StageRecord, read_run
 from .session import PYTHON
+from .shard import Shard
 from .stage import FinishedParts, Result
 
 _MOST = 64 * 2**30  # bytes: a hundred times the largest results so far
@@ -71,6 +72,20 @@ def last_command(record: StageRecord) -> str | None:
 
 def whole_command(record: StageRecord, output: Path) -> str | None:
     """The last command line of a stage, for the whole stage and with another --output; None where none was recorded."""
+    return shard_command(record, output, None)
+
+
+def shard_command(record: StageRecord, output: Path, shard: Shard | None) -> str | None:
+    """The last command line of a stage, for a shard.
+
+    Args:
+        record: The stage, as any shard has recorded it.
+        output: The folder of the shard.
+        shard: Which shard; None for the whole stage.
+
+    Returns:
+        The command; None where none was recorded, or the stage was run by a script.
+    """
     try:
         words = iter(words_of(last_command(record) or ""))
         if not (program := next(words, "")).endswith("negengine"):
@@ -83,7 +98,7 @@ def whole_command(record: StageRecord, output: Path) -> str | None:
             next(words, None)
         elif not word.startswith(("--shard=", "--output=", "-o")):
             kept.append(word)
-    return shell_command([*kept, "--output", str(output)])
+    return shell_command([*kept, *(["--shard", str(shard)] if shard else []), "--output", str(output)])
 
 
 def unlike(folder: Path, files: Mapping[str, str]) -> list[str]:

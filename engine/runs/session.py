@@ -12,6 +12,8 @@ from typing import Any
 
 import msgspec
 
+from ..errors import InputError, first_line, shortened
+from ..files.home import without_home_inside
 from ..inference.device import CPU
 from ..inference.energy import EnergyMeter
 from ..inference.machine import machine
@@ -20,6 +22,9 @@ from ..versions import DECIDING, package_version, source_commit, versions
 
 PYTHON = "python"
 """The command of a session that no script and no program has started."""
+
+INTERRUPTED = "interrupted"
+"""Why a session ended that a person or a batch system has stopped."""
 
 
 class Session(msgspec.Struct, omit_defaults=True):
@@ -44,6 +49,7 @@ class Session(msgspec.Struct, omit_defaults=True):
             programs did on them.
         shard: In a merged run: the shard that it worked on, as `I/N`.
         merged: Of a session that merged: the folders of the shards.
+        failed: Why it ended before its stage was finished: a message, or `interrupted`; missing after a kill.
     """
 
     command: str | None = None
@@ -62,6 +68,7 @@ class Session(msgspec.Struct, omit_defaults=True):
     joules: dict[str, float] = {}
     shard: str | None = None
     merged: list[str] = []
+    failed: str | None = None
 
 
 class Clock:
@@ -107,6 +114,15 @@ def used_models(session: Session, workers: Sequence[Mapping[str, Any]], calibrat
     told = {str(worker["precision"]) for worker in workers if "precision" in worker}
     words = set(kinds.values()) or told
     session.precision = kinds if len(words) > 1 else next(iter(words), None)
+
+
+def ended_early(session: Session, error: BaseException) -> None:
+    """Write down why a session ends before its stage is finished."""
+    if isinstance(error, KeyboardInterrupt):
+        session.failed = INTERRUPTED
+        return
+    said = str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {first_line(error)}"
+    session.failed = shortened(without_home_inside(said))
 
 
 def count_part(session: Session, tally: Tally) -> None:

@@ -1,0 +1,143 @@
+"""The state of a run's shards as a table: `negengine merge --status`."""
+
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from ..errors import InputError
+from ..files.home import shell_command
+from ..runs.divisions import default_output, find_shards
+from ..runs.status import DividedRun, State, divided_run
+from ..tables import Column, Table
+from .registry import stages
+from .run import Shown
+
+_SCHEMA = {
+    "shard": pl.String,
+    "state": pl.String,
+    "parts": pl.String,
+    "by": pl.String,
+    "left": pl.String,
+    "last": pl.String,
+    "folder": pl.String,
+}
+
+
+@dataclass(frozen=True, eq=False)
+class ShardsStatus(Shown):
+    """The state of all shards of a run.
+
+    Attributes:
+        run: The shards.
+        output: Where `merge` would write the whole run; None where the names of the folders do not say it.
+        now: When this was found out.
+    """
+
+    run: DividedRun
+    output: Path | None
+    now: datetime
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether all shards are finished, each once."""
+        return self.run.is_finished
+
+    def tables(self) -> list[Table]:
+        """One line for each shard."""
+        rows = [
+            (
+                str(one.shard),
+                str(one.state),
+                "" if one.parts is None else f"{one.done:,} of {one.parts:,}",
+                one.holder or "",
+                "" if one.seconds_left is None else _duration(one.seconds_left),
+                "" if one.last is None else f"{_duration(max((self.now - one.last).total_seconds(), 0))} ago",
+                str(one.folder),
+            )
+            for one in self.run.shards
+        ]
+        frame = pl.DataFrame(rows, schema=_SCHEMA, orient="row")
+        headings = {"shard": "shard", "state": "state", "parts": "parts", "by": "by", "left": "left", "last": "changed"}
+        columns = [
+            Column(heading, name, wrap=name == "by")
+            for name, heading in headings.items()
+            if name in {"shard", "state"} or (frame[name] != "").any()
+        ]
+        title = f"Shards of {self.run.stage or 'a run that has not begun'}"
+        return [Table(title, frame, [*columns, Column("folder", "folder")])]
+
+    def remarks(self) -> list[str]:
+        """How many there are of each kind, why some failed, and the command that runs each of the others."""
+        kinds = Counter(one.state for one in self.run.shards)
+        told = [f"{self.run.count} shards: {', '.join(f'{n} {state}' for state, n in kinds.items())}"]
+        told += [f"{one.folder}: {one.state}: {one.reason}" for one in self.run.shards if one.reason]
+        todo = [one for one in self.run.shards if one.state in {State.MISSING, State.STOPPED, State.FAILED}]
+        told += [f"shard {one.shard}: {one.command}" for one in todo if one.command]
+        if todo and not any(one.command for one in todo):
+            numbers = ", ".join(str(one.shard) for one in todo)
+            told.append(f"the shards have not recorded a command: run yours with --shard {numbers}")
+        return told
+
+    def closing(self) -> str:
+        """The command that merges finished shards; what the end of a command tells else."""
+        if self.is_finished:
+            return f"all {self.run.count} shards are finished; next, `{self.merge_command}`"
+        return f"not all of {self.run.count} shards are finished (status 3)"
+
+    @property
+    def merge_command(self) -> str:
+        """The command that puts the shards together."""
+        if self.output is not None:
+            return shell_command(["negengine", "merge", str(self.output)])
+        folders = [str(one.folder) for one in self.run.shards]
+        return shell_command(["negengine", "merge", *folders, "--output", "RUN"])
+
+    def document(self) -> dict[str, Any]:
+        """See `Shown`."""
+        return {
+            "stage": self.run.stage,
+            "count": self.run.count,
+            "finished": self.is_finished,
+            "output": None if self.output is None else str(self.output),
+            "merge": self.merge_command if self.is_finished else None,
+            "shards": [
+                {
+                    **asdict(one),
+                    "shard": str(one.shard),
+                    "state": str(one.state),
+                    "folder": str(one.folder),
+                    "last": None if one.last is None else one.last.isoformat(timespec="seconds"),
+                }
+                for one in self.run.shards
+            ],
+        }
+
+
+def shards_status(shards: Sequence[str | Path]) -> ShardsStatus:
+    """The state of a run's shards; nothing is changed.
+
+    Args:
+        shards: As for `merge`; shards that are missing need not be given.
+
+    Raises:
+        InputError: None of them is a shard, or they belong to several runs.
+    """
+    folders = find_shards([Path(shard) for shard in shards])
+    output = None
+    with suppress(InputError):
+        output = default_output(folders)
+    return ShardsStatus(divided_run(folders, stages()), output, datetime.now(UTC))
+
+
+def _duration(seconds: float) -> str:
+    whole = round(seconds)
+    for unit, size in (("d", 86_400), ("h", 3_600), ("min", 60)):
+        if whole >= 2 * size:
+            return f"{whole // size} {unit}"
+    return f"{whole} s"

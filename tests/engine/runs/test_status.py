@@ -1,0 +1,160 @@
+"""Every state of a shard is told, with the command that runs it; looking changes nothing."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+
+import pytest
+from negengine.engine.errors import InputError
+from negengine.engine.runs.session import Session
+from negengine.engine.runs.shard import Shard
+from negengine.engine.runs.status import State, divided_run
+from small_stages import hold, part, work
+
+STAGES = {"select"}
+COMMAND = "negengine select mini --shard auto --pairs 9"
+HOLDER = """
+import sys
+from pathlib import Path
+from small_stages import hold, part
+from negengine.engine.runs.shard import Shard
+with hold(Path(sys.argv[1]), parts=9, shard=Shard(2, 3)) as run:
+    run.write_part(1, part(1))
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+def shard(folder, index, count=3, parts=9, upto=9, **options):
+    """A shard that has finished its parts with smaller numbers than `upto`."""
+    session = Session(command=COMMAND)
+    with hold(
+        folder / f"mini-{index}-of-{count}", parts=parts, shard=Shard(index, count), session=session, **options
+    ) as run:
+        for number in run.missing_parts:
+            if number < upto:
+                run.write_part(number, part(number))
+        if not run.missing_parts:
+            run.finish(lambda _: {})
+    return folder / f"mini-{index}-of-{count}"
+
+
+def found(*folders):
+    return divided_run(list(folders), STAGES)
+
+
+def states(run):
+    return {str(one.shard): str(one.state) for one in run.shards}
+
+
+def everything(folder):
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_all_shards_are_finished(tmp_path):
+    run = found(*(shard(tmp_path, index) for index in (2, 1, 3)))
+    assert run.is_finished
+    assert (run.stage, run.count) == ("select", 3)
+    assert [(one.done, one.parts, one.command) for one in run.shards] == [(3, 3, "")] * 3
+
+
+def test_missing_and_stopped_shards_with_the_commands_that_run_them(tmp_path):
+    run = found(shard(tmp_path, 1), shard(tmp_path, 3, upto=4))
+    assert not run.is_finished
+    assert states(run) == {"1/3": "finished", "2/3": "missing", "3/3": "stopped"}
+    _, missing, stopped = run.shards
+    start = "negengine select mini --pairs 9 --shard"
+    assert missing.command == f"{start} 2/3 --output {tmp_path}/mini-2-of-3"
+    assert stopped.command == f"{start} 3/3 --output {tmp_path}/mini-3-of-3"
+    assert (stopped.done, stopped.parts) == (1, 3)
+
+
+def test_a_running_shard_with_its_process_and_host(tmp_path):
+    first = shard(tmp_path, 1)
+    process = subprocess.Popen(
+        [sys.executable, "-c", HOLDER, tmp_path / "mini-2-of-3"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.path.dirname(__file__) + "/../../stages"},  # noqa: PTH120
+    )
+    try:
+        assert process.stdout.readline() == "held\n"
+        before = everything(tmp_path)
+        running = found(first, tmp_path / "mini-2-of-3").shards[1]
+        assert running.state is State.RUNNING
+        assert running.holder == f"process {process.pid} on {socket.gethostname()}"
+        assert (running.done, running.parts) == (1, 3)
+        assert running.seconds_left is not None
+        assert running.command == ""
+        assert everything(tmp_path) == before
+    finally:
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+    assert found(first, tmp_path / "mini-2-of-3").shards[1].state is State.STOPPED
+
+
+def test_a_shard_that_failed_says_why(tmp_path):
+    shard(tmp_path, 1)
+
+    def fail():
+        with hold(tmp_path / "mini-2-of-3", parts=9, shard=Shard(2, 3)) as run:
+            run.write_part(1, part(1))
+            raise InputError("the disk is full")
+
+    with pytest.raises(InputError):
+        fail()
+    failed = found(tmp_path / "mini-1-of-3", tmp_path / "mini-2-of-3").shards[1]
+    assert (failed.state, failed.reason) == (State.FAILED, "the disk is full")
+
+
+def test_an_interrupted_shard_has_not_failed(tmp_path):
+    def stop():
+        with hold(tmp_path / "mini-1-of-3", parts=9, shard=Shard(1, 3)) as run:
+            run.write_part(0, part(0))
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        stop()
+    assert found(tmp_path / "mini-1-of-3").shards[0].state is State.STOPPED
+
+
+def test_a_shard_of_another_run_and_a_damaged_one(tmp_path):
+    folders = [shard(tmp_path, 1), shard(tmp_path, 2), shard(tmp_path, 3, identity={"seed": 5})]
+    run = found(*folders)
+    assert states(run)["3/3"] in {"another run", "missing"}
+    assert next(one.reason for one in run.shards if one.state is State.OTHER_RUN).startswith("model sha256")
+    (folders[1] / "run.json").write_text("{}")
+    damaged = found(folders[0], folders[1]).shards[1]
+    assert damaged.state is State.DAMAGED
+    assert "run.json" in damaged.reason
+
+
+def test_a_finished_shard_whose_parts_are_gone_is_not_finished(tmp_path):
+    folder = shard(tmp_path, 1)
+    for path in (folder / "parts/select").glob("*.json"):
+        path.unlink()
+    gone = found(folder).shards[0]
+    assert (gone.state, gone.reason) == (State.STOPPED, "3 of its finished parts have been removed")
+
+
+def test_a_shard_that_is_given_twice_is_not_enough(tmp_path):
+    folder = shard(tmp_path, 1, count=2)
+    second = shard(tmp_path / "again", 1, count=2)
+    run = found(folder, second)
+    assert not run.is_finished
+    assert [str(one.state) for one in run.shards] == ["finished", "finished", "missing"]
+
+
+def test_a_folder_that_is_no_shard_at_all(tmp_path):
+    with pytest.raises(InputError, match="is not a shard: give folders that were made with --shard I/N"):
+        found(work(tmp_path / "whole"))
+
+
+def test_shards_that_have_only_begun_are_known_by_their_names(tmp_path):
+    (tmp_path / "mini-1-of-2").mkdir()
+    run = found(tmp_path / "mini-1-of-2")
+    assert states(run) == {"1/2": "missing", "2/2": "missing"}
+    assert run.stage is None
