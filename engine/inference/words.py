@@ -126,8 +126,7 @@ class WordScores:
 
         With left-to-right: whether filling the masks one by one with the first choice gives the word.
         """
-        all_right: NDArray[np.bool_] = self.right.all(axis=1)
-        return all_right
+        return np.asarray(self.right.all(axis=1))
 
     @property
     def worst_rank(self) -> NDArray[np.int32]:
