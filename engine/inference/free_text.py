@@ -36,17 +36,31 @@ def encode_texts(
     encoded = tokenizer.encode([text.replace(MASK, tokenizer.mask_token) for text in texts])
     positions = np.empty(len(texts), np.int32)
     for row, ids in enumerate(encoded):
-        (found,) = np.nonzero(ids == tokenizer.mask_id)
-        where = locations[row] if locations else repr(texts[row])
-        if len(found) != 1:
-            raise InputError(f"{where}: {len(found) or 'no'} masks, where one {MASK} is needed")
-        refuse_too_long(exported, len(ids), where)
-        refuse_padding(exported, ids.tolist(), where)
-        positions[row] = found[0]
+        positions[row] = one_mask(exported, tokenizer, ids, locations[row] if locations else repr(texts[row]))
     return [
         Bucket(rows=rows, ids=np.stack([encoded[row] for row in rows]), mask_position=positions[rows])
         for rows in rows_by_length(encoded)
     ]
+
+
+def one_mask(exported: ExportedModel, tokenizer: MaskTokenizer, ids: NDArray[np.int32], what: str) -> int:
+    """The position of the mask in a sentence that the model can be asked about.
+
+    Args:
+        exported: the model.
+        tokenizer: the model's.
+        ids: int32 [length], of the sentence.
+        what: whose ids they are, for the message.
+
+    Raises:
+        InputError: there is no mask, or there are several; it holds the padding token, or is too long.
+    """
+    (found,) = np.nonzero(ids == tokenizer.mask_id)
+    if len(found) != 1:
+        raise InputError(f"{what}: {len(found) or 'no'} masks, where one {MASK} is needed")
+    refuse_too_long(exported, len(ids), what)
+    refuse_padding(exported, ids.tolist(), what)
+    return int(found[0])
 
 
 def refuse_padding(exported: ExportedModel, ids: Sequence[int], what: str) -> None:

@@ -22,6 +22,9 @@ from .model import Model
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 
+IN_MEMORY = "in memory"
+"""The key of an argument that no file holds, such as a frame; its value is the name of its type."""
+
 _ELSEWHERE = {"model", "run", "device", "precision", "batch_tokens", "threads"}  # they are in `model`, or in the folder
 
 
@@ -85,6 +88,8 @@ def of_export(model: Model) -> dict[str, Any]:
 def _json(value: Any, names_files: bool, words: Collection[str]) -> Any:
     if isinstance(value, Enum):
         return value.value
+    if hasattr(value, "columns"):  # a frame of Polars or pandas
+        return {IN_MEMORY: type(value).__name__}
     if isinstance(value, Mapping):
         return {str(key): _json(one, names_files, words) for key, one in value.items()}
     if isinstance(value, list | tuple | set | frozenset | range):

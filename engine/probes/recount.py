@@ -32,7 +32,13 @@ def means(summary: pl.DataFrame, items: pl.DataFrame, metrics: Sequence[str]) ->
     return same_figures("the rates of summary.parquet are the means of the items", found, wanted, _CELL)
 
 
-def descending(items: pl.DataFrame, names: Sequence[str]) -> Iterator[Recount]:
-    """The probabilities of a query's first choices do not grow from one column to the next."""
+def descending(items: pl.DataFrame, names: Sequence[str], item: Sequence[str] = _ITEM) -> Iterator[Recount]:
+    """The probabilities of a query's first choices do not grow from one column to the next.
+
+    Args:
+        items: The items.
+        names: The columns with the probabilities.
+        item: The columns that name an item.
+    """
     for one, other in pairwise(names):
-        yield holds(f"{one} is not below {other}", items, pl.col(one) >= pl.col(other), _ITEM)
+        yield holds(f"{one} is not below {other}", items, pl.col(one) >= pl.col(other), item)

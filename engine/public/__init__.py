@@ -30,6 +30,7 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors
     from .engine.probes.gh22.runs import gh22
     from .engine.probes.lama.runs import lama
     from .engine.probes.nli.runs import nli
+    from .engine.probes.probe.runs import probe
     from .engine.report.citation import Citation, cite
     from .engine.report.figures import figures
     from .engine.report.report import report
@@ -67,6 +68,7 @@ _NAMES = {
     "nli": "negengine.engine.probes.nli.runs:nli",
     "open": "negengine.engine.library.open:open_run",
     "predict": "negengine.engine.api.predict:predict",
+    "probe": "negengine.engine.probes.probe.runs:probe",
     "report": "negengine.engine.report.report:report",
     "reproduce": "negengine.engine.report.reproduction:reproduce",
     "score": "negengine.engine.negation.runs:score",

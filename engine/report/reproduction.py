@@ -10,6 +10,7 @@ from ..errors import InputError
 from ..files.home import with_home
 from ..files.reading import exists, file_sha256, is_file
 from ..inference.exported import load_exported
+from ..library.call import IN_MEMORY
 from ..library.model import Model, check_opening
 from ..library.registry import library_function
 from ..library.run import Shown
@@ -134,6 +135,11 @@ def _calls(source: Path, stages: dict[str, StageRecord]) -> list[tuple[dict[str,
 def _refuse_missing_files(source: Path, call: dict[str, Any], record: StageRecord) -> None:
     """Refuse if a file of the call is missing, or has another content; the digests of folders are in the identity."""
     for name, value in call["arguments"].items():
+        if isinstance(value, dict) and set(value) == {IN_MEMORY}:
+            raise InputError(
+                f"{source} was made from a {value[IN_MEMORY]} in memory, which no file holds: call {call['function']} "
+                "again with it"
+            )
         for entry in _files(value):
             path = with_home(entry["path"])
             digest = entry.get("sha256") or next(

@@ -16,6 +16,7 @@ from .intervals import CONFIDENCE, Estimate, exact_proportion_interval, mean, pr
 from .paired import Difference, combined, crossed_interval, paired_difference
 from .power import clusters_needed, detectable, expected_design_effect, normal_quantiles
 from .signs import SMALLEST_P, sign_flips, smallest_p
+from .unpaired import Unpaired, unpaired_difference
 
 __all__ = [
     "CONFIDENCE",
@@ -23,6 +24,7 @@ __all__ = [
     "ClusteredMean",
     "Difference",
     "Estimate",
+    "Unpaired",
     "cluster_interval",
     "cluster_sums",
     "clustered_mean",
@@ -45,4 +47,5 @@ __all__ = [
     "sign_flips",
     "smallest_p",
     "student_interval",
+    "unpaired_difference",
 ]

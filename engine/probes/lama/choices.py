@@ -10,10 +10,3 @@ class Corpus(StrEnum):
     T_REX = "TREx"
     CONCEPT_NET = "ConceptNet"
     SQUAD = "SQuAD"
-
-
-class Vocabulary(StrEnum):
-    """Which tokens are ranked, if there is no word list."""
-
-    ALL = "all"
-    WORDS = "words"

@@ -17,14 +17,13 @@ from ...runs.model_metadata import mask_token
 from ...tables import Table
 from ..items import ALL, ORIGINAL
 from ..summary_run import SummaryRun, run_probe
-from .choices import Vocabulary
+from ..vocabulary import Ranked, Vocabulary
 from .facts import read_facts
 from .items import METRICS
 from .recount import recounts
 from .sentences import sentence_rows
 from .stage import NOT_RANKED, SEVERAL, Lama
 from .tables import tables
-from .vocabulary import Ranked
 
 DATA = "negated-lama"
 

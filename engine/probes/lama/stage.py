@@ -27,10 +27,10 @@ from ...runs.stage import Advance, Files, FinishedParts, PartResult
 from ...sentences.tokenizer import NOT_ONE_TOKEN, MaskTokenizer
 from ..items import ITEMS_FILE, ORIGINAL, SUMMARY_FILE, model_identity
 from ..targets import target_ids
+from ..vocabulary import Ranked
 from .facts import Fact, Facts
 from .items import SCHEMA, TOP, Answers, Ids, item_rows
 from .summary import USED, summarise
-from .vocabulary import Ranked
 
 FACTS_PER_PART = 512
 LOGITS_AT_ONCE = 2**22  # of a query or of its negation: 16 MB, and twice that for its log-probabilities

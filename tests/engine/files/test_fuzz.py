@@ -29,9 +29,9 @@ from negengine.engine.inference.verified import VerifiedFiles
 from negengine.engine.negation.score import read_selected
 from negengine.engine.probes.diagnostics.files import read_diagnostics
 from negengine.engine.probes.lama.facts import read_facts
-from negengine.engine.probes.lama.vocabulary import Ranked
 from negengine.engine.probes.nli.cue_shares import cue_share
 from negengine.engine.probes.nli.pairs import read_benchmark, read_original
+from negengine.engine.probes.vocabulary import Ranked
 from negengine.engine.runs import merge
 from negengine.engine.runs.part import PartFiles
 from negengine.engine.runs.results import begun_stages, finished_stage

@@ -13,7 +13,7 @@ from negengine.engine.inference.model import MaskedLM
 from negengine.engine.probes.items import ITEMS_FILE, SUMMARY_FILE
 from negengine.engine.probes.lama.facts import Fact, Facts
 from negengine.engine.probes.lama.stage import NOT_RANKED, SAME, SEVERAL, Lama
-from negengine.engine.probes.lama.vocabulary import LIST, Ranked
+from negengine.engine.probes.vocabulary import LIST, Ranked
 from negengine.engine.runs.stage import FinishedParts
 from scipy import stats
 from transformers import AutoModelForMaskedLM, AutoTokenizer

@@ -3,19 +3,26 @@
 import hashlib
 import json
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ...errors import InputError
-from ...files.reading import is_file
-from ...sentences.textfiles import checked_length, read_lines
-from ...sentences.tokenizer import MaskTokenizer
-from ..targets import listed_ids, word_ids
-from .choices import Vocabulary
+from ..errors import InputError
+from ..files.reading import is_file
+from ..sentences.textfiles import checked_length, read_lines
+from ..sentences.tokenizer import MaskTokenizer
+from .targets import listed_ids, word_ids
 
 LIST = "list"
+
+
+class Vocabulary(StrEnum):
+    """Which tokens are ranked, if there is no word list."""
+
+    ALL = "all"
+    WORDS = "words"
 
 
 @dataclass(frozen=True)
@@ -33,8 +40,12 @@ class Ranked:
     file: str = ""
 
     @classmethod
-    def of(cls, text: str) -> "Ranked":
-        """Read the option `--vocabulary`: all, words, or a file with one word per line.
+    def of(cls, text: str, option: str = "--vocabulary") -> "Ranked":
+        """Read an option: all, words, or a file with one word per line.
+
+        Args:
+            text: What the user gave.
+            option: Its option, for messages.
 
         Raises:
             InputError: The file cannot be read.
@@ -43,7 +54,7 @@ class Ranked:
             return cls(str(text))
         path = Path(text)
         if not is_file(path):
-            raise InputError(f"--vocabulary {text}: not all, not words, and not a file; give one of them")
+            raise InputError(f"{option} {text}: not all, not words, and not a file; give one of them")
         lines = read_lines(path)
         return cls(LIST, tuple(checked_length(line.strip(), location) for line, location in lines), text)
 

@@ -2,7 +2,7 @@
 
 import pytest
 from negengine.engine.errors import InputError
-from negengine.engine.probes.lama.vocabulary import Ranked
+from negengine.engine.probes.vocabulary import Ranked
 
 
 def test_a_list_of_words_is_read(mini_tokenizer, tmp_path):

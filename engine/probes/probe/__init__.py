@@ -1,0 +1,1 @@
+"""Own stimuli: sentences of a user with target words, groups and clusters."""

@@ -1,0 +1,85 @@
+"""The command `probe`."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ...commands import options
+from ...commands.run_command import Setup, run_command
+
+if TYPE_CHECKING:
+    from ...library.run import Shown
+
+_COLUMN = "COLUMN"
+
+
+@run_command
+def probe(
+    setup: Setup,
+    model: options.Model,
+    data: Annotated[
+        Path, typer.Argument(metavar="FILE", help="A table with your sentences: CSV, TSV, JSON lines or Parquet.")
+    ],
+    sentence: Annotated[
+        str | None,
+        typer.Option(metavar=_COLUMN, help="The column with the sentences, one [MASK] each (default: sentence)."),
+    ] = None,
+    target: Annotated[
+        list[str] | None,
+        typer.Option(metavar=_COLUMN, help="A column with words for the mask (default: target); may be repeated."),
+    ] = None,
+    group: Annotated[
+        list[str] | None,
+        typer.Option(metavar=_COLUMN, help="A column with conditions to compare (default: group); may be repeated."),
+    ] = None,
+    cluster: Annotated[
+        str | None,
+        typer.Option(
+            metavar=_COLUMN, help="The column with what rows share that depend on each other (default: cluster)."
+        ),
+    ] = None,
+    item: Annotated[
+        str | None,
+        typer.Option(
+            metavar=_COLUMN, help="The column with what the rows of a minimal pair share (default: item or pair)."
+        ),
+    ] = None,
+    top: Annotated[
+        int, typer.Option(min=1, metavar="N", help="How many of the model's first choices to keep for each sentence.")
+    ] = 1,
+    targets: Annotated[
+        str,
+        typer.Option(
+            metavar="all|words|FILE",
+            help="The words that compete: all tokens, all words, or a file with one word per line.",
+        ),
+    ] = "all",
+    skip_bad: Annotated[
+        bool,
+        typer.Option("--skip-bad", help="Skip rows that cannot be asked, and list them with the reason, not stop."),
+    ] = False,
+    plan: Annotated[
+        bool, typer.Option("--plan", help="Say what the run would do, and about how long it takes; run nothing.")
+    ] = False,
+) -> "Shown":
+    """Ask about your own sentences: probability and rank of target words, by group.
+
+    Run the same command again to resume it. Example: negengine probe mini sentences.csv --group condition
+    """
+    from .runs import plan_probe
+    from .runs import probe as run
+
+    return (plan_probe if plan else run)(
+        setup.model(model),
+        data,
+        sentence=sentence,
+        target=target or (),
+        group=group or (),
+        cluster=cluster,
+        item=item,
+        top=top,
+        targets=targets,
+        skip_bad=skip_bad,
+        **setup.run,
+    )
