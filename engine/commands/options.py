@@ -47,7 +47,12 @@ Pairs = Annotated[
     typer.Option("--pairs", min=1, metavar="N", help="Use a random sample of N [NAME, PROF] pairs (default: all)."),
 ]
 Lexicon = Annotated[
-    Path | None, typer.Option("--lexicon", metavar="DIR", help="Your own word lists (default: the bundled ones).")
+    str | None,
+    typer.Option(
+        "--lexicon",
+        metavar="NAME|DIR",
+        help="A bundled lexicon, or your own word lists (default: those of the patterns).",
+    ),
 ]
 Shard = Annotated[
     str | None,

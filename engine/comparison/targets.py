@@ -71,7 +71,8 @@ def target_sides(outcomes: Sequence[tuple[ScoresRun, pl.DataFrame]]) -> Sides:
 
 def target_table(runs: Sequence[ScoresRun]) -> Table:
     """Drops in the layout of Tables 8 and 9: a column for each target, with the published drops in brackets."""
-    model, paper = runs[0].model_name, published(runs[0].model_name)
+    model = runs[0].model_name
+    paper = published(model, runs[0].selection.patterns)
     names = [pattern.name for pattern in runs[0].selection.patterns.scored]
     frame: dict[str, Any] = {"pattern": ["selected triplets", *names], "decimals": [0, *(1 for _ in names)]}
     columns = [Column("pattern", "pattern")]

@@ -2,8 +2,9 @@
 
 A low-precision model (int8 on the CPU, fp16 on CUDA) decides where the margin of the decision is wide. The reference
 model (fp32) decides where it is narrow. The margin is the expected token's logit minus the best other logit. Its sign
-says whether the verb is repeated. (`Decisions.margin` says what it is where several forms of a verb are accepted.) The error of the low-precision margin is measured for each pattern, on sentences of
-the run itself, before the run starts (`calibration`). It has a bias and a bound.
+says whether the verb is repeated. (`Decisions.margin` says what it is where several forms of a verb are accepted.) The
+error of the low-precision margin is measured for each pattern, on sentences of the run itself, before the run starts
+(`calibration`). It has a bias and a bound.
 
 The low-precision model decides alone where |margin - bias| > bound. For a normal error 4.5 deviations leave less than
 one wrong decision in a million, as only decisions just beyond the bound are at risk. That is an estimate. So a random

@@ -35,7 +35,10 @@ def select(
     lexicon: options.Lexicon = None,
     patterns: Annotated[
         str | None,
-        typer.Option(metavar="NAME|FILE", help="A bundled pattern set, or your own TOML file (default: the paper's)."),
+        typer.Option(
+            metavar="NAME|FILE",
+            help="A bundled pattern set such as italian, or your own TOML file (default: the paper's).",
+        ),
     ] = None,
     seed: options.Seed = 0,
     plan: Annotated[

@@ -1,56 +1,54 @@
-"""The figures that the paper prints for its four models, shown next to ours."""
+"""The figures that papers print for a pattern set and a model, shown next to ours: `[[published]]` of pattern files."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
+from functools import cache
 
-from ..tables.published import published_name, read_published
-
-_FOLDER = Path(__file__).parent
-
-
-@dataclass(frozen=True)
-class PublishedDrops:
-    """One column of Table 6, 8 or 9.
-
-    Attributes:
-        drops: Pattern → 100 − repetition rate, in percentage points.
-        triplets: Number of selected triplets; None where the paper's cell is empty.
-    """
-
-    drops: Mapping[str, float]
-    triplets: int | None
+from ..sentences.bundled import bundled_patterns
+from ..sentences.language import load_language
+from ..sentences.patterns import PatternFile, PatternSet
+from ..sentences.published import PublishedColumn
 
 
 @dataclass(frozen=True)
 class Published:
-    """What the paper prints for a model.
+    """What a paper prints for a model.
 
     Attributes:
-        model: The paper's model, by its name on the Hugging Face hub.
+        model: The model, by the name that the paper uses.
         selection: Table 5 with the keys of selection.json: verbs, pairs, tested, repeating, ratio (percent), selected.
-        coreference: Whom the target sentence is about (a value of `grid.Coreference`) → the drops.
+        coreference: Whom the target sentence is about (a value of `Coreference`) → the drops.
         doubts: What is uncertain about these figures, as sentences.
     """
 
     model: str
     selection: Mapping[str, float]
-    coreference: Mapping[str, PublishedDrops]
+    coreference: Mapping[str, PublishedColumn]
     doubts: tuple[str, ...]
 
 
-def published(model_name: str) -> Published | None:
-    """The paper's figures for a model, by its hub id or bare name; None if the paper did not test it."""
-    model = published_name(_FOLDER, model_name)
-    if model is None:
+def published(model_name: str, patterns: PatternSet) -> Published | None:
+    """The published figures for a model in a pattern set; None if no paper has tested it.
+
+    Args:
+        model_name: The hub id or the bare name.
+        patterns: The set of the run. The figures of a bundled set are those of the installed version.
+    """
+    columns = patterns.published or _bundled().get(patterns.sha256, ())
+    own = [column for column in columns if model_name in column.models]
+    if not own:
         return None
-    tables = read_published(_FOLDER)[model]
     return Published(
-        model=model,
-        selection=tables["selection"],
-        coreference={
-            subject: PublishedDrops(column["drops"], column.get("triplets"))
-            for subject, column in tables["coreference"].items()
-        },
-        doubts=tuple(tables["doubts"]),
+        model=own[0].models[0],
+        selection=next((column.selection for column in own if column.selection), {}),
+        coreference={column.coreference: column for column in own},
+        doubts=tuple(dict.fromkeys(doubt for column in own for doubt in column.doubts)),
     )
+
+
+@cache
+def _bundled() -> Mapping[str, tuple[PublishedColumn, ...]]:
+    """Digest of a bundled set → its figures."""
+    named = [name for name in bundled_patterns() if PatternFile.read(name).published]
+    sets = [load_language(name).patterns for name in named]
+    return {patterns.sha256: patterns.published for patterns in sets}

@@ -19,8 +19,9 @@ from ..library.run import Run, ShardRun, open_results
 from ..runs.loop import run_stage
 from ..runs.model_metadata import mask_token
 from ..runs.results import read_document
-from ..sentences.lexicon import load_lexicon
-from ..sentences.patterns import PatternSet, bundled_patterns, load_patterns
+from ..sentences.bundled import bundled_lexicons, bundled_patterns
+from ..sentences.language import load_language
+from ..sentences.patterns import PatternSet
 from ..tables import Table
 from . import recount
 from .methods import scores_methods, selection_methods
@@ -61,7 +62,8 @@ class SelectionRun(Run):
 
     def tables(self) -> list[Table]:
         """The selection in the layout of the paper's Table 5."""
-        return [selection_table(self.summary, published(self.summary["model"]))]
+        patterns = PatternSet.from_json(self.record.metadata["pattern set"])
+        return [selection_table(self.summary, published(self.summary["model"], patterns))]
 
     def methods(self, test: str) -> str:
         """See `Run`."""
@@ -141,7 +143,7 @@ class ScoresRun(Run):
     def tables(self) -> list[Table]:
         """The selection as in the paper's Table 5, the rates as in Table 6."""
         summary = self.selection.summary
-        paper = published(summary["model"])
+        paper = published(summary["model"], self.selection.patterns)
         return [
             selection_table(summary, paper),
             rates_table(self.rates, self.selection.patterns, summary, paper, audit_summary(self.record.counts)),
@@ -224,7 +226,7 @@ class ScoresRun(Run):
         return recount.scores(self.items, self.selection.triplets, self.rates, patterns)
 
 
-@recorded(files=("lexicon", "patterns"), words=bundled_patterns())
+@recorded(files=("lexicon", "patterns"), words=(*bundled_patterns(), *bundled_lexicons()))
 def select(
     model: ModelLike,
     *,
@@ -247,8 +249,10 @@ def select(
         coreference: Whom the target sentence is about: pronoun, same-name, same-gender or other-gender.
         verbs: in-context: verbs that are one token at the mask; bare: those that are also one token alone.
         lazy: Stop testing a pair once it has `max_verbs`: the same triplets from fewer sentences.
-        lexicon: A folder of word lists; the bundled one by default.
-        patterns: A pattern set by name, or a TOML file; the paper's by default.
+        lexicon: A lexicon by name, or a folder of word lists; by default the one that the patterns name, or the English
+            one.
+        patterns: A pattern set by name, or a TOML file; the paper's by default. A set in another language brings its
+            words along.
         seed: Seed for all random choices.
         **options: See `RunOptions`.
 
@@ -341,8 +345,8 @@ def _selection(
         verbs=choice(VerbConvention, "--verbs", verbs),
         lazy=lazy,
     )
-    words = load_lexicon(None if lexicon is None else Path(lexicon))
-    return Selection.plan(opened.exported, words, load_patterns(patterns, words.slots), settings)
+    language = load_language(patterns, lexicon)
+    return Selection.plan(opened.exported, language.lexicon, language.patterns, settings)
 
 
 @recorded()

@@ -229,12 +229,12 @@ class Scoring(DecidingStage[list[list[Bucket]]]):
             slot: triplets[column(slot)].replace_strict(own, np.arange(len(own)), return_dtype=pl.Int64).to_numpy()
             for slot, own in words.items()
         }
-        accepted = accepted_forms(triplets, words[VERB])
+        main, further = zip(*((forms[0], forms[1:]) for forms in accepted_forms(triplets, words[VERB])), strict=True)
         scored = []
         for pattern in self.selected.patterns.all:
             lists = {slot: words[slot].to_list() for slot in pattern.slots}
             base = {slot: lists[slot][0] for slot in pattern.slots}
-            verb, token = mask_fillers(self.tokenizer, pattern, accepted, base, convention)
+            verb, token = mask_fillers(self.tokenizer, pattern, main, base, convention, further)
             if len(verb) < len(words[VERB]):
                 lost = words[VERB][int(np.setdiff1d(np.arange(len(words[VERB])), verb)[0])]
                 raise InputError(f"{pattern.name}: the verb {lost!r} is more than one token at its mask")

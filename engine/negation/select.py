@@ -113,8 +113,8 @@ class Selection(DecidingStage[EncodedSentences]):
         pattern = patterns.selecting
         words = _words(lexicon, fillers)
         base = {slot: words[slot][0] for slot in pattern.slots}
-        accepted = [lexicon.accepted(verb) for verb in lexicon.verbs]
-        verb, token = mask_fillers(tokenizer, pattern, accepted, base, settings.verbs)
+        main, further = zip(*((forms[0], forms[1:]) for forms in map(lexicon.accepted, lexicon.verbs)), strict=True)
+        verb, token = mask_fillers(tokenizer, pattern, main, base, settings.verbs, further)
         pairs = all_pairs(lexicon) if settings.pairs is None else sample_pairs(lexicon, settings.pairs, settings.seed)
         return cls(
             exported=exported,

@@ -58,8 +58,8 @@ def scored_sentences(
 def selected_sentences(triplets: pl.LazyFrame, patterns: PatternSet, coreference: str, mask: str) -> pl.LazyFrame:
     """The sentences of the selected triplets in the selecting pattern.
 
-    A selection keeps only the triplets whose verb is the first choice, so the answer is the verb and its rank is 1. Both
-    are null where the verb has several accepted forms.
+    A selection keeps only the triplets whose verb is the first choice, so the answer is the verb and its rank is 1.
+    Both are null where the verb has several accepted forms.
 
     Args:
         triplets: The content of triplets.parquet.

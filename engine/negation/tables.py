@@ -8,8 +8,9 @@ import polars as pl
 from ..choices import Coreference
 from ..inference.audit import audit_sentences
 from ..sentences.patterns import PatternSet, Role
+from ..sentences.published import PublishedColumn
 from ..tables import Column, Table
-from .published import Published, PublishedDrops
+from .published import Published
 
 _SELECTION = {
     "row": pl.Int64,
@@ -188,7 +189,7 @@ def _published_selection(published: Published | None, coreference: str) -> dict[
     return {"selected": published.coreference[coreference].triplets}
 
 
-def _published_drops(published: Published | None, coreference: str) -> PublishedDrops | None:
+def _published_drops(published: Published | None, coreference: str) -> PublishedColumn | None:
     return published.coreference.get(coreference) if published else None
 
 

@@ -3,7 +3,7 @@
     [[elision]]                      # words that have another form before some words
     words = { de = "d'", que = "qu'" }
     before = ["a", "e", "h"]         # how the next word begins
-    unless = ["hurl"]                # but not these
+    unless = ["hurl"]                # but not these; a word may have several rules, and the first that fits decides
 
     [[article]]                      # the article of a profession: the first rule that fits decides
     gender = "female"
@@ -103,8 +103,7 @@ def read_agreement(folder: Path, genders: tuple[str, ...]) -> Agreement:
         genders: Those of its pronouns.txt.
 
     Raises:
-        InputError: The file is not TOML, a rule is not of the right form or names another gender, or a word has two
-            elisions.
+        InputError: The file is not TOML, or a rule is not of the right form or names another gender.
     """
     path = folder / AGREEMENT_FILE
     if not exists(path):
@@ -124,17 +123,15 @@ def read_agreement(folder: Path, genders: tuple[str, ...]) -> Agreement:
 
 
 def _elisions(file: TomlFile) -> tuple[Elision, ...]:
-    found: dict[str, Elision] = {}
+    found: dict[str, tuple[tuple[str, Beginnings], ...]] = {}
     for number, rule in enumerate(file.convert("elision", _Elisions)):
-        beginnings = Beginnings(_lower(rule.before), _lower(rule.unless))
+        following = Beginnings(_lower(rule.before), _lower(rule.unless))
         for word, form in rule.words.items():
-            where = file.line_of("elision", number, "words")
-            if not word.isalpha() or word != word.lower() or " " in form:
+            if not word.isalpha() or word != word.lower() or " " in form or not form.isprintable():
+                where = file.line_of("elision", number, "words")
                 raise InputError(f'{where}: {word} = {form!r} must be one word in lower case, and its form: de = "d\'"')
-            if word in found:
-                raise InputError(f"{where}: {word!r} has two rules; give it one")
-            found[word] = Elision(word, form, beginnings)
-    return tuple(found.values())
+            found[word] = (*found.get(word, ()), (form, following))
+    return tuple(Elision(word, forms) for word, forms in found.items())
 
 
 def _endings(file: TomlFile, genders: tuple[str, ...]) -> tuple[dict[str, str], ...]:

@@ -1,4 +1,4 @@
-"""Words that have another form before some words: French `de` is `d'` before a vowel, English `a` is `an`.
+"""Words that have another form before some words: French `de` is `d'` before a vowel, Italian `il` is `lo` or `l'`.
 
 Letters decide, not sounds: a rule lists how the following word begins. The longest beginning that fits decides, so
 `unless` can hold exceptions (`onz`, `hurl`) and `before` exceptions to these.
@@ -33,37 +33,39 @@ class Beginnings:
 
 @dataclass(frozen=True)
 class Elision:
-    """One word with two forms.
+    """One word with several forms.
 
     Attributes:
-        word: Its usual form, in lower case: `de`.
-        form: Its form before the words of `following`, an apostrophe or space at its end included: `d'`.
-        following: The words before which it stands.
+        word: Its usual form, in lower case: `de`, `il`.
+        forms: Another form, an apostrophe at its end included, and the words before which it stands: `l'`, `lo`. The
+            first form that fits is taken.
     """
 
     word: str
-    form: str
-    following: Beginnings
+    forms: tuple[tuple[str, Beginnings], ...]
 
-    def spell(self, filler: str, capital: bool) -> str:
-        """Word and filler together, such as `de fumer` and `d'aimer`."""
-        usual, elided = self.forms(capital)
-        return (elided if filler in self.following else usual) + filler
+    def spell(self, filler: str, *, capital: bool) -> str:
+        """Word and filler together, such as `de fumer` and `d'aimer`.
 
-    def spelled(self, fillers: pl.Expr, capital: bool) -> pl.Expr:
+        Args:
+            filler: What follows.
+            capital: Whether the word begins with a capital.
+        """
+        form = next((form for form, following in self.forms if filler in following), self.word)
+        return _before(form, capital=capital) + filler
+
+    def spelled(self, fillers: pl.Expr, *, capital: bool) -> pl.Expr:
         """`spell` over a column."""
-        usual, elided = self.forms(capital)
-        return pl.when(self.following.holds(fillers)).then(pl.lit(elided)).otherwise(pl.lit(usual)) + fillers
-
-    def forms(self, capital: bool) -> tuple[str, str]:
-        """The usual form with the space after it, and the other form; both with a capital where that is asked for."""
-        other = self.form if self.form.endswith(("'", "’")) else f"{self.form} "
-        usual, elided = f"{self.word} ", other
-        return (_capital(usual), _capital(elided)) if capital else (usual, elided)
+        form = pl.lit(_before(self.word, capital=capital))
+        for other, following in reversed(self.forms):
+            form = pl.when(following.holds(fillers)).then(pl.lit(_before(other, capital=capital))).otherwise(form)
+        return form + fillers
 
 
-def _capital(word: str) -> str:
-    return word[:1].upper() + word[1:]
+def _before(form: str, *, capital: bool) -> str:
+    """A form as it stands before the next word: with a space, unless it ends in an apostrophe."""
+    spaced = form if form.endswith(("'", "’")) else f"{form} "
+    return spaced[:1].upper() + spaced[1:] if capital else spaced
 
 
 def _longest(word: str, beginnings: Sequence[str]) -> int:

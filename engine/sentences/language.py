@@ -36,8 +36,8 @@ def load_language(patterns: str | Path | None = None, lexicon: str | Path | None
             English one.
 
     Raises:
-        InputError: As for `load_patterns` and `load_lexicon`; a slot of the patterns' own is in the lexicon, too, or its
-            genders differ from the lexicon's.
+        InputError: As for `load_patterns` and `load_lexicon`; a slot of the patterns' own is in the lexicon, too, or
+            its genders differ from the lexicon's.
     """
     file = PatternFile.read(patterns)
     folder = lexicon_path(file.lexicon if lexicon is None else lexicon)

@@ -53,9 +53,9 @@ class Hole:
     capital: bool = False
 
     def spell(self, filler: str) -> str:
-        """The filler as it stands here: with a capital where a sentence starts, after the right form of the word before."""
+        """The filler as it stands here: after the right form of the word before; with a capital at a start."""
         if self.elision is not None:
-            return self.elision.spell(filler, self.capital)
+            return self.elision.spell(filler, capital=self.capital)
         return filler[:1].upper() + filler[1:] if self.starts_sentence else filler
 
 
@@ -180,7 +180,9 @@ class PatternSet:
     def _rules(self) -> list[list[Any]]:
         """The rules of elision that apply to a hole, as JSON values."""
         used = dict.fromkeys(hole.elision for pattern in self.all for hole in pattern.holes if hole.elision)
-        return [[rule.word, rule.form, list(rule.following.before), list(rule.following.unless)] for rule in used]
+        return [
+            [rule.word, [[form, list(words.before), list(words.unless)] for form, words in rule.forms]] for rule in used
+        ]
 
     def to_json(self) -> dict[str, Any]:
         """The set as it is kept in a run's run.json; `from_json` reads it back."""
@@ -204,10 +206,12 @@ class PatternSet:
         except msgspec.ValidationError as error:
             raise InputError(f"run.json holds no pattern set ({error}); run its command again") from None
         rules = tuple(
-            Elision(word, form, Beginnings(tuple(before), tuple(unless)))
-            for word, form, before, unless in kept.elisions
+            Elision(word, tuple((form, Beginnings(before, unless)) for form, before, unless in forms))
+            for word, forms in kept.elisions
         )
-        selecting, *scored = (Pattern(name, context, target, role, rules) for name, role, context, target in kept.patterns)
+        selecting, *scored = (
+            Pattern(name, context, target, role, rules) for name, role, context, target in kept.patterns
+        )
         return cls(kept.name, selecting, tuple(scored), kept.published)
 
 
@@ -216,5 +220,5 @@ class _Kept(msgspec.Struct):
 
     name: str
     patterns: Annotated[list[tuple[str, Role, str, str]], msgspec.Meta(min_length=1)]
-    elisions: list[tuple[str, str, list[str], list[str]]] = []
+    elisions: list[tuple[str, list[tuple[str, tuple[str, ...], tuple[str, ...]]]]] = []
     published: tuple[PublishedColumn, ...] = ()

@@ -146,7 +146,9 @@ class PatternFile:
         self, table: dict[str, Any], number: int, slots: Collection[str], elisions: tuple[Elision, ...]
     ) -> Pattern:
         if missing := next((key for key in _REQUIRED_KEYS if key not in table), None):
-            raise InputError(f"{self.line(number)}: this pattern has no {missing!r}; it needs {_listed(_REQUIRED_KEYS)}")
+            raise InputError(
+                f"{self.line(number)}: this pattern has no {missing!r}; it needs {_listed(_REQUIRED_KEYS)}"
+            )
         for key, value in table.items():
             if key not in _KEYS:
                 raise InputError(f"{self.line(number, key)}: unknown key {key!r}; known are {_listed(_KEYS)}")

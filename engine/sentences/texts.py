@@ -37,5 +37,5 @@ def _spelled(hole: Hole, name: str) -> pl.Expr:
     """The words of a column in the place of a hole: `Hole.spell` over a column."""
     words = pl.col(name)
     if hole.elision is not None:
-        return hole.elision.spelled(words, hole.capital)
+        return hole.elision.spelled(words, capital=hole.capital)
     return words.str.slice(0, 1).str.to_uppercase() + words.str.slice(1) if hole.starts_sentence else words

@@ -14,23 +14,25 @@ from .tokenizer import NOT_ONE_TOKEN, MaskTokenizer
 def mask_fillers(
     tokenizer: MaskTokenizer,
     pattern: Pattern,
-    verbs: Sequence[Sequence[str]],
+    verbs: Sequence[str],
     fillers: Mapping[str, str],
     convention: VerbConvention,
+    further: Sequence[Sequence[str]] = (),
 ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
     """The mono-token verbs: verbs that are one token at the mask (see `MaskTokenizer.word_tokens`).
 
-    Where the mask starts a sentence, the verb begins with a capital, as every other filler does. The main form of a verb
-    must be one token, since ranks and log-probabilities are its own. Another accepted form that is not one token drops
-    out.
+    Where the mask starts a sentence, the verb begins with a capital, as every other filler does. The main form of a
+    verb must be one token, since ranks and log-probabilities are its own. Another accepted form that is not one token
+    drops out.
 
     Args:
         tokenizer: The model's.
         pattern: The pattern with the mask.
-        verbs: The accepted forms of each candidate, the main form first.
+        verbs: The candidates, each in its main form.
         fillers: One filler for each of the pattern's slots.
         convention: With `BARE` the verb must be one token alone, too. The token to expect at the mask is that of the
             sentence all the same.
+        further: The further accepted forms of each verb; none by default.
 
     Returns:
         int64 [m], the mono-token verbs' indices in verbs, ascending, and int32 [m], the token of each; where a verb has
@@ -42,11 +44,12 @@ def mask_fillers(
     before, after = pattern.text(fillers, "\0").split("\0")
     masked = before + tokenizer.mask_token + after
     tokenizer.encode_masked([masked])
-    spelled = [pattern.mask.spell(form) for forms in verbs for form in forms]
+    accepted = [(verb, *others) for verb, others in zip(verbs, further, strict=True)] if further else [*zip(verbs)]
+    spelled = [pattern.mask.spell(form) for forms in accepted for form in forms]
     tokens = tokenizer.word_tokens([(before, after)] * len(spelled), spelled)
     if convention == VerbConvention.BARE:
         tokens = np.where(tokenizer.is_single_token(spelled), tokens, NOT_ONE_TOKEN)
-    found = _by_verb(tokens, [len(forms) for forms in verbs])
+    found = _by_verb(tokens, [len(forms) for forms in accepted])
     index = np.flatnonzero(found[:, 0] != NOT_ONE_TOKEN)
     if not len(index):
         raise InputError(f"none of {len(verbs)} verbs is one token ({convention}) in place of the mask in {masked!r}")

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
@@ -17,6 +18,8 @@ from ..probes.nli.judgements import Judgements
 from ..runs.lock import refuse_held
 from ..runs.record import RUN_FILE, read_run
 from ..runs.results import begun_stages
+from ..sentences.bundled import lexicon_path
+from ..sentences.language import load_language
 from ..sentences.lexicon import Lexicon, load_lexicon
 from .checks import Check, Outcome, Verification
 from .model import verify_model
@@ -138,20 +141,30 @@ def _decided_again(stored: list[StoredStage], before: list[Check], asked: Asked)
 
 
 def _lexicon_of(stage: StoredStage, given: Path | None) -> Lexicon | None:
-    """The word lists of a run: those given, those where the run found its own, or the bundled ones.
+    """The words of a run: those given, those where the run found its own, or the bundled ones.
 
     Raises:
         InputError: Those given cannot be read.
     """
-    if given is not None:
-        return load_lexicon(given)
     arguments = stage.record.metadata.get("call", {}).get("arguments", {})
-    match arguments.get("lexicon"):
+    patterns = _source(arguments.get("patterns"))
+    if given is not None:
+        with suppress(InputError):  # the patterns may have been moved, too
+            return load_language(patterns, given).lexicon
+        return load_lexicon(lexicon_path(given))
+    with suppress(InputError):
+        return load_language(patterns, _source(arguments.get("lexicon"))).lexicon
+    return None
+
+
+def _source(argument: Any) -> str | Path | None:
+    """The name or the file that a call has recorded."""
+    match argument:
         case {"path": str(path)}:
-            with suppress(InputError):
-                return load_lexicon(with_home(path))
-            return None
-    return load_lexicon()
+            return with_home(path)
+        case str(name):
+            return name
+    return None
 
 
 def _model_of(stage: StoredStage, stored: list[StoredStage], given: str | Path | None) -> ExportedModel:

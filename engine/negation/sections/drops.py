@@ -28,7 +28,10 @@ def verdict(run: ScoresRun, differences: pl.DataFrame) -> Section:
     return Section(
         "Does the model pass the test?",
         [run.reading, about, *([run.same_text] if run.same_text else [])],
-        tables=[_gaps(run, differences), selection_table(run.selection.summary, published(run.model_name))],
+        tables=[
+            _gaps(run, differences),
+            selection_table(run.selection.summary, published(run.model_name, run.selection.patterns)),
+        ],
         notes=[
             (
                 "A model passes if its drop in every forbidden pattern is above its drop in every control. "
@@ -41,7 +44,7 @@ def verdict(run: ScoresRun, differences: pl.DataFrame) -> Section:
 
 def drops(run: ScoresRun) -> Section:
     """The drop of each pattern with its interval, beside the published one."""
-    paper = published(run.selection.summary["model"])
+    paper = published(run.selection.summary["model"], run.selection.patterns)
     table = rates_table(run.rates, run.selection.patterns, run.selection.summary, paper)
     ends = [f"drop_{end}{_two_way(run.rates)}" for end in ("low", "high")]
     clusters = " for which pairs and verbs are clusters" if _two_way(run.rates) else ""

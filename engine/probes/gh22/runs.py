@@ -20,6 +20,7 @@ from ...runs.masked_stages import refuse_mixed
 from ...runs.model_metadata import mask_token
 from ...runs.results import finished_stage, read_frame
 from ...runs.shard import Shard
+from ...sentences.bundled import bundled_lexicons, lexicon_path
 from ...sentences.lexicon import load_lexicon
 from ...sentences.patterns import PatternSet
 from ...tables import Table
@@ -128,7 +129,7 @@ class Gh22Run(SummaryRun):
         return recounts(self.items, self.summary, self.acts)
 
 
-@recorded(files=("lexicon",))
+@recorded(files=("lexicon",), words=bundled_lexicons())
 def gh22(
     model: ModelLike,
     *,
@@ -146,7 +147,7 @@ def gh22(
         pairs: A reproducible sample of that many [NAME, PROF] pairs; None for all.
         ranks: Ranks of the ACTs among the model's own predictions; 1 is the most probable token.
         variant: Pattern sets: original, connective or coordinated, one or several; all by default.
-        lexicon: A folder of word lists; the bundled one by default.
+        lexicon: A folder of word lists; the bundled English one by default.
         seed: Seed for the sample of pairs.
         **options: See `RunOptions`.
 
@@ -162,7 +163,7 @@ def gh22(
     shard = shard_of(options)
     opened = open_model(model)
     refuse_mixed(Repetitions.name, opened.precision)
-    words = load_lexicon(None if lexicon is None else Path(lexicon))
+    words = load_lexicon(lexicon_path(lexicon))
     sentence = load_variant(Variant.ORIGINAL).selecting
     acts = Acts.plan(opened.exported, words, sentence, ranks=ranks, pairs=pairs, seed=seed)
     folder = run_folder(opened, options, Repetitions.name)

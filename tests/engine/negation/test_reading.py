@@ -21,7 +21,7 @@ def rates(**drops: float | tuple[float, float | None, float | None]) -> pl.DataF
 
 
 def paper_rates(model: str) -> pl.DataFrame:
-    return rates(CpTp=(0.0, None, None), **published(model).coreference["pronoun"].drops)
+    return rates(CpTp=(0.0, None, None), **published(model, PATTERNS).coreference["pronoun"].drops)
 
 
 def read(drops: pl.DataFrame, patterns: PatternSet = PATTERNS, coreference: str = "pronoun") -> str:

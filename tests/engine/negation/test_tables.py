@@ -54,7 +54,7 @@ def rates(**drops: float | tuple[float, float, float]) -> pl.DataFrame:
 
 
 def paper_rates(model: str) -> pl.DataFrame:
-    return rates(CpTp=0.0, **published(model).coreference["pronoun"].drops)
+    return rates(CpTp=0.0, **published(model, PATTERNS).coreference["pronoun"].drops)
 
 
 # ---------------------------------------------------------------- Table 5
@@ -73,12 +73,12 @@ def test_rows_of_table_5():
 
 
 def test_the_paper_stands_beside_with_the_digits_it_prints():
-    table = selection_table(SELECTION, published("roberta-base"))
+    table = selection_table(SELECTION, published("roberta-base", PATTERNS))
     assert [cells(table, f"{n}.")[1] for n in range(1, 7)] == ["106", "18,200", "1.9 M", "1.2 M", "61.9", "362,027"]
 
 
 def test_with_names_the_paper_tells_the_selected_triplets_alone():
-    table = selection_table({**SELECTION, "coreference": "same-name"}, published("roberta-base"))
+    table = selection_table({**SELECTION, "coreference": "same-name"}, published("roberta-base", PATTERNS))
     assert [cells(table, f"{n}.")[1] for n in range(1, 7)] == ["", "", "", "", "", "118,700"]
 
 
@@ -94,7 +94,7 @@ def test_a_lazy_run_marks_its_estimates():
 
 
 def test_the_figures_of_the_selection_are_columns_of_their_own():
-    frame = selection_table({**SELECTION, "lazy": LAZY}, published("roberta-base")).figures
+    frame = selection_table({**SELECTION, "lazy": LAZY}, published("roberta-base", PATTERNS)).figures
     assert frame.filter(quantity="tested").to_dicts() == [
         {
             "row": 3,
@@ -150,7 +150,7 @@ def test_the_selecting_pattern_has_no_interval():
 
 
 def test_the_papers_drops_stand_beside():
-    table = rates_table(paper_rates("roberta-base"), PATTERNS, SELECTION, published("roberta-base"))
+    table = rates_table(paper_rates("roberta-base"), PATTERNS, SELECTION, published("roberta-base", PATTERNS))
     assert [cells(table, pattern)[4] for pattern in ("CpTp", "CpTn", "CnTp", "CnTn", "CpTv")] == [
         "",
         "27.7",
@@ -162,13 +162,13 @@ def test_the_papers_drops_stand_beside():
 
 def test_with_names_the_drops_are_those_of_table_8_and_its_doubts_are_told():
     selection = {**SELECTION, "coreference": "same-gender"}
-    table = rates_table(paper_rates("roberta-base"), PATTERNS, selection, published("roberta-base"))
+    table = rates_table(paper_rates("roberta-base"), PATTERNS, selection, published("roberta-base", PATTERNS))
     assert cells(table, "CpTn")[4] == "7.5"
     assert "Table 8" in text(table)
 
 
 def test_a_pattern_that_the_paper_has_not_stays_empty():
-    table = rates_table(rates(Mine=5.0), PATTERNS, SELECTION, published("roberta-base"))
+    table = rates_table(rates(Mine=5.0), PATTERNS, SELECTION, published("roberta-base", PATTERNS))
     assert cells(table, "Mine")[4:] == ["", ""]
 
 
@@ -185,7 +185,7 @@ def test_without_triplets_the_figures_stay_empty():
 
 
 def test_the_figures_of_the_rates_are_columns_of_their_own():
-    frame = rates_table(paper_rates("roberta-base"), PATTERNS, SELECTION, published("roberta-base")).figures
+    frame = rates_table(paper_rates("roberta-base"), PATTERNS, SELECTION, published("roberta-base", PATTERNS)).figures
     assert frame["published"].to_list() == [None, 27.7, 66.9, 12.1, 23.3]
     assert frame["role"].to_list() == ["selecting", "forbidden", "forbidden", "control", "control"]
     columns = paper_rates("roberta-base").columns
@@ -198,7 +198,7 @@ def test_runs_from_before_have_no_interval_for_the_selecting_pattern_either():
 
 
 def test_tables_fit_in_80_columns():
-    paper = published("roberta-base")
+    paper = published("roberta-base", PATTERNS)
     tables = [selection_table(SELECTION, paper), rates_table(paper_rates("roberta-base"), PATTERNS, SELECTION, paper)]
     rows = [line for line in render(tables, Format.TABLE, width=80).splitlines() if line.startswith("│")]
     assert len(rows) == 6 + 5  # none goes on in a second line

@@ -176,7 +176,10 @@ BAD_FILES = {
         "9: this pattern has no 'context'",
     ),
     "unknown key": (SELECTING + "tarket = 'x'\n", "8: unknown key 'tarket'; known are name, role, context, target"),
-    "unknown key of the set": ("title = 'x'\n" + SELECTING, "1: unknown key 'title'; known are name, lexicon, verbs, [slots], [[pattern]] and [[published]]"),
+    "unknown key of the set": (
+        "title = 'x'\n" + SELECTING,
+        "1: unknown key 'title'; known are name, lexicon, verbs, [slots], [[pattern]] and [[published]]",
+    ),
     "set without a name": (SELECTING.removeprefix('name = "mine"'), "1: the set needs a name"),
     "no pattern": ('name = "mine"\n', "1: no pattern; each is a table [[pattern]]"),
     "pattern that is no table": ('name = "mine"\npattern = ["x"]\n', "2: no pattern; each is a table [[pattern]]"),
