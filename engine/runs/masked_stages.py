@@ -1,4 +1,4 @@
-"""Stages that run a masked language model: with decisions for each pattern, or with all logits of the reference model.
+"""Stages that run a language model: with decisions for each pattern, or with all logits of the reference model.
 
 Decisions can come from a low-precision model where their margin is wide (`DecidingStage`). Ranks, correlations and
 probabilities over the vocabulary need the reference model (`ReferenceStage`).
@@ -11,9 +11,10 @@ from typing import Any, ClassVar, TypeVar
 
 from ..choices import Precision
 from ..errors import InputError
+from ..inference.causal import open_language_model
 from ..inference.choosing import Workload, choose_precisions, open_decider
 from ..inference.exported import ExportedModel
-from ..inference.model import Decider, MaskedLM
+from ..inference.model import Decider, LanguageModel
 from ..inference.precision import Models, open_models
 from .stage import ModelOptions, Stage
 
@@ -83,7 +84,7 @@ class DecidingStage(Stage[PatternDeciders, Prepared]):
         return PatternDeciders(model.models, model.precision, deciders)
 
 
-class ReferenceStage(Stage[MaskedLM, Prepared]):
+class ReferenceStage(Stage[LanguageModel, Prepared]):
     """A stage whose results need all logits of the reference model.
 
     Attributes:
@@ -92,16 +93,18 @@ class ReferenceStage(Stage[MaskedLM, Prepared]):
 
     exported: ExportedModel
 
-    def open(self, options: ModelOptions) -> MaskedLM:
+    def open(self, options: ModelOptions) -> LanguageModel:
         """See `Stage`.
 
         Raises:
             InputError: Mixed precision is asked for.
         """
         refuse_mixed(self.name, options.precision)
-        return MaskedLM(self.exported, options.device, batch_tokens=options.batch_tokens, threads=options.threads)
+        return open_language_model(
+            self.exported, options.device, batch_tokens=options.batch_tokens, threads=options.threads
+        )
 
-    def describe(self, model: MaskedLM) -> Mapping[str, Any]:
+    def describe(self, model: LanguageModel) -> Mapping[str, Any]:
         """See `Stage`."""
         return {**description(self.exported, model), "precision": str(Precision.FP32)}
 
@@ -119,6 +122,6 @@ def refuse_mixed(stage: str, precision: Precision) -> None:
         )
 
 
-def description(exported: ExportedModel, model: MaskedLM) -> dict[str, Any]:
+def description(exported: ExportedModel, model: LanguageModel) -> dict[str, Any]:
     """What the run's record says about an opened model."""
     return {"model": exported.name, "device": str(model.device), "batch tokens": model.batch_tokens}
