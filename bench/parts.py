@@ -12,9 +12,10 @@ import onnx
 import onnxruntime as ort
 
 from ..engine.inference.batches import Advance, ignored
+from ..engine.inference.causal import open_language_model
 from ..engine.inference.device import CPU, Device
 from ..engine.inference.exported import ExportedModel
-from ..engine.inference.model import Decider, Decisions, Ids, MaskedLM
+from ..engine.inference.model import Decider, Decisions, Ids, LanguageModel
 from ..engine.inference.precision import Models
 from ..engine.negation.select import Selection, Settings
 from ..engine.sentences.spans import EncodedSentences
@@ -72,7 +73,7 @@ class _Nothing:
         return decisions
 
 
-def take_apart(selection: Selection, model: MaskedLM, sentences: EncodedSentences, *, pairs: int = PAIRS) -> Parts:
+def take_apart(selection: Selection, model: LanguageModel, sentences: EncodedSentences, *, pairs: int = PAIRS) -> Parts:
     """Time the parts of a selection.
 
     Args:
@@ -117,7 +118,7 @@ def take_apart(selection: Selection, model: MaskedLM, sentences: EncodedSentence
     )
 
 
-def _transfer(model: MaskedLM, sentences: EncodedSentences) -> float:
+def _transfer(model: LanguageModel, sentences: EncodedSentences) -> float:
     """Seconds per sentence for copying a batch to the device and its decisions back; none on the CPU."""
     if model.device == CPU:
         return 0.0
@@ -191,7 +192,7 @@ def sweep(
     random = np.random.default_rng(0)
     for count in threads:
         for tokens in batch_tokens:
-            model = MaskedLM(exported, device, graph=graph, batch_tokens=tokens, threads=count)
+            model = open_language_model(exported, device, graph=graph, batch_tokens=tokens, threads=count)
             for length in lengths:
                 n = model.batch_size(length)
                 ids = random.integers(0, exported.vocab_size, (n, length)).astype(np.int32)

@@ -7,7 +7,12 @@ class Task(StrEnum):
     """What a model is exported for."""
 
     FILL_MASK = "fill-mask"
+    TEXT_GENERATION = "text-generation"
     TEXT_CLASSIFICATION = "text-classification"
+
+
+LANGUAGE_MODELS = (Task.FILL_MASK, Task.TEXT_GENERATION)
+"""The tasks of models that predict a token in a sentence."""
 
 
 class Precision(StrEnum):

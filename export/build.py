@@ -10,7 +10,7 @@ read weights from that file, one at a time.
 import gc
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -22,22 +22,23 @@ from ..engine.files.atomic import make_folder, unwritable
 from ..engine.files.limits import refuse_few_open_files
 from ..engine.files.names import is_model_name
 from ..engine.files.reading import file_sha256
-from ..engine.inference.exported import load_exported
+from ..engine.inference.exported import VOCABULARY, load_exported
 from ..engine.inference.manifest import FORMAT, GRAPH, MANIFEST, TOKENIZER, read_origin, write_manifest
 from ..engine.versions import source_commit, versions
 from . import needs
-from .checkpoint import Checkpoint, Source, load, load_model, locate
+from .checkpoint import Checkpoint, Source, load, load_model, locate, read_config
 from .families import family_of
 from .flops import count_flops
 from .folder import publish, staged_in, workspace_beside
 from .graph import Graph
 from .licence import licence_of
 from .observe import channel_peaks
-from .parity import Logits, Parity, compare, reference_logits
+from .parity import Logits, Parity, compare, compare_tokens, reference_logits, reference_token_logprobs
 from .passes import Context, run_passes
 from .quiet import quiet
 from .samples import Sample, batches
-from .tasks import TASKS, Task
+from .tasks import TASKS, Task, task_of
+from .tasks.text_generation import ADDED_BOS, begin_with_bos
 from .trace import optimum_config, takes_segments, trace
 
 Say = Callable[[str], None]
@@ -53,7 +54,8 @@ def build(
     reference: str,
     output: Path | None = None,
     *,
-    task: str = "fill-mask",
+    task: str | None = None,
+    bos: bool = False,
     revision: str | None = None,
     allow_pickle: bool = False,
     force: bool = False,
@@ -63,8 +65,9 @@ def build(
 
     Args:
         reference: hub id, local folder, or `mini`.
-        output: the folder to write; by default `models/NAME`.
-        task: a name of `TASKS`.
+        output: the folder to write; by default `models/NAME`, or `models/NAME-bos`.
+        task: a name of `TASKS`; by default what the checkpoint's architecture says.
+        bos: let the tokenizer of a causal model begin every text with its BOS token.
         revision: branch, tag or commit on the hub.
         allow_pickle: read pickled weights where there are no safetensors.
         force: build anew even if the folder is up to date, or holds the export of another checkpoint.
@@ -77,14 +80,17 @@ def build(
         InputError: the model is not available or not usable, does not fit into memory or on the disk, fails the parity
             check, or the folder cannot be written.
     """
-    if task not in TASKS:
+    if task is not None and task not in TASKS:
         raise InputError(f"{task} is not a task of the export: give {' or '.join(TASKS)}")
     refuse_few_open_files()
     source = locate(reference, revision)
     if not is_model_name(source.name):  # it names folders: models/NAME, runs/NAME
         raise InputError(f"{source.name!r} is not a name for a model: rename the checkpoint's folder")
-    folder = output or Path("models") / source.name
-    made_from = _made_from(source)
+    task = task or task_of(read_config(source))
+    if bos and not TASKS[task].head.is_decoder:
+        raise InputError(f"--bos is for causal models; {source.name} is exported for {task}")
+    folder = output or Path("models") / f"{source.name}{'-bos' if bos else ''}"
+    made_from = _made_from(source) | ({ADDED_BOS: "added"} if bos else {})
     if _is_up_to_date(folder, task, source, made_from, force=force):
         say(f"{folder} is up to date (--force builds it again)")
         return folder
@@ -101,11 +107,12 @@ def build(
 
 @dataclass(frozen=True)
 class _Traced:
-    """What the export keeps of PyTorch's model: its graph and its logits."""
+    """What the export keeps of PyTorch's model: its graph, its logits, and of a causal model log-probabilities."""
 
     graph: Graph
     samples: Sequence[Sample]
     reference: Logits
+    token_logprobs: Mapping[int, Logits]
     parameters: int
 
 
@@ -116,6 +123,8 @@ def _write(
     say(f"loading {source.name}")
     checkpoint = load(source, task.head)
     task.check(checkpoint)
+    if ADDED_BOS in made_from:
+        begin_with_bos(checkpoint.tokenizer, checkpoint.name)
     traced = _trace(checkpoint, task, workspace, allow_pickle=allow_pickle, say=say)
     gc.collect()  # PyTorch's model is held by cycles
     graph, config = traced.graph, checkpoint.config
@@ -147,6 +156,10 @@ def _write(
         files += [path for path in further.save(staged / variant.file) if path not in files]
         exact += [staged / variant.file] if variant.is_exact else []
     parity = _compare(exact, traced, checkpoint.name, say)
+    if traced.token_logprobs:
+        say(f"comparing {VOCABULARY} with PyTorch on {len(traced.token_logprobs)} inputs")
+        for path in exact:
+            compare_tokens(path, staged / VOCABULARY, traced.samples, traced.token_logprobs, name=checkpoint.name)
     manifest = _manifest(checkpoint, task, made_from) | told
     manifest |= {
         "parameters": traced.parameters,
@@ -186,11 +199,12 @@ def _trace(checkpoint: Checkpoint, task: Task, workspace: Path, *, allow_pickle:
     samples = task.samples(checkpoint, segments)
     say(f"running PyTorch on {len(samples)} inputs, for the comparison at the end")
     reference = reference_logits(model, samples, name)
+    token_logprobs = reference_token_logprobs(model, samples, name) if task.head.is_decoder else {}
     parameters = int(model.num_parameters())  # shared ones once
     say(f"exporting {name} ({checkpoint.family}) with Optimum")
     inputs = ["input_ids", *(["token_type_ids"] if segments else [])]
     graph = trace(model, config, inputs, staged / (GRAPH + _WEIGHTS), workspace, name)
-    return _Traced(graph, samples, reference, parameters)
+    return _Traced(graph, samples, reference, token_logprobs, parameters)
 
 
 def _compare(graphs: Sequence[Path], traced: _Traced, name: str, say: Say) -> Parity:

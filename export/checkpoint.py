@@ -45,6 +45,8 @@ class Head:
         loader: transformers' class that loads the model with this head.
         families: the configurations for which transformers has the head.
         fills_masks: whether the tokenizer must have a mask token.
+        is_decoder: whether the model reads a text from left to right only.
+        endings: how the names of the classes end that are this head, in the `architectures` of config.json.
     """
 
     task: str
@@ -53,6 +55,8 @@ class Head:
     loader: Any
     families: Any
     fills_masks: bool
+    is_decoder: bool
+    endings: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -77,11 +81,19 @@ class Source:
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A checkpoint without its weights."""
+    """A checkpoint without its weights.
+
+    Attributes:
+        source: where it comes from.
+        config: its configuration.
+        tokenizer: its tokenizer.
+        is_causal: whether it is loaded as a causal language model.
+    """
 
     source: Source
     config: PretrainedConfig
     tokenizer: PreTrainedTokenizerFast
+    is_causal: bool
 
     @property
     def name(self) -> str:
@@ -106,8 +118,8 @@ class Checkpoint:
 
     @property
     def padding_id(self) -> int | None:
-        """The id that no sentence may hold, as the model ignores it."""
-        return padding_id(self.config)
+        """The id that no sentence may hold, as the model ignores it; a causal model without padding ignores none."""
+        return None if self.is_causal else padding_id(self.config)
 
 
 def locate(reference: str, revision: str | None = None) -> Source:
@@ -185,6 +197,24 @@ def _hub_config(reference: str, revision: str | None) -> Path:
         raise InputError(f"{wanted}: the hub did not answer: {first_line(error)}") from None
 
 
+def read_config(source: Source) -> PretrainedConfig:
+    """Load the configuration.
+
+    Args:
+        source: from `locate`.
+
+    Raises:
+        InputError: it is damaged, or of a family that transformers does not know.
+    """
+    if source.is_local:
+        _check_json(Path(source.location) / "config.json")
+    try:
+        config: PretrainedConfig = AutoConfig.from_pretrained(source.location, **_revision(source))
+    except Exception as error:  # noqa: BLE001 - transformers raises nearly everything here
+        raise InputError(f"{source.name}: config.json is not readable: {first_line(error)}") from None
+    return config
+
+
 def load(source: Source, head: Head) -> Checkpoint:
     """Load configuration and tokenizer.
 
@@ -195,15 +225,10 @@ def load(source: Source, head: Head) -> Checkpoint:
     Raises:
         InputError: the model has no such head, no mask token or no fast tokenizer.
     """
-    if source.is_local:
-        _check_json(Path(source.location) / "config.json")
-    try:
-        config = AutoConfig.from_pretrained(source.location, **_revision(source))
-    except Exception as error:  # noqa: BLE001 - transformers raises nearly everything here
-        raise InputError(f"{source.name}: config.json is not readable: {first_line(error)}") from None
+    config = read_config(source)
     _check_architecture(source.name, config, head)
     _check_sizes(source.name, config)
-    return Checkpoint(source, config, _load_tokenizer(source, head))
+    return Checkpoint(source, config, _load_tokenizer(source, head), is_causal=head.is_decoder)
 
 
 def _check_json(path: Path) -> None:
@@ -234,7 +259,7 @@ def _revision(source: Source) -> dict[str, Any]:
 def _check_architecture(name: str, config: PretrainedConfig, head: Head) -> None:
     if type(config) not in head.families:
         raise InputError(f"{name} is a {config.model_type} model, which has no {head.adjective} head in transformers")
-    if getattr(config, "is_decoder", False):
+    if getattr(config, "is_decoder", False) and not head.is_decoder:
         raise InputError(f"{name} is configured as a decoder (is_decoder): a {head.noun} is an encoder")
 
 

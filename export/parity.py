@@ -4,7 +4,7 @@ Both get the same token ids. PyTorch runs the checkpoint as transformers loaded 
 are all logits (of a masked language model those at the mask) and the decision made from them.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,6 +18,7 @@ from scipy.special import logsumexp
 from transformers import PreTrainedModel
 
 from ..engine.errors import InputError
+from ..engine.inference.exported import HIDDEN
 from .observe import Feeds, open_session, told_in_one_line
 from .samples import Batch, Sample, batches
 
@@ -66,6 +67,61 @@ def reference_logits(model: PreTrainedModel, samples: Sequence[Sample], name: st
         for logits in pool.map(run, reversed(batches(samples))):  # the longest first, so that no core waits at the end
             found |= logits
     return np.stack([found[row] for row in range(len(samples))])
+
+
+_EVERY = 9  # sample whose log-probabilities of all tokens are compared: their logits are large
+
+
+def reference_token_logprobs(model: PreTrainedModel, samples: Sequence[Sample], name: str) -> dict[int, Logits]:
+    """PyTorch's log-probabilities of all tokens but the first, for some samples: number → float32 [L - 1].
+
+    Raises:
+        InputError: the model cannot run.
+    """
+    found: dict[int, Logits] = {}
+    for row in sorted({*range(0, len(samples), _EVERY), len(samples) - 1}):
+        ids = torch.from_numpy(samples[row].ids.astype(np.int64))
+        with torch.inference_mode(), told_in_one_line(name, f"running it in PyTorch on {len(ids)} tokens"):
+            logprobs = model(input_ids=ids[None]).logits[0, :-1].log_softmax(-1)
+        found[row] = logprobs.gather(1, ids[1:, None])[:, 0].numpy()
+    return found
+
+
+def compare_tokens(
+    graph: Path,
+    vocabulary: Path,
+    samples: Sequence[Sample],
+    reference: Mapping[int, Logits],
+    *,
+    name: str,
+    tolerance: float = TOLERANCE,
+) -> None:
+    """Compare the log-probabilities of all tokens of a causal model with PyTorch's.
+
+    Args:
+        graph: an fp32 graph.
+        vocabulary: the vocabulary projection.
+        samples: what PyTorch ran.
+        reference: from `reference_token_logprobs`.
+        name: what to call the model in an error.
+        tolerance: largest difference allowed, absolute up to 1, relative beyond.
+
+    Raises:
+        InputError: one is further off than the tolerance.
+    """
+    first, second = (open_session(name, str(path), ort.SessionOptions()) for path in (graph, vocabulary))
+    for row, wanted in reference.items():
+        (batch,) = batches([samples[row]])
+        ids = batch.feeds["input_ids"]
+        with told_in_one_line(name, f"running the graph on input of shape {list(ids.shape)}"):
+            (hidden,) = first.run([HIDDEN], dict(batch.feeds))
+            (found,) = second.run(["token_logprobs"], {HIDDEN: hidden[0, :-1], "following_id": ids[0, 1:]})
+        off = np.abs(found - wanted) / np.maximum(1.0, np.abs(wanted))
+        if not off.max(initial=0) <= tolerance:
+            raise InputError(
+                f"{name}: log-probabilities disagree with PyTorch by {off.max():.2g} where {tolerance:.2g} is allowed, "
+                f"on an input of {ids.shape[1]} tokens; this model cannot be used"
+            )
 
 
 @contextmanager

@@ -14,10 +14,12 @@ from transformers.tokenization_utils_fast import PreTrainedTokenizerFast
 
 from ..engine.errors import InputError
 from ..engine.inference.exported import ExportedModel
+from ..engine.sentences.causal_tokenizer import MASK_TOKEN
 from .checkpoint import load, load_model, locate
 from .observe import told_in_one_line
 from .quiet import quiet
 from .tasks import TASKS
+from .tasks.text_generation import ADDED_BOS, begin_with_bos
 
 Logits = NDArray[np.float32]
 
@@ -33,8 +35,10 @@ class TorchReference:
     name = "PyTorch"
     at_once = 1
 
-    def __init__(self, checkpoint: str, model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast) -> None:
-        self._checkpoint, self._model, self._tokenizer = checkpoint, model, tokenizer
+    def __init__(
+        self, checkpoint: str, model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast, *, is_causal: bool = False
+    ) -> None:
+        self._checkpoint, self._model, self._tokenizer, self._is_causal = checkpoint, model, tokenizer, is_causal
 
     def masked(self, text: str) -> Logits:
         """The logits at the mask of a text, float32 [V].
@@ -42,12 +46,25 @@ class TorchReference:
         Raises:
             InputError: The text has no mask, or several.
         """
+        if self._is_causal:
+            return self._following(text)
         encoding = self._tokenizer(text, return_tensors="pt")
         (positions,) = torch.nonzero(encoding["input_ids"][0] == self._tokenizer.mask_token_id, as_tuple=True)
         if len(positions) != 1:
             raise InputError(f"{self._checkpoint}: {len(positions)} masks in {text!r}, where one is needed")
         at_mask: Logits = self._logits(encoding["input_ids"])[0, int(positions[0])]
         return at_mask
+
+    def _following(self, text: str) -> Logits:
+        """The logits of the token that follows what stands before the mask, float32 [V]."""
+        before, mask, _ = text.partition(MASK_TOKEN)
+        if not mask:
+            raise InputError(f"{self._checkpoint}: no {MASK_TOKEN} in {text!r}, where one is needed")
+        ids = self._tokenizer(before.removesuffix(" "), return_tensors="pt")["input_ids"]
+        if ids.shape[1] > 1 and int(ids[0, -1]) == self._tokenizer.eos_token_id:  # the text goes on
+            ids = ids[:, :-1]
+        logits: Logits = self._logits(ids)[0, -1]
+        return logits
 
     def pair(self, first: str, second: str, max_length: int) -> Logits:
         """The logits of a pair of texts, float32 [labels]."""
@@ -89,5 +106,7 @@ def torch_reference(checkpoint: str, exported: ExportedModel) -> TorchReference:
     head = TASKS[exported.task].head
     with quiet():
         loaded = load(source, head)
+        if ADDED_BOS in exported.info["made_from"]:
+            begin_with_bos(loaded.tokenizer, source.name)
         model = load_model(loaded, head)
-    return TorchReference(checkpoint, model, loaded.tokenizer)
+    return TorchReference(checkpoint, model, loaded.tokenizer, is_causal=exported.is_causal)

@@ -10,8 +10,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ..engine.sentences.lexicon import load_lexicon
+from ..engine.sentences.patterns import load_patterns
 from .observe import Feeds
 
+_SENTENCES_PER_PATTERN = 20
 _AT_ONCE = 16  # samples of one length in a batch
 
 
@@ -36,6 +39,25 @@ class Batch:
 
     rows: list[int]
     feeds: Feeds
+
+
+def pattern_texts(mask_token: str) -> Iterator[str]:
+    """Sentences of all bundled patterns, with fillers spread over the lists.
+
+    Args:
+        mask_token: as the model writes it.
+    """
+    lexicon = load_lexicon()
+    for pattern in load_patterns().all:
+        for i in range(_SENTENCES_PER_PATTERN):
+            name = i * len(lexicon.names) // _SENTENCES_PER_PATTERN
+            fillers = {
+                "NAME": lexicon.names[name],
+                "PROF": lexicon.professions[(7 * i) % len(lexicon.professions)],
+                "ACT": lexicon.verbs[(37 * i) % len(lexicon.verbs)],
+                "PRON": lexicon.pronouns[lexicon.genders[name]],
+            }
+            yield pattern.text(fillers, mask_token)
 
 
 def random_strings(tokens: Sequence[int], longest: int, seed: int = 0) -> Iterator[tuple[NDArray[np.int32], int]]:

@@ -8,6 +8,7 @@ A linear layer multiplies by its transposed weight. The transposed form is what 
 the weight too (the word embeddings, which are also the vocabulary projection of most models).
 """
 
+import inspect
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -24,6 +25,8 @@ from .graph import Graph, attribute
 from .observe import told_in_one_line
 
 OPSET = 17  # the first with LayerNormalization; ONNX Runtime's fusions know it well
+
+_FIXED = {"logits_to_keep": 0}  # numbers that PyTorch's tracer would turn into inputs of the graph; 0 keeps all rows
 
 
 def optimum_config(name: str, model: PreTrainedModel, task: str) -> OnnxConfig:
@@ -70,7 +73,8 @@ def trace(
     TasksManager.standardize_model_attributes(model)
     for key, value in (config.values_override or {}).items():
         setattr(model.config, key, value)
-    with told_in_one_line(name, "tracing it"), torch.no_grad(), config.patch_model_for_export(model, model_kwargs={}):
+    fixed = {key: value for key, value in _FIXED.items() if key in inspect.signature(model.forward).parameters}
+    with told_in_one_line(name, "tracing it"), torch.no_grad(), config.patch_model_for_export(model, fixed):
         example = config.rename_ambiguous_inputs(config.generate_dummy_inputs(framework="pt", **DEFAULT_DUMMY_SHAPES))
         torch.onnx.export(
             model,
@@ -102,6 +106,8 @@ def _write_weights(graph: Graph, model: PreTrainedModel, inputs: Sequence[str]) 
         if name in inputs:
             continue
         graph.model.graph.inputs.remove(value)
+        if not value.uses() and not value.is_graph_output():  # the trace of an argument that is fixed
+            continue
         tensor = tensors[name].detach()
         key = (tensor.data_ptr(), tensor.shape, tensor.stride(), tensor.dtype)
         if key in written:

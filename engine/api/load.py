@@ -17,7 +17,7 @@ def load(
     precision: str = "auto",
     batch_tokens: int | None = None,
     threads: int | None = None,
-    task: str = "fill-mask",
+    task: str | None = None,
     revision: str | None = None,
     allow_pickle: bool = False,
     progress: bool = True,
@@ -30,7 +30,8 @@ def load(
         precision: `auto`, `fp32` or `mixed` (a low-precision model where that is safe).
         batch_tokens: Largest number of tokens in a batch.
         threads: CPU threads.
-        task: `fill-mask` or `text-classification`.
+        task: `fill-mask`, `text-generation` (a causal model) or `text-classification`. By default an export has the
+            task that the checkpoint's architecture says, and either kind of language model is found.
         revision: Branch, tag or commit on the hub, for an export.
         allow_pickle: Whether an export may read pickled weights, which can run code.
         progress: Whether to show the steps of an export.
@@ -62,7 +63,8 @@ def export(
     reference: str = "mini",
     output: str | Path | None = None,
     *,
-    task: str = "fill-mask",
+    task: str | None = None,
+    bos: bool = False,
     revision: str | None = None,
     allow_pickle: bool = False,
     force: bool = False,
@@ -73,7 +75,9 @@ def export(
     Args:
         reference: A hub id, a checkpoint's folder, or `mini`, the bundled model.
         output: The folder to write; `models/NAME` by default.
-        task: `fill-mask` or `text-classification`.
+        task: `fill-mask`, `text-generation` (a causal model) or `text-classification`; by default what the
+            checkpoint's architecture says.
+        bos: Whether a causal model is to begin every text with its BOS token, though its tokenizer does not.
         revision: Branch, tag or commit on the hub.
         allow_pickle: Whether to read pickled weights, which can run code.
         force: Whether to build the export again even if nothing changed.
@@ -96,4 +100,6 @@ def export(
         ) from None
     say = Reporter(silent=not progress).say
     folder = None if output is None else Path(output)
-    return build(reference, folder, task=task, revision=revision, allow_pickle=allow_pickle, force=force, say=say)
+    return build(
+        reference, folder, task=task, bos=bos, revision=revision, allow_pickle=allow_pickle, force=force, say=say
+    )

@@ -11,7 +11,6 @@ from ..inference.free_text import encode_texts
 from ..inference.predict import predict_texts
 from ..library.model import ModelLike, open_model
 from ..library.run import Shown
-from ..sentences.tokenizer import MaskTokenizer
 from ..tables import Column, Table
 
 _SCHEMA = {
@@ -39,7 +38,7 @@ def predict(model: ModelLike, texts: Sequence[str], *, top: int = 5) -> pl.DataF
     """
     check_number("--top", top, 1, 10**6)
     opened = open_model(model)
-    tokenizer = MaskTokenizer.load(opened.exported.folder, opened.exported.mask_token)
+    tokenizer = opened.exported.tokenizer
     encode_texts(opened.exported, tokenizer, texts)  # refuses bad texts before the model is opened
     return pl.DataFrame(predict_texts(opened.reference, tokenizer, texts, top), schema=_SCHEMA)
 

@@ -95,23 +95,29 @@ def export(
         str | None, typer.Option(metavar="NAME", help="Branch, tag or commit on the hub (default: main).")
     ] = None,
     allow_pickle: Annotated[bool, typer.Option(help="Also read pickled weights, which can run code.")] = False,
-    task: Annotated[Task, typer.Option(help="The task of the model.")] = Task.FILL_MASK,
+    task: Annotated[
+        Task | None, typer.Option(help="The task of the model; by default what its architecture says.")
+    ] = None,
+    bos: Annotated[
+        bool, typer.Option("--bos", help="Begin every text with the BOS token; for a causal model that does not.")
+    ] = False,
     force: Annotated[bool, typer.Option(help="Build the export again even if nothing changed.")] = False,
     as_json: options.Json = False,
 ) -> None:
-    """Export a masked language model, or a classifier of sentence pairs, to ONNX.
+    """Export a masked or a causal language model, or a classifier of sentence pairs, to ONNX.
 
     Example: negengine export roberta-base
     """
     from ..api.load import export as run_export
     from ..inference.manifest import read_manifest
 
-    folder = run_export(model, output, task=task, revision=revision, allow_pickle=allow_pickle, force=force)
+    folder = run_export(model, output, task=task, bos=bos, revision=revision, allow_pickle=allow_pickle, force=force)
+    manifest, info = read_manifest(folder)
     if as_json:
-        document({"folder": str(folder), **read_manifest(folder)[1]})
+        document({"folder": str(folder), **info})
     else:
         show(str(folder))
-        command = "nli" if task is Task.TEXT_CLASSIFICATION else "select"
+        command = "nli" if manifest.task == Task.TEXT_CLASSIFICATION else "select"
         say(f"{folder}: {model} is exported; next, `negengine {command} {folder}`")
 
 

@@ -50,7 +50,7 @@ class Setup:
     output: Path | None
     verbose: bool
 
-    def model(self, reference: str, task: str = "fill-mask") -> "Model":
+    def model(self, reference: str, task: str | None = None) -> "Model":
         """The model of the run. Wrong devices are refused first."""
         from ..library.model import find_model
 

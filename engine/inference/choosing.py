@@ -20,7 +20,7 @@ from ..sentences.spans import EncodedSentences
 from .audit import audit_share, disagreement_bound
 from .calibration import Calibration, calibrate
 from .exported import REFERENCE
-from .model import Decider, MaskedLM
+from .model import Decider, LanguageModel
 from .precision import MixedDecider, Models
 from .speed_ratio import kept_speed_ratio
 
@@ -131,7 +131,9 @@ def choose_precisions(
     return {workload.pattern: choices[workload.pattern] for workload in workloads}
 
 
-def _measured(low: MaskedLM, reference: MaskedLM, workload: Workload, seed: int, speed_ratio: SpeedRatio) -> _Candidate:
+def _measured(
+    low: LanguageModel, reference: LanguageModel, workload: Workload, seed: int, speed_ratio: SpeedRatio
+) -> _Candidate:
     """The sample depends on the whole run, not on the shard: all shards of a run measure the same sentences."""
     fewest, most = CALIBRATION_SENTENCES
     n = max(1, min(workload.total, max(fewest, min(workload.total // 20, most))))

@@ -39,9 +39,9 @@ class Cores:
         for _ in self._threads.map(self._run, batches, itertools.repeat(advance)):
             pass
 
-    def logits(self, batches: Sequence[Feeds]) -> list[NDArray[np.float32]]:
+    def fetch(self, output: str, batches: Sequence[Feeds]) -> list[NDArray[np.float32]]:
         """See `Runner`."""
-        return list(self._threads.map(self._logits, batches))
+        return list(self._threads.map(self._fetch, itertools.repeat(output), batches))
 
     def _run(self, batch: Batch, advance: Advance) -> None:
         binding = self._session.io_binding()
@@ -52,6 +52,6 @@ class Cores:
         self._session.run_with_iobinding(binding, self._options)
         advance(len(batch))
 
-    def _logits(self, feeds: Feeds) -> NDArray[np.float32]:
-        logits: NDArray[np.float32] = self._session.run(["logits"], feeds, self._options)[0]
-        return logits
+    def _fetch(self, output: str, feeds: Feeds) -> NDArray[np.float32]:
+        found: NDArray[np.float32] = self._session.run([output], feeds, self._options)[0]
+        return found

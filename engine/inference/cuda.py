@@ -120,14 +120,14 @@ class Streams:
         for _ in self._threads.map(self._run, batches, itertools.repeat(advance)):
             pass
 
-    def logits(self, batches: Sequence[Feeds]) -> list[NDArray[np.float32]]:
+    def fetch(self, output: str, batches: Sequence[Feeds]) -> list[NDArray[np.float32]]:
         """See `Runner`."""
-        return list(self._threads.map(self._logits, batches))
+        return list(self._threads.map(self._fetch, itertools.repeat(output), batches))
 
-    def _logits(self, feeds: Feeds) -> NDArray[np.float32]:
+    def _fetch(self, output: str, feeds: Feeds) -> NDArray[np.float32]:
         with _WORK.beside_others(), _memory_explained(self._device, self._batch_tokens):
-            logits: NDArray[np.float32] = self._session.run(["logits"], feeds, self._options)[0]
-        return logits
+            found: NDArray[np.float32] = self._session.run([output], feeds, self._options)[0]
+        return found
 
     def _run(self, batch: Batch, advance: Advance) -> None:
         size = rounded_up(len(batch), sentences_in(self._batch_tokens, batch.length))
@@ -149,9 +149,9 @@ class Graphs:
         """See `Runner`."""
         self._thread.submit(self._run_all, batches, advance).result()
 
-    def logits(self, batches: Sequence[Feeds]) -> list[NDArray[np.float32]]:
+    def fetch(self, output: str, batches: Sequence[Feeds]) -> list[NDArray[np.float32]]:
         """See `Runner`."""
-        return list(self._thread.map(self._logits, batches))
+        return list(self._thread.map(self._fetch, itertools.repeat(output), batches))
 
     def _run_all(self, batches: Sequence[Batch], advance: Advance) -> None:
         for batch in batches:
@@ -164,10 +164,10 @@ class Graphs:
                 self._buffers[batch.length].run(batch)
             advance(len(batch))
 
-    def _logits(self, feeds: Feeds) -> NDArray[np.float32]:
+    def _fetch(self, output: str, feeds: Feeds) -> NDArray[np.float32]:
         with _WORK.beside_others(), _memory_explained(self._device, self._batch_tokens):
-            logits: NDArray[np.float32] = self._session.run(["logits"], feeds, _run_options(None))[0]
-        return logits
+            found: NDArray[np.float32] = self._session.run([output], feeds, _run_options(None))[0]
+        return found
 
 
 class Buffers:

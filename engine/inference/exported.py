@@ -8,11 +8,15 @@ import difflib
 import hashlib
 import json
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from ..choices import LANGUAGE_MODELS, Task
 from ..errors import InputError
 from ..files.reading import file_sha256, is_file, is_folder
+from ..sentences.causal_tokenizer import CausalTokenizer
+from ..sentences.tokenizer import MaskTokenizer
 from .manifest import GRAPH, MANIFEST, TOKENIZER, read_manifest, read_origin
 from .verified import VerifiedFiles
 
@@ -22,6 +26,8 @@ LOW_PRECISION = {"cpu": "model.int8.onnx", "cuda": "model.fp16.onnx"}  # the low
 REFERENCE = "fp32"  # the precision of the reference model
 PRECISIONS = (REFERENCE, "int8", "fp16")  # of a graph
 CONVOLVED = "model.cpu.onnx"  # the fp32 graph with its products as convolutions
+VOCABULARY = "model.vocabulary.onnx"  # of a causal model: from rows of `HIDDEN` to log-probabilities of tokens
+HIDDEN = "hidden"  # an output of a causal model's fp32 graphs: what enters the vocabulary projection, of all tokens
 
 
 class NotExportedError(InputError):
@@ -37,9 +43,9 @@ class ExportedModel:
         name: hub id, or the name of the local folder it was made from.
         revision: the hub's commit, or the SHA-256 of the local folder.
         sha256: identifies the decisions: digest of the digests of fp32 graph, weights and tokenizer.
-        task: `fill-mask` or `text-classification`.
+        task: `fill-mask`, `text-generation` or `text-classification`.
         family: the architecture, such as `bert`.
-        mask_token: its text, such as `[MASK]`; empty for a classifier without one.
+        mask_token: its text, such as `[MASK]`, also for a causal model; empty for a classifier without one.
         padding_id: the id that no sentence may hold, if there is one.
         vocab_size: number of logits.
         max_length: the largest number of tokens a sentence may have.
@@ -67,6 +73,27 @@ class ExportedModel:
     def convolved(self) -> Path | None:
         """The fp32 graph for CPUs whose convolutions are faster than their products, if the export holds it."""
         return self.folder / CONVOLVED if CONVOLVED in self.info["files"] else None
+
+    @property
+    def is_causal(self) -> bool:
+        """Whether it predicts the next token from those before it alone."""
+        return self.task == Task.TEXT_GENERATION
+
+    @property
+    def vocabulary_graph(self) -> Path:
+        """The vocabulary projection of a causal model."""
+        return self.folder / VOCABULARY
+
+    @cached_property
+    def tokenizer(self) -> MaskTokenizer:
+        """The tokenizer of a language model, for sentences with a mask.
+
+        Raises:
+            InputError: It is damaged, or does not know the mask token.
+        """
+        if self.is_causal:
+            return CausalTokenizer.of(self.folder, self.vocab_size)
+        return MaskTokenizer.load(self.folder, self.mask_token)
 
     def low_precision(self, kind: str) -> Path | None:
         """The low-precision graph for `cpu` or `cuda`, if the export holds it."""
@@ -119,7 +146,7 @@ def exported_names(models: Path = MODELS) -> list[str]:
     return sorted(path.parent.relative_to(models).as_posix() for path in manifests if read_origin(path.parent))
 
 
-def load_exported(reference: str | Path, *, task: str = "fill-mask") -> ExportedModel:
+def load_exported(reference: str | Path, *, task: str | None = None) -> ExportedModel:
     """Find an exported model by its export.json. The files' contents are compared later, by `verify_files`.
 
     A folder of that path wins if it is an exported model. Else the name is looked for under `models/`, so that a
@@ -128,19 +155,20 @@ def load_exported(reference: str | Path, *, task: str = "fill-mask") -> Exported
 
     Args:
         reference: an exported folder, a name under `models/`, or a checkpoint that was exported.
-        task: what it must have been exported for.
+        task: what it must have been exported for; by default, either kind of language model.
 
     Raises:
         InputError: it does not exist, its export.json is damaged or of another format, it lacks a file, or it was
             exported for another task.
     """
-    command = f"negengine export {reference}" + (f" --task {task}" if task != "fill-mask" else "")
+    command = f"negengine export {reference}" + (f" --task {task}" if task else "")
     folder = _find(Path(reference), command)
     manifest, info = read_manifest(folder)
-    if manifest.task != task:
+    if manifest.task not in ([task] if task else LANGUAGE_MODELS):
+        needed = task or " or ".join(LANGUAGE_MODELS)
+        again = f"`negengine export {manifest.name} --task {task or Task.FILL_MASK} --output FOLDER`"
         raise InputError(
-            f"{folder} is exported for {manifest.task}, this command needs {task}: give another model, or run "
-            f"`negengine export {manifest.name} --task {task} --output FOLDER`"
+            f"{folder} is exported for {manifest.task}, this command needs {needed}: give another model, or run {again}"
         )
     for name in manifest.files:
         if not is_file(folder / name):

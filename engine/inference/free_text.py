@@ -14,7 +14,7 @@ from ..sentences.spans import Bucket
 from ..sentences.tokenizer import MaskTokenizer
 from .batches import rows_by_length
 from .exported import ExportedModel, refuse_too_long
-from .model import MaskedLM
+from .model import LanguageModel
 
 MASK = "[MASK]"  # in a text this stands for the mask token of any model
 
@@ -79,7 +79,7 @@ def refuse_padding(exported: ExportedModel, ids: Sequence[int], what: str) -> No
 
 
 def logits_in_batches(
-    model: MaskedLM, sentences: Sequence[Bucket]
+    model: LanguageModel, sentences: Sequence[Bucket]
 ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float32]]]:
     """Yield the rows of each batch, int64 [n], and their logits at the mask, float32 [n, V].
 

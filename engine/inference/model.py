@@ -1,4 +1,4 @@
-"""An exported masked language model on a device: token ids in, decisions out.
+"""An exported language model on a device: token ids in, decisions out.
 
 All sentences of a call have the same number of tokens, so nothing is padded and there is no attention mask. For each
 sentence six numbers come back, which the graph computes itself (`negengine.export.passes.head`). The logits over the
@@ -8,11 +8,13 @@ vocabulary stay on the device. How batches run is in `cpu.py` and `cuda.py`.
 import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..choices import Task
+from ..errors import InputError
 from . import cuda, tally
 from .batches import INPUTS, OUTPUTS, WIDTHS, Advance, Batch, Feeds, Runner, ignored, sentences_in
 from .cpu import Cores
@@ -154,8 +156,11 @@ class Decider(Protocol):
         """
 
 
-class MaskedLM:
+class LanguageModel:
     """One session of an exported model on one device; batches of a fixed number of tokens.
+
+    `MaskedLM` and `CausalLM` (`causal.py`) are called in the same way: a sentence has a mask, and what comes back is
+    what the model predicts there. `open_language_model` opens either of them.
 
     Args:
         exported: the model.
@@ -169,10 +174,14 @@ class MaskedLM:
         graph: the graph that runs.
         precision: of that graph, one of `PRECISIONS`.
         at_a_time: number of batches that run at the same time.
+        task: what the model must be exported for.
 
     Raises:
-        InputError: a file of the export is missing or damaged, or the graph does not load on the device.
+        InputError: the model is exported for another task, a file of the export is missing or damaged, or the graph
+            does not load on the device.
     """
+
+    task: ClassVar[str]
 
     def __init__(
         self,
@@ -183,6 +192,8 @@ class MaskedLM:
         batch_tokens: int | None = None,
         threads: int | None = None,
     ) -> None:
+        if exported.task != self.task:
+            raise InputError(f"{exported.folder} is exported for {exported.task}, {self.task} is needed")
         self.exported = exported
         self.device = device
         self.batch_tokens = batch_tokens or BATCH_TOKENS[device.kind]
@@ -190,16 +201,12 @@ class MaskedLM:
         self.graph = graph or by_device or exported.graph
         self.precision = graph_precision(self.graph)
         exported.verify_files(self.graph)
-        self._runner: Runner
-        if device == CPU:
-            self.at_a_time = threads or cpu_threads()
-            self._runner = Cores(self.graph, self.at_a_time)
-        else:
-            self.at_a_time = 1
-            self._runner = cuda.open_batches(self.graph, device, self.batch_tokens, half=self.precision == "fp16")
+        self.at_a_time = (threads or cpu_threads()) if device == CPU else 1
+        self._runner: Runner = self._open(self.graph)
 
     def decide(self, ids: Ids, mask_position: Ids, expected: Ids, advance: Advance = ignored) -> Decisions:
         """Decide about n sentences of one length, in batches; see `Decider`."""
+        ids, mask_position = self._inputs(ids, mask_position)
         asked = main_token(expected)
         ids, mask_position, expected = (np.ascontiguousarray(a, np.int32) for a in (ids, mask_position, asked))
         decisions = Decisions.empty(len(ids), self.precision)
@@ -223,11 +230,22 @@ class MaskedLM:
 
     def logits(self, ids: Ids, mask_position: Ids) -> NDArray[np.float32]:
         """All logits at the mask, float32 [n, V]. For few sentences: all of them are copied from the device."""
+        ids, mask_position = self._inputs(ids, mask_position)
         feeds: Feeds = dict(zip(INPUTS, (ids, mask_position, np.zeros_like(mask_position)), strict=True))
         batches = [{name: array[part] for name, array in feeds.items()} for part in self._divide(*ids.shape)]
-        found = np.concatenate(self._runner.logits(batches))
+        found = np.concatenate(self._runner.fetch("logits", batches))
         tally.count(*ids.shape)
         return found
+
+    def _open(self, graph: Path) -> Runner:
+        """A graph of the export on the model's device."""
+        if self.device == CPU:
+            return Cores(graph, self.at_a_time)
+        return cuda.open_batches(graph, self.device, self.batch_tokens, half=self.precision == "fp16")
+
+    def _inputs(self, ids: Ids, mask_position: Ids) -> tuple[Ids, Ids]:
+        """The ids that the graph reads, int32 [n, l], and the row of each sentence that is asked for, int32 [n]."""
+        return ids, mask_position
 
     def _divide(self, n: int, length: int) -> list[slice]:
         """Divide n sentences into batches; see `_CORES` for those on the CPU."""
@@ -238,3 +256,9 @@ class MaskedLM:
             count = max(count, min(_CORES * math.ceil(count / _CORES), at_most))
             size = math.ceil(n / max(count, 1)) or 1
         return [slice(start, start + size) for start in range(0, n, size)]
+
+
+class MaskedLM(LanguageModel):
+    """A masked language model: it reads the words on both sides of the mask. See `LanguageModel`."""
+
+    task = Task.FILL_MASK

@@ -30,9 +30,10 @@ from ..sentences.keys import combine, string_keys
 from .audit import Audit
 from .batches import Advance, ignored
 from .calibration import Calibration
+from .causal import open_language_model
 from .device import Device
 from .exported import LOW_PRECISION, ExportedModel
-from .model import Decider, Decisions, Ids, MaskedLM, main_token
+from .model import Decider, Decisions, Ids, LanguageModel, main_token
 
 _BEYOND_DISAGREEMENT = 1.5
 
@@ -101,8 +102,8 @@ class MixedDecider:
 class Models:
     """The reference model and, where the export holds one for the device, its low-precision model."""
 
-    reference: MaskedLM
-    low_precision: MaskedLM | None = None
+    reference: LanguageModel
+    low_precision: LanguageModel | None = None
 
 
 def open_models(
@@ -124,10 +125,12 @@ def open_models(
             f"--precision mixed: {exported.folder} has no {LOW_PRECISION[device.kind]}: export the model again, or "
             "give --precision fp32"
         )
-    reference = MaskedLM(exported, device, batch_tokens=batch_tokens, threads=threads)
+    reference = open_language_model(exported, device, batch_tokens=batch_tokens, threads=threads)
     if precision is Precision.FP32 or graph is None:
         return Models(reference)
-    return Models(reference, MaskedLM(exported, device, graph=graph, batch_tokens=batch_tokens, threads=threads))
+    return Models(
+        reference, open_language_model(exported, device, graph=graph, batch_tokens=batch_tokens, threads=threads)
+    )
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ import numpy as np
 
 from ..sentences.tokenizer import MaskTokenizer
 from .free_text import encode_texts, log_softmax, logits_in_batches
-from .model import MaskedLM
+from .model import LanguageModel
 from .top import top_tokens
 
 
@@ -24,7 +24,9 @@ class Prediction(TypedDict):
     probability: float
 
 
-def predict_texts(model: MaskedLM, tokenizer: MaskTokenizer, texts: Sequence[str], top: int = 5) -> list[Prediction]:
+def predict_texts(
+    model: LanguageModel, tokenizer: MaskTokenizer, texts: Sequence[str], top: int = 5
+) -> list[Prediction]:
     """The most probable tokens of each text, as rows of a table.
 
     Args:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from ..sentences.spans import Bucket, EncodedSentences
 from .measured import Measured, Say
-from .model import Decider, MaskedLM
+from .model import Decider, LanguageModel
 from .processor import processor
 
 NAME = "speed of the low-precision model over fp32"
@@ -18,7 +18,9 @@ _SECONDS = 3.0  # after these, the fewest rounds are enough
 _TICK = 1e-9  # seconds; a clock can be too coarse for a small batch
 
 
-def kept_speed_ratio(low_precision: MaskedLM, reference: MaskedLM, sample: EncodedSentences, say: Say) -> float:
+def kept_speed_ratio(
+    low_precision: LanguageModel, reference: LanguageModel, sample: EncodedSentences, say: Say
+) -> float:
     """The number that was measured for this model and processor before, or else now.
 
     Args:

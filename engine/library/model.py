@@ -4,11 +4,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from ..choices import Precision
+from ..choices import LANGUAGE_MODELS, Precision
 from ..errors import InputError, check_number, choice
+from ..inference.causal import open_language_model
 from ..inference.device import Device, choose_devices
 from ..inference.exported import ExportedModel, NotExportedError, load_exported
-from ..inference.model import MaskedLM
+from ..inference.model import LanguageModel
 from ..runs.executors import Executor, ThisProcess
 from ..runs.processes import Processes
 from ..runs.stage import ModelOptions
@@ -49,9 +50,9 @@ class Model:
         return ThisProcess(self.devices[0]) if len(self.devices) == 1 else Processes(self.devices)
 
     @cached_property
-    def reference(self) -> MaskedLM:
+    def reference(self) -> LanguageModel:
         """The fp32 model, opened once and kept, for uses outside of runs, such as `predict`."""
-        return MaskedLM(self.exported, self.devices[0], batch_tokens=self.batch_tokens, threads=self.threads)
+        return open_language_model(self.exported, self.devices[0], batch_tokens=self.batch_tokens, threads=self.threads)
 
     def __repr__(self) -> str:
         devices = ", ".join(str(device) for device in self.devices)
@@ -64,7 +65,7 @@ ModelLike = Model | str | Path
 def find_model(
     reference: ModelLike,
     *,
-    task: str = "fill-mask",
+    task: str | None = None,
     device: str = "auto",
     precision: str = "auto",
     batch_tokens: int | None = None,
@@ -74,7 +75,7 @@ def find_model(
 
     Args:
         reference: An exported folder, its name under `models/`, or a model, which is returned as it is.
-        task: What it must have been exported for.
+        task: What it must have been exported for; by default, either kind of language model.
         device: `auto`, `cpu`, `cuda`, `cuda:1`; several devices, separated by commas, share the work.
         precision: `auto`, `fp32` or `mixed`.
         batch_tokens: Largest number of tokens in a batch.
@@ -84,8 +85,9 @@ def find_model(
         InputError: The model, a device or the precision does not exist, or a number is too large.
     """
     if isinstance(reference, Model):
-        if reference.exported.task != task:
-            raise InputError(f"{reference.name} is a {reference.exported.task} model; {task} is needed")
+        if reference.exported.task not in ([task] if task else LANGUAGE_MODELS):
+            needed = task or " or ".join(LANGUAGE_MODELS)
+            raise InputError(f"{reference.name} is a {reference.exported.task} model; {needed} is needed")
         return reference
     devices, kind = check_opening(device, precision)
     check_number("--batch-tokens", batch_tokens, 1, 2**20)
@@ -93,12 +95,12 @@ def find_model(
     return Model(load_exported(reference, task=task), devices, kind, batch_tokens, threads)
 
 
-def open_model(reference: ModelLike, *, task: str = "fill-mask") -> Model:
+def open_model(reference: ModelLike, *, task: str | None = None) -> Model:
     """The model of a run function: found, or exported on first use, as `ng.load` does it.
 
     Args:
         reference: As for `find_model`; or a hub id, a checkpoint's folder, or `mini`.
-        task: What it must be exported for.
+        task: What it must be exported for; by default, either kind of language model.
 
     Raises:
         InputError: As for `find_model` and for `ng.load`.

@@ -181,7 +181,7 @@ class Scoring(DecidingStage[list[list[Bucket]]]):
             exported: The model that selected.
             triplets_per_part: Size of a part.
         """
-        return cls(selected, exported, MaskTokenizer.load(exported.folder, exported.mask_token), triplets_per_part)
+        return cls(selected, exported, exported.tokenizer, triplets_per_part)
 
     @property
     def seed(self) -> int:

@@ -108,7 +108,7 @@ class Selection(DecidingStage[EncodedSentences]):
             InputError: No verb is one token, or there are too few pairs.
         """
         settings = settings or Settings()
-        tokenizer = MaskTokenizer.load(exported.folder, exported.mask_token)
+        tokenizer = exported.tokenizer
         fillers = pair_fillers(lexicon, settings.coreference, settings.seed)
         pattern = patterns.selecting
         words = _words(lexicon, fillers)

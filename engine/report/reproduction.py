@@ -189,7 +189,7 @@ def _model(
     wanted = f"{record.identity.get('model')}, revision {revision}, sha256 {digest}"
     folder = Path(moved_to) if moved_to else with_home(str(recorded["folder"]))
     try:
-        exported = load_exported(folder, task=recorded.get("task", "fill-mask"))
+        exported = load_exported(folder, task=recorded.get("task"))
     except InputError as error:
         raise InputError(f"{source} needs the model {wanted}: {error}; if it has moved, give --model") from None
     if exported.sha256 != digest:

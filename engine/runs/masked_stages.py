@@ -12,9 +12,10 @@ from typing import Any, ClassVar, Self, TypeVar
 
 from ..choices import Precision
 from ..errors import InputError
+from ..inference.causal import open_language_model
 from ..inference.choosing import Workload, choose_precisions, open_decider
 from ..inference.exported import ExportedModel
-from ..inference.model import Decider, MaskedLM
+from ..inference.model import Decider, LanguageModel
 from ..inference.precision import Models, open_models
 from .stage import Model, ModelOptions, Stage, changed
 
@@ -102,19 +103,21 @@ class DecidingStage(ExportedStage[PatternDeciders, Prepared]):
         return PatternDeciders(model.models, model.precision, deciders)
 
 
-class ReferenceStage(ExportedStage[MaskedLM, Prepared]):
+class ReferenceStage(ExportedStage[LanguageModel, Prepared]):
     """A stage whose results need all logits of the reference model."""
 
-    def open(self, options: ModelOptions) -> MaskedLM:
+    def open(self, options: ModelOptions) -> LanguageModel:
         """See `Stage`.
 
         Raises:
             InputError: Mixed precision is asked for.
         """
         refuse_mixed(self.name, options.precision)
-        return MaskedLM(self.exported, options.device, batch_tokens=options.batch_tokens, threads=options.threads)
+        return open_language_model(
+            self.exported, options.device, batch_tokens=options.batch_tokens, threads=options.threads
+        )
 
-    def describe(self, model: MaskedLM) -> Mapping[str, Any]:
+    def describe(self, model: LanguageModel) -> Mapping[str, Any]:
         """See `Stage`."""
         return {**description(self.exported, model), "precision": str(Precision.FP32)}
 
@@ -132,6 +135,6 @@ def refuse_mixed(stage: str, precision: Precision) -> None:
         )
 
 
-def description(exported: ExportedModel, model: MaskedLM) -> dict[str, Any]:
+def description(exported: ExportedModel, model: LanguageModel) -> dict[str, Any]:
     """What the run's record says about an opened model."""
     return {"model": exported.name, "device": str(model.device), "batch tokens": model.batch_tokens}

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,7 +42,10 @@ class MaskTokenizer:
         mask_token: As written in a text.
         mask_id: Its id.
         vocab_size: The number of ids, added tokens included.
+        reads_behind: Whether the model reads what follows the mask.
     """
+
+    reads_behind: ClassVar[bool] = True
 
     def __init__(self, tokenizer: Tokenizer, mask_token: str) -> None:
         """Wrap a tokenizer, and switch its truncation and padding off.
@@ -71,6 +75,17 @@ class MaskTokenizer:
             return cls(tokenizer, mask_token)
         except InputError as error:
             raise InputError(f"{folder / _FILE}: {error}") from error
+
+    def reads(self, text: str) -> bool:
+        """Whether the model reads all words of a text.
+
+        A causal model does not read what follows the mask: there may be marks, but no letters or digits.
+
+        Args:
+            text: With one mask, written as the model's own mask token.
+        """
+        _, mask, after = text.rpartition(self.mask_token)
+        return self.reads_behind or not mask or not any(character.isalnum() for character in after)
 
     def encode(self, texts: Sequence[str]) -> list[NDArray[np.int32]]:
         """The ids of each text, special tokens included: int32 [length]."""
@@ -124,7 +139,10 @@ class MaskTokenizer:
         masked = list(dict.fromkeys(before + self.mask_token + after for before, after in contexts))
         base = {text: ids.tolist() for text, ids in zip(masked, self.encode(masked), strict=True)}
         special = self.special_ids()
-        texts = [before + word + after for (before, after), word in zip(contexts, words, strict=True)]
+        texts = [
+            before + word + (after if self.reads_behind else "")
+            for (before, after), word in zip(contexts, words, strict=True)
+        ]
         found: list[tuple[int, ...] | str] = []
         for (before, after), word, encoding in zip(contexts, words, self.backend.encode_batch(texts), strict=True):
             ids = base[before + self.mask_token + after]

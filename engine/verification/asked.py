@@ -50,7 +50,7 @@ class Vocabularies:
     @classmethod
     def of(cls, exported: ExportedModel) -> "Vocabularies":
         """Those of an export."""
-        return cls(MaskTokenizer.load(exported.folder, exported.mask_token), exported.vocab_size)
+        return cls(exported.tokenizer, exported.vocab_size)
 
     def tokens(self, text: str, words: Sequence[str]) -> tuple[int, ...]:
         """The tokens of words at the mask of a text; empty unless each word that matters is one token."""

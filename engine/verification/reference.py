@@ -18,7 +18,6 @@ from ..inference.classifier import SEGMENTS, encode_pairs
 from ..inference.device import CPU, cpu_threads
 from ..inference.exported import CONVOLVED, LOW_PRECISION, ExportedModel
 from ..inference.session import open_session
-from ..sentences.tokenizer import MaskTokenizer
 
 Logits = NDArray[np.float32]
 Item = TypeVar("Item")
@@ -61,7 +60,7 @@ class ExportedReference:
         self._exported = exported
         self._session = open_session(exported.graph, CPU, threads=1)
         self._inputs = {value.name for value in self._session.get_inputs()}
-        self._tokenizer = MaskTokenizer.load(exported.folder, exported.mask_token) if exported.mask_token else None
+        self._tokenizer = exported.tokenizer if exported.mask_token else None
 
     def masked(self, text: str) -> Logits:
         """See `Reference`.

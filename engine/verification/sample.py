@@ -17,7 +17,6 @@ from ..probes.gh22.runs import Gh22Run
 from ..probes.lama.runs import LamaRun
 from ..probes.nli.runs import NliRun
 from ..sentences.lexicon import Lexicon
-from ..sentences.tokenizer import MaskTokenizer
 from .agreement import ROUNDING, Compared, Recorded, Verdict, compare
 from .asked import Correlated, drawn_acts, drawn_correlations, drawn_items
 from .candidates import Unselected, plan_again
@@ -71,7 +70,7 @@ class Sample:
                 yield self._conclude(stored, "correlations", _correlations(self.reference, pairs, ranked))
 
     def _ask(self, items: Sequence[Recorded]) -> list[Compared]:
-        tokenizer = MaskTokenizer.load(self.exported.folder, self.exported.mask_token)
+        tokenizer = self.exported.tokenizer
 
         def one(item: Recorded) -> Compared:
             return compare(item, self.reference.masked(item.text), tokenizer.token_text)

@@ -44,7 +44,7 @@ def masked_sentences(exported: ExportedModel, n: int, seed: int) -> list[Sentenc
         n: How many sentences.
         seed: Of the words and tokens.
     """
-    tokenizer = MaskTokenizer.load(exported.folder, exported.mask_token)
+    tokenizer = exported.tokenizer
     found = list(_of_patterns(exported, tokenizer, n, seed))
     random = np.random.default_rng(seed)
     tokens = np.setdiff1d(np.arange(exported.vocab_size), [tokenizer.mask_id, exported.padding_id or 0])

@@ -178,7 +178,7 @@ def _model_of(stage: StoredStage, stored: list[StoredStage], given: str | Path |
     if given is None and recorded is None:
         raise InputError(f"{stage.folder}: run.json does not say where the model is")
     location = given or with_home(str(recorded))
-    task = TASK if stage.name == Judgements.name else "fill-mask"
+    task = TASK if stage.name == Judgements.name else None
     exported = load_exported(location, task=task)
     wanted = stage.record.identity.get("model sha256")
     if exported.sha256 != wanted:

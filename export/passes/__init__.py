@@ -5,13 +5,16 @@ it.
 """
 
 from .attend import fuse_attention
+from .casts import drop_casts
+from .causal_masks import unify_causal_masks
 from .context import Context, Pass, run_passes
 from .convolve import convolve
 from .first_token import hoist_first_token
-from .fold import fold_constants
+from .fold import fold_constants, fold_shapes
 from .fuse import fuse_operators
 from .half import halve
 from .head import add_decision_head
+from .hidden import cut_vocabulary, drop_hidden, keep_hidden
 from .mask_row import hoist_mask_row
 from .masks import drop_neutral_masks
 from .narrow import narrow_ids
@@ -23,6 +26,7 @@ from .residual import fuse_residuals
 from .segments import derive_segments, restore_segments
 from .smooth import smooth
 from .standard_attention import use_standard_attention
+from .unflatten import keep_tokens_apart
 
 COMMON: tuple[Pass, ...] = (
     fold_constants,
@@ -33,12 +37,42 @@ COMMON: tuple[Pass, ...] = (
     fuse_attention,
     fuse_operators,
 )
+CAUSAL: tuple[Pass, ...] = (
+    fold_constants,
+    fold_shapes,
+    drop_casts,
+    drop_neutral_masks,
+    unify_causal_masks,
+    slice_position_tables,
+    fix_reshapes,
+    keep_tokens_apart,
+    narrow_ids,
+    fuse_attention,
+    fuse_operators,
+)
 FILL_MASK = (*COMMON, hoist_mask_row, add_decision_head)
 TEXT_CLASSIFICATION = (derive_segments, *COMMON, hoist_first_token, restore_segments)
+TEXT_GENERATION = (*CAUSAL, keep_hidden, hoist_mask_row, add_decision_head)
 
-# From the finished fp32 graph of a masked language model:
+# From the finished fp32 graph of a language model:
 CPU: tuple[Pass, ...] = (use_standard_attention, convolve)
 INT8: tuple[Pass, ...] = (split_outliers, smooth, quantize_products, use_standard_attention)
 FP16: tuple[Pass, ...] = (fuse_residuals, halve)
+CAUSAL_INT8: tuple[Pass, ...] = (drop_hidden, *INT8)
+CAUSAL_FP16: tuple[Pass, ...] = (drop_hidden, *FP16)
+VOCABULARY_ONLY: tuple[Pass, ...] = (cut_vocabulary,)
 
-__all__ = ["CPU", "FILL_MASK", "FP16", "INT8", "TEXT_CLASSIFICATION", "Context", "Pass", "run_passes"]
+__all__ = [
+    "CAUSAL_FP16",
+    "CAUSAL_INT8",
+    "CPU",
+    "FILL_MASK",
+    "FP16",
+    "INT8",
+    "TEXT_CLASSIFICATION",
+    "TEXT_GENERATION",
+    "VOCABULARY_ONLY",
+    "Context",
+    "Pass",
+    "run_passes",
+]

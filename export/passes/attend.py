@@ -15,6 +15,7 @@ import numpy as np
 import onnx_ir as ir
 
 from ..graph import Graph, array, attribute, dims, is_constant, only_reader, written_by
+from .causal_masks import is_causal_mask
 from .context import Context
 
 _HEADS_FIRST = [0, 2, 1, 3]  # [B, L, heads, d] -> [B, heads, L, d], and back
@@ -59,7 +60,8 @@ def _fuse_one(graph: Graph, softmax: ir.Node) -> None:
     if not query.heads == key.heads == value.heads:
         return
     projections, projection_bias = _without_biases(graph, [query.value, key.value, value.value])
-    inputs = [*projections, projection_bias, None, bias]
+    causal = {"unidirectional": 1} if is_causal_mask(bias) else {}
+    inputs = [*projections, projection_bias, None, None if causal else bias]
     while inputs[-1] is None:
         inputs.pop()
     fused = graph.add(
@@ -69,6 +71,7 @@ def _fuse_one(graph: Graph, softmax: ir.Node) -> None:
         domain="com.microsoft",
         num_heads=query.heads,
         scale=float(scale * query.scale * key.scale),
+        **causal,
     )
     graph.replace(joined, fused)
 

@@ -19,6 +19,7 @@ import onnx_ir as ir
 
 from ..graph import Graph
 from .context import Context
+from .hidden import further_outputs
 
 _FLOAT, _INT32, _INT64 = ir.DataType.FLOAT, ir.DataType.INT32, ir.DataType.INT64
 
@@ -60,6 +61,7 @@ def add_decision_head(graph: Graph, _: Context) -> Mapping[str, Any]:
             "decision_ids": (ids, _INT32, ["batch", 2]),
             "decision_logits": (numbers, _FLOAT, ["batch", 4]),
             "logits": (logits, _FLOAT, ["batch", "vocabulary"]),
+            **further_outputs(graph),
         }
     )
     graph.prune()

@@ -11,14 +11,17 @@ needed whole for another reason (the last layer's input, by K and V), its row is
 """
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 import onnx_ir as ir
 
 from ..graph import Graph, array, attribute, attributes, is_constant
 from ..observe import PROBE, layouts
+from .causal_masks import causal_mask
 
-_ELEMENTWISE = frozenset(
+ELEMENTWISE = frozenset(
     [
         "Add",
         "Sub",
@@ -46,7 +49,7 @@ _ELEMENTWISE = frozenset(
         "Softplus",
     ]
 )
-_NORMALISING = frozenset(
+NORMALISING = frozenset(
     ["LayerNormalization", "SimplifiedLayerNormalization", "SkipLayerNormalization", "SkipSimplifiedLayerNormalization"]
 )
 _ALONG_LAST_AXIS = frozenset({"Softmax", "LogSoftmax", "Split"})
@@ -63,7 +66,7 @@ def hoist(graph: Graph, logits: ir.Value, index: ir.Value) -> ir.Value:
     Returns:
         The row, [B, ·].
     """
-    rules = _Rules(graph)
+    rules = _Rules(graph, index)
     nodes = graph.nodes
     row_wanted, all_wanted = {logits}, set[ir.Value]()
     gathered: set[ir.Value] = set()
@@ -91,8 +94,8 @@ def hoist(graph: Graph, logits: ir.Value, index: ir.Value) -> ir.Value:
 class _Rules:
     """Which operators act row by row, and what they become when they get one row for each sentence."""
 
-    def __init__(self, graph: Graph) -> None:
-        self.graph = graph
+    def __init__(self, graph: Graph, index: ir.Value) -> None:
+        self.graph, self.index = graph, index
         self.constant = graph.from_constants()
         self.layouts = layouts(graph)
 
@@ -116,9 +119,11 @@ class _Rules:
         if kind == "MatMul":
             left, right = inputs
             return self._is_rows(left) and right in self.constant and right is not None and len(self._shape(right)) == 2
-        if kind in _ELEMENTWISE or kind in _NORMALISING:
-            whole_rows = kind in _ELEMENTWISE or attribute(node, "axis", -1) in {-1, 2}
+        if kind in ELEMENTWISE or kind in NORMALISING:
+            whole_rows = kind in ELEMENTWISE or attribute(node, "axis", -1) in {-1, 2}
             return whole_rows and all(self._is_rows(value) or self._is_shared(value) for value in inputs)
+        if kind == "ReduceMean":
+            return self._is_rows(inputs[0]) and bool(attribute(node, "keepdims", 1)) and _axes(node) in ([-1], [2])
         if kind in _ALONG_LAST_AXIS:
             default = 0 if kind == "Split" else -1
             return self._is_rows(inputs[0]) and attribute(node, "axis", default) in {-1, 2}
@@ -141,7 +146,8 @@ class _Rules:
         if node.op_type == "MultiHeadAttention":
             return {node.outputs[0]: self._attend(node, rows)}
         inputs = [value and (rows.get(value) or self._flat(value)) for value in node.inputs]
-        changed = attributes(node) | ({"axis": -1} if "axis" in node.attributes else {})
+        last: dict[str, Any] = {"axis": -1, "axes": [-1]}
+        changed = attributes(node) | {name: value for name, value in last.items() if name in node.attributes}
         stems = ["at_mask" if value.name else "" for value in node.outputs]
         outputs = self.graph.add_node(node.op_type, inputs, stems, domain=node.domain, **changed)
         return dict(zip(node.outputs, outputs, strict=True))
@@ -158,9 +164,26 @@ class _Rules:
         """The same attention for one row's query alone: it has length 1."""
         graph, axis = self.graph, self._numbers(1)
         query = graph.add("Unsqueeze", [rows[self.row_inputs(node)[0]], axis], "query")
-        inputs = [query, *node.inputs[1:]]
-        context = graph.add("MultiHeadAttention", inputs, "context", domain=node.domain, **attributes(node))
+        inputs, changed = [query, *node.inputs[1:]], attributes(node)
+        if changed.pop("unidirectional", 0):
+            inputs = [*inputs, *[None] * (5 - len(inputs)), self._seen_by_row]
+        context = graph.add("MultiHeadAttention", inputs, "context", domain=node.domain, **changed)
         return graph.add("Squeeze", [context, axis], "context")
+
+    @cached_property
+    def _seen_by_row(self) -> ir.Value:
+        """The causal mask of each sentence's row, [B, 1, 1, L]: the row of the mask for all tokens."""
+        graph = self.graph
+        table = graph.add("Squeeze", [causal_mask(graph), self._numbers(0, 1)], "causal_rows")
+        row = graph.add("Gather", [table, self.index], "causal_row")
+        return graph.add("Unsqueeze", [row, self._numbers(1)], "seen")
 
     def _numbers(self, *values: int) -> ir.Value:
         return self.graph.constant(np.array(values, np.int64), "number")
+
+
+def _axes(node: ir.Node) -> list[int]:
+    """The axes of a reduction: an attribute, or an input since operator set 18."""
+    if len(node.inputs) > 1:
+        return [int(axis) for axis in array(node.inputs[1]).flat] if is_constant(node.inputs[1]) else []
+    return list(attribute(node, "axes", ()))

@@ -11,6 +11,7 @@ import onnx_ir as ir
 
 from ..graph import Graph
 from .context import Context
+from .hidden import further_outputs
 from .hoist import hoist
 
 
@@ -21,6 +22,6 @@ def hoist_mask_row(graph: Graph, _: Context) -> Mapping[str, Any]:
     axis = graph.constant(np.array([1], np.int64), "axis")
     index = graph.add("Unsqueeze", [wide, axis], "mask_index")
     logits = hoist(graph, graph.outputs["logits"], index)
-    graph.set_outputs({"logits": (logits, ir.DataType.FLOAT, ["batch", "vocabulary"])})
+    graph.set_outputs({"logits": (logits, ir.DataType.FLOAT, ["batch", "vocabulary"]), **further_outputs(graph)})
     graph.prune()
     return {}

@@ -20,7 +20,7 @@ from .context import Context
 def drop_neutral_masks(graph: Graph, context: Context) -> Mapping[str, Any]:
     """See the module."""
     constant = graph.from_constants()
-    static = _value_independent(graph, constant)
+    static = value_independent(graph, constant)
     adds: dict[ir.Node, tuple[ir.Value, ir.Value]] = {}
     wheres: dict[ir.Node, ir.Value] = {}
     for node in graph.nodes:
@@ -44,8 +44,13 @@ def drop_neutral_masks(graph: Graph, context: Context) -> Mapping[str, Any]:
     return {}
 
 
-def _value_independent(graph: Graph, constant: set[ir.Value]) -> set[ir.Value]:
-    """Values that depend on the token ids, but through their shape alone."""
+def value_independent(graph: Graph, constant: set[ir.Value]) -> set[ir.Value]:
+    """Values that depend on the token ids, but through their shape alone.
+
+    Args:
+        graph: in topological order.
+        constant: what depends on no input, from `Graph.from_constants`.
+    """
     static = set(constant)
     for node in graph.nodes:
         if node.op_type == "Shape" or all(value in static for value in reads(node)):

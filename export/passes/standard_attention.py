@@ -53,5 +53,7 @@ def _standard(graph: Graph, node: ir.Node) -> ir.Value:
         ]
     heads = attribute(node, "num_heads")
     inputs = [*projections, *([scores_bias] if scores_bias is not None else [])]
-    scale = {"scale": attribute(node, "scale")} if "scale" in node.attributes else {}
-    return graph.add("Attention", inputs, "context", q_num_heads=heads, kv_num_heads=heads, **scale)
+    further = {"scale": attribute(node, "scale")} if "scale" in node.attributes else {}
+    if attribute(node, "unidirectional", 0):
+        further["is_causal"] = 1
+    return graph.add("Attention", inputs, "context", q_num_heads=heads, kv_num_heads=heads, **further)

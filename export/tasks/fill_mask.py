@@ -9,15 +9,11 @@ from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING
 
 from ...engine.errors import InputError
 from ...engine.inference.exported import CONVOLVED, LOW_PRECISION
-from ...engine.sentences.lexicon import load_lexicon
-from ...engine.sentences.patterns import load_patterns
 from ..checkpoint import Checkpoint, Head
 from ..families import intermediate_size
 from ..passes import CPU, FILL_MASK, FP16, INT8
-from ..samples import Sample, random_strings
+from ..samples import Sample, pattern_texts, random_strings
 from .task import Task, Variant
-
-_SENTENCES_PER_PATTERN = 20
 
 
 def samples(checkpoint: Checkpoint, _: bool) -> Sequence[Sample]:
@@ -34,22 +30,14 @@ def samples(checkpoint: Checkpoint, _: bool) -> Sequence[Sample]:
 
 def _pattern_sentences(checkpoint: Checkpoint) -> Iterator[Sample]:
     """Sentences with fillers spread over the lists, encoded by transformers itself."""
-    lexicon, tokenizer = load_lexicon(), checkpoint.tokenizer
-    for pattern in load_patterns().all:
-        for i in range(_SENTENCES_PER_PATTERN):
-            name = i * len(lexicon.names) // _SENTENCES_PER_PATTERN
-            fillers = {
-                "NAME": lexicon.names[name],
-                "PROF": lexicon.professions[(7 * i) % len(lexicon.professions)],
-                "ACT": lexicon.verbs[(37 * i) % len(lexicon.verbs)],
-                "PRON": lexicon.pronouns[lexicon.genders[name]],
-            }
-            ids = np.array(tokenizer(pattern.text(fillers, tokenizer.mask_token))["input_ids"], np.int32)
-            (positions,) = np.nonzero(ids == tokenizer.mask_token_id)
-            if len(positions) != 1:
-                raise InputError(f"{checkpoint.name}: its tokenizer does not keep {tokenizer.mask_token} whole")
-            if len(ids) <= checkpoint.longest:
-                yield Sample(ids, int(positions[0]))
+    tokenizer = checkpoint.tokenizer
+    for text in pattern_texts(tokenizer.mask_token):
+        ids = np.array(tokenizer(text)["input_ids"], np.int32)
+        (positions,) = np.nonzero(ids == tokenizer.mask_token_id)
+        if len(positions) != 1:
+            raise InputError(f"{checkpoint.name}: its tokenizer does not keep {tokenizer.mask_token} whole")
+        if len(ids) <= checkpoint.longest:
+            yield Sample(ids, int(positions[0]))
 
 
 def _metadata(checkpoint: Checkpoint) -> dict[str, Any]:
@@ -64,6 +52,8 @@ TASK = Task(
         loader=AutoModelForMaskedLM,
         families=MODEL_FOR_MASKED_LM_MAPPING,
         fills_masks=True,
+        is_decoder=False,
+        endings=("ForMaskedLM", "ForPreTraining", "WithLMHeadModel"),
     ),
     length=18,  # a sentence of the Self-Contained Negation Test
     passes=FILL_MASK,

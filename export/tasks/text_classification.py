@@ -79,6 +79,8 @@ TASK = Task(
         loader=AutoModelForSequenceClassification,
         families=MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING,
         fills_masks=False,
+        is_decoder=False,
+        endings=("ForSequenceClassification",),
     ),
     length=40,  # a pair of RTE, SNLI or MNLI, roughly
     passes=TEXT_CLASSIFICATION,

@@ -19,7 +19,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ...inference.free_text import log_softmax, logits_in_batches
-from ...inference.model import MaskedLM
+from ...inference.model import LanguageModel
 from ...inference.top import top_tokens
 from ...runs.stage import Advance
 from ...sentences.spans import Bucket
@@ -74,7 +74,7 @@ def texts_of(items: Iterable[Item]) -> dict[str, int]:
 
 
 def predict(
-    model: MaskedLM,
+    model: LanguageModel,
     tokenizer: MaskTokenizer,
     sentences: Sequence[Bucket],
     ids: Mapping[Completion, int],

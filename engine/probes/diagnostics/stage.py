@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 from ...errors import check_number
 from ...inference.exported import ExportedModel
 from ...inference.free_text import encode_texts
-from ...inference.model import MaskedLM
+from ...inference.model import LanguageModel
 from ...runs.masked_stages import ReferenceStage
 from ...runs.model_metadata import model_metadata
 from ...runs.stage import Advance, Files, FinishedParts, PartResult
@@ -110,7 +110,7 @@ class DiagnosticsStage(ReferenceStage[list[Bucket]]):
     @cached_property
     def tokenizer(self) -> MaskTokenizer:
         """The model's tokenizer."""
-        return MaskTokenizer.load(self.exported.folder, self.exported.mask_token)
+        return self.exported.tokenizer
 
     @cached_property
     def ids(self) -> Mapping[Completion, int]:
@@ -129,7 +129,7 @@ class DiagnosticsStage(ReferenceStage[list[Bucket]]):
         """The token ids of a part's texts."""
         return encode_texts(self.exported, self.tokenizer, list(texts_of(self.parts[number])))
 
-    def decide(self, model: MaskedLM, number: int, prepared: list[Bucket] | None, advance: Advance) -> PartResult:
+    def decide(self, model: LanguageModel, number: int, prepared: list[Bucket] | None, advance: Advance) -> PartResult:
         """See `Stage`.
 
         Returns:

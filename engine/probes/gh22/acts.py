@@ -21,7 +21,7 @@ from ...choices import Coreference
 from ...errors import InputError, check_number
 from ...inference.exported import ExportedModel, refuse_too_long
 from ...inference.free_text import log_softmax, logits_in_batches
-from ...inference.model import MaskedLM
+from ...inference.model import LanguageModel
 from ...inference.top import top_tokens
 from ...negation.grid import PairFillers, all_pairs, pair_fillers, sample_pairs
 from ...runs.masked_stages import ReferenceStage
@@ -98,7 +98,7 @@ class Acts(ReferenceStage[list[Bucket]]):
             InputError: A rank is below 1 or beyond the vocabulary, there are too few pairs, or the sentence has another
                 slot.
         """
-        tokenizer = MaskTokenizer.load(exported.folder, exported.mask_token)
+        tokenizer = exported.tokenizer
         fillers = pair_fillers(lexicon, Coreference.PRONOUN, seed)
         if other := next((slot for slot in pattern.slots if slot not in fillers), None):
             raise InputError(
@@ -157,7 +157,7 @@ class Acts(ReferenceStage[list[Bucket]]):
         """The sentences of a part, by length."""
         return list(self.composer.compose(self._indices(self.parts[number])))
 
-    def decide(self, model: MaskedLM, number: int, prepared: list[Bucket] | None, advance: Advance) -> PartResult:
+    def decide(self, model: LanguageModel, number: int, prepared: list[Bucket] | None, advance: Advance) -> PartResult:
         """See `Stage`.
 
         Returns:

@@ -18,7 +18,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ...inference.exported import ExportedModel, refuse_too_long
-from ...inference.model import MaskedLM
+from ...inference.model import LanguageModel
 from ...runs.masked_stages import ReferenceStage
 from ...runs.model_metadata import model_metadata
 from ...runs.ranges import part_ranges
@@ -167,7 +167,9 @@ class Repetitions(ReferenceStage[list[list[Bucket]]]):
             for composed in self.patterns
         ]
 
-    def decide(self, model: MaskedLM, number: int, prepared: list[list[Bucket]] | None, advance: Advance) -> PartResult:
+    def decide(
+        self, model: LanguageModel, number: int, prepared: list[list[Bucket]] | None, advance: Advance
+    ) -> PartResult:
         """See `Stage`.
 
         Returns:

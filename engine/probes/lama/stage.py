@@ -19,7 +19,7 @@ from ...datasets.misprimed import MISPRIMES
 from ...errors import InputError
 from ...inference.exported import ExportedModel
 from ...inference.free_text import encode_texts
-from ...inference.model import MaskedLM
+from ...inference.model import LanguageModel
 from ...runs.masked_stages import ReferenceStage
 from ...runs.model_metadata import model_metadata
 from ...runs.ranges import part_ranges
@@ -167,7 +167,7 @@ class Lama(ReferenceStage[Prepared]):
     @cached_property
     def tokenizer(self) -> MaskTokenizer:
         """The model's tokenizer."""
-        return MaskTokenizer.load(self.exported.folder, self.exported.mask_token)
+        return self.exported.tokenizer
 
     @cached_property
     def ranked_ids(self) -> Ids:
@@ -211,7 +211,7 @@ class Lama(ReferenceStage[Prepared]):
         skipped = sum(_n_queries(self.facts[row]) for row in set(part) - set(counting))
         return Prepared(tuple(asked), excluded, skipped)
 
-    def decide(self, model: MaskedLM, number: int, prepared: Prepared | None, advance: Advance) -> PartResult:
+    def decide(self, model: LanguageModel, number: int, prepared: Prepared | None, advance: Advance) -> PartResult:
         """See `Stage`.
 
         Returns:
@@ -250,7 +250,7 @@ class Lama(ReferenceStage[Prepared]):
             encoded.append([found[row] for row in range(len(rows))])
         return Asked(condition, tuple(rows), by_side, tuple(encoded))
 
-    def _ask(self, model: MaskedLM, asked: Asked, advance: Advance) -> pl.DataFrame:
+    def _ask(self, model: LanguageModel, asked: Asked, advance: Advance) -> pl.DataFrame:
         gold = self.gold[list(asked.rows)]
         answers = Answers.empty(len(asked.queries), len(asked.rows), min(TOP, len(self.ranked_ids)))
         for rows in self._batches(model, asked):
@@ -267,7 +267,7 @@ class Lama(ReferenceStage[Prepared]):
         items = item_rows(facts, asked.condition, asked.queries, answers, self.tokenizer)
         return items.with_columns(pl.Series(_ORDER, asked.rows, dtype=pl.Int64))
 
-    def _batches(self, model: MaskedLM, asked: Asked) -> Iterator[list[int]]:
+    def _batches(self, model: LanguageModel, asked: Asked) -> Iterator[list[int]]:
         """Rows whose queries have the same lengths, as many at once as a batch holds."""
         by_length: dict[tuple[int, ...], list[int]] = {}
         for row, sides in enumerate(zip(*asked.encoded, strict=True)):
