@@ -72,6 +72,26 @@ BatchTokens = Annotated[
 Threads = Annotated[
     int | None, typer.Option("--threads", min=1, metavar="N", help="CPU threads (default: one for each core).")
 ]
+Ray = Annotated[
+    str | None,
+    typer.Option(
+        "--ray",
+        metavar="ADDRESS",
+        help="Run on a Ray cluster: HOST:PORT, ray://HOST:PORT, auto, or local for this machine alone.",
+    ),
+]
+Workers = Annotated[
+    int | None,
+    typer.Option("--workers", min=1, metavar="N", help="With --ray: workers (default: by what the cluster has)."),
+]
+CpusPerWorker = Annotated[
+    float | None,
+    typer.Option("--cpus-per-worker", metavar="N", help="With --ray: CPUs, and CPU threads, of a worker."),
+]
+GpusPerWorker = Annotated[
+    float | None,
+    typer.Option("--gpus-per-worker", metavar="N", help="With --ray: GPUs of a worker, such as 1, 0.5, or 0."),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout, all messages on stderr.")]
 FormatOption = Annotated[Format, typer.Option("--format", help="Format of the tables.")]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Print more messages on stderr.")]

@@ -1,8 +1,8 @@
 """Run commands: a command has its own options and calls the library once; this module adds what all commands share.
 
-Every run command has --device, --precision, --batch-tokens, --threads, --shard, --output, --format, --json and -v, and
-prints its result in the same way. A command is a function whose first argument, `setup`, opens models and holds the run
-options. It returns the result of the library function.
+Every run command has --device, --precision, --batch-tokens, --threads, --shard, --ray with its options, --output,
+--format, --json and -v, and prints its result in the same way. A command is a function whose first argument, `setup`,
+opens models and holds the run options. It returns the result of the library function.
 """
 
 import functools
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from ..library.model import Model
     from ..library.options import RunOptions
     from ..library.run import Shown
+    from ..runs.ray import Ray
 
 STARTED = time.monotonic()
 """When the program began: this module is imported before slow imports."""
@@ -38,6 +39,10 @@ class Setup:
         batch_tokens: Largest number of tokens in a batch.
         threads: CPU threads.
         shard: I/N, or auto.
+        ray: Address of a Ray cluster; None for this machine without Ray.
+        workers: Workers on the Ray cluster.
+        cpus_per_worker: CPUs of each.
+        gpus_per_worker: GPUs of each.
         output: The run folder.
         verbose: Whether to print more messages.
     """
@@ -47,6 +52,10 @@ class Setup:
     batch_tokens: int | None
     threads: int | None
     shard: str | None
+    ray: str | None
+    workers: int | None
+    cpus_per_worker: float | None
+    gpus_per_worker: float | None
     output: Path | None
     verbose: bool
 
@@ -60,7 +69,7 @@ class Setup:
     def opening(self) -> dict[str, Any]:
         """Keyword arguments of `find_model` and `score`: how models are opened."""
         return {
-            "device": self.device,
+            "device": self.device if self.ray is None else "cpu",  # the workers' devices are the cluster's
             "precision": self.precision,
             "batch_tokens": self.batch_tokens,
             "threads": self.threads,
@@ -72,10 +81,32 @@ class Setup:
         return {
             "output": self.output,
             "shard": self.shard,
+            "executor": self.executor,
             "verbose": self.verbose,
             "command": command_line(),
             "started": STARTED,
         }
+
+    @property
+    def executor(self) -> "Ray | None":
+        """Where parts run; None for the devices of this machine.
+
+        Raises:
+            InputError: An option belongs to --ray, or contradicts another one.
+        """
+        from ..errors import InputError
+        from ..runs.ray import Ray
+
+        own = {
+            "--workers": self.workers,
+            "--cpus-per-worker": self.cpus_per_worker,
+            "--gpus-per-worker": self.gpus_per_worker,
+        }
+        if self.ray is not None:
+            return Ray(self.ray, *own.values(), device=self.device)
+        if given := [f"{option} {value:g}" for option, value in own.items() if value is not None]:
+            raise InputError(f"{given[0]}: this option belongs to --ray; add --ray local, or an address")
+        return None
 
 
 _COMMON: dict[str, tuple[Any, Any]] = {
@@ -84,6 +115,10 @@ _COMMON: dict[str, tuple[Any, Any]] = {
     "batch_tokens": (options.BatchTokens, None),
     "threads": (options.Threads, None),
     "shard": (options.Shard, None),
+    "ray": (options.Ray, None),
+    "workers": (options.Workers, None),
+    "cpus_per_worker": (options.CpusPerWorker, None),
+    "gpus_per_worker": (options.GpusPerWorker, None),
     "output": (options.RunFolder, None),
     "verbose": (options.Verbose, False),
 }

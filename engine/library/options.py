@@ -10,6 +10,7 @@ from ..runs.divisions import refuse_other_division
 from ..runs.executors import Executor
 from ..runs.loop import Execution
 from ..runs.progress import Reporter
+from ..runs.ray import Ray
 from ..runs.scheduler import explicit_command, find_shard, is_automatic, is_guessed
 from ..runs.session import PYTHON, Session
 from ..runs.shard import Shard
@@ -51,13 +52,17 @@ def execution(model: Model, options: RunOptions) -> Execution:
     Raises:
         InputError: The shard is not of the form I/N, or the batch system does not name one.
     """
+    executor = options.get("executor") or model.executor
+    made_with = of_model(model)
+    if isinstance(executor, Ray):  # the cluster decides where the model runs, not this machine
+        made_with["device"] = executor.device
     return Execution(
-        executor=options.get("executor") or model.executor,
+        executor=executor,
         options=model.options,
         shard=shard_of(options),
         reporter=Reporter(verbose=options.get("verbose", False), silent=not options.get("progress", True)),
         session=Session(command=_explicit(options.get("command") or _script(), options)),
-        origin={"call": {**options.get("call", {}), "model": of_model(model)}, "export": of_export(model)},
+        origin={"call": {**options.get("call", {}), "model": made_with}, "export": of_export(model)},
         started=options.get("started") or time.monotonic(),
     )
 

@@ -37,6 +37,7 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors
     from .engine.report.reproduction import Reproduction, reproduce
     from .engine.runs.executors import ThisProcess
     from .engine.runs.processes import Processes
+    from .engine.runs.ray import Ray
     from .engine.tables.table import Table
     from .engine.verification.checks import Verification
     from .engine.verification.verify import verify
@@ -48,6 +49,7 @@ _NAMES = {
     "InputError": "negengine.engine.errors:InputError",
     "Model": "negengine.engine.library.model:Model",
     "Processes": "negengine.engine.runs.processes:Processes",
+    "Ray": "negengine.engine.runs.ray:Ray",
     "Reproduction": "negengine.engine.report.reproduction:Reproduction",
     "Run": "negengine.engine.library.run:Run",
     "ScoresRun": "negengine.engine.negation.runs:ScoresRun",

@@ -16,6 +16,7 @@ from typing import Any
 from ..inference.choosing import widened
 from .executors import Executor
 from .folder import RunFolder
+from .part import EncodedPart
 from .progress import Reporter
 from .record import as_json
 from .session import Session, used_models
@@ -96,11 +97,16 @@ def _decide(stage: Stage[Any, Any], run: RunFolder, execution: Execution) -> Non
             with meter.doing("choosing the precision") if stage.calibrates else nullcontext():
                 calibration = as_json(workers.calibrate(reporter.detail))
         used_models(run.session, workers.descriptions, calibration)
+
+        def finish(number: int, part: EncodedPart) -> None:
+            used_models(run.session, workers.descriptions, calibration)  # workers of a cluster may join later
+            run.write_part(number, part)
+
         if run.record.calibration is None:
             run.set_calibration(calibration)
-        workers.run(run.missing_parts, calibration, run.write_part, meter.advance)
+        workers.run(run.missing_parts, calibration, finish, meter.advance)
         while narrower := run.narrower_parts(needed := run.needed_bounds()):
             reporter.say(f"{stage.name}: an audit found a wrong decision; {len(narrower):,} parts are decided again")
             meter.extend(sum(sizes[number] for number in narrower))
             wider = {pattern: widened(choice, needed.get(pattern, 0.0)) for pattern, choice in calibration.items()}
-            workers.run(narrower, wider, run.write_part, meter.advance)
+            workers.run(narrower, wider, finish, meter.advance)

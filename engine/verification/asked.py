@@ -23,14 +23,9 @@ from ..probes.gh22.runs import Gh22Run
 from ..probes.gh22.variants import Variant, load_variant
 from ..probes.items import SEPARATOR
 from ..probes.lama.runs import LamaRun
-<<<<<<< HEAD
-from ..probes.lama.vocabulary import LIST, Ranked
+from ..probes.vocabulary import LIST, Ranked
 from ..sentences.lexicon import FORMS_SEPARATOR
 from ..sentences.slots import AT_MASK, NAME, PROFESSION, PRONOUN, column
-=======
-from ..probes.vocabulary import LIST, Ranked
-from ..sentences.slots import NAME, PROFESSION, PRONOUN, column
->>>>>>> ddbb44f (negengine probe: a user's own sentences, targets, groups, clusters and minimal pairs)
 from ..sentences.tokenizer import NOT_ONE_TOKEN, MaskTokenizer
 from .agreement import Recorded
 

@@ -58,7 +58,8 @@ class Squares(Stage[dict[str, Any], int]):
         seed: Something that decides the rows.
         fault: What happens in the part `at`, or in `open` or `check`.
         at: The part of the fault.
-        fifo: A pipe that is opened in the part `at`, and held until the process ends; for `hang`.
+        fifo: A pipe that is opened in the part `at`, and held until the process ends; for `hang`. A fault `… once`
+            notes beside it that it was met.
     """
 
     name: ClassVar[str] = "squares"
@@ -127,6 +128,14 @@ def _refuse_to_be_read() -> None:
 
 
 def _go_wrong(fault: str, fifo: str) -> None:
+    if fault.endswith(" once"):  # where a first process met the fault, a later one does not
+        try:
+            Path(f"{fifo}.met").touch(exist_ok=False)
+        except FileExistsError:
+            return
+        fault = fault.removesuffix(" once")
+    if fault == "stop":
+        os.kill(os.getpid(), signal.SIGSTOP)
     if fault == "kill":
         os.kill(os.getpid(), signal.SIGKILL)
     if fault == "exit":

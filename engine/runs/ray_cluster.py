@@ -1,0 +1,256 @@
+"""A Ray cluster: the connection to it, what its machines have, and how that is divided among workers."""
+
+import logging
+import os
+import re
+import signal
+import socket
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any
+
+from ..errors import InputError, first_line
+from ..inference.device import cpu_threads
+
+DEVICES = ("auto", "cpu", "cuda")
+LOCAL, AUTO = "local", "auto"
+_ADDRESS = re.compile(r"(?P<client>ray://)?(?P<host>[^\s/:]+|\[[0-9a-fA-F:]+\]):(?P<port>[0-9]{1,5})")
+_SECONDS_TO_ANSWER = 5.0
+_OBJECT_STORE = 512 * 2**20  # bytes, of a local cluster; finished parts pass through it
+_QUIET = {
+    "RAY_USAGE_STATS_ENABLED": "0",  # no reports to Ray's makers
+    "RAY_SCHEDULER_EVENTS": "0",
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+    # An address that does not answer as Ray does is given up after seconds, not minutes.
+    "RAY_gcs_server_request_timeout_seconds": "5",
+    "RAY_gcs_rpc_server_connect_timeout_s": "5",
+    "RAY_gcs_rpc_server_reconnect_timeout_s": "60",
+}
+
+
+@dataclass(frozen=True)
+class Node:
+    """What a machine of the cluster has, in Ray's count: whole CPUs and GPUs, or as many as it was started with."""
+
+    cpus: float
+    gpus: float
+
+
+@dataclass(frozen=True)
+class WorkerPlan:
+    """What one worker gets."""
+
+    cpus: float
+    gpus: float
+
+    @property
+    def threads(self) -> int:
+        """CPU threads: one for each CPU, at least one."""
+        return max(1, int(self.cpus))
+
+
+@dataclass(frozen=True)
+class Patience:
+    """How long to wait, in seconds.
+
+    Attributes:
+        others: For the other workers once the first one is ready; later ones join the run.
+        silent: For the answer of a worker; then others take over its parts.
+        nobody: While no worker answers at all; then the run ends.
+        progress: Between two questions how far a worker is.
+        nodes: Between two messages about the machines.
+    """
+
+    others: float = 60.0
+    silent: float = 60.0
+    nobody: float = 600.0
+    progress: float = 1.0
+    nodes: float = 30.0
+
+
+@contextmanager
+def connected(address: str) -> Iterator[Any]:
+    """Ray, connected to a cluster; the connection, and a cluster of this machine alone, end with the context.
+
+    Args:
+        address: `local`, `auto`, `HOST:PORT` or `ray://HOST:PORT`.
+
+    Raises:
+        InputError: Ray is not installed, or the address does not answer.
+    """
+    for name, value in _QUIET.items():  # Ray and its processes read them when they start
+        os.environ.setdefault(name, value)
+    try:
+        import ray  # noqa: PLC0415 - an extra
+    except ModuleNotFoundError as error:
+        if error.name != "ray":
+            raise
+        raise InputError(f"--ray {address}: this needs Ray: run `pip install 'negengine[ray]'`") from None
+    if ray.is_initialized():
+        yield ray
+        return
+    _refuse_silent(address)
+    with _own_signals():
+        _connect(ray, address)
+    try:
+        yield ray
+    finally:
+        ray.shutdown()
+
+
+def nodes_of(ray: Any) -> list[Node]:
+    """The machines of the cluster that are alive."""
+    return [
+        Node(float(node["Resources"].get("CPU", 0)), float(node["Resources"].get("GPU", 0)))
+        for node in ray.nodes()
+        if node["Alive"]
+    ]
+
+
+def planned(
+    nodes: Sequence[Node],
+    *,
+    workers: int | None = None,
+    cpus: float | None = None,
+    gpus: float | None = None,
+    needs_gpus: bool = False,
+) -> list[WorkerPlan]:
+    """Divide what the machines have among workers.
+
+    Args:
+        nodes: The machines.
+        workers: How many workers; by default as many as there is room for.
+        cpus: CPUs of a worker; by default its machine's, divided among the workers there.
+        gpus: GPUs of a worker; by default 1 where the cluster has any.
+        needs_gpus: Whether a cluster without GPUs is refused.
+
+    Returns:
+        One plan for each worker, machine after machine.
+
+    Raises:
+        InputError: The cluster has too little.
+    """
+    have = f"{_count(sum(node.cpus for node in nodes), 'CPU')} and {_count(sum(node.gpus for node in nodes), 'GPU')}"
+    own_gpus = (1.0 if any(node.gpus for node in nodes) else 0.0) if gpus is None else float(gpus)
+    if needs_gpus and not own_gpus:
+        raise InputError(f"--device cuda: the Ray cluster has {have}; use --device cpu")
+    rooms = [_room(node, cpus, own_gpus) for node in nodes]
+    if workers is not None and workers > sum(rooms) and cpus is None and not own_gpus:
+        rooms = _smaller_rooms(nodes, workers)
+    if workers is not None:
+        rooms = _spread(rooms, workers)
+    if (found := sum(rooms)) < max(workers or 1, 1):
+        wanted = [
+            f"--workers {workers}" if workers else "",
+            f"--cpus-per-worker {cpus:g}" if cpus else "",
+            f"--gpus-per-worker {own_gpus:g}" if own_gpus else "",
+        ]
+        asked = " ".join(filter(None, wanted)) or "--ray"
+        room = f"{found:,} worker{'' if found == 1 else 's'}"
+        raise InputError(f"{asked}: the Ray cluster has {have} on {_count(len(nodes), 'node')}, room for {room}")
+    return [
+        WorkerPlan(float(cpus) if cpus else _share(node.cpus, room), own_gpus)
+        for node, room in zip(nodes, rooms, strict=True)
+        for _ in range(room)
+    ]
+
+
+def _room(node: Node, cpus: float | None, gpus: float) -> int:
+    """How many workers a machine can have."""
+    by_cpu = int(node.cpus / cpus + 1e-9) if cpus else None
+    if gpus:
+        by_gpu = int(node.gpus / gpus + 1e-9)
+        return by_gpu if by_cpu is None else min(by_gpu, by_cpu)
+    return min(1, int(node.cpus)) if by_cpu is None else by_cpu
+
+
+def _smaller_rooms(nodes: Sequence[Node], workers: int) -> list[int]:
+    """Room for at least so many workers that have whole CPUs, as many as possible each."""
+    most = int(max((node.cpus for node in nodes), default=0))
+    for each in range(most, 0, -1):
+        rooms = [_room(node, each, 0.0) for node in nodes]
+        if sum(rooms) >= workers:
+            return rooms
+    return [_room(node, 1, 0.0) for node in nodes]
+
+
+def _spread(rooms: Sequence[int], workers: int) -> list[int]:
+    """Room for so many workers at most, spread over the machines."""
+    taken = [0] * len(rooms)
+    for _ in range(workers):
+        free = [number for number, room in enumerate(rooms) if taken[number] < room]
+        if not free:
+            break
+        taken[min(free, key=lambda number: taken[number])] += 1
+    return taken
+
+
+def _share(cpus: float, workers: int) -> float:
+    """CPUs of each of several workers of a machine: whole ones, or a fraction if there are too few."""
+    return float(cpus // workers) if cpus >= workers else cpus / workers
+
+
+def _count(number: float, what: str) -> str:
+    return f"{number:g} {what}{'' if number == 1 else 's'}"
+
+
+def _refuse_silent(address: str) -> None:
+    """Refuse an address that is none, or where nothing listens: Ray itself would wait for minutes.
+
+    Raises:
+        InputError: It is so.
+    """
+    if address in {LOCAL, AUTO}:
+        return
+    found = _ADDRESS.fullmatch(address)
+    if found is None or not 0 < int(found["port"]) < 2**16:
+        raise InputError(f"--ray {address}: give local, auto, HOST:PORT or ray://HOST:PORT")
+    try:
+        host = found["host"].strip("[]")
+        with socket.create_connection((host, int(found["port"])), timeout=_SECONDS_TO_ANSWER):
+            pass
+    except OSError as error:
+        reason = error.strerror or str(error) or type(error).__name__
+        raise InputError(
+            f"--ray {address}: nothing answers there ({reason}); start Ray there (`ray start --head`), or give another "
+            "address"
+        ) from None
+
+
+def _connect(ray: Any, address: str) -> None:
+    """Connect, or start a cluster on this machine.
+
+    Raises:
+        InputError: It is not possible.
+    """
+    logging.getLogger("ray").setLevel(logging.CRITICAL)
+    # What Ray's processes report goes to Ray's log files. Ray would print it on stdout, into the results.
+    ray._private.worker._worker_logs_enabled = False  # noqa: SLF001 - there is no public switch
+    quiet = {"configure_logging": False, "logging_level": logging.CRITICAL, "log_to_driver": False}
+    try:
+        if address == LOCAL:
+            cores = cpu_threads()
+            ray.init("local", num_cpus=cores, include_dashboard=False, object_store_memory=_OBJECT_STORE, **quiet)
+        else:
+            ray.init(address, **quiet)
+    except (KeyboardInterrupt, InputError):
+        raise
+    except Exception as error:  # noqa: BLE001 - Ray raises many kinds, some of gRPC
+        with suppress(Exception):
+            ray.shutdown()
+        raise InputError(f"--ray {address}: Ray cannot connect ({first_line(error)})") from None
+
+
+@contextmanager
+def _own_signals() -> Iterator[None]:
+    """Ray takes SIGTERM for itself; a batch system's stop signal must interrupt the run as before."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
