@@ -65,6 +65,7 @@ mutation: $(READY)  ## small changes of the same code: how many do its tests not
 lint: $(READY)  ## ruff: rules and format
 	$(BIN)/python -m ruff check .
 	$(BIN)/python -m ruff format --check .
+	@! git grep -nE '^(<{7}|>{7}) ' -- . || (echo 'these are marks of an unfinished merge: resolve it'; false)
 
 # The packages' folders are not named like the packages; links give mypy the names that Python sees.
 types: $(READY)  ## mypy, strict
