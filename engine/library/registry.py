@@ -27,6 +27,7 @@ BUNDLED = (
     "negengine.engine.probes.diagnostics.entry:PROBE",
     "negengine.engine.probes.nli.entry:PROBE",
     "negengine.engine.probes.probe.entry:PROBE",
+    "negengine.engine.probes.likelihood.entry:PROBE",
 )
 
 

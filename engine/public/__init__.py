@@ -29,6 +29,7 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors
     from .engine.probes.diagnostics.runs import diagnostics
     from .engine.probes.gh22.runs import gh22
     from .engine.probes.lama.runs import lama
+    from .engine.probes.likelihood.runs import likelihood
     from .engine.probes.nli.runs import nli
     from .engine.probes.probe.runs import probe
     from .engine.report.citation import Citation, cite
@@ -65,6 +66,7 @@ _NAMES = {
     "gh22": "negengine.engine.probes.gh22.runs:gh22",
     "items": "negengine.engine.comparison.tidy:items",
     "lama": "negengine.engine.probes.lama.runs:lama",
+    "likelihood": "negengine.engine.probes.likelihood.runs:likelihood",
     "load": "negengine.engine.api.load:load",
     "merge": "negengine.engine.library.open:merge",
     "nli": "negengine.engine.probes.nli.runs:nli",

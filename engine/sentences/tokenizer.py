@@ -203,12 +203,12 @@ class MaskTokenizer:
     def special_ids(self) -> frozenset[int]:
         """The ids that are not words: special tokens and the unknown token."""
         special = self._special_tokens()
-        unknown_id = self._unknown_id()
+        unknown_id = self.unknown_id
         return frozenset(special if unknown_id is None else special | {unknown_id})
 
     def special_token_in(self, texts: Sequence[str]) -> list[str | None]:
         """The first special token that each text holds, such as "[PAD]"; a word that is unknown is not one."""
-        special = self._special_tokens() - {self._unknown_id()}
+        special = self._special_tokens() - {self.unknown_id}
         encodings = self.backend.encode_batch_fast(list(texts), add_special_tokens=False)
         found = [next((token for token in encoding.ids if token in special), None) for encoding in encodings]
         return [None if token is None else str(self.backend.id_to_token(token)) for token in found]
@@ -229,7 +229,9 @@ class MaskTokenizer:
     def _special_tokens(self) -> set[int]:
         return {token_id for token_id, token in self.backend.get_added_tokens_decoder().items() if token.special}
 
-    def _unknown_id(self) -> int | None:
+    @property
+    def unknown_id(self) -> int | None:
+        """The id that stands for text that the vocabulary cannot express; None where there is none."""
         unknown = getattr(self.backend.model, "unk_token", None) or "<unk>"  # Unigram does not tell its own
         token_id: int | None = self.backend.token_to_id(unknown)
         return token_id

@@ -1,0 +1,1 @@
+"""How probable are whole sentences? Likelihoods, pseudo-log-likelihoods and minimal pairs of a user's own texts."""

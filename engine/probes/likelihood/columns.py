@@ -1,0 +1,141 @@
+"""What the columns of a user's table are for: one sentence in each row, or minimal pairs.
+
+sentences   one sentence in each row
+pairs       two sentences in each row: a good one and a bad one; BLiMP's files are like this
+pair rows   one sentence in each row, and two rows are a pair: they share a value, and another column says which
+            of them is good
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import polars as pl
+
+from ...errors import InputError
+from ...stimuli import Table, find_column, needed_column
+
+GOOD, BAD = "good", "bad"
+SIDES = (GOOD, BAD)
+_SENTENCE = ("sentence", "text")
+_OBVIOUS = {GOOD: ("sentence_good", "good"), BAD: ("sentence_bad", "bad")}
+_BLIMP = {"groups": ("field", "linguistics_term", "UID"), "cluster": "UID"}
+# What the column `--acceptable` can hold, in lower case.
+_WORDS = {
+    GOOD: ("good", "acceptable", "grammatical", "true", "yes", "1", "1.0"),
+    BAD: ("bad", "unacceptable", "ungrammatical", "false", "no", "0", "0.0"),
+}
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Columns of a table by their purpose.
+
+    Attributes:
+        sentence: The sentences; None where a row holds a pair.
+        good: The better sentences of pairs; None where a row holds one sentence.
+        bad: The other sentences of pairs.
+        pair: What the two rows of a pair share; None where rows are not parts of pairs.
+        acceptable: Whether a row is the good one of its pair.
+        groups: What means and accuracies are computed for, beside those of all.
+        cluster: What rows share that depend on each other; None where they are independent.
+    """
+
+    sentence: str | None = None
+    good: str | None = None
+    bad: str | None = None
+    pair: str | None = None
+    acceptable: str | None = None
+    groups: tuple[str, ...] = ()
+    cluster: str | None = None
+
+    @classmethod
+    def of(
+        cls,
+        table: Table,
+        *,
+        sentence: str | None = None,
+        good: str | None = None,
+        bad: str | None = None,
+        pair: str | None = None,
+        acceptable: str | None = None,
+        group: str | Sequence[str] = (),
+        cluster: str | None = None,
+    ) -> "Columns":
+        """Find the columns: those that are named, else those with the obvious names.
+
+        Args:
+            table: The table.
+            sentence: By default `sentence` or `text`, where there are not two columns of a pair.
+            good: By default `sentence_good` or `good`, if the table has the other one, too.
+            bad: By default `sentence_bad` or `bad`.
+            pair: What the two rows of a pair share.
+            acceptable: Which of them is the good one.
+            group: One or several; by default `group`, and in BLiMP's layout `field`, `linguistics_term` and `UID`.
+            cluster: By default `cluster`; in BLiMP's layout `UID`.
+
+        Raises:
+            InputError: The table lacks a column, or the options contradict each other.
+        """
+        if (pair is None) != (acceptable is None):
+            missing = "--acceptable COLUMN (which sentence is the good one)" if pair else "--pair COLUMN"
+            raise InputError(f"pairs in two rows need both --pair and --acceptable: give {missing}")
+        if (good or bad) and (sentence or pair):
+            raise InputError("--good and --bad are for pairs in one row: leave out --sentence, --pair, --acceptable")
+        groups = [group] if isinstance(group, str) else list(group)
+        known = {
+            "groups": tuple(needed_column(table, "--group", name, [name]) for name in groups)
+            or tuple(filter(None, [find_column(table, "--group", None, ["group"])])),
+            "cluster": find_column(table, "--cluster", cluster, ["cluster"]),
+        }
+        if twice := [name for name in known["groups"] if known["groups"].count(name) > 1]:
+            raise InputError(f"--group {twice[0]}: given twice; name each column once")
+        two = {side: find_column(table, f"--{side}", None, _OBVIOUS[side]) for side in SIDES}
+        if not (sentence or pair) and (good or bad or all(two.values())):
+            if all(name in table.columns for name in _BLIMP["groups"]):
+                known = {name: value or _BLIMP[name] for name, value in known.items()}
+            return cls(
+                good=needed_column(table, "--good", good, _OBVIOUS[GOOD]),
+                bad=needed_column(table, "--bad", bad, _OBVIOUS[BAD]),
+                **known,
+            )
+        return cls(
+            sentence=needed_column(table, "--sentence", sentence, _SENTENCE),
+            pair=pair and needed_column(table, "--pair", pair, [pair]),
+            acceptable=acceptable and needed_column(table, "--acceptable", acceptable, [acceptable]),
+            **known,
+        )
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The columns with the sentences: one, or the good and the bad ones."""
+        return (self.sentence,) if self.sentence else (str(self.good), str(self.bad))
+
+    @property
+    def has_pairs(self) -> bool:
+        """Whether sentences come in pairs."""
+        return self.sentence is None or self.pair is not None
+
+    @property
+    def by_side(self) -> dict[str | None, str]:
+        """Side → the column with its sentences; None is the side of sentences that stand alone in their row."""
+        return {None: self.sentence} if self.sentence else dict(zip(SIDES, self.texts, strict=True))
+
+    def side(self) -> pl.Expr:
+        """Which sentence of its pair a row with one sentence is: `good` or `bad`; null where it is not known."""
+        value = pl.col(str(self.acceptable)).cast(pl.String).str.strip_chars().str.to_lowercase()
+        return pl.when(value.is_in(_WORDS[GOOD])).then(pl.lit(GOOD)).when(value.is_in(_WORDS[BAD])).then(pl.lit(BAD))
+
+    def to_json(self) -> dict[str, Any]:
+        """JSON values."""
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> "Columns":
+        """The opposite of `to_json`."""
+        return cls(**{name: tuple(own) if isinstance(own, list) else own for name, own in value.items()})
+
+
+def side_words() -> str:
+    """What the column `--acceptable` can hold, for messages."""
+    return ", ".join(f"{good}/{bad}" for good, bad in zip(*_WORDS.values(), strict=True) if "." not in good)

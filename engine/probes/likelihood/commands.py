@@ -1,0 +1,76 @@
+"""The command `likelihood`."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ...commands import options
+from ...commands.run_command import Setup, run_command
+from .choices import Method
+
+if TYPE_CHECKING:
+    from ...library.run import Shown
+
+
+@run_command
+def likelihood(
+    setup: Setup,
+    model: options.Model,
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="CSV, TSV, JSON lines or Parquet; a folder of such files; or blimp.")
+    ],
+    method: Annotated[
+        Method | None, typer.Option(help="How a masked model scores a sentence (default: original).")
+    ] = None,
+    sentence: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="The sentences (default: sentence or text).")
+    ] = None,
+    good: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="Good sentences of pairs (default: sentence_good or good).")
+    ] = None,
+    bad: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="Bad sentences of pairs (default: sentence_bad or bad).")
+    ] = None,
+    pair: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="What the two rows of a pair share, if it has two rows.")
+    ] = None,
+    acceptable: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="Which row of a pair is the good one: true or false, 1 or 0.")
+    ] = None,
+    group: Annotated[
+        list[str] | None, typer.Option(metavar="COLUMN", help="Figures for each value; may be repeated.")
+    ] = None,
+    cluster: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="What rows share that depend on each other.")
+    ] = None,
+    windows: Annotated[
+        bool, typer.Option("--windows", help="Read sentences that are longer than the model in windows.")
+    ] = False,
+    per_token: Annotated[
+        bool, typer.Option("--per-token", help="Write tokens.parquet: the score of each token.")
+    ] = False,
+    per_word: Annotated[bool, typer.Option("--per-word", help="Write words.parquet: the score of each word.")] = False,
+    skip_bad: Annotated[
+        bool, typer.Option("--skip-bad", help="Skip rows that cannot be scored, and write them to skipped.parquet.")
+    ] = False,
+    plan: Annotated[
+        bool, typer.Option("--plan", help="Say what would be done and how long it takes; write nothing.")
+    ] = False,
+) -> "Shown":
+    """Compute likelihoods of whole sentences, and accuracies on minimal pairs such as BLiMP.
+
+    Masked models: --method original (Salazar and others 2020) or within-word-l2r (Kauf and Ivanova 2023). Causal models: exact.
+    Run the same command again to resume it. Example: negengine likelihood mini sentences.csv --per-word
+    """
+    from .plan import planned
+    from .runs import likelihood as run
+    from .runs import plan_stage
+
+    opened = setup.model(model)
+    columns = {"sentence": sentence, "good": good, "bad": bad, "pair": pair, "acceptable": acceptable}
+    columns |= {"group": group or (), "cluster": cluster}
+    wanted = {"method": method, "windows": windows, "per_token": per_token, "per_word": per_word, "skip_bad": skip_bad}
+    if plan:
+        return planned(plan_stage(opened, file, columns=columns, **wanted), opened)
+    return run(opened, file, **columns, **wanted, **setup.run)

@@ -1,0 +1,73 @@
+"""The log-probability of each token of some sentences, from a masked or a causal model."""
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...inference.model import Decider
+from .choices import Method
+from .encoding import Encoder, Ids, Sentence
+from .queries import queries
+
+_TOKENS_AT_ONCE = 2**18  # token ids of masked copies in memory: 1 MB, many batches on every device
+
+
+class Scorer(Decider, Protocol):
+    """A model that scores tokens."""
+
+    def batch_size(self, length: int) -> int:
+        """See `MaskedLM`."""
+
+    def token_logprobs(self, ids: Ids) -> NDArray[np.float32]:
+        """See `CausalLM`; masked models are not asked for it."""
+
+
+def pseudo_logprobs(
+    model: Scorer,
+    encoder: Encoder,
+    sentences: Sequence[Sentence],
+    method: Method,
+    longest: int,
+    advance: Callable[[int], None],
+) -> NDArray[np.float32]:
+    """The log-probability of each scored token at its mask; see `queries`.
+
+    Args:
+        model: A masked model.
+        encoder: The encoder of the sentences.
+        sentences: The sentences.
+        method: Which tokens are masked together.
+        longest: The largest number of tokens that the model takes.
+        advance: Called with the number of tokens that were scored.
+
+    Returns:
+        float32 [scored tokens of all sentences], natural logarithms, sentence by sentence.
+    """
+    found = np.empty(sum(len(sentence.scored) for sentence in sentences), np.float32)
+    for group in encoder.groups(sentences, longest):
+        length = group.ids.shape[1]
+        full = model.batch_size(length)
+        at_once = full * max(1, _TOKENS_AT_ONCE // (full * length))
+        for asked in queries(group, method, encoder.tokenizer.mask_id, at_once):
+            found[asked.slot] = model.decide(asked.ids, asked.position, asked.expected).expected_logprob
+            advance(len(asked.slot))
+    return found
+
+
+def causal_logprobs(
+    model: Scorer, encoder: Encoder, sentences: Sequence[Sentence], longest: int, advance: Callable[[int], None]
+) -> NDArray[np.float32]:
+    """The log-probability of each scored token, given those before it; one run of a sentence gives all of them.
+
+    Arguments and result are those of `pseudo_logprobs`; the model is a causal one.
+    """
+    found = np.empty(sum(len(sentence.scored) for sentence in sentences), np.float32)
+    for group in encoder.groups(sentences, longest):
+        for start in range(0, len(group.ids), size := model.batch_size(group.ids.shape[1])):
+            slot = group.slot[start : start + size, 1:]
+            wanted = slot >= 0
+            found[slot[wanted]] = model.token_logprobs(group.ids[start : start + size])[wanted]
+            advance(int(wanted.sum()))
+    return found
