@@ -66,6 +66,17 @@ class TorchReference:
         logits: Logits = self._logits(ids)[0, -1]
         return logits
 
+    def at(self, ids: NDArray[np.int32], position: int) -> Logits:
+        """The logits of the token at a position, float32 [V].
+
+        Args:
+            ids: int32 [L]. A masked model finds its mask at the position; a causal model reads only what stands before.
+            position: Where the token is.
+        """
+        read, row = (ids[:position], -1) if self._is_causal else (ids, position)
+        logits: Logits = self._logits(torch.from_numpy(np.ascontiguousarray(read, np.int64))[None])[0, row]
+        return logits
+
     def pair(self, first: str, second: str, max_length: int) -> Logits:
         """The logits of a pair of texts, float32 [labels]."""
         encoding = self._tokenizer(

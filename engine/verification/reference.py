@@ -38,6 +38,14 @@ class Reference(Protocol):
     def masked(self, text: str) -> Logits:
         """The logits at the mask of a text with the model's own mask token, float32 [V]."""
 
+    def at(self, ids: NDArray[np.int32], position: int) -> Logits:
+        """The logits of the token at a position, float32 [V].
+
+        Args:
+            ids: int32 [L]. A masked model finds its mask at the position; a causal model reads only what stands before.
+            position: Where the token is.
+        """
+
     def pair(self, first: str, second: str, max_length: int) -> Logits:
         """The logits of a pair of texts, float32 [labels]."""
 
@@ -71,8 +79,14 @@ class ExportedReference:
         if self._tokenizer is None:
             raise InputError(f"{self._exported.name} has no mask token")
         [ids] = self._tokenizer.encode_masked([text])
-        position = np.flatnonzero(ids == self._tokenizer.mask_id).astype(np.int32)
-        return self._run({"input_ids": ids[None], "mask_position": position, "expected_id": np.zeros(1, np.int32)})
+        return self.at(ids, int(np.flatnonzero(ids == self._tokenizer.mask_id)[0]))
+
+    def at(self, ids: NDArray[np.int32], position: int) -> Logits:
+        """See `Reference`."""
+        if self._exported.is_causal:
+            ids, position = ids[:position], position - 1
+        where = np.array([position], np.int32)
+        return self._run({"input_ids": ids[None], "mask_position": where, "expected_id": np.zeros(1, np.int32)})
 
     def pair(self, first: str, second: str, max_length: int) -> Logits:
         """See `Reference`."""

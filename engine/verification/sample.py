@@ -15,12 +15,14 @@ from ..negation.runs import SelectionRun
 from ..negation.select import NEAR_TIE
 from ..probes.gh22.runs import Gh22Run
 from ..probes.lama.runs import LamaRun
+from ..probes.likelihood.runs import LikelihoodRun
 from ..probes.nli.runs import NliRun
 from ..sentences.lexicon import Lexicon
 from .agreement import ROUNDING, Compared, Recorded, Verdict, compare
 from .asked import Correlated, drawn_acts, drawn_correlations, drawn_items
 from .candidates import Unselected, plan_again
 from .checks import Check, Outcome
+from .likelihoods import likelihoods_again
 from .reference import Logits, Reference, each
 from .stored import StoredStage
 
@@ -58,6 +60,10 @@ class Sample:
         """
         if isinstance(run, NliRun):
             yield self._conclude(stored, "pairs", _labels(run, self))
+            return
+        if isinstance(run, LikelihoodRun):
+            again = likelihoods_again(run, self.exported, self.reference, self.size, self.seed)
+            yield self._conclude(stored, "sentences", again)
             return
         yield self._conclude(stored, "items", self._ask(drawn_items(run, self.exported, self.size, self.seed)))
         if isinstance(run, SelectionRun):

@@ -2,6 +2,9 @@
 
 from enum import StrEnum
 
+BLIMP = "blimp"
+"""The data set that a user names in the place of a file."""
+
 
 class Method(StrEnum):
     """How a masked language model scores a sentence; see `queries`."""

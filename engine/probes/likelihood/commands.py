@@ -7,7 +7,7 @@ import typer
 
 from ...commands import options
 from ...commands.run_command import Setup, run_command
-from .choices import Method
+from .choices import BLIMP, Method
 
 if TYPE_CHECKING:
     from ...library.run import Shown
@@ -60,17 +60,18 @@ def likelihood(
 ) -> "Shown":
     """Compute likelihoods of whole sentences, and accuracies on minimal pairs such as BLiMP.
 
-    Masked models: --method original (Salazar and others 2020) or within-word-l2r (Kauf and Ivanova 2023). Causal models: exact.
+    Masked models: --method original (Salazar and others 2020) or within-word-l2r (Kauf and Ivanova 2023).
+    Causal models need no method: their log-likelihoods are exact.
     Run the same command again to resume it. Example: negengine likelihood mini sentences.csv --per-word
     """
-    from .plan import planned
     from .runs import likelihood as run
-    from .runs import plan_stage
+    from .runs import plan_likelihood
 
     opened = setup.model(model)
     columns = {"sentence": sentence, "good": good, "bad": bad, "pair": pair, "acceptable": acceptable}
     columns |= {"group": group or (), "cluster": cluster}
-    wanted = {"method": method, "windows": windows, "per_token": per_token, "per_word": per_word, "skip_bad": skip_bad}
+    details = {"windows": windows, "per_token": per_token, "per_word": per_word, "skip_bad": skip_bad}
+    wanted = str(file) if str(file) == BLIMP else file
     if plan:
-        return planned(plan_stage(opened, file, columns=columns, **wanted), opened)
-    return run(opened, file, **columns, **wanted, **setup.run)
+        return plan_likelihood(opened, wanted, method=method, columns=columns, **details, **setup.run)
+    return run(opened, wanted, method=method, **columns, **details, **setup.run)

@@ -8,8 +8,9 @@ the special tokens:
 
     masked model   each token has a window of its own: the W tokens nearest to it, as many on its left as on its right
                    (one more on its left if W is even) except near the ends of the sentence
-    causal model   windows of W tokens begin every W / 2 tokens (rounded down). The first one scores all its tokens, each
-                   later one those that the window before did not reach. So at least W / 2 tokens stand before them
+    causal model   windows of W tokens begin every W / 2 tokens (rounded down). The first one scores all its tokens,
+                   each later one those that the window before did not reach. So at least W / 2 tokens, rounded down,
+                   stand before a token of a later window
 """
 
 from collections.abc import Iterator, Sequence
@@ -19,7 +20,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...inference.batches import rows_by_length
-from ...inference.exported import ExportedModel
 from ...sentences.tokenizer import MaskTokenizer
 
 Ids = NDArray[np.int32]
@@ -65,11 +65,6 @@ class Group:
     ids: Ids
     word: Ids
     slot: NDArray[np.int64]
-
-
-def tokenizer_of(exported: ExportedModel) -> MaskTokenizer:
-    """The tokenizer of a language model."""
-    return MaskTokenizer.load(exported.folder, exported.mask_token)
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """Rows that cannot be scored, and why."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 
 import polars as pl
@@ -50,7 +50,8 @@ class Faults:
             return f"{column} holds the special token {token!r}; give a sentence in plain words"
         if not len(sentence.scored):
             if self.encoder.is_causal and len(sentence.ids):
-                return f"{column} is one token, and nothing stands before it; give more words, or export the model with --bos"
+                remedy = "give more words, or export the model with --bos"
+                return f"{column} is one token, and nothing stands before it; {remedy}"
             return f"{column} has no token; a text is needed"
         if self.longest is not None and len(sentence.ids) > self.longest:
             return (

@@ -27,15 +27,15 @@ from numpy.typing import NDArray
 from ...errors import InputError
 from ...sentences.tokenizer import MaskTokenizer
 from ...stimuli import Rows
+from ..probe.columns import ROW, SKIPPED
 from .columns import SIDES, Columns
 from .encoding import Sentence
 
-ROW, FILE, SIDE = "row", "file", "side"
+FILE, SIDE = "file", "side"
 LIKELIHOOD, PER_TOKEN = "log_likelihood", "per_token"
 CORRECT, CORRECT_PER_TOKEN, TIE = "correct", "correct_per_token", "tie"
 VERDICTS = (CORRECT, CORRECT_PER_TOKEN, TIE)
-TOKENS_FILE, WORDS_FILE, SKIPPED_FILE = "tokens.parquet", "words.parquet", "skipped.parquet"
-SKIPPED = ("skipped: line", "skipped: reason", "skipped: content")
+TOKENS_FILE, WORDS_FILE = "tokens.parquet", "words.parquet"
 REASON = SKIPPED[1]
 SCORES = {
     LIKELIHOOD: pl.Float64(),

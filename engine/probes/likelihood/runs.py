@@ -3,26 +3,32 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any, ClassVar, Unpack
 
 import polars as pl
 
+from ...datasets.sources import find
 from ...errors import InputError, choice
+from ...files.reading import exists
+from ...inference.exported import ExportedModel
 from ...library.call import recorded
 from ...library.model import Model, ModelLike, open_model
-from ...library.options import RunOptions
+from ...library.options import RunOptions, run_folder, shard_of
 from ...library.recount import Recount
 from ...library.run import ShardRun
 from ...stimuli import TableLike
 from ...tables import Table
 from ..items import ALL
+from ..probe.plan import ProbePlan
 from ..summary_run import OUTCOMES, SummaryRun, run_probe
-from .choices import Method
+from .choices import BLIMP, Method
 from .columns import GOOD, Columns
-from .encoding import Encoder, tokenizer_of
+from .encoding import Encoder
 from .faults import Faults
 from .items import SIDE, refuse_result_names
 from .pairs import refuse_incomplete
+from .plan import plan_of
 from .recount import recounts
 from .sentences import item_name, sentence_rows
 from .source import open_tables, scan_tables
@@ -65,7 +71,7 @@ class LikelihoodRun(SummaryRun):
         if self.is_causal:
             scored = f"We computed the log-likelihoods of {n:,} sentences from left to right"
         else:
-            together = ", each masked with the later tokens of its word" if self._method is Method.WITHIN_WORD else ""
+            together = ", each masked with the later tokens of its word" if self.method is Method.WITHIN_WORD else ""
             scored = f"We computed the pseudo-log-likelihoods of {n:,} sentences, token by token{together}{cited}"
         named = condition(self.columns)
         if not self.columns.has_pairs:
@@ -79,7 +85,8 @@ class LikelihoodRun(SummaryRun):
         )
 
     @property
-    def _method(self) -> Method | None:
+    def method(self) -> Method | None:
+        """Which tokens a masked model masks together; None for a causal model."""
         name = self.record.identity["method"]
         return None if name is None else Method(name)
 
@@ -130,10 +137,10 @@ class LikelihoodRun(SummaryRun):
         return recounts(self.folder, self.items, self.summary, self.columns)
 
 
-@recorded(files=("stimuli",))
+@recorded(files=("data",), words=(BLIMP,))
 def likelihood(
     model: ModelLike,
-    stimuli: TableLike,
+    data: TableLike,
     *,
     method: str | None = None,
     sentence: str | None = None,
@@ -154,7 +161,8 @@ def likelihood(
 
     Args:
         model: From `load`, or the folder or name of an exported model, masked or causal.
-        stimuli: A file (CSV, TSV, JSON lines, Parquet), a folder of such files, a frame, or columns.
+        data: A file (CSV, TSV, JSON lines, Parquet), a folder of such files, a frame, a dictionary
+            of columns; or `blimp`, once `data get blimp` has fetched it.
         method: `original` (Salazar et al. 2020, the default) or `within-word-l2r` (Kauf and Ivanova 2023); for masked
             models. Causal models have exact log-likelihoods.
         sentence: The column with the sentences; by default `sentence` or `text`.
@@ -179,46 +187,70 @@ def likelihood(
     """
     opened = open_model(model)
     columns = {"sentence": sentence, "good": good, "bad": bad, "pair": pair, "acceptable": acceptable}
-    stage = plan_stage(
-        opened,
-        stimuli,
-        columns={**columns, "group": group, "cluster": cluster},
-        method=method,
-        windows=windows,
-        per_token=per_token,
-        per_word=per_word,
-        skip_bad=skip_bad,
-        rows_per_part=rows_per_part,
-    )
+    columns |= {"group": group, "cluster": cluster}
+    details = {"windows": windows, "per_token": per_token, "per_word": per_word, "skip_bad": skip_bad}
+    stage = _stage(opened, data, columns, method, details, rows_per_part)
     return run_probe(stage, LikelihoodRun, opened, options)
 
 
-def plan_stage(
-    model: Model,
-    stimuli: TableLike,
+def plan_likelihood(
+    model: ModelLike,
+    data: TableLike,
     *,
+    method: str | None = None,
+    windows: bool = False,
+    per_token: bool = False,
+    per_word: bool = False,
+    skip_bad: bool = False,
+    columns: Mapping[str, Any],
+    **options: Unpack[RunOptions],
+) -> ProbePlan:
+    """What `likelihood` would do; nothing is written. Arguments and errors are those of `likelihood`.
+
+    Args:
+        model: See `likelihood`.
+        data: See `likelihood`.
+        method: See `likelihood`.
+        windows: See `likelihood`.
+        per_token: See `likelihood`.
+        per_word: See `likelihood`.
+        skip_bad: See `likelihood`.
+        columns: The columns that are named: sentence, good, bad, pair, acceptable, group, cluster.
+        **options: See `RunOptions`.
+    """
+    opened = open_model(model)
+    details = {"windows": windows, "per_token": per_token, "per_word": per_word, "skip_bad": skip_bad}
+    stage = _stage(opened, data, columns, method, details, ROWS_PER_PART)
+    return plan_of(
+        stage, opened.options, len(opened.devices), run_folder(opened, options, stage.name), shard_of(options)
+    )
+
+
+def _stage(
+    model: Model,
+    data: TableLike,
     columns: Mapping[str, Any],
     method: str | None,
-    windows: bool,
-    per_token: bool,
-    per_word: bool,
-    skip_bad: bool,
-    rows_per_part: int = ROWS_PER_PART,
+    details: Mapping[str, bool],
+    rows_per_part: int,
 ) -> Likelihoods:
-    """Plan a run; arguments as for `likelihood`, `columns` those of `Columns.of`."""
-    is_causal = model.exported.task == "text-generation"
-    if is_causal and method is not None:
+    exported = model.exported
+    if exported.is_causal and method is not None:
         raise InputError(
-            f"--method {method}: {model.name} is a causal model, whose log-likelihoods are exact; leave it out"
+            f"--method {method}: {model.name} is a causal model, whose log-likelihoods are exact; leave --method out"
         )
-    name, tables = open_tables(stimuli)
+    kind = None if exported.is_causal else choice(Method, "--method", method or Method.ORIGINAL)
+    name, tables = open_tables(find(BLIMP) if data == BLIMP and not exists(Path(BLIMP)) else data)
     found = Columns.of(tables[0], **columns)
     for table in tables:
         refuse_result_names(table.name, table.columns)
-    kind = None if is_causal else choice(Method, "--method", method or Method.ORIGINAL)
-    encoder = Encoder(tokenizer_of(model.exported), is_causal)
-    faults = Faults(found, encoder, None if windows else model.exported.max_length)
-    known = scan_tables(name, tables, found.texts, faults, skip_bad=skip_bad, rows_per_part=rows_per_part)
-    if found.pair is not None and not skip_bad:
+    faults = Faults(found, Encoder(exported.tokenizer, exported.is_causal), _longest(exported, details))
+    known = scan_tables(name, tables, found.texts, faults, skip_bad=details["skip_bad"], rows_per_part=rows_per_part)
+    refuse_result_names(tables[0].name, list(known.schema))  # rows of JSON lines can have further columns
+    if found.pair is not None and not details["skip_bad"]:
         refuse_incomplete(known, found, faults)
-    return Likelihoods(model.exported, known, found, kind, windows, per_token, per_word, skip_bad)
+    return Likelihoods(exported, known, found, kind, **details)
+
+
+def _longest(exported: ExportedModel, details: Mapping[str, bool]) -> int | None:
+    return None if details["windows"] else exported.max_length

@@ -1,31 +1,21 @@
 """The log-probability of each token of some sentences, from a masked or a causal model."""
 
 from collections.abc import Callable, Sequence
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ...inference.model import Decider
+from ...inference.causal import CausalLM
+from ...inference.model import LanguageModel
 from .choices import Method
-from .encoding import Encoder, Ids, Sentence
+from .encoding import Encoder, Sentence
 from .queries import queries
 
 _TOKENS_AT_ONCE = 2**18  # token ids of masked copies in memory: 1 MB, many batches on every device
 
 
-class Scorer(Decider, Protocol):
-    """A model that scores tokens."""
-
-    def batch_size(self, length: int) -> int:
-        """See `MaskedLM`."""
-
-    def token_logprobs(self, ids: Ids) -> NDArray[np.float32]:
-        """See `CausalLM`; masked models are not asked for it."""
-
-
 def pseudo_logprobs(
-    model: Scorer,
+    model: LanguageModel,
     encoder: Encoder,
     sentences: Sequence[Sentence],
     method: Method,
@@ -57,7 +47,7 @@ def pseudo_logprobs(
 
 
 def causal_logprobs(
-    model: Scorer, encoder: Encoder, sentences: Sequence[Sentence], longest: int, advance: Callable[[int], None]
+    model: CausalLM, encoder: Encoder, sentences: Sequence[Sentence], longest: int, advance: Callable[[int], None]
 ) -> NDArray[np.float32]:
     """The log-probability of each scored token, given those before it; one run of a sentence gives all of them.
 

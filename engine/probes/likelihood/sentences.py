@@ -8,8 +8,8 @@ import polars as pl
 
 from ...library.sentences import CORRECT
 from .columns import Columns
-from .items import FILE, LIKELIHOOD, ROW, SIDE
 from .items import CORRECT as IS_CORRECT
+from .items import FILE, LIKELIHOOD, ROW, SIDE
 from .summary import SENTENCES
 
 
@@ -37,8 +37,8 @@ def sentence_rows(items: pl.LazyFrame, columns: Columns) -> pl.LazyFrame:
         columns: What the columns of the user's table are for.
 
     Returns:
-        item, condition (good, bad or sentences), sentence, expected, answer, correct, failed, rank, logprob, then tokens,
-        per_token, per_word, per_character, and the columns of groups and clusters.
+        item, condition (good, bad or sentences), sentence, expected, answer, correct, failed, rank, logprob, then
+        tokens, per_token, per_word, per_character, and the columns of groups and clusters.
     """
     names = items.collect_schema().names()
     correct = pl.col(IS_CORRECT) if columns.has_pairs else pl.lit(None, pl.Boolean)

@@ -1,4 +1,4 @@
-"""A user's table, or a folder of tables with the same columns, such as BLiMP's 67 files: checked, and cut into parts."""
+"""A user's table, or a folder of tables with the same columns, such as BLiMP: checked, and cut into parts."""
 
 import hashlib
 from collections.abc import Mapping, Sequence

@@ -15,25 +15,25 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ...errors import InputError
+from ...inference.causal import CausalLM
 from ...inference.exported import ExportedModel
-from ...inference.model import MaskedLM
+from ...inference.model import LanguageModel
 from ...runs.masked_stages import ReferenceStage
 from ...runs.model_metadata import model_metadata
 from ...runs.stage import Advance, Files, FinishedParts, PartResult, changed
 from ...stimuli import Rows
 from ..items import ITEMS_FILE, SUMMARY_FILE, model_identity
+from ..probe.columns import ROW, SKIPPED
+from ..probe.items import SKIPPED_FILE
 from .choices import Method
 from .columns import Columns
-from .encoding import Encoder, Sentence, tokenizer_of
+from .encoding import Encoder, Sentence
 from .faults import Faults
 from .items import (
     FILE,
     LISTS,
     REASON,
-    ROW,
     SIDE,
-    SKIPPED,
-    SKIPPED_FILE,
     TOKENS_FILE,
     WORDS_FILE,
     item_rows,
@@ -136,7 +136,7 @@ class Likelihoods(ReferenceStage[Prepared]):
     @cached_property
     def encoder(self) -> Encoder:
         """Makes sentences of texts."""
-        return Encoder(tokenizer_of(self.exported), self.method is None)
+        return Encoder(self.exported.tokenizer, self.method is None)
 
     @cached_property
     def faults(self) -> Faults:
@@ -165,7 +165,7 @@ class Likelihoods(ReferenceStage[Prepared]):
                 raise InputError(f"{where}: {self.faults.of(texts[place], sentence, self.columns.texts[side])}")
         return Prepared(rows, file, texts, sentences)
 
-    def decide(self, model: MaskedLM, number: int, prepared: Prepared | None, advance: Advance) -> PartResult:
+    def decide(self, model: LanguageModel, number: int, prepared: Prepared | None, advance: Advance) -> PartResult:
         """See `Stage`.
 
         Returns:
@@ -191,23 +191,28 @@ class Likelihoods(ReferenceStage[Prepared]):
         counts = {"sentences": len(part.texts), "with unknown tokens": unknown, "skipped": len(skipped)}
         return PartResult(pl.concat(rows, how="diagonal"), counts)
 
-    def logprobs(self, model: Any, sentences: Sequence[Sentence], advance: Advance) -> NDArray[np.float32]:
+    def logprobs(self, model: LanguageModel, sentences: Sequence[Sentence], advance: Advance) -> NDArray[np.float32]:
+        """The log-probabilities of all scored tokens; see `scores`.
+
+        Args:
+            model: From `open`.
+            sentences: From `encoder`.
+            advance: See `decide`; a sentence counts as done in proportion to its tokens.
+        """
         total, tokens, said = sum(len(sentence.scored) for sentence in sentences), 0, 0
 
         def scored(count: int) -> None:
-            """A sentence counts as done in proportion to its tokens."""
             nonlocal tokens, said
             tokens += count
             done = tokens * len(sentences) // total
-            advance(done - said, count if self.method else 0)
+            advance(done - said, count if self.method else done - said)
             said = done
 
         longest = self.exported.max_length
-        if self.method is None:
-            found = causal_logprobs(model, self.encoder, sentences, longest, scored)
-            advance(0, len(sentences))
-            return found
-        return pseudo_logprobs(model, self.encoder, sentences, self.method, longest, scored)
+        if isinstance(model, CausalLM):
+            return causal_logprobs(model, self.encoder, sentences, longest, scored)
+        method = self.method or Method.ORIGINAL
+        return pseudo_logprobs(model, self.encoder, sentences, method, longest, scored)
 
     @cached_property
     def _unknown(self) -> NDArray[np.int32]:

@@ -1,9 +1,10 @@
 """From the items to the rows of summary.parquet.
 
     condition   split        metric
-    sentences   all, groups  log_likelihood, per_token, per_word, per_character: means over sentences, natural logarithms
-                             perplexity: exp(-sum of log_likelihood / sum of tokens), of all sentences of the split; for a
-                             masked model the pseudo-perplexity of Salazar et al. (2020), section 2
+    sentences   all, groups  log_likelihood, per_token, per_word, per_character: means over sentences, in natural
+                             logarithms
+                             perplexity: exp(-sum of log_likelihood / sum of tokens), of all sentences of the split; for
+                             a masked model the pseudo-perplexity of Salazar et al. (2020), section 2
     pairs       all, groups  accuracy: the share of pairs whose good sentence has the larger log_likelihood
                              accuracy_per_token: the same with per_token
                              ties: the share of pairs without a difference beyond rounding; they are not correct
