@@ -122,7 +122,18 @@ def _write_weights(graph: Graph, model: PreTrainedModel, inputs: Sequence[str]) 
                 node.outputs[0].replace_all_uses_with(value)
                 graph.model.graph.remove(node, safe=True)
             values = values.transpose(order)
+        elif _is_transposed_by_products(value):
+            for node in value.consumers():
+                del node.attributes["transB"]
+            values = values.T
         graph.keep(value, values)
+
+
+def _is_transposed_by_products(value: ir.Value) -> bool:
+    """Whether all that is done with a weight is to multiply by its transposed form (Gemm with transB)."""
+    uses = value.uses()
+    products = all(node.op_type == "Gemm" and index == 1 and attribute(node, "transB", 0) == 1 for node, index in uses)
+    return bool(uses) and products and not value.is_graph_output()
 
 
 def _only_transposed(value: ir.Value) -> list[int] | None:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from ..choices import Task
 from ..errors import InputError
 from . import tally
-from .batches import Runner
+from .batches import Feeds, Runner
 from .device import CPU, Device
 from .exported import HIDDEN, REFERENCE, ExportedModel
 from .model import Ids, LanguageModel, MaskedLM
@@ -57,7 +57,7 @@ class CausalLM(LanguageModel):
         size = self.batch_size(length)
         for start in range(0, n, size):
             some = ids[start : start + size]
-            batches = [
+            batches: list[Feeds] = [
                 {
                     "input_ids": some[part, :-1],
                     "mask_position": np.zeros(len(some[part]), np.int32),
@@ -74,7 +74,7 @@ class CausalLM(LanguageModel):
         """The log-probability of one token for each row, float32 [rows]."""
         size = _ROWS[self.device.kind]
         pieces = [slice(start, start + size) for start in range(0, len(hidden), size)]
-        feeds = [{HIDDEN: hidden[piece], "following_id": following[piece]} for piece in pieces]
+        feeds: list[Feeds] = [{HIDDEN: hidden[piece], "following_id": following[piece]} for piece in pieces]
         return np.concatenate(self._vocabulary.fetch("token_logprobs", feeds))
 
     @cached_property

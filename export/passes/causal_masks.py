@@ -73,14 +73,14 @@ def unify_causal_masks(graph: Graph, context: Context) -> Mapping[str, Any]:
 def _scores(node: ir.Node, mask: ir.Value, seen: Sequence[Array]) -> ir.Value | None:
     """What a node masks, if its mask is causal."""
     if node.op_type == "Add":
-        hides = [values <= _FILL for values in seen]
+        hides: list[Array] = [np.less_equal(values, _FILL) for values in seen]
         if not all(map(_hides_what_follows, hides)):
             return None
-        if any(values[~own].any() for own, values in zip(hides, seen, strict=True)):
+        if any(values[np.logical_not(own)].any() for own, values in zip(hides, seen, strict=True)):
             return None
         return next(value for value in node.inputs if value is not mask)
     for kept, fill, hides in (
-        (node.inputs[1], node.inputs[2], [~values for values in seen]),
+        (node.inputs[1], node.inputs[2], [np.logical_not(values) for values in seen]),
         (node.inputs[2], node.inputs[1], list(seen)),
     ):
         filled = is_constant(fill) and int(np.prod(dims(fill))) == 1 and float(array(fill).item()) <= _FILL

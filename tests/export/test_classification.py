@@ -172,7 +172,7 @@ def test_an_export_for_another_task_is_not_replaced(tmp_path, made):
 
 def test_a_classifier_is_not_a_masked_language_model(tmp_path, made):
     with pytest.raises(InputError, match=r"bert is not a masked language model: its weights lack"):
-        build_for(str(made("bert")[0]), tmp_path / "out")
+        build_for(str(made("bert")[0]), tmp_path / "out", task="fill-mask")
 
 
 def test_a_masked_language_model_is_not_a_classifier(tmp_path):

@@ -84,10 +84,10 @@ def test_hoisting_saves_most_of_the_last_layer_and_of_the_vocabulary_projection(
     assert flops["hoisted"] < 0.8 * flops["optimum"]
 
 
-def test_a_decoder_is_refused(tmp_path):
+def test_a_decoder_is_refused_as_a_masked_language_model(tmp_path):
     GPT2LMHeadModel(GPT2Config(n_embd=8, n_layer=1, n_head=1, vocab_size=11)).save_pretrained(tmp_path / "gpt")
     with pytest.raises(InputError, match="gpt2 model, which has no masked-LM head"):
-        build(str(tmp_path / "gpt"), tmp_path / "out")
+        build(str(tmp_path / "gpt"), tmp_path / "out", task="fill-mask")
     assert not (tmp_path / "out").exists()
 
 

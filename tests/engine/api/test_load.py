@@ -27,7 +27,7 @@ def test_a_model_is_exported_on_first_use_and_found_on_the_second(exports, tmp_p
     monkeypatch.chdir(tmp_path)
     assert ng.load("mini").name == "mini"
     assert ng.load("mini").name == "mini"
-    assert exports == [("mini", {"task": "fill-mask", "revision": None, "allow_pickle": False, "progress": True})]
+    assert exports == [("mini", {"task": None, "revision": None, "allow_pickle": False, "progress": True})]
 
 
 def test_an_exported_folder_is_not_exported_again(exports, mini):
