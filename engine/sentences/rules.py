@@ -171,7 +171,9 @@ class Rules:
             if last == form.lower() and form.endswith(_APOSTROPHES) and len(fitting) < len(words):
                 others = [word for word in words if word not in following]
                 if slot == MASK:
-                    said = f"{form!r} stands before the mask: {len(others)} of {len(words)} verbs cannot: {_some(others)}"
+                    said = (
+                        f"{form!r} stands before the mask: {len(others)} of {len(words)} verbs cannot: {_some(others)}"
+                    )
                     yield Finding(Kind.NOTE, where, said)
                 else:
                     said = f"{form!r} before {{{slot}}} does not suit {_some(others)}; write '{rule.word} {{{slot}}}'"

@@ -213,7 +213,7 @@ def check_patterns(
     rules = Rules(language)
     found = rules.findings()
     exported = None if model is None else load_exported(model)
-    tokenizer = None if exported is None else MaskTokenizer.load(exported.folder, exported.mask_token)
+    tokenizer = None if exported is None else exported.tokenizer
     tokens = None
     if exported is not None and tokenizer is not None:
         tokens = _tokens(rules, exported, tokenizer, fillers, seed)
