@@ -18,7 +18,7 @@ from ..commands.run_command import resuming_command, table_command
 from ..errors import OF_THE_MACHINE, InputError, shortened
 from ..library.registry import commands as probe_commands
 from ..library.registry import resumable
-from . import benchmark, comparison, data, paper, sentences, shards, verify
+from . import benchmark, comparison, data, paper, patterns, sentences, shards, verify
 from . import report as reports
 from .group import Commands
 
@@ -174,3 +174,4 @@ def doctor(as_json: options.Json = False) -> None:
 
 
 app.add_typer(data.app, name="data")
+app.add_typer(patterns.app, name="patterns")

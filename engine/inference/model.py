@@ -89,11 +89,12 @@ class Decisions:
 
         It is positive where the expected token is the top-1. The smaller it is, the closer the decision.
 
-        Where several tokens are accepted, the logit of the best other token is not known: the runner-up may be accepted,
-        too. There the margin is the top-1's logit minus the runner-up's, with the sign of the decision. That is never
-        more than the true margin: if the top-1 is accepted, no other token is above the runner-up; if it is not, no
-        accepted one is. Like the true margin, it changes by at most twice the largest change of a logit, and it is 0
-        where the decision changes. So a bound on its error decides as safely as one on the error of the true margin.
+        Where several tokens are accepted, the logit of the best other token is not known: the runner-up may be
+        accepted, too. There the margin is the top-1's logit minus the runner-up's, with the sign of the decision. That
+        is never more than the true margin: if the top-1 is accepted, no other token is above the runner-up; if it is
+        not, no accepted one is. Like the true margin, it changes by at most twice the largest change of a logit, and it
+        is 0 where the decision changes. So a bound on its error decides as safely as one on the error of the true
+        margin.
 
         Args:
             expected: As for `repeated`.

@@ -105,9 +105,15 @@ class Selection(DecidingStage[EncodedSentences]):
             pairs_per_lazy_part: Size of a part of a lazy run, in pairs.
 
         Raises:
-            InputError: No verb is one token, or there are too few pairs.
+            InputError: No verb is one token, there are too few pairs, or a name is asked for where the patterns have no
+                place for it.
         """
         settings = settings or Settings()
+        if settings.coreference is not Coreference.PRONOUN and PRONOUN not in patterns.slots:
+            raise InputError(
+                f"--coreference {settings.coreference}: the patterns of {patterns.name!r} have no {{{PRONOUN}}}, so no "
+                "name can stand in the target; choose other patterns"
+            )
         tokenizer = exported.tokenizer
         fillers = pair_fillers(lexicon, settings.coreference, settings.seed)
         pattern = patterns.selecting

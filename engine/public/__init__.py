@@ -41,6 +41,7 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors
     from .engine.runs.ray import Ray
     from .engine.tables.table import Table
     from .engine.verification.checks import Verification
+    from .engine.verification.patterns import check_patterns
     from .engine.verification.verify import verify
 
 _NAMES = {
@@ -59,6 +60,7 @@ _NAMES = {
     "ThisProcess": "negengine.engine.runs.executors:ThisProcess",
     "Verification": "negengine.engine.verification.checks:Verification",
     "by_group": "negengine.engine.comparison.groups:by_group",
+    "check_patterns": "negengine.engine.verification.patterns:check_patterns",
     "cite": "negengine.engine.report.citation:cite",
     "compare": "negengine.engine.comparison.compare:compare",
     "diagnostics": "negengine.engine.probes.diagnostics.runs:diagnostics",

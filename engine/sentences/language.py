@@ -1,6 +1,6 @@
 """Patterns together with their words: what a run of the test is made of."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -27,13 +27,16 @@ class Language:
     file: PatternFile
 
 
-def load_language(patterns: str | Path | None = None, lexicon: str | Path | None = None) -> Language:
+def load_language(
+    patterns: str | Path | None = None, lexicon: str | Path | None = None, slots: Collection[str] = ()
+) -> Language:
     """Read a pattern set and its words.
 
     Args:
         patterns: The name of a bundled set, or a TOML file; the paper's set by default.
         lexicon: The name of a bundled lexicon, or a folder; by default the one that the pattern file names, or the
             English one.
+        slots: Further names that may stand in braces.
 
     Raises:
         InputError: As for `load_patterns` and `load_lexicon`; a slot of the patterns' own is in the lexicon, too, or
@@ -42,7 +45,7 @@ def load_language(patterns: str | Path | None = None, lexicon: str | Path | None
     file = PatternFile.read(patterns)
     folder = lexicon_path(file.lexicon if lexicon is None else lexicon)
     words = _with_slots(load_lexicon(folder, file.verbs), file, folder)
-    return Language(file.patterns(words.slots, words.agreement.elisions), words, folder, file)
+    return Language(file.patterns([*words.slots, *slots], words.agreement.elisions), words, folder, file)
 
 
 def _with_slots(lexicon: Lexicon, file: PatternFile, folder: Path) -> Lexicon:

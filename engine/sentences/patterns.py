@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InputError
+from ..files.reading import is_folder
 from .bundled import PATTERNS, SELF_CONTAINED_NEGATION, bundled_patterns, pattern_path
 from .elision import Elision
 from .pattern import SLOT, Hole, Pattern, PatternSet, Role
@@ -201,7 +202,7 @@ def _lexicon(toml: TomlFile) -> str | Path | None:
     if not isinstance(source, str) or not source.strip():
         raise InputError(f'{toml.line("lexicon")}: lexicon is {source!r}; give a name or a folder, as in "italian"')
     beside = toml.path.parent / source
-    return beside if beside.is_dir() else source
+    return beside if is_folder(beside) else source
 
 
 def _verbs(toml: TomlFile) -> str:

@@ -213,6 +213,12 @@ class MaskTokenizer:
         found = [next((token for token in encoding.ids if token in special), None) for encoding in encodings]
         return [None if token is None else str(self.backend.id_to_token(token)) for token in found]
 
+    def unknown(self, texts: Sequence[str]) -> list[str]:
+        """The texts that hold the unknown token: the model does not know some of their letters."""
+        unknown = self._unknown_id()
+        encodings = self.backend.encode_batch_fast(list(texts), add_special_tokens=False)
+        return [text for text, encoding in zip(texts, encodings, strict=True) if unknown in encoding.ids]
+
     def most_tokens(self, texts: Sequence[str]) -> int:
         """An upper bound on the tokens of any of these texts, special tokens not counted, within any sentence.
 

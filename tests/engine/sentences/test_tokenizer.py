@@ -153,3 +153,11 @@ def test_a_character_of_several_tokens_is_covered_whole(small_tokenizers):
     [own] = tokenizer.word_sequences([("She is happy to ", ".")], ["é"])
     assert tokenizer.backend.decode(list(own)) == " é"
     assert len(own) > 1
+
+
+def test_same_text_knows_several_accepted_tokens(small_tokenizers):
+    tokenizer = small_tokenizers["byte-level BPE"]
+    top1 = ids_of(tokenizer, "Ġlike", "like", "Ġsmoke", "like")
+    accepted = np.stack([ids_of(tokenizer, "Ġlike", "Ġsmoke", "Ġlike", "Ġsmoke"), ids_of(tokenizer, *["Ġlike"] * 4)], 1)
+    assert tokenizer.same_text(top1, accepted).tolist() == [False, True, False, True]
+    assert tokenizer.same_text(top1[:0], accepted[:0]).tolist() == []

@@ -107,3 +107,19 @@ def test_a_verb_of_several_bytes_of_one_character_is_not_one_token(small_tokeniz
 def test_a_lexicon_without_mono_token_verbs_is_refused(small_tokenizer):
     with pytest.raises(InputError, match=r"none of 2 verbs is one token \(in-context\) in place of the mask in 'Jess"):
         mask_fillers(small_tokenizer, PATTERNS.selecting, ["disagree", "xyz"], BASE, VerbConvention.IN_CONTEXT)
+
+
+def test_further_forms_that_are_one_token_are_accepted_beside_the_main_one(small_tokenizers):
+    tokenizer = small_tokenizers["WordPiece cased"]
+    main, further = ["smoke", "dance", "unheardof", "like"], [("dance", "unheardof"), ("unheardof",), ("smoke",), ()]
+    index, token = mask_fillers(tokenizer, PATTERNS.selecting, main, BASE, VerbConvention.IN_CONTEXT, further)
+    smoke, dance, like = (tokenizer.backend.token_to_id(word) for word in ("smoke", "dance", "like"))
+    assert index.tolist() == [0, 1, 3]  # the main form of the third is several tokens
+    assert [set(row) for row in token.tolist()] == [{smoke, dance}, {dance}, {like}]
+    assert token[:, 0].tolist() == [smoke, dance, like]
+
+
+def test_verbs_with_one_usable_form_each_have_one_column_of_tokens(small_tokenizer):
+    verbs, further = ["smoke", "dance"], [("unheardof",), ()]
+    _, token = mask_fillers(small_tokenizer, PATTERNS.selecting, verbs, BASE, VerbConvention.IN_CONTEXT, further)
+    assert token.shape == (2,)

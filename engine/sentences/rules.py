@@ -1,0 +1,303 @@
+"""Words and patterns compared with the rules of their language: what is wrong, and what to know.
+
+A problem is an error of agreement, or one that spoils a run. A note is what a user should know; nothing is wrong. The
+rules are those of `agreement.toml`; without this file only the patterns are checked.
+"""
+
+import re
+import unicodedata
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cached_property
+
+from ..files.listing import paths_in
+from .agreement import VerbEndings
+from .elision import Elision
+from .language import Language
+from .pattern import SLOT, Pattern, Role
+from .slots import MASK, PROFESSION, PRONOUN, VERB, WORD_SLOTS
+from .textfiles import read_entries
+
+_TWO_WORDS = re.compile(r"(?<![\w'’])(\w+) (?=(\w+))")
+_MOST_NAMED = 5
+
+
+class Kind(StrEnum):
+    """What a finding means."""
+
+    PROBLEM = "problem"
+    NOTE = "note"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One finding.
+
+    Attributes:
+        kind: What it means.
+        where: File and line, or a file.
+        what: What was found, and what would be right.
+    """
+
+    kind: Kind
+    where: str
+    what: str
+
+
+@dataclass(frozen=True)
+class Rules:
+    """The check of one language.
+
+    Attributes:
+        language: Patterns and words.
+    """
+
+    language: Language
+
+    def findings(self) -> list[Finding]:
+        """All findings, problems first."""
+        found = [
+            *self._articles(),
+            *self._endings(),
+            *self._verbs(),
+            *self._elisions_of_words(),
+            *self._elisions_of_patterns(),
+            *self._lists(),
+            *self._patterns(),
+            *self._characters(),
+        ]
+        return sorted(found, key=lambda finding: finding.kind is Kind.NOTE)
+
+    @cached_property
+    def _entries(self) -> Mapping[str, Mapping[str, str]]:
+        """Name of a file of the lexicon → entry → file and line."""
+        paths = [*paths_in(self.language.folder, "names_*.txt"), *paths_in(self.language.folder, "professions*.txt")]
+        paths += [*paths_in(self.language.folder, "slot_*.txt"), self.language.folder / self.language.file.verbs]
+        return {path.name: {entry.text: entry.location for entry in read_entries(path)} for path in paths}
+
+    @property
+    def _professions(self) -> Mapping[str, Sequence[str]]:
+        """Name of a gender → the professions of its people."""
+        lexicon = self.language.lexicon
+        forms = lexicon.forms.get(PROFESSION, {})
+        return {gender: forms.get(label, lexicon.professions) for gender, label in lexicon.labels.items()}
+
+    def _where(self, stem: str, gender: str, word: str) -> str:
+        """File and line of a profession or of another entry."""
+        for name in (f"{stem}_{gender}.txt", f"{stem}.txt"):
+            if name in self._entries:
+                return self._entries[name].get(word, str(self.language.folder / name))
+        return str(self.language.folder)
+
+    def _articles(self) -> Iterator[Finding]:
+        rules = self.language.lexicon.agreement.articles
+        told = set()
+        for gender, professions in self._professions.items() if rules else ():
+            for profession in professions:
+                article, noun = _divided(profession)
+                rule = next((rule for rule in rules if rule.fits(gender, noun)), None)
+                where = self._where("professions", gender, profession)
+                if rule is not None and article != rule.form and where not in told:
+                    told.add(where)
+                    right = f"{rule.form}{'' if rule.form.endswith(_APOSTROPHES) else ' '}{noun}"
+                    yield Finding(Kind.PROBLEM, where, f"{profession!r} has the wrong article; write {right!r}")
+
+    def _endings(self) -> Iterator[Finding]:
+        rules, lexicon = self.language.lexicon.agreement.endings, self.language.lexicon
+        genders = list(lexicon.labels)
+        if not rules:
+            return
+        if PROFESSION in lexicon.forms:
+            for forms in zip(*self._professions.values(), strict=True):
+                if not _agree(dict(zip(genders, (_divided(form)[1] for form in forms), strict=True)), rules):
+                    where = self._where("professions", genders[0], forms[0])
+                    yield Finding(Kind.PROBLEM, where, f"{_listed(forms)} do not differ by a rule of [[endings]]")
+        for slot, by_gender in lexicon.forms.items():
+            if slot == PROFESSION:
+                continue
+            words = {gender: by_gender[label][0] for gender, label in lexicon.labels.items()}
+            if not _agree(words, rules):
+                where = self._of_slot(slot)
+                yield Finding(Kind.PROBLEM, where, f"{_listed(words.values())} do not differ by a rule of [[endings]]")
+
+    def _of_slot(self, slot: str) -> str:
+        """File and line of a slot of the patterns' own, or of the lexicon's."""
+        if slot in self.language.file.slots:
+            return self.language.file.toml.line_in("slots", slot)
+        return str(self.language.folder / f"slot_{slot}.txt")
+
+    def _verbs(self) -> Iterator[Finding]:
+        lexicon, file = self.language.lexicon, self.language.file.verbs
+        rule: VerbEndings | None = next((rule for rule in lexicon.agreement.verbs if rule.file == file), None)
+        if rule is None:
+            return
+        for verb in lexicon.verbs:
+            wrong = [] if verb.endswith(rule.context) else [verb]
+            wrong += [form for form in lexicon.accepted(verb) if not form.endswith(rule.mask or rule.context)]
+            for form in dict.fromkeys(wrong):
+                ends = rule.context if form == verb else rule.mask or rule.context
+                yield Finding(
+                    Kind.PROBLEM, self._of_verb(verb), f"{form!r} does not end in {_listed(ends)}, as [[verbs]] says"
+                )
+
+    def _of_verb(self, verb: str) -> str:
+        entries = self._entries[self.language.file.verbs]
+        return next(where for text, where in entries.items() if text.partition("=")[0].strip() == verb)
+
+    def _elisions_of_words(self) -> Iterator[Finding]:
+        for entries in self._entries.values():
+            for text, where in entries.items():
+                for said in _not_elided(text, self.language.lexicon.agreement.elisions):
+                    yield Finding(Kind.PROBLEM, where, said)
+
+    def _elisions_of_patterns(self) -> Iterator[Finding]:
+        rules = self.language.lexicon.agreement.elisions
+        for pattern in self.language.patterns.all:
+            where = self.of_pattern(pattern)
+            for piece in pattern.pieces:
+                for said in _not_elided(piece, rules):
+                    yield Finding(Kind.PROBLEM, where, said)
+            for hole, piece in zip(pattern.holes, pattern.pieces, strict=False):
+                for rule in rules:
+                    yield from self._before_hole(rule, hole.slot, piece, where)
+
+    def _before_hole(self, rule: Elision, slot: str, piece: str, where: str) -> Iterator[Finding]:
+        """Whether the fixed word before a slot suits all that can stand in it."""
+        words = self._fillers(slot)
+        last = re.split(r"[\s]", piece)[-1].lower()
+        for form, following in rule.forms:
+            fitting = [word for word in words if word in following]
+            if last == form.lower() and form.endswith(_APOSTROPHES) and len(fitting) < len(words):
+                others = [word for word in words if word not in following]
+                if slot == MASK:
+                    said = (
+                        f"{form!r} stands before the mask: {len(others)} of {len(words)} verbs cannot: {_some(others)}"
+                    )
+                    yield Finding(Kind.NOTE, where, said)
+                else:
+                    said = f"{form!r} before {{{slot}}} does not suit {_some(others)}; write '{rule.word} {{{slot}}}'"
+                    yield Finding(Kind.PROBLEM, where, said)
+            if slot == MASK and re.search(rf"(?i)(?<!\w){re.escape(rule.word)} \Z", piece) and fitting:
+                said = (
+                    f"{rule.word!r} stands before the mask, and is {form!r} before {len(fitting)} of {len(words)} "
+                    f"verbs, which a model cannot answer well: {_some(fitting)}"
+                )
+                yield Finding(Kind.NOTE, where, said)
+
+    def _fillers(self, slot: str) -> Sequence[str]:
+        """The words that can stand in a slot; at the mask, the main forms of the verbs."""
+        lexicon = self.language.lexicon
+        if slot == MASK:
+            return [lexicon.accepted(verb)[0] for verb in lexicon.verbs]
+        if slot in lexicon.forms:
+            return [word for words in lexicon.forms[slot].values() for word in words]
+        known = {VERB: lexicon.verbs, PROFESSION: lexicon.professions, PRONOUN: tuple(lexicon.pronouns.values())}
+        return known.get(slot, lexicon.lists.get(slot, lexicon.names))
+
+    def _lists(self) -> Iterator[Finding]:
+        """Words of a list that are verbs of the lexicon, too: a sentence could have the same verb twice."""
+        verbs = {*self.language.lexicon.verbs, *self.language.lexicon.mask_forms}
+        for slot, words in self.language.lexicon.lists.items():
+            if both := [word for word in words if word in verbs]:
+                yield Finding(
+                    Kind.PROBLEM,
+                    self._of_slot(slot),
+                    f"{_some(both)} of {{{slot}}} are verbs of {self.language.file.verbs}, too: a sentence can have "
+                    "one twice; remove them from one of the two",
+                )
+
+    def _patterns(self) -> Iterator[Finding]:
+        patterns, first = self.language.patterns, {}
+        for pattern in patterns.all:
+            where = self.of_pattern(pattern)
+            if (earlier := first.setdefault(pattern.sentence, pattern)) is not pattern:
+                yield Finding(Kind.PROBLEM, where, f"{pattern.name} has the same sentence as {earlier.name}")
+            if VERB not in pattern.slots and pattern is not patterns.selecting:
+                yield Finding(Kind.PROBLEM, where, f"{pattern.name} has no {{{VERB}}}: there is nothing to repeat")
+            if re.search(r"\w", pattern.pieces[-1]) or pattern.holes[-1].slot != MASK:
+                yield Finding(Kind.NOTE, where, f"{pattern.name}: the mask is not at the end; causal models need that")
+        file = str(self.language.file.toml.path)
+        roles = {pattern.role for pattern in patterns.scored}
+        if missing := [str(role) for role in (Role.FORBIDDEN, Role.CONTROL) if role not in roles]:
+            yield Finding(Kind.NOTE, file, f"no pattern is {' or '.join(missing)}, so drops cannot be compared")
+        if PRONOUN not in patterns.slots:
+            yield Finding(Kind.NOTE, file, f"no pattern has {{{PRONOUN}}}: --coreference takes pronoun only")
+        for slot in self.language.lexicon.slots:
+            if slot not in {*WORD_SLOTS, *patterns.slots, MASK}:
+                yield Finding(Kind.NOTE, self._of_slot(slot), f"no pattern has {{{slot}}}")
+
+    def of_pattern(self, pattern: Pattern) -> str:
+        """File and line of a pattern."""
+        file = self.language.file
+        names = [table.get("name") for table in file.toml.tables("pattern")]
+        return file.line(names.index(pattern.name))
+
+    def _characters(self) -> Iterator[Finding]:
+        """Accents that are characters of their own, and two kinds of apostrophes: tokenizers tell them apart."""
+        texts = {text: where for entries in self._entries.values() for text, where in entries.items()}
+        texts |= {pattern.sentence: self.of_pattern(pattern) for pattern in self.language.patterns.all}
+        for text, where in texts.items():
+            if unicodedata.normalize("NFC", text) != text:
+                said = f"{text!r} has accents as characters of their own; save the file in Unicode's form NFC"
+                yield Finding(Kind.PROBLEM, where, said)
+        kinds = {mark: next((where for text, where in texts.items() if mark in text), None) for mark in _APOSTROPHES}
+        if all(kinds.values()):
+            straight, curly = kinds.values()
+            yield Finding(
+                Kind.PROBLEM, str(curly), f"the apostrophe is ’ here, but ' in {straight}; use one of the two"
+            )
+
+
+_APOSTROPHES = ("'", "’")
+
+
+def differences(pattern: Pattern, other: Pattern) -> str:
+    """The words in which a sentence differs from another: `+ non`, `is → isn't`."""
+    import difflib  # noqa: PLC0415 - only the check needs it
+
+    one, two = other.sentence.split(), pattern.sentence.split()
+    found = []
+    for what, start, stop, first, last in difflib.SequenceMatcher(None, one, two, autojunk=False).get_opcodes():
+        before, after = " ".join(one[start:stop]), " ".join(two[first:last])
+        if what != "equal":
+            found.append(f"+ {after}" if not before else f"− {before}" if not after else f"{before} → {after}")
+    return "; ".join(found)
+
+
+def _divided(profession: str) -> tuple[str, str]:
+    """Article and noun; the article is empty where there is none."""
+    found = re.match(r"(\w+['’]|\w+(?= ))\s?(?=\w)", profession)
+    return (found[1], profession[found.end() :]) if found else ("", profession)
+
+
+def _agree(forms: Mapping[str, str], rules: Sequence[Mapping[str, str]]) -> bool:
+    """Whether the forms of a word differ by one of the rules; of several words the first decides."""
+    words = {gender: form.split()[0] for gender, form in forms.items()}
+    for rule in rules:
+        if all(word.endswith(rule[gender]) for gender, word in words.items()):
+            stems = {word.removesuffix(rule[gender]) for gender, word in words.items()}
+            if len(stems) == 1:
+                return True
+    return False
+
+
+def _not_elided(text: str, rules: Sequence[Elision]) -> Iterator[str]:
+    """Words of a text that should have another form before the word that follows."""
+    by_word = {rule.word: rule for rule in rules}
+    for word, following in _TWO_WORDS.findall(SLOT.sub("", text)):
+        rule = by_word.get(word.lower())
+        if rule is not None:
+            right = rule.spell(following, capital=word[0].isupper())
+            if right != f"{word} {following}":
+                yield f"'{word} {following}' should be {right!r}"
+
+
+def _listed(words: Sequence[str] | Iterator[str]) -> str:
+    return ", ".join(map(repr, words))
+
+
+def _some(words: Sequence[str]) -> str:
+    """Some of many words."""
+    more = f" and {len(words) - _MOST_NAMED} more" if len(words) > _MOST_NAMED else ""
+    return f"{', '.join(words[:_MOST_NAMED])}{more}"
