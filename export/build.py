@@ -37,7 +37,7 @@ from .parity import Logits, Parity, compare, reference_logits
 from .passes import Context, run_passes
 from .quiet import quiet
 from .samples import Sample, batches
-from .tasks import TASKS, Task
+from .tasks import Task, task_named
 from .trace import optimum_config, takes_segments, trace
 
 Say = Callable[[str], None]
@@ -64,7 +64,7 @@ def build(
     Args:
         reference: hub id, local folder, or `mini`.
         output: the folder to write; by default `models/NAME`.
-        task: a name of `TASKS`.
+        task: `fill-mask` or `text-classification`.
         revision: branch, tag or commit on the hub.
         allow_pickle: read pickled weights where there are no safetensors.
         force: build anew even if the folder is up to date, or holds the export of another checkpoint.
@@ -77,8 +77,7 @@ def build(
         InputError: the model is not available or not usable, does not fit into memory or on the disk, fails the parity
             check, or the folder cannot be written.
     """
-    if task not in TASKS:
-        raise InputError(f"{task} is not a task of the export: give {' or '.join(TASKS)}")
+    wanted = task_named(task)
     refuse_few_open_files()
     source = locate(reference, revision)
     if not is_model_name(source.name):  # it names folders: models/NAME, runs/NAME
@@ -88,11 +87,11 @@ def build(
     if _is_up_to_date(folder, task, source, made_from, force=force):
         say(f"{folder} is up to date (--force builds it again)")
         return folder
-    _check_needs(source, TASKS[task], folder, say)
+    _check_needs(source, wanted, folder, say)
     make_folder(folder.parent)
     try:
         with quiet(), workspace_beside(folder) as workspace:
-            _write(source, TASKS[task], workspace, made_from, allow_pickle=allow_pickle, say=say)
+            _write(source, wanted, workspace, made_from, allow_pickle=allow_pickle, say=say)
             publish(workspace, folder)
     except OSError as error:  # a full disk, above all
         raise unwritable(folder, error) from error
@@ -116,6 +115,7 @@ def _write(
     say(f"loading {source.name}")
     checkpoint = load(source, task.head)
     task.check(checkpoint)
+    optimum_config(source.name, checkpoint.config, task.head.task)  # fails before the weights are read
     traced = _trace(checkpoint, task, workspace, allow_pickle=allow_pickle, say=say)
     gc.collect()  # PyTorch's model is held by cycles
     graph, config = traced.graph, checkpoint.config
@@ -181,7 +181,7 @@ def _trace(checkpoint: Checkpoint, task: Task, workspace: Path, *, allow_pickle:
     tokenizer.backend_tokenizer.no_padding()
     _save_tokenizer(tokenizer, staged)
     model.config.save_pretrained(staged)
-    config = optimum_config(name, model, task.head.task)
+    config = optimum_config(name, model.config, task.head.task)
     segments = task.takes_segments and takes_segments(config, model.config, tokenizer.model_input_names)
     samples = task.samples(checkpoint, segments)
     say(f"running PyTorch on {len(samples)} inputs, for the comparison at the end")
