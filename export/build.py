@@ -26,7 +26,7 @@ from ..engine.inference.exported import VOCABULARY, load_exported
 from ..engine.inference.manifest import FORMAT, GRAPH, MANIFEST, TOKENIZER, read_origin, write_manifest
 from ..engine.versions import source_commit, versions
 from . import needs
-from .checkpoint import Checkpoint, Source, load, load_model, locate, read_config
+from .checkpoint import Checkpoint, Source, load, load_config, load_model, locate
 from .families import family_of
 from .flops import count_flops
 from .folder import publish, staged_in, workspace_beside
@@ -37,7 +37,7 @@ from .parity import Logits, Parity, compare, compare_tokens, reference_logits, r
 from .passes import Context, run_passes
 from .quiet import quiet
 from .samples import Sample, batches
-from .tasks import TASKS, Task, task_of
+from .tasks import Task, task_named, task_of
 from .tasks.text_generation import ADDED_BOS, begin_with_bos
 from .trace import optimum_config, takes_segments, trace
 
@@ -80,25 +80,24 @@ def build(
         InputError: the model is not available or not usable, does not fit into memory or on the disk, fails the parity
             check, or the folder cannot be written.
     """
-    if task is not None and task not in TASKS:
-        raise InputError(f"{task} is not a task of the export: give {' or '.join(TASKS)}")
+    named = task_named(task) if task else None
     refuse_few_open_files()
     source = locate(reference, revision)
     if not is_model_name(source.name):  # it names folders: models/NAME, runs/NAME
         raise InputError(f"{source.name!r} is not a name for a model: rename the checkpoint's folder")
-    task = task or task_of(read_config(source))
-    if bos and not TASKS[task].head.is_decoder:
-        raise InputError(f"--bos is for causal models; {source.name} is exported for {task}")
+    wanted = named or task_of(load_config(source))
+    if bos and not wanted.head.is_decoder:
+        raise InputError(f"--bos is for causal models; {source.name} is exported for {wanted.head.task}")
     folder = output or Path("models") / f"{source.name}{'-bos' if bos else ''}"
     made_from = _made_from(source) | ({ADDED_BOS: "added"} if bos else {})
-    if _is_up_to_date(folder, task, source, made_from, force=force):
+    if _is_up_to_date(folder, wanted.head.task, source, made_from, force=force):
         say(f"{folder} is up to date (--force builds it again)")
         return folder
-    _check_needs(source, TASKS[task], folder, say)
+    _check_needs(source, wanted, folder, say)
     make_folder(folder.parent)
     try:
         with quiet(), workspace_beside(folder) as workspace:
-            _write(source, TASKS[task], workspace, made_from, allow_pickle=allow_pickle, say=say)
+            _write(source, wanted, workspace, made_from, allow_pickle=allow_pickle, say=say)
             publish(workspace, folder)
     except OSError as error:  # a full disk, above all
         raise unwritable(folder, error) from error
@@ -125,6 +124,7 @@ def _write(
     task.check(checkpoint)
     if ADDED_BOS in made_from:
         begin_with_bos(checkpoint.tokenizer, checkpoint.name)
+    optimum_config(source.name, checkpoint.config, task.head.task)  # fails before the weights are read
     traced = _trace(checkpoint, task, workspace, allow_pickle=allow_pickle, say=say)
     gc.collect()  # PyTorch's model is held by cycles
     graph, config = traced.graph, checkpoint.config
@@ -194,7 +194,7 @@ def _trace(checkpoint: Checkpoint, task: Task, workspace: Path, *, allow_pickle:
     tokenizer.backend_tokenizer.no_padding()
     _save_tokenizer(tokenizer, staged)
     model.config.save_pretrained(staged)
-    config = optimum_config(name, model, task.head.task)
+    config = optimum_config(name, model.config, task.head.task)
     segments = task.takes_segments and takes_segments(config, model.config, tokenizer.model_input_names)
     samples = task.samples(checkpoint, segments)
     say(f"running PyTorch on {len(samples)} inputs, for the comparison at the end")

@@ -5,6 +5,7 @@ can run code when they are opened, so they are read only if the caller allows it
 """
 
 import hashlib
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,10 +29,14 @@ from ..engine.errors import InputError, first_line
 from ..engine.files.json_text import parse_json
 from ..engine.files.listing import paths_in
 from ..engine.files.reading import file_sha256, read_regular
-from .families import longest_input, padding_id
+from .families import family_of, longest_input, padding_id
 from .quiet import quiet
 
 BUNDLED = Path(__file__).parent / "mini"
+ONLY_PICKLED = (
+    "has no safetensors weights; --allow-pickle reads pickled ones, which can run code: "
+    "use it only for a source that you trust"
+)
 
 
 @dataclass(frozen=True)
@@ -197,24 +202,6 @@ def _hub_config(reference: str, revision: str | None) -> Path:
         raise InputError(f"{wanted}: the hub did not answer: {first_line(error)}") from None
 
 
-def read_config(source: Source) -> PretrainedConfig:
-    """Load the configuration.
-
-    Args:
-        source: from `locate`.
-
-    Raises:
-        InputError: it is damaged, or of a family that transformers does not know.
-    """
-    if source.is_local:
-        _check_json(Path(source.location) / "config.json")
-    try:
-        config: PretrainedConfig = AutoConfig.from_pretrained(source.location, **_revision(source))
-    except Exception as error:  # noqa: BLE001 - transformers raises nearly everything here
-        raise InputError(f"{source.name}: config.json is not readable: {first_line(error)}") from None
-    return config
-
-
 def load(source: Source, head: Head) -> Checkpoint:
     """Load configuration and tokenizer.
 
@@ -225,10 +212,29 @@ def load(source: Source, head: Head) -> Checkpoint:
     Raises:
         InputError: the model has no such head, no mask token or no fast tokenizer.
     """
-    config = read_config(source)
-    _check_architecture(source.name, config, head)
-    _check_sizes(source.name, config)
-    return Checkpoint(source, config, _load_tokenizer(source, head), is_causal=head.is_decoder)
+    config = load_config(source)
+    check_architecture(source.name, config, head)
+    check_sizes(source.name, config)
+    return Checkpoint(source, config, load_tokenizer(source, head), is_causal=head.is_decoder)
+
+
+def load_config(source: Source) -> PretrainedConfig:
+    """The configuration, with what its family needs for an export.
+
+    Raises:
+        InputError: config.json is not readable.
+    """
+    if source.is_local:
+        _check_json(Path(source.location) / "config.json")
+    try:
+        config = AutoConfig.from_pretrained(source.location, **_revision(source))
+    except Exception as error:  # noqa: BLE001 - transformers raises nearly everything here
+        raise InputError(f"{source.name}: config.json is not readable: {first_line(error)}") from None
+    for key, value in family_of(config).settings.items():
+        setattr(config, key, value)
+    if getattr(config, "legacy", None) is False:
+        _use_head_of_authors(config)
+    return config
 
 
 def _check_json(path: Path) -> None:
@@ -242,8 +248,12 @@ def _check_json(path: Path) -> None:
         raise InputError(f"{path}: not a JSON object, which config.json of a checkpoint is")
 
 
-def _check_sizes(name: str, config: PretrainedConfig) -> None:
-    """Refuse sizes that no model has: PyTorch would make layers without end, or ask for all memory."""
+def check_sizes(name: str, config: PretrainedConfig) -> None:
+    """Refuse sizes that no model has: PyTorch would make layers without end, or ask for all memory.
+
+    Raises:
+        InputError: a size is not one of a model.
+    """
     for key, most in _MOST.items():
         size = getattr(config, key, None)
         if size is None or isinstance(size, list | tuple | dict):  # some families have a size for each layer
@@ -256,14 +266,26 @@ def _revision(source: Source) -> dict[str, Any]:
     return {} if source.is_local else {"revision": source.revision}
 
 
-def _check_architecture(name: str, config: PretrainedConfig, head: Head) -> None:
+def check_architecture(name: str, config: PretrainedConfig, head: Head) -> None:
+    """Refuse a model without the head, a decoder, and a family that is known to fail.
+
+    Raises:
+        InputError: why the architecture cannot be exported.
+    """
     if type(config) not in head.families:
         raise InputError(f"{name} is a {config.model_type} model, which has no {head.adjective} head in transformers")
     if getattr(config, "is_decoder", False) and not head.is_decoder:
         raise InputError(f"{name} is configured as a decoder (is_decoder): a {head.noun} is an encoder")
+    if reason := family_of(config).refused(config):
+        raise InputError(f"{name}: the family {config.model_type} cannot be exported: {reason}")
 
 
-def _load_tokenizer(source: Source, head: Head) -> PreTrainedTokenizerFast:
+def load_tokenizer(source: Source, head: Head) -> PreTrainedTokenizerFast:
+    """The tokenizer.
+
+    Raises:
+        InputError: it cannot be read, has no fast version, or no mask token where one is needed.
+    """
     try:
         tokenizer = AutoTokenizer.from_pretrained(source.location, use_fast=True, **_revision(source))
     except Exception as error:  # noqa: BLE001 - transformers raises nearly everything here
@@ -287,6 +309,22 @@ def load_model(checkpoint: Checkpoint, head: Head, *, allow_pickle: bool = False
     Raises:
         InputError: there are no safetensors, the head's weights are missing, or files are damaged.
     """
+    model, report = _load_weights(checkpoint, head, allow_pickle=allow_pickle)
+    if _holds_head_of_authors(checkpoint.config, report):
+        _use_head_of_authors(checkpoint.config)
+        model, report = _load_weights(checkpoint, head, allow_pickle=allow_pickle)
+    if missing := sorted(report["missing_keys"]):
+        raise InputError(
+            f"{checkpoint.name} is not a {head.noun}: its weights lack {missing[0]}"
+            + (f" and {len(missing) - 1} more" if len(missing) > 1 else "")
+        )
+    return model.eval()
+
+
+def _load_weights(
+    checkpoint: Checkpoint, head: Head, *, allow_pickle: bool
+) -> tuple[PreTrainedModel, dict[str, Iterable[str]]]:
+    """The model, and what transformers reports about the names of the weights."""
     source = checkpoint.source
     try:
         model, report = head.loader.from_pretrained(
@@ -301,15 +339,18 @@ def load_model(checkpoint: Checkpoint, head: Head, *, allow_pickle: bool = False
     except Exception as error:  # noqa: BLE001 - transformers raises nearly everything here
         line = first_line(error)
         if not allow_pickle and "safetensors" in line and "no file named" in line:
-            raise InputError(
-                f"{source.name} has no safetensors weights; --allow-pickle reads pickled ones, which can run code: "
-                "use it only for a source that you trust"
-            ) from None
+            raise InputError(f"{source.name} {ONLY_PICKLED}") from None
         raise InputError(f"{source.name}: the weights could not be read: {line}") from None
-    if missing := sorted(report["missing_keys"]):
-        raise InputError(
-            f"{source.name} is not a {head.noun}: its weights lack {missing[0]}"
-            + (f" and {len(missing) - 1} more" if len(missing) > 1 else "")
-        )
-    loaded: PreTrainedModel = model.eval()
-    return loaded
+    return model, report
+
+
+def _holds_head_of_authors(config: PretrainedConfig, report: Mapping[str, Iterable[str]]) -> bool:
+    """Whether the weights of a DeBERTa have its authors' head, `lm_predictions`, instead of transformers' `cls`."""
+    found = any(key.startswith("lm_predictions.") for key in report["unexpected_keys"])
+    return found and bool(getattr(config, "legacy", False))
+
+
+def _use_head_of_authors(config: PretrainedConfig) -> None:
+    """Let transformers make DeBERTa's `lm_predictions`, which multiplies by the word embeddings itself."""
+    config.legacy = False
+    config.tie_word_embeddings = False  # transformers 4.57 would put them in the place of the head's dense layer

@@ -1,10 +1,12 @@
 """Everything in an export that is special to a family of models (`model_type` in transformers).
 
 A family that is not listed is exported with the defaults: positions count from zero, the padding id comes from the
-configuration, and attention keeps its plain operators. To add a family, add its line here.
+configuration, and attention keeps its plain operators. To add a family, add its line here, and a row to its test.
 """
 
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
 from transformers import PretrainedConfig
 
@@ -22,31 +24,61 @@ class Family:
             the number after the padding id. The table's entries before it are lost to sentences.
         padding_id: the padding id, where the model takes a fixed one whatever its configuration says.
         intermediate_size: what its configuration calls the width of the feed-forward blocks.
+        settings: what its configuration must say for the export, instead of what it says.
+        most_tokens: the longest input, where the positions of a configuration do not tell it.
+        refused: why a configuration of the family cannot be exported, although Optimum lists the family; None if it
+            can.
     """
 
     standard_attention: bool = False
     first_position: int | str = 0
     padding_id: int | None = None
     intermediate_size: str = "intermediate_size"
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    most_tokens: Callable[[PretrainedConfig], int] | None = None
+    refused: Callable[[PretrainedConfig], str | None] = lambda _: None
+
+
+def _full_attention_of_big_bird(config: PretrainedConfig) -> int:
+    """Up to this length transformers computes full attention, whatever the configuration says; then random blocks."""
+    return min(int(config.max_position_embeddings), (5 + 2 * int(config.num_random_blocks)) * int(config.block_size))
+
+
+def _nystrom(config: PretrainedConfig) -> str | None:
+    if config.num_landmarks == config.segment_means_seq_len:  # it computes full attention, as published checkpoints do
+        return None
+    return (
+        f"with num_landmarks {config.num_landmarks} and segment_means_seq_len {config.segment_means_seq_len}, it takes "
+        "inputs of one length only"
+    )
+
+
+def _always(reason: str) -> Callable[[PretrainedConfig], str | None]:
+    return lambda _: reason
 
 
 FAMILIES = {
     "albert": Family(standard_attention=True),
     "bert": Family(standard_attention=True),
+    "big_bird": Family(
+        standard_attention=True,
+        settings={"attention_type": "original_full"},
+        most_tokens=_full_attention_of_big_bird,
+    ),
     "camembert": Family(standard_attention=True, first_position=_AFTER_PADDING),
-    "data2vec-text": Family(first_position=_AFTER_PADDING),
+    "data2vec-text": Family(standard_attention=True, first_position=_AFTER_PADDING),
     "distilbert": Family(standard_attention=True, intermediate_size="hidden_dim"),
     "electra": Family(standard_attention=True),
     "esm": Family(first_position=_AFTER_PADDING),
-    "ibert": Family(first_position=_AFTER_PADDING),
-    "longformer": Family(first_position=_AFTER_PADDING),
-    "luke": Family(first_position=_AFTER_PADDING),
+    "ibert": Family(standard_attention=True, first_position=_AFTER_PADDING),
+    "longformer": Family(refused=_always("its windows of attention are traced for inputs of one length only")),
+    "megatron-bert": Family(standard_attention=True),
     "mpnet": Family(standard_attention=True, first_position=2, padding_id=1),
+    "nystromformer": Family(refused=_nystrom),  # positions count from 2, in a table that has two more
+    "perceiver": Family(refused=_always("it reads bytes through latents: no row of it belongs to a mask alone")),
+    "rembert": Family(standard_attention=True),
     "roberta": Family(standard_attention=True, first_position=_AFTER_PADDING),
-    "roberta-prelayernorm": Family(first_position=_AFTER_PADDING),
     "xlm-roberta": Family(standard_attention=True, first_position=_AFTER_PADDING),
-    "xlm-roberta-xl": Family(first_position=_AFTER_PADDING),
-    "xmod": Family(first_position=_AFTER_PADDING),
 }
 
 
@@ -62,14 +94,22 @@ def padding_id(config: PretrainedConfig) -> int | None:
     return own if fixed is None else fixed
 
 
-def longest_input(config: PretrainedConfig) -> int:
-    """The largest number of tokens that a model takes, special tokens included."""
-    positions = int(getattr(config, "max_position_embeddings", 0) or 512)
+def first_position(config: PretrainedConfig) -> int:
+    """The position of the first token in the table of positions."""
     first = family_of(config).first_position
     if first == _AFTER_PADDING:
         padding = padding_id(config)
-        return positions - 1 - (0 if padding is None else padding)
-    return positions - int(first)
+        return 1 + (0 if padding is None else padding)
+    return int(first)
+
+
+def longest_input(config: PretrainedConfig) -> int:
+    """The largest number of tokens that a model takes, special tokens included."""
+    special = family_of(config).most_tokens
+    if special is not None:
+        return special(config)
+    positions = int(getattr(config, "max_position_embeddings", 0) or 512)
+    return positions - first_position(config)
 
 
 def intermediate_size(config: PretrainedConfig) -> int:

@@ -29,7 +29,7 @@ OPSET = 17  # the first with LayerNormalization; ONNX Runtime's fusions know it 
 _FIXED = {"logits_to_keep": 0}  # numbers that PyTorch's tracer would turn into inputs of the graph; 0 keeps all rows
 
 
-def optimum_config(name: str, model: PreTrainedModel, task: str) -> OnnxConfig:
+def optimum_config(name: str, config: PretrainedConfig, task: str) -> OnnxConfig:
     """Optimum's description of how a model is exported.
 
     Raises:
@@ -37,12 +37,11 @@ def optimum_config(name: str, model: PreTrainedModel, task: str) -> OnnxConfig:
     """
     try:
         constructor = TasksManager.get_exporter_config_constructor(
-            "onnx", model=model, task=task, library_name="transformers"
+            "onnx", model_type=config.model_type, task=task, library_name="transformers"
         )
     except (KeyError, ValueError):
-        family = model.config.model_type
-        raise InputError(f"{name}: Optimum has no {task} export for the family {family}") from None
-    return constructor(model.config, task=task)
+        raise InputError(f"{name}: Optimum has no {task} export for the family {config.model_type}") from None
+    return constructor(config, task=task)
 
 
 def takes_segments(config: OnnxConfig, model_config: PretrainedConfig, tokenizer_inputs: Sequence[str]) -> bool:

@@ -1,13 +1,18 @@
 """`ng.load`: find a model, and export it on first use."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..errors import InputError
 from ..files.reading import is_file
 from ..inference.manifest import MANIFEST
 from ..library.model import Model, ModelLike, check_opening, find_model
 from ..runs.progress import Reporter
+
+if TYPE_CHECKING:
+    from ...export.check import Verdict
 
 
 def load(
@@ -89,8 +94,39 @@ def export(
     Raises:
         InputError: Packages that an export needs are missing, or the checkpoint cannot be exported.
     """
-    try:
+    with _needs_packages(reference):
         from ...export.build import build
+    say = Reporter(silent=not progress).say
+    folder = None if output is None else Path(output)
+    return build(
+        reference, folder, task=task, bos=bos, revision=revision, allow_pickle=allow_pickle, force=force, say=say
+    )
+
+
+def check_export(
+    reference: str,
+    output: str | Path | None = None,
+    *,
+    task: str | None = None,
+    revision: str | None = None,
+    allow_pickle: bool = False,
+) -> "Verdict":
+    """Say whether a checkpoint can be exported, and why not, without building; the arguments are those of `export`.
+
+    Raises:
+        InputError: Packages that an export needs are missing, or there is no such checkpoint.
+    """
+    with _needs_packages(reference):
+        from ...export.check import check
+    folder = None if output is None else Path(output)
+    return check(reference, folder, task=task, revision=revision, allow_pickle=allow_pickle)
+
+
+@contextmanager
+def _needs_packages(reference: str) -> Iterator[None]:
+    """Name the package that an export lacks."""
+    try:
+        yield
     except ModuleNotFoundError as error:
         if (error.name or "").startswith("negengine"):
             raise
@@ -98,8 +134,3 @@ def export(
             f"{reference} is not exported, and export needs {error.name}: run `pip install 'negengine[export]'`, then "
             f"`negengine export {reference}`"
         ) from None
-    say = Reporter(silent=not progress).say
-    folder = None if output is None else Path(output)
-    return build(
-        reference, folder, task=task, bos=bos, revision=revision, allow_pickle=allow_pickle, force=force, say=say
-    )

@@ -1,13 +1,7 @@
 """An export is whole, repeatable and atomic, and what cannot be used is refused in one line."""
 
 import json
-import os
 import shutil
-import subprocess
-import sys
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 
 import pytest
 import torch
@@ -19,17 +13,13 @@ from negengine.export.checkpoint import locate
 from safetensors.torch import load_file, save_file
 from transformers import BertConfig, BertForMaskedLM, BertModel
 
+from .hub import serve
+
 GRAPHS = {
     *("model.onnx", "model.onnx_data", "model.cpu.onnx"),
     *("model.int8.onnx", "model.int8.onnx_data", "model.fp16.onnx", "model.fp16.onnx_data"),
 }
 FILES = GRAPHS | {"tokenizer.json", "export.json", "config.json"}
-
-
-@pytest.fixture
-def copy(checkpoint, tmp_path):
-    """A checkpoint of its own to damage."""
-    return Path(shutil.copytree(checkpoint("bert"), tmp_path / "tiny"))
 
 
 def refused(reference, folder, match, **options):
@@ -217,57 +207,10 @@ def test_the_bundled_model_is_located_like_any_folder():
 # ---------------------------------------------------------------- the hub, served here
 
 
-COMMITS = {"main": "a" * 40, "v1": "b" * 40, "a" * 40: "a" * 40, "b" * 40: "b" * 40}
-
-
-class Hub(BaseHTTPRequestHandler):
-    """As much of the hub as a download needs: one repository, two revisions."""
-
-    def do_HEAD(self):
-        self.answer(body=False)
-
-    def do_GET(self):
-        self.answer(body=True)
-
-    def answer(self, *, body):
-        parts = self.path.partition("?")[0].strip("/").split("/")
-        if parts[:2] == ["api", "models"]:  # is there a folder of chat templates?
-            return self.fail(404, "EntryNotFound")
-        if parts[:2] != ["lab", "tiny"]:
-            return self.fail(404, "RepoNotFound")
-        if parts[3] not in COMMITS:
-            return self.fail(404, "RevisionNotFound")
-        path = self.server.folder / "/".join(parts[4:])
-        if not path.is_file():
-            return self.fail(404, "EntryNotFound")
-        content = path.read_bytes()
-        self.send_response(200)
-        self.send_header("X-Repo-Commit", COMMITS[parts[3]])
-        self.send_header("ETag", f'"{hash(content) & 0xFFFFFFFF:x}"')
-        self.send_header("Content-Length", str(len(content)))
-        self.end_headers()
-        if body:
-            self.wfile.write(content)
-        return None
-
-    def fail(self, status, code):
-        self.send_response(status)
-        self.send_header("X-Error-Code", code)
-        self.send_header("Content-Length", "0")
-        self.end_headers()
-
-    def log_message(self, *_):
-        pass
-
-
 @pytest.fixture(scope="module")
 def hub(checkpoint):
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Hub)
-    server.folder = checkpoint("bert")
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-    server.server_close()
+    with serve(checkpoint("bert")) as served:
+        yield served.address
 
 
 EXPORT = """
@@ -287,21 +230,6 @@ for argument in sys.argv[1:]:
     except InputError as error:
         print(error)
 """
-
-
-@pytest.fixture
-def from_hub(tmp_path):
-    """Runs code in a process of its own, as the hub's address is read at start; gives the lines that it prints."""
-
-    def run(code, address, *arguments, **environment):
-        own = {"HF_ENDPOINT": address, "HF_HOME": str(tmp_path / "hf"), "HF_HUB_DISABLE_TELEMETRY": "1"}
-        command = [sys.executable, "-c", code, *arguments]
-        environment = {**os.environ, **own, **environment}
-        done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path, env=environment)
-        assert done.returncode == 0, done.stderr
-        return done.stdout.splitlines()
-
-    return run
 
 
 NOWHERE = "http://127.0.0.1:9"

@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 import struct
 from pathlib import Path
 
@@ -57,11 +56,6 @@ WEIGHTS = {
     "no tensors": struct.pack("<Q", 2) + b"{}",
     "text": b"not weights at all, but a text",
 }
-
-
-@pytest.fixture
-def copy(checkpoint, tmp_path) -> Path:
-    return Path(shutil.copytree(checkpoint("bert"), tmp_path / "tiny"))
 
 
 def refused(copy: Path, said: str = "") -> None:

@@ -1,0 +1,223 @@
+"""`negengine export --check`: whether a checkpoint can be exported, from everything but its weights.
+
+    configuration ─► family, head, longest input
+    tokenizer     ─► kind, mask token
+    file names    ─► safetensors or pickles, memory and disk
+
+Each finding says what was looked at. One that says no is enough for a refusal, and all of them are found in one call.
+"""
+
+import json
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import PretrainedConfig
+from transformers.tokenization_utils_fast import PreTrainedTokenizerFast
+
+from ..engine.errors import InputError
+from . import needs
+from .checkpoint import (
+    ONLY_PICKLED,
+    Checkpoint,
+    Head,
+    Source,
+    check_architecture,
+    check_sizes,
+    load_config,
+    load_tokenizer,
+    locate,
+)
+from .families import family_of, first_position, longest_input
+from .observe import told_in_one_line
+from .quiet import quiet
+from .tasks import Task, task_named, task_of
+from .trace import optimum_config
+from .weights import SAFE, tensors_of, weights_of
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that was looked at.
+
+    Attributes:
+        what: its name, such as `tokenizer`.
+        said: what was found, or why it stands against an export.
+        possible: whether an export is possible as far as this goes.
+    """
+
+    what: str
+    said: str
+    possible: bool = True
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Whether a checkpoint can be exported.
+
+    Attributes:
+        name: what the model is called.
+        task: what it would be exported for.
+        findings: in the order in which an export would meet them.
+    """
+
+    name: str
+    task: str
+    findings: tuple[Finding, ...]
+
+    @property
+    def possible(self) -> bool:
+        """Whether nothing stands against an export."""
+        return all(finding.possible for finding in self.findings)
+
+    def lines(self) -> list[str]:
+        """The verdict for a terminal."""
+        width = max(len(finding.what) for finding in self.findings)
+        rows = [f"  {item.what:{width}}  {'' if item.possible else 'no: '}{item.said}" for item in self.findings]
+        return [f"{self.name} {'can' if self.possible else 'cannot'} be exported for {self.task}", *rows]
+
+    def document(self) -> dict[str, Any]:
+        """The verdict for `--json`."""
+        findings = [asdict(finding) for finding in self.findings]
+        return {"model": self.name, "task": self.task, "possible": self.possible, "findings": findings}
+
+
+def check(
+    reference: str,
+    output: Path | None = None,
+    *,
+    task: str | None = None,
+    revision: str | None = None,
+    allow_pickle: bool = False,
+) -> Verdict:
+    """Say whether a checkpoint can be exported. Of a model of the hub, only small files are fetched.
+
+    Args:
+        reference: hub id, local folder, or `mini`.
+        output: the folder that an export would write; by default `models/NAME`.
+        task: a name of `TASKS`; by default what the checkpoint's architecture says.
+        revision: branch, tag or commit on the hub.
+        allow_pickle: whether pickled weights would be read.
+
+    Raises:
+        InputError: there is no such checkpoint, or its configuration is not readable.
+    """
+    named = task_named(task) if task else None
+    source = locate(reference, revision)
+    folder = output or Path("models") / source.name
+    with quiet():
+        config = load_config(source)
+        wanted = named or task_of(config)
+        shape = [
+            _finding("family", source.name, partial(_family, source.name, config, wanted.head)),
+            _finding("input", source.name, partial(_input, source.name, config)),
+        ]
+        files = [
+            _finding("tokenizer", source.name, partial(_tokenizer, source, config, wanted)),
+            _finding("weights", source.name, partial(_weights, source, allow_pickle)),
+            _finding("needs", source.name, partial(_needs, source, wanted, folder)),
+        ]
+        if all(finding.possible for finding in shape):  # else there is no model whose weights could be named
+            shape.append(_finding("head", source.name, partial(_head, source, config, wanted.head)))
+    return Verdict(source.name, wanted.head.task, (*shape, *files))
+
+
+def _finding(what: str, name: str, look: Callable[[], str]) -> Finding:
+    try:
+        return Finding(what, look())
+    except InputError as error:
+        return Finding(what, str(error).removeprefix(f"{name}: ").removeprefix(f"{name} "), possible=False)
+
+
+def _family(name: str, config: PretrainedConfig, head: Head) -> str:
+    check_architecture(name, config, head)
+    optimum_config(name, config, head.task)
+    fused = family_of(config).standard_attention
+    attention = "one fused operator computes its attention" if fused else "its attention may keep plain operators"
+    return f"{config.model_type}; {attention}"
+
+
+def _head(source: Source, config: PretrainedConfig, head: Head) -> str:
+    """What is known of the weights of the head: their names in the files, or the class that saved them."""
+    wanted = head.families[type(config)].__name__
+    there = tensors_of(source)
+    if there is not None:
+        if missing := _missing(source.name, config, head, there):
+            raise InputError(f"the weights lack {missing[0]}: the model is not a {head.noun}")
+        return f"{wanted}, whose weights are all there"
+    saved = [name for name in config.architectures or [] if name != wanted]
+    doubt = f"; {', '.join(saved)} saved the weights, so a part may be missing" if saved else ""
+    return f"{wanted} (the weights are not here to look at{doubt})"
+
+
+def _missing(name: str, config: PretrainedConfig, head: Head, there: set[str]) -> list[str]:
+    """The weights of a model that files do not name. Shared weights have several names, of which one is enough."""
+    with told_in_one_line(name, "making it"), torch.device("meta"):  # shapes without memory
+        model = head.loader.from_config(config)
+    prefix = f"{model.base_model_prefix}."
+    known = {_today(one, prefix) for one in there}
+    names: dict[int, list[str]] = {}
+    for own, weight in model.named_parameters(remove_duplicate=False):
+        names.setdefault(id(weight), []).append(own)
+    return sorted(same[0] for same in names.values() if not known & {_today(one, prefix) for one in same})
+
+
+def _today(name: str, prefix: str) -> str:
+    """A weight's name without what differs between files: the model's prefix, and TensorFlow's words."""
+    name = name.removeprefix(prefix)
+    if name.startswith("lm_predictions.lm_head."):  # DeBERTa's head under its authors' name
+        name = name.replace("lm_predictions.lm_head.", "cls.predictions.transform.").replace("transform.bias", "bias")
+    return name.replace("LayerNorm.gamma", "LayerNorm.weight").replace("LayerNorm.beta", "LayerNorm.bias")
+
+
+def _input(name: str, config: PretrainedConfig) -> str:
+    check_sizes(name, config)
+    first = first_position(config)
+    counted = f", as positions count from {first}" if first else ""
+    return f"at most {longest_input(config):,} tokens{counted}"
+
+
+def _tokenizer(source: Source, config: PretrainedConfig, task: Task) -> str:
+    tokenizer = load_tokenizer(source, task.head)
+    checkpoint = Checkpoint(source, config, tokenizer)
+    task.check(checkpoint)
+    largest = max(int(sample.ids.max()) for sample in task.samples(checkpoint, False))
+    if largest >= checkpoint.vocabulary:
+        raise InputError(f"it gives token {largest:,}, and the model has {checkpoint.vocabulary:,}")
+    mask = f", mask {tokenizer.mask_token} ({tokenizer.mask_token_id})" if task.head.fills_masks else ""
+    return f"{kind_of(tokenizer)}, {len(tokenizer):,} tokens{mask}"
+
+
+def kind_of(tokenizer: PreTrainedTokenizerFast) -> str:
+    """How a tokenizer divides words: WordPiece, byte-level BPE, BPE or Unigram."""
+    content = json.loads(tokenizer.backend_tokenizer.to_str())
+    kind = str(content["model"]["type"])
+    levels = json.dumps([content["pre_tokenizer"], content["decoder"]])
+    return "byte-level BPE" if kind == "BPE" and "ByteLevel" in levels else kind
+
+
+def _weights(source: Source, allow_pickle: bool) -> str:
+    files = weights_of(source)
+    if files is None:
+        return "not known, as the hub did not list its files"
+    if not files:
+        raise InputError("there are no files of weights (model.safetensors)")
+    size = f"{sum(files.values()) / 1e9:.2f} GB"
+    if any(name.endswith(SAFE) for name in files):
+        return f"safetensors, {size}"
+    if not allow_pickle:
+        raise InputError(f"it {ONLY_PICKLED}")
+    return f"pickled, {size}"
+
+
+def _needs(source: Source, task: Task, folder: Path) -> str:
+    needed = needs.estimate(source, 1 + sum(variant.size for variant in task.variants))
+    if needed is None:
+        return "not known, as the size of the weights is not"
+    memory, disk = needs.free_memory(), needs.free_disk(folder.parent)
+    needs.check(needed, source.name, folder.parent, memory=memory, disk=disk)
+    said = str(needed).removeprefix("needs ")
+    return f"{said}; {memory / 1e9:.1f} GB and {disk / 1e9:.1f} GB are free"

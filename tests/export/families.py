@@ -1,0 +1,183 @@
+"""A row for each family that Optimum exports: a tiny model with random weights, and its real kind of tokenizer.
+
+`docs/families.md` has the same rows, which a test compares with what the exports say.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import (
+    CONFIG_MAPPING,
+    AutoModelForMaskedLM,
+    AutoTokenizer,
+    PreTrainedModel,
+    PreTrainedTokenizerFast,
+)
+
+from . import tokenizer_files as kinds
+
+SIZES = {"hidden_size": 64, "num_hidden_layers": 3, "num_attention_heads": 4, "intermediate_size": 128}
+SMALLER = SIZES | {"num_hidden_layers": 2}
+RELATIVE = {"relative_attention": True, "pos_att_type": ["p2c", "c2p"]}
+NARROW = {"embedding_size": 32}
+XLM = {"emb_dim": 64, "n_layers": 2, "n_heads": 4}
+DEBERTA_V2 = SMALLER | RELATIVE | {"position_buckets": 32, "norm_rel_ebd": "layer_norm", "share_att_key": True}
+
+
+@dataclass(frozen=True)
+class Row:
+    """A family, or one form of it.
+
+    Attributes:
+        family: `model_type` in transformers.
+        sizes: what its configuration says besides the vocabulary and the positions.
+        tokenizer: writes the tokenizer's files, as such checkpoints have them.
+        attentions: how many attentions one operator computes: of all layers, or of none.
+        positions: how it tells positions apart, as the table says it.
+        notes: what the table adds.
+    """
+
+    family: str
+    sizes: dict[str, Any]
+    tokenizer: Callable[[Path, str], None]
+    attentions: int = 3
+    positions: str = "learned"
+    notes: str = ""
+
+
+ROWS = {
+    "albert": Row("albert", SIZES | NARROW, kinds.unigram),
+    "bert": Row("bert", SIZES, kinds.wordpiece),
+    "big_bird": Row(
+        "big_bird",
+        SMALLER | {"block_size": 16, "num_random_blocks": 3},
+        kinds.unigram,
+        2,
+        notes="Full attention, which transformers computes too up to 704 tokens; longer inputs are refused.",
+    ),
+    "camembert": Row("camembert", SIZES, kinds.unigram),
+    "convbert": Row(
+        "convbert",
+        SMALLER | NARROW | {"conv_kernel_size": 3},
+        kinds.wordpiece,
+        0,
+        notes="Convolutions beside attention.",
+    ),
+    "data2vec-text": Row("data2vec-text", SMALLER, kinds.byte_level, 2),
+    "deberta": Row(
+        "deberta",
+        SIZES | RELATIVE,
+        kinds.byte_level,
+        0,
+        "learned, relative",
+        "Disentangled attention. Both heads are read, transformers' `cls` and the authors' `lm_predictions`; "
+        "transformers computes neither with the absolute positions of the authors' decoder.",
+    ),
+    "deberta-v2": Row(
+        "deberta-v2",
+        DEBERTA_V2 | {"conv_kernel_size": 3, "conv_act": "gelu", "position_biased_input": False},
+        kinds.unigram,
+        0,
+        "relative",
+        "As DeBERTa, with a convolution after the first layer.",
+    ),
+    "deberta-v3": Row(
+        "deberta-v2",
+        DEBERTA_V2 | {"position_biased_input": False, "legacy": False, "tie_word_embeddings": False},
+        kinds.unigram,
+        0,
+        "relative",
+        "As DeBERTa v2. Published checkpoints are discriminators, whose head fills masks badly.",
+    ),
+    "distilbert": Row("distilbert", {"dim": 64, "n_layers": 3, "n_heads": 4, "hidden_dim": 128}, kinds.wordpiece),
+    "electra": Row(
+        "electra", SIZES | NARROW, kinds.wordpiece, notes="The generator; a discriminator does not fill masks."
+    ),
+    "esm": Row(
+        "esm",
+        SMALLER | {"mask_token_id": 4, "token_dropout": True},
+        kinds.tokenizer_json,
+        0,
+        notes="Published tokenizers have no fast version: a `tokenizer.json` is needed.",
+    ),
+    "flaubert": Row(
+        "flaubert",
+        XLM,
+        kinds.tokenizer_json,
+        0,
+        notes="Published tokenizers have no fast version: a `tokenizer.json` is needed.",
+    ),
+    "ibert": Row("ibert", SMALLER, kinds.byte_level, 2, notes="In fp32, not in its own integers."),
+    "layoutlm": Row("layoutlm", SMALLER, kinds.wordpiece, 0, notes="Without boxes: every token is at the origin."),
+    "megatron-bert": Row("megatron-bert", SMALLER, kinds.wordpiece, 2),
+    "mobilebert": Row(
+        "mobilebert",
+        SMALLER | {"embedding_size": 32, "intra_bottleneck_size": 32, "num_feedforward_networks": 2},
+        kinds.wordpiece,
+        2,
+    ),
+    # The window of 16 tokens is shorter than the longest input: a mask that must not be taken for a neutral one.
+    "modernbert": Row(
+        "modernbert",
+        SIZES | {"local_attention": 16, "global_attn_every_n_layers": 3},
+        kinds.tokenizer_json_of_bytes,
+        0,
+        "rotary",
+        "Local attention in two layers of three.",
+    ),
+    "mpnet": Row("mpnet", SIZES, kinds.wordpiece, positions="learned, relative"),
+    "nystromformer": Row(
+        "nystromformer",
+        SMALLER,
+        kinds.unigram,
+        0,
+        notes="Only where it computes full attention (`num_landmarks` equal to `segment_means_seq_len`).",
+    ),
+    "rembert": Row("rembert", SMALLER | {"input_embedding_size": 32, "output_embedding_size": 48}, kinds.unigram, 2),
+    "roberta": Row("roberta", SIZES, kinds.byte_level),
+    "roformer": Row(
+        "roformer",
+        SMALLER | NARROW,
+        kinds.tokenizer_json,
+        0,
+        "rotary",
+        "Chinese checkpoints divide words by jieba, which a `tokenizer.json` does not keep.",
+    ),
+    "squeezebert": Row(
+        "squeezebert", SMALLER | {"embedding_size": 64}, kinds.wordpiece, 0, notes="Grouped convolutions."
+    ),
+    "xlm": Row(
+        "xlm",
+        XLM,
+        kinds.tokenizer_json,
+        0,
+        notes="Without language ids. Published tokenizers have no fast version: a `tokenizer.json` is needed.",
+    ),
+    "xlm-roberta": Row("xlm-roberta", SIZES, kinds.unigram),
+    "xlm-roberta (BPE)": Row("xlm-roberta", SMALLER, kinds.sentencepiece_bpe, 2),
+}
+
+
+def save_tiny(row: Row, folder: Path) -> None:
+    """A checkpoint as save_pretrained writes it, whose weights are all random, so that nothing is neutral by chance."""
+    folder.mkdir()
+    row.tokenizer(folder, row.family)
+    CONFIG_MAPPING[row.family]().save_pretrained(folder)  # tells which tokenizer it is
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    tiny_model(row, tokenizer).save_pretrained(folder)
+
+
+def tiny_model(row: Row, tokenizer: PreTrainedTokenizerFast) -> PreTrainedModel:
+    """The model alone."""
+    sizes = {"max_position_embeddings": 130, "pad_token_id": tokenizer.pad_token_id, **row.sizes}
+    config = CONFIG_MAPPING[row.family](vocab_size=len(tokenizer), **sizes)
+    torch.manual_seed(0)
+    model = AutoModelForMaskedLM.from_config(config).eval()
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            spread = 0.1 if "norm" in name.lower() or name.endswith("bias") else 0.25
+            parameter.add_(torch.randn_like(parameter) * spread)
+    return model
