@@ -6,12 +6,12 @@ from typing import Any
 from ..errors import InputError
 from ..files.reading import is_file
 from ..inference.manifest import MANIFEST
-from ..library.model import Model, ModelLike, check_opening, find_model
+from ..library.model import Model, check_opening, find_model
 from ..runs.progress import Reporter
 
 
 def load(
-    reference: ModelLike = "mini",
+    reference: Model | str | Path = "mini",
     *,
     device: str = "auto",
     precision: str = "auto",
@@ -71,7 +71,7 @@ def export(
     """Export a checkpoint to ONNX; `load` does this if it is needed.
 
     Args:
-        reference: A hub id, a checkpoint's folder, or `mini`, the bundled model.
+        reference: A hub id, with `@REVISION` if one is meant, a checkpoint's folder, or `mini`, the bundled model.
         output: The folder to write; `models/NAME` by default.
         task: `fill-mask` or `text-classification`.
         revision: Branch, tag or commit on the hub.

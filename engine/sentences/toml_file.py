@@ -1,0 +1,166 @@
+"""A TOML file with the lines of its keys, so that every error names file and line."""
+
+import re
+import tomllib
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+
+from ..errors import InputError
+from .textfiles import read_text
+
+_MOST_PARSED = 500
+Kind = TypeVar("Kind")
+
+
+@dataclass(frozen=True)
+class TomlFile:
+    """A TOML file whose tables at the top are arrays, such as `[[pattern]]`, or plain ones, such as `[slots]`.
+
+    Attributes:
+        path: The file.
+        lines: Its lines.
+        document: What it says.
+    """
+
+    path: Path
+    lines: tuple[str, ...]
+    document: dict[str, Any]
+
+    @classmethod
+    def read(cls, path: Path, hint: str = "") -> "TomlFile":
+        """Read a file.
+
+        Args:
+            path: The file.
+            hint: What the user can do when it cannot be read, for the message.
+
+        Raises:
+            InputError: It cannot be read, or is not TOML.
+        """
+        text = read_text(path, hint)
+        try:
+            return cls(path, tuple(text.split("\n")), tomllib.loads(text))
+        except RecursionError:
+            raise InputError(f"{path}: not valid TOML: nested too deeply") from None
+        except ValueError as error:  # TOMLDecodeError, or a number with thousands of digits
+            # Python 3.11 tells the line in the message alone, and none where the file ends too early.
+            line = int(found[1]) if (found := re.search(r"at line (\d+)", str(error))) else text.count("\n")
+            raise InputError(f"{path}:{line}: not valid TOML: {error}") from error
+
+    def refuse_unknown(self, known: tuple[str, ...], said: str) -> None:
+        """Refuse keys at the top that do not exist.
+
+        Raises:
+            InputError: There is one.
+        """
+        if unknown := next((key for key in self.document if key not in known), None):
+            raise InputError(f"{self.line(unknown)}: unknown key {unknown!r}; known are {said}")
+
+    def tables(self, name: str) -> list[dict[str, Any]]:
+        """The tables of an array; none if the file does not have it.
+
+        Raises:
+            InputError: It is something else.
+        """
+        found = self.document.get(name, [])
+        if not isinstance(found, list) or not all(isinstance(table, dict) for table in found):
+            raise InputError(f"{self.line(name)}: {name} must be tables [[{name}]]")
+        return found
+
+    def convert(self, name: str, kind: type[Kind]) -> list[Kind]:
+        """The tables of an array as values.
+
+        Args:
+            name: Of the array.
+            kind: A msgspec.Struct.
+
+        Raises:
+            InputError: A key is missing or unknown, or has a value of another kind.
+        """
+        found = []
+        for number, table in enumerate(self.tables(name)):
+            try:
+                found.append(msgspec.convert(table, kind))
+            except msgspec.ValidationError as error:
+                said, _, place = str(error).partition(" - at `$.")
+                key = re.split(r"[.\[`]", place)[0] or None
+                where = self.line_of(name, number, key)
+                raise InputError(f"{where}: [[{name}]]{f' {key}' if key else ''}: {said}") from None
+        return found
+
+    def line(self, key: str | None = None) -> str:
+        """File and line of a key or table at the top, or of the first line where it is not found."""
+        found = [] if key is None else self._starting_with(_key(key), range(len(self._above)))
+        if not found and key is not None:
+            found = self._starting_with(rf"\[\[?\s*[\"']?{re.escape(key)}[\"']?\s*[\].]", range(len(self.lines)))
+        return f"{self.path}:{(found or [0])[0] + 1}"
+
+    def line_of(self, table: str, number: int, key: str | None = None) -> str:
+        """File and line of a key in a table of an array, or of the table where the key is not found.
+
+        Args:
+            table: The name of the array.
+            number: Of the table, from 0.
+            key: In the table.
+        """
+        headers = self._starting_with(rf"\[\[\s*[\"']?{re.escape(table)}[\"']?\s*\]\]", range(len(self.lines)))
+        if number >= len(headers):
+            return self.line(table)
+        start = headers[number]
+        following = [line for line in self._headers if line > start]
+        own = range(start, following[0] if following else len(self.lines))
+        found = [] if key is None else self._starting_with(_key(key), own)
+        return f"{self.path}:{(found or own)[0] + 1}"
+
+    def line_in(self, table: str, key: str) -> str:
+        """File and line of a key in a plain table, or of the table where the key is not found.
+
+        Args:
+            table: The name of the table.
+            key: In the table.
+        """
+        headers = self._starting_with(rf"\[\s*[\"']?{re.escape(table)}[\"']?\s*[\].]", range(len(self.lines)))
+        found = self._starting_with(_key(key), range(headers[0], len(self.lines))) if headers else []
+        return f"{self.path}:{(found or headers or [0])[0] + 1}"
+
+    @cached_property
+    def _headers(self) -> list[int]:
+        """The lines that begin a table at the top."""
+        return self._starting_with(r"\[", range(len(self.lines)))
+
+    @property
+    def _above(self) -> range:
+        """The lines above the first table."""
+        return range(self._headers[0] if self._headers else len(self.lines))
+
+    def _starting_with(self, expression: str, lines: range) -> list[int]:
+        """The lines on which a statement like this begins.
+
+        What stands above a statement is a whole document; what stands above a line within a string or a list is not.
+        """
+        alike = [number for number in lines if re.match(rf"\s*{expression}", self.lines[number])]
+        if len(alike) > _MOST_PARSED or not self._is_spread:
+            return alike  # too many to parse what is above each of them; or no value has several lines
+        return [number for number in alike if _is_toml("\n".join(self.lines[:number]))]
+
+    @cached_property
+    def _is_spread(self) -> bool:
+        """Whether a value may have several lines."""
+        strings = any(quotes in line for line in self.lines for quotes in ('"""', "'''"))
+        return strings or any(re.search(r"=\s*\[", line) and line.count("[") > line.count("]") for line in self.lines)
+
+
+def _key(key: str) -> str:
+    return rf"""["']?{re.escape(key)}["']?\s*="""
+
+
+def _is_toml(text: str) -> bool:
+    try:
+        tomllib.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
