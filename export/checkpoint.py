@@ -5,6 +5,7 @@ can run code when they are opened, so they are read only if the caller allows it
 """
 
 import hashlib
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -131,8 +132,12 @@ def locate(reference: str, revision: str | None = None) -> Source:
     """Find a checkpoint without loading it.
 
     Args:
-        reference: `mini` (the bundled model), a local folder, or a hub id such as `roberta-base`.
+        reference: `mini` (the bundled model), a local folder, or a hub id such as `roberta-base`, with the revision if
+            one is meant: `lab/model@step1000`.
         revision: branch, tag or commit on the hub.
+
+    Returns:
+        The checkpoint. A revision that was asked for is a model of its own, with a name of its own.
 
     Raises:
         InputError: it does not exist, or cannot be reached.
@@ -148,9 +153,21 @@ def locate(reference: str, revision: str | None = None) -> Source:
         return Source(name, str(folder), f"sha256:{_folder_digest(folder)}", is_local=True, origin=origin)
     if folder.exists() or reference.startswith((".", "/", "~")):
         raise InputError(f"{reference} is not a folder: give a hub id, a local folder, or mini")
-    config = _hub_config(reference, revision)
-    origin = f"{reference}@{revision}" if revision else reference
-    return Source(reference, reference, config.parent.name, is_local=False, origin=origin)
+    name, at, named = reference.partition("@")
+    if at and revision is not None:
+        raise InputError(f"{reference} names a revision, and --revision {revision} another: give one of them")
+    revision = named or None if at else revision
+    config = _hub_config(name, revision)
+    origin = f"{name}@{revision}" if revision else name
+    return Source(_with_revision(name, revision), name, config.parent.name, is_local=False, origin=origin)
+
+
+def _with_revision(name: str, revision: str | None) -> str:
+    """What a revision is called under `models/`; of a commit the first twelve digits."""
+    if revision is None:
+        return name
+    short = revision[:12] if re.fullmatch(r"[0-9a-f]{40}", revision) else revision.replace("/", "-")
+    return f"{name}@{short}"
 
 
 def _folder_digest(folder: Path) -> str:

@@ -108,7 +108,7 @@ def torch_reference(checkpoint: str, exported: ExportedModel) -> TorchReference:
         InputError: It does not exist or cannot be loaded, or the model was exported from another one.
     """
     is_local = checkpoint == "mini" or Path(checkpoint).is_dir()
-    source = locate(checkpoint, None if is_local else exported.revision)
+    source = locate(checkpoint) if is_local else locate(checkpoint.partition("@")[0], exported.revision)
     if source.revision != exported.revision:
         raise InputError(
             f"--torch {checkpoint}: {exported.folder} was exported from another checkpoint "

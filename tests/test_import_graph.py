@@ -30,6 +30,7 @@ ORDER = (
     "negengine.engine.verification",
     "negengine.engine.report",
     "negengine.engine.api",
+    "negengine.engine.suite",
     "negengine.engine.cli",
 )
 PUBLIC = "negengine"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import InputError
 from ..files.reading import is_file
 from ..inference.manifest import MANIFEST
-from ..library.model import Model, ModelLike, check_opening, find_model
+from ..library.model import Model, check_opening, find_model
 from ..runs.progress import Reporter
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def load(
-    reference: ModelLike = "mini",
+    reference: Model | str | Path = "mini",
     *,
     device: str = "auto",
     precision: str = "auto",
@@ -78,7 +78,7 @@ def export(
     """Export a checkpoint to ONNX; `load` does this if it is needed.
 
     Args:
-        reference: A hub id, a checkpoint's folder, or `mini`, the bundled model.
+        reference: A hub id, with `@REVISION` if one is meant, a checkpoint's folder, or `mini`, the bundled model.
         output: The folder to write; `models/NAME` by default.
         task: `fill-mask`, `text-generation` (a causal model) or `text-classification`; by default what the
             checkpoint's architecture says.

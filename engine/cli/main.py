@@ -18,7 +18,7 @@ from ..commands.run_command import resuming_command, table_command
 from ..errors import OF_THE_MACHINE, InputError, shortened
 from ..library.registry import commands as probe_commands
 from ..library.registry import resumable
-from . import benchmark, comparison, data, paper, patterns, sentences, shards, verify
+from . import benchmark, comparison, data, paper, patterns, sentences, shards, suite, verify
 from . import report as reports
 from .group import Commands
 
@@ -81,7 +81,7 @@ def negengine(
 
 def say_interrupted() -> None:
     """Say what an interrupted run has kept, and which command resumes it."""
-    kept = sys.argv[1:2] and sys.argv[1] in {"merge", "reproduce", *resumable()}
+    kept = sys.argv[1:2] and sys.argv[1] in {"merge", "reproduce", "suite", *resumable()}
     say(f"negengine: interrupted{f'; finished parts are kept. To resume: {resuming_command()}' if kept else ''}")
 
 
@@ -133,6 +133,7 @@ for probe_command in probe_commands():
     app.command()(probe_command)
 
 
+app.command()(suite.suite)
 app.command()(shards.merge)
 app.command()(comparison.compare)
 

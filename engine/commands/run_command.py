@@ -139,6 +139,17 @@ def run_command(function: "Callable[..., Shown]") -> Callable[..., None]:
     return _with_options(command, function, {**_COMMON, **_PRINTING}, skip=1)
 
 
+def with_common_options(function: Callable[..., None]) -> Callable[..., None]:
+    """Add the common options to a command that prints its result itself."""
+
+    @functools.wraps(function)
+    def command(**values: Any) -> None:
+        common = {name: values.pop(name) for name in _COMMON}
+        function(Setup(**common), **values)
+
+    return _with_options(command, function, _COMMON, skip=1)
+
+
 def table_command(function: "Callable[..., Shown]") -> Callable[..., None]:
     """Add --format and --json to a command, and print what it returns."""
 

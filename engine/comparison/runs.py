@@ -72,10 +72,10 @@ def refuse_unlike(runs: Sequence[Run]) -> None:
 def labels(runs: Sequence[Run]) -> list[str]:
     """A name for each run, each another one.
 
-    The model's name; with the target if the runs differ in it; with the folder's name where two are still the same, and
-    with its path where that is not enough.
+    The run's label, or the model's name; with the target if the runs differ in it; with the folder's name where two are
+    still the same, and with its path where that is not enough.
     """
-    names = [run.model_name for run in runs]
+    names = [run.label or run.model_name for run in runs]
     targets = [run.coreference for run in runs if isinstance(run, ScoresRun)]
     if len(set(targets)) > 1:
         names = [f"{name}, {target}" for name, target in zip(names, targets, strict=True)]

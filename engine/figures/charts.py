@@ -20,6 +20,7 @@ COLUMN = 215
 _ROW = 17
 _LABELS = 150  # pixels; a longer label is cut, and stands in full in the table
 _SYMBOL = 46
+_WIDE = 50  # the largest step as a multiple of the smallest, from which an axis of steps is logarithmic
 
 
 class Plot(Protocol):
@@ -147,6 +148,62 @@ class Lines:
 
 
 @dataclass(frozen=True, eq=False)
+class Curves:
+    """Curves over a number, such as the step of a training run, with a band for the intervals.
+
+    The axis of steps is logarithmic where the last step is much larger than the first.
+
+    Attributes:
+        data: One row for each point.
+        x: The column with the steps.
+        y: The column with the values.
+        series: The column that tells curves apart.
+        x_title: Of the steps.
+        y_title: Of the values, with their unit.
+        low: The column with the lower ends of intervals; null where a value does not have one.
+        high: The column with the upper ends.
+        panel: A column that puts curves into small charts, two in a row.
+    """
+
+    data: pl.DataFrame
+    x: str
+    y: str
+    series: str
+    x_title: str
+    y_title: str
+    low: str
+    high: str
+    panel: str | None = None
+
+    def chart(self) -> ChartType:
+        """See `Plot`."""
+        scale, ticks = self._steps()
+        axis = alt.Axis(labelExpr="format(datum.value, '~s')", labelOverlap=True, **ticks)
+        steps = alt.X(f"{_name(self.x)}:Q", title=self.x_title, scale=scale, axis=axis)
+        value = alt.Y(f"{_name(self.y)}:Q", title=self.y_title, scale=alt.Scale(zero=False, nice=True))
+        names = _distinct(self.data, self.series)
+        base = alt.Chart().encode(steps, **_colour(self.series, names))
+        ends = (alt.Y(f"{_name(self.low)}:Q", title=self.y_title), alt.Y2(f"{_name(self.high)}:Q"))
+        band = base.transform_filter(_both_known(self.low, self.high)).mark_area(opacity=0.2).encode(*ends)
+        marks = base.mark_point(filled=True, size=_SYMBOL // 2, opacity=1)
+        line = base.mark_line(strokeWidth=1.5)
+        layers = [band, line.encode(value), marks.encode(value, **_shape(self.series, names))]
+        drawn: Any = alt.layer(*layers, data=self.data).properties(height=130)
+        return _panels(drawn, self.data, self.panel, own_values=True)
+
+    def _steps(self) -> tuple[alt.Scale, dict[str, Any]]:
+        """The scale of the steps, and where its marks are: at powers of ten where it is logarithmic."""
+        found: Any = self.data.select(pl.col(self.x).min().alias("low"), pl.col(self.x).max().alias("high")).row(0)
+        low, high = float(found[0] or 0), float(found[1] or 0)
+        if high < _WIDE * max(low, 1):
+            return alt.Scale(zero=False, nice=False), {"tickCount": 4}
+        powers = [float(10**power) for power in range(16) if max(low, 1) <= 10**power <= high]
+        return alt.Scale(type="log" if low > 0 else "symlog", nice=False), {
+            "values": powers if low > 0 else [0.0, *powers]
+        }
+
+
+@dataclass(frozen=True, eq=False)
 class Bars:
     """Bars in small charts, two in a row; each has categories of its own, and all have one axis of values.
 
@@ -244,13 +301,20 @@ def _legend(names: Sequence[str]) -> alt.Legend | None:
     return alt.Legend(title=None, orient="top", columns=3, labelLimit=_LABELS) if len(names) > 1 else None
 
 
-def _panels(chart: alt.LayerChart, data: pl.DataFrame, panel: str | None, own_rows: bool = False) -> ChartType:
-    """The chart, or one small chart for each value of a column; with rows of its own where categories differ."""
+def _panels(
+    chart: alt.LayerChart, data: pl.DataFrame, panel: str | None, own_rows: bool = False, own_values: bool = False
+) -> ChartType:
+    """The chart, or one small chart for each value of a column.
+
+    Each has rows of its own where categories differ, and an axis of values of its own where values differ much.
+    """
     if panel is None:
         return chart.properties(width=COLUMN)
     header = alt.Header(title=None, labelFontWeight="bold", labelLimit=2 * _LABELS)
     facet = alt.Facet(f"{_name(panel)}:N", sort=_distinct(data, panel), header=header)
     small = chart.properties(width=COLUMN - 35).facet(facet=facet, columns=2, spacing=18)
+    if own_values:
+        return small.resolve_scale(y="independent")
     return small.resolve_scale(y="independent").resolve_axis(x="independent") if own_rows else small
 
 

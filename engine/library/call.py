@@ -46,17 +46,31 @@ def recorded(
             if parameter.kind is not inspect.Parameter.VAR_KEYWORD and name not in _ELSEWHERE
         ]
 
+        def arguments_of(*args: Any, **kwargs: Any) -> dict[str, Any]:
+            bound = signature.bind_partial(*args, **kwargs)
+            bound.apply_defaults()
+            return {name: _json(bound.arguments[name], name in files, words) for name in own if name in bound.arguments}
+
         @functools.wraps(function)
         def call(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
-            bound = signature.bind(*args, **kwargs)
-            bound.apply_defaults()
-            arguments = {name: _json(bound.arguments[name], name in files, words) for name in own}
-            made_by = {"function": function.__name__, "arguments": arguments}
+            made_by = {"function": function.__name__, "arguments": arguments_of(*args, **kwargs)}
             return cast("Callable[..., Result]", function)(*args, **{"call": made_by, **kwargs})
 
+        call.recorded_arguments = arguments_of  # type: ignore[attr-defined]
         return call
 
     return decorate
+
+
+def recorded_arguments(function: Callable[..., Any], settings: Mapping[str, Any]) -> dict[str, Any] | None:
+    """What a run records as its arguments if a run function is called with these; None if it does not record its calls.
+
+    Args:
+        function: A run function.
+        settings: Its arguments, without the model or the run that it takes first.
+    """
+    found = getattr(function, "recorded_arguments", None)
+    return None if found is None else cast("dict[str, Any]", found(**settings))
 
 
 def of_model(model: Model) -> dict[str, Any]:

@@ -59,11 +59,47 @@ class Model:
         return f"Model({self.name!r} on {devices}, precision {self.precision})"
 
 
-ModelLike = Model | str | Path
+@dataclass(frozen=True)
+class ModelReference:
+    """A model that is named but not found yet: the run function that gets it knows the task.
+
+    Attributes:
+        reference: As for `find_model`; or a hub id, with `@REVISION` if one is meant, or a checkpoint's folder.
+        folder: Where its export is or goes; None for the usual folder.
+        device: As for `find_model`.
+        precision: As for `find_model`.
+        batch_tokens: As for `find_model`.
+        threads: As for `find_model`.
+    """
+
+    reference: str
+    folder: Path | None = None
+    device: str = "auto"
+    precision: str = "auto"
+    batch_tokens: int | None = None
+    threads: int | None = None
+
+    def open(self, task: str) -> Model:
+        """Find the model; it is exported on first use.
+
+        Raises:
+            InputError: As for `find_model` and for `ng.load`.
+        """
+        options = {"device": self.device, "precision": self.precision, "batch_tokens": self.batch_tokens}
+        found = self.folder or self.reference
+        try:
+            return find_model(found, task=task, threads=self.threads, **options)
+        except NotExportedError:
+            # By name, as the exporter may be asked in `engine.api` only, which is built on this package.
+            folder: Path = load("negengine.engine.api.load:export")(self.reference, self.folder, task=task)
+            return find_model(folder, task=task, threads=self.threads, **options)
+
+
+ModelLike = Model | ModelReference | str | Path
 
 
 def find_model(
-    reference: ModelLike,
+    reference: Model | str | Path,
     *,
     task: str | None = None,
     device: str = "auto",
@@ -105,12 +141,9 @@ def open_model(reference: ModelLike, *, task: str | None = None) -> Model:
     Raises:
         InputError: As for `find_model` and for `ng.load`.
     """
-    try:
+    if isinstance(reference, Model):
         return find_model(reference, task=task)
-    except NotExportedError:
-        # By name, as the exporter may be asked in `engine.api` only, which is built on this package.
-        exported: Model = load("negengine.engine.api.load:load")(str(reference), task=task)
-        return exported
+    return (reference if isinstance(reference, ModelReference) else ModelReference(str(reference))).open(task)
 
 
 def check_opening(device: str, precision: str) -> tuple[tuple[Device, ...], Precision]:

@@ -68,6 +68,7 @@ class Run(Shown):
         folder: The run folder.
         record: The stage's entry in run.json: identity, metadata, sessions, counts.
         model: The model that ran, if this process has it.
+        label: What tables of several runs call it, if not by its model's name.
     """
 
     stage: ClassVar[str]
@@ -77,6 +78,7 @@ class Run(Shown):
     folder: Path
     record: StageRecord = field(repr=False)
     model: Model | None = field(default=None, repr=False)
+    label: str = field(default="", repr=False)
 
     @classmethod
     def open(cls, folder: Path, model: Model | None = None) -> Self:
@@ -125,6 +127,11 @@ class Run(Shown):
             InputError: Runs of this kind cannot be compared.
         """
         raise InputError(f"{self.folder}: a run of {self.stage} cannot be compared")
+
+    @property
+    def dead_end(self) -> str:
+        """Why no further function can go on from this run; empty if one can."""
+        return ""
 
     @property
     def by_construction(self) -> Sequence[str]:

@@ -71,15 +71,17 @@ class SelectionRun(Run):
 
     def remarks(self) -> list[str]:
         """That nothing was selected, if so."""
-        return [] if self.summary["selected"] else [self._nothing]
+        return [] if self.summary["selected"] else [self.dead_end]
 
     def closing(self) -> str:
         """The result files, and the next command if there is something to score."""
         return super().closing() if self.summary["selected"] else ""
 
     @property
-    def _nothing(self) -> str:
-        return f"{self.folder}: the model does not repeat any verb, so there is nothing to score"
+    def dead_end(self) -> str:
+        """See `Run`: there is nothing to score if no triplet was selected."""
+        nothing = f"{self.folder}: the model does not repeat any verb, so there is nothing to score"
+        return "" if self.summary["selected"] else nothing
 
     def document(self) -> dict[str, Any]:
         """See `Shown`."""

@@ -39,6 +39,8 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors
     from .engine.runs.executors import ThisProcess
     from .engine.runs.processes import Processes
     from .engine.runs.ray import Ray
+    from .engine.suite.results import SuiteRun
+    from .engine.suite.run import suite
     from .engine.tables.table import Table
     from .engine.verification.checks import Verification
     from .engine.verification.patterns import check_patterns
@@ -56,6 +58,7 @@ _NAMES = {
     "Run": "negengine.engine.library.run:Run",
     "ScoresRun": "negengine.engine.negation.runs:ScoresRun",
     "SelectionRun": "negengine.engine.negation.runs:SelectionRun",
+    "SuiteRun": "negengine.engine.suite.results:SuiteRun",
     "Table": "negengine.engine.tables.table:Table",
     "ThisProcess": "negengine.engine.runs.executors:ThisProcess",
     "Verification": "negengine.engine.verification.checks:Verification",
@@ -79,6 +82,7 @@ _NAMES = {
     "reproduce": "negengine.engine.report.reproduction:reproduce",
     "score": "negengine.engine.negation.runs:score",
     "select": "negengine.engine.negation.runs:select",
+    "suite": "negengine.engine.suite.run:suite",
     "verify": "negengine.engine.verification.verify:verify",
 }
 

@@ -183,7 +183,7 @@ def _licence(name: str, export: dict[str, Any]) -> str:
     if export.get("licence"):
         return str(export["licence"])
     is_local = str(export.get("revision", "")).startswith("sha256:")
-    return "see the checkpoint" if is_local or not export else f"see https://huggingface.co/{name}"
+    return "see the checkpoint" if is_local or not export else f"see https://huggingface.co/{name.partition('@')[0]}"
 
 
 def _short(digest: str) -> str:

@@ -1,5 +1,6 @@
 """`ng.figures`: the figures of runs as files for a paper, each as PDF, SVG and PNG, with its values as CSV."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
@@ -43,19 +44,36 @@ def figures(runs: Runs, folder: str | Path = "figures") -> list[Path]:
         InputError: As for `report`; the folder has a file with the name of a figure that `figures` did not write.
     """
     target = Path(folder)
-    if target.exists() and not target.is_dir():
-        raise InputError(f"{target} is not a folder; choose another --output")
-    ours = _written_before(target / MANIFEST)
+    _written_before(target)  # refuses a wrong folder before anything is drawn
     opened = open_runs(runs)
     with needs_libraries():
         from .side_by_side import chapters
 
-        content: dict[str, bytes] = {}
+        named: dict[str, Figure] = {}
         for number, chapter in enumerate(chapters(opened), 1):
             # Of several runs the first chapter has all of them; every other one is a run's.
-            before = "" if len(opened) == 1 or number == 1 else f"{_plain(chapter.title)}-"
+            before = "" if len(opened) == 1 or number == 1 else f"{plain(chapter.title)}-"
             for figure in (figure for section in chapter.sections for figure in section.figures):
-                content |= _files(figure, f"{before}{figure.name}")
+                named[f"{before}{figure.name}"] = figure
+    return write_figures(named, target)
+
+
+def write_figures(named: Mapping[str, Figure], target: Path) -> list[Path]:
+    """Write figures as files.
+
+    Args:
+        named: The name of the files, without their ending → the figure.
+        target: The folder to write into.
+
+    Returns:
+        The files.
+
+    Raises:
+        InputError: As for `figures`.
+    """
+    ours = _written_before(target)
+    with needs_libraries():
+        content = {name: own for stem, figure in named.items() for name, own in _files(figure, stem).items()}
     foreign = [name for name in content if name not in ours and (target / name).exists()]
     if foreign:
         raise InputError(f"{target / foreign[0]} exists and was not written by `figures`; choose another --output")
@@ -74,12 +92,15 @@ def _files(figure: Figure, name: str) -> dict[str, bytes]:
     return {**pictures, f"{name}.csv": figure.data.write_csv().encode()}
 
 
-def _written_before(path: Path) -> set[str]:
-    """The names that an earlier call has written.
+def _written_before(folder: Path) -> set[str]:
+    """The names that an earlier call has written into a folder.
 
     Raises:
-        InputError: The list cannot be read.
+        InputError: It is not a folder, or the list cannot be read.
     """
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"{folder} is not a folder; choose another --output")
+    path = folder / MANIFEST
     try:
         content = read_regular(path, _LARGEST, "choose another --output")
         return set(msgspec.json.decode(content, type=_Written).figures)
@@ -89,6 +110,6 @@ def _written_before(path: Path) -> set[str]:
         raise InputError(f"{path}: not as negengine writes it ({str(error)[:80]}); choose another --output") from None
 
 
-def _plain(text: str) -> str:
+def plain(text: str) -> str:
     """A text as the beginning of a file's name."""
     return "-".join("".join(c if c.isascii() and c.isalnum() else " " for c in text).split()) or "run"

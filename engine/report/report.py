@@ -27,19 +27,28 @@ def report(runs: Runs, output: str | Path = "report.html") -> Path:
             or cannot be written; the libraries of the extra `report` are missing.
     """
     path = Path(output)
-    _refuse_foreign(path)
+    refuse_foreign(path)
     opened = open_runs(runs)
     with needs_libraries():
         from .page import page
         from .side_by_side import chapters, title
 
-        content = page(title(opened), chapters(opened)).encode("utf-8", "backslashreplace")
-    make_folder(path.parent)
-    write_bytes(path, content)
+        content = page(title(opened), chapters(opened))
+    write_page(path, content)
     return path
 
 
-def _refuse_foreign(path: Path) -> None:
+def write_page(path: Path, content: str) -> None:
+    """Write a page, also over an older one.
+
+    Raises:
+        InputError: It cannot be written.
+    """
+    make_folder(path.parent)
+    write_bytes(path, content.encode("utf-8", "backslashreplace"))
+
+
+def refuse_foreign(path: Path) -> None:
     """Refuse to replace anything that is not a report."""
     if path.is_dir():
         raise InputError(f"{path} is a folder; give the name of a file, such as {path / 'report.html'}")

@@ -215,7 +215,7 @@ class MaskTokenizer:
 
     def unknown(self, texts: Sequence[str]) -> list[str]:
         """The texts that hold the unknown token: the model does not know some of their letters."""
-        unknown = self.unknown_id()
+        unknown = self.unknown_id
         encodings = self.backend.encode_batch_fast(list(texts), add_special_tokens=False)
         return [text for text, encoding in zip(texts, encodings, strict=True) if unknown in encoding.ids]
 
