@@ -13,7 +13,7 @@ Only this process writes the run folder, so no shared file system is needed. Ray
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from ..errors import InputError, check_number
@@ -47,7 +47,7 @@ class Ray:
     gpus_per_worker: float | None = None
     device: str = "auto"
     copy_files: bool = False
-    patience: Patience = Patience()
+    patience: Patience = field(default_factory=Patience)
 
     def __post_init__(self) -> None:
         check_number("--workers", self.workers, 1, _MOST_WORKERS)

@@ -1,6 +1,7 @@
 """What a cluster has is divided among workers; an address that does not answer is refused at once."""
 
 import socket
+import sys
 
 import pytest
 from negengine.engine.errors import InputError
@@ -96,7 +97,7 @@ def test_an_address_where_nothing_listens_is_refused_at_once():
 
 
 def test_without_the_extra_one_line_names_it(monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "ray", None)
-    with pytest.raises(InputError, match=r"--ray local: this needs Ray: run `pip install 'negengine\[ray\]'`"):
-        with connected("local"):
-            pass
+    monkeypatch.setitem(sys.modules, "ray", None)
+    line = r"^--ray local: this needs Ray: run `pip install 'negengine\[ray\]'`$"
+    with pytest.raises(InputError, match=line), connected("local"):
+        pass
