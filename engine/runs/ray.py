@@ -13,12 +13,12 @@ Only this process writes the run folder, so no shared file system is needed. Ray
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from ..errors import InputError, check_number
 from .executors import Say, Workers
-from .ray_cluster import DEVICES, Patience, connected, nodes_of, planned
+from .ray_cluster import DEVICES, Patience, check_address, connected, nodes_of, planned
 from .stage import ModelOptions, Stage
 
 _MOST_WORKERS = 100_000
@@ -47,9 +47,10 @@ class Ray:
     gpus_per_worker: float | None = None
     device: str = "auto"
     copy_files: bool = False
-    patience: Patience = Patience()
+    patience: Patience = field(default_factory=Patience)
 
     def __post_init__(self) -> None:
+        check_address(self.address)
         check_number("--workers", self.workers, 1, _MOST_WORKERS)
         for option, value in (("--cpus-per-worker", self.cpus_per_worker), ("--gpus-per-worker", self.gpus_per_worker)):
             least = "more than 0" if option == "--cpus-per-worker" else "0 or more"

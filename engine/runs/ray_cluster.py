@@ -18,6 +18,8 @@ DEVICES = ("auto", "cpu", "cuda")
 LOCAL, AUTO = "local", "auto"
 _ADDRESS = re.compile(r"(?P<client>ray://)?(?P<host>[^\s/:]+|\[[0-9a-fA-F:]+\]):(?P<port>[0-9]{1,5})")
 _SECONDS_TO_ANSWER = 5.0
+_SETTINGS = b"\x04"  # the type of a frame
+_PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0" + _SETTINGS + b"\0\0\0\0\0"
 _OBJECT_STORE = 512 * 2**20  # bytes, of a local cluster; finished parts pass through it
 _QUIET = {
     "RAY_USAGE_STATS_ENABLED": "0",  # no reports to Ray's makers
@@ -196,27 +198,45 @@ def _count(number: float, what: str) -> str:
     return f"{number:g} {what}{'' if number == 1 else 's'}"
 
 
+def check_address(address: str) -> tuple[str, int] | None:
+    """Host and port of an address; None for `local` and `auto`.
+
+    Raises:
+        InputError: It is not an address.
+    """
+    if address in {LOCAL, AUTO}:
+        return None
+    found = _ADDRESS.fullmatch(address)
+    if found is None or not 0 < int(found["port"]) < 2**16:
+        raise InputError(f"--ray {address}: give local, auto, HOST:PORT or ray://HOST:PORT")
+    return found["host"].strip("[]"), int(found["port"])
+
+
 def _refuse_silent(address: str) -> None:
-    """Refuse an address that is none, or where nothing listens: Ray itself would wait for minutes.
+    """Refuse an address where nothing listens, or something else than Ray: Ray itself would wait for minutes.
+
+    Ray's servers speak HTTP/2 (gRPC): they answer its preface with a frame of settings (RFC 9113, sections 3.4, 4.1).
 
     Raises:
         InputError: It is so.
     """
-    if address in {LOCAL, AUTO}:
+    place = check_address(address)
+    if place is None:
         return
-    found = _ADDRESS.fullmatch(address)
-    if found is None or not 0 < int(found["port"]) < 2**16:
-        raise InputError(f"--ray {address}: give local, auto, HOST:PORT or ray://HOST:PORT")
     try:
-        host = found["host"].strip("[]")
-        with socket.create_connection((host, int(found["port"])), timeout=_SECONDS_TO_ANSWER):
-            pass
+        with socket.create_connection(place, timeout=_SECONDS_TO_ANSWER) as connection:
+            if os.environ.get("RAY_USE_TLS", "0") != "0":
+                return
+            connection.sendall(_PREFACE)
+            answer = connection.recv(4)
     except OSError as error:
         reason = error.strerror or str(error) or type(error).__name__
         raise InputError(
             f"--ray {address}: nothing answers there ({reason}); start Ray there (`ray start --head`), or give another "
             "address"
         ) from None
+    if answer[3:] != _SETTINGS:
+        raise InputError(f"--ray {address}: what answers there is not Ray; give the address that `ray start` has told")
 
 
 def _connect(ray: Any, address: str) -> None:

@@ -18,11 +18,12 @@ import sys
 import time
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from enum import Enum
 from importlib.metadata import version
-from typing import Any
+from typing import Any, Self
 
 from ray import cloudpickle
 from ray.exceptions import ActorDiedError, RayError, RayTaskError
@@ -37,6 +38,7 @@ from .ray_worker import FilesMissing, NotOpenError, Opened, Order, Progress, Wor
 from .stage import ModelOptions, Stage
 
 _IN_FLIGHT = 2  # parts of a worker: one is decided, one is prepared
+_MOST_BEHIND = 64  # parts in memory that are not written yet
 _MOST_DEATHS = 4  # of the workers of one part, and of one worker before its first part
 _THREADS = {"parts": _IN_FLIGHT, "progress": 1}
 _RESUME = "finished parts are kept, run the same command again to resume"
@@ -187,7 +189,11 @@ class _Pool:
         return calibration
 
     def run(self, numbers: Sequence[int], calibration: Mapping[str, Any], finish: Finish, advance: Advance) -> None:
-        """See `Workers`."""
+        """See `Workers`; parts are finished in a thread, so that an interrupt does not cut one off."""
+        with _Behind(finish) as behind:
+            self._run(numbers, calibration, behind.finish, advance)
+
+    def _run(self, numbers: Sequence[int], calibration: Mapping[str, Any], finish: Finish, advance: Advance) -> None:
         self._reset(numbers, calibration, finish, advance)
         for _ in range(_IN_FLIGHT):  # one for each worker, then the second one
             for slot in self._slots:
@@ -293,11 +299,10 @@ class _Pool:
     def _lost(self, answer: "_Answer", error: RayError | RayTaskError) -> None:
         """A worker died, or cannot be reached: its parts go back, and it is asked until it answers."""
         slot, number = answer.slot, answer.number
-        if answer.kind != "progress" and slot.state is not _State.AWAY:
+        if slot.state is _State.READY or answer.kind == "open":
+            slot.state = _State.AWAY
             slot.deaths += 1
             self._say(f"Ray: a worker{slot.where} was lost ({_reason(error)})")
-        if slot.state is not _State.OPENING or answer.kind == "open":
-            slot.state = _State.AWAY
         if answer.kind == "part" and answer.call == self._call and number in slot.parts:
             self._deaths[number] += 1
             self._back(slot, number)
@@ -384,6 +389,38 @@ class _Pool:
     def _tell_nodes(self) -> None:
         for line in self._nodes.lines():
             self._say(line)
+
+
+class _Behind:
+    """Finishes parts in a thread, in their order; at the end all that were handed over are finished.
+
+    Args:
+        finish: What finishes a part.
+    """
+
+    def __init__(self, finish: Finish) -> None:
+        self._finish = finish
+        self._thread = ThreadPoolExecutor(1, "finish")
+        self._begun: deque[Future[None]] = deque()
+
+    def finish(self, number: int, part: EncodedPart) -> None:
+        """Hand a part over; waits if many are not finished yet.
+
+        Raises:
+            InputError: An earlier one could not be written.
+        """
+        self._begun.append(self._thread.submit(self._finish, number, part))
+        while self._begun and (self._begun[0].done() or len(self._begun) > _MOST_BEHIND):
+            self._begun.popleft().result()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self._thread.shutdown()
+        if kind is None:  # the first error is the one to tell
+            for future in self._begun:
+                future.result()
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,6 +1,8 @@
 """What a cluster has is divided among workers; an address that does not answer is refused at once."""
 
 import socket
+import sys
+import threading
 
 import pytest
 from negengine.engine.errors import InputError
@@ -81,9 +83,8 @@ def test_wrong_options_are_refused(options, message):
 
 @pytest.mark.parametrize("address", ["", "nowhere", "host:0", "host:99999", "http://host:6379", "host"])
 def test_what_is_not_an_address_is_refused(address):
-    pytest.importorskip("ray", reason="the extra `ray` is not installed")
-    with pytest.raises(InputError, match="give local, auto, HOST:PORT or ray://HOST:PORT"), connected(address):
-        pass
+    with pytest.raises(InputError, match="give local, auto, HOST:PORT or ray://HOST:PORT"):
+        Ray(address)
 
 
 def test_an_address_where_nothing_listens_is_refused_at_once():
@@ -95,8 +96,23 @@ def test_an_address_where_nothing_listens_is_refused_at_once():
             pass
 
 
-def test_without_the_extra_one_line_names_it(monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "ray", None)
-    with pytest.raises(InputError, match=r"--ray local: this needs Ray: run `pip install 'negengine\[ray\]'`"):
-        with connected("local"):
+def test_what_answers_but_is_not_ray_is_refused_at_once():
+    pytest.importorskip("ray", reason="the extra `ray` is not installed")
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def answer():
+            client, _ = server.accept()
+            with client:
+                client.sendall(b"SSH-2.0-OpenSSH_9.6\r\n")
+
+        threading.Thread(target=answer, daemon=True).start()
+        address = f"127.0.0.1:{server.getsockname()[1]}"
+        with pytest.raises(InputError, match=f"^--ray {address}: what answers there is not Ray"), connected(address):
             pass
+
+
+def test_without_the_extra_one_line_names_it(monkeypatch):
+    monkeypatch.setitem(sys.modules, "ray", None)
+    line = r"^--ray local: this needs Ray: run `pip install 'negengine\[ray\]'`$"
+    with pytest.raises(InputError, match=line), connected("local"):
+        pass
