@@ -49,7 +49,7 @@ class ProbePlan(Shown):
     def remarks(self) -> list[str]:
         """Why rows would be skipped, and that nothing was written."""
         return [
-            *(f"{n:,} rows would be skipped: {reason}" for reason, n in self.skipped.items()),
+            *(f"{n:,} {'row' if n == 1 else 'rows'} would be skipped: {reason}" for reason, n in self.skipped.items()),
             f"Nothing was written. Without --plan, the results are written to {self.folder}",
         ]
 
@@ -78,13 +78,15 @@ def plan_of(stage: OwnStimuli, options: ModelOptions, devices: int, folder: Path
     """
     stage.check(lambda _: None)
     own = shard.parts(len(stage.stimuli.parts))
-    rows = sentences = tokens = 0
+    rows = sentences = tokens = several = 0
     skipped: dict[str, int] = {}
     tried: list[Encoded] = []
     for number in own:
         asked = stage.prepare(number)
         tried = tried or [asked]
-        rows, sentences, tokens = rows + len(asked.expected), sentences + len(asked.texts), tokens + asked.tokens
+        rows, sentences = rows + len(asked.rows.frame), sentences + len(asked.texts)
+        tokens += asked.tokens
+        several += int((asked.words.counts > 1).sum())
         for reason, n in asked.rows.skipped["reason"].value_counts(sort=True).iter_rows():
             skipped[reason] = skipped.get(reason, 0) + n
     work: dict[str, int | float] = {
@@ -94,6 +96,8 @@ def plan_of(stage: OwnStimuli, options: ModelOptions, devices: int, folder: Path
         "tokens": tokens,
         "parts of this run" if shard.is_whole else f"parts of shard {shard}": len(own),
     }
+    if several:
+        work["targets of several tokens"] = several
     if skipped:
         work["rows that would be skipped"] = sum(skipped.values())
     if tried and tried[0].texts:
