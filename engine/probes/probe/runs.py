@@ -21,7 +21,7 @@ from ...tables import Table
 from ..items import ALL
 from ..summary_run import OUTCOMES, SummaryRun, run_probe
 from ..vocabulary import Ranked, Vocabulary
-from .columns import ROW, TARGET_COLUMN, Columns, refuse_result_names
+from .columns import ROW, TARGET_COLUMN, TARGET_TOKENS, Columns, refuse_result_names
 from .groups import FewValues
 from .items import SKIPPED_FILE
 from .plan import ProbePlan, plan_of
@@ -84,21 +84,29 @@ class ProbeRun(SummaryRun):
         rows = self.record.metadata["rows"]
         return [f"{len(self.skipped):,} of {rows:,} rows were skipped; {self.folder / SKIPPED_FILE} has the reasons"]
 
-    def methods(self, test: str) -> str:  # noqa: ARG002 - part of the interface
+    @property
+    def used(self) -> str:
         """See `Run`."""
-        identity = self.record.identity
+        return f"targets of several tokens by {self.record.identity['method']}" if self._several else ""
+
+    def methods(self, test: str) -> str:
+        """See `Run`."""
+        identity, rows = self.record.identity, self.items[ROW].n_unique()
         words = {"all": "all tokens", "words": "the tokens that are words"}
-        among = words.get(
-            str(identity["vocabulary"]), f"the {len(self.record.metadata['ranked words']):,} words of a list"
-        )
+        listed = f"the {len(self.record.metadata['ranked words']):,} words of a list"
         told = "; ".join(
             f"{column}: {self._rate(column)}, mean log-probability {self._mean(column)}"
             for column in self.columns.targets
         )
-        items = self.items[ROW].n_unique()
+        several = (
+            f" {self._several:,} targets of several tokens were scored by the {identity['method']} method ({test})."
+            if self._several
+            else ""
+        )
         return (
-            f"In {items:,} sentences of our own we compared the probability and the rank of target words at the mask "
-            f"among {among}. Share of sentences in which the target is the first choice, with 95 % intervals: {told}."
+            f"In {rows:,} sentences of our own we compared the probability and the rank of target words at the mask "
+            f"among {words.get(str(identity['vocabulary']), listed)}.{several} Share of sentences in which the target "
+            f"is the first choice, with 95 % intervals: {told}."
         )
 
     def outcomes(self) -> pl.DataFrame:
@@ -130,6 +138,11 @@ class ProbeRun(SummaryRun):
     def recounts(self) -> Iterator[Recount]:
         """See `Run`."""
         return recounts(self.items, self.summary, self.columns)
+
+    @cached_property
+    def _several(self) -> int:
+        """How many items have a target of several tokens."""
+        return int((self.items[TARGET_TOKENS] > 1).sum())
 
     def _rate(self, target: str) -> str:
         return self._told(target, "is_top1", 100, " %", 1)
