@@ -21,6 +21,7 @@ from .columns import Columns
 Ids = NDArray[np.int32]
 Rows64 = NDArray[np.int64]
 _HERE = "here"
+_BEHIND = "words follow the mask, and a causal model reads only what stands before it"
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,13 +126,13 @@ class Encoder:
     def _sentence_faults(self, frame: pl.DataFrame) -> pl.Series:
         """Why sentences cannot be asked: their masks, their length, the padding token."""
         texts, sentence = self._different(frame)
-        faults: list[str | None] = []
-        for ids in self._ids(texts):
+        faults = [None if self.tokenizer.reads(text) else _BEHIND for text in texts]
+        read = [row for row, fault in enumerate(faults) if fault is None]
+        for row, ids in zip(read, self._ids([texts[row] for row in read]), strict=True):
             try:
                 one_mask(self.exported, self.tokenizer, ids, _HERE)
-                faults.append(None)
             except InputError as error:
-                faults.append(str(error).removeprefix(f"{_HERE}: "))
+                faults[row] = str(error).removeprefix(f"{_HERE}: ")
         return pl.Series("reason", [faults[own] for own in sentence.tolist()], pl.String)
 
     def _sequences(self, frame: pl.DataFrame) -> list[list[tuple[int, ...] | str]]:

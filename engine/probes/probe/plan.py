@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from ...inference.model import MaskedLM
+from ...inference.model import LanguageModel
 from ...library.run import Shown
 from ...runs.shard import Shard
 from ...runs.stage import ModelOptions
@@ -106,7 +106,7 @@ def plan_of(stage: OwnStimuli, options: ModelOptions, devices: int, folder: Path
     return ProbePlan(stage.exported.name, work, skipped, folder)
 
 
-def _tokens_a_second(model: MaskedLM, asked: Encoded) -> float:
+def _tokens_a_second(model: LanguageModel, asked: Encoded) -> float:
     """How many tokens the model runs in a second, measured on some of the sentences, after a first try."""
     some = max(asked.buckets, key=lambda bucket: bucket.ids.size)
     ids, mask = some.ids[:_TRIED], some.mask_position[:_TRIED]

@@ -16,8 +16,8 @@ import polars as pl
 from ...choices import TargetMethod
 from ...errors import InputError
 from ...inference.exported import ExportedModel
-from ...inference.model import MaskedLM
-from ...inference.words import score_whole_words, score_words
+from ...inference.model import LanguageModel
+from ...inference.words import refuse_undefined, score_whole_words, score_words
 from ...runs.masked_stages import ReferenceStage
 from ...runs.model_metadata import model_metadata
 from ...runs.stage import Advance, Files, FinishedParts, PartResult, changed
@@ -103,7 +103,7 @@ class OwnStimuli(ReferenceStage[Encoded]):
     @cached_property
     def tokenizer(self) -> MaskTokenizer:
         """The model's tokenizer."""
-        return MaskTokenizer.load(self.exported.folder, self.exported.mask_token)
+        return self.exported.tokenizer
 
     @cached_property
     def ranked_ids(self) -> Ids | None:
@@ -125,6 +125,7 @@ class OwnStimuli(ReferenceStage[Encoded]):
         """Refuse a row that the model cannot be asked about; with `skip_bad`, a table without a row that it can."""
         if self.method is TargetMethod.WHOLE_WORD:
             self.marks  # noqa: B018 - refuses a vocabulary without marks
+        refuse_undefined(self.method, causal=self.exported.is_causal)
         skipped, first = 0, ""
         for number in range(len(self.stimuli.parts)):
             bad = self.prepare(number).rows.skipped
@@ -155,7 +156,7 @@ class OwnStimuli(ReferenceStage[Encoded]):
         """What is wrong with rows as their texts show it; see `stimuli.Check`."""
         return frame.select(mask_faults(self.columns, self.exported.mask_token).alias("reason")).to_series()
 
-    def decide(self, model: MaskedLM, number: int, prepared: Encoded | None, advance: Advance) -> PartResult:
+    def decide(self, model: LanguageModel, number: int, prepared: Encoded | None, advance: Advance) -> PartResult:
         """See `Stage`.
 
         Returns:
@@ -190,7 +191,7 @@ class OwnStimuli(ReferenceStage[Encoded]):
             SKIPPED_FILE: skipped.rename(dict(zip(SKIPPED, _SKIPPED_NAMES, strict=True))),
         }
 
-    def _answer(self, model: MaskedLM, asked: Encoded, answers: Answers, advance: Advance) -> None:
+    def _answer(self, model: LanguageModel, asked: Encoded, answers: Answers, advance: Advance) -> None:
         """Ask about all items: those of one token in their sentences, the others token by token."""
         targets = len(self.columns.targets)
         alone = asked.words.counts == 1
@@ -208,7 +209,7 @@ class OwnStimuli(ReferenceStage[Encoded]):
         else:
             advance(len(asked.words) // targets, 0)
 
-    def _decide(self, model: MaskedLM, asked: Encoded, items: Rows64, answers: Answers, advance: Advance) -> None:
+    def _decide(self, model: LanguageModel, asked: Encoded, items: Rows64, answers: Answers, advance: Advance) -> None:
         """One target for each sentence: the model's own decisions say everything, and no logits are copied."""
         item_of = np.full(len(asked.texts), -1, np.int64)
         item_of[asked.sentence[items]] = items
@@ -220,7 +221,7 @@ class OwnStimuli(ReferenceStage[Encoded]):
             answers.is_top1[own] = found.repeated(expected)
             answers.top[own, 0], answers.top_logprob[own, 0] = found.top1, found.top1_logprob
 
-    def _judge(self, model: MaskedLM, asked: Encoded, items: Rows64, answers: Answers, advance: Advance) -> None:
+    def _judge(self, model: LanguageModel, asked: Encoded, items: Rows64, answers: Answers, advance: Advance) -> None:
         """Several targets, ranked words or first choices: from all logits of a batch at a time."""
         order = items[np.argsort(asked.sentence[items], kind="stable")]
         starts = np.searchsorted(asked.sentence[order], np.arange(len(asked.texts) + 1))
@@ -235,19 +236,19 @@ class OwnStimuli(ReferenceStage[Encoded]):
                 answers.judge(own, place, asked.words.tokens[own, 0], logits, self.ranked_ids)
                 advance(len(own), len(sentences))
 
-    def _score(self, model: MaskedLM, asked: Encoded, items: Rows64, answers: Answers, advance: Advance) -> None:
+    def _score(self, model: LanguageModel, asked: Encoded, items: Rows64, answers: Answers, advance: Advance) -> None:
         """Targets of several tokens."""
         if not len(items):
             return
-        buckets, words = asked.by_item(items), asked.words.take(items)
+        buckets, words, causal = asked.by_item(items), asked.words.take(items), self.exported.is_causal
 
         def told(queries: int) -> None:
             advance(0, queries)
 
         if self.method is TargetMethod.WHOLE_WORD:
-            scores = score_whole_words(model, buckets, words, self.marks, advance=told)
+            scores = score_whole_words(model, buckets, words, self.marks, causal=causal, advance=told)
         else:
-            scores = score_words(model, buckets, words, self.method, advance=told)
+            scores = score_words(model, buckets, words, self.method, causal=causal, advance=told)
         answers.put_words(items, scores)
 
 
