@@ -21,6 +21,7 @@ from .columns import Columns
 Ids = NDArray[np.int32]
 Rows64 = NDArray[np.int64]
 _HERE = "here"
+_NOTHING_BEFORE = "nothing stands before the mask, where a causal model begins to read"
 _BEHIND = "words follow the mask, and a causal model reads only what stands before it"
 
 
@@ -130,9 +131,12 @@ class Encoder:
         read = [row for row, fault in enumerate(faults) if fault is None]
         for row, ids in zip(read, self._ids([texts[row] for row in read]), strict=True):
             try:
-                one_mask(self.exported, self.tokenizer, ids, _HERE)
+                position = one_mask(self.exported, self.tokenizer, ids, _HERE)
             except InputError as error:
                 faults[row] = str(error).removeprefix(f"{_HERE}: ")
+                continue
+            if self.exported.is_causal and position == 0:
+                faults[row] = _NOTHING_BEFORE
         return pl.Series("reason", [faults[own] for own in sentence.tolist()], pl.String)
 
     def _sequences(self, frame: pl.DataFrame) -> list[list[tuple[int, ...] | str]]:
