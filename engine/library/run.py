@@ -115,6 +115,11 @@ class Run(Shown):
         """
         return f"We ran {self.stage}{f' ({test})' if test else ''}."
 
+    @property
+    def used(self) -> str:
+        """What the run used that its identity and its call do not tell, such as a method; for the papers to cite."""
+        return ""
+
     def outcomes(self) -> pl.DataFrame:
         """One row for each item and metric, for comparisons.
 

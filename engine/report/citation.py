@@ -93,7 +93,7 @@ def _export(run: Run) -> dict[str, Any]:
 def _papers(run: Run) -> tuple[Reference, ...]:
     """The references of a run's test and of those of its data sets that it used."""
     probe: Probe | None = probe_of(run.stage)
-    told = str({**run.record.identity, **run.record.metadata.get("call", {})})
+    told = str({**run.record.identity, **run.record.metadata.get("call", {})}) + run.used
     found = probe_references(probe.references) if probe else ()
     return tuple(paper for paper in found if paper.dataset is None or paper.dataset in told)
 

@@ -37,7 +37,7 @@ class Reference:
         year: None where it has none.
         fields: All other fields of BibTeX.
         role: `test`, `data`, `model` or `tool`.
-        dataset: The data set that it describes, if it is one of several.
+        dataset: The data set or method that it describes, if it is one of several; see `Run.used`.
     """
 
     key: str

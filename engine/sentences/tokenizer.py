@@ -182,6 +182,10 @@ class MaskTokenizer:
         # A byte-level token may be part of a character only, which cannot be shown.
         return text if text and "\N{REPLACEMENT CHARACTER}" not in text else token
 
+    def tokens_text(self, ids: Sequence[int]) -> str:
+        """Several tokens as a person reads them: the text that they make together, without outer spaces."""
+        return str(self.backend.decode(list(ids), skip_special_tokens=False)).strip()
+
     def same_text(self, ids: NDArray[np.int32], expected: NDArray[np.int32]) -> NDArray[np.bool_]:
         """Which tokens are other tokens than the expected ones, but read the same: bool [n].
 

@@ -46,6 +46,7 @@ class Recorded:
         answer: The text of the first choice.
         answer_logprob: Natural logarithm of its probability.
         unranked: Tokens that have no rank, int64.
+        among_ranked: Whether log-probabilities are among the ranked tokens, and not over the whole vocabulary.
         is_exact: Whether all numbers come from the reference model.
     """
 
@@ -59,6 +60,7 @@ class Recorded:
     answer: str | None = None
     answer_logprob: float | None = None
     unranked: NDArray[np.int64] | None = None
+    among_ranked: bool = False
     is_exact: bool = True
 
 
@@ -92,7 +94,7 @@ def compare(item: Recorded, logits: Logits, token_text: Callable[[int], str]) ->
         ranked[item.unranked] = -np.inf
     verdict, why = _decision(item, ranked)
     if verdict is Verdict.AGREES and item.is_exact:
-        logprobs = log_softmax(logits)
+        logprobs = log_softmax(ranked if item.among_ranked else logits)
         found = (_rank(item, ranked), _logprob(item, logprobs), _answer(item, ranked, logprobs, token_text))
         why = next(filter(None, found), "")
         verdict = Verdict.WRONG if why else verdict

@@ -5,14 +5,14 @@ at a time (see `MaskTokenizer.word_tokens`).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ..choices import Precision
+from ..choices import Precision, TargetMethod
 from ..files.home import with_home
 from ..inference.exported import ExportedModel
 from ..inference.free_text import MASK
@@ -23,7 +23,9 @@ from ..probes.gh22.runs import Gh22Run
 from ..probes.gh22.variants import Variant, load_variant
 from ..probes.items import SEPARATOR
 from ..probes.lama.runs import LamaRun
-from ..probes.vocabulary import LIST, Ranked
+from ..probes.probe.columns import TARGET_TOKENS
+from ..probes.probe.runs import ProbeRun
+from ..probes.vocabulary import LIST, Ranked, Vocabulary
 from ..sentences.lexicon import FORMS_SEPARATOR
 from ..sentences.slots import AT_MASK, NAME, PROFESSION, PRONOUN, column
 from ..sentences.tokenizer import NOT_ONE_TOKEN, MaskTokenizer
@@ -76,6 +78,8 @@ def drawn_items(run: Run, exported: ExportedModel, sample: int, seed: int) -> li
         return list(_acts_repeated(run, rows))
     if isinstance(run, LamaRun):
         return list(_facts(run, rows, words))
+    if isinstance(run, ProbeRun):
+        return list(_own_stimuli(run, rows, words))
     if isinstance(run, SelectionRun):  # it records no token but the decision
         kind = str(Precision.FP32 if was_exact(run) else Precision.MIXED)
         rows = rows.with_columns(precision=pl.lit(kind), answer=pl.lit(None, pl.String))
@@ -181,6 +185,17 @@ def _facts(run: LamaRun, rows: pl.DataFrame, words: Vocabularies) -> Iterator[Re
             answer_logprob=item.answer_logprob if known else None,
             unranked=unranked,
         )
+
+
+def _own_stimuli(run: ProbeRun, rows: pl.DataFrame, words: Vocabularies) -> Iterator[Recorded]:
+    """A user's own sentences. Targets of several tokens, and whole words, are more than one decision: none is drawn."""
+    identity = run.record.identity
+    if identity["method"] == TargetMethod.WHOLE_WORD:
+        return
+    ranked = Ranked(identity["vocabulary"], tuple(run.record.metadata["ranked words"]))
+    unranked = None if ranked.name == Vocabulary.ALL else words.except_for(ranked.ids(words.tokenizer, words.size))
+    for row in rows.filter(pl.col(TARGET_TOKENS) == 1).iter_rows(named=True):
+        yield replace(_item(row, words), unranked=unranked, among_ranked=unranked is not None)
 
 
 @dataclass(frozen=True)

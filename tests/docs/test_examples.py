@@ -76,11 +76,14 @@ def place(tmp_path, monkeypatch, mini, scored_run):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     monkeypatch.setenv("NEGENGINE_DATA", str(tmp_path / "data"))
 
-    def furnish(things: list[str]) -> Path:
-        for name in things:
+    def furnish(page: Path) -> Path:
+        for name in needed(page):
             (tmp_path / name).parent.mkdir(exist_ok=True)
             if name == "models/mini":
                 (tmp_path / name).symlink_to(mini.folder)
+            elif name.endswith(".csv"):  # the table that the page shows
+                (table,) = re.findall(r"^```csv\n(.*?)^```$", page.read_text("utf-8"), re.MULTILINE | re.DOTALL)
+                (tmp_path / name).write_text(table, "utf-8")
             else:
                 assert name == "runs/mini"
                 shutil.copytree(scored_run, tmp_path / name)
@@ -118,7 +121,7 @@ def shell(monkeypatch, capfd):
 
 @pytest.mark.parametrize("page", RUN, ids=lambda page: page.name)
 def test_the_code_of_a_page_runs(page, place, shell):
-    place(needed(page))
+    place(page)
     names = {"__name__": page.stem}
     for block in blocks(page):
         if block.reason is not None:

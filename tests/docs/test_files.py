@@ -45,6 +45,13 @@ def diagnostics(model, tmp_path_factory):
     return ng.diagnostics(model, data=folder, dataset="NEG-136-SIMP", output=folder / "run", progress=False)
 
 
+@pytest.fixture(scope="module")
+def probe(model, tmp_path_factory):
+    data = {"sentence": ["A robin is a [MASK].", "no mask"], "target": ["bird", "bird"], "group": ["a", "b"]}
+    folder = tmp_path_factory.mktemp("probe") / "run"
+    return ng.probe(model, data, skip_bad=True, output=folder, progress=False)
+
+
 def columns(path):
     return list(pl.read_parquet_schema(path))
 
@@ -72,14 +79,23 @@ def test_the_items_of_a_probe_are_documented(probe, request):
     assert documented("summary.parquet") == columns(run.folder / "summary.parquet")
 
 
-def test_the_files_of_a_run_are_named(gh22, lama, diagnostics, scored_run):
-    files = {path.name for run in (gh22.folder, lama.folder, diagnostics.folder, scored_run) for path in run.iterdir()}
+def test_the_files_of_own_stimuli_are_documented(probe):
+    own = {"sentence", "target", "group"}
+    found = columns(probe.folder / "items.parquet")
+    assert documented("items.parquet` of `probe") == [name for name in found if name not in own]
+    assert documented("skipped.parquet") == columns(probe.folder / "skipped.parquet")
+    assert documented("summary.parquet") == columns(probe.folder / "summary.parquet")
+
+
+def test_the_files_of_a_run_are_named(gh22, lama, diagnostics, probe, scored_run):
+    folders = (gh22.folder, lama.folder, diagnostics.folder, probe.folder, scored_run)
+    files = {path.name for folder in folders for path in folder.iterdir()}
     assert not [name for name in files if not name.startswith(".") and name not in PAGE.read_text("utf-8")]
 
 
-def test_the_columns_that_all_sentences_have_are_documented(scored_run, gh22, lama, diagnostics):
+def test_the_columns_that_all_sentences_have_are_documented(scored_run, gh22, lama, diagnostics, probe):
     text = PAGE.read_text("utf-8").partition("## Sentences")[2]
-    for run in (ng.open(scored_run), gh22, lama, diagnostics):
+    for run in (ng.open(scored_run), gh22, lama, diagnostics, probe):
         shared = {"item", "condition", "sentence", "expected", "answer", "failed", "rank", "logprob"}
         assert shared <= set(run.sentences().columns)
         assert all(f"`{name}`" in text for name in shared)

@@ -7,7 +7,7 @@ from typing import Any
 from ...errors import InputError
 from ...stimuli import Table, find_column, needed_column
 
-ROW, TARGET_COLUMN, EXPECTED = "row", "target_column", "expected"
+ROW, TARGET_COLUMN, EXPECTED, TARGET_TOKENS = "row", "target_column", "expected", "target_tokens"
 LOGPROB, RANK, IS_TOP1, TOP1, REPEATS = "logprob", "rank", "is_top1", "top1", "repeats_word"
 SKIPPED = ("skipped: line", "skipped: reason", "skipped: content")
 _OBVIOUS = {
@@ -98,7 +98,7 @@ def result_names(top: int) -> list[str]:
         top: How many first choices are kept.
     """
     further = [name for i in range(1, top + 1) for name in (f"top{i}", f"top{i}_logprob")]
-    return [ROW, TARGET_COLUMN, EXPECTED, LOGPROB, RANK, IS_TOP1, *further, REPEATS]
+    return [ROW, TARGET_COLUMN, EXPECTED, TARGET_TOKENS, LOGPROB, RANK, IS_TOP1, *further, REPEATS]
 
 
 def refuse_result_names(name: str, columns: Sequence[str], top: int) -> None:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ...choices import TargetMethod
 from ...commands import options
 from ...commands.run_command import Setup, run_command
 
@@ -55,6 +56,9 @@ def probe(
             help="The words that compete: all tokens, all words, or a file with one word per line.",
         ),
     ] = "all",
+    method: Annotated[
+        TargetMethod, typer.Option(help="How targets of several tokens get their log-probability.")
+    ] = TargetMethod.LEFT_TO_RIGHT,
     skip_bad: Annotated[
         bool,
         typer.Option("--skip-bad", help="Skip rows that cannot be asked, and list them with the reason, not stop."),
@@ -80,6 +84,7 @@ def probe(
         item=item,
         top=top,
         targets=targets,
+        method=method,
         skip_bad=skip_bad,
         **setup.run,
     )

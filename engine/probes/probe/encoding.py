@@ -1,7 +1,8 @@
-"""A part of a table as token ids: its different sentences, and the token of each target."""
+"""A part of a table as token ids: its different sentences, and the tokens of each target."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -11,38 +12,165 @@ from ...errors import InputError
 from ...inference.batches import rows_by_length
 from ...inference.exported import ExportedModel
 from ...inference.free_text import MASK, one_mask
+from ...sentences.sequences import TokenSequences
 from ...sentences.spans import Bucket
-from ...sentences.tokenizer import NOT_ONE_TOKEN, MaskTokenizer
+from ...sentences.tokenizer import MaskTokenizer
 from ...stimuli import Rows
-from ..targets import target_ids
 from .columns import Columns
 
 Ids = NDArray[np.int32]
+Rows64 = NDArray[np.int64]
 _HERE = "here"
+_NOTHING_BEFORE = "nothing stands before the mask, where a causal model begins to read"
+_BEHIND = "words follow the mask, and a causal model reads only what stands before it"
 
 
 @dataclass(frozen=True, eq=False)
 class Encoded:
-    """The rows of a part that a model can be asked about.
+    """The n rows of a part that a model can be asked about, with t targets each: n · t items.
 
     Attributes:
         rows: The rows, and those that were skipped.
         texts: m different sentences, with [MASK].
-        sentence: int64 [n], the sentence of each row, from 0.
+        sentence: int64 [n · t], the sentence of each item, from 0. The items of a row stand together.
         buckets: The sentences by length; their rows are positions in `texts`.
-        expected: int32 [n, targets], the token of each target.
+        words: The tokens of each item's target.
     """
 
     rows: Rows
     texts: Sequence[str]
-    sentence: NDArray[np.int64]
+    sentence: Rows64
     buckets: Sequence[Bucket]
-    expected: Ids
+    words: TokenSequences
 
     @property
     def tokens(self) -> int:
         """Tokens of all different sentences."""
         return sum(bucket.ids.size for bucket in self.buckets)
+
+    def with_sentences(self, wanted: Rows64) -> list[Bucket]:
+        """The buckets with some of the sentences only.
+
+        Args:
+            wanted: int64, positions in `texts`.
+        """
+        own = [np.flatnonzero(np.isin(bucket.rows, wanted)) for bucket in self.buckets]
+        return [
+            Bucket(bucket.rows[chosen], bucket.ids[chosen], bucket.mask_position[chosen])
+            for bucket, chosen in zip(self.buckets, own, strict=True)
+            if len(chosen)
+        ]
+
+    def by_item(self, items: Rows64) -> list[Bucket]:
+        """Buckets with a sentence for each of some items.
+
+        Args:
+            items: int64, which ones; the rows of the buckets are positions in this array.
+        """
+        found = []
+        for bucket in self.buckets:
+            place = np.full(len(self.texts), -1, np.int64)
+            place[bucket.rows] = np.arange(len(bucket.rows))
+            at = place[self.sentence[items]]
+            (own,) = np.nonzero(at >= 0)
+            if len(own):
+                found.append(Bucket(own, bucket.ids[at[own]], bucket.mask_position[at[own]]))
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class Encoder:
+    """How the rows of a table become token ids.
+
+    Attributes:
+        columns: The table's columns.
+        exported: The model.
+        tokenizer: Its tokenizer.
+        ranked: int32, the tokens that are ranked; None for all.
+    """
+
+    columns: Columns
+    exported: ExportedModel
+    tokenizer: MaskTokenizer
+    ranked: Ids | None
+
+    def encode(self, rows: Rows) -> Encoded:
+        """Encode the rows of a part; rows that the model cannot be asked about are skipped."""
+        rows = rows.without(self._sentence_faults(rows.frame))
+        sequences = self._sequences(rows.frame)
+        reasons = pl.Series("reason", self._target_faults(rows.frame, sequences), pl.String)
+        kept = np.flatnonzero(reasons.is_null().to_numpy())
+        rows = rows.without(reasons)
+        texts, sentence = self._different(rows.frame)
+        ids = self._ids(texts)
+        positions = np.array([np.flatnonzero(own == self.tokenizer.mask_id)[0] for own in ids], np.int32)
+        buckets = [
+            Bucket(group, np.stack([ids[row] for row in group]), positions[group])
+            for group in (rows_by_length(ids) if ids else ())
+        ]
+        words = TokenSequences.of([sequences[target][row] for row in kept for target in range(len(sequences))])
+        return Encoded(rows, texts, np.repeat(sentence, len(self.columns.targets)), buckets, words)
+
+    def _different(self, frame: pl.DataFrame) -> tuple[list[str], Rows64]:
+        """The different sentences of a part, and which one each row has."""
+        known: dict[str, int] = {}
+        sentence = np.array([known.setdefault(text, len(known)) for text in self._texts(frame)], np.int64)
+        return list(known), sentence
+
+    def _texts(self, frame: pl.DataFrame) -> list[str]:
+        """The sentences with [MASK]."""
+        return [text.strip().replace(self.tokenizer.mask_token, MASK) for text in frame[self.columns.sentence]]
+
+    def _ids(self, texts: Sequence[str]) -> list[Ids]:
+        return self.tokenizer.encode([text.replace(MASK, self.tokenizer.mask_token) for text in texts])
+
+    def _sentence_faults(self, frame: pl.DataFrame) -> pl.Series:
+        """Why sentences cannot be asked: their masks, their length, the padding token."""
+        texts, sentence = self._different(frame)
+        faults = [None if self.tokenizer.reads(text) else _BEHIND for text in texts]
+        read = [row for row, fault in enumerate(faults) if fault is None]
+        for row, ids in zip(read, self._ids([texts[row] for row in read]), strict=True):
+            try:
+                position = one_mask(self.exported, self.tokenizer, ids, _HERE)
+            except InputError as error:
+                faults[row] = str(error).removeprefix(f"{_HERE}: ")
+                continue
+            if self.exported.is_causal and position == 0:
+                faults[row] = _NOTHING_BEFORE
+        return pl.Series("reason", [faults[own] for own in sentence.tolist()], pl.String)
+
+    def _sequences(self, frame: pl.DataFrame) -> list[list[tuple[int, ...] | str]]:
+        """For each column of targets, each row's tokens, or why the target cannot be predicted there."""
+        contexts = [(before, after) for before, _, after in (text.partition(MASK) for text in self._texts(frame))]
+        return [
+            self.tokenizer.word_sequences(contexts, frame[column].str.strip_chars().to_list())
+            for column in self.columns.targets
+        ]
+
+    def _target_faults(self, frame: pl.DataFrame, sequences: Sequence[Sequence[tuple[int, ...] | str]]) -> list[Any]:
+        """Why rows cannot be asked because of their targets; None where they can."""
+        faults: list[str | None] = [None] * len(frame)
+        ranked = None if self.ranked is None else frozenset(self.ranked.tolist())
+        lengths = np.array([len(ids) for ids in self._ids(self._texts(frame))], np.int64)
+        for column, own in zip(self.columns.targets, sequences, strict=True):
+            words = frame[column].str.strip_chars().to_list()
+            for row, tokens in enumerate(own):
+                if faults[row] is None and (fault := self._fault(tokens, int(lengths[row]), ranked)):
+                    faults[row] = f"{column} {words[row]!r}: {fault}"
+        return faults
+
+    def _fault(self, tokens: tuple[int, ...] | str, length: int, ranked: frozenset[int] | None) -> str:
+        if isinstance(tokens, str):
+            return tokens
+        if ranked is not None and len(tokens) > 1:
+            return f"{len(tokens)} tokens; words that are ranked must be one token of the model"
+        if ranked is not None and tokens[0] not in ranked:
+            return "not one of the words that are ranked"
+        if (needed := length - 1 + len(tokens)) > self.exported.max_length:
+            return (
+                f"{needed} tokens with the sentence, but {self.exported.name} takes at most {self.exported.max_length}"
+            )
+        return ""
 
 
 def mask_faults(columns: Columns, mask_token: str) -> pl.Expr:
@@ -62,77 +190,3 @@ def mask_faults(columns: Columns, mask_token: str) -> pl.Expr:
         .when(masks > 1)
         .then(pl.format(f"{columns.sentence} has {{}} {MASK}; one is needed", masks))
     )
-
-
-def encoded(
-    rows: Rows, columns: Columns, exported: ExportedModel, tokenizer: MaskTokenizer, ranked: Ids | None
-) -> Encoded:
-    """Encode the rows of a part; rows that the model cannot be asked about are skipped.
-
-    Args:
-        rows: From the table.
-        columns: Its columns.
-        exported: The model.
-        tokenizer: Its tokenizer.
-        ranked: int32, the tokens that are ranked; None for all.
-    """
-    reasons = _sentence_faults(rows.frame, columns, exported, tokenizer)
-    rows = rows.without(reasons)
-    expected, reasons = _targets(rows.frame, columns, tokenizer, ranked)
-    expected, rows = expected[reasons.is_null().to_numpy()], rows.without(reasons)
-    texts, sentence = _different(rows.frame, columns, tokenizer)
-    ids = _ids(texts, tokenizer)
-    positions = np.array([np.flatnonzero(own == tokenizer.mask_id)[0] for own in ids], np.int32)
-    buckets = [Bucket(group, np.stack([ids[row] for row in group]), positions[group]) for group in rows_by_length(ids)]
-    return Encoded(rows, texts, sentence, buckets, expected)
-
-
-def sentence_text(text: str, mask_token: str) -> str:
-    """A cell of the table as a sentence with [MASK]."""
-    return text.strip().replace(mask_token, MASK)
-
-
-def _different(frame: pl.DataFrame, columns: Columns, tokenizer: MaskTokenizer) -> tuple[list[str], NDArray[np.int64]]:
-    """The different sentences of a part, and which one each row has."""
-    known: dict[str, int] = {}
-    texts = (sentence_text(text, tokenizer.mask_token) for text in frame[columns.sentence])
-    sentence = np.array([known.setdefault(text, len(known)) for text in texts], np.int64)
-    return list(known), sentence
-
-
-def _ids(texts: Sequence[str], tokenizer: MaskTokenizer) -> list[Ids]:
-    return tokenizer.encode([text.replace(MASK, tokenizer.mask_token) for text in texts])
-
-
-def _sentence_faults(
-    frame: pl.DataFrame, columns: Columns, exported: ExportedModel, tokenizer: MaskTokenizer
-) -> pl.Series:
-    """Why sentences cannot be asked: their masks, their length, the padding token."""
-    texts, sentence = _different(frame, columns, tokenizer)
-    faults = []
-    for ids in _ids(texts, tokenizer):
-        try:
-            one_mask(exported, tokenizer, ids, _HERE)
-            faults.append(None)
-        except InputError as error:
-            faults.append(str(error).removeprefix(f"{_HERE}: "))
-    return pl.Series("reason", [faults[own] for own in sentence.tolist()], pl.String)
-
-
-def _targets(
-    frame: pl.DataFrame, columns: Columns, tokenizer: MaskTokenizer, ranked: Ids | None
-) -> tuple[Ids, pl.Series]:
-    """The token of each target, int32 [n, targets], and why rows cannot be asked."""
-    texts = [sentence_text(text, tokenizer.mask_token) for text in frame[columns.sentence]]
-    expected = np.empty((len(texts), len(columns.targets)), np.int32)
-    reasons: list[str | None] = [None] * len(texts)
-    for number, column in enumerate(columns.targets):
-        words = frame[column].str.strip_chars().to_list()
-        own = target_ids(tokenizer, texts, words)
-        several = own == NOT_ONE_TOKEN
-        foreign = ~several & ~np.isin(own, ranked) if ranked is not None else np.zeros(len(own), np.bool_)
-        for which, why in ((several, "is not one token of the model"), (foreign, "is not one of the ranked words")):
-            for row in np.flatnonzero(which).tolist():
-                reasons[row] = reasons[row] or f"{column} {words[row]!r} {why}"
-        expected[:, number] = own
-    return expected, pl.Series("reason", reasons, pl.String)

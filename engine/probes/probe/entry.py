@@ -9,5 +9,6 @@ PROBE = Probe(
     functions={"probe": "negengine.engine.probes.probe.runs:probe"},
     commands=("negengine.engine.probes.probe.commands:probe",),
     sections={"probe": "negengine.engine.probes.probe.sections:sections"},
+    references="negengine.engine.probes.probe:references.toml",
     title="Own stimuli",
 )

@@ -1,8 +1,8 @@
 """What a model answers about the rows of a table: the columns of items.parquet."""
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -11,116 +11,119 @@ from numpy.typing import NDArray
 
 from ...inference.free_text import MASK
 from ...inference.top import top_tokens
+from ...inference.words import WordScores
+from ...sentences.sequences import NOTHING
 from ...sentences.tokenizer import MaskTokenizer
-from ...stimuli import Rows
-from .columns import EXPECTED, IS_TOP1, LOGPROB, RANK, REPEATS, ROW, SKIPPED, TARGET_COLUMN, Columns
+from .columns import EXPECTED, IS_TOP1, LOGPROB, RANK, REPEATS, ROW, SKIPPED, TARGET_COLUMN, TARGET_TOKENS, Columns
+from .encoding import Encoded, Ids, Rows64
 
 Logits = NDArray[np.float32]
-Ids = NDArray[np.int32]
 SKIPPED_FILE = "skipped.parquet"
 _WORD = re.compile(r"\w+")
+_TOP = {"": pl.String, "_logprob": pl.Float32}
 
 
 @dataclass(frozen=True, eq=False)
 class Answers:
-    """What a model answers about n rows with t targets each, in m sentences.
+    """What a model answers about n items.
 
     Attributes:
-        logprob: float32 [n, t], of each target: natural logarithms.
-        rank: int32 [n, t], of each target, from 1.
-        top: int32 [m, k], the first choices in each sentence.
-        top_logprob: float32 [m, k].
+        logprob: float32 [n], of each target: natural logarithms.
+        rank: int32 [n], of each target, from 1; of several tokens, the largest one.
+        is_top1: bool [n], whether the target is the first choice.
+        top: int32 [n, k], the first choices at the mask; `NOTHING` where they are not known.
+        top_logprob: float32 [n, k], NaN where they are not known.
+        choices: Item whose target has several tokens → the first choices at their positions.
     """
 
     logprob: Logits
     rank: Ids
+    is_top1: NDArray[np.bool_]
     top: Ids
     top_logprob: Logits
+    choices: dict[int, list[int]] = field(default_factory=dict)
 
     @classmethod
-    def empty(cls, n: int, targets: int, sentences: int, top: int) -> "Answers":
-        """Room for the answers; the values are undefined."""
+    def empty(cls, n: int, top: int) -> "Answers":
+        """Room for the answers; nothing is known."""
         return cls(
-            np.empty((n, targets), np.float32),
-            np.empty((n, targets), np.int32),
-            np.empty((sentences, top), np.int32),
-            np.empty((sentences, top), np.float32),
+            np.full(n, np.nan, np.float32),
+            np.zeros(n, np.int32),
+            np.zeros(n, np.bool_),
+            np.full((n, top), NOTHING, np.int32),
+            np.full((n, top), np.nan, np.float32),
         )
 
-    def put(
-        self,
-        sentences: NDArray[np.int64],
-        logits: Logits,
-        rows: NDArray[np.int64],
-        place: NDArray[np.int64],
-        expected: Ids,
-        ranked: Ids | None,
-    ) -> None:
-        """Judge a batch of sentences.
+    def judge(self, items: Rows64, place: Rows64, expected: Ids, logits: Logits, ranked: Ids | None) -> None:
+        """Judge items with targets of one token from the logits of their sentences.
 
         Args:
-            sentences: int64 [b], which sentences.
-            logits: float32 [b, V], at their masks.
-            rows: int64 [r], the rows with one of these sentences.
-            place: int64 [r], the position of each row's sentence in the batch.
-            expected: int32 [r, t], the tokens of their targets.
+            items: int64 [n], which items.
+            place: int64 [n], the position of each item's sentence among the logits.
+            expected: int32 [n], the targets' tokens.
+            logits: float32 [b, V], at the masks of the sentences.
             ranked: int32, the tokens that are ranked; None for all.
         """
         kept = logits if ranked is None else logits[:, ranked]
         total = _log_sum_exp(kept)
         chosen = top_tokens(kept, self.top.shape[1])
-        self.top[sentences] = chosen if ranked is None else ranked[chosen]
-        self.top_logprob[sentences] = np.take_along_axis(kept, chosen, axis=1) - total[:, None]
-        for target, tokens in enumerate(expected.T):
-            own = logits[place, tokens]
-            self.logprob[rows, target] = own - total[place]
-            self.rank[rows, target] = 1 + (kept[place] > own[:, None]).sum(axis=1)
+        logprobs = np.take_along_axis(kept, chosen, axis=1) - total[:, None]
+        own = logits[place, expected]
+        self.logprob[items] = own - total[place]
+        self.rank[items] = 1 + (kept[place] > own[:, None]).sum(axis=1)
+        self.top[items] = (chosen if ranked is None else ranked[chosen])[place]
+        self.top_logprob[items] = logprobs[place]
+        self.is_top1[items] = self.top[items, 0] == expected
+
+    def put_words(self, items: Rows64, scores: WordScores) -> None:
+        """Take over the scores of words.
+
+        Args:
+            items: int64 [n], which items.
+            scores: Of the n words.
+        """
+        self.logprob[items] = scores.logprob
+        self.rank[items] = scores.worst_rank
+        self.is_top1[items] = scores.top1
+        self.top_logprob[items, 0] = scores.choice_logprob
+        for item, tokens, n in zip(items.tolist(), scores.choices.tolist(), scores.words.counts.tolist(), strict=True):
+            self.choices[item] = tokens[:n]
 
 
-def item_rows(
-    rows: Rows,
-    columns: Columns,
-    answers: Answers,
-    sentence: NDArray[np.int64],
-    texts: Sequence[str],
-    expected: Ids,
-    tokenizer: MaskTokenizer,
-) -> pl.DataFrame:
+def item_rows(asked: Encoded, columns: Columns, answers: Answers, tokenizer: MaskTokenizer) -> pl.DataFrame:
     """The rows of items.parquet: each row of the table, once for each of its targets.
 
     Args:
-        rows: The rows of the table.
-        columns: Its columns.
+        asked: The rows.
+        columns: Their columns.
         answers: What the model answers.
-        sentence: int64 [n], the sentence of each row.
-        texts: The sentences.
-        expected: int32 [n, targets].
         tokenizer: The model's.
     """
-    n, targets = expected.shape
-    each = np.repeat(np.arange(n), targets)
+    rows, targets = asked.rows, len(columns.targets)
+    each = np.repeat(np.arange(len(rows.frame)), targets)
     words = [rows.frame[column].str.strip_chars().to_list() for column in columns.targets]
-    asked = [words[target][row] for row in range(n) for target in range(targets)]
-    of_item = sentence[each]
-    top = answers.top[of_item]
-    further: dict[str, Any] = {}
-    for i in range(top.shape[1]):
-        further[f"top{i + 1}"] = _token_texts(top[:, i], tokenizer)
-        further[f"top{i + 1}_logprob"] = answers.top_logprob[of_item, i]
-    spelled = [_spelled(text) for text in texts]
+    expected = [words[target][row] for row in range(len(rows.frame)) for target in range(targets)]
+    further: dict[str, pl.Series] = {}
+    for i in range(answers.top.shape[1]):
+        texts = _token_texts(answers.top[:, i], tokenizer)
+        if i == 0:
+            for item, tokens in answers.choices.items():
+                texts[item] = tokenizer.tokens_text(tokens)
+        further[f"top{i + 1}"] = pl.Series(f"top{i + 1}", texts, pl.String)
+        name = f"top{i + 1}_logprob"
+        further[name] = pl.Series(name, answers.top_logprob[:, i]).fill_nan(None)
+    spelled = [_spelled(text) for text in asked.texts]
+    repeats = [_spelled(word) in spelled[own] for word, own in zip(expected, asked.sentence.tolist(), strict=True)]
     return pl.DataFrame({ROW: rows.numbers[each]}).with_columns(
         *rows.frame[each],
-        pl.Series(TARGET_COLUMN, list(columns.targets) * n, pl.String),
-        pl.Series(EXPECTED, asked, pl.String),
-        pl.Series(LOGPROB, answers.logprob.reshape(-1)),
-        pl.Series(RANK, answers.rank.reshape(-1)),
-        pl.Series(IS_TOP1, top[:, 0] == expected.reshape(-1)),
-        *(pl.Series(name, values) for name, values in further.items()),
-        pl.Series(
-            REPEATS,
-            [_spelled(word) in spelled[own] for word, own in zip(asked, of_item.tolist(), strict=True)],
-            pl.Boolean,
-        ),
+        pl.Series(TARGET_COLUMN, list(columns.targets) * len(rows.frame), pl.String),
+        pl.Series(EXPECTED, expected, pl.String),
+        pl.Series(TARGET_TOKENS, asked.words.counts.astype(np.int32)),
+        pl.Series(LOGPROB, answers.logprob),
+        pl.Series(RANK, answers.rank),
+        pl.Series(IS_TOP1, answers.is_top1),
+        *further.values(),
+        pl.Series(REPEATS, repeats, pl.Boolean),
     )
 
 
@@ -139,6 +142,7 @@ def item_schema(schema: Mapping[str, pl.DataType], top: int, *, skip_bad: bool) 
         **schema,
         TARGET_COLUMN: pl.String,
         EXPECTED: pl.String,
+        TARGET_TOKENS: pl.Int32,
         LOGPROB: pl.Float32,
         RANK: pl.Int32,
         IS_TOP1: pl.Boolean,
@@ -148,12 +152,9 @@ def item_schema(schema: Mapping[str, pl.DataType], top: int, *, skip_bad: bool) 
     }
 
 
-_TOP = {"": pl.String, "_logprob": pl.Float32}
-
-
-def _token_texts(ids: Ids, tokenizer: MaskTokenizer) -> list[str]:
+def _token_texts(ids: Ids, tokenizer: MaskTokenizer) -> list[str | None]:
     tokens, which = np.unique(ids, return_inverse=True)
-    texts = [tokenizer.token_text(token) for token in tokens.tolist()]
+    texts = [None if token == NOTHING else tokenizer.token_text(token) for token in tokens.tolist()]
     return [texts[own] for own in which.reshape(-1).tolist()]
 
 

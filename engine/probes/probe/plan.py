@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from ...inference.model import MaskedLM
+from ...inference.model import LanguageModel
 from ...library.run import Shown
 from ...runs.shard import Shard
 from ...runs.stage import ModelOptions
@@ -49,7 +49,7 @@ class ProbePlan(Shown):
     def remarks(self) -> list[str]:
         """Why rows would be skipped, and that nothing was written."""
         return [
-            *(f"{n:,} rows would be skipped: {reason}" for reason, n in self.skipped.items()),
+            *(f"{n:,} {'row' if n == 1 else 'rows'} would be skipped: {reason}" for reason, n in self.skipped.items()),
             f"Nothing was written. Without --plan, the results are written to {self.folder}",
         ]
 
@@ -78,13 +78,15 @@ def plan_of(stage: OwnStimuli, options: ModelOptions, devices: int, folder: Path
     """
     stage.check(lambda _: None)
     own = shard.parts(len(stage.stimuli.parts))
-    rows = sentences = tokens = 0
+    rows = sentences = tokens = several = 0
     skipped: dict[str, int] = {}
     tried: list[Encoded] = []
     for number in own:
         asked = stage.prepare(number)
         tried = tried or [asked]
-        rows, sentences, tokens = rows + len(asked.expected), sentences + len(asked.texts), tokens + asked.tokens
+        rows, sentences = rows + len(asked.rows.frame), sentences + len(asked.texts)
+        tokens += asked.tokens
+        several += int((asked.words.counts > 1).sum())
         for reason, n in asked.rows.skipped["reason"].value_counts(sort=True).iter_rows():
             skipped[reason] = skipped.get(reason, 0) + n
     work: dict[str, int | float] = {
@@ -94,6 +96,8 @@ def plan_of(stage: OwnStimuli, options: ModelOptions, devices: int, folder: Path
         "tokens": tokens,
         "parts of this run" if shard.is_whole else f"parts of shard {shard}": len(own),
     }
+    if several:
+        work["targets of several tokens"] = several
     if skipped:
         work["rows that would be skipped"] = sum(skipped.values())
     if tried and tried[0].texts:
@@ -102,7 +106,7 @@ def plan_of(stage: OwnStimuli, options: ModelOptions, devices: int, folder: Path
     return ProbePlan(stage.exported.name, work, skipped, folder)
 
 
-def _tokens_a_second(model: MaskedLM, asked: Encoded) -> float:
+def _tokens_a_second(model: LanguageModel, asked: Encoded) -> float:
     """How many tokens the model runs in a second, measured on some of the sentences, after a first try."""
     some = max(asked.buckets, key=lambda bucket: bucket.ids.size)
     ids, mask = some.ids[:_TRIED], some.mask_position[:_TRIED]

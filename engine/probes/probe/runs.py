@@ -7,7 +7,8 @@ from typing import Any, ClassVar, Unpack
 
 import polars as pl
 
-from ...errors import check_number
+from ...choices import TargetMethod
+from ...errors import InputError, check_number, choice
 from ...library.call import recorded
 from ...library.model import Model, ModelLike, open_model
 from ...library.options import RunOptions, run_folder, shard_of
@@ -20,7 +21,7 @@ from ...tables import Table
 from ..items import ALL
 from ..summary_run import OUTCOMES, SummaryRun, run_probe
 from ..vocabulary import Ranked, Vocabulary
-from .columns import ROW, TARGET_COLUMN, Columns, refuse_result_names
+from .columns import ROW, TARGET_COLUMN, TARGET_TOKENS, Columns, refuse_result_names
 from .groups import FewValues
 from .items import SKIPPED_FILE
 from .plan import ProbePlan, plan_of
@@ -28,7 +29,7 @@ from .recount import recounts
 from .sentences import sentence_rows
 from .stage import COLUMNS, ROWS_PER_PART, OwnStimuli
 from .summary import DATASET, METRICS, splits
-from .tables import differences_table, skipped_table, targets_table
+from .tables import groups_table, pairs_table, skipped_table, targets_table
 
 MOST_TOP = 100
 
@@ -52,6 +53,7 @@ class ProbeRun(SummaryRun):
         "groups",
         "vocabulary",
         "vocabulary sha256",
+        "method",
     )
 
     @cached_property
@@ -67,10 +69,12 @@ class ProbeRun(SummaryRun):
         return self.frame(SKIPPED_FILE)
 
     def tables(self) -> list[Table]:
-        """Targets by group, differences between groups and between targets, rows that were skipped."""
+        """Targets by group, groups compared, targets compared, rows that were skipped."""
         tables = [targets_table(self.summary, self.model_name, self.columns)]
-        differences = differences_table(self.summary, self.columns)
-        tables += [differences] if not differences.frame.is_empty() else []
+        if not (groups := groups_table(self.summary, self.columns)).frame.is_empty():
+            tables.append(groups)
+        if len(self.columns.targets) > 1:
+            tables.append(pairs_table(self.summary))
         return [*tables, *([skipped_table(self.skipped)] if len(self.skipped) else [])]
 
     def remarks(self) -> list[str]:
@@ -80,21 +84,29 @@ class ProbeRun(SummaryRun):
         rows = self.record.metadata["rows"]
         return [f"{len(self.skipped):,} of {rows:,} rows were skipped; {self.folder / SKIPPED_FILE} has the reasons"]
 
-    def methods(self, test: str) -> str:  # noqa: ARG002 - part of the interface
+    @property
+    def used(self) -> str:
         """See `Run`."""
-        identity = self.record.identity
+        return f"targets of several tokens by {self.record.identity['method']}" if self._several else ""
+
+    def methods(self, test: str) -> str:
+        """See `Run`."""
+        identity, rows = self.record.identity, self.items[ROW].n_unique()
         words = {"all": "all tokens", "words": "the tokens that are words"}
-        among = words.get(
-            str(identity["vocabulary"]), f"the {len(self.record.metadata['ranked words']):,} words of a list"
-        )
+        listed = f"the {len(self.record.metadata['ranked words']):,} words of a list"
         told = "; ".join(
             f"{column}: {self._rate(column)}, mean log-probability {self._mean(column)}"
             for column in self.columns.targets
         )
-        items = self.items[ROW].n_unique()
+        several = (
+            f" {self._several:,} targets of several tokens were scored by the {identity['method']} method ({test})."
+            if self._several
+            else ""
+        )
         return (
-            f"In {items:,} sentences of our own we compared the probability and the rank of target words at the mask "
-            f"among {among}. Share of sentences in which the target is the first choice, with 95 % intervals: {told}."
+            f"In {rows:,} sentences of our own we compared the probability and the rank of target words at the mask "
+            f"among {words.get(str(identity['vocabulary']), listed)}.{several} Share of sentences in which the target "
+            f"is the first choice, with 95 % intervals: {told}."
         )
 
     def outcomes(self) -> pl.DataFrame:
@@ -127,6 +139,11 @@ class ProbeRun(SummaryRun):
         """See `Run`."""
         return recounts(self.items, self.summary, self.columns)
 
+    @cached_property
+    def _several(self) -> int:
+        """How many items have a target of several tokens."""
+        return int((self.items[TARGET_TOKENS] > 1).sum())
+
     def _rate(self, target: str) -> str:
         return self._told(target, "is_top1", 100, " %", 1)
 
@@ -156,6 +173,7 @@ def probe(
     item: str | None = None,
     top: int = 1,
     targets: str = "all",
+    method: str = TargetMethod.LEFT_TO_RIGHT,
     skip_bad: bool = False,
     **options: Unpack[RunOptions],
 ) -> ProbeRun | ShardRun:
@@ -172,6 +190,7 @@ def probe(
         top: How many of the model's first choices are kept for each sentence.
         targets: The words that compete: `all` tokens, `words`, or a file with one word per line. Ranks, first choices
             and log-probabilities are among them.
+        method: How targets of several tokens get their log-probability: `left-to-right`, `all-masks` or `whole-word`.
         skip_bad: Whether rows that cannot be asked are skipped; without it the first one is an error.
         **options: See `RunOptions`.
 
@@ -189,6 +208,7 @@ def probe(
         {"sentence": sentence, "target": target, "group": group, "cluster": cluster, "item": item},
         top=top,
         targets=targets,
+        method=method,
         skip_bad=skip_bad,
     )
     return run_probe(stage, ProbeRun, opened, options)
@@ -205,6 +225,7 @@ def plan_probe(
     item: str | None = None,
     top: int = 1,
     targets: str = "all",
+    method: str = TargetMethod.LEFT_TO_RIGHT,
     skip_bad: bool = False,
     **options: Unpack[RunOptions],
 ) -> ProbePlan:
@@ -216,6 +237,7 @@ def plan_probe(
         {"sentence": sentence, "target": target, "group": group, "cluster": cluster, "item": item},
         top=top,
         targets=targets,
+        method=method,
         skip_bad=skip_bad,
     )
     folder, shard = run_folder(opened, options, stage.name), shard_of(options)
@@ -224,14 +246,26 @@ def plan_probe(
 
 
 def _stage(
-    model: Model, data: TableLike, named: Mapping[str, Any], *, top: int, targets: str, skip_bad: bool
+    model: Model,
+    data: TableLike,
+    named: Mapping[str, Any],
+    *,
+    top: int,
+    targets: str,
+    method: str,
+    skip_bad: bool,
 ) -> OwnStimuli:
     check_number("--top", top, 1, MOST_TOP)
+    kind = choice(TargetMethod, "--method", method)
     ranked = Ranked.of(str(targets), "--targets")
+    if kind is TargetMethod.WHOLE_WORD and (ranked.name != Vocabulary.ALL or top > 1):
+        raise InputError(
+            f"--method {kind} ranks the tokens that can stand in a word: give it without --targets and --top"
+        )
     table = open_table(data)
     columns = Columns.of(table, **named)
     refuse_result_names(table.name, table.columns, top)
     check = FewValues(columns, model.exported.mask_token, table.name)
     stimuli = table.scan(columns.texts, check, skip_bad=skip_bad, rows_per_part=ROWS_PER_PART)
     refuse_result_names(table.name, list(stimuli.schema), top)  # rows of JSON lines can have further columns
-    return OwnStimuli(model.exported, stimuli, columns, ranked, top, skip_bad)
+    return OwnStimuli(model.exported, stimuli, columns, ranked, top, kind, skip_bad)

@@ -7,7 +7,7 @@ from ...figures.charts import Points
 from ...tables import Table
 from .columns import IS_TOP1, LOGPROB
 from .runs import ProbeRun
-from .tables import differences_table, skipped_table, targets_table
+from .tables import groups_table, pairs_table, skipped_table, targets_table
 
 
 def sections(run: ProbeRun) -> list[Section]:
@@ -20,9 +20,10 @@ def sections(run: ProbeRun) -> list[Section]:
             figures=[_figure(run, table, IS_TOP1), _figure(run, table, LOGPROB)],
         )
     ]
-    differences = differences_table(run.summary, run.columns)
-    if not differences.frame.is_empty():
-        found.append(Section("What makes a difference?", tables=[differences]))
+    if not (groups := groups_table(run.summary, run.columns)).frame.is_empty():
+        found.append(Section("Do the groups differ?", tables=[groups]))
+    if len(run.columns.targets) > 1:
+        found.append(Section("Which target does the model prefer?", tables=[pairs_table(run.summary)]))
     if len(run.skipped):
         found.append(Section("Which rows were skipped?", run.remarks(), tables=[skipped_table(run.skipped)]))
     return found

@@ -4,33 +4,39 @@ A part is a range of the table's rows. Each row is read where it lies, so that a
 reads each different sentence of a part once, however many rows and targets it has.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from pathlib import Path
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import polars as pl
 
+from ...choices import TargetMethod
 from ...errors import InputError
 from ...inference.exported import ExportedModel
-from ...inference.model import MaskedLM
+from ...inference.model import LanguageModel
+from ...inference.words import refuse_undefined, score_whole_words, score_words
 from ...runs.masked_stages import ReferenceStage
 from ...runs.model_metadata import model_metadata
-from ...runs.stage import Advance, Files, FinishedParts, PartResult
+from ...runs.stage import Advance, Files, FinishedParts, PartResult, changed
 from ...sentences.spans import small_buckets
 from ...sentences.tokenizer import MaskTokenizer
+from ...sentences.word_marks import WordMarks
 from ...stimuli import Stimuli
 from ..items import ITEMS_FILE, SUMMARY_FILE, model_identity
 from ..vocabulary import Ranked, Vocabulary
 from .columns import ROW, SKIPPED, Columns
-from .encoding import Encoded, encoded, mask_faults
-from .items import SKIPPED_FILE, Answers, Ids, item_rows, item_schema
+from .encoding import Encoded, Encoder, Ids, Rows64, mask_faults
+from .items import SKIPPED_FILE, Answers, item_rows, item_schema
 from .summary import summarise, used
 
 ROWS_PER_PART = 2048
 LOGITS_AT_ONCE = 2**22  # 16 MB, and twice that for their exponentials
 COLUMNS = "columns"  # the key of the table's columns in the metadata
+_TABLE = "stimuli"  # the table among the files that the stage reads
+_SKIPPED_NAMES = ("line", "reason", "content")
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,6 +49,7 @@ class OwnStimuli(ReferenceStage[Encoded]):
         columns: Its columns.
         ranked: Which tokens are ranked.
         top: How many first choices are kept.
+        method: How targets of several tokens get their log-probability.
         skip_bad: Whether rows that cannot be asked are skipped.
         logits_at_once: How many logits are in memory.
     """
@@ -54,6 +61,7 @@ class OwnStimuli(ReferenceStage[Encoded]):
     columns: Columns
     ranked: Ranked
     top: int = 1
+    method: TargetMethod = TargetMethod.LEFT_TO_RIGHT
     skip_bad: bool = False
     logits_at_once: int = LOGITS_AT_ONCE
 
@@ -77,6 +85,7 @@ class OwnStimuli(ReferenceStage[Encoded]):
             "vocabulary": self.ranked.name,
             "vocabulary sha256": self.ranked.sha256,
             "top": self.top,
+            "method": str(self.method),
             "skip bad rows": self.skip_bad,
             "rows per part": self.stimuli.parts[0].size,
         }
@@ -94,7 +103,7 @@ class OwnStimuli(ReferenceStage[Encoded]):
     @cached_property
     def tokenizer(self) -> MaskTokenizer:
         """The model's tokenizer."""
-        return MaskTokenizer.load(self.exported.folder, self.exported.mask_token)
+        return self.exported.tokenizer
 
     @cached_property
     def ranked_ids(self) -> Ids | None:
@@ -103,8 +112,20 @@ class OwnStimuli(ReferenceStage[Encoded]):
             return None
         return self.ranked.ids(self.tokenizer, self.exported.vocab_size)
 
+    @cached_property
+    def marks(self) -> WordMarks:
+        """How the vocabulary marks words.
+
+        Raises:
+            InputError: It does not.
+        """
+        return WordMarks.of(self.tokenizer, self.exported.vocab_size)
+
     def check(self, say: Callable[[str], None]) -> None:
         """Refuse a row that the model cannot be asked about; with `skip_bad`, a table without a row that it can."""
+        if self.method is TargetMethod.WHOLE_WORD:
+            self.marks  # noqa: B018 - refuses a vocabulary without marks
+        refuse_undefined(self.method, causal=self.exported.is_causal)
         skipped, first = 0, ""
         for number in range(len(self.stimuli.parts)):
             bad = self.prepare(number).rows.skipped
@@ -117,34 +138,37 @@ class OwnStimuli(ReferenceStage[Encoded]):
             raise InputError(first)
         say(f"{self.stimuli.n - skipped:,} rows can be asked, {skipped:,} are skipped")
 
+    def files(self) -> Mapping[str, Path]:
+        """See `Stage`."""
+        return {**super().files(), **({} if self.stimuli.path is None else {_TABLE: self.stimuli.path})}
+
+    def with_files(self, places: Mapping[str, Path]) -> Self:
+        """See `Stage`."""
+        moved = super().with_files(places)
+        return changed(moved, stimuli=self.stimuli.at(places[_TABLE])) if _TABLE in places else moved
+
     def prepare(self, number: int) -> Encoded:
         """The rows of a part as token ids."""
-        rows = self.stimuli.read(number, self.faults)
-        return encoded(rows, self.columns, self.exported, self.tokenizer, self.ranked_ids)
+        encoder = Encoder(self.columns, self.exported, self.tokenizer, self.ranked_ids)
+        return encoder.encode(self.stimuli.read(number, self.faults))
 
     def faults(self, frame: pl.DataFrame) -> pl.Series:
         """What is wrong with rows as their texts show it; see `stimuli.Check`."""
         return frame.select(mask_faults(self.columns, self.exported.mask_token).alias("reason")).to_series()
 
-    def decide(self, model: MaskedLM, number: int, prepared: Encoded | None, advance: Advance) -> PartResult:
+    def decide(self, model: LanguageModel, number: int, prepared: Encoded | None, advance: Advance) -> PartResult:
         """See `Stage`.
 
         Returns:
             One row for each row of the table and target; then, with `skip_bad`, the rows that are skipped.
         """
         asked = prepared or self.prepare(number)
-        n, targets = asked.expected.shape
-        ranked = len(self.ranked_ids) if self.ranked_ids is not None else self.exported.vocab_size
-        answers = Answers.empty(n, targets, len(asked.texts), min(self.top, ranked))
-        skipped = asked.rows.skipped.rename(dict(zip(("line", "reason", "content"), SKIPPED, strict=True)))
+        ranked = self.exported.vocab_size if self.ranked_ids is None else len(self.ranked_ids)
+        answers = Answers.empty(len(asked.words), min(self.top, ranked))
+        skipped = asked.rows.skipped.rename(dict(zip(_SKIPPED_NAMES, SKIPPED, strict=True)))
         advance(len(skipped), 0)
-        if targets == 1 and len(asked.texts) == n and self.top == 1 and self.ranked_ids is None:
-            self._decide(model, asked, answers, advance)
-        else:
-            self._judge(model, asked, answers, advance)
-        items = item_rows(
-            asked.rows, self.columns, answers, asked.sentence, asked.texts, asked.expected, self.tokenizer
-        )
+        self._answer(model, asked, answers, advance)
+        items = item_rows(asked, self.columns, answers, self.tokenizer)
         schema = item_schema(self.stimuli.schema, self.top, skip_bad=self.skip_bad)
         parts = [pl.DataFrame(schema=schema), items, *([skipped] if self.skip_bad else [])]
         return PartResult(pl.concat(parts, how="diagonal"), {"skipped": len(skipped)})
@@ -153,38 +177,81 @@ class OwnStimuli(ReferenceStage[Encoded]):
     def publish(parts: FinishedParts) -> Files:
         """items.parquet, summary.parquet and, where bad rows are skipped, skipped.parquet."""
         rows, columns = parts.rows, Columns.from_json(parts.metadata[COLUMNS])
-        if SKIPPED[1] not in rows.columns:
-            return {ITEMS_FILE: rows, SUMMARY_FILE: summarise(rows.select(used(columns)), columns)}
-        good = pl.col(SKIPPED[1]).is_null()
-        items = rows.filter(good).drop(SKIPPED)
-        names = dict(zip(SKIPPED, ("line", "reason", "content"), strict=True))
+
+        def summary(items: pl.LazyFrame) -> pl.DataFrame:
+            return summarise(items.select(used(columns)).collect(engine="streaming"), columns)
+
+        if SKIPPED[1] not in rows.collect_schema():
+            return {ITEMS_FILE: rows, SUMMARY_FILE: summary(rows)}
+        items = rows.filter(pl.col(SKIPPED[1]).is_null()).drop(SKIPPED)
+        skipped = rows.filter(pl.col(SKIPPED[1]).is_not_null()).select(ROW, *SKIPPED)
         return {
             ITEMS_FILE: items,
-            SUMMARY_FILE: summarise(items.select(used(columns)), columns),
-            SKIPPED_FILE: rows.filter(~good).select(ROW, *SKIPPED).rename(names),
+            SUMMARY_FILE: summary(items),
+            SKIPPED_FILE: skipped.rename(dict(zip(SKIPPED, _SKIPPED_NAMES, strict=True))),
         }
 
-    def _decide(self, model: MaskedLM, asked: Encoded, answers: Answers, advance: Advance) -> None:
-        """One target for each sentence: the model's own decisions say everything, and no logits are copied."""
-        row_of = np.argsort(asked.sentence)
-        for bucket in small_buckets(asked.buckets):
-            rows = row_of[bucket.rows]
-            found = model.decide(bucket.ids, bucket.mask_position, asked.expected[rows, 0], lambda n: advance(n, n))
-            answers.logprob[rows, 0], answers.rank[rows, 0] = found.expected_logprob, found.expected_rank
-            answers.top[bucket.rows, 0], answers.top_logprob[bucket.rows, 0] = found.top1, found.top1_logprob
+    def _answer(self, model: LanguageModel, asked: Encoded, answers: Answers, advance: Advance) -> None:
+        """Ask about all items: those of one token in their sentences, the others token by token."""
+        targets = len(self.columns.targets)
+        alone = asked.words.counts == 1
+        if self.method is TargetMethod.WHOLE_WORD:
+            alone[:] = False
+        single, several = np.flatnonzero(alone), np.flatnonzero(~alone)
+        distinct = len(np.unique(asked.sentence[single])) == len(single)
+        if distinct and self.top == 1 and self.ranked_ids is None:
+            self._decide(model, asked, single, answers, advance if targets == 1 else _uncounted(advance))
+        else:
+            self._judge(model, asked, single, answers, advance if targets == 1 else _uncounted(advance))
+        self._score(model, asked, several, answers, _uncounted(advance))
+        if targets == 1:
+            advance(len(several), 0)
+        else:
+            advance(len(asked.words) // targets, 0)
 
-    def _judge(self, model: MaskedLM, asked: Encoded, answers: Answers, advance: Advance) -> None:
+    def _decide(self, model: LanguageModel, asked: Encoded, items: Rows64, answers: Answers, advance: Advance) -> None:
+        """One target for each sentence: the model's own decisions say everything, and no logits are copied."""
+        item_of = np.full(len(asked.texts), -1, np.int64)
+        item_of[asked.sentence[items]] = items
+        for bucket in small_buckets(asked.with_sentences(asked.sentence[items])):
+            own = item_of[bucket.rows]
+            expected = asked.words.tokens[own, 0]
+            found = model.decide(bucket.ids, bucket.mask_position, expected, lambda n: advance(n, n))
+            answers.logprob[own], answers.rank[own] = found.expected_logprob, found.expected_rank
+            answers.is_top1[own] = found.repeated(expected)
+            answers.top[own, 0], answers.top_logprob[own, 0] = found.top1, found.top1_logprob
+
+    def _judge(self, model: LanguageModel, asked: Encoded, items: Rows64, answers: Answers, advance: Advance) -> None:
         """Several targets, ranked words or first choices: from all logits of a batch at a time."""
-        order = np.argsort(asked.sentence, kind="stable")
+        order = items[np.argsort(asked.sentence[items], kind="stable")]
         starts = np.searchsorted(asked.sentence[order], np.arange(len(asked.texts) + 1))
-        for bucket in asked.buckets:
+        for bucket in asked.with_sentences(asked.sentence[items]):
             size = max(1, min(model.batch_size(bucket.ids.shape[1]), self.logits_at_once // self.exported.vocab_size))
             for start in range(0, len(bucket.rows), size):
                 part = slice(start, start + size)
-                sentences = bucket.rows[part]
-                counts = starts[sentences + 1] - starts[sentences]
-                rows = np.concatenate([order[starts[own] : starts[own + 1]] for own in sentences.tolist()])
-                place = np.repeat(np.arange(len(sentences)), counts)
+                sentences = bucket.rows[part].tolist()
+                own = np.concatenate([order[starts[i] : starts[i + 1]] for i in sentences])
+                place = np.repeat(np.arange(len(sentences)), [starts[i + 1] - starts[i] for i in sentences])
                 logits = model.logits(bucket.ids[part], bucket.mask_position[part])
-                answers.put(sentences, logits, rows, place, asked.expected[rows], self.ranked_ids)
-                advance(len(rows), len(sentences))
+                answers.judge(own, place, asked.words.tokens[own, 0], logits, self.ranked_ids)
+                advance(len(own), len(sentences))
+
+    def _score(self, model: LanguageModel, asked: Encoded, items: Rows64, answers: Answers, advance: Advance) -> None:
+        """Targets of several tokens."""
+        if not len(items):
+            return
+        buckets, words, causal = asked.by_item(items), asked.words.take(items), self.exported.is_causal
+
+        def told(queries: int) -> None:
+            advance(0, queries)
+
+        if self.method is TargetMethod.WHOLE_WORD:
+            scores = score_whole_words(model, buckets, words, self.marks, causal=causal, advance=told)
+        else:
+            scores = score_words(model, buckets, words, self.method, causal=causal, advance=told)
+        answers.put_words(items, scores)
+
+
+def _uncounted(advance: Advance) -> Advance:
+    """Tells of sentences that do not complete a row."""
+    return lambda _, sentences: advance(0, sentences)

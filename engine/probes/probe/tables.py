@@ -1,17 +1,17 @@
 """The tables of a run on a user's stimuli."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import polars as pl
 
 from ...tables import Column, Table
-from ..summary import DIFFERENCE, HOLM, P_VALUE, VERSUS, correction_note, detectable_note
+from ..summary import DIFFERENCE, HOLM, P_VALUE, VERSUS, correction_note
 from .columns import IS_TOP1, LOGPROB, Columns
 from .summary import MOST_COMPARED, PREFERRED, TESTED
 
 _MOST_REASONS = 10
 _FIGURES = ("value", "low", "high")
+_KEYS = ("condition", "split")
 
 
 def targets_table(summary: pl.DataFrame, model: str, columns: Columns) -> Table:
@@ -22,14 +22,14 @@ def targets_table(summary: pl.DataFrame, model: str, columns: Columns) -> Table:
         model: The model's name.
         columns: The table's columns.
     """
-    keys = ["condition", "split"]
     parts = [
         summary.filter(pl.col("metric") == metric).select(
-            *keys, *(["n", "clusters"] if metric == IS_TOP1 else []), *_named(metric)
+            *_KEYS, *(["n", "clusters"] if metric == IS_TOP1 else []), *_named(metric)
         )
         for metric in TESTED
     ]
-    frame = parts[0].join(parts[1], on=keys, how="left", maintain_order="left")
+    frame = parts[0].join(parts[1], on=_KEYS, how="left", maintain_order="left")
+    frame = frame.filter(~pl.col("split").str.contains(VERSUS, literal=True))
     shown = [
         *([Column("target", "condition")] if len(columns.targets) > 1 else []),
         Column("group", "split"),
@@ -39,42 +39,63 @@ def targets_table(summary: pl.DataFrame, model: str, columns: Columns) -> Table:
         Column("log-probability", LOGPROB, low=f"{LOGPROB}_low", high=f"{LOGPROB}_high", decimals=2, wrap=False),
     ]
     notes = ["first choice: rows in which the target is the model's first choice; means with 95 % intervals"]
+    for column in columns.groups:
+        n = frame.filter(pl.col("split").str.starts_with(f"{column}="))["split"].n_unique()
+        if n > MOST_COMPARED:
+            notes.append(f"{column} has {n:,} values; more than {MOST_COMPARED} are not compared with each other")
     return Table(f"Targets by group: {model}", frame, shown, section="condition", notes=notes)
 
 
-def differences_table(summary: pl.DataFrame, columns: Columns) -> Table:
-    """A row for each two groups of a column, and for each two targets.
+def groups_table(summary: pl.DataFrame, columns: Columns) -> Table:
+    """A row for each two groups of a column: their difference.
 
     Args:
         summary: The content of summary.parquet.
         columns: The table's columns.
     """
-    keys = ["condition", "split"]
-    frame = summary.filter(pl.col("metric") == f"{DIFFERENCE}:{LOGPROB}").select(*keys, "n", *_named(LOGPROB))
-    for metric in TESTED:
-        if metric != LOGPROB:
-            own = summary.filter(pl.col("metric") == f"{DIFFERENCE}:{metric}").select(*keys, *_named(metric))
-            frame = frame.join(own, on=keys, how="left", maintain_order="left")
-        for kind in (P_VALUE, HOLM):
-            found = summary.filter(pl.col("metric") == f"{kind}:{metric}").select(*keys, value=pl.col("value"))
-            frame = frame.join(found.rename({"value": f"{kind}_{metric}"}), on=keys, how="left", maintain_order="left")
-    preferred = summary.filter(pl.col("metric") == PREFERRED).select(*keys, *_named(PREFERRED))
-    frame = frame.join(preferred, on=keys, how="left", maintain_order="left")
-    tested = summary.filter(pl.col("metric").str.starts_with(f"{HOLM}:"))
-    ends = {metric: {"low": f"{metric}_low", "high": f"{metric}_high"} for metric in (*TESTED, PREFERRED)}
+    frame = _differences(summary, pl.col("split").str.contains(VERSUS, literal=True))
+    sides = pl.col("split").str.split(VERSUS)
+    group = pl.format("{} − {}", sides.list.first(), sides.list.last().str.replace("^[^=]*=", ""))
     shown = [
         *([Column("target", "condition")] if len(columns.targets) > 1 else []),
+        Column("groups", "split"),
+        Column("n", "n", wrap=False),
+        Column("log-probability", LOGPROB, signed=True, decimals=2, **_ends(LOGPROB)),
+        *_p(frame, LOGPROB),
+        Column("first choice", IS_TOP1, signed=True, **_percent("points"), **_ends(IS_TOP1)),
+        *_p(frame, IS_TOP1),
+    ]
+    notes = ["first group minus second, with 95 % intervals", *_tests(summary, frame)]
+    if columns.groups and columns.item is None:
+        notes.append("groups have no test: name the column that the rows of a minimal pair share with --item")
+    frame = frame.with_columns(label=group)
+    return Table("Groups compared", frame, shown, section="condition", notes=notes, texts={"split": "label"})
+
+
+def pairs_table(summary: pl.DataFrame) -> Table:
+    """A row for each two targets and group: how often the first target is the more probable one, and by how much.
+
+    Args:
+        summary: The content of summary.parquet.
+    """
+    preferred = summary.filter(pl.col("metric") == PREFERRED).select(*_KEYS, *_named(PREFERRED))
+    frame = preferred.join(_differences(summary, pl.lit(value=True)), on=_KEYS, how="left", maintain_order="left")
+    sides = pl.col("condition").str.split(VERSUS)
+    shown = [
+        Column("targets", "condition"),
         Column("group", "split"),
         Column("n", "n", wrap=False),
-        Column("log-probability", LOGPROB, signed=True, decimals=2, **ends[LOGPROB]),
-        *([Column("p (Holm)", f"{HOLM}_{LOGPROB}", significant=2, wrap=False)] if len(tested) else []),
-        Column("first choice", IS_TOP1, signed=True, **_percent("points"), **ends[IS_TOP1]),
-        *([Column("p (Holm)", f"{HOLM}_{IS_TOP1}", significant=2, wrap=False)] if len(tested) else []),
-        *([Column("preferred", PREFERRED, **_percent(), **ends[PREFERRED])] if len(preferred) else []),
+        Column("preferred", PREFERRED, **_percent(), **_ends(PREFERRED)),
+        Column("log-probability", LOGPROB, signed=True, decimals=2, **_ends(LOGPROB)),
+        *_p(frame, LOGPROB),
     ]
-    return Table(
-        "Differences: first − second", frame, shown, section="condition", notes=_notes(summary, tested, columns)
-    )
+    notes = [
+        "preferred: rows in which the first target is more probable than the second",
+        "log-probability: first target minus second, with 95 % intervals",
+        *_tests(summary, frame),
+    ]
+    frame = frame.with_columns(label=pl.format("{} − {}", sides.list.first(), sides.list.last()))
+    return Table("Targets compared", frame, shown, section="condition", notes=notes, texts={"condition": "label"})
 
 
 def skipped_table(skipped: pl.DataFrame) -> Table:
@@ -91,22 +112,38 @@ def skipped_table(skipped: pl.DataFrame) -> Table:
     return Table("Rows that were skipped", counts.head(_MOST_REASONS), columns, notes=notes)
 
 
-def _notes(summary: pl.DataFrame, tested: pl.DataFrame, columns: Columns) -> Sequence[str]:
-    notes = ["log-probability, first choice: first minus second, with 95 % intervals"]
-    if len(columns.targets) > 1:
-        notes.append("preferred: rows in which the first target is more probable than the second")
-    if len(tested):
-        notes.append(correction_note(tested.row(0, named=True), "sign flips of clusters, or of items"))
-        differences = summary.filter(pl.col("metric") == f"{DIFFERENCE}:{IS_TOP1}")
-        notes += [f"first choice: {text}" for text in detectable_note(differences.iter_rows(named=True))]
-    if columns.groups and columns.item is None:
-        notes.append("groups have no test: name the column that the rows of a minimal pair share with --item")
-    counts = summary.filter(pl.col("split").str.contains("=") & ~pl.col("split").str.contains(VERSUS, literal=True))
-    for column in columns.groups:
-        n = counts.filter(pl.col("split").str.starts_with(f"{column}="))["split"].n_unique()
-        if n > MOST_COMPARED:
-            notes.append(f"{column} has {n:,} values; more than {MOST_COMPARED} are not compared with each other")
-    return notes
+def _differences(summary: pl.DataFrame, wanted: pl.Expr) -> pl.DataFrame:
+    """The differences of every metric beside each other, with their p."""
+    rows = summary.filter(wanted)
+    frame = rows.filter(pl.col("metric") == f"{DIFFERENCE}:{LOGPROB}").select(*_KEYS, "n", "clusters", *_named(LOGPROB))
+    for metric in TESTED:
+        if metric != LOGPROB:
+            own = rows.filter(pl.col("metric") == f"{DIFFERENCE}:{metric}").select(*_KEYS, *_named(metric))
+            frame = frame.join(own, on=_KEYS, how="left", maintain_order="left")
+        for kind in (P_VALUE, HOLM):
+            own = rows.filter(pl.col("metric") == f"{kind}:{metric}")
+            own = own.select(*_KEYS, pl.col("value").alias(f"{kind}_{metric}"))
+            frame = frame.join(own, on=_KEYS, how="left", maintain_order="left")
+    return frame
+
+
+def _p(frame: pl.DataFrame, metric: str) -> list[Column]:
+    """The column of the corrected p, where there are tests."""
+    name = f"{HOLM}_{metric}"
+    tested = frame[name].null_count() < len(frame)
+    return [Column("p (Holm)", name, significant=2, wrap=False)] if tested else []
+
+
+def _tests(summary: pl.DataFrame, frame: pl.DataFrame) -> list[str]:
+    """What the tests of a table are, where it has any."""
+    adjusted = summary.filter(pl.col("metric").str.starts_with(f"{HOLM}:"))
+    if adjusted.is_empty() or frame[f"{HOLM}_{LOGPROB}"].null_count() == len(frame):
+        return []
+    return [correction_note(adjusted.row(0, named=True), "sign flips of clusters, or of rows without a cluster")]
+
+
+def _ends(metric: str) -> dict[str, Any]:
+    return {"low": f"{metric}_low", "high": f"{metric}_high"}
 
 
 def _named(metric: str) -> list[pl.Expr]:

@@ -48,6 +48,7 @@ def material(tmp_path_factory, small_tokenizers, small_lexicon) -> Path:
         path.write_text(content)
     (folder / "patterns.toml").write_text(PATTERNS)
     (folder / "words.txt").write_text("dance\nsmoke\n")
+    (folder / "own.csv").write_text(OWN)
     work(folder / "run")
     return folder
 
@@ -64,6 +65,7 @@ LAMA = json.dumps(
     {"relation": "P1", "sub_label": "Anna", "obj_label": "dance", "masked_sentence": "Anna likes to [MASK]."}
 )
 SIMPLE = "item\tcontext_aff\tcontext_neg\ttarget_aff\ttarget_neg\n0\tAnna is\tAnna is not\tdancer\tsmoke\n"
+OWN = "sentence,target,group\nAnna likes to [MASK].,dance,a\nJohn likes to [MASK].,smoke,b\n"
 NLI = "index\tText\tHypothesis\tgold_label\n0\tAnna likes to dance.\tAnna does not.\tnot_entailment\n"
 
 
@@ -90,6 +92,7 @@ DIAGNOSTICS = ("diagnostics", "model", "--data", "diagnostics", "--dataset", "NE
 NLI_COMMAND = ("nli", "classifier", "--data", "nli", "--source", "RTE")
 WORDS = (*LAMA_COMMAND, "--vocabulary", "words.txt")
 CUES = ("cues", "words.txt")
+PROBE = ("probe", "model", "own.csv")
 
 # ---------------------------------------------------------------- bytes that are not text
 
@@ -105,6 +108,7 @@ READERS = {
     "words.txt": WORDS,
     "diagnostics/NEG-136-SIMP.tsv": DIAGNOSTICS,
     "nli/RTE.txt": NLI_COMMAND,
+    "own.csv": PROBE,
 }
 NOT_TEXT = {
     "NUL": b"dance\nsm\0ke\n",
@@ -139,6 +143,8 @@ NAMED = {
     "--patterns": ("select", "model", "--patterns"),
     "lama --data": ("lama", "model", "--data"),
     "--vocabulary": (*LAMA_COMMAND, "--vocabulary"),
+    "probe": ("probe", "model"),
+    "--targets": (*PROBE, "--targets"),
     "diagnostics --data": ("diagnostics", "model", "--data"),
     "nli --data": ("nli", "classifier", "--data"),
     "--original": (*NLI_COMMAND, "--original"),
@@ -212,6 +218,11 @@ NUMBERS = {
     "--draws": (DIAGNOSTICS, [DIGITS, "9" * 400, "1000000000", "0", "nan", ""]),
     "--max-length": (NLI_COMMAND, [DIGITS, "9" * 400, "7", "65", "nan", ""]),
     "--top": (("predict", "model", "a [MASK]"), [DIGITS, "9" * 400, "0", "nan", ""]),
+    "probe --top": (PROBE, [DIGITS, "9" * 400, "101", "0", "nan", ""]),
+    "--target": (PROBE, [LETTERS, "", "a\0b", "rank"]),
+    "--group": (PROBE, [LETTERS, "", "\udcff"]),
+    "--item": (PROBE, [LETTERS, ""]),
+    "--method": (PROBE, [LETTERS, ""]),
     "--ranks": (("gh22", "model"), [DIGITS, "9" * 400, "0", "1,,2", "nan", "", ",".join(["1"] * 10_000)]),
     "--shard": (SELECT, [DIGITS, f"1/{DIGITS}", "2/1", "0/0", "nan", "1/2/3"]),
     "--device": (SELECT, [f"cuda:{DIGITS}", LETTERS, "", ",".join(["cpu"] * 10_000), "a\0b", "cuda:-1"]),
@@ -230,7 +241,7 @@ NUMBERS = {
     ids=lambda text: ascii(text[:20]),
 )
 def test_a_value_that_an_option_cannot_have(refused, option, value):
-    refused((*NUMBERS[option][0], option, value), "")
+    refused((*NUMBERS[option][0], option.split()[-1], value), "")
 
 
 @pytest.mark.parametrize(
@@ -299,6 +310,54 @@ def test_lists_that_make_more_pairs_than_memory_holds(refused):
         (folder / "lexicon" / "professions.txt").write_text("".join(f"a p{i}\n" for i in range(4_000)))
 
     refused(SELECT, "16,008,000 [NAME, PROF] pairs; give lists that make at most 10,000,000", spoil)
+
+
+# ---------------------------------------------------------------- a user's table
+
+OWN_TABLES = {
+    "a header alone": "sentence,target\n",
+    "another column": "text,target\na [MASK],b\n",
+    "no target": "sentence,aim\na [MASK],b\n",
+    "two columns of one name": "sentence,target,target\na [MASK],b,c\n",
+    "10,000 columns": ",".join(f"c{i}" for i in range(10_000)) + "\n",
+    "a ragged row": "sentence,target\na [MASK],b,c\n",
+    "a quote without end": 'sentence,target\n"a [MASK],b\n',
+    "no mask": "sentence,target\na,b\n",
+    "two masks": "sentence,target\n[MASK] [MASK],b\n",
+    "2,000 masks": "sentence,target\n" + "[MASK]" * 2_000 + ",b\n",
+    "an empty target": "sentence,target\na [MASK], \n",
+    "NA for a target": "sentence,target\na [MASK],NA\n",
+    "an empty sentence": "sentence,target\n,b\n",
+    "the name of a result": "sentence,target,rank\na [MASK],dance,1\n",
+    "1,001 groups": "sentence,target,group\n" + "".join(f"a [MASK],dance,{i}\n" for i in range(1_001)),
+    "an escape of a terminal in a header": "sentence,target,\x1b[31m\na [MASK],dance,1\n",
+    "lines of JSON": '{"sentence": "a [MASK]", "target": 5}\n',
+    "a JSON list": "[1]\n",
+    "nested lists": '{"sentence": ' + "[" * 100_000 + "\n",
+}
+
+
+@pytest.mark.parametrize("content", OWN_TABLES)
+def test_a_table_that_cannot_be_asked(refused, content):
+    refused(PROBE, "own.csv", lambda folder: (folder / "own.csv").write_text(OWN_TABLES[content]))
+
+
+ROWS = {
+    "a sentence of 100,000 words": "sentence,target\n" + "a " * 50_000 + "[MASK],b\n",
+    "a target of 5,000 letters": f"sentence,target\na [MASK],{LETTERS}\n",
+    "a target that is a special token": "sentence,target\na [MASK],[SEP]\n",
+    "the padding token": "sentence,target\na [PAD] [MASK],dance\n",
+}
+
+
+@pytest.mark.parametrize("row", ROWS)
+def test_a_row_that_the_model_cannot_be_asked(command, material, tmp_path, no_session, row):
+    shutil.copytree(material, tmp_path, dirs_exist_ok=True)
+    (tmp_path / "own.csv").write_text(ROWS[row])
+    done = command(*PROBE)
+    assert (done.status, done.out) == (2, "")
+    assert done.said.startswith("negengine: own.csv:2: ")
+    assert len(done.said) <= LONGEST
 
 
 # ---------------------------------------------------------------- JSON lines

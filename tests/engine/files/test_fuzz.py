@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import negengine as ng
+import polars as pl
 import pytest
 from fake_exports import write_fake_export
 from hypothesis import HealthCheck, given, settings
@@ -38,6 +39,7 @@ from negengine.engine.runs.results import begun_stages, finished_stage
 from negengine.engine.sentences.lexicon import load_lexicon
 from negengine.engine.sentences.patterns import PatternSet, load_patterns
 from negengine.engine.sentences.tokenizer import load_tokenizer
+from negengine.engine.stimuli import open_table
 from small_stages import hold, work
 
 NASTY = [
@@ -150,6 +152,14 @@ def lexicon(folder: Path) -> None:
     assert load_lexicon(folder / "lexicon").sha256
 
 
+def read_stimuli(name: str) -> Callable[[Path], object]:
+    def read(folder: Path) -> None:
+        stimuli = open_table(folder / name).scan(["sentence"], skip_bad=True, rows_per_part=1)
+        assert sum(len(stimuli.read(part).frame) for part in range(len(stimuli.parts))) == stimuli.n - stimuli.skipped
+
+    return read
+
+
 RUN, SMALL, PART = "run/run.json", "small/run.json", "small/parts/select/part-00001"
 READERS = {
     **{f"lexicon: {name}": Reader(f"lexicon/{name}.txt", lexicon) for name in ("verbs", "names_male", "professions")},
@@ -176,6 +186,7 @@ READERS = {
     "NLI, benchmark": Reader("RTE.txt", lambda folder: read_benchmark(folder / "RTE.txt", "RTE")),
     "NLI, original": Reader("dev.tsv", lambda folder: read_original(folder / "dev.tsv", "RTE")),
     "cues": Reader("text.txt", lambda folder: cue_share(folder / "text.txt")),
+    **{name: Reader(name, read_stimuli(name)) for name in ("own.csv", "own.tsv", "own.jsonl", "own.parquet")},
     "run.json": Reader(RUN, read_run_folder),
     "run.json, edited": Reader(RUN, read_run_folder, edited),
     "run.json, resumed": Reader(SMALL, resume),
@@ -271,6 +282,9 @@ target = "{PRON} is happy to {MASK}."
     ),
     "RTE.txt": "index\tText\tHypothesis\tgold_label\r\n0\tIt’s a dog.\tIt is not.\tnot_entailment\r\n",
     "dev.tsv": "sentence1\tsentence2\tlabel\nA man.\tNo man.\tentailment\nA dog.\tNo dog.\t-\n",
+    "own.csv": 'sentence,n\n"A, [MASK].",1\nB [MASK],2\n',
+    "own.tsv": "sentence\tn\nA [MASK].\t1\nB [MASK]\t2\n",
+    "own.jsonl": '{"sentence": "A [MASK]", "n": 1, "tags": ["a"]}\n{"sentence": "B [MASK]", "n": 0.5}\n',
     "text.txt": "He never said so. Mr. A. B. Smith isn't here, by no means.\nNo. 5 is alive!\n",
 }
 
@@ -289,6 +303,7 @@ def material(tmp_path_factory, small_tokenizers, small_lexicon, scored_run) -> P
     shutil.copytree(scored_run, folder / "run")
     work(folder / "small")
     (folder / "table.parquet").write_bytes(parquet_bytes(ng.open(scored_run).rates))
+    pl.DataFrame({"sentence": ["A [MASK]", "B [MASK]"], "tags": [["a"], []]}).write_parquet(folder / "own.parquet")
     (folder / "set.json").write_bytes(seal(load_patterns(folder / "patterns.toml").to_json()))
     return folder
 

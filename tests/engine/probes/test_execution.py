@@ -16,12 +16,16 @@ from negengine.engine.probes.diagnostics.stage import DiagnosticsStage
 from negengine.engine.probes.items import ITEMS_FILE, SUMMARY_FILE
 from negengine.engine.probes.lama.facts import Fact, Facts
 from negengine.engine.probes.lama.stage import Lama
+from negengine.engine.probes.probe.columns import Columns
+from negengine.engine.probes.probe.stage import OwnStimuli
+from negengine.engine.probes.vocabulary import Ranked
 from negengine.engine.runs.executors import ThisProcess
 from negengine.engine.runs.loop import Execution, run_stage
 from negengine.engine.runs.merge import merge
 from negengine.engine.runs.processes import Processes
 from negengine.engine.runs.progress import Reporter
 from negengine.engine.runs.shard import Shard
+from negengine.engine.stimuli import open_table
 
 
 def lama(exported, change=""):
@@ -42,7 +46,20 @@ def diagnostics(exported, change=""):
     return DiagnosticsStage.plan(exported, rows, draws=2, items_per_part=3)
 
 
-@pytest.fixture(scope="module", params=[lama, diagnostics])
+def own_stimuli(exported, change=""):
+    """Five rows with two targets each in three parts; one row is skipped, and one has a target of several tokens."""
+    data = {
+        "sentence": [f"{name} is a [MASK]." for name in ("A robin", "A trout", "He", "She")] + [f"no mask{change}"],
+        "target": ["bird", "fish", "woodpecker", "dancer", "dancer"],
+        "other": ["dog"] * 5,
+        "group": ["animal", "animal", "person", "person", None],
+    }
+    columns = Columns("sentence", ("target", "other"), ("group",))
+    table = open_table(data).scan(columns.texts, skip_bad=True, rows_per_part=2)
+    return OwnStimuli(exported, table, columns, Ranked(), top=2, skip_bad=True)
+
+
+@pytest.fixture(scope="module", params=[lama, diagnostics, own_stimuli])
 def make(request):
     return request.param
 
@@ -50,7 +67,7 @@ def make(request):
 @pytest.fixture(scope="module")
 def stage(make, mini):
     found = make(mini)
-    assert len(found.parts) == 3
+    assert len(found.sizes) == 3
     return found
 
 
