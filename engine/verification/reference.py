@@ -72,6 +72,8 @@ class ExportedReference:
             raise InputError(f"{self._exported.name} has no mask token")
         [ids] = self._tokenizer.encode_masked([text])
         position = np.flatnonzero(ids == self._tokenizer.mask_id).astype(np.int32)
+        if self._exported.is_causal:
+            ids, position = ids[: int(position[0])], position - 1
         return self._run({"input_ids": ids[None], "mask_position": position, "expected_id": np.zeros(1, np.int32)})
 
     def pair(self, first: str, second: str, max_length: int) -> Logits:

@@ -94,7 +94,7 @@ class OwnStimuli(ReferenceStage[Encoded]):
     @cached_property
     def tokenizer(self) -> MaskTokenizer:
         """The model's tokenizer."""
-        return MaskTokenizer.load(self.exported.folder, self.exported.mask_token)
+        return self.exported.tokenizer
 
     @cached_property
     def ranked_ids(self) -> Ids | None:
