@@ -135,7 +135,7 @@ def predict(
     model: options.Model,
     texts: Annotated[
         list[str],
-        typer.Argument(metavar="TEXT...", help="Texts with one [MASK] each; a causal model continues others."),
+        typer.Argument(metavar="TEXT...", help="Texts with one [MASK] each; a causal model also continues others."),
     ],
     top: Annotated[int, typer.Option("--top", "-k", min=1, metavar="N", help="How many tokens to show.")] = 5,
     device: options.Device = "auto",

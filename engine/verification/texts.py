@@ -66,9 +66,9 @@ def _of_patterns(exported: ExportedModel, tokenizer: MaskTokenizer, n: int, seed
         if len(ids) <= exported.max_length:
             mask = int(np.flatnonzero(ids == tokenizer.mask_id)[0])
             token = 0 if token == NOT_ONE_TOKEN else token
-            yield (
-                Sentence(text, ids[:mask], mask - 1, token) if exported.is_causal else Sentence(text, ids, mask, token)
-            )
+            if exported.is_causal:
+                ids, mask = ids[:mask], mask - 1
+            yield Sentence(text, ids, mask, token)
 
 
 def text_pairs(n: int, seed: int) -> list[tuple[str, str]]:
