@@ -22,7 +22,7 @@ from ..engine.files.atomic import make_folder, unwritable
 from ..engine.files.limits import refuse_few_open_files
 from ..engine.files.names import is_model_name
 from ..engine.files.reading import file_sha256
-from ..engine.inference.exported import VOCABULARY, load_exported
+from ..engine.inference.exported import ADDED_BOS, VOCABULARY, load_exported
 from ..engine.inference.manifest import FORMAT, GRAPH, MANIFEST, TOKENIZER, read_origin, write_manifest
 from ..engine.versions import source_commit, versions
 from . import needs
@@ -38,7 +38,7 @@ from .passes import Context, run_passes
 from .quiet import quiet
 from .samples import Sample, batches
 from .tasks import Task, task_named, task_of
-from .tasks.text_generation import ADDED_BOS, begin_with_bos
+from .tasks.text_generation import begin_with_bos
 from .trace import optimum_config, takes_segments, trace
 
 Say = Callable[[str], None]

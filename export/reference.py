@@ -19,7 +19,7 @@ from .checkpoint import load, load_model, locate
 from .observe import told_in_one_line
 from .quiet import quiet
 from .tasks import TASKS
-from .tasks.text_generation import ADDED_BOS, begin_with_bos
+from .tasks.text_generation import begin_with_bos
 
 Logits = NDArray[np.float32]
 
@@ -117,7 +117,7 @@ def torch_reference(checkpoint: str, exported: ExportedModel) -> TorchReference:
     head = TASKS[exported.task].head
     with quiet():
         loaded = load(source, head)
-        if ADDED_BOS in exported.info["made_from"]:
+        if exported.begins_with_added_bos:
             begin_with_bos(loaded.tokenizer, source.name)
         model = load_model(loaded, head)
     return TorchReference(checkpoint, model, loaded.tokenizer, is_causal=exported.is_causal)

@@ -7,7 +7,7 @@ from typing import Any
 import polars as pl
 
 from ..errors import check_number
-from ..inference.free_text import encode_texts
+from ..inference.free_text import MASK, encode_texts
 from ..inference.predict import predict_texts
 from ..library.model import ModelLike, open_model
 from ..library.run import Shown
@@ -27,7 +27,8 @@ def predict(model: ModelLike, texts: Sequence[str], *, top: int = 5) -> pl.DataF
 
     Args:
         model: From `load`, or the folder or name of an exported model.
-        texts: Each with one mask, written [MASK] or as the model's own mask token.
+        texts: Each with one mask, written [MASK] or as the model's own mask token. A causal model continues a text that
+            has none.
         top: How many tokens of each text.
 
     Returns:
@@ -39,6 +40,8 @@ def predict(model: ModelLike, texts: Sequence[str], *, top: int = 5) -> pl.DataF
     check_number("--top", top, 1, 10**6)
     opened = open_model(model)
     tokenizer = opened.exported.tokenizer
+    if opened.exported.is_causal:
+        texts = [text if MASK in text else f"{text.rstrip()} {MASK}" for text in texts]
     encode_texts(opened.exported, tokenizer, texts)  # refuses bad texts before the model is opened
     return pl.DataFrame(predict_texts(opened.reference, tokenizer, texts, top), schema=_SCHEMA)
 

@@ -76,7 +76,7 @@ def negengine(
         bool, typer.Option("--version", is_eager=True, callback=_print_version, help="Show the version and exit.")
     ] = False,
 ) -> None:
-    """Negation probes of masked language models, at the speed of the hardware."""
+    """Negation probes of language models, at the speed of the hardware."""
 
 
 def say_interrupted() -> None:
@@ -142,7 +142,10 @@ app.command()(comparison.compare)
 @table_command
 def predict(
     model: options.Model,
-    texts: Annotated[list[str], typer.Argument(metavar="TEXT...", help="Texts with one [MASK] each.")],
+    texts: Annotated[
+        list[str],
+        typer.Argument(metavar="TEXT...", help="Texts with one [MASK] each; a causal model also continues others."),
+    ],
     top: Annotated[int, typer.Option("--top", "-k", min=1, metavar="N", help="How many tokens to show.")] = 5,
     device: options.Device = "auto",
 ) -> "Shown":

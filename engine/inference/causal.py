@@ -93,7 +93,7 @@ class CausalLM(LanguageModel):
         if mask_position.min() < 1:
             raise InputError(
                 f"{self.exported.name}: nothing stands before the mask, and its tokenizer does not begin a text with a "
-                "token of its own: give words before the mask"
+                "token of its own: give words before the mask, or export the model with --bos"
             )
         length = int(mask_position.max())
         read = ids[:, :length]

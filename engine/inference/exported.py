@@ -25,6 +25,7 @@ MODELS = Path("models")  # the default folder of exports
 LOW_PRECISION = {"cpu": "model.int8.onnx", "cuda": "model.fp16.onnx"}  # the low-precision graph for each kind of device
 REFERENCE = "fp32"  # the precision of the reference model
 PRECISIONS = (REFERENCE, "int8", "fp16")  # of a graph
+ADDED_BOS = "BOS token"  # key of `made_from`: the token stands before every text, though the tokenizer does not do that
 CONVOLVED = "model.cpu.onnx"  # the fp32 graph with its products as convolutions
 VOCABULARY = "model.vocabulary.onnx"  # of a causal model: from rows of `HIDDEN` to log-probabilities of tokens
 HIDDEN = "hidden"  # an output of a causal model's fp32 graphs: what enters the vocabulary projection, of all tokens
@@ -78,6 +79,11 @@ class ExportedModel:
     def is_causal(self) -> bool:
         """Whether it predicts the next token from those before it alone."""
         return self.task == Task.TEXT_GENERATION
+
+    @property
+    def begins_with_added_bos(self) -> bool:
+        """Whether `--bos` let the tokenizer of a causal model begin every text with its BOS token."""
+        return ADDED_BOS in self.info["made_from"]
 
     @property
     def vocabulary_graph(self) -> Path:

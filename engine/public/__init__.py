@@ -1,4 +1,4 @@
-"""negengine: negation probes of masked language models, at the speed of the hardware.
+"""negengine: negation probes of language models, at the speed of the hardware.
 
     import negengine as ng
 

@@ -1,4 +1,4 @@
-"""What a stage of a masked model records of its model in run.json, so that readers of the run need not open it."""
+"""What a stage of a language model records of its model in run.json, so that readers of the run need not open it."""
 
 from collections.abc import Mapping
 from pathlib import Path

@@ -70,7 +70,7 @@ class CausalTokenizer(MaskTokenizer):
         """The ids of each text up to its mask, int32 [length]; of all of it, where it has none.
 
         Raises:
-            InputError: Words stand behind a mask.
+            InputError: Words stand behind a mask, or nothing before it.
         """
         for text in texts:
             if not self.reads(text):
@@ -81,10 +81,17 @@ class CausalTokenizer(MaskTokenizer):
         before = [self._before(text) for text in texts]
         encodings = self.backend.encode_batch_fast(before, add_special_tokens=False)
         masks = (np.full(text.count(self.mask_token), self.mask_id, np.int32) for text in texts)
-        return [
+        found = [
             np.concatenate([self.prefix, np.array(encoding.ids, np.int32), mask])
             for encoding, mask in zip(encodings, masks, strict=True)
         ]
+        if any(len(ids) and ids[0] == self.mask_id for ids in found):
+            empty = next(text for text, ids in zip(texts, found, strict=True) if len(ids) and ids[0] == self.mask_id)
+            raise InputError(
+                f"nothing stands before the mask in {empty!r}, and the tokenizer does not begin a text with a token of "
+                "its own: give words before the mask, or export the model with --bos"
+            )
+        return found
 
     def n_special_tokens(self) -> int:
         """The number of tokens before every text."""

@@ -136,13 +136,12 @@ class MaskTokenizer:
         Returns:
             For each word its tokens, at least one; or, as text, why it cannot be predicted there.
         """
+        if not self.reads_behind:
+            contexts = [(before, "") for before, _ in contexts]
         masked = list(dict.fromkeys(before + self.mask_token + after for before, after in contexts))
         base = {text: ids.tolist() for text, ids in zip(masked, self.encode(masked), strict=True)}
         special = self.special_ids()
-        texts = [
-            before + word + (after if self.reads_behind else "")
-            for (before, after), word in zip(contexts, words, strict=True)
-        ]
+        texts = [before + word + after for (before, after), word in zip(contexts, words, strict=True)]
         found: list[tuple[int, ...] | str] = []
         for (before, after), word, encoding in zip(contexts, words, self.backend.encode_batch(texts), strict=True):
             ids = base[before + self.mask_token + after]

@@ -7,10 +7,13 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from ..choices import LANGUAGE_MODELS, Task
 from ..inference.audit import disagreement_bound
 from ..inference.batches import INPUTS, OUTPUTS, WIDTHS
+from ..inference.causal import CausalLM
 from ..inference.device import CPU, cpu_threads
 from ..inference.exported import CONVOLVED, LOW_PRECISION, ExportedModel
+from ..inference.free_text import log_softmax
 from ..inference.session import open_session
 from ..negation.select import NEAR_TIE
 from .agreement import ROUNDING
@@ -59,7 +62,7 @@ def check_form(exported: ExportedModel, graph: Path) -> Check:
     session = open_session(graph, CPU, threads=1)
     inputs = {value.name: value.type for value in session.get_inputs()}
     outputs = {value.name: value.shape[-1] for value in session.get_outputs()}
-    masked = exported.task == "fill-mask"
+    masked = exported.task in LANGUAGE_MODELS
     wanted = {"logits": exported.vocab_size if masked else len(exported.info["labels"]), **(WIDTHS if masked else {})}
     wrong = [f"input {name} is missing" for name in (INPUTS if masked else INPUTS[:1]) if name not in inputs]
     wrong += [f"input {name} is {kind}" for name, kind in inputs.items() if kind != "tensor(int32)"]
@@ -115,6 +118,23 @@ def check_equal(
     return check
 
 
+def check_token_logprobs(exported: ExportedModel, asked: Sequence[Sentence]) -> Check:
+    """Whether the log-probabilities of all tokens of a sentence are those of its rows, asked for one by one."""
+    check = Check(exported.vocabulary_graph.name, "log-probabilities follow from the logits", len(asked), "sentences")
+    rows = [replace(sentence, mask=row) for sentence in asked for row in range(len(sentence.ids) - 1)]
+    wanted = [
+        float(log_softmax(own.logits)[row.ids[row.mask + 1]])
+        for own, row in zip(compute(exported.graph, rows), rows, strict=True)
+    ]
+    model = CausalLM(exported, CPU, graph=exported.graph)
+    found = np.concatenate([model.token_logprobs(sentence.ids[None])[0] for sentence in asked])
+    largest = float(np.abs(found - wanted).max(initial=0))
+    check = replace(check, detail=f"max difference {largest:.1e}")
+    if not largest <= ROUNDING * max(1.0, float(np.abs(wanted).max(initial=0))):
+        return replace(check, outcome=Outcome.DAMAGED, repair=export_again(exported))
+    return check
+
+
 def check_close(exported: ExportedModel, graph: str, found: Sequence[Computed], wanted: Sequence[Computed]) -> Check:
     """A low-precision graph: how far its margins are from those of the reference model."""
     check = Check(graph, "close to model.onnx", len(found), "sentences")
@@ -150,5 +170,6 @@ def graphs(exported: ExportedModel) -> list[str]:
 def export_again(exported: ExportedModel) -> str:
     """The command that repairs an export."""
     origin = exported.info.get("origin", exported.name)
-    task = "" if exported.task == "fill-mask" else f" --task {exported.task}"
-    return f"to repair it, run: negengine export {origin}{task} --output {exported.folder} --force"
+    task = "" if exported.task == Task.FILL_MASK else f" --task {exported.task}"
+    bos = " --bos" if exported.begins_with_added_bos else ""
+    return f"to repair it, run: negengine export {origin}{task}{bos} --output {exported.folder} --force"

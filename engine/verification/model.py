@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ..choices import Task
+from ..choices import LANGUAGE_MODELS, Task
 from ..errors import InputError
 from ..files.reading import file_sha256
 from ..inference.exported import ExportedModel, load_exported
@@ -19,6 +19,7 @@ from .graphs import (
     check_equal,
     check_form,
     check_heads,
+    check_token_logprobs,
     compute,
     export_again,
     graphs,
@@ -29,6 +30,8 @@ from .reference import ExportedReference, Logits, Reference, each
 from .texts import Sentence, masked_sentences, text_pairs
 
 _PAIR_LENGTH = 128
+_TOKENS_OF = 5  # sentences of which the log-probabilities of all tokens are checked
+_LONGEST = ("max_position_embeddings", "n_positions", "max_seq_len", "seq_length")  # as families call it
 
 
 def verify_model(reference: Path, sample: int, seed: int, torch: str | None) -> Verification:
@@ -50,7 +53,7 @@ def verify_model(reference: Path, sample: int, seed: int, torch: str | None) -> 
         checks += [check_form(exported, exported.folder / name) for name in names]
         if sample and not any(check.is_damage for check in checks):
             other = None if torch is None else torch_reference(torch, exported)
-            compared = _masked if exported.task == Task.FILL_MASK else _pairs
+            compared = _masked if exported.task in LANGUAGE_MODELS else _pairs
             checks += compared(exported, sample, seed, other)
     extra = _without_digest(exported)
     notes = [f"{exported.folder}: export.json has no digest of {', '.join(extra)}"] if extra else []
@@ -60,7 +63,7 @@ def verify_model(reference: Path, sample: int, seed: int, torch: str | None) -> 
 def _load(reference: Path) -> ExportedModel:
     """The model, whatever its task."""
     try:
-        return load_exported(reference)
+        return load_exported(reference)  # a language model
     except InputError:
         try:
             return load_exported(reference, task=Task.TEXT_CLASSIFICATION)
@@ -92,7 +95,7 @@ def _manifest(exported: ExportedModel) -> Iterator[Check]:
     largest = max(tokenizer.get_vocab(with_added_tokens=True).values(), default=0)
     masked = exported.task == Task.FILL_MASK
     wrong = []
-    if masked and largest >= exported.vocab_size:
+    if exported.task in LANGUAGE_MODELS and largest >= exported.vocab_size:
         wrong.append(f"vocab_size is {exported.vocab_size:,}, but a token has the id {largest:,}")
     if masked and tokenizer.token_to_id(exported.mask_token) is None:
         wrong.append(f"mask_token is {exported.mask_token!r}, which the tokenizer does not have")
@@ -116,14 +119,16 @@ def _facts(exported: ExportedModel, config: Mapping[str, Any]) -> Iterator[tuple
     """Field of export.json → its value, and the value that follows from config.json."""
     info = exported.info
     yield "family", (exported.family, config.get("model_type"))
-    if exported.task == Task.FILL_MASK:
+    if exported.task in LANGUAGE_MODELS:
         yield "vocab_size", (exported.vocab_size, config.get("vocab_size", exported.vocab_size))
     else:
         labels = [config["id2label"][key] for key in sorted(config.get("id2label", {}), key=int)]
         yield "labels", (info.get("labels"), labels or info.get("labels"))
-    if "pad_token_id" in config:
+    if "pad_token_id" in config and not exported.is_causal:
         yield "padding_id", (exported.padding_id, config["pad_token_id"])
-    longest = config.get("max_position_embeddings") or 512
+    longest = next((config[name] for name in _LONGEST if config.get(name)), 512)
+    if exported.is_causal:  # where its layers attend to a window of tokens, it takes no longer texts
+        longest = min(longest, config.get("sliding_window") or longest)
     # Some families lose the first positions to the padding token: their sentences are a little shorter.
     first = longest - exported.max_length
     yield "max_length", (exported.max_length, exported.max_length if first in _lost(exported) else longest)
@@ -145,7 +150,7 @@ def _concluded(exported: ExportedModel, what: str, n: int, wrong: list[str]) -> 
 
 
 def _masked(exported: ExportedModel, sample: int, seed: int, torch: Reference | None) -> Iterator[Check]:
-    """The graphs of a masked language model against each other, and against PyTorch."""
+    """The graphs of a language model against each other, and against PyTorch."""
     asked = masked_sentences(exported, sample, seed)
     first, *others = graphs(exported)
     reference = compute(exported.folder / first, asked)
@@ -157,6 +162,8 @@ def _masked(exported: ExportedModel, sample: int, seed: int, torch: Reference | 
             yield check_close(exported, name, found, reference)
         else:
             yield check_equal(exported, name, first, _logits(found), _logits(reference))
+    if exported.is_causal:
+        yield check_token_logprobs(exported, [sentence for sentence in asked if sentence.text][:_TOKENS_OF])
     if torch is not None:
         texts = [sentence.text for sentence in asked if sentence.text]
         right = each(texts, torch.masked, torch.at_once)

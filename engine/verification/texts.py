@@ -25,8 +25,8 @@ class Sentence:
 
     Attributes:
         text: As the tokenizer reads it; empty for a string of random tokens.
-        ids: int32 [L].
-        mask: The position of the mask.
+        ids: int32 [L]; of a causal model, what stands before the mask.
+        mask: The row that is asked for: the position of the mask; of a causal model, the one before it.
         expected: Some token, whose logit and rank the graph reports.
     """
 
@@ -40,7 +40,7 @@ def masked_sentences(exported: ExportedModel, n: int, seed: int) -> list[Sentenc
     """N sentences of the bundled patterns, and strings of random tokens.
 
     Args:
-        exported: A masked language model.
+        exported: A masked or a causal language model.
         n: How many sentences.
         seed: Of the words and tokens.
     """
@@ -51,7 +51,8 @@ def masked_sentences(exported: ExportedModel, n: int, seed: int) -> list[Sentenc
     for length in sorted({min(length, exported.max_length) for length in (*_LENGTHS, exported.max_length)} - {1, 2}):
         ids = random.choice(tokens, length).astype(np.int32)
         mask = int(random.integers(length))
-        ids[mask] = tokenizer.mask_id
+        if not exported.is_causal:
+            ids[mask] = tokenizer.mask_id
         found.append(Sentence("", ids, mask, int(random.choice(tokens))))
     return found
 
@@ -64,7 +65,10 @@ def _of_patterns(exported: ExportedModel, tokenizer: MaskTokenizer, n: int, seed
         [token] = tokenizer.word_tokens([(before, after)], [fillers[VERB]]).tolist()
         if len(ids) <= exported.max_length:
             mask = int(np.flatnonzero(ids == tokenizer.mask_id)[0])
-            yield Sentence(text, ids, mask, 0 if token == NOT_ONE_TOKEN else token)
+            token = 0 if token == NOT_ONE_TOKEN else token
+            if exported.is_causal:
+                ids, mask = ids[:mask], mask - 1
+            yield Sentence(text, ids, mask, token)
 
 
 def text_pairs(n: int, seed: int) -> list[tuple[str, str]]:

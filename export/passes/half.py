@@ -140,5 +140,12 @@ def _convert(graph: Graph, halved: Sequence[ir.Node], computed: set[ir.Value]) -
                 node.replace_input_with(index, other(value, ir.DataType.FLOAT16))
             elif node not in nodes and value in in_half:
                 node.replace_input_with(index, other(value, ir.DataType.FLOAT))
+    outputs = graph.model.graph.outputs
+    for number, value in enumerate(outputs):
+        if value in in_half:  # the vocabulary product of a model without a bias behind it
+            single, name = other(value, ir.DataType.FLOAT), value.name
+            outputs[number] = single
+            value.name, single.name = graph.fresh(str(name)), name
+            single.type, single.shape = value.type, value.shape
     for value in in_half:
         value.type = None

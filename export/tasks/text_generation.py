@@ -22,9 +22,6 @@ from ..passes import CAUSAL_FP16, CAUSAL_INT8, CPU, TEXT_GENERATION, VOCABULARY_
 from ..samples import Sample, pattern_texts, random_strings
 from .task import Task, Variant
 
-ADDED_BOS = "BOS token"
-"""Key of `made_from` in export.json: the token was added before every text, though the tokenizer does not do that."""
-
 
 def begin_with_bos(tokenizer: PreTrainedTokenizerFast, name: str) -> None:
     """Let a tokenizer put its BOS token before every text.

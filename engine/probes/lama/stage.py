@@ -4,6 +4,9 @@ Every fact is queried in affirmative form, negated, and after a misleading word 
 fact does not count if its gold answer is not one token of the model, or not among the ranked tokens. P159 does not
 count either: its negation is the affirmative sentence itself, so overlap and correlation are 1 for every model.
 
+A causal model reads only what stands before the mask. So for such a model a fact counts if all its queries end in the
+answer.
+
 A part is a range of facts. Which facts count is known once the part's token ids are made, not before the run.
 """
 
@@ -38,6 +41,7 @@ NEGATION = "negated"  # what the negations of the original queries are called am
 CONDITIONS = (ORIGINAL, *(f"misprimed-{kind}" for kind in MISPRIMES))
 SAME_AS_AFFIRMATIVE = ("TREx", "P159")
 SAME = "the negation of P159 is the affirmative sentence itself"
+NOT_READ = "words follow the answer, which a causal model does not read"
 SEVERAL, NOT_RANKED = "the answer is not one token of the model", "the answer is not among the ranked tokens"
 _ORDER = "order"
 
@@ -232,10 +236,16 @@ class Lama(ReferenceStage[Prepared]):
     def _counting(self, part: range) -> tuple[list[int], dict[str, int]]:
         """The facts of a part that count, and why the others do not → how many."""
         gold = self.gold[part.start : part.stop]
-        several = gold == NOT_ONE_TOKEN
-        foreign = ~several & ~np.isin(gold, self.ranked_ids)
-        excluded = {why: int(which.sum()) for why, which in ((SEVERAL, several), (NOT_RANKED, foreign)) if which.any()}
-        return (part.start + np.flatnonzero(~(several | foreign))).tolist(), excluded
+        unread = np.array([not self._reads(self.facts[row]) for row in part], np.bool_)
+        several = ~unread & (gold == NOT_ONE_TOKEN)
+        foreign = ~unread & ~several & ~np.isin(gold, self.ranked_ids)
+        reasons = ((NOT_READ, unread), (SEVERAL, several), (NOT_RANKED, foreign))
+        excluded = {why: int(which.sum()) for why, which in reasons if which.any()}
+        return (part.start + np.flatnonzero(~(unread | several | foreign))).tolist(), excluded
+
+    def _reads(self, fact: Fact) -> bool:
+        """Whether the model reads all words of a fact's queries."""
+        return all(self.tokenizer.reads(text) for texts in queries(fact).values() for text in texts)
 
     def _encode(self, condition: str, rows: Sequence[int], texts: Sequence[tuple[str, ...]]) -> Asked:
         by_side = tuple(zip(*texts, strict=True))
