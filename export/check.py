@@ -135,7 +135,7 @@ def _input(name: str, config: PretrainedConfig) -> str:
 
 def _tokenizer(source: Source, config: PretrainedConfig, task: Task) -> str:
     tokenizer = load_tokenizer(source, task.head)
-    checkpoint = Checkpoint(source, config, tokenizer)
+    checkpoint = Checkpoint(source, config, tokenizer, is_causal=task.head.is_decoder)
     task.check(checkpoint)
     largest = max(int(sample.ids.max()) for sample in task.samples(checkpoint, False))
     if largest >= checkpoint.vocabulary:
