@@ -9,16 +9,15 @@ Each finding says what was looked at. One that says no is enough for a refusal, 
 
 import json
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import torch
 from transformers import PretrainedConfig
 from transformers.tokenization_utils_fast import PreTrainedTokenizerFast
 
 from ..engine.errors import InputError
+from ..engine.library.verdict import Finding, Verdict
 from . import needs
 from .checkpoint import (
     ONLY_PICKLED,
@@ -37,52 +36,6 @@ from .quiet import quiet
 from .tasks import Task, task_named, task_of
 from .trace import optimum_config
 from .weights import SAFE, tensors_of, weights_of
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One thing that was looked at.
-
-    Attributes:
-        what: its name, such as `tokenizer`.
-        said: what was found, or why it stands against an export.
-        possible: whether an export is possible as far as this goes.
-    """
-
-    what: str
-    said: str
-    possible: bool = True
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """Whether a checkpoint can be exported.
-
-    Attributes:
-        name: what the model is called.
-        task: what it would be exported for.
-        findings: in the order in which an export would meet them.
-    """
-
-    name: str
-    task: str
-    findings: tuple[Finding, ...]
-
-    @property
-    def possible(self) -> bool:
-        """Whether nothing stands against an export."""
-        return all(finding.possible for finding in self.findings)
-
-    def lines(self) -> list[str]:
-        """The verdict for a terminal."""
-        width = max(len(finding.what) for finding in self.findings)
-        rows = [f"  {item.what:{width}}  {'' if item.possible else 'no: '}{item.said}" for item in self.findings]
-        return [f"{self.name} {'can' if self.possible else 'cannot'} be exported for {self.task}", *rows]
-
-    def document(self) -> dict[str, Any]:
-        """The verdict for `--json`."""
-        findings = [asdict(finding) for finding in self.findings]
-        return {"model": self.name, "task": self.task, "possible": self.possible, "findings": findings}
 
 
 def check(

@@ -3,16 +3,14 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..errors import InputError
 from ..files.reading import is_file
 from ..inference.manifest import MANIFEST
 from ..library.model import Model, check_opening, find_model
+from ..library.verdict import Verdict
 from ..runs.progress import Reporter
-
-if TYPE_CHECKING:
-    from ...export.check import Verdict
 
 
 def load(
@@ -110,7 +108,7 @@ def check_export(
     task: str | None = None,
     revision: str | None = None,
     allow_pickle: bool = False,
-) -> "Verdict":
+) -> Verdict:
     """Say whether a checkpoint can be exported, and why not, without building; the arguments are those of `export`.
 
     Raises:

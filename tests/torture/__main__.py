@@ -93,6 +93,9 @@ def _options() -> argparse.Namespace:
     )
     parser.add_argument("--faults", type=int, metavar="N", help="at most N faults for each row")
     parser.add_argument("--world", type=Path, help="a folder with the inputs of an earlier call, or for them")
+    parser.add_argument(
+        "--resume", metavar="DIR", type=Path, help="a folder that keeps what is done: go on where it stopped"
+    )
     parser.add_argument("--no-compiler", action="store_true", help="let only the calls of Python code fail")
     parser.add_argument("--write", metavar="FILE", type=Path, help="write the table as Markdown")
     options = parser.parse_args()
@@ -130,6 +133,7 @@ def _torture(options: argparse.Namespace, base: Path, injector: Injector, until:
         short=options.short,
         most=options.faults,
         plants=not options.only,
+        progress=options.resume,
     )
     measured = min(600.0, 10 * options.minutes) if MEMORY in wanted.kinds else 0.0
     wanted = replace(wanted, until=until - measured)

@@ -1,14 +1,12 @@
-"""Calls of the operating system that fail: at every call in turn, once or from then on, and what a power cut leaves."""
+"""Calls of the operating system that fail: at every call in turn, once or from then on; and what a power cut leaves."""
 
 import errno
-import signal
-from collections import defaultdict
 from collections.abc import Iterator
-from pathlib import Path
 
-from .bench import Bench, shuffled
+from .bench import Bench, places
 from .cases import Prepared
-from .faults import ALL, CHANGING, ERRORS, Call, Fault, Mode, Op
+from .faults import ALL, ERRORS, Fault, Mode, Op
+from .states import record, without_unflushed
 from .table import Row
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
@@ -26,20 +24,18 @@ def lasting_errors(bench: Bench, prepared: Prepared, row: Row) -> Iterator[None]
 
 def cut_writes(bench: Bench, prepared: Prepared, row: Row) -> Iterator[None]:
     """A write takes half of its bytes, then the disk is full."""
-    total = bench.calls(prepared, Op.WRITE)
-    for done, at in enumerate(shuffled(bench, total), 1):
+    for at in places(bench, row, bench.calls(prepared, Op.WRITE)):
         yield from _error(bench, prepared, row, Fault(Mode.SHORT, at, Op.WRITE, bench.random.choice(_FULL)))
-        row.note = f"{done:,} of {total:,} writes"
-    row.note = f"all {total:,} writes"
+        row.note = f"{len(row.done):,} of {row.total:,} writes"
+    row.note = f"all {row.total:,} writes"
 
 
 def _errors(bench: Bench, prepared: Prepared, row: Row, mode: Mode, errors: tuple[int, ...]) -> Iterator[None]:
     """SQLite's loop: the first call fails, then the second, until a run has no call left that could fail."""
-    total = bench.calls(prepared, ALL)
-    for done, at in enumerate(shuffled(bench, total), 1):
+    for at in places(bench, row, bench.calls(prepared, ALL)):
         yield from _error(bench, prepared, row, Fault(mode, at, ALL, bench.random.choice(errors)))
-        row.note = f"{done:,} of {total:,} calls"
-    at = total + 1
+        row.note = f"{len(row.done):,} of {row.total:,} calls"
+    at = row.total + 1
     while True:  # threads do not always make the same number of calls
         before = row.faults
         yield from _error(bench, prepared, row, Fault(mode, at, ALL, bench.random.choice(errors)))
@@ -58,58 +54,23 @@ def _error(bench: Bench, prepared: Prepared, row: Row, fault: Fault) -> Iterator
     what, complaint = f"{fault}, {injector.where}", end.complaint
     if not complaint and end.status == 0 and prepared.expected.differences(prepared.files(bench.work)):
         complaint = "status 0 with another result"
-    bench.aftermath(prepared, row, what, complaint)
+    bench.aftermath(prepared, row, what, complaint, known=True)
     yield
 
 
 def power_cuts(bench: Bench, prepared: Prepared, row: Row) -> Iterator[None]:
-    """The machine stops after a call: what was not flushed is lost.
-
-    A file that was written and not flushed since has any length up to its own, also under a new name. A new name whose
-    folder was not flushed since is gone.
-    """
+    """The machine stops after a call: what was not flushed is lost, see `without_unflushed`."""
     if not bench.children.injector.is_native:
         row.note = "skipped: there is no C compiler"
         return
-    total = bench.calls(prepared)
-    for done, at in enumerate(shuffled(bench, total), 1):
-        prepared.reset(bench.work)
-        end = bench.run(prepared, fault=Fault(Mode.KILL_AFTER, at, CHANGING))
-        if end.status == -signal.SIGKILL:
-            lost = lose_unflushed(bench, bench.children.injector.calls)
+    recorded = record(bench, prepared)
+    seen: set[str] = set()
+    for at in places(bench, row, len(recorded.states)):
+        state, lost = without_unflushed(recorded, recorded.states[at - 1], bench.work, bench.random)
+        if state.key not in seen:
+            seen.add(state.key)
+            recorded.contents.write(state, bench.work)
             bench.aftermath(prepared, row, f"power cut after call {at}, {lost}")
-        row.note = f"{done:,} of {total:,} places"
+        row.note = f"{len(row.done):,} of {row.total:,} places"
         yield
-    row.note = f"all {total:,} places"
-
-
-def lose_unflushed(bench: Bench, calls: list[Call]) -> str:
-    """Do to the folder what a power cut can do; says what was lost."""
-    dirty: set[int] = set()
-    names: dict[str, Path] = {}
-    for call in calls:
-        if call.op in {Op.WRITE, Op.TRUNCATE}:
-            dirty.add(call.inode)
-        elif call.op is Op.FSYNC and call.name == "folder":
-            names = {name: path for name, path in names.items() if _inode(path.parent) != call.inode}
-        elif call.op is Op.FSYNC:
-            dirty.discard(call.inode)
-        elif call.op is Op.RENAME and not call.inode:  # it did not replace another file
-            path = bench.work / call.name
-            names[str(path)] = path
-    counts: dict[str, int] = defaultdict(int)
-    for path in [path for path in bench.work.rglob("*") if path.is_file()]:
-        if path.stat().st_ino in dirty:
-            content = path.read_bytes()
-            keep = bench.random.choice((0, len(content) // 2, max(0, len(content) - 1)))
-            path.write_bytes(content[:keep] + bytes(len(content) - keep) * bench.random.randint(0, 1))
-            counts["contents"] += 1
-    for path in names.values():
-        if path.is_file() and bench.random.random() < 0.5:
-            path.unlink()
-            counts["names"] += 1
-    return ", ".join(f"{n} {what} lost" for what, n in counts.items()) or "nothing lost"
-
-
-def _inode(path: Path) -> int:
-    return path.stat().st_ino if path.exists() else 0
+    row.note = f"all {row.total:,} places"

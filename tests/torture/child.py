@@ -17,7 +17,7 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,6 +25,7 @@ from . import faults
 from .faults import Fault
 
 SECONDS = 60.0  # a run takes less than one
+_COMBINATIONS = 20
 _PIPE = 1 << 20  # bytes: no command prints more, so nobody has to read before its end
 
 
@@ -196,11 +197,13 @@ class Children:
         return status
 
 
-def real_command(arguments: Sequence[str], folder: Path) -> "subprocess.Popen[str]":
-    """The program as a user starts it."""
+def real_command(
+    arguments: Sequence[str], folder: Path, faulty: Mapping[str, str] | None = None
+) -> "subprocess.Popen[str]":
+    """The program as a user starts it; with the library of faults if the environment that it needs is given."""
     program = Path(sys.executable).with_name("negengine")
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "stdin": subprocess.DEVNULL}
-    environment = faults.plain_environment()
+    environment = faults.plain_environment() if faulty is None else {**os.environ, **faulty}
     return subprocess.Popen([str(program), *arguments], cwd=folder, env=environment, encoding="utf-8", **pipes)
 
 
@@ -230,9 +233,9 @@ def import_everything(*, with_export: bool) -> None:
 
     _ = negengine.engine.cli.main, negengine.engine.library.open, onnxruntime, pl, special, stats
     runs, diagnostics = negengine.engine.negation.runs, negengine.engine.probes.diagnostics.runs
-    runs.Selection.plan = functools.partial(runs.Selection.plan, candidates_per_part=20, pairs_per_lazy_part=2)  # type: ignore[method-assign]
-    runs.Scoring.plan = functools.partial(runs.Scoring.plan, triplets_per_part=5)  # type: ignore[method-assign]
-    diagnostics.DiagnosticsStage.plan = functools.partial(diagnostics.DiagnosticsStage.plan, items_per_part=3)  # type: ignore[method-assign]
+    runs.Selection.plan = functools.partial(runs.Selection.plan, candidates_per_part=48, pairs_per_lazy_part=5)  # type: ignore[method-assign]
+    runs.Scoring.plan = functools.partial(runs.Scoring.plan, triplets_per_part=20)  # type: ignore[method-assign]
+    diagnostics.DiagnosticsStage.plan = functools.partial(diagnostics.DiagnosticsStage.plan, items_per_part=5)  # type: ignore[method-assign]
     if with_export:
         import negengine.export.build
         import optimum.exporters.onnx
@@ -241,6 +244,29 @@ def import_everything(*, with_export: bool) -> None:
 
         torch.set_num_threads(1)
         _ = negengine.export.build, optimum.exporters.onnx, transformers
+    _compute_once()
+
+
+def _compute_once() -> None:
+    """Compute here what every command computes alike without any file of a run: versions, machine, options.
+
+    The proof that composed sentences have the tokenizer's ids takes more time than all the rest of a tiny run. It is
+    made with fewer random combinations.
+    """
+    import typer.main
+    from negengine.engine import versions
+    from negengine.engine.cli import main
+    from negengine.engine.inference import machine
+    from negengine.engine.sentences import composition
+
+    versions.version = functools.cache(versions.version)
+    versions.versions(versions.DECIDING)
+    versions.source_commit()
+    machine.machine()
+    typer.main.get_command = functools.cache(typer.main.get_command)
+    typer.main.get_command(main.app)
+    prove = composition._prove
+    composition._prove = lambda slotwise, whole, seed, n: prove(slotwise, whole, seed, min(n, _COMBINATIONS))
 
 
 def limit_files(most: int) -> Callable[[], None]:

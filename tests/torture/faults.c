@@ -1,7 +1,8 @@
 /* Faults in the calls that a program makes to the operating system: a library for LD_PRELOAD.
 
-   The state is shared memory: the harness sets it, forks, and the child arms itself. Calls that touch files below
-   `root` are counted; call number `at` fails, or the process is killed there. Everything else passes. */
+   The state is shared memory: the harness sets it, forks, and the child arms itself. A process that is really started
+   finds the state in the file TORTURE_SHARED and is armed from the start. Calls that touch files below `root` are
+   counted; call number `at` fails, or the process is killed or stopped there. Everything else passes. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <dlfcn.h>
@@ -23,7 +24,7 @@
 #include <unistd.h>
 
 enum { OPEN = 1, WRITE = 2, FSYNC = 4, RENAME = 8, MKDIR = 16, UNLINK = 32, LOCK = 64, READ = 128, TRUNCATE = 256, LIST = 512 };
-enum { OFF, SINGLE, LASTING, KILL_BEFORE, KILL_AFTER, SHORT, SLOW };
+enum { OFF, SINGLE, LASTING, KILL_BEFORE, KILL_AFTER, SHORT, SLOW, STEP };
 enum { RECORDS = 4096, NAME = 240, DESCRIPTORS = 4096 };
 
 typedef struct {
@@ -44,8 +45,24 @@ static State *state;
 static int armed;
 static unsigned char ours[DESCRIPTORS];
 
-/* Also called in each of several processes that test at the same time: they need a state each. */
-__attribute__((constructor)) void torture_start(void) {
+/* The state is in this file from now on. Each of several processes that test at the same time needs its own. */
+int torture_share(const char *path) {
+  int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  void *found = MAP_FAILED;
+  if (fd >= 0 && !ftruncate(fd, sizeof(State)))
+    found = mmap(NULL, sizeof(State), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+  if (fd >= 0) close(fd);
+  if (found == MAP_FAILED) return -1;
+  state = found;
+  return 0;
+}
+
+__attribute__((constructor)) static void start(void) {
+  const char *shared = getenv("TORTURE_SHARED");
+  if (shared) {
+    armed = !torture_share(shared);
+    return;
+  }
   state = mmap(NULL, sizeof(State), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (state == MAP_FAILED) state = NULL;
 }
@@ -83,7 +100,7 @@ static int inside(int folder, const char *path) {
 
 static int is_ours(int fd) { return armed && fd >= 0 && fd < DESCRIPTORS && ours[fd]; }
 
-/* What happens at this call: 0 nothing, 1 fails, 2 is cut short, 3 is killed once it is done. */
+/* What happens at this call: 0 nothing, 1 fails, 2 is cut short, 3 is killed and 4 is stopped once it is done. */
 static int fault(int op, const char *name) {
   int n, mode;
   if (!(state->ops & op)) return 0;
@@ -95,6 +112,7 @@ static int fault(int op, const char *name) {
     nanosleep(&t, NULL);
     return 0;
   }
+  if (mode == STEP) return 4;
   if (mode == OFF || n < state->at || (n > state->at && mode != LASTING && mode != SHORT)) return 0;
   if (!state->fired) {
     state->fired_op = op;
@@ -125,6 +143,7 @@ static void note_fd(int op, int fd) {
 
 static void done(int what) {
   if (what == 3) kill(getpid(), SIGKILL);
+  if (what == 4) kill(getpid(), SIGSTOP);
 }
 
 static int opened(int fd, int flags) {

@@ -45,6 +45,7 @@ class Mode(IntEnum):
     KILL_AFTER = 4
     SHORT = 5  # half of the bytes are written, then everything fails
     SLOW = 6
+    STEP = 7  # the process stops after every call, until it is sent on
 
 
 ALL = Op(1023)
@@ -100,9 +101,16 @@ class Injector:
         self._library.torture_record_inode.restype = ctypes.c_ulong
         self._library.torture_clock.argtypes = [ctypes.c_long, ctypes.c_long]
 
-    def own_state(self) -> None:
-        """Do not share faults with the process that this one was forked from."""
-        self._library.torture_start()
+    def own_state(self, scratch: Path) -> None:
+        """Do not share faults with the process that this one was forked from; the state is a file in a folder."""
+        self._shared = scratch / "faults"
+        if self._library.torture_share(os.fsencode(self._shared)):
+            raise OSError(f"the state of the faults could not be shared in {self._shared}")
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What a process needs besides the library, if it is not forked: it is armed from its start."""
+        return {"TORTURE_SHARED": str(self._shared)}
 
     def set(self, root: Path, fault: Fault) -> None:
         """Prepare the fault for the next child that arms itself."""
@@ -130,6 +138,11 @@ class Injector:
         name = os.fsdecode(self._library.torture_fired_name())
         op = self._library.torture_fired_op()
         return f"{Op(op).name if op else 'nothing'} {Path(name).name}"
+
+    @property
+    def recorded(self) -> int:
+        """How many calls have changed something."""
+        return int(self._library.torture_recorded())
 
     @property
     def calls(self) -> list[Call]:

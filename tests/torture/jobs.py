@@ -15,14 +15,15 @@ from . import child, faults, python_faults, table
 from .bench import Bench
 from .cases import Case, Prepared, prepare, real_cases
 from .child import Children, Ended
-from .kinds import KINDS, REAL
+from .kinds import KINDS, LOOPS, REAL
 from .plants import PLANTS, finds
+from .progress import Progress
 from .stops import real_commands
 from .table import Row
 from .world import World
 
 _LINE_EVERY = 30.0  # seconds
-_SHORT_SLICE, _SLICE = 1.0, 5.0  # seconds of a row in one round
+_SHORT_SLICE, _SLICE, _LOOP_SLICE = 1.0, 4.0, 12.0  # seconds of a row in one round
 _REAL_WEIGHT = 3
 
 
@@ -38,6 +39,7 @@ class Wanted:
         short: Whether there are two minutes for everything.
         most: Faults of a row; None for any number.
         plants: Whether bugs are planted as well.
+        progress: A folder that keeps what is done; None for none.
     """
 
     kinds: Sequence[str]
@@ -47,6 +49,7 @@ class Wanted:
     short: bool
     most: int | None
     plants: bool
+    progress: Path | None = None
 
 
 @dataclass
@@ -78,7 +81,9 @@ def in_jobs(wanted: Wanted, world: World, jobs: int, base: Path, injector: Injec
         if not pid:
             status = 1
             try:
-                injector.own_state()
+                scratch = base / f"scratch-{job}"
+                scratch.mkdir()
+                injector.own_state(scratch)
                 path.write_bytes(pickle.dumps(_job(wanted, world, job, share, base, injector)))
                 status = 0
             except Exception as error:  # noqa: BLE001 - told in one line; the other jobs go on
@@ -114,7 +119,6 @@ def in_jobs(wanted: Wanted, world: World, jobs: int, base: Path, injector: Injec
 
 def _job(wanted: Wanted, world: World, job: int, share: Sequence[Case], base: Path, injector: Injector) -> Found:
     root, scratch = base / "root", base / f"scratch-{job}"
-    scratch.mkdir()
     child.import_everything(with_export=any(case.exports for case in share))
     children = Children(root, scratch, injector)
     work = root / f"work-{job}"
@@ -151,8 +155,12 @@ def _run_really(arguments: Sequence[str], folder: Path) -> Ended:
 
 
 def _rounds(bench: Bench, tasks: Sequence[tuple[str, Prepared]], wanted: Wanted) -> list[Row]:
-    """Let every row have faults in turn, until the time is over or nothing is left to try."""
-    rows = [Row(kind, prepared.case.name) for kind, prepared in tasks]
+    """Let every row have faults in turn, until the time is over or nothing is left to try.
+
+    Loops over all calls come to an end, so they have most of the time until then.
+    """
+    progress = Progress(wanted.progress)
+    rows = [progress.row(kind, prepared.case.name) for kind, prepared in tasks]
     running = [
         (row, KINDS[kind].weight, KINDS[kind].faults(bench, prepared, row))
         if kind in KINDS
@@ -166,13 +174,16 @@ def _rounds(bench: Bench, tasks: Sequence[tuple[str, Prepared]], wanted: Wanted)
         for row, weight, source in running:
             if time.monotonic() >= wanted.until:
                 break
-            if _slice(row, source, min(wanted.until, time.monotonic() + seconds * weight), wanted.most):
+            own = seconds if wanted.short or not seconds or row.kind not in LOOPS else _LOOP_SLICE
+            if _slice(row, source, min(wanted.until, time.monotonic() + own * weight), wanted.most):
                 still.append((row, weight, source))
+            progress.keep(row)
             if time.monotonic() - said > _LINE_EVERY:
                 said = time.monotonic()
                 say(f"{table.totals(rows)}; {max(0.0, wanted.until - said) / 60:.1f} min left")
         running = still
-        seconds = _SHORT_SLICE if wanted.short else _SLICE
+        looping = any(row.kind in LOOPS for row, *_ in running)
+        seconds = _SHORT_SLICE if wanted.short or looping else _SLICE
     return rows
 
 

@@ -7,6 +7,8 @@ from .bench import Kind
 from .cases import Case
 
 REAL, MEMORY = "real-commands", "memory"
+LOOPS = ("kill-calls", "error-once", "error-lasting", "short-write", "power-cut")
+"""Kinds that take every call of a run in turn, and come to an end."""
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ class Injector:
     def __init__(self) -> None:
         self.own_state()
 
-    def own_state(self) -> None:
+    def own_state(self, scratch: Path | None = None) -> None:
         self._shared = mmap.mmap(-1, _NUMBERS.size)  # the child counts, this process reads
 
     def set(self, root: Path, fault: Any) -> None:

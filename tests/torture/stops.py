@@ -8,12 +8,14 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from .bench import Bench, shuffled
+from .bench import Bench, places
 from .cases import Prepared
 from .child import Ended, Started, ended, real_command
-from .faults import CHANGING, Fault, Mode
+from .faults import ALL, CHANGING, ERRORS, Fault, Mode
+from .states import record
 from .table import Row
 
+_REALLY = 8
 _LOOK = 0.002  # seconds between two looks for the first part
 _INTERRUPTS = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
 _HARMLESS = {
@@ -23,18 +25,31 @@ _STOPS = {signal.SIGSTOP, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU}
 
 
 def kills_at_calls(bench: Bench, prepared: Prepared, row: Row) -> Iterator[None]:
-    """Killed before or after each call that changes something: every state of the disk that a kill can leave."""
-    total = bench.calls(prepared)
-    points = [(at, mode) for at in shuffled(bench, total) for mode in (Mode.KILL_BEFORE, Mode.KILL_AFTER)]
-    for done, (at, mode) in enumerate(points, 1):
-        prepared.reset(bench.work)
-        end = bench.run(prepared, fault=Fault(mode, at, CHANGING))
-        if bench.children.injector.fired:
-            where = f"killed {'before' if mode is Mode.KILL_BEFORE else 'after'} call {at}"
-            bench.aftermath(prepared, row, where, "" if end.status == -signal.SIGKILL else f"status {end.status}")
-        row.note = f"{done:,} of {len(points):,} places"
+    """Killed after each call that changes something: every state of the disk that a kill can leave.
+
+    One run stops after each of its calls, and shows these states. A state is resumed once, however many calls leave it.
+    Each eighth call is followed by a real kill instead.
+    """
+    if not bench.children.injector.is_native:
+        row.note = "skipped: there is no C compiler"
+        return
+    recorded = record(bench, prepared)
+    seen: set[str] = set()
+    for at in places(bench, row, len(recorded.states)):
+        state = recorded.states[at - 1]
+        if at % _REALLY == 0:
+            prepared.reset(bench.work)
+            end = bench.run(prepared, fault=Fault(Mode.KILL_AFTER, at, CHANGING))
+            if bench.children.injector.fired:
+                complaint = "" if end.status == -signal.SIGKILL else f"status {end.status}"
+                bench.aftermath(prepared, row, f"killed after call {at}", complaint)
+        elif state.key not in seen:
+            seen.add(state.key)
+            recorded.contents.write(state, bench.work)
+            bench.aftermath(prepared, row, f"the disk after call {at}")
+        row.note = f"{len(row.done):,} of {row.total:,} places"
         yield
-    row.note = f"all {len(points):,} places"
+    row.note = f"all {row.total:,} places, {recorded.distinct():,} states of the disk"
 
 
 def killed_again(bench: Bench, prepared: Prepared, row: Row) -> Iterator[None]:
@@ -85,7 +100,8 @@ def signals(bench: Bench, prepared: Prepared, row: Row) -> Iterator[None]:
 
 
 def real_commands(bench: Bench, prepared: Prepared, row: Row) -> Iterator[None]:
-    """The installed program with parts of the usual size: killed, interrupted, or another signal."""
+    """The installed program with parts of the usual size, started and not forked: killed, interrupted, another signal;
+    and calls that fail."""
     sent = [
         signal.SIGKILL,
         signal.SIGKILL,
@@ -95,21 +111,56 @@ def real_commands(bench: Bench, prepared: Prepared, row: Row) -> Iterator[None]:
         signal.SIGQUIT,
         signal.SIGUSR1,
     ]
+    injector = bench.children.injector
+    total = _calls_of_the_program(bench, prepared) if injector.is_native else 0
     while True:
-        number = bench.random.choice(sent)
         prepared.reset(bench.work)
-        process = real_command(prepared.case.arguments, bench.work)
-        while process.poll() is None and not _parts(bench.work / prepared.case.result):
-            time.sleep(_LOOK)
-        time.sleep(bench.random.random() * 0.6 * prepared.end.seconds)
-        process.send_signal(number)
-        complaint = _complaint(ended(process), number)
+        if injector.is_native and bench.random.random() < 0.5:
+            what, complaint = _failing_call(bench, prepared, total)
+        else:
+            number = bench.random.choice(sent)
+            what, complaint = signal_name(number), _signalled(bench, prepared, number)
         again = ended(real_command(prepared.case.arguments, bench.work))
         if not complaint and again.status != 0:
             complaint = f"then the same command: status {again.status}"
-        bench.count(prepared, row, signal_name(number), complaint, prepared.files(bench.work))
+        bench.count(prepared, row, what, complaint, prepared.files(bench.work))
         row.note = "the installed program, parts of the usual size"
         yield
+
+
+def _signalled(bench: Bench, prepared: Prepared, number: int) -> str:
+    """Send the program a signal once it has written a part; what is wrong with its end."""
+    process = real_command(prepared.case.arguments, bench.work)
+    while process.poll() is None and not _parts(bench.work / prepared.case.result):
+        time.sleep(_LOOK)
+    time.sleep(bench.random.random() * 0.6 * prepared.end.seconds)
+    process.send_signal(number)
+    return _complaint(ended(process), number)
+
+
+def _failing_call(bench: Bench, prepared: Prepared, total: int) -> tuple[str, str]:
+    """Let a call of the program fail, once or from then on: the fault, and what is wrong with the end."""
+    mode = bench.random.choice((Mode.SINGLE, Mode.LASTING))
+    fault = Fault(mode, bench.random.randint(1, total), ALL, bench.random.choice(ERRORS))
+    end = _disturbed(bench, prepared, fault)
+    complaint = end.complaint
+    if not complaint and end.status == 0 and prepared.expected.differences(prepared.files(bench.work)):
+        complaint = "status 0 with another result"
+    return f"{fault}, {bench.children.injector.where}", complaint
+
+
+def _calls_of_the_program(bench: Bench, prepared: Prepared) -> int:
+    """How many calls the program makes that could fail."""
+    prepared.reset(bench.work)
+    _disturbed(bench, prepared, Fault())
+    return bench.children.injector.count
+
+
+def _disturbed(bench: Bench, prepared: Prepared, fault: Fault) -> Ended:
+    """Start the program with the library of faults."""
+    injector = bench.children.injector
+    injector.set(bench.children.root, fault)
+    return ended(real_command(prepared.case.arguments, bench.work, injector.environment))
 
 
 def signal_name(number: int) -> str:

@@ -19,6 +19,8 @@ class Row:
         wrong: After how many faults a result or an end was wrong.
         note: What was covered, or why nothing was.
         findings: What went wrong, one line each.
+        total: Of a loop over all calls: how many places it has.
+        done: Of such a loop: the places that are done.
     """
 
     kind: str
@@ -29,6 +31,14 @@ class Row:
     wrong: int = 0
     note: str = ""
     findings: list[str] = field(default_factory=list)
+    total: int = 0
+    done: set[int] = field(default_factory=set)
+
+    def begin(self, total: int) -> None:
+        """Begin a loop anew."""
+        self.faults = self.survived = self.rows = self.wrong = 0
+        self.note, self.findings = "", []
+        self.total, self.done = total, set()
 
 
 def totals(rows: Sequence[Row]) -> str:

@@ -1,0 +1,193 @@
+"""The states of the disk that one run goes through: the process stops after each call that changes something.
+
+What a kill leaves is what is on the disk at that moment, so one run shows the states of all kills. Files are kept once
+by their content: two states share all that did not change between them.
+"""
+
+import hashlib
+import os
+import shutil
+import signal
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+
+from .bench import Bench
+from .cases import Prepared, UndisturbedError
+from .child import SECONDS, Started
+from .faults import CHANGING, Call, Fault, Mode, Op
+
+_LOOK = 0.0002  # seconds
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A file or a folder: its content's digest, empty for a folder; its inode and time, in nanoseconds."""
+
+    digest: str
+    inode: int
+    time: int
+
+
+@dataclass(frozen=True)
+class State:
+    """A folder with all that is in it.
+
+    Attributes:
+        entries: By relative path, `.` for the folder itself; a folder stands before what is in it.
+        calls: How many changes the run had made.
+    """
+
+    entries: dict[str, Entry]
+    calls: int = 0
+
+    @property
+    def key(self) -> str:
+        """The same for two states with the same files."""
+        lines = [f"{path}\0{entry.digest}" for path, entry in sorted(self.entries.items())]
+        return hashlib.sha256("\n".join(lines).encode()).hexdigest()
+
+
+class Contents:
+    """The contents of all files, by digest."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, bytes] = {}
+
+    def keep(self, content: bytes) -> str:
+        """Keep a content; its digest."""
+        digest = hashlib.sha256(content).hexdigest()
+        self._known.setdefault(digest, content)
+        return digest
+
+    def of(self, entry: Entry) -> bytes:
+        """The content of a file."""
+        return self._known[entry.digest]
+
+    def read(self, folder: Path, calls: int = 0) -> State:
+        """The state of a folder now."""
+        entries = {}
+        for path in (folder, *sorted(folder.rglob("*"))):
+            about = path.lstat()
+            digest = "" if path.is_dir() else self.keep(path.read_bytes())
+            entries[str(path.relative_to(folder))] = Entry(digest, about.st_ino, about.st_mtime_ns)
+        return State(entries, calls)
+
+    def write(self, state: State, folder: Path) -> None:
+        """Put a state in the place of a folder."""
+        shutil.rmtree(folder, ignore_errors=True)
+        for name, entry in state.entries.items():
+            path = folder / name
+            if entry.digest:
+                path.write_bytes(self.of(entry))
+                os.utime(path, ns=(entry.time, entry.time))
+            else:
+                path.mkdir(parents=True)
+
+
+def steps(started: Started) -> Iterator[None]:
+    """Stops of a process under `Mode.STEP`, one after the other; it goes on when the next one is asked for.
+
+    Raises:
+        TimeoutError: It neither stops nor ends.
+    """
+    while _has_stopped(started.pid):
+        yield
+        os.kill(started.pid, signal.SIGCONT)
+
+
+def _has_stopped(pid: int) -> bool:
+    """Wait until a process stops, or ends: then there is nothing more to see."""
+    latest = time.monotonic() + SECONDS
+    while time.monotonic() < latest:
+        found = os.waitid(os.P_PID, pid, os.WSTOPPED | os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        if found is not None:
+            if found.si_code != os.CLD_STOPPED:
+                return False
+            os.waitid(os.P_PID, pid, os.WSTOPPED)
+            return True
+        time.sleep(_LOOK)
+    raise TimeoutError("a run neither stops nor ends")
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """All states of an undisturbed run.
+
+    Attributes:
+        contents: Of their files.
+        states: After each call that changes something.
+        calls: All changes, in their order.
+    """
+
+    contents: Contents
+    states: list[State]
+    calls: list[Call]
+
+    def distinct(self) -> int:
+        """How many of the states differ."""
+        return len({state.key for state in self.states})
+
+
+def record(bench: Bench, prepared: Prepared) -> Recorded:
+    """Run a case step by step."""
+    prepared.reset(bench.work)
+    contents, injector = Contents(), bench.children.injector
+    started = bench.start(prepared, fault=Fault(Mode.STEP, ops=CHANGING))
+    states = [contents.read(bench.work, injector.recorded) for _ in steps(started)]
+    end = started.wait()
+    if end.status != 0:
+        raise UndisturbedError(f"{prepared.case.name}, step by step: status {end.status}, {end.err[-300:]}")
+    return Recorded(contents, states, injector.calls)
+
+
+def without_unflushed(recorded: Recorded, state: State, folder: Path, draw: Random) -> tuple[State, str]:
+    """What a power cut can leave of a state, and what was lost.
+
+    A file that was written and not flushed since has any length up to its own, also under a new name. A new name whose
+    folder was not flushed since is gone.
+
+    Args:
+        recorded: What the state is from.
+        state: Before the power cut.
+        folder: In which the run was.
+        draw: Chooses.
+    """
+    dirty, names = _unflushed(recorded.calls[: state.calls], state, folder)
+    entries, contents_lost, names_lost = dict(state.entries), 0, 0
+    for name, entry in state.entries.items():
+        if entry.digest and entry.inode in dirty:
+            content = recorded.contents.of(entry)
+            keep = draw.choice((0, len(content) // 2, max(0, len(content) - 1)))
+            kept = content[:keep] + bytes(len(content) - keep) * draw.randint(0, 1)
+            entries[name] = Entry(recorded.contents.keep(kept), entry.inode, entry.time)
+            contents_lost += 1
+    for name in names:
+        if name in entries and entries[name].digest and draw.random() < 0.5:
+            del entries[name]
+            names_lost += 1
+    said = [f"{n} {what} lost" for n, what in ((contents_lost, "contents"), (names_lost, "names")) if n]
+    return State(entries, state.calls), ", ".join(said) or "nothing lost"
+
+
+def _unflushed(calls: list[Call], state: State, folder: Path) -> tuple[set[int], list[str]]:
+    """The inodes of the files, and the new names, that are not flushed after some calls."""
+    dirty: set[int] = set()
+    names: list[str] = []
+    for call in calls:
+        if call.op in {Op.WRITE, Op.TRUNCATE}:
+            dirty.add(call.inode)
+        elif call.op is Op.FSYNC and call.name == "folder":
+            names = [name for name in names if _inode(state, str(Path(name).parent)) != call.inode]
+        elif call.op is Op.FSYNC:
+            dirty.discard(call.inode)
+        elif call.op is Op.RENAME and not call.inode:  # it did not replace another file
+            names.append(os.path.relpath(folder / call.name, folder))
+    return dirty, names
+
+
+def _inode(state: State, name: str) -> int:
+    entry = state.entries.get(name)
+    return entry.inode if entry else 0
