@@ -12,7 +12,15 @@ from typing import Any
 
 import platformdirs
 import torch
-from transformers import AutoModelForMaskedLM, AutoTokenizer, BertConfig, RobertaConfig, XLMRobertaConfig
+from transformers import (
+    AutoModelForCausalLM,
+    AutoModelForMaskedLM,
+    AutoTokenizer,
+    BertConfig,
+    GPT2Config,
+    RobertaConfig,
+    XLMRobertaConfig,
+)
 
 from ..engine.errors import InputError
 from ..engine.inference.exported import ExportedModel, load_exported
@@ -33,6 +41,7 @@ SHAPES: dict[str, Shape] = {
         RobertaConfig,
         _LARGE | {"vocab_size": 50265, "max_position_embeddings": 514, "type_vocab_size": 1},
     ),
+    "gpt2-shape": (GPT2Config, {"vocab_size": 50257}),
     # 2.24 GB: more than protobuf can serialise.
     "xlm-roberta-large-shape": (
         XLMRobertaConfig,
@@ -109,7 +118,8 @@ def _write_random(name: str, shape: Shape, folder: Path) -> None:
     torch.manual_seed(0)
     config = make(**sizes, pad_token_id=tokenizer.pad_token_id)
     try:
-        AutoModelForMaskedLM.from_config(config).save_pretrained(folder)
+        head = AutoModelForCausalLM if make is GPT2Config else AutoModelForMaskedLM
+        head.from_config(config).save_pretrained(folder)
         tokenizer.save_pretrained(folder)
         (folder / "complete").touch()
     except OSError as error:

@@ -12,16 +12,16 @@ from ..errors import InputError
 if TYPE_CHECKING:
     from ..tables import Table
 
-EXPORT = "export"
+EXPORT, LIKELIHOOD = "export", "likelihood"
 
 
 def bench(
     models: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[export] [MODEL...]",
+            metavar="[export|likelihood] [MODEL...]",
             help="mini, any checkpoint, or random weights: bert-base-shape, bert-large-shape, roberta-base-shape. "
-            "`bench export MODEL` measures exports.",
+            "`bench export MODEL` measures exports, `bench likelihood MODEL` likelihoods of sentences.",
         ),
     ] = None,
     quick: Annotated[
@@ -38,12 +38,13 @@ def bench(
     """Compare the engine's speed with its baselines and with the ceiling of this machine.
 
     The last line of the output is one JSON document. `bench export` measures the time and the peak memory
-    of exports instead. Example: negengine bench mini --quick
+    of exports instead, `bench likelihood` the likelihoods of sentences against minicons and PyTorch.
+    Example: negengine bench mini --quick
     """
     words = models or []
-    measure = _export if words[:1] == [EXPORT] else _speed
+    measure = {EXPORT: _export, LIKELIHOOD: _likelihood}.get(words[0] if words else "", _speed)
     try:
-        tables, found = measure(words[1:] if measure is _export else words, quick, rounds, device)
+        tables, found = measure(words if measure is _speed else words[1:], quick, rounds, device)
     except ModuleNotFoundError as error:
         if (error.name or "").startswith("negengine"):
             raise
@@ -68,6 +69,18 @@ def _export(models: list[str], quick: bool, rounds: int | None, device: str) -> 
         raise InputError("bench export: --quick, --rounds and --device are for `bench` without `export`")
     costs = measure(models or ["mini"], say=say)
     return [table(costs)], as_document(costs)
+
+
+def _likelihood(
+    models: list[str], quick: bool, rounds: int | None, device: str
+) -> "tuple[list[Table], dict[str, Any]]":
+    from ...bench.likelihood import bench_likelihood, table
+
+    if device not in {"auto", "cpu"}:
+        raise InputError("bench likelihood: minicons and the loop are measured on the CPU; leave --device out")
+    effort = {"rounds": rounds or (3 if quick else 5), "seconds": 2.0 if quick else 8.0}
+    found = bench_likelihood(models or ["mini"], say=say, **effort)
+    return [table(result) for result in found["models"]], found
 
 
 def _show(tables: "list[Table]", found: dict[str, Any], form: Format, as_json: bool) -> None:
