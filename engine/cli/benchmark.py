@@ -31,6 +31,9 @@ def bench(
         int | None,
         typer.Option(min=1, metavar="N", help="How often each system is timed (default: 5; --quick: 3)."),
     ] = None,
+    with_ray: Annotated[
+        bool, typer.Option("--ray", help="Measure workers of Ray on this machine, and simulate more of them.")
+    ] = False,
     device: options.Device = "auto",
     form: options.FormatOption = Format.TABLE,
     as_json: options.Json = False,
@@ -42,9 +45,11 @@ def bench(
     Example: negengine bench mini --quick
     """
     words = models or []
-    measure = {EXPORT: _export, LIKELIHOOD: _likelihood}.get(words[0] if words else "", _speed)
+    measure = {EXPORT: _export, LIKELIHOOD: _likelihood}.get(words[0] if words else "", _ray if with_ray else _speed)
+    if with_ray and measure is not _ray:
+        raise InputError(f"bench {words[0]}: --ray is for `bench` of the main job")
     try:
-        tables, found = measure(words if measure is _speed else words[1:], quick, rounds, device)
+        tables, found = measure(words if measure in {_speed, _ray} else words[1:], quick, rounds, device)
     except ModuleNotFoundError as error:
         if (error.name or "").startswith("negengine"):
             raise
@@ -59,6 +64,15 @@ def _speed(models: list[str], quick: bool, rounds: int | None, device: str) -> "
 
     found = measure(models or ["mini"], device=device, effort=QUICK if quick else None, rounds=rounds, say=say)
     return [table for result in found["models"] for table in tables(result)], found
+
+
+def _ray(models: list[str], quick: bool, rounds: int | None, device: str) -> "tuple[list[Table], dict[str, Any]]":
+    from ...bench.ray_report import bench_ray, ray_tables
+
+    if len(models) > 1 or device not in {"auto", "cpu"}:
+        raise InputError("bench --ray: give one model; its workers run on the CPU")
+    found = bench_ray(models[0] if models else "mini", quick=quick, rounds=rounds, say=say)
+    return ray_tables(found), found
 
 
 def _export(models: list[str], quick: bool, rounds: int | None, device: str) -> "tuple[list[Table], dict[str, Any]]":

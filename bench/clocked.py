@@ -1,0 +1,79 @@
+"""An executor that clocks another one: opening, deciding, this process's own work for each part."""
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..engine.runs.executors import Advance, Executor, Finish, Say, Workers
+from ..engine.runs.part import EncodedPart
+from ..engine.runs.stage import ModelOptions, Stage
+
+BUSY = "seconds of deciding"
+"""The count of a part by which a clocked stage says how long its decision took."""
+
+
+@dataclass(eq=False)
+class Clocked:
+    """Another executor, and what it took; numbers are sums over all calls of `run`.
+
+    Attributes:
+        inner: The executor that works.
+        opening: Seconds until the workers had opened the model.
+        deciding: Seconds until all parts were decided and written.
+        own: Seconds of processor time of this process meanwhile.
+        writing: Seconds that this process wrote parts.
+        busy: Seconds that workers decided.
+        parts: Number of parts.
+        moved: Bytes of the parts.
+    """
+
+    inner: Executor
+    opening: float = 0.0
+    deciding: float = 0.0
+    own: float = 0.0
+    writing: float = 0.0
+    busy: float = 0.0
+    parts: int = 0
+    moved: int = 0
+    seconds_of_parts: list[float] = field(default_factory=list)
+
+    @contextmanager
+    def start(self, stage: Stage[Any, Any], options: ModelOptions, say: Say) -> Iterator[Workers]:
+        """See `Executor`."""
+        started = time.perf_counter()
+        with self.inner.start(stage, options, say) as workers:
+            self.opening += time.perf_counter() - started
+            yield _ClockedWorkers(workers, self)
+
+
+@dataclass(frozen=True, eq=False)
+class _ClockedWorkers:
+    workers: Workers
+    clocked: Clocked
+
+    @property
+    def descriptions(self) -> Sequence[Mapping[str, Any]]:
+        return self.workers.descriptions
+
+    def calibrate(self, say: Say) -> dict[str, Any]:
+        return self.workers.calibrate(say)
+
+    def run(self, numbers: Sequence[int], calibration: Mapping[str, Any], finish: Finish, advance: Advance) -> None:
+        clocked = self.clocked
+
+        def timed(number: int, part: EncodedPart) -> None:
+            began = time.perf_counter()
+            finish(number, part)
+            clocked.writing += time.perf_counter() - began
+            clocked.parts += 1
+            clocked.moved += len(part.content)
+            seconds = float(part.marker.counts.get(BUSY, 0.0))
+            clocked.busy += seconds
+            clocked.seconds_of_parts.append(seconds)
+
+        began, own = time.perf_counter(), time.process_time()
+        self.workers.run(numbers, calibration, timed, advance)
+        clocked.deciding += time.perf_counter() - began
+        clocked.own += time.process_time() - own

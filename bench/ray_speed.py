@@ -1,0 +1,166 @@
+"""`negengine bench --ray`: the same selection in one process and on 1, 2, … workers of Ray, on this machine.
+
+All runs use all cores: one worker with all of them, two with half of them each, and so on. So the differences are what
+Ray costs. The runs alternate, and the fastest round of each counts, as other programs only make a run slower.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from ..engine.choices import Precision
+from ..engine.inference.device import CPU, cpu_threads
+from ..engine.inference.exported import ExportedModel
+from ..engine.negation.select import TRIPLETS_FILE, Selection, Settings
+from ..engine.runs.executors import Executor, ThisProcess
+from ..engine.runs.loop import Execution, run_stage
+from ..engine.runs.progress import Reporter
+from ..engine.runs.ray import Ray
+from ..engine.runs.stage import ModelOptions
+from ..engine.sentences.lexicon import load_lexicon
+from ..engine.sentences.patterns import load_patterns
+from .clocked import Clocked
+from .clocked_stages import ClockedSelection
+
+ONE_PROCESS = "one process"
+_PARTS_A_CORE = 12
+_FIRST = 4  # pairs, for a first estimate of the speed
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Run:
+    """One executor, measured.
+
+    Attributes:
+        system: Its name.
+        workers: Processes that decide.
+        sentences: Of the run.
+        parts: Of the run.
+        opening: Seconds until the first part could be decided.
+        deciding: Seconds from then until the last part was written.
+        rate: Sentences a second while parts were decided.
+        own: Seconds of processor time of the process that gives out the parts, for each part.
+        writing: Seconds to write a part.
+        waiting: The share of the time in which workers decided nothing.
+        moved: Bytes of a part.
+        part_seconds: Mean seconds that a worker decided a part.
+        part_spread: Standard deviation of the logarithm of these seconds.
+    """
+
+    system: str
+    workers: int
+    sentences: int
+    parts: int
+    opening: float
+    deciding: float
+    rate: float
+    own: float
+    writing: float
+    waiting: float
+    moved: float
+    part_seconds: float
+    part_spread: float
+
+
+def measure(exported: ExportedModel, *, seconds: float, rounds: int, say: Say) -> dict[str, Any]:
+    """Measure one model.
+
+    Args:
+        exported: The model.
+        seconds: About how long a run in one process decides.
+        rounds: How often each executor runs.
+        say: Receives messages, one line each.
+
+    Returns:
+        `systems`: one `Run` for each executor as a dictionary; `overhead`: the share by which the fastest Ray run is
+        slower than one process; `same`: whether all runs wrote the same bytes.
+    """
+    cores = cpu_threads()
+    counts = [n for n in range(1, cores + 1) if cores % n == 0 and n in {1, 2, 4, 8, cores}]
+    executors: dict[str, tuple[int, Callable[[], Executor]]] = {ONE_PROCESS: (1, lambda: ThisProcess(CPU))}
+    for n in counts:
+        executors[_name(n)] = n, lambda n=n: Ray("local", workers=n, device="cpu")  # type: ignore[misc]
+    with TemporaryDirectory() as temporary:
+        stage = _stage(exported, seconds, cores, Path(temporary), say)
+        runs: dict[str, list[Run]] = {name: [] for name in executors}
+        results: set[bytes] = set()
+        for number in range(rounds):
+            for name, (workers, executor) in executors.items():
+                folder = Path(temporary) / f"{number} {name}"
+                found = _run(stage, folder, name, workers, executor())
+                say(f"round {number + 1} of {rounds}: {name}: {found.rate:,.0f} sentences/s")
+                runs[name].append(found)
+                results.add((folder / TRIPLETS_FILE).read_bytes())
+    best = [max(own, key=lambda run: run.rate) for own in runs.values()]
+    fastest = max(run.rate for run in best[1:])
+    return {
+        "systems": [asdict(run) for run in best],
+        "rates": {name: [run.rate for run in own] for name, own in runs.items()},
+        "overhead": 1 - fastest / best[0].rate,
+        "same": len(results) == 1,
+        "model bytes": sum(path.stat().st_size for path in exported.folder.iterdir() if path.is_file()),
+    }
+
+
+def _name(workers: int) -> str:
+    return f"Ray, {workers} worker{'s' if workers > 1 else ''}"
+
+
+def _stage(exported: ExportedModel, seconds: float, cores: int, folder: Path, say: Say) -> ClockedSelection:
+    """A selection that takes about so long in one process."""
+    first = _planned(exported, _FIRST, 1)
+    found = _run(first, folder / "first", ONE_PROCESS, 1, ThisProcess(CPU))
+    each = len(first.verb)
+    pairs = max(
+        _FIRST, min(round(found.rate * seconds / each), len(first.lexicon.names) * len(first.lexicon.professions))
+    )
+    per_part = max(1, math.ceil(pairs / (_PARTS_A_CORE * cores)))
+    stage = _planned(exported, pairs, per_part)
+    say(f"{pairs * each:,} sentences in {len(stage.sizes):,} parts")
+    return stage
+
+
+def _planned(exported: ExportedModel, pairs: int, pairs_per_part: int) -> ClockedSelection:
+    plan = Selection.plan(exported, load_lexicon(), load_patterns(), Settings(pairs=pairs))
+    own = {field.name: getattr(plan, field.name) for field in fields(Selection)}
+    return ClockedSelection(**{**own, "pairs_per_part": pairs_per_part})
+
+
+def _run(stage: ClockedSelection, folder: Path, name: str, workers: int, executor: Executor) -> Run:
+    clocked = Clocked(executor)
+    options = ModelOptions(precision=Precision.FP32)
+    run_stage(stage, folder, Execution(clocked, options, reporter=Reporter(silent=True)))
+    return summary(clocked, name, workers, sum(stage.sizes))
+
+
+def summary(clocked: Clocked, name: str, workers: int, sentences: int) -> Run:
+    """What a clocked executor took, for each part where that makes sense."""
+    parts = max(clocked.parts, 1)
+    return Run(
+        system=name,
+        workers=workers,
+        sentences=sentences,
+        parts=clocked.parts,
+        opening=clocked.opening,
+        deciding=clocked.deciding,
+        rate=sentences / clocked.deciding,
+        own=clocked.own / parts,
+        writing=clocked.writing / parts,
+        waiting=max(0.0, 1 - clocked.busy / (workers * clocked.deciding)),
+        moved=clocked.moved / parts,
+        part_seconds=clocked.busy / parts,
+        part_spread=_spread(clocked.seconds_of_parts),
+    )
+
+
+def _spread(seconds: Sequence[float]) -> float:
+    """Standard deviation of the logarithms of the seconds of whole parts: the last one may be shorter."""
+    logs = [math.log(own) for own in seconds[:-1] if own > 0]
+    if len(logs) < 2:
+        return 0.0
+    mean = sum(logs) / len(logs)
+    return math.sqrt(sum((own - mean) ** 2 for own in logs) / (len(logs) - 1))
