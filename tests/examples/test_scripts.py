@@ -1,4 +1,4 @@
-"""The scripts for batch systems run, with stand-ins for sbatch, srun, qsub and bsub; results are those of a plain run."""
+"""The scripts for batch systems run, with stand-ins for sbatch, srun, qsub and bsub, and give a plain run's bytes."""
 
 import os
 import shutil
