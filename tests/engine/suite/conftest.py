@@ -16,6 +16,7 @@ revisions = ["step0", "step1000", "step20k"]
 [[probe]]
 probe = "score"
 lexicon = "lexicon"
+pairs = 6
 """
 
 

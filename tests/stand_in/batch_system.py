@@ -1,0 +1,161 @@
+"""Stand-ins for sbatch, srun, scontrol, qsub and bsub: jobs run at once, the tasks of an array in parallel.
+
+They read the options and the comments that the examples use, and set the environment variables of the real ones.
+Called as `batch_system.py NAME ARGUMENTS`. The folder $BATCH_SYSTEM has a log and the exit status of each job's tasks.
+"""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+FOLDER = Path(os.environ["BATCH_SYSTEM"])
+Environment = dict[str, str]
+
+
+def new_job() -> str:
+    for number in range(1, 1_000):
+        try:
+            (FOLDER / f"job-{number}").mkdir(parents=True)
+        except FileExistsError:
+            continue
+        return str(number)
+    raise RuntimeError("too many jobs")
+
+
+def indices(text: str) -> tuple[list[int], int]:
+    """The indices of an array such as 0-15, 1-9:4 or 3,7, and the step that a batch system tells."""
+    found, step = [], 1
+    for part in text.partition("%")[0].split(","):
+        ends, _, own = part.partition(":")
+        first, _, last = ends.partition("-")
+        step = int(own or 1)
+        found += range(int(first), int(last or first) + 1, step)
+    return found, step
+
+
+def directives(script: str, mark: str, option: str) -> str | None:
+    """The value of an option in the comments of a script."""
+    found = re.search(rf"^#{mark} {option}[ =]?(\S.*)$", script, re.MULTILINE)
+    return found[1].strip() if found else None
+
+
+def ended(job: str) -> list[int]:
+    return [int(path.read_text()) for path in sorted((FOLDER / f"job-{job}").glob("*.status"))]
+
+
+def run_tasks(job: str, command: list[str], tasks: dict[str, Environment], stdin: str | None = None) -> None:
+    """Run all tasks in parallel, and keep their logs and exit statuses."""
+    started = {}
+    for task, environment in tasks.items():
+        log = (FOLDER / f"job-{job}" / f"{task}.log").open("wb")
+        process = subprocess.Popen(
+            command, env=os.environ | environment, stdin=subprocess.PIPE, stdout=log, stderr=subprocess.STDOUT
+        )
+        if stdin is not None:
+            process.stdin.write(stdin.encode())
+        process.stdin.close()
+        started[task] = process
+    for task, process in started.items():
+        (FOLDER / f"job-{job}" / f"{task}.status").write_text(str(process.wait()))
+
+
+def may_start(dependency: str | None, job: str) -> bool:
+    """Whether the jobs before it have ended as it wants: afterok, or afterany; as jobs run at once, all have ended."""
+    if dependency is None:
+        return True
+    kind, _, before = dependency.partition(":")
+    statuses = ended(before)
+    assert statuses, f"job {before} is not known"
+    if kind == "afterok" and any(statuses):
+        (FOLDER / f"job-{job}" / "never.status").write_text("1")
+        return False
+    assert kind in {"afterok", "afterany"}, kind
+    return True
+
+
+def sbatch(arguments: list[str]) -> None:
+    options: dict[str, str] = {}
+    while arguments[0].startswith("--"):
+        name, _, value = arguments.pop(0).partition("=")
+        options[name] = value
+    script = Path(arguments[0]).read_text()
+    job = new_job()
+    print(f"{job};stand-in" if "--parsable" in options else f"Submitted batch job {job}")
+    if not may_start(options.get("--dependency"), job):
+        return
+    common = {"SLURM_JOB_ID": job, "SLURM_PROCID": "0", "SLURM_CPUS_PER_TASK": "1"}  # the script itself has these, too
+    nodes, each = (directives(script, "SBATCH", f"--{name}") for name in ("nodes", "ntasks-per-node"))
+    if nodes is not None:
+        nodes = options.get("--nodes", nodes)
+        common |= {"SLURM_JOB_NUM_NODES": nodes, "SLURM_NTASKS": str(int(nodes) * int(each or 1))}
+        common |= {"SLURM_JOB_NODELIST": ",".join(["127.0.0.1"] * int(nodes))}
+    array = options.get("--array") or directives(script, "SBATCH", "--array")
+    tasks = {"task": common}
+    if array is not None:
+        own, step = indices(array)
+        told = {"COUNT": len(own), "MIN": min(own), "MAX": max(own), "STEP": step}
+        whole = common | {f"SLURM_ARRAY_TASK_{name}": str(value) for name, value in told.items()}
+        tasks = {str(index): whole | {"SLURM_ARRAY_TASK_ID": str(index)} for index in own}
+    run_tasks(job, ["bash", *arguments], tasks)
+
+
+def srun(arguments: list[str]) -> None:
+    options: dict[str, str] = {}
+    while arguments[0].startswith("--"):
+        name, _, value = arguments.pop(0).partition("=")
+        options[name] = value
+    per_node = int(options.get("--ntasks-per-node", 0)) * int(options.get("--nodes", 0))
+    count = int(options.get("--ntasks", 0)) or per_node or int(os.environ["SLURM_NTASKS"])
+    step = {"SLURM_STEP_ID": "0", "SLURM_NTASKS": str(count), "SLURM_STEP_NUM_TASKS": str(count)}
+    started = [
+        subprocess.Popen(arguments, env=os.environ | step | {"SLURM_PROCID": str(number)}) for number in range(count)
+    ]
+    sys.exit(max(process.wait() for process in started))
+
+
+def scontrol(arguments: list[str]) -> None:
+    assert arguments[:2] == ["show", "hostnames"], arguments
+    print(arguments[2].replace(",", "\n"))
+
+
+def qsub(arguments: list[str]) -> None:
+    options: dict[str, str] = {}
+    while len(arguments) > 1:
+        options[arguments[0]], arguments = arguments[1], arguments[2:]
+    script = Path(arguments[0]).read_text()
+    variables = dict(pair.split("=", 1) for pair in options.get("-v", "").split(",") if pair)
+    job = new_job()
+    array = options.get("-J") or directives(script, "PBS", "-J")
+    print(f"{job}[].stand-in" if array else f"{job}.stand-in")
+    dependency = options.get("-W", "").removeprefix("depend=").replace("[]", "").partition(".")[0] or None
+    if not may_start(dependency, job):
+        return
+    common = {"PBS_JOBID": job, "PBS_O_WORKDIR": str(Path.cwd()), "NCPUS": "1", **variables}
+    tasks = {"task": common}
+    if array is not None:
+        assert len(indices(array)[0]) > 1, "PBS refuses an array of one task"
+        tasks = {str(index): common | {"PBS_ARRAY_INDEX": str(index)} for index in indices(array)[0]}
+    run_tasks(job, ["bash", arguments[0]], tasks)
+
+
+def bsub(arguments: list[str]) -> None:
+    script = sys.stdin.read()
+    options = dict(zip(arguments[::2], arguments[1::2], strict=True))
+    job = new_job()
+    name = options.get("-J") or directives(script, "BSUB", "-J") or ""
+    if "-w" in options:
+        assert re.fullmatch(r"ended\([\w-]+\)", options["-w"]), options["-w"]
+    print(f"Job <{job}> is submitted to queue <normal>.")
+    common = {"LSB_JOBID": job, "LSB_JOBINDEX": "0", "LSB_DJOB_NUMPROC": "1"}
+    tasks = {"task": common}
+    if array := re.fullmatch(r"[\w-]+\[(.+)\]", name):
+        own, step = indices(array[1])
+        whole = common | {"LSB_JOBINDEX_END": str(max(own)), "LSB_JOBINDEX_STEP": str(step)}
+        tasks = {str(index): whole | {"LSB_JOBINDEX": str(index)} for index in own}
+    run_tasks(job, ["bash"], tasks, stdin=script)
+
+
+if __name__ == "__main__":
+    globals()[sys.argv[1]](sys.argv[2:])
