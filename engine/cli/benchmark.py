@@ -91,7 +91,7 @@ def _likelihood(
     from ...bench.likelihood import bench_likelihood, table
 
     if device not in {"auto", "cpu"}:
-        raise InputError("bench likelihood: minicons and the loop are measured on the CPU; leave --device out")
+        raise InputError("bench likelihood: minicons and the loop are measured on the CPU; remove --device")
     effort = {"rounds": rounds or (3 if quick else 5), "seconds": 2.0 if quick else 8.0}
     found = bench_likelihood(models or ["mini"], say=say, **effort)
     return [table(result) for result in found["models"]], found
