@@ -3,6 +3,7 @@
 import re
 
 import numpy as np
+import polars as pl
 import pytest
 from negengine.engine.choices import Coreference, VerbConvention
 from negengine.engine.negation.grid import pair_fillers
@@ -10,19 +11,22 @@ from negengine.engine.sentences.bundled import bundled_lexicons, bundled_pattern
 from negengine.engine.sentences.composition import composer
 from negengine.engine.sentences.language import load_language
 from negengine.engine.sentences.lexicon import load_lexicon
-from negengine.engine.sentences.slots import VERB
+from negengine.engine.sentences.slots import VERB, column
+from negengine.engine.sentences.texts import text
 from negengine.engine.sentences.tokenizer import MaskTokenizer
 from negengine.engine.sentences.verbs import mask_fillers
 from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 
 OURS = ["italian", "italian-null-subject", "italian-gerund", "french", "french-gerund"]
+WORDINGS = ["likes", "connective", "coordinated"]
 VOWELS = "aeiou"
 
 
 def test_both_languages_and_the_papers_other_wordings_are_bundled():
     assert set(bundled_lexicons()) == {"english", "french", "italian"}
-    wordings = {f"self-contained-negation-{name}" for name in ("likes", "connective", "coordinated")}
-    assert {*OURS, *wordings, "self-contained-negation"} <= set(bundled_patterns())
+    assert {*OURS, *(f"self-contained-negation-{name}" for name in WORDINGS), "self-contained-negation"} <= set(
+        bundled_patterns()
+    )
 
 
 @pytest.mark.parametrize("name", ["french", "italian"])
@@ -171,12 +175,13 @@ def test_the_pronoun_of_another_name_decides_the_adjective():
 
 
 def vocabulary(language):
-    """Words of a language that a tokenizer may have as one token: every second verb, and half of the others; letters."""
+    """Words that a tokenizer may have as one token: every second verb and half of the others; and all letters."""
     lexicon, patterns = language.lexicon, language.patterns
     forms = [form for verb in lexicon.verbs[::2] for form in lexicon.accepted(verb)]
-    names = [word for words in (lexicon.names, *lexicon.forms["PROF"].values()) for word in words]
+    professions = lexicon.forms.get("PROF", {"": lexicon.professions}).values()
+    names = [word for words in (lexicon.names, *professions, *lexicon.lists.values()) for word in words]
     fixed = [piece for pattern in patterns.all for piece in pattern.pieces]
-    words = re.findall(r"\w+", " ".join([*forms, *names[::2], *fixed, "lei lui elle il Lei Lui Elle Il"]))
+    words = re.findall(r"\w+", " ".join([*forms, *names[::2], *fixed, "lei lui elle il she he Lei Lui Elle Il She He"]))
     everything = " ".join([*lexicon.verbs, *lexicon.mask_forms, *names, *fixed, "LEI"])
     return list(dict.fromkeys(words)), sorted({*everything} - {" "})
 
@@ -212,7 +217,7 @@ def unigram(language):
     return MaskTokenizer(tokenizer, "<mask>")
 
 
-@pytest.mark.parametrize("name", OURS)
+@pytest.mark.parametrize("name", [*OURS, *(f"self-contained-negation-{own}" for own in WORDINGS)])
 @pytest.mark.parametrize("kind", [wordpiece, unigram], ids=["WordPiece", "Unigram"])
 def test_sentences_are_composed_as_the_tokenizer_has_them(name, kind):
     language = load_language(name)
@@ -233,6 +238,8 @@ def test_sentences_are_composed_as_the_tokenizer_has_them(name, kind):
             pattern.text({slot: words[slot][index[row]] for slot, index in rows.items()}, tokenizer.mask_token)
             for row in range(50)
         ]
+        frame = pl.DataFrame({column(slot): [words[slot][i] for i in index] for slot, index in rows.items()})
+        assert frame.select(text(pattern, tokenizer.mask_token)).to_series().to_list() == texts
         expected = [ids.tolist() for ids in tokenizer.encode(texts)]
         for bucket in made.compose(rows):
             assert bucket.ids.tolist() == [expected[row] for row in bucket.rows]
