@@ -7,8 +7,6 @@ Letters decide, not sounds: a rule lists how the following word begins. The long
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import polars as pl
-
 
 @dataclass(frozen=True)
 class Beginnings:
@@ -24,11 +22,6 @@ class Beginnings:
 
     def __contains__(self, word: str) -> bool:
         return _longest(word.lower(), self.before) > _longest(word.lower(), self.unless)
-
-    def holds(self, words: pl.Expr) -> pl.Expr:
-        """Whether each of many words belongs to it."""
-        lower = words.str.to_lowercase()
-        return _longest_of_each(lower, self.before) > _longest_of_each(lower, self.unless)
 
 
 @dataclass(frozen=True)
@@ -52,17 +45,10 @@ class Elision:
             capital: Whether the word begins with a capital.
         """
         form = next((form for form, following in self.forms if filler in following), self.word)
-        return _before(form, capital=capital) + filler
-
-    def spelled(self, fillers: pl.Expr, *, capital: bool) -> pl.Expr:
-        """`spell` over a column."""
-        form = pl.lit(_before(self.word, capital=capital))
-        for other, following in reversed(self.forms):
-            form = pl.when(following.holds(fillers)).then(pl.lit(_before(other, capital=capital))).otherwise(form)
-        return form + fillers
+        return before(form, capital=capital) + filler
 
 
-def _before(form: str, *, capital: bool) -> str:
+def before(form: str, *, capital: bool) -> str:
     """A form as it stands before the next word: with a space, unless it ends in an apostrophe."""
     spaced = form if form.endswith(("'", "’")) else f"{form} "
     return spaced[:1].upper() + spaced[1:] if capital else spaced
@@ -71,8 +57,3 @@ def _before(form: str, *, capital: bool) -> str:
 def _longest(word: str, beginnings: Sequence[str]) -> int:
     """The number of letters of the longest beginning that fits; 0 if none does."""
     return max((len(beginning) for beginning in beginnings if word.startswith(beginning)), default=0)
-
-
-def _longest_of_each(words: pl.Expr, beginnings: Sequence[str]) -> pl.Expr:
-    fitting = [pl.when(words.str.starts_with(one)).then(len(one)).otherwise(0) for one in beginnings]
-    return pl.max_horizontal(fitting) if fitting else pl.lit(0)

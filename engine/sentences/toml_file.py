@@ -87,9 +87,11 @@ class TomlFile:
                 found.append(msgspec.convert(table, kind))
             except msgspec.ValidationError as error:
                 said, _, place = str(error).partition(" - at `$.")
-                key = re.split(r"[.\[`]", place)[0] or None
+                unknown = re.search(r"unknown field `(\w+)`", said)
+                key = unknown[1] if unknown else re.split(r"[.\[`]", place)[0] or None
                 where = self.line_of(name, number, key)
-                raise InputError(f"{where}: [[{name}]]{f' {key}' if key else ''}: {said}") from None
+                what = f" {key}" if key and not unknown else ""
+                raise InputError(f"{where}: [[{name}]]{what}: {said.removeprefix('Object ')}") from None
         return found
 
     def line(self, key: str | None = None) -> str:

@@ -87,6 +87,7 @@ def refused(command, material, tmp_path, no_session):
 
 
 SELECT = ("select", "model", "--lexicon", "lexicon", "--patterns", "patterns.toml")
+CHECK = ("patterns", "check", "patterns.toml", "--lexicon", "lexicon")
 LAMA_COMMAND = ("lama", "model", "--data", "lama")
 DIAGNOSTICS = ("diagnostics", "model", "--data", "diagnostics", "--dataset", "NEG-136-SIMP")
 NLI_COMMAND = ("nli", "classifier", "--data", "nli", "--source", "RTE")
@@ -103,6 +104,7 @@ READERS = {
     "lexicon/pronouns.txt": SELECT,
     "lexicon/articles.txt": SELECT,
     "lexicon/slot_CITY.txt": SELECT,
+    "lexicon/agreement.toml": CHECK,
     "patterns.toml": SELECT,
     "lama/TREx.jsonl": LAMA_COMMAND,
     "words.txt": WORDS,
@@ -131,7 +133,7 @@ def test_a_text_of_cues_that_is_not_text(refused, content):
     refused(CUES, "words.txt:", lambda folder: (folder / "words.txt").write_bytes(NOT_TEXT[content]))
 
 
-@pytest.mark.parametrize("name", [name for name in READERS if not name.endswith("articles.txt")])
+@pytest.mark.parametrize("name", [name for name in READERS if not name.endswith(("articles.txt", "agreement.toml"))])
 def test_an_empty_file(refused, name):
     refused(READERS[name], name, lambda folder: (folder / name).write_bytes(b""))
 
@@ -141,6 +143,9 @@ def test_an_empty_file(refused, name):
 NAMED = {
     "--lexicon": ("select", "model", "--lexicon"),
     "--patterns": ("select", "model", "--patterns"),
+    "patterns check": ("patterns", "check"),
+    "patterns check --lexicon": ("patterns", "check", "patterns.toml", "--lexicon"),
+    "patterns check --model": ("patterns", "check", "patterns.toml", "--model"),
     "lama --data": ("lama", "model", "--data"),
     "--vocabulary": (*LAMA_COMMAND, "--vocabulary"),
     "probe": ("probe", "model"),
@@ -230,6 +235,7 @@ NUMBERS = {
     "--precision": (SELECT, [LETTERS, ""]),
     "--format": (SELECT, [LETTERS, ""]),
     "--patterns": (("select", "model"), ["", "a\nb", "\udcff"]),
+    "--sentences": (CHECK, [DIGITS, "9" * 400, "10001", "0", "-1", "nan", ""]),
     "--labels": (NLI_COMMAND, [LETTERS, "", ",".join(["entailment"] * 1_000)]),
     "--original": (NLI_COMMAND, [LETTERS, "", "RTE=", f"{LETTERS}=x"]),
 }

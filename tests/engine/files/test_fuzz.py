@@ -36,8 +36,10 @@ from negengine.engine.probes.vocabulary import Ranked
 from negengine.engine.runs import merge
 from negengine.engine.runs.part import PartFiles
 from negengine.engine.runs.results import begun_stages, finished_stage
+from negengine.engine.sentences.language import load_language
 from negengine.engine.sentences.lexicon import load_lexicon
 from negengine.engine.sentences.patterns import PatternSet, load_patterns
+from negengine.engine.sentences.rules import Rules
 from negengine.engine.sentences.tokenizer import load_tokenizer
 from negengine.engine.stimuli import open_table
 from small_stages import hold, work
@@ -164,6 +166,8 @@ RUN, SMALL, PART = "run/run.json", "small/run.json", "small/parts/select/part-00
 READERS = {
     **{f"lexicon: {name}": Reader(f"lexicon/{name}.txt", lexicon) for name in ("verbs", "names_male", "professions")},
     **{f"lexicon: {name}": Reader(f"lexicon/{name}.txt", lexicon) for name in ("pronouns", "articles", "slot_CITY")},
+    "lexicon: agreement": Reader("lexicon/agreement.toml", lexicon),
+    "language": Reader("language.toml", lambda folder: Rules(load_language(folder / "language.toml")).findings()),
     "patterns": Reader("patterns.toml", lambda folder: load_patterns(folder / "patterns.toml").sha256),
     "LAMA, ours": Reader("ours/TREx.jsonl", lambda folder: read_facts([folder / "ours"]).sha256),
     "LAMA, misprimed": Reader("primed/TREx/random/P36.jsonl", lambda folder: read_facts([folder / "primed"]).sha256),
@@ -221,6 +225,50 @@ PRIMED = {
 TEXTS = {
     "lexicon/articles.txt": "a\nan\n",
     "lexicon/slot_CITY.txt": "Paris\nRome\n",
+    "lexicon/agreement.toml": """\
+[[elision]]
+words = { a = "an" }
+before = ["a", "hour"]
+unless = ["uni"]
+
+[[article]]
+gender = "female"
+form = "a"
+before = ["b"]
+
+[[endings]]
+female = "ess"
+male = "er"
+
+[[verbs]]
+context = ["e"]
+mask = ["ing"]
+""",
+    "language.toml": """\
+name = "own"
+lexicon = "lexicon"
+
+[slots]
+HAPPY = { female = "glad", male = "happy" }
+FOOD = ["an apple", "bread"]
+
+[[pattern]]
+name = "P"
+role = "selecting"
+context = "{NAME} of {CITY} eats {FOOD} and likes to {ACT}."
+target = "{PRON} is a {HAPPY} person who can {MASK}."
+
+[[pattern]]
+name = "N"
+role = "forbidden"
+context = "{NAME} doesn't like to {ACT}."
+target = "{PRON} likes to {MASK}."
+
+[[published]]
+models = ["org/model"]
+drops = { N = 3.5 }
+selection = { verbs = 3 }
+""",
     "lexicon/pronouns.txt": "female = she\nmale = he\n",
     "patterns.toml": """\
 name = "own"

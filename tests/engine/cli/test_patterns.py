@@ -1,0 +1,96 @@
+"""`negengine patterns check`: what it shows of a pattern set, and what it refuses."""
+
+import json
+
+import pytest
+from fake_exports import write_fake_export
+from negengine.engine.sentences.bundled import bundled_patterns
+
+BROKEN = """
+name = "own"
+
+[[pattern]]
+name = "CpTp"
+role = "selecting"
+context = "{NAME} is {PROF} who likes to {ACT}."
+target = "{PRON} is a expert who can {MASK}."
+"""
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory, small_tokenizers):
+    tokenizer = small_tokenizers["WordPiece cased"].backend.to_str()
+    return write_fake_export(tmp_path_factory.mktemp("models") / "model", tokenizer)
+
+
+@pytest.mark.parametrize("name", bundled_patterns())
+def test_bundled_sets_pass(command, name):
+    done = command("patterns", "check", name)
+    assert (done.status, done.err) == (0, "")
+    assert "No problem was found." in done.out
+
+
+def test_ten_sentences_are_shown(command):
+    shown = json.loads(command("patterns", "check", "french", "--json").out)
+    assert len(shown["sentences"]) == 10
+    assert {row["pattern"] for row in shown["sentences"]} == {"CpTp", "CpTn", "CnTp", "CnTn", "CpTv"}
+    assert all(row["sentence"].endswith("pouvoir [MASK].") for row in shown["sentences"])
+    assert {row["sentence"].split(". ")[1].split()[0] for row in shown["sentences"]} == {"Elle", "Il"}
+    assert shown["content"]["pairs"] == 18_200
+
+
+def test_another_seed_shows_other_sentences(command):
+    one, other = (json.loads(command("patterns", "check", "french", "--json", "--seed", n).out) for n in (0, 1))
+    assert one["sentences"] != other["sentences"]
+    assert len(json.loads(command("patterns", "check", "french", "--json", "--sentences", 3).out)["sentences"]) == 3
+
+
+def test_a_model_shows_tokens_and_verbs_that_drop_out(command, model, small_lexicon):
+    done = command(
+        "patterns", "check", "self-contained-negation", "--model", model, "--lexicon", small_lexicon, "--json"
+    )
+    assert done.status == 0, done.err
+    shown = json.loads(done.out)
+    tokens = shown["tokens"]
+    assert tokens["verbs"] == 2  # smoke and dance are tokens of this vocabulary
+    assert tokens["dropped"] == ["sing", "swim", "walk", "argue", "sleep", "hunt", "dig", "laugh", "agree", "cook"]
+    assert len(tokens["composed"]) == 5
+    row = shown["sentences"][0]
+    assert row["tokens"].replace("|", "") == row["sentence"].replace(" ", "")
+    assert row["n_tokens"] == row["tokens"].count("|") + 3  # and two special tokens
+
+
+def test_a_model_that_knows_no_verb_is_a_problem(command, model):
+    done = command("patterns", "check", "italian", "--model", model)
+    assert done.status == 2
+    assert "verbs.txt: none of 315 verbs is one token of model at the mask, so it cannot take the test" in done.said
+
+
+def test_an_error_of_agreement_is_named_after_the_tables(command, tmp_path):
+    (tmp_path / "own.toml").write_text(BROKEN)
+    done = command("patterns", "check", "own.toml")
+    assert done.status == 2
+    assert done.said == "negengine: own.toml:4: 'a expert' should be 'an expert'"
+    assert "Findings" in done.out
+
+
+def test_a_file_that_is_wrong_is_one_line(command, tmp_path):
+    (tmp_path / "own.toml").write_text(BROKEN.replace("{PRON}", "{PRO}"))
+    done = command("patterns", "check", "own.toml")
+    assert (done.status, done.out) == (2, "")
+    assert done.err.startswith("negengine: own.toml:8: unknown slot 'PRO'")
+
+
+def test_a_classifier_is_refused(command, tmp_path, small_tokenizers):
+    tokenizer = small_tokenizers["WordPiece cased"].backend.to_str()
+    write_fake_export(tmp_path / "nli", tokenizer, task="text-classification", labels=["a", "b"], vocab_size=2)
+    done = command("patterns", "check", "italian", "--model", "nli")
+    assert (done.status, done.out) == (2, "")
+
+
+def test_the_library_has_the_same_check(small_lexicon):
+    import negengine as ng
+
+    found = ng.check_patterns("self-contained-negation", lexicon=small_lexicon)
+    assert found.problems == []
+    assert found.sentences.columns == ["pattern", "sentence"]
