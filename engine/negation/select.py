@@ -38,6 +38,9 @@ from .grid import Grid, PairFillers, all_pairs, pair_fillers, sample_pairs, verb
 from .lazy import fewest_tests, first_repeating, share_interval
 
 TRIPLETS_FILE, SELECTION_FILE = "triplets.parquet", "selection.json"
+SEVERAL_TOKENS = "several_tokens"
+"""The key of selection.json with the figures of the verbs of several tokens, where a run has them."""
+
 NEAR_TIE = 1e-4  # logits; a decision this close can differ between two ways to compute the same model in fp32
 PAIRS_PER_LAZY_PART = 512  # more than otherwise: the rounds of a lazy part get smaller and smaller
 CANDIDATES_PER_PART = 32_768  # minutes of work on a laptop, tenths of a second on a large GPU

@@ -6,9 +6,10 @@ the case if and only if filling the masks one by one with the first choices give
 is not the first choice needs no further query. The number of masks tells the model how long the word is. A rate of
 verbs of several tokens is therefore not the rate that the paper has, and never mixed with it: of each pair, at most
 `--max-verbs` mono-token verbs are kept, the same as without verbs of several tokens, and as many of several tokens.
+Where a lexicon has several forms of a verb for the mask, its main form counts.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +18,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ..errors import InputError
-from ..inference.exported import refuse_too_long
+from ..inference.exported import ExportedModel, refuse_too_long
 from ..inference.model import Decider
 from ..inference.words import Repeats, repeated_words, sampled_queries
 from ..runs.stage import Advance
@@ -42,17 +43,6 @@ TESTED, REPEATING = "{} tokens: tested", "{} tokens: repeating"
 def decided_as(pattern: str) -> str:
     """The name under which the precision of these decisions is chosen and measured, for a pattern."""
     return f"{pattern}, {SEVERAL}"
-
-
-@dataclass(frozen=True, eq=False)
-class EncodedWords(EncodedSentences):
-    """Sentences of one pattern, and the verb that is expected in each.
-
-    Attributes:
-        words: The tokens of the verb, by row.
-    """
-
-    words: TokenSequences
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +72,8 @@ class SeveralSelection(Selection):
         """
         pattern, lexicon = single.patterns.selecting, single.lexicon
         base = {slot: lexicon.verbs[0] if slot == VERB else single.fillers[slot].words[0] for slot in pattern.slots}
-        found = mask_words(single.tokenizer, pattern, lexicon.verbs, base)
+        forms = [lexicon.accepted(verb)[0] for verb in lexicon.verbs]
+        found = mask_words(single.tokenizer, pattern, forms, base)
         verb = [i for i, own in enumerate(found) if isinstance(own, tuple) and len(own) > 1]
         if not verb:
             raise InputError("--verbs whole-words: no verb is of several tokens; use --verbs in-context")
@@ -133,42 +124,54 @@ class SeveralSelection(Selection):
 
     def sample(self, n: int) -> EncodedSentences:
         """Random queries of the run, to calibrate on: of random candidates, each of whose tokens is as likely."""
-        index = self.sample_indices(n)
-        sentences = self._sentences(*self.grid.locate(index))
-        token = np.random.default_rng([self.settings.seed, 1]).integers(0, sentences.words.counts)
-        return sampled_queries(sentences.buckets, sentences.words, token, causal=self.is_causal)
+        sentences = self._sentences(*self.grid.locate(self.sample_indices(n)))
+        words = self.words.take(sentences.expected)
+        token = np.random.default_rng([self.settings.seed, 1]).integers(0, words.counts)
+        return sampled_queries(sentences.buckets, words, token, causal=is_causal(self.exported))
 
     def repeats(self, decider: Decider, sentences: EncodedSentences, advance: Advance) -> Repeats:
         """See `Selection`."""
-        assert isinstance(sentences, EncodedWords)
+        words = self.words.take(sentences.expected)
         return repeated_words(
-            decider, sentences.buckets, sentences.words, near_tie=NEAR_TIE, causal=self.is_causal, advance=advance
+            decider, sentences.buckets, words, near_tie=NEAR_TIE, causal=is_causal(self.exported), advance=advance
         )
 
     def counts(self, found: PartRepeats) -> dict[str, float]:
         """See `Selection`; also the queries, and what was tested and repeated by number of tokens."""
-        counts = {**found.counts, "queries": found.queries}
-        for number in np.unique(self.words.counts).tolist():
-            own = self.words.counts == number
-            counts[TESTED.format(number)] = int(found.tested[:, own].sum())
-            counts[REPEATING.format(number)] = int(found.repeated[:, own].sum())
-        return {f"{PREFIX}{name}": value for name, value in counts.items()}
+        counts = {f"{PREFIX}{name}": value for name, value in {**found.counts, "queries": found.queries}.items()}
+        return counts | by_tokens(found, self.words.counts)
 
     def keep_verbs(self, part: range, repeated: NDArray[np.bool_]) -> pl.DataFrame:
         """See `Selection`; with a column `tokens`, the number of tokens of the verb."""
         kept = super().keep_verbs(part, repeated)
         verbs = pl.Series([self.lexicon.verbs[i] for i in self.verb.tolist()], dtype=pl.String)
         numbers = pl.Series(self.words.counts, dtype=pl.Int32)
-        return kept.with_columns(pl.col(column(VERB)).replace_strict(verbs, numbers, return_dtype=pl.Int32).alias(TOKENS))
+        return kept.with_columns(
+            pl.col(column(VERB)).replace_strict(verbs, numbers, return_dtype=pl.Int32).alias(TOKENS)
+        )
 
     def _sentences(
         self, name: NDArray[np.int64], profession: NDArray[np.int64], verb: NDArray[np.int64]
-    ) -> EncodedWords:
-        single = super()._sentences(name, profession, verb)
-        return EncodedWords(single.buckets, single.expected, self.words.take(verb))
+    ) -> EncodedSentences:
+        """See `Selection`; `expected` holds the verbs' positions in `words`, as no single token is expected."""
+        return EncodedSentences(super()._sentences(name, profession, verb).buckets, verb.astype(np.int32))
 
 
-def metadata_of(metadata: Mapping[str, Any]) -> Mapping[str, int]:
-    """Number of tokens, as text → how many verbs have it, of a selection; empty for one among mono-token verbs."""
-    found: Mapping[str, int] = metadata.get(SEVERAL, {})
-    return found
+def by_tokens(found: PartRepeats, tokens: NDArray[np.int64]) -> dict[str, float]:
+    """What was tested and repeated of a part, by number of tokens.
+
+    Args:
+        found: The part.
+        tokens: int64 [verbs], how many tokens each of the grid's verbs has.
+    """
+    counts: dict[str, float] = {}
+    for number in np.unique(tokens).tolist():
+        own = tokens == number
+        counts[PREFIX + TESTED.format(number)] = int(found.tested[:, own].sum())
+        counts[PREFIX + REPEATING.format(number)] = int(found.repeated[:, own].sum())
+    return counts
+
+
+def is_causal(exported: ExportedModel) -> bool:
+    """Whether a model reads only what stands before the mask."""
+    return exported.task == "text-generation"
