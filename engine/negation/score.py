@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import polars as pl
@@ -190,7 +190,7 @@ class Scoring(DecidingStage[list[list[Bucket]]]):
     @classmethod
     def plan(
         cls, selected: Selected, exported: ExportedModel, *, triplets_per_part: int = TRIPLETS_PER_PART
-    ) -> "Scoring":
+    ) -> Self:
         """Plan a scoring; the model itself is not needed yet.
 
         Args:

@@ -107,7 +107,7 @@ class SeveralSelection(Selection):
         return {SEVERAL: {str(number): n for number, n in zip(numbers.tolist(), verbs.tolist(), strict=True)}}
 
     @property
-    def composer(self) -> Composer:  # type: ignore[override]
+    def composer(self) -> Composer:
         """The same as for mono-token verbs: sentences with one mask, to which the others are added."""
         return self.single.composer
 
@@ -125,13 +125,13 @@ class SeveralSelection(Selection):
     def sample(self, n: int) -> EncodedSentences:
         """Random queries of the run, to calibrate on: of random candidates, each of whose tokens is as likely."""
         sentences = self._sentences(*self.grid.locate(self.sample_indices(n)))
-        words = self.words.take(sentences.expected)
+        words = self.words.take(sentences.expected.astype(np.int64))
         token = np.random.default_rng([self.settings.seed, 1]).integers(0, words.counts)
         return sampled_queries(sentences.buckets, words, token, causal=is_causal(self.exported))
 
     def repeats(self, decider: Decider, sentences: EncodedSentences, advance: Advance) -> Repeats:
         """See `Selection`."""
-        words = self.words.take(sentences.expected)
+        words = self.words.take(sentences.expected.astype(np.int64))
         return repeated_words(
             decider, sentences.buckets, words, near_tie=NEAR_TIE, causal=is_causal(self.exported), advance=advance
         )

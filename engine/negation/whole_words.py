@@ -8,7 +8,7 @@ import numpy as np
 
 from ..choices import VerbConvention
 from ..inference.exported import ExportedModel
-from ..runs.stage import Files, FinishedParts
+from ..runs.stage import Files, FinishedParts, Result
 from ..sentences.lexicon import Lexicon
 from ..sentences.patterns import PatternSet
 from .both_kinds import BothKinds, of_several, of_single
@@ -104,18 +104,18 @@ class WholeWordSelection(BothKinds):
             return Selection.publish(parts)
         verbs: Mapping[str, int] = parts.metadata[SEVERAL]
         own = of_several(parts)
-        files = Selection.publish(of_single(parts))
-        several = Selection.publish(replace(own, metadata={**own.metadata, "verbs": sum(verbs.values())}))
-        found = {name: value for name, value in several[SELECTION_FILE].items() if name not in _OF_THE_RUN}
+        single, single_summary = _published(of_single(parts))
+        several, figures = _published(replace(own, metadata={**own.metadata, "verbs": sum(verbs.values())}))
+        found = {name: value for name, value in figures.items() if name not in _OF_THE_RUN}
         numbers = {1: parts.metadata["verbs"], **{int(number): n for number, n in verbs.items()}}
         summary = {
-            **files[SELECTION_FILE],
+            **single_summary,
             SEVERAL_TOKENS: {**found, "queries": own.counts["queries"]},
             BY_TOKENS: [_row(number, n, own.counts) for number, n in numbers.items()],
         }
         return {
-            TRIPLETS_FILE: files[TRIPLETS_FILE],
-            SEVERAL_TRIPLETS_FILE: several[TRIPLETS_FILE],
+            TRIPLETS_FILE: single,
+            SEVERAL_TRIPLETS_FILE: several,
             SELECTION_FILE: summary,
         }
 
@@ -130,6 +130,15 @@ def plan_selection(
     """
     kind = WholeWordSelection if settings.verbs is VerbConvention.WHOLE_WORDS else Selection
     return kind.plan(exported, lexicon, patterns, settings)
+
+
+def _published(parts: FinishedParts) -> tuple[Result, dict[str, Any]]:
+    """The triplets and the figures of one kind of verbs."""
+    files = dict(Selection.publish(parts))
+    summary = files[SELECTION_FILE]
+    if not isinstance(summary, Mapping):
+        raise TypeError(f"{SELECTION_FILE} is a document")
+    return files[TRIPLETS_FILE], dict(summary)
 
 
 def _row(number: int, verbs: int, counts: Mapping[str, float]) -> dict[str, float]:
