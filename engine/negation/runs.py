@@ -89,21 +89,18 @@ class SelectionRun(Run):
 
     def remarks(self) -> list[str]:
         """That nothing was selected, if so."""
-        return [] if self._is_something else [self.dead_end]
+        return [self.dead_end] if self.dead_end else []
 
     def closing(self) -> str:
         """The result files, and the next command if there is something to score."""
-        return super().closing() if self._is_something else ""
-
-    @property
-    def _is_something(self) -> bool:
-        return bool(self.summary["selected"] or self.summary.get(SEVERAL_TOKENS, {}).get("selected"))
+        return "" if self.dead_end else super().closing()
 
     @property
     def dead_end(self) -> str:
         """See `Run`: there is nothing to score if no triplet was selected."""
-        nothing = f"{self.folder}: the model does not repeat any verb, so there is nothing to score"
-        return "" if self.summary["selected"] else nothing
+        if self.summary["selected"] or self.summary.get(SEVERAL_TOKENS, {}).get("selected"):
+            return ""
+        return f"{self.folder}: the model does not repeat any verb, so there is nothing to score"
 
     def document(self) -> dict[str, Any]:
         """See `Shown`."""

@@ -188,9 +188,7 @@ class Scoring(DecidingStage[list[list[Bucket]]]):
     triplets_per_part: int
 
     @classmethod
-    def plan(
-        cls, selected: Selected, exported: ExportedModel, *, triplets_per_part: int = TRIPLETS_PER_PART
-    ) -> Self:
+    def plan(cls, selected: Selected, exported: ExportedModel, *, triplets_per_part: int = TRIPLETS_PER_PART) -> Self:
         """Plan a scoring; the model itself is not needed yet.
 
         Args:

@@ -18,7 +18,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ..errors import InputError
-from ..inference.exported import ExportedModel, refuse_too_long
+from ..inference.exported import refuse_too_long
 from ..inference.model import Decider
 from ..inference.words import Repeats, repeated_words, sampled_queries
 from ..runs.stage import Advance
@@ -127,13 +127,13 @@ class SeveralSelection(Selection):
         sentences = self._sentences(*self.grid.locate(self.sample_indices(n)))
         words = self.words.take(sentences.expected.astype(np.int64))
         token = np.random.default_rng([self.settings.seed, 1]).integers(0, words.counts)
-        return sampled_queries(sentences.buckets, words, token, causal=is_causal(self.exported))
+        return sampled_queries(sentences.buckets, words, token, causal=self.exported.is_causal)
 
     def repeats(self, decider: Decider, sentences: EncodedSentences, advance: Advance) -> Repeats:
         """See `Selection`."""
         words = self.words.take(sentences.expected.astype(np.int64))
         return repeated_words(
-            decider, sentences.buckets, words, near_tie=NEAR_TIE, causal=is_causal(self.exported), advance=advance
+            decider, sentences.buckets, words, near_tie=NEAR_TIE, causal=self.exported.is_causal, advance=advance
         )
 
     def counts(self, found: PartRepeats) -> dict[str, float]:
@@ -170,8 +170,3 @@ def by_tokens(found: PartRepeats, tokens: NDArray[np.int64]) -> dict[str, float]
         counts[PREFIX + TESTED.format(number)] = int(found.tested[:, own].sum())
         counts[PREFIX + REPEATING.format(number)] = int(found.repeated[:, own].sum())
     return counts
-
-
-def is_causal(exported: ExportedModel) -> bool:
-    """Whether a model reads only what stands before the mask."""
-    return exported.task == "text-generation"

@@ -47,7 +47,7 @@ from .score import (
     read_selected,
 )
 from .select import Selection
-from .several import SEVERAL, TOKENS, decided_as, is_causal
+from .several import SEVERAL, TOKENS, decided_as
 from .whole_words import SEVERAL_TRIPLETS_FILE
 
 SEVERAL_SCORES_FILE, TOKEN_RATES_FILE = "scores_several_tokens.parquet", "rates_by_tokens.parquet"
@@ -140,7 +140,7 @@ class SeveralScoring(Scoring):
                 raise InputError(f"{pattern.name}: {own}")
         words = TokenSequences.of([own for own in found if isinstance(own, tuple)])
         expected = words.tokens[fillers[VERB], 0]
-        return ScoredWords(pattern, made, fillers, expected, words, is_causal(self.exported))
+        return ScoredWords(pattern, made, fillers, expected, words, self.exported.is_causal)
 
     def decide(
         self, model: PatternDeciders, number: int, prepared: list[list[Bucket]] | None, advance: Advance
