@@ -67,3 +67,5 @@ class VerbConvention(StrEnum):
     """Verbs that are exactly one token at the mask of the sentence."""
     BARE = "bare"
     """Those of them that are also one token alone."""
+    WHOLE_WORDS = "whole-words"
+    """Those of `in-context`, and apart from them the verbs of several tokens."""

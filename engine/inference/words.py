@@ -35,8 +35,9 @@ All three are natural logarithms. For a word of one token, the first two are the
 read the growing text before the word; `all-masks` is not defined for them.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 
 import numpy as np
@@ -45,7 +46,7 @@ from numpy.typing import NDArray
 from ..choices import TargetMethod
 from ..errors import InputError
 from ..sentences.sequences import NOTHING, TokenSequences
-from ..sentences.spans import Bucket
+from ..sentences.spans import Bucket, EncodedSentences
 from ..sentences.word_marks import Mark, WordClass, WordMarks
 from .batches import Advance, ignored
 from .exported import PRECISIONS, REFERENCE
@@ -420,7 +421,7 @@ def repeated_words(
     *,
     near_tie: float,
     causal: bool = False,
-    advance: Advance = ignored,
+    advance: Callable[[int, int], None] = lambda _words, _queries: None,
     at_once: int = WORDS_AT_ONCE,
 ) -> Repeats:
     """Decide which words the model repeats: those whose every token is the first choice by `left-to-right`.
@@ -433,7 +434,7 @@ def repeated_words(
         words: As for `score_words`.
         near_tie: A margin below this is counted, in logits.
         causal: Whether the model reads only what stands before a mask.
-        advance: Called with numbers of queries.
+        advance: Called with numbers of words whose first query is done, and of queries.
         at_once: The largest number of words whose queries are in memory together.
     """
     repeated = np.ones(len(words), np.bool_)
@@ -444,8 +445,34 @@ def repeated_words(
             if not len(chosen):
                 break
             queries = group.queries(token, chosen)
-            found = model.decide(queries.ids, queries.mask_position, queries.expected, advance)
+            begun = partial(_advanced, advance, is_first=token == 0)
+            found = model.decide(queries.ids, queries.mask_position, queries.expected, begun)
             repeated[queries.rows] = found.repeated(queries.expected)
             queries_made += len(chosen)
             near_ties += int(np.count_nonzero((np.abs(found.margin(queries.expected)) < near_tie) & found.exact))
     return Repeats(repeated, queries_made, near_ties)
+
+
+def _advanced(advance: Callable[[int, int], None], n: int, *, is_first: bool) -> None:
+    advance(n if is_first else 0, n)
+
+
+def sampled_queries(
+    buckets: Sequence[Bucket], words: TokenSequences, token: NDArray[np.int64], *, causal: bool = False
+) -> EncodedSentences:
+    """One left-to-right query for each word, as sentences: what the error of a low-precision model is measured on.
+
+    Args:
+        buckets: As for `score_words`.
+        words: As for `score_words`.
+        token: int64 [n], which token of each word is asked for, from 0.
+        causal: Whether the model reads only what stands before a mask.
+    """
+    expected = np.zeros(len(words), np.int32)
+    found = []
+    for group in expand(buckets, words, causal=causal, at_most=max(1, len(words))):
+        for number in np.unique(token[group.rows]).tolist():
+            queries = group.queries(number, np.flatnonzero(token[group.rows] == number))
+            expected[queries.rows] = queries.expected
+            found.append(Bucket(queries.rows, queries.ids, queries.mask_position))
+    return EncodedSentences(found, expected)

@@ -24,7 +24,10 @@ def select(
     coreference: Annotated[Coreference, typer.Option(help="Whom the target sentence is about.")] = Coreference.PRONOUN,
     verbs: Annotated[
         VerbConvention,
-        typer.Option(help="in-context: verbs that are one token at the mask; bare: also one token alone."),
+        typer.Option(
+            help="in-context: verbs that are one token at the mask; bare: also one token alone; whole-words: those of "
+            "in-context, and apart from them the verbs of several tokens."
+        ),
     ] = VerbConvention.IN_CONTEXT,
     lazy: Annotated[
         bool,

@@ -4,7 +4,10 @@ from ..library.registry import Probe
 
 PROBE = Probe(
     name="self-contained-negation",
-    stages=("negengine.engine.negation.select:Selection", "negengine.engine.negation.score:Scoring"),
+    stages=(
+        "negengine.engine.negation.whole_words:WholeWordSelection",
+        "negengine.engine.negation.several_scores:WholeWordScoring",
+    ),
     runs={
         "select": "negengine.engine.negation.runs:SelectionRun",
         "score": "negengine.engine.negation.runs:ScoresRun",

@@ -19,6 +19,8 @@ from ..runs.shard import Shard
 from ..statistics import clusters_needed, normal_quantiles
 from ..tables import Column, Table
 from .select import Selection
+from .several import SEVERAL, SeveralSelection
+from .whole_words import WholeWordSelection
 
 PAIR_CORRELATION, VERB_CORRELATION = 0.006, 0.95
 LARGE_PAIR_CORRELATION = 0.3
@@ -83,14 +85,19 @@ class SelectionPlan(Shown):
         return {"model": self.model, "run": str(self.folder), "work": dict(self.work), "widths": self.widths.to_dicts()}
 
 
-def plan_of(stage: Selection, folder: Path, shard: Shard) -> SelectionPlan:
+def plan_of(stage: Selection | WholeWordSelection, folder: Path, shard: Shard) -> SelectionPlan:
     """What a selection would do; no model is opened.
+
+    Of verbs of several tokens, it says how many there are and how many sentences they need. All other figures are about
+    mono-token verbs.
 
     Args:
         stage: The selection.
         folder: Its run folder.
         shard: The share of the parts that would be done.
     """
+    several = stage.several if isinstance(stage, WholeWordSelection) else None
+    stage = stage.single if isinstance(stage, WholeWordSelection) else stage
     pairs, verbs, patterns = len(stage.grid.pairs), stage.grid.verbs, len(stage.patterns.all)
     most = min(stage.settings.max_verbs, verbs)
     parts = shard.parts(len(stage.parts))
@@ -105,11 +112,26 @@ def plan_of(stage: Selection, folder: Path, shard: Shard) -> SelectionPlan:
         work |= {"sentences, at least": own * most, "sentences, at most": own * verbs}
     else:
         work["sentences"] = own * verbs
+    if several is not None:
+        work |= _more(several, most, shard)
     work |= {f"minutes at {speed:,} sentences a second": own * verbs / speed / 60 for speed in _SPEEDS}
     work |= {"selected triplets, at most": pairs * most, "sentences of the scoring, at most": pairs * most * patterns}
     if smallest := smallest_difference(pairs, most, verbs):
         work["smallest difference that is found (percentage points)"] = 100 * smallest
     return SelectionPlan(stage.exported.name, work, _widths(most, verbs), folder)
+
+
+def _more(several: SeveralSelection, most: int, shard: Shard) -> dict[str, int | float]:
+    """What verbs of several tokens add. A candidate needs one sentence at least, and one for each token at most."""
+    numbers = shard.parts(len(several.parts))
+    pairs = sum(len(several.parts[number]) for number in numbers)
+    fewest = min(most, several.grid.verbs) if several.settings.lazy else several.grid.verbs
+    return {
+        SEVERAL: several.grid.verbs,
+        f"{SEVERAL}: parts": len(numbers),
+        f"{SEVERAL}: sentences, at least": pairs * fewest,
+        f"{SEVERAL}: sentences, at most": pairs * int(several.words.counts.sum()),
+    }
 
 
 def two_way_variance(

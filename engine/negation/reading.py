@@ -52,6 +52,21 @@ def reading(rates: pl.DataFrame, patterns: PatternSet, coreference: str) -> str:
     return f"Passes the test (§3.5): {_all_above(forbidden, controls)}"
 
 
+def told(rates: pl.DataFrame, patterns: PatternSet) -> str:
+    """The drops in words, without a verdict: for verbs that the paper's test does not have.
+
+    Args:
+        rates: in the columns of rates.parquet.
+        patterns: the set of the run.
+    """
+    known = {row["pattern"]: row for row in rates.iter_rows(named=True) if row["drop"] is not None}
+    drops = [_with_interval(known[pattern.name]) for pattern in patterns.scored if pattern.name in known]
+    if not drops:
+        return "none was selected."
+    n = max(int(row["n"]) for row in known.values())
+    return f"the drops of {n:,} triplets are {', '.join(drops)}."
+
+
 def _other_person(forbidden: Sequence[Row], coreference: str) -> str:
     said = (
         f"No verdict: the target sentence is about another person ({coreference}), so that a repetition stays natural "

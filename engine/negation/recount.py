@@ -2,6 +2,7 @@
 
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,10 @@ from ..library.recount import LOGARITHM, ROUNDING, Recount, holds, same_figures
 from ..sentences.keys import combine, string_keys
 from ..sentences.lexicon import FORMS_SEPARATOR, load_lexicon
 from ..sentences.slots import AT_MASK, VERB, column
-from .select import NEAR_TIE
+from .select import NEAR_TIE, SEVERAL_TOKENS
+from .several import SEVERAL, TOKENS
+from .several_scores import ALL_SEVERAL
+from .whole_words import BY_TOKENS
 
 _WORDS = ("name", "profession", "verb")
 _PAIR = ("name", "profession")
@@ -48,6 +52,71 @@ def selection(
             _WORDS,
         )
     yield _summary(summary, metadata, n, len(pairs), bool((pairs["verbs"] >= most).any()))
+
+
+def several(
+    triplets: pl.DataFrame, summary: Mapping[str, Any], identity: Mapping[str, Any], metadata: Mapping[str, Any]
+) -> Iterator[Recount]:
+    """What must hold of the triplets of verbs of several tokens; the statements are those of `selection`.
+
+    Args:
+        triplets: The content of triplets_several_tokens.parquet.
+        summary: The content of selection.json.
+        identity: The stage's identity.
+        metadata: The stage's metadata.
+    """
+    verbs = metadata[SEVERAL]
+    own = {**summary, **summary[SEVERAL_TOKENS]}
+    for found in selection(triplets, own, identity, {**metadata, "verbs": sum(verbs.values())}):
+        yield replace(found, what=f"{SEVERAL}: {found.what}")
+    yield holds(
+        f"{SEVERAL}: each has a number of tokens that the selection knows",
+        triplets,
+        (pl.col(TOKENS) > 1) & pl.col(TOKENS).cast(pl.String).is_in(list(verbs)),
+        _WORDS,
+    )
+    yield _by_tokens(summary, metadata)
+
+
+def _by_tokens(summary: Mapping[str, Any], metadata: Mapping[str, Any]) -> Recount:
+    """The rows by number of tokens against each other, and against the figures of all verbs of several tokens."""
+    rows, apart = summary[BY_TOKENS], summary[SEVERAL_TOKENS]
+    more = [row for row in rows if row["tokens"] > 1]
+    tested, found = (sum(row[name] for row in more) for name in ("tested", "repeating"))
+    statements = {
+        f"tested by number of tokens: {tested:,}, in all {apart['tested']:,}": tested == apart["tested"],
+        f"verbs of one token: {rows[0]['verbs']:,}": rows[0]["verbs"] == summary["verbs"],
+        f"repeating by number of tokens: {found:,}, in all {apart['repeating']:,}": (
+            metadata["lazy"] or found == apart["repeating"]
+        ),
+        f"{apart['queries']:,} queries of {apart['tested']:,} candidates": (
+            apart["tested"] + found <= apart["queries"] <= sum(row["tokens"] * row["tested"] for row in more)
+        ),
+        "a ratio is not that of its row": all(
+            abs(row["ratio"] - 100 * row["repeating"] / max(row["tested"], 1)) <= ROUNDING for row in rows
+        ),
+    }
+    wrong = next((said for said, holds_true in statements.items() if not holds_true), "")
+    return Recount("figures by number of tokens agree with each other", len(statements), wrong)
+
+
+def token_rates(items: pl.DataFrame, rates: pl.DataFrame, patterns: Sequence[str]) -> Recount:
+    """The rates by number of tokens, counted again.
+
+    Args:
+        items: The content of scores_several_tokens.parquet.
+        rates: The content of rates_by_tokens.parquet.
+        patterns: The names of the patterns.
+    """
+    numbers = items[TOKENS].unique().sort().to_list()
+    counted = [
+        _counted(items.filter(pl.col(TOKENS) == number), patterns).with_columns(pl.lit(str(number)).alias(TOKENS))
+        for number in numbers
+    ]
+    wanted = [_counted(items, patterns).with_columns(pl.lit(ALL_SEVERAL).alias(TOKENS)), *counted]
+    return same_figures(
+        "rates by number of tokens are those of the scores", rates, pl.concat(wanted), [TOKENS, "pattern"]
+    )
 
 
 def _verb_keys(triplets: pl.DataFrame, seed: int) -> np.ndarray[Any, np.dtype[np.uint64]]:

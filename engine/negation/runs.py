@@ -1,7 +1,7 @@
 """`ng.select` and `ng.score`: the Self-Contained Negation Test as library functions, and their results."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Unpack
@@ -28,11 +28,22 @@ from .methods import scores_methods, selection_methods
 from .plan import SelectionPlan, plan_of
 from .published import published
 from .rates import PAIR
-from .reading import reading
+from .reading import reading, told
 from .score import RATES_FILE, SAME_TEXT, SCORES_FILE, Scoring, Selected, read_selected
-from .select import SELECTION_FILE, TRIPLETS_FILE, Selection, Settings
+from .select import SELECTION_FILE, SEVERAL_TOKENS, TRIPLETS_FILE, Selection, Settings
 from .sentences import scored_sentences, selected_sentences
+from .several import SEVERAL, TOKENS
+from .several_scores import (
+    ALL_SEVERAL,
+    SEVERAL_SCORES_FILE,
+    TOKEN_RATES_FILE,
+    WholeWordScoring,
+    read_several,
+)
+from .several_tables import scored_apart, selected_apart
 from .tables import rates_table, selection_table
+from .whole_words import SEVERAL_TRIPLETS_FILE, WholeWordSelection
+from .whole_words import plan_selection as planned
 
 DATASET = "SCNT"
 _TRIPLET = ("name", "profession", "verb")
@@ -44,6 +55,7 @@ class SelectionRun(Run):
 
     Attributes:
         triplets: Columns triplet, name, gender, pronoun, profession, verb.
+        several: The triplets of verbs of several tokens, with a column tokens; None without `--verbs whole-words`.
         summary: The content of selection.json.
     """
 
@@ -56,14 +68,20 @@ class SelectionRun(Run):
         return self.frame(TRIPLETS_FILE)
 
     @cached_property
+    def several(self) -> pl.DataFrame | None:
+        """See the class."""
+        return self.frame(SEVERAL_TRIPLETS_FILE) if SEVERAL_TRIPLETS_FILE in self.record.files else None
+
+    @cached_property
     def summary(self) -> dict[str, Any]:
         """See the class."""
         return read_document(self.folder, self.record, SELECTION_FILE)
 
     def tables(self) -> list[Table]:
-        """The selection in the layout of the paper's Table 5."""
+        """The selection in the layout of the paper's Table 5; the verbs of several tokens apart."""
         patterns = PatternSet.from_json(self.record.metadata["pattern set"])
-        return [selection_table(self.summary, published(self.summary["model"], patterns))]
+        table = selection_table(self.summary, published(self.summary["model"], patterns))
+        return [table, *selected_apart(self.summary)]
 
     def methods(self, test: str) -> str:
         """See `Run`."""
@@ -71,17 +89,18 @@ class SelectionRun(Run):
 
     def remarks(self) -> list[str]:
         """That nothing was selected, if so."""
-        return [] if self.summary["selected"] else [self.dead_end]
+        return [self.dead_end] if self.dead_end else []
 
     def closing(self) -> str:
         """The result files, and the next command if there is something to score."""
-        return super().closing() if self.summary["selected"] else ""
+        return "" if self.dead_end else super().closing()
 
     @property
     def dead_end(self) -> str:
         """See `Run`: there is nothing to score if no triplet was selected."""
-        nothing = f"{self.folder}: the model does not repeat any verb, so there is nothing to score"
-        return "" if self.summary["selected"] else nothing
+        if self.summary["selected"] or self.summary.get(SEVERAL_TOKENS, {}).get("selected"):
+            return ""
+        return f"{self.folder}: the model does not repeat any verb, so there is nothing to score"
 
     def document(self) -> dict[str, Any]:
         """See `Shown`."""
@@ -90,16 +109,17 @@ class SelectionRun(Run):
     def sentence_rows(self) -> pl.LazyFrame:
         """The sentences of the selecting pattern; see `sentences.selected_sentences`."""
         metadata = self.record.metadata
-        return selected_sentences(
-            self.triplets.lazy(),
-            PatternSet.from_json(metadata["pattern set"]),
-            metadata["coreference"],
-            mask_token(metadata, self.folder),
+        patterns, mask = PatternSet.from_json(metadata["pattern set"]), mask_token(metadata, self.folder)
+        kinds = [self.triplets] if self.several is None else [self.triplets, self.several]
+        return pl.concat(
+            [selected_sentences(own.lazy(), patterns, metadata["coreference"], mask) for own in kinds], how="diagonal"
         )
 
     def recounts(self) -> Iterator[Recount]:
         """See `Run`."""
-        return recount.selection(self.triplets, self.summary, self.record.identity, self.record.metadata)
+        yield from recount.selection(self.triplets, self.summary, self.record.identity, self.record.metadata)
+        if self.several is not None:
+            yield from recount.several(self.several, self.summary, self.record.identity, self.record.metadata)
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,6 +132,9 @@ class ScoresRun(Run):
             `repeated` is exact in each).
         rates: The content of rates.parquet; see `negengine.engine.negation.rates.rates`.
         selection: The selection that was scored.
+        several: The triplets of verbs of several tokens; None without `--verbs whole-words`.
+        several_items: Their scores, with a column tokens; see `negengine.engine.negation.several_scores`.
+        token_rates: Their rates: of all of them, and by number of tokens.
     """
 
     stage: ClassVar[str] = Scoring.name
@@ -132,6 +155,22 @@ class ScoresRun(Run):
         """See the class."""
         return read_selected(self.folder)
 
+    @cached_property
+    def several(self) -> pl.DataFrame | None:
+        """See the class."""
+        found = read_several(self.selection)
+        return None if found is None else found.triplets
+
+    @cached_property
+    def several_items(self) -> pl.DataFrame:
+        """See the class."""
+        return self.frame(SEVERAL_SCORES_FILE)
+
+    @cached_property
+    def token_rates(self) -> pl.DataFrame:
+        """See the class."""
+        return self.frame(TOKEN_RATES_FILE)
+
     def methods(self, test: str) -> str:
         """See `Run`; the selection comes first."""
         selected = SelectionRun.open(self.folder).methods(test)
@@ -149,11 +188,26 @@ class ScoresRun(Run):
         return [
             selection_table(summary, paper),
             rates_table(self.rates, self.selection.patterns, summary, paper, audit_summary(self.record.counts)),
+            *self.tables_apart(),
         ]
+
+    def tables_apart(self) -> list[Table]:
+        """The same figures of verbs of several tokens, and by number of tokens; empty if the run has no such verbs."""
+        if self.several is None:
+            return []
+        summary = self.selection.summary
+        return [*selected_apart(summary), *scored_apart(self.token_rates, self.selection.patterns, summary)]
 
     def remarks(self) -> list[str]:
         """Whether the model passes the test, and what another way of counting would change."""
-        return [self.reading, *([self.same_text] if self.same_text else [])]
+        apart = [] if self.several is None else [self.reading_apart]
+        return [self.reading, *apart, *([self.same_text] if self.same_text else [])]
+
+    @property
+    def reading_apart(self) -> str:
+        """What the rates of verbs of several tokens mean, in one sentence."""
+        own = self.token_rates.filter(pl.col(TOKENS) == ALL_SEVERAL)
+        return f"Verbs of several tokens, apart from the paper's test: {told(own, self.selection.patterns)}"
 
     @property
     def same_text(self) -> str:
@@ -183,17 +237,25 @@ class ScoresRun(Run):
 
     def document(self) -> dict[str, Any]:
         """See `Shown`."""
-        return {"run": str(self.folder), "rates": self.rates.to_dicts(), "reading": self.reading}
+        apart = {} if self.several is None else {"rates_by_tokens": self.token_rates.to_dicts()}
+        return {"run": str(self.folder), "rates": self.rates.to_dicts(), "reading": self.reading, **apart}
 
     def sentence_rows(self) -> pl.LazyFrame:
         """The sentences of all patterns; see `sentences.scored_sentences`."""
-        return scored_sentences(
-            pl.scan_parquet(self.folder / SCORES_FILE),
-            self.selection.triplets.lazy(),
-            self.selection.patterns,
-            self.coreference,
-            mask_token(self.selection.metadata, self.folder),
-        )
+        kinds = {SCORES_FILE: self.selection.triplets}
+        if self.several is not None:
+            kinds[SEVERAL_SCORES_FILE] = self.several
+        rows = [
+            scored_sentences(
+                pl.scan_parquet(self.folder / name),
+                triplets.lazy(),
+                self.selection.patterns,
+                self.coreference,
+                mask_token(self.selection.metadata, self.folder),
+            )
+            for name, triplets in kinds.items()
+        ]
+        return pl.concat(rows, how="diagonal")
 
     @property
     def conditions(self) -> dict[str, Any]:
@@ -201,10 +263,20 @@ class ScoresRun(Run):
         return {"patterns sha256": self.record.identity["patterns sha256"], "coreference": self.coreference}
 
     def outcomes(self) -> pl.DataFrame:
-        """One row for each triplet and pattern: whether the verb is repeated. Clusters are pairs, and verbs."""
-        return self.items.join(self.selection.triplets, on="triplet", validate="m:1").select(
+        """One row for each triplet and pattern: whether the verb is repeated. Clusters are pairs, and verbs.
+
+        Triplets of verbs of several tokens have a condition of their own.
+        """
+        single = self._outcomes(self.items, self.selection.triplets, self.coreference)
+        if self.several is None:
+            return single
+        condition = f"{self.coreference}, {SEVERAL}"
+        return pl.concat([single, self._outcomes(self.several_items, self.several, condition)])
+
+    def _outcomes(self, items: pl.DataFrame, triplets: pl.DataFrame, condition: str) -> pl.DataFrame:
+        return items.join(triplets, on="triplet", validate="m:1").select(
             dataset=pl.lit(DATASET),
-            condition=pl.lit(self.coreference),
+            condition=pl.lit(condition),
             split="pattern",
             metric=pl.lit("repetition_rate"),
             item=pl.concat_str(_TRIPLET, separator="|"),
@@ -225,7 +297,12 @@ class ScoresRun(Run):
     def recounts(self) -> Iterator[Recount]:
         """See `Run`."""
         patterns = [pattern.name for pattern in self.selection.patterns.all]
-        return recount.scores(self.items, self.selection.triplets, self.rates, patterns)
+        yield from recount.scores(self.items, self.selection.triplets, self.rates, patterns)
+        if self.several is not None:
+            own = self.token_rates.filter(pl.col(TOKENS) == ALL_SEVERAL).drop(TOKENS)
+            for found in recount.scores(self.several_items, self.several, own, patterns):
+                yield replace(found, what=f"{SEVERAL}: {found.what}")
+            yield recount.token_rates(self.several_items, self.token_rates, patterns)
 
 
 @recorded(files=("lexicon", "patterns"), words=(*bundled_patterns(), *bundled_lexicons()))
@@ -249,7 +326,8 @@ def select(
         pairs: A reproducible sample of that many [NAME, PROF] pairs; None for all.
         max_verbs: Largest number of verbs kept for each pair.
         coreference: Whom the target sentence is about: pronoun, same-name, same-gender or other-gender.
-        verbs: in-context: verbs that are one token at the mask; bare: those that are also one token alone.
+        verbs: in-context: verbs that are one token at the mask; bare: those that are also one token alone; whole-words:
+            those of in-context, and apart from them the verbs of several tokens.
         lazy: Stop testing a pair once it has `max_verbs`: the same triplets from fewer sentences.
         lexicon: A lexicon by name, or a folder of word lists; by default the one that the patterns name, or the English
             one.
@@ -337,7 +415,7 @@ def _selection(
     lexicon: str | Path | None,
     patterns: str | Path | None,
     seed: int,
-) -> Selection:
+) -> Selection | WholeWordSelection:
     """The stage of `select`, from its arguments."""
     settings = Settings(
         seed=seed,
@@ -348,7 +426,7 @@ def _selection(
         lazy=lazy,
     )
     language = load_language(patterns, lexicon)
-    return Selection.plan(opened.exported, language.lexicon, language.patterns, settings)
+    return planned(opened.exported, language.lexicon, language.patterns, settings)
 
 
 @recorded()
@@ -393,7 +471,12 @@ def score(
             exported.folder, device=device, precision=precision, batch_tokens=batch_tokens, threads=threads
         )
     folder = folder_of(options, source if shard.is_whole else _beside(source, "-score"))
-    stage = Scoring.plan(selected, opened.exported)
+    several = read_several(selected)
+    stage = (
+        Scoring.plan(selected, opened.exported)
+        if several is None
+        else WholeWordScoring.plan(selected, several, opened.exported)
+    )
     run_stage(stage, folder, execution(opened, options), earlier={Selection.name: source})
     return open_results(ScoresRun, folder, opened, shard)
 

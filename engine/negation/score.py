@@ -4,11 +4,11 @@ Every selected triplet fills every pattern of the set, the selecting one include
 construction, checks the run. A part is a range of triplets; its rows come pattern after pattern.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import polars as pl
@@ -19,7 +19,7 @@ from ..errors import InputError
 from ..files.home import with_home
 from ..inference.choosing import Workload
 from ..inference.exported import PRECISIONS, ExportedModel, load_exported
-from ..inference.model import main_token
+from ..inference.model import Decider, main_token
 from ..inference.precision import take_audits
 from ..runs.masked_stages import DecidingStage, PatternDeciders
 from ..runs.ranges import part_ranges
@@ -34,7 +34,7 @@ from ..sentences.spans import Bucket, EncodedSentences, small_buckets
 from ..sentences.tokenizer import MaskTokenizer
 from ..sentences.verbs import mask_fillers
 from .rates import rates
-from .select import SELECTION_FILE, TRIPLETS_FILE, Selection, composed
+from .select import SELECTION_FILE, SEVERAL_TOKENS, TRIPLETS_FILE, Selection, composed
 
 SCORES_FILE, RATES_FILE = "scores.parquet", "rates.parquet"
 TRIPLETS_PER_PART = 8_192
@@ -105,7 +105,7 @@ def read_selected(folder: Path) -> Selected:
     stage = finished_stage(folder, Selection.name)
     triplets = read_frame(folder, stage, TRIPLETS_FILE)
     summary = read_document(folder, stage, SELECTION_FILE)
-    if triplets.is_empty():
+    if triplets.is_empty() and not summary.get(SEVERAL_TOKENS, {}).get("selected"):
         raise InputError(
             f"{folder} has no selected triplets: this model does not repeat any verb, so there is nothing to score"
         )
@@ -143,15 +143,32 @@ class ScoredPattern:
     fillers: dict[str, NDArray[np.int64]]
     expected: NDArray[np.int32]
 
-    def sample(self, n: int, *, seed: int) -> EncodedSentences:
-        """Random triplets of the run as sentences, for the calibration; every verb has its share."""
+    @property
+    def decided_as(self) -> str:
+        """The name under which the precision of these decisions is chosen and measured."""
+        return self.pattern.name
+
+    @property
+    def further_masks(self) -> int:
+        """How many masks a sentence gets beside the pattern's own, at most."""
+        return 0
+
+    def sample_rows(self, n: int, seed: int) -> NDArray[np.int64]:
+        """Random triplets of the run, int64 [n], ascending; every verb has its share."""
         total, random = len(self.expected), np.random.default_rng(seed)
         n = min(n, total)
         shuffled = random.permutation(total)
         by_verb = shuffled[np.argsort(main_token(self.expected)[shuffled], kind="stable")]
-        rows = np.sort(by_verb[((np.arange(n) + random.random()) * total / n).astype(np.int64)])
-        buckets = self.composer.compose({slot: indices[rows] for slot, indices in self.fillers.items()})
-        return EncodedSentences(list(buckets), self.expected[rows])
+        return np.sort(by_verb[((np.arange(n) + random.random()) * total / n).astype(np.int64)])
+
+    def sample(self, n: int, *, seed: int) -> EncodedSentences:
+        """Random triplets of the run as sentences, for the calibration."""
+        rows = self.sample_rows(n, seed)
+        return EncodedSentences(self.compose(rows), self.expected[rows])
+
+    def compose(self, rows: NDArray[np.int64] | slice) -> list[Bucket]:
+        """The sentences of some triplets, by length."""
+        return list(self.composer.compose({slot: indices[rows] for slot, indices in self.fillers.items()}))
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,9 +188,7 @@ class Scoring(DecidingStage[list[list[Bucket]]]):
     triplets_per_part: int
 
     @classmethod
-    def plan(
-        cls, selected: Selected, exported: ExportedModel, *, triplets_per_part: int = TRIPLETS_PER_PART
-    ) -> "Scoring":
+    def plan(cls, selected: Selected, exported: ExportedModel, *, triplets_per_part: int = TRIPLETS_PER_PART) -> Self:
         """Plan a scoring; the model itself is not needed yet.
 
         Args:
@@ -222,32 +237,57 @@ class Scoring(DecidingStage[list[list[Bucket]]]):
         Raises:
             InputError: A sentence is too long, or a verb is more than one token at the mask of a scored pattern.
         """
-        triplets, convention = self.selected.triplets, VerbConvention(self.selected.metadata["verb convention"])
+        triplets = self.selected.triplets
         slots = dict.fromkeys((VERB, *self.selected.patterns.slots))
         words = {slot: triplets[column(slot)].unique(maintain_order=True) for slot in slots}
         rows = {
             slot: triplets[column(slot)].replace_strict(own, np.arange(len(own)), return_dtype=pl.Int64).to_numpy()
             for slot, own in words.items()
         }
-        main, further = zip(*((forms[0], forms[1:]) for forms in accepted_forms(triplets, words[VERB])), strict=True)
         scored = []
         for pattern in self.selected.patterns.all:
             lists = {slot: words[slot].to_list() for slot in pattern.slots}
-            base = {slot: lists[slot][0] for slot in pattern.slots}
-            verb, token = mask_fillers(self.tokenizer, pattern, main, base, convention, further)
-            if len(verb) < len(words[VERB]):
-                lost = words[VERB][int(np.setdiff1d(np.arange(len(words[VERB])), verb)[0])]
-                raise InputError(f"{pattern.name}: the verb {lost!r} is more than one token at its mask")
-            fillers = {slot: rows[slot] for slot in (VERB, *pattern.slots)}
             made = composer(self.tokenizer, pattern, lists, self.seed)
-            longest = made.longest()
+            fillers = {slot: rows[slot] for slot in (VERB, *pattern.slots)}
+            base = {slot: own[0] for slot, own in lists.items()}
+            found = self.expecting(pattern, made, fillers, words[VERB], base)
+            longest = made.longest() + found.further_masks
             if longest > self.exported.max_length:
                 raise InputError(
                     f"{pattern.name}: {longest} tokens, {self.exported.name} takes {self.exported.max_length}: "
                     "shorten it"
                 )
-            scored.append(ScoredPattern(pattern, made, fillers, token[rows[VERB]]))
+            scored.append(found)
         return tuple(scored)
+
+    def expecting(
+        self,
+        pattern: Pattern,
+        made: Composer,
+        fillers: dict[str, NDArray[np.int64]],
+        verbs: pl.Series,
+        base: Mapping[str, str],
+    ) -> ScoredPattern:
+        """A pattern with the verbs that are expected at its mask.
+
+        Args:
+            pattern: The pattern.
+            made: Composes its sentences.
+            fillers: Slot → int64 [n_triplets], indices in the slot's distinct words.
+            verbs: The distinct verbs.
+            base: One filler for each slot.
+
+        Raises:
+            InputError: A verb is more than one token at the mask.
+        """
+        convention = VerbConvention(self.selected.metadata["verb convention"])
+        accepted = accepted_forms(self.selected.triplets, verbs)
+        main, further = zip(*((forms[0], forms[1:]) for forms in accepted), strict=True)
+        verb, token = mask_fillers(self.tokenizer, pattern, main, base, convention, further)
+        if len(verb) < len(verbs):
+            lost = verbs[int(np.setdiff1d(np.arange(len(verbs)), verb)[0])]
+            raise InputError(f"{pattern.name}: the verb {lost!r} is more than one token at its mask")
+        return ScoredPattern(pattern, made, fillers, token[fillers[VERB]])
 
     def check(self, say: Callable[[str], None]) -> None:
         """See `Stage`."""
@@ -258,18 +298,14 @@ class Scoring(DecidingStage[list[list[Bucket]]]):
     def workloads(self) -> list[Workload]:
         """See `DecidingStage`."""
         return [
-            Workload(pattern.pattern.name, partial(pattern.sample, seed=self.seed), len(self.selected.triplets))
+            Workload(pattern.decided_as, partial(pattern.sample, seed=self.seed), len(self.selected.triplets))
             for pattern in self.patterns
         ]
 
     def prepare(self, number: int) -> list[list[Bucket]]:
         """For each pattern, the sentences of a part, by length."""
         part = self.parts[number]
-        span = slice(part.start, part.stop)
-        return [
-            list(pattern.composer.compose({slot: rows[span] for slot, rows in pattern.fillers.items()}))
-            for pattern in self.patterns
-        ]
+        return [pattern.compose(slice(part.start, part.stop)) for pattern in self.patterns]
 
     def decide(
         self, model: PatternDeciders, number: int, prepared: list[list[Bucket]] | None, advance: Advance
@@ -283,45 +319,59 @@ class Scoring(DecidingStage[list[list[Bucket]]]):
         part, frames = self.parts[number], []
         counts: dict[str, int] = {}
         for pattern, buckets in zip(self.patterns, prepared or self.prepare(number), strict=True):
-            expected = pattern.expected[part.start : part.stop]
-            columns: dict[str, NDArray[Any]] = {
-                "top1": np.empty(len(part), np.int32),
-                "repeated": np.empty(len(part), np.bool_),
-                "expected_rank": np.empty(len(part), np.int32),
-                "expected_logprob": np.empty(len(part), np.float32),
-                "top1_logprob": np.empty(len(part), np.float32),
-                "precision": np.empty(len(part), np.int8),
-            }
-            decider = model.deciders[pattern.pattern.name]
-            for bucket in small_buckets(buckets):
-                decisions = decider.decide(
-                    bucket.ids, bucket.mask_position, expected[bucket.rows], lambda n: advance(n, n)
-                )
-                columns["top1"][bucket.rows] = decisions.top1
-                columns["repeated"][bucket.rows] = decisions.repeated(expected[bucket.rows])
-                columns["expected_rank"][bucket.rows] = decisions.expected_rank
-                columns["expected_logprob"][bucket.rows] = decisions.expected_logprob
-                columns["top1_logprob"][bucket.rows] = decisions.top1_logprob
-                columns["precision"][bucket.rows] = decisions.precision
-            counts[SAME_TEXT.format(pattern.pattern.name)] = int(
-                self.tokenizer.same_text(columns["top1"], expected).sum()
-            )
-            ids, where = np.unique(columns.pop("top1"), return_inverse=True)
-            precision = pl.Series(PRECISIONS, dtype=pl.String).gather(columns.pop("precision"))
-            texts = pl.Series([self.tokenizer.token_text(int(i)) for i in ids], dtype=pl.String)
+            decider = model.deciders[pattern.decided_as]
+            answers, counted = self.answers(decider, pattern, part, buckets, advance)
+            counts |= counted
+            precision = pl.Series(PRECISIONS, dtype=pl.String).gather(answers.pop("precision"))
             frames.append(
                 pl.DataFrame(
                     {
                         "triplet": self.selected.triplets["triplet"][part.start : part.stop],
                         "pattern": pl.Series([pattern.pattern.name], dtype=pl.String).new_from_index(0, len(part)),
-                        "top1": texts.gather(where),
-                        **columns,
+                        **answers,
                         "precision": precision,
                     }
                 )
             )
         audited = take_audits(model.deciders)
         return PartResult(pl.concat(frames), {**counts, **audited.counts}, audited.bounds, audited.needed)
+
+    def answers(
+        self, decider: Decider, pattern: ScoredPattern, part: range, buckets: Sequence[Bucket], advance: Advance
+    ) -> tuple[dict[str, Any], dict[str, int]]:
+        """The model's answers to the sentences of a part in one pattern.
+
+        Args:
+            decider: Of the pattern.
+            pattern: The pattern.
+            part: The triplets.
+            buckets: Their sentences.
+            advance: Called with numbers of sentences.
+
+        Returns:
+            The columns from top1 to precision (here a position in `PRECISIONS`), and counts for the run's record.
+        """
+        expected = pattern.expected[part.start : part.stop]
+        columns: dict[str, Any] = {
+            "top1": np.empty(len(part), np.int32),
+            "repeated": np.empty(len(part), np.bool_),
+            "expected_rank": np.empty(len(part), np.int32),
+            "expected_logprob": np.empty(len(part), np.float32),
+            "top1_logprob": np.empty(len(part), np.float32),
+            "precision": np.empty(len(part), np.int8),
+        }
+        for bucket in small_buckets(buckets):
+            decisions = decider.decide(bucket.ids, bucket.mask_position, expected[bucket.rows], lambda n: advance(n, n))
+            columns["top1"][bucket.rows] = decisions.top1
+            columns["repeated"][bucket.rows] = decisions.repeated(expected[bucket.rows])
+            columns["expected_rank"][bucket.rows] = decisions.expected_rank
+            columns["expected_logprob"][bucket.rows] = decisions.expected_logprob
+            columns["top1_logprob"][bucket.rows] = decisions.top1_logprob
+            columns["precision"][bucket.rows] = decisions.precision
+        same_text = int(self.tokenizer.same_text(columns["top1"], expected).sum())
+        ids, where = np.unique(columns["top1"], return_inverse=True)
+        texts = pl.Series([self.tokenizer.token_text(int(i)) for i in ids], dtype=pl.String)
+        return {**columns, "top1": texts.gather(where)}, {SAME_TEXT.format(pattern.pattern.name): same_text}
 
     @staticmethod
     def publish(parts: FinishedParts) -> Files:

@@ -22,6 +22,7 @@ from ..inference.choosing import Workload
 from ..inference.exported import ExportedModel
 from ..inference.model import Decider
 from ..inference.precision import take_audits
+from ..inference.words import Repeats
 from ..runs.masked_stages import DecidingStage, PatternDeciders
 from ..runs.model_metadata import model_metadata
 from ..runs.stage import Advance, Files, FinishedParts, PartResult
@@ -37,6 +38,9 @@ from .grid import Grid, PairFillers, all_pairs, pair_fillers, sample_pairs, verb
 from .lazy import fewest_tests, first_repeating, share_interval
 
 TRIPLETS_FILE, SELECTION_FILE = "triplets.parquet", "selection.json"
+SEVERAL_TOKENS = "several_tokens"
+"""The key of selection.json with the figures of the verbs of several tokens, where a run has them."""
+
 NEAR_TIE = 1e-4  # logits; a decision this close can differ between two ways to compute the same model in fp32
 PAIRS_PER_LAZY_PART = 512  # more than otherwise: the rounds of a lazy part get smaller and smaller
 CANDIDATES_PER_PART = 32_768  # minutes of work on a laptop, tenths of a second on a large GPU
@@ -56,6 +60,23 @@ class Settings:
     def __post_init__(self) -> None:
         checked_seed(self.seed)
         check_number("--max-verbs", self.max_verbs, 1, 10**6)
+
+
+@dataclass(frozen=True, eq=False)
+class PartRepeats:
+    """What was found about the candidates of a part.
+
+    Attributes:
+        repeated: bool [pairs, verbs], which verbs are known to repeat.
+        tested: bool [pairs, verbs], which verbs were tested.
+        counts: tested, repeating, variance, near_ties; of a lazy run, stopped too.
+        queries: How many sentences were run.
+    """
+
+    repeated: NDArray[np.bool_]
+    tested: NDArray[np.bool_]
+    counts: Mapping[str, float]
+    queries: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,6 +162,11 @@ class Selection(DecidingStage[EncodedSentences]):
         return self.settings.seed
 
     @property
+    def decided_as(self) -> str:
+        """The name under which the precision of these decisions is chosen and measured."""
+        return self.patterns.selecting.name
+
+    @property
     def parts(self) -> tuple[range, ...]:
         """All parts: ranges of positions in the grid's pairs."""
         return self.grid.parts(self.pairs_per_part)
@@ -212,7 +238,7 @@ class Selection(DecidingStage[EncodedSentences]):
 
     def workloads(self) -> list[Workload]:
         """See `DecidingStage`. A lazy run is expected to test twice as many verbs as it keeps."""
-        pattern, total = self.patterns.selecting.name, self.grid.size
+        pattern, total = self.decided_as, self.grid.size
         if not self.settings.lazy:
             return [Workload(pattern, self.sample, total)]
         pairs, verbs, enough = len(self.grid.pairs), len(self.verb), self.settings.max_verbs
@@ -244,35 +270,54 @@ class Selection(DecidingStage[EncodedSentences]):
         self, model: PatternDeciders, number: int, prepared: EncodedSentences | None, advance: Advance
     ) -> PartResult:
         """See `Stage`."""
-        decider = model.deciders[self.patterns.selecting.name]
+        decider = model.deciders[self.decided_as]
         part = self.parts[number]
         if prepared is None:
-            repeated, counts = self._decide_lazily(decider, part, advance)
+            found = self._decide_lazily(decider, part, advance)
         else:
-            repeated, near_ties = _decide(decider, prepared, lambda n: advance(n, n))
-            repeats = int(repeated.sum())
-            counts = {"tested": repeated.size, "repeating": repeats, "variance": 0.0, "near_ties": near_ties}
+            found = self._decide_all(decider, part, prepared, advance)
         audited = take_audits(model.deciders)
-        rows = self.keep_verbs(part, repeated.reshape(len(part), -1))
-        return PartResult(rows, {**counts, **audited.counts}, audited.bounds, audited.needed)
+        rows = self.keep_verbs(part, found.repeated)
+        return PartResult(rows, {**self.counts(found), **audited.counts}, audited.bounds, audited.needed)
 
-    def _decide_lazily(
-        self, decider: Decider, part: range, advance: Advance
-    ) -> tuple[NDArray[np.bool_], dict[str, float]]:
+    def repeats(self, decider: Decider, sentences: EncodedSentences, advance: Advance) -> Repeats:
+        """Which sentences repeat the verb.
+
+        Args:
+            decider: Of the selecting pattern.
+            sentences: Candidates.
+            advance: Called with numbers of candidates, and of sentences that were run for them.
+        """
+        repeated, near_ties = _decide(decider, sentences, lambda n: advance(n, n))
+        return Repeats(repeated, len(repeated), near_ties)
+
+    def counts(self, found: PartRepeats) -> dict[str, float]:
+        """What a part counts."""
+        return dict(found.counts)
+
+    def _decide_all(self, decider: Decider, part: range, prepared: EncodedSentences, advance: Advance) -> PartRepeats:
+        """Test all verbs of a part's pairs."""
+        found = self.repeats(decider, prepared, advance)
+        repeats = int(found.repeated.sum())
+        counts = {"tested": found.repeated.size, "repeating": repeats, "variance": 0.0, "near_ties": found.near_ties}
+        repeated = found.repeated.reshape(len(part), -1)
+        return PartRepeats(repeated, np.ones_like(repeated), counts, found.queries)
+
+    def _decide_lazily(self, decider: Decider, part: range, advance: Advance) -> PartRepeats:
         """Test the verbs of a part's pairs in the order of their keys until enough repeat (see `lazy`)."""
         name, profession = self._pairs(part)
-        near_ties = 0
+        near_ties = queries = 0
 
         def decide(pair: NDArray[np.int64], verb: NDArray[np.int64]) -> NDArray[np.bool_]:
-            nonlocal near_ties
+            nonlocal near_ties, queries
             sentences = self._sentences(name[pair], profession[pair], verb)
-            repeated, ties = _decide(decider, sentences, lambda n: advance(0, n))
-            near_ties += ties
-            return repeated
+            found = self.repeats(decider, sentences, lambda _, n: advance(0, n))
+            near_ties += found.near_ties
+            queries += found.queries
+            return found.repeated
 
-        found = first_repeating(
-            self.verb_order(name, profession), self.settings.max_verbs, decide, lambda verbs: advance(verbs, 0)
-        )
+        order = self.verb_order(name, profession)
+        found = first_repeating(order, self.settings.max_verbs, decide, lambda verbs: advance(verbs, 0))
         counts = {
             "tested": int(found.tested.sum()),
             "repeating": float(found.repeating.sum()),
@@ -280,7 +325,9 @@ class Selection(DecidingStage[EncodedSentences]):
             "stopped": int(found.stopped.sum()),
             "near_ties": near_ties,
         }
-        return found.repeated, counts
+        tested = np.zeros_like(found.repeated)
+        np.put_along_axis(tested, order, np.arange(order.shape[1]) < found.tested[:, None], axis=1)
+        return PartRepeats(found.repeated, tested, counts, queries)
 
     def keep_verbs(self, part: range, repeated: NDArray[np.bool_]) -> pl.DataFrame:
         """The triplets kept of a part: of each pair, the repeating verbs with the smallest keys.

@@ -15,6 +15,7 @@ from ..sentences.patterns import Pattern, PatternSet, Role
 from ..sentences.slots import AT_MASK, VERB, column
 from ..sentences.texts import expected, text
 from .reading import SAME_PERSON
+from .several import TOKENS
 
 _MAIN, _HAS_ONE = "main form", "has one form"
 _SCORES = {"top1": "answer", "expected_rank": "rank", "expected_logprob": "logprob"}
@@ -36,9 +37,11 @@ def scored_sentences(
         item (the triplet), condition (the pattern), sentence, expected, answer, repeated, failed, rank, logprob,
         answer_logprob (natural logarithms), precision (of the graph that gave the numbers), role, gender, and the words
         of each slot; verb_at_mask (all accepted forms) where the lexicon has other forms there. `expected` is the main
-        form, and rank and logprob are its own.
+        form, and rank and logprob are its own. Of verbs of several tokens also tokens, how many these are: the sentence
+        has as many masks, and the other columns mean what they mean in `several_scores`.
     """
-    scored, triplets = scores.rename(_SCORES), _with_main_form(triplets)
+    scored = scores.rename(_SCORES).drop(TOKENS, strict=False)  # the triplets have it, too
+    triplets = _with_main_form(triplets)
     return pl.concat(
         [
             _sentences(
@@ -84,11 +87,13 @@ def selected_sentences(triplets: pl.LazyFrame, patterns: PatternSet, coreference
 
 def _sentences(rows: pl.LazyFrame, pattern: Pattern, slots: Sequence[str], coreference: str, mask: str) -> pl.LazyFrame:
     forms = [AT_MASK] if AT_MASK in rows.collect_schema() else []
-    words = dict.fromkeys(["name", "profession", "verb", *forms, "pronoun", *map(column, slots)])
+    numbers = [TOKENS] if TOKENS in rows.collect_schema() else []
+    masks = pl.lit(mask).repeat_by(TOKENS).list.join("") if numbers else mask
+    words = dict.fromkeys(["name", "profession", "verb", *forms, "pronoun", *map(column, slots), *numbers])
     return rows.select(
         item="triplet",
         condition=pl.lit(pattern.name),
-        sentence=text(pattern, mask),
+        sentence=text(pattern, masks),
         expected=expected(pattern, _MAIN),
         answer="answer",
         repeated=REPEATED,

@@ -83,11 +83,13 @@ class Stage(ABC, Generic[Model, Prepared]):
         name: Its name in run.json, and the folder of its parts.
         rows_file: The final file with the rows of all parts, from which `publish` can make the other files again; None
             where no file has them.
+        further_rows_files: Files of a run that have the other rows, where one file does not have all of them.
         calibrates: Whether `calibrate` measures anything.
     """
 
     name: ClassVar[str]
     rows_file: ClassVar[str | None] = None
+    further_rows_files: ClassVar[tuple[str, ...]] = ()
     calibrates: ClassVar[bool] = False
 
     @property

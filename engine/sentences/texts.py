@@ -9,20 +9,21 @@ from .pattern import Hole, Pattern
 from .slots import MASK, VERB, column
 
 
-def text(pattern: Pattern, mask: str) -> pl.Expr:
+def text(pattern: Pattern, mask: str | pl.Expr) -> pl.Expr:
     """The sentence of each row, exactly as `Pattern.text` makes it.
 
     Args:
         pattern: The pattern.
-        mask: The model's mask token, which stands in place of {MASK}.
+        mask: The model's mask token, or an expression: what stands in place of {MASK}.
 
     Returns:
         An expression over the columns of the pattern's slots (see `slots.column`).
     """
     pieces = pattern.pieces
+    masked = pl.lit(mask) if isinstance(mask, str) else mask
     parts = [pl.lit(pieces[0])]
     for hole, after in zip(pattern.holes, pieces[1:], strict=True):
-        parts += [pl.lit(mask) if hole.slot == MASK else _spelled(hole, column(hole.slot)), pl.lit(after)]
+        parts += [masked if hole.slot == MASK else _spelled(hole, column(hole.slot)), pl.lit(after)]
     return pl.concat_str(parts)
 
 

@@ -181,9 +181,19 @@ class MaskTokenizer:
         # A byte-level token may be part of a character only, which cannot be shown.
         return text if text and "\N{REPLACEMENT CHARACTER}" not in text else token
 
-    def tokens_text(self, ids: Sequence[int]) -> str:
-        """Several tokens as a person reads them: the text that they make together, without outer spaces."""
-        return str(self.backend.decode(list(ids), skip_special_tokens=False)).strip()
+    def word_text(self, tokens: Sequence[int]) -> str:
+        """Tokens that stand one after the other as a person reads them: one word, or several with spaces.
+
+        A first token that continues a word keeps WordPiece's mark, as it is not the beginning of a word.
+        """
+        if isinstance(self.backend.model, WordPiece):
+            mark = self.backend.model.continuing_subword_prefix
+            first, *more = [self.token_text(token) for token in tokens]
+            return first + "".join(text[len(mark) :] if text.startswith(mark) else f" {text}" for text in more)
+        text = str(self.backend.decode(list(tokens), skip_special_tokens=False)).strip()
+        if text and "\N{REPLACEMENT CHARACTER}" not in text:
+            return text
+        return " ".join(self.token_text(token) for token in tokens)
 
     def same_text(self, ids: NDArray[np.int32], expected: NDArray[np.int32]) -> NDArray[np.bool_]:
         """Which tokens are other tokens than the expected ones, but read the same: bool [n].

@@ -41,17 +41,15 @@ def mask_fillers(
     Raises:
         InputError: No verb is left, or the sentence has another mask.
     """
-    before, after = pattern.text(fillers, "\0").split("\0")
-    masked = before + tokenizer.mask_token + after
-    tokenizer.encode_masked([masked])
     accepted = [(verb, *others) for verb, others in zip(verbs, further, strict=True)] if further else [*zip(verbs)]
-    spelled = [pattern.mask.spell(form) for forms in accepted for form in forms]
+    before, after, spelled = _in_place(tokenizer, pattern, [form for forms in accepted for form in forms], fillers)
     tokens = tokenizer.word_tokens([(before, after)] * len(spelled), spelled)
     if convention == VerbConvention.BARE:
         tokens = np.where(tokenizer.is_single_token(spelled), tokens, NOT_ONE_TOKEN)
     found = _by_verb(tokens, [len(forms) for forms in accepted])
     index = np.flatnonzero(found[:, 0] != NOT_ONE_TOKEN)
     if not len(index):
+        masked = before + tokenizer.mask_token + after
         raise InputError(f"none of {len(verbs)} verbs is one token ({convention}) in place of the mask in {masked!r}")
     usable = found[index]
     return index, usable[:, 0] if (usable == usable[:, :1]).all() else usable
@@ -66,3 +64,33 @@ def _by_verb(tokens: NDArray[np.int32], forms: Sequence[int]) -> NDArray[np.int3
         other = tokens[first[has] + number]
         found[has, number] = np.where(other == NOT_ONE_TOKEN, found[has, 0], other)
     return found
+
+
+def mask_words(
+    tokenizer: MaskTokenizer, pattern: Pattern, verbs: Sequence[str], fillers: Mapping[str, str]
+) -> list[tuple[int, ...] | str]:
+    """The tokens of verbs of any number of tokens at the mask (see `MaskTokenizer.word_sequences`).
+
+    Args:
+        tokenizer: The model's.
+        pattern: The pattern with the mask.
+        verbs: The candidates.
+        fillers: One filler for each of the pattern's slots.
+
+    Returns:
+        For each verb its tokens; or, as text, why the model cannot predict it there.
+
+    Raises:
+        InputError: The sentence has another mask.
+    """
+    before, after, spelled = _in_place(tokenizer, pattern, verbs, fillers)
+    return tokenizer.word_sequences([(before, after)] * len(spelled), spelled)
+
+
+def _in_place(
+    tokenizer: MaskTokenizer, pattern: Pattern, verbs: Sequence[str], fillers: Mapping[str, str]
+) -> tuple[str, str, list[str]]:
+    """What stands before the mask, what follows it, and the verbs as they are spelled there."""
+    before, after = pattern.text(fillers, "\0").split("\0")
+    tokenizer.encode_masked([before + tokenizer.mask_token + after])
+    return before, after, [pattern.mask.spell(verb) for verb in verbs]

@@ -17,7 +17,8 @@ from ..files.home import with_home
 from ..inference.exported import ExportedModel
 from ..inference.free_text import MASK
 from ..library.run import Run
-from ..negation.runs import SelectionRun
+from ..negation.runs import ScoresRun, SelectionRun
+from ..negation.several import TOKENS
 from ..probes.diagnostics.runs import DiagnosticsRun
 from ..probes.gh22.runs import Gh22Run
 from ..probes.gh22.variants import Variant, load_variant
@@ -73,6 +74,8 @@ def drawn_items(run: Run, exported: ExportedModel, sample: int, seed: int) -> li
         InputError: The run has no sentences.
     """
     rows = run.sentences(sample=sample, seed=seed)
+    if isinstance(run, SelectionRun | ScoresRun) and run.several is not None:
+        rows = rows.filter(pl.col(TOKENS).is_null())  # for the others see `several`
     words = Vocabularies.of(exported)
     if isinstance(run, Gh22Run):
         return list(_acts_repeated(run, rows))

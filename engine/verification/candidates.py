@@ -16,6 +16,7 @@ from ..errors import InputError
 from ..inference.exported import ExportedModel
 from ..negation.runs import SelectionRun
 from ..negation.select import Selection, Settings
+from ..negation.whole_words import WholeWordSelection, plan_selection
 from ..runs.record import StageRecord, differences
 from ..sentences.lexicon import Lexicon
 from ..sentences.patterns import PatternSet
@@ -25,7 +26,7 @@ from .asked import Vocabularies, was_exact
 
 
 def plan_again(record: StageRecord, exported: ExportedModel, lexicon: Lexicon) -> Selection:
-    """The selection as its run has recorded it.
+    """The selection as its run has recorded it; of one with verbs of several tokens, that among mono-token verbs.
 
     Args:
         record: The stage's entry in run.json.
@@ -44,12 +45,14 @@ def plan_again(record: StageRecord, exported: ExportedModel, lexicon: Lexicon) -
         verbs=VerbConvention(identity["verbs"]),
         lazy=identity["lazy"],
     )
-    stage = Selection.plan(exported, lexicon, PatternSet.from_json(record.metadata["pattern set"]), settings)
-    known = {key: value for key, value in identity.items() if key != "pairs per part"}
-    planned = {key: value for key, value in stage.identity.items() if key != "pairs per part"}
+    stage = plan_selection(exported, lexicon, PatternSet.from_json(record.metadata["pattern set"]), settings)
+    known, planned = (
+        {key: value for key, value in own.items() if not key.startswith("pairs per part")}
+        for own in (identity, stage.identity)
+    )
     if other := differences(known, planned):
         raise InputError(f"the selection that run.json describes has {other}")
-    return stage
+    return stage.single if isinstance(stage, WholeWordSelection) else stage
 
 
 @dataclass(frozen=True, eq=False)

@@ -121,11 +121,12 @@ def _tables_of_items(stored: StoredStage, stage: type[Stage[Any, Any]]) -> Check
     check = Check(stored.name, _FROM_ITEMS.format(name or "the items"))
     if name is None or name not in stored.record.files:
         return replace(check, outcome=Outcome.NOT_CHECKED, detail="no file has the rows of all parts")
+    names = [name, *(further for further in stage.further_rows_files if further in stored.record.files)]
     try:
-        rows = pl.scan_parquet(stored.folder / name)
+        rows = pl.concat([pl.scan_parquet(stored.folder / own) for own in names], how="diagonal")
         n = int(rows.select(pl.len()).collect().item())
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
-        detail = f"{name} cannot be read ({one_line(error)})"
+        detail = f"{named(names)} cannot be read ({one_line(error)})"
         return replace(check, outcome=Outcome.DAMAGED, detail=detail, repair=stored.publish_again)
     parts = FinishedParts(stored.folder, rows, stored.record.counts, stored.record.metadata)
     return _published(replace(check, n=n, unit="rows"), stored, stage, parts)

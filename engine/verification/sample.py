@@ -11,8 +11,9 @@ from ..inference.audit import disagreement_bound
 from ..inference.exported import ExportedModel
 from ..inference.free_text import log_softmax
 from ..library.run import Run
-from ..negation.runs import SelectionRun
+from ..negation.runs import ScoresRun, SelectionRun
 from ..negation.select import NEAR_TIE
+from ..negation.several import SEVERAL
 from ..probes.gh22.runs import Gh22Run
 from ..probes.lama.runs import LamaRun
 from ..probes.likelihood.runs import LikelihoodRun
@@ -24,6 +25,7 @@ from .candidates import Unselected, plan_again
 from .checks import Check, Outcome
 from .likelihoods import likelihoods_again
 from .reference import Logits, Reference, each
+from .several import several_again
 from .stored import StoredStage
 
 CONFIDENCE = 0.95
@@ -66,6 +68,9 @@ class Sample:
             yield self._conclude(stored, "sentences", again)
             return
         yield self._conclude(stored, "items", self._ask(drawn_items(run, self.exported, self.size, self.seed)))
+        if isinstance(run, SelectionRun | ScoresRun) and run.several is not None:
+            again = several_again(run, self.exported, self.reference, self.size, self.seed)
+            yield self._conclude(stored, SEVERAL, again)
         if isinstance(run, SelectionRun):
             yield self._unselected(stored, run)
         if isinstance(run, Gh22Run):

@@ -17,6 +17,8 @@ from negengine.engine.inference.model import Decisions
 from negengine.engine.inference.precision import Models
 from negengine.engine.negation.score import Scoring
 from negengine.engine.negation.select import Selection
+from negengine.engine.negation.several_scores import WholeWordScoring
+from negengine.engine.negation.whole_words import WholeWordSelection
 from negengine.engine.runs.masked_stages import PatternDeciders
 from negengine.engine.runs.stage import ModelOptions
 from negengine.engine.sentences.lexicon import Lexicon
@@ -127,3 +129,11 @@ class NeverSelection(_Fake, Selection):
 
 class FakeScoring(_Fake, Scoring):
     """A scoring with fake models."""
+
+
+class FakeWholeSelection(_Fake, WholeWordSelection):
+    """A selection with verbs of several tokens and fake models."""
+
+
+class FakeWholeScoring(_Fake, WholeWordScoring):
+    """A scoring with verbs of several tokens and fake models."""

@@ -21,7 +21,17 @@ def scored(run: ScoresRun) -> list[Section]:
         replacements(run),
         shifts(run),
         drivers(run),
+        *([] if run.several is None else [apart(run)]),
     ]
+
+
+def apart(run: ScoresRun) -> Section:
+    """Verbs of several tokens, which no other section counts."""
+    how = (
+        "A verb of several tokens is repeated if each of its tokens is the first choice at its mask, filled from left "
+        "to right. All other sections are about mono-token verbs, as the paper is."
+    )
+    return Section("Do verbs of several tokens differ?", [run.reading_apart], tables=run.tables_apart(), notes=[how])
 
 
 def selected(run: SelectionRun) -> list[Section]:

@@ -108,7 +108,7 @@ def item_rows(asked: Encoded, columns: Columns, answers: Answers, tokenizer: Mas
         texts = _token_texts(answers.top[:, i], tokenizer)
         if i == 0:
             for item, tokens in answers.choices.items():
-                texts[item] = tokenizer.tokens_text(tokens)
+                texts[item] = tokenizer.word_text(tokens)
         further[f"top{i + 1}"] = pl.Series(f"top{i + 1}", texts, pl.String)
         name = f"top{i + 1}_logprob"
         further[name] = pl.Series(name, answers.top_logprob[:, i]).fill_nan(None)
