@@ -38,6 +38,7 @@ from negengine.engine.runs.results import begun_stages, finished_stage
 from negengine.engine.sentences.lexicon import load_lexicon
 from negengine.engine.sentences.patterns import PatternSet, load_patterns
 from negengine.engine.sentences.tokenizer import load_tokenizer
+from negengine.engine.suite.file import SuiteFile
 from small_stages import hold, work
 
 NASTY = [
@@ -155,6 +156,7 @@ READERS = {
     **{f"lexicon: {name}": Reader(f"lexicon/{name}.txt", lexicon) for name in ("verbs", "names_male", "professions")},
     **{f"lexicon: {name}": Reader(f"lexicon/{name}.txt", lexicon) for name in ("pronouns", "articles", "slot_CITY")},
     "patterns": Reader("patterns.toml", lambda folder: load_patterns(folder / "patterns.toml").sha256),
+    "a suite": Reader("suite.toml", lambda folder: SuiteFile.read(folder / "suite.toml").probes),
     "LAMA, ours": Reader("ours/TREx.jsonl", lambda folder: read_facts([folder / "ours"]).sha256),
     "LAMA, misprimed": Reader("primed/TREx/random/P36.jsonl", lambda folder: read_facts([folder / "primed"]).sha256),
     "LAMA, queries": Reader("queries/ConceptNet/test.jsonl", lambda folder: read_facts([folder / "queries"]).sha256),
@@ -223,6 +225,21 @@ name = "CnTp"
 role = "forbidden"
 context = '''{NAME} is {PROF} who doesn't like to {ACT}.'''
 target = "{PRON} is happy to {MASK}."
+""",
+    "suite.toml": """\
+name = "own"
+[run]
+threads = 2
+[[model]]
+model = "mini"
+[[model]]
+model = "lab/own"
+revisions = ["step1000", "step_2k"]
+[[probe]]
+probe = "score"
+pairs = 60
+vary = {coreference = ["pronoun", "same-name"]}
+models = ["mini"]
 """,
     "ours/TREx.jsonl": json.dumps(
         {
