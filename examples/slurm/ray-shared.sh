@@ -17,6 +17,10 @@
 set -euo pipefail
 
 export RAY_USAGE_STATS_ENABLED=0
+export RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S=0 # at the end nothing is left that Ray would have to wait for
+# Only who has this token can use the cluster: on shared nodes, other users could run their programs as you.
+RAY_AUTH_TOKEN=$(python3 -c 'import secrets; print(secrets.token_hex(32))')
+export RAY_AUTH_MODE=token RAY_AUTH_TOKEN
 folder=/tmp/ray-$SLURM_JOB_ID # short: the path of a socket has at most 107 bytes
 cpus=${SLURM_CPUS_PER_TASK:-1}
 mapfile -t nodes < <(scontrol show hostnames "$SLURM_JOB_NODELIST")
@@ -37,8 +41,10 @@ srun --nodes=1 --ntasks=1 --nodelist="${nodes[0]}" --overlap \
     ray start --head --node-ip-address "${nodes[0]}" --port "$port" --dashboard-agent-listen-port "$agent" \
     --include-dashboard false "${common[@]}" &
 
-until ray health-check --address "$address" > /dev/null 2>&1; do
-    kill -0 $! # the head has not ended
+for attempt in {1..60}; do
+    timeout 20 ray health-check --address "$address" > /dev/null 2>&1 && break
+    kill -0 $! # ends this job if the head has ended
+    ((attempt < 60)) || { echo "Ray does not answer at $address" >&2; exit 1; }
     sleep 2
 done
 

@@ -17,6 +17,9 @@
 set -euo pipefail
 
 export RAY_USAGE_STATS_ENABLED=0
+# Only who has this token can use the cluster: on shared nodes, other users could run their programs as you.
+RAY_AUTH_TOKEN=$(python3 -c 'import secrets; print(secrets.token_hex(32))')
+export RAY_AUTH_MODE=token RAY_AUTH_TOKEN
 export RAY_TMPDIR=/tmp/ray-$SLURM_JOB_ID # short: the path of a socket has at most 107 bytes
 head=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)
 address=$head:$((20000 + SLURM_JOB_ID % 10000)) # below the ports that the system gives to clients

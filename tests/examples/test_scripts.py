@@ -24,6 +24,7 @@ def cluster(tmp_path, mini, small_lexicon):
     programs.mkdir()
     lines = {name: f'exec "{sys.executable}" "{STAND_IN}" {name} "$@"' for name in PROGRAMS}
     lines["negengine"] = f'exec "{sys.executable}" -m negengine.engine.cli "$@"'
+    lines["ray"] = f'exec "{sys.executable}" -m ray.scripts.scripts "$@"'
     for name, line in lines.items():
         (programs / name).write_text(f"#!/bin/sh\n{line}\n")
         (programs / name).chmod(0o755)
@@ -108,6 +109,28 @@ def test_an_array_of_lsf(cluster, tmp_path, selected_run):
         COMMAND=f"select mini {OPTIONS}",
     )
     same_bytes(tmp_path / "runs/mini", selected_run, FILES)
+
+
+def test_a_ray_cluster_within_a_job_on_shared_nodes(cluster, tmp_path, selected_run):
+    """With Ray itself: its ports are free ones, its folder is the job's, and it is gone afterwards."""
+    pytest.importorskip("ray", reason="the extra ray is not installed")
+    cluster(f'sbatch --nodes=1 "$EXAMPLES/slurm/ray-shared.sh" select mini {OPTIONS}')
+    assert statuses(tmp_path, "1") == ["0"], logs(tmp_path)
+    same_bytes(tmp_path / "runs/mini", selected_run, FILES)
+    assert not Path("/tmp/ray-1").exists()  # noqa: S108 - sockets need a short path
+
+
+def test_a_ray_cluster_within_a_job_on_nodes_of_its_own(cluster, tmp_path):
+    """Ray itself is not started here: `symmetric-run` ends every Ray of this user at the end."""
+    (tmp_path / "bin/ray").write_text('#!/bin/sh\necho "$RAY_AUTH_MODE $@"\n')
+    cluster('sbatch --nodes=1 "$EXAMPLES/slurm/ray.sh" select mini --lazy')
+    mode, command, *words = (tmp_path / "jobs/job-1/task.log").read_text().split()
+    assert (mode, command) == ("token", "symmetric-run")
+    own, entrypoint = words[: words.index("--")], words[words.index("--") + 1 :]
+    address = own[own.index("--address") + 1]
+    assert own == ["--address", address, "--min-nodes", "1", "--temp-dir", "/tmp/ray-1"]  # noqa: S108
+    assert 20_000 <= int(address.rpartition(":")[2]) < 30_000
+    assert entrypoint == ["negengine", "select", "mini", "--lazy", "--ray", address]
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: f"{path.parent.name}/{path.name}")

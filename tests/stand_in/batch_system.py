@@ -6,8 +6,11 @@ Called as `batch_system.py NAME ARGUMENTS`. The folder $BATCH_SYSTEM has a log a
 
 import os
 import re
+import signal
+import socket
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 FOLDER = Path(os.environ["BATCH_SYSTEM"])
@@ -61,6 +64,14 @@ def run_tasks(job: str, command: list[str], tasks: dict[str, Environment], stdin
         (FOLDER / f"job-{job}" / f"{task}.status").write_text(str(process.wait()))
 
 
+def own_address() -> str:
+    """The address of this machine that Ray takes, too; nothing is sent."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as own, suppress(OSError):
+        own.connect(("192.0.2.1", 9))
+        return str(own.getsockname()[0])
+    return "127.0.0.1"
+
+
 def may_start(dependency: str | None, job: str) -> bool:
     """Whether the jobs before it have ended as it wants: afterok, or afterany; as jobs run at once, all have ended."""
     if dependency is None:
@@ -90,7 +101,7 @@ def sbatch(arguments: list[str]) -> None:
     if nodes is not None:
         nodes = options.get("--nodes", nodes)
         common |= {"SLURM_JOB_NUM_NODES": nodes, "SLURM_NTASKS": str(int(nodes) * int(each or 1))}
-        common |= {"SLURM_JOB_NODELIST": ",".join(["127.0.0.1"] * int(nodes))}
+        common |= {"SLURM_JOB_NODELIST": ",".join([own_address()] * int(nodes))}
     array = options.get("--array") or directives(script, "SBATCH", "--array")
     tasks = {"task": common}
     if array is not None:
@@ -112,6 +123,7 @@ def srun(arguments: list[str]) -> None:
     started = [
         subprocess.Popen(arguments, env=os.environ | step | {"SLURM_PROCID": str(number)}) for number in range(count)
     ]
+    signal.signal(signal.SIGTERM, lambda *_: [process.terminate() for process in started])  # as srun does
     sys.exit(max(process.wait() for process in started))
 
 

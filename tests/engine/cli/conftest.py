@@ -1,5 +1,6 @@
 """Two ways to run a command: in this process, which is quick, and as a process of its own, as a shell does."""
 
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -27,8 +28,10 @@ class Done:
 
 @pytest.fixture
 def home(tmp_path_factory, monkeypatch):
-    """No GPU, and no data set in the cache."""
+    """No GPU, no data set in the cache, and no batch system that may have started the tests."""
     folder = tmp_path_factory.mktemp("home")
+    for name in [name for name in os.environ if name.startswith(("SLURM_", "PBS_", "LSB_", "SKYPILOT_", "JOB_"))]:
+        monkeypatch.delenv(name)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     monkeypatch.setenv("HOME", str(folder))
     monkeypatch.setenv("NEGENGINE_DATA", str(folder / "data"))

@@ -47,6 +47,7 @@ def material(tmp_path_factory, small_tokenizers, small_lexicon) -> Path:
         path = folder / name / {"lama": "TREx.jsonl", "diagnostics": "NEG-136-SIMP.tsv", "nli": "RTE.txt"}[name]
         path.write_text(content)
     (folder / "patterns.toml").write_text(PATTERNS)
+    (folder / "suite.toml").write_text('[[model]]\nmodel = "model"\n[[probe]]\nprobe = "select"\n')
     (folder / "words.txt").write_text("dance\nsmoke\n")
     (folder / "own.csv").write_text(OWN)
     work(folder / "run")
@@ -94,6 +95,7 @@ NLI_COMMAND = ("nli", "classifier", "--data", "nli", "--source", "RTE")
 WORDS = (*LAMA_COMMAND, "--vocabulary", "words.txt")
 CUES = ("cues", "words.txt")
 PROBE = ("probe", "model", "own.csv")
+SUITE = ("suite", "suite.toml")
 
 # ---------------------------------------------------------------- bytes that are not text
 
@@ -106,6 +108,7 @@ READERS = {
     "lexicon/slot_CITY.txt": SELECT,
     "lexicon/agreement.toml": CHECK,
     "patterns.toml": SELECT,
+    "suite.toml": SUITE,
     "lama/TREx.jsonl": LAMA_COMMAND,
     "words.txt": WORDS,
     "diagnostics/NEG-136-SIMP.tsv": DIAGNOSTICS,
@@ -158,6 +161,8 @@ NAMED = {
     "score --model": ("score", "run", "--model"),
     "compare": ("compare",),
     "merge": ("merge", "-o", "whole"),
+    "merge --status": ("merge", "--status"),
+    "suite": ("suite",),
     "MODEL": ("select",),
     "predict": ("predict",),
 }
@@ -229,7 +234,7 @@ NUMBERS = {
     "--item": (PROBE, [LETTERS, ""]),
     "--method": (PROBE, [LETTERS, ""]),
     "--ranks": (("gh22", "model"), [DIGITS, "9" * 400, "0", "1,,2", "nan", "", ",".join(["1"] * 10_000)]),
-    "--shard": (SELECT, [DIGITS, f"1/{DIGITS}", "2/1", "0/0", "nan", "1/2/3"]),
+    "--shard": (SELECT, [DIGITS, f"1/{DIGITS}", "2/1", "0/0", "nan", "1/2/3", "auto", "auto:3-1", f"auto:0-{DIGITS}"]),
     "--device": (SELECT, [f"cuda:{DIGITS}", LETTERS, "", ",".join(["cpu"] * 10_000), "a\0b", "cuda:-1"]),
     "--coreference": (SELECT, [LETTERS, "", "a\0b"]),
     "--precision": (SELECT, [LETTERS, ""]),

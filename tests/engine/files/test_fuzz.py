@@ -42,6 +42,7 @@ from negengine.engine.sentences.patterns import PatternSet, load_patterns
 from negengine.engine.sentences.rules import Rules
 from negengine.engine.sentences.tokenizer import load_tokenizer
 from negengine.engine.stimuli import open_table
+from negengine.engine.suite.file import SuiteFile
 from small_stages import hold, work
 
 NASTY = [
@@ -169,6 +170,7 @@ READERS = {
     "lexicon: agreement": Reader("lexicon/agreement.toml", lexicon),
     "language": Reader("language.toml", lambda folder: Rules(load_language(folder / "language.toml")).findings()),
     "patterns": Reader("patterns.toml", lambda folder: load_patterns(folder / "patterns.toml").sha256),
+    "a suite": Reader("suite.toml", lambda folder: SuiteFile.read(folder / "suite.toml").probes),
     "LAMA, ours": Reader("ours/TREx.jsonl", lambda folder: read_facts([folder / "ours"]).sha256),
     "LAMA, misprimed": Reader("primed/TREx/random/P36.jsonl", lambda folder: read_facts([folder / "primed"]).sha256),
     "LAMA, queries": Reader("queries/ConceptNet/test.jsonl", lambda folder: read_facts([folder / "queries"]).sha256),
@@ -282,6 +284,21 @@ name = "CnTp"
 role = "forbidden"
 context = '''{NAME} is {PROF} who doesn't like to {ACT}.'''
 target = "{PRON} is happy to {MASK}."
+""",
+    "suite.toml": """\
+name = "own"
+[run]
+threads = 2
+[[model]]
+model = "mini"
+[[model]]
+model = "lab/own"
+revisions = ["step1000", "step_2k"]
+[[probe]]
+probe = "score"
+pairs = 60
+vary = {coreference = ["pronoun", "same-name"]}
+models = ["mini"]
 """,
     "ours/TREx.jsonl": json.dumps(
         {
