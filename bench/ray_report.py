@@ -68,7 +68,7 @@ def _real(found: Mapping[str, Any]) -> Table:
     ]
     work = found["systems"][0]
     notes = [
-        f"overhead of Ray, from the first part to the last: {100 * found['overhead']:.1f} % of the speed of one process",
+        f"overhead of Ray from the first part to the last: {100 * found['overhead']:.1f} % of the speed of one process",
         "start: until the model is open; Ray and its processes start first",
         "waits: the share of the time in which workers decided nothing",
         "own time: processor time of the process that gives out and writes the parts; in one process the model's, too",

@@ -97,13 +97,19 @@ class Setup:
         from ..errors import InputError
         from ..runs.ray import Ray
 
+        if self.ray is not None:
+            return Ray(
+                self.ray,
+                workers=self.workers,
+                cpus_per_worker=self.cpus_per_worker,
+                gpus_per_worker=self.gpus_per_worker,
+                device=self.device,
+            )
         own = {
             "--workers": self.workers,
             "--cpus-per-worker": self.cpus_per_worker,
             "--gpus-per-worker": self.gpus_per_worker,
         }
-        if self.ray is not None:
-            return Ray(self.ray, *own.values(), device=self.device)
         if given := [f"{option} {value:g}" for option, value in own.items() if value is not None]:
             raise InputError(f"{given[0]}: this option belongs to --ray; add --ray local, or an address")
         return None

@@ -222,12 +222,16 @@ class LanguageModel:
         return decisions
 
     def batch_size(self, length: int) -> int:
-        """Number of sentences of this length that occupy the device: one batch on a GPU, one for each core on the CPU.
+        """Number of sentences of this length that a caller gives at once: one batch on a GPU, 8 batches on the CPU.
 
-        Up to 8 cores it is the same number, so that callers make the same batches with any number of threads.
+        It does not depend on the number of threads, so that callers make the same batches on any machine.
         """
-        at_a_time = max(self.at_a_time, _CORES) if self.device == CPU else 1
+        at_a_time = _CORES if self.device == CPU else 1
         return at_a_time * sentences_in(self.batch_tokens, length)
+
+    def occupying(self, length: int) -> int:
+        """Number of sentences of this length that occupy the whole device, on a CPU with many cores too."""
+        return self.batch_size(length) * math.ceil(self.at_a_time / _CORES)
 
     def logits(self, ids: Ids, mask_position: Ids) -> NDArray[np.float32]:
         """All logits at the mask, float32 [n, V]. For few sentences: all of them are copied from the device."""

@@ -37,7 +37,7 @@ def kept_speed_ratio(
         },
     }
     kept = Measured.beside(reference.exported.folder, conditions)
-    size = reference.batch_size(_most_frequent(sample).ids.shape[1])  # work for all threads
+    size = reference.occupying(_most_frequent(sample).ids.shape[1])  # work for all threads
     return kept.number(NAME, lambda: speed_ratio(low_precision, reference, sample, size), say)
 
 

@@ -59,7 +59,7 @@ def usage(stages: Sequence[StageRecord]) -> Usage:
                 versions.setdefault(name, []).append(version)
     return Usage(
         sessions=len(sessions),
-        gpu_hours=sum(_seconds(own) * sum(map(_is_gpu, own.workers)) for own in sessions) / _HOUR,
+        gpu_hours=sum(_seconds(own) * sum(map(_gpus, own.workers)) for own in sessions) / _HOUR,
         core_hours=sum(_seconds(own) * sum(map(_cores, own.workers)) for own in sessions) / _HOUR,
         hours=sum(map(_seconds, sessions)) / _HOUR,
         sentences=sum(own.sentences for own in sessions),
@@ -82,8 +82,13 @@ def _is_gpu(worker: dict[str, Any]) -> bool:
     return str(worker.get("device", "cpu")).startswith("cuda")
 
 
+def _gpus(worker: dict[str, Any]) -> float:
+    """GPUs of a worker; one entry may stand for several workers of a cluster that are alike, with a share of a GPU."""
+    return float(worker.get("GPUs", 1)) * int(worker.get("workers", 1)) if _is_gpu(worker) else 0.0
+
+
 def _cores(worker: dict[str, Any]) -> int:
-    return 0 if _is_gpu(worker) else int(worker.get("threads") or 1)
+    return 0 if _is_gpu(worker) else int(worker.get("threads") or 1) * int(worker.get("workers", 1))
 
 
 def _hardware(session: Session, worker: dict[str, Any]) -> str:
@@ -93,7 +98,8 @@ def _hardware(session: Session, worker: dict[str, Any]) -> str:
         memory, driver = worker.get("memory GiB"), worker.get("driver")
         details = [f"{memory} GiB" if memory else "", f"driver {driver}" if driver else ""]
     else:
-        cores, memory = session.machine.get("cores"), session.machine.get("memory GiB")
+        machine = worker.get("machine") or session.machine  # a worker of a cluster runs elsewhere
+        cores, memory = machine.get("cores"), machine.get("memory GiB")
         details = [f"{cores} cores" if cores else "", f"{memory} GiB" if memory else ""]
     told = ", ".join(filter(None, details))
     return f"{name} ({told})" if told else name

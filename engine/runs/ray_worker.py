@@ -145,7 +145,8 @@ class Worker:
 
     def calibrate(self) -> tuple[dict[str, Any], list[str]]:
         """What `Stage.calibrate` finds, and the lines that it says."""
-        stage, said = self._opened(), []
+        stage = self._opened()
+        said: list[str] = []
         with self._deciding:
             return stage.calibrate(self._model, said.append), said
 

@@ -40,7 +40,7 @@ class Session(msgspec.Struct, omit_defaults=True):
         packages: Package → version, of those that decide a number.
         machine: See `negengine.engine.inference.machine.machine`.
         workers: What each process that decides parts has opened: model, device, hardware, driver, threads, tokens in a
-            batch.
+            batch. On a Ray cluster also its machine, its GPUs, and in `workers` how many are alike.
         precision: One word, or pattern → word where patterns differ.
         parts: Number of parts that it has finished.
         sentences: Number of sentences that its models have run, those of the calibration and the audit included.
@@ -98,6 +98,8 @@ class Clock:
         session.seconds = round(time.monotonic() - self._started, 3)
         used = {str(CPU), *(str(worker.get("device")) for worker in session.workers)}
         joules = self._energy.joules()  # of all devices of the machine, also of those that others use
+        if any("machine" in worker for worker in session.workers):
+            joules = {}  # the workers are on other machines, whose energy this process cannot read
         session.joules = {device: round(joules[device], 3) for device in joules if device in used}
 
 

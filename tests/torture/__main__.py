@@ -20,6 +20,8 @@ from .cases import cases, endless
 from .child import Children
 from .jobs import Found, Injector, Wanted, in_jobs, say
 from .kinds import KINDS, MEMORY, REAL
+from .ray_cluster import RAY
+from .ray_cluster import rows as ray_rows
 from .surroundings import memory
 from .table import Row
 from .world import World, build_world
@@ -72,11 +74,11 @@ def _options() -> argparse.Namespace:
         "--only",
         metavar="KIND",
         action="append",
-        choices=[*KINDS, REAL, MEMORY],
+        choices=[*KINDS, REAL, RAY, MEMORY],
         help="a kind of fault; may be given again",
     )
     parser.add_argument(
-        "--skip", metavar="KIND", action="append", default=[], choices=[*KINDS, REAL, MEMORY], help="not this kind"
+        "--skip", metavar="KIND", action="append", default=[], choices=[*KINDS, REAL, RAY, MEMORY], help="not this kind"
     )
     parser.add_argument(
         "--case",
@@ -124,7 +126,7 @@ def _torture(options: argparse.Namespace, base: Path, injector: Injector, until:
     """The rows of the table, and whether each planted bug was found."""
     root = base / "root"
     world = _world(root / "world", options.world)
-    usual = [*KINDS, REAL, *([] if options.short else [MEMORY])]
+    usual = [*KINDS, REAL, *([] if options.short else [RAY, MEMORY])]
     wanted = Wanted(
         kinds=[kind for kind in options.only or usual if kind not in options.skip],
         cases=[case for case in cases(world) if not options.case or case.name in options.case],
@@ -135,12 +137,15 @@ def _torture(options: argparse.Namespace, base: Path, injector: Injector, until:
         plants=not options.only,
         progress=options.resume,
     )
-    measured = min(600.0, 10 * options.minutes) if MEMORY in wanted.kinds else 0.0
-    wanted = replace(wanted, until=until - measured)
+    measured, on_ray = (min(600.0, 10 * options.minutes) if kind in wanted.kinds else 0.0 for kind in (MEMORY, RAY))
+    wanted = replace(wanted, until=until - measured - on_ray)
     found = Found()
-    if set(wanted.kinds) != {MEMORY}:
+    if not set(wanted.kinds) <= {MEMORY, RAY}:
         say(f"disturbing runs for {max(0.0, wanted.until - time.monotonic()) / 60:.1f} min")
         found = in_jobs(wanted, world, options.jobs, base, injector)
+    if RAY in wanted.kinds:
+        say("disturbing runs on a Ray cluster")
+        found.rows.extend(ray_rows(world.folder, on_ray / 60, options.seed))
     if MEMORY in wanted.kinds:
         bench = Bench(Children(root, base, injector), root / "work-memory", random.Random(options.seed))
         found.rows.append(Row(MEMORY, "select fp32"))

@@ -86,7 +86,7 @@ def test_cores_do_not_change_decisions_nor_their_order(threads, mini, engine):
     np.testing.assert_allclose(model.logits(*batch[:2]), engine.logits(*batch[:2]), atol=1e-4)
 
 
-@pytest.mark.parametrize("threads", [1, 2, 5])
+@pytest.mark.parametrize("threads", [1, 2, 20])
 @pytest.mark.parametrize(
     ("n", "sizes"),
     [(0, []), (1, [1]), (22, [11, 11]), (100, [13] * 7 + [9]), (320, [20] * 16), (321, [14] * 22 + [13])],

@@ -23,6 +23,14 @@ def test_hours_are_those_of_all_gpus_and_all_cores():
     assert (found.gpu_hours, found.core_hours, found.hours) == (2.0, 1.0, 1.5)
 
 
+def test_workers_of_a_cluster_that_are_alike_are_one_entry():
+    alike = {**CPU, "threads": 8, "workers": 5, "machine": {"cores": 16, "memory GiB": 64.0}}
+    halves = {**GPU, "GPUs": 0.5, "workers": 4}
+    found = used(session(alike, seconds=3600.0), session(halves, seconds=3600.0))
+    assert (found.core_hours, found.gpu_hours) == (40.0, 2.0)
+    assert found.hardware[0] == "A CPU (16 cores, 64.0 GiB)"
+
+
 def test_sentences_and_tokens_are_added():
     found = used(session(CPU, sentences=3, tokens=30), session(CPU, sentences=4, tokens=40))
     assert (found.sentences, found.tokens) == (7, 70)

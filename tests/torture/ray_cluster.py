@@ -1,0 +1,224 @@
+"""Runs on a Ray cluster, disturbed: workers, machines and the process that gives out the parts are killed.
+
+    PYTHONPATH=tests python -m torture.ray_cluster --minutes 10
+
+The cluster has three machines with one CPU each; they are simulated on this one, by `ray.cluster_utils.Cluster`. A run
+must have the bytes of an undisturbed run in one process. It runs in a process of its own: Ray and the library that
+makes system calls fail do not go together.
+"""
+
+import argparse
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from . import table
+from .cases import Case, real_cases
+from .compare import Snapshot, row_difference, snapshot
+from .table import Row
+from .world import World, build_world
+
+RAY = "ray"
+_NODES = 3
+_RESULT = "triplets.parquet"
+_PATIENCE = 300.0  # seconds for a command
+_INTERRUPTED = 130
+
+
+def rows(world: Path, minutes: float, seed: int) -> list[Row]:
+    """The rows of the table, from a process of its own.
+
+    Args:
+        world: The inputs.
+        minutes: How long.
+        seed: Of everything that is drawn.
+    """
+    words = ["--world", str(world), "--minutes", str(minutes), "--seed", str(seed), "--json"]
+    clean = {name: value for name, value in os.environ.items() if name not in {"LD_PRELOAD", "DYLD_INSERT_LIBRARIES"}}
+    ended = subprocess.run(
+        [sys.executable, "-m", "torture.ray_cluster", *words], env=clean, stdout=subprocess.PIPE, text=True, check=True
+    )
+    return [Row(**row) for row in json.loads(ended.stdout.splitlines()[-1])]
+
+
+@dataclass(eq=False)
+class Cluster:
+    """The cluster, which gets a new machine for each one that is killed."""
+
+    made: Any
+    nodes: list[Any]
+
+    def grow(self) -> None:
+        """Start machines until there are enough."""
+        while len(self.nodes) < _NODES:
+            self.nodes.append(self.made.add_node(num_cpus=1))
+
+    def kill_worker(self, draw: random.Random) -> bool:
+        """Kill a worker of negengine; False if there is none."""
+        found = [
+            worker
+            for node in self.nodes
+            for worker in psutil.Process(_raylet(node)).children()
+            if _name(worker).startswith("ray::Worker")
+        ]
+        return bool(found) and _kill(draw.choice(found).pid)
+
+    def kill_node(self, draw: random.Random) -> bool:
+        """Kill a machine, with all that runs there."""
+        node = draw.choice(self.nodes)
+        self.nodes.remove(node)
+        killed = _kill(_raylet(node))
+        with suppress(Exception):  # what of it has ended already
+            self.made.remove_node(node, allow_graceful=False)
+        return killed
+
+
+@contextmanager
+def cluster() -> Iterator[Cluster]:
+    """A Ray cluster on this machine."""
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    from ray.cluster_utils import Cluster as Simulated
+
+    made = Simulated(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})
+    try:
+        found = Cluster(made, [])
+        found.grow()
+        yield found
+    finally:
+        made.shutdown()
+
+
+@dataclass(eq=False)
+class Disturbed:
+    """A command on the cluster, and the undisturbed result of the same command in one process."""
+
+    case: Case
+    cluster: Cluster
+    expected: Snapshot
+    parts: int
+    folder: Path
+
+    def start(self) -> "subprocess.Popen[str]":
+        """Start the command."""
+        words = [*_PROGRAM, *self.case.arguments, "--ray", self.cluster.made.address, "-v"]
+        return subprocess.Popen(words, cwd=self.folder, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
+
+    def reaches(self, process: "subprocess.Popen[str]", parts: int) -> bool:
+        """Wait until the run has so many parts; False if it ends before."""
+        while process.poll() is None:
+            if sum(1 for _ in self.folder.glob(f"{self.case.result}/parts/*/part-*.json")) >= parts:
+                return True
+            time.sleep(0.01)
+        return False
+
+    def wrong(self, process: "subprocess.Popen[str]", said: str) -> tuple[list[str], int]:
+        """What is wrong after the end, and how many rows are lost or doubled."""
+        if process.returncode != 0:
+            return [f"status {process.returncode}: {said[-300:]}"], 0
+        found = snapshot(self.folder / self.case.result)
+        different = self.expected.differences(found)
+        if not different:
+            return [], 0
+        rows = row_difference(self.expected.files[_RESULT], found.files.get(_RESULT))
+        return [self.expected.shown(found, name) for name in different], rows.lost + rows.doubled
+
+
+_PROGRAM = (sys.executable, "-m", "negengine.engine.cli")
+Fault = Callable[[Cluster, "subprocess.Popen[str]", random.Random], bool]
+FAULTS: dict[str, tuple[Fault, tuple[int, ...]]] = {
+    "ray-worker": (lambda cluster, _process, draw: cluster.kill_worker(draw), (0,)),
+    "ray-node": (lambda cluster, _process, draw: cluster.kill_node(draw), (0,)),
+    "ray-driver": (lambda _cluster, process, _draw: _kill(process.pid), (-signal.SIGKILL,)),
+    "ray-interrupt": (lambda _cluster, process, _draw: _kill(process.pid, signal.SIGINT), (_INTERRUPTED,)),
+}
+"""Kind → what it does, and the status of a command that met it."""
+
+
+def disturb(disturbed: Disturbed, kind: str, row: Row, draw: random.Random) -> None:
+    """One fault, the same command again if it ended, and the comparison."""
+    fault, ends = FAULTS[kind]
+    disturbed.cluster.grow()
+    subprocess.run(["rm", "-rf", str(disturbed.folder / disturbed.case.result)], check=True)
+    process = disturbed.start()
+    happened = disturbed.reaches(process, draw.randrange(disturbed.parts)) and fault(disturbed.cluster, process, draw)
+    _, said = process.communicate(timeout=_PATIENCE)
+    if not happened:
+        return
+    row.faults += 1
+    unexpected = [] if process.returncode in {0, *ends} else [f"status {process.returncode}: {said[-300:]}"]
+    if process.returncode != 0:
+        process = disturbed.start()
+        _, said = process.communicate(timeout=_PATIENCE)
+    wrong, lost = disturbed.wrong(process, said)
+    row.rows += lost
+    row.wrong += bool(unexpected or wrong)
+    row.survived += not (unexpected or wrong)
+    row.findings += [*unexpected, *wrong]
+
+
+def main() -> int:
+    """Disturb runs for some minutes, print the table; returns the exit status."""
+    parser = argparse.ArgumentParser("python -m torture.ray_cluster", description=__doc__)
+    parser.add_argument("--minutes", type=float, default=10.0, help="how long")
+    parser.add_argument("--seed", type=int, default=0, help="of everything that is drawn")
+    parser.add_argument("--world", type=Path, help="a folder with the inputs of an earlier call")
+    parser.add_argument("--json", action="store_true", help="print the rows as JSON")
+    options = parser.parse_args()
+    until = time.monotonic() + 60 * options.minutes
+    draw, found = random.Random(options.seed), []
+    with tempfile.TemporaryDirectory() as temporary, cluster() as made:
+        world = World(options.world) if options.world else build_world(Path(temporary) / "world")
+        runs = []
+        for case in real_cases(world):
+            folder = Path(temporary) / case.name.replace(" ", "-")
+            folder.mkdir()
+            subprocess.run([*_PROGRAM, *case.arguments, "--threads", "1"], cwd=folder, check=True, capture_output=True)
+            expected = snapshot(folder / case.result)
+            parts = sum(name.startswith("parts/") and name.endswith(".json") for name in expected.files)
+            disturbed = Disturbed(case, made, expected, parts, folder)
+            for kind in FAULTS:
+                row = Row(kind, f"{case.name} on Ray", note=f"{_NODES} nodes, {parts} parts")
+                runs.append((disturbed, kind, row))
+                found.append(row)
+        turn = 0
+        while time.monotonic() < until:
+            disturb(*runs[turn % len(runs)], draw)
+            turn += 1
+    print(json.dumps([asdict(row) for row in found]) if options.json else table.plain(found))
+    if not options.json:
+        print("\n".join([*table.findings(found), table.totals(found)]))
+    return 0 if table.is_clean(found) else 1
+
+
+def _kill(pid: int, how: int = signal.SIGKILL) -> bool:
+    try:
+        os.kill(pid, how)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def _raylet(node: Any) -> int:
+    return int(node.all_processes["raylet"][0].process.pid)
+
+
+def _name(process: psutil.Process) -> str:
+    with suppress(psutil.Error):
+        return " ".join(process.cmdline())
+    return ""
+
+
+if __name__ == "__main__":
+    sys.exit(main())
