@@ -47,7 +47,9 @@ def bench(
     Example: negengine bench mini --quick
     """
     words = models or []
-    measure = {EXPORT: _export, LIKELIHOOD: _likelihood, PROBE: _probe}.get(words[0] if words else "", _ray if with_ray else _speed)
+    measure = {EXPORT: _export, LIKELIHOOD: _likelihood, PROBE: _probe}.get(
+        words[0] if words else "", _ray if with_ray else _speed
+    )
     if with_ray and measure is not _ray:
         raise InputError(f"bench {words[0]}: --ray is for `bench` of the main job")
     try:
