@@ -12,16 +12,17 @@ from ..errors import InputError
 if TYPE_CHECKING:
     from ..tables import Table
 
-EXPORT, LIKELIHOOD = "export", "likelihood"
+EXPORT, LIKELIHOOD, PROBE = "export", "likelihood", "probe"
 
 
 def bench(
     models: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[export|likelihood] [MODEL...]",
+            metavar="[export|likelihood|probe] [MODEL...]",
             help="mini, any checkpoint, or random weights: bert-base-shape, bert-large-shape, roberta-base-shape. "
-            "`bench export MODEL` measures exports, `bench likelihood MODEL` likelihoods of sentences.",
+            "`bench export MODEL` measures exports, `bench likelihood MODEL` likelihoods of sentences, "
+            "`bench probe MODEL` words in sentences.",
         ),
     ] = None,
     quick: Annotated[
@@ -41,11 +42,14 @@ def bench(
     """Compare the engine's speed with its baselines and with the ceiling of this machine.
 
     The last line of the output is one JSON document. `bench export` measures the time and the peak memory
-    of exports instead, `bench likelihood` the likelihoods of sentences against minicons and PyTorch.
+    of exports instead, `bench likelihood` the likelihoods of sentences against minicons and PyTorch, and `bench probe`
+    words at the mask of a user's sentences against PyTorch.
     Example: negengine bench mini --quick
     """
     words = models or []
-    measure = {EXPORT: _export, LIKELIHOOD: _likelihood}.get(words[0] if words else "", _ray if with_ray else _speed)
+    measure = {EXPORT: _export, LIKELIHOOD: _likelihood, PROBE: _probe}.get(
+        words[0] if words else "", _ray if with_ray else _speed
+    )
     if with_ray and measure is not _ray:
         raise InputError(f"bench {words[0]}: --ray is for `bench` of the main job")
     try:
@@ -90,11 +94,22 @@ def _likelihood(
 ) -> "tuple[list[Table], dict[str, Any]]":
     from ...bench.likelihood import bench_likelihood, table
 
-    if device not in {"auto", "cpu"}:
-        raise InputError("bench likelihood: minicons and the loop are measured on the CPU; remove --device")
-    effort = {"rounds": rounds or (3 if quick else 5), "seconds": 2.0 if quick else 8.0}
-    found = bench_likelihood(models or ["mini"], say=say, **effort)
+    found = bench_likelihood(models or ["mini"], say=say, **_effort(LIKELIHOOD, quick, rounds, device))
     return [table(result) for result in found["models"]], found
+
+
+def _probe(models: list[str], quick: bool, rounds: int | None, device: str) -> "tuple[list[Table], dict[str, Any]]":
+    from ...bench.probe import bench_probe, table
+
+    found = bench_probe(models or ["mini"], say=say, **_effort(PROBE, quick, rounds, device))
+    return [table(result) for result in found["models"]], found
+
+
+def _effort(what: str, quick: bool, rounds: int | None, device: str) -> dict[str, Any]:
+    """How often the loops on the CPU are timed, and for how long."""
+    if device not in {"auto", "cpu"}:
+        raise InputError(f"bench {what}: the other systems are measured on the CPU; remove --device")
+    return {"rounds": rounds or (3 if quick else 5), "seconds": 2.0 if quick else 8.0}
 
 
 def _show(tables: "list[Table]", found: dict[str, Any], form: Format, as_json: bool) -> None:

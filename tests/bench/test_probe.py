@@ -1,0 +1,32 @@
+"""The benchmark of own sentences: every system gives the same log-probabilities."""
+
+import pytest
+from negengine.bench.probe import LOOP, OURS, ROW, bench_probe, stimuli, table
+
+
+@pytest.fixture(scope="module")
+def found(mini, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("bench")
+    (folder / "exported").mkdir()
+    (folder / "exported" / "mini").symlink_to(mini.folder)
+    return bench_probe(["mini"], rounds=1, seconds=0, tried=8, batches=[3], cache=folder, say=lambda _: None)
+
+
+def test_all_systems_compute_the_same(found):
+    assert [result["targets"] for result in found["models"]] == [1, 2]
+    for result in found["models"]:
+        assert [system["system"] for system in result["systems"]] == [LOOP, ROW, OURS]
+        assert all(system["difference"] < 1e-3 for system in result["systems"])
+        assert all(system["sentences/s"] > 0 for system in result["systems"])
+
+
+def test_the_figures_make_a_table_for_each_number_of_targets(found):
+    for result in found["models"]:
+        assert table(result).frame["system"].to_list() == [LOOP, ROW, OURS]
+
+
+def test_sentences_have_one_mask_and_four_lengths():
+    texts = stimuli(40, ["dance", "smoke"])["sentence"]
+    assert (texts.str.count_matches("[MASK]", literal=True) == 1).all()
+    assert {len(text.split()) > 12 for text in texts} == {True, False}
+    assert stimuli(40, ["dance"]).equals(stimuli(40, ["dance"]))
