@@ -214,6 +214,23 @@ def _select(mini: ExportedModel, lexicon: Path, folder: Path):
     return ng.select(model, lexicon=lexicon, output=folder, progress=False)
 
 
+@pytest.fixture(scope="session")
+def whole_words_run(once, mini) -> Path:
+    """A finished run with verbs of several tokens, with its scores; tests do not change it."""
+
+    def score(folder: Path) -> None:
+        import negengine as ng
+
+        lexicon = folder.with_name("lexicon-of-whole-words")
+        lexicon.mkdir()
+        for name, words in {**WORD_LISTS, "verbs.txt": ["smoke", "dance", "beware", "rustle", "abdicate"]}.items():
+            (lexicon / name).write_text("".join(f"{word}\n" for word in words), "utf-8")
+        model = ng.load(mini.folder, device="cpu", precision="fp32")
+        ng.score(ng.select(model, lexicon=lexicon, verbs="whole-words", output=folder, progress=False), progress=False)
+
+    return once("whole-words", score)
+
+
 ROOT = Path(__file__).parents[1]
 SOURCES = ("engine", "export", "bench", "pyproject.toml", "README.md", "LICENSE", "CITATION.cff")
 

@@ -7,6 +7,10 @@ import polars as pl
 
 from ..choices import Coreference
 from ..sentences.patterns import PatternSet
+from .reading import told
+from .select import SEVERAL_TOKENS
+from .several import TOKENS
+from .several_scores import ALL_SEVERAL
 
 _TARGET = {
     Coreference.PRONOUN: "refers to the person of the context sentence with a pronoun",
@@ -39,6 +43,20 @@ def selection_methods(summary: Mapping[str, Any], identity: Mapping[str, Any], t
         f"name and a profession and {summary['verbs']:,} verbs that are one token of the model. The target sentence "
         f"{_TARGET[Coreference(summary['coreference'])]}. {tested} At most {identity['max verbs']} verbs were kept for "
         f"each pair, chosen by a keyed hash (seed {identity['seed']}), which gave {summary['selected']:,} triplets."
+        + _several(summary)
+    )
+
+
+def _several(summary: Mapping[str, Any]) -> str:
+    """What was selected among verbs of several tokens; empty if the run has none."""
+    if (apart := summary.get(SEVERAL_TOKENS)) is None:
+        return ""
+    share = "by an estimate " if "lazy" in apart else ""
+    return (
+        f" Apart from these, we tested {apart['verbs']:,} verbs of several tokens in the same way. Such a verb counts "
+        "as repeated if each of its tokens is the model's first choice at its mask, where the masks are filled from "
+        "left to right with the verb's tokens (Kauf and Ivanova, 2023). The model "
+        f"{share}repeated {apart['ratio']:.1f} % of these candidates, and {apart['selected']:,} triplets were kept."
     )
 
 
@@ -61,6 +79,16 @@ def scores_methods(rates: pl.DataFrame, patterns: PatternSet) -> str:
         "clusters) are: "
         f"{', '.join(drops)}."
     )
+
+
+def apart_methods(token_rates: pl.DataFrame, patterns: PatternSet) -> str:
+    """The drops of verbs of several tokens.
+
+    Args:
+        token_rates: The content of rates_by_tokens.parquet.
+        patterns: Of the selection.
+    """
+    return f"Verbs of several tokens: {told(token_rates.filter(pl.col(TOKENS) == ALL_SEVERAL), patterns)}"
 
 
 def _interval(low: float | None, high: float | None) -> str:

@@ -24,7 +24,7 @@ from ..sentences.language import load_language
 from ..sentences.patterns import PatternSet
 from ..tables import Table
 from . import recount
-from .methods import scores_methods, selection_methods
+from .methods import apart_methods, scores_methods, selection_methods
 from .plan import SelectionPlan, plan_of
 from .published import published
 from .rates import PAIR
@@ -174,7 +174,9 @@ class ScoresRun(Run):
     def methods(self, test: str) -> str:
         """See `Run`; the selection comes first."""
         selected = SelectionRun.open(self.folder).methods(test)
-        return f"{selected} {scores_methods(self.rates, self.selection.patterns)}"
+        patterns = self.selection.patterns
+        apart = "" if self.several is None else f" {apart_methods(self.token_rates, patterns)}"
+        return f"{selected} {scores_methods(self.rates, patterns)}{apart}"
 
     @property
     def coreference(self) -> str:

@@ -1,7 +1,7 @@
 """Triplets of verbs of several tokens, decided again: one query after the other, without composition or batches.
 
 The text is tokenized with one mask, the mask is repeated for each token of the verb, and the verb's tokens are filled
-in from left to right. A decision is compared as in `agreement`: the verb is repeated if every token is the first choice.
+in from left to right. The verb is repeated if every token is the first choice.
 """
 
 from collections.abc import Sequence

@@ -63,7 +63,14 @@ def test_the_files_of_the_negation_test_are_documented(file, scored_run):
 
 def test_the_keys_of_a_selection_are_documented(scored_run):
     found = json.loads((scored_run / "selection.json").read_text("utf-8"))
-    assert set(documented("selection.json")) == {*found, "lazy"}
+    assert set(documented("selection.json")) == {*found, "lazy", "several_tokens", "by_tokens"}
+
+
+@pytest.mark.parametrize(
+    "file", ["triplets_several_tokens.parquet", "scores_several_tokens.parquet", "rates_by_tokens.parquet"]
+)
+def test_the_files_about_verbs_of_several_tokens_are_documented(file, whole_words_run):
+    assert documented(file) == columns(whole_words_run / file)
 
 
 @pytest.mark.parametrize("file", ["acts.parquet", "items.parquet", "summary.parquet"])

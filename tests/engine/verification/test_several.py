@@ -1,0 +1,84 @@
+"""Verbs of several tokens decided again: what agrees, what is a near-tie, what is wrong."""
+
+import negengine as ng
+import numpy as np
+import polars as pl
+import pytest
+from negengine.engine.negation.runs import ScoresRun, SelectionRun
+from negengine.engine.verification.agreement import Verdict
+from negengine.engine.verification.reference import ExportedReference
+from negengine.engine.verification.several import several_again
+
+
+class Shifted:
+    """The reference model with the logits of one token shifted."""
+
+    name, at_once = "a shifted model", 1
+
+    def __init__(self, exported, token, shift):
+        self.reference, self.token, self.shift = ExportedReference(exported), token, shift
+
+    def at(self, ids, position):
+        logits = self.reference.at(ids, position).copy()
+        logits[self.token] += self.shift
+        return logits
+
+
+def test_a_run_agrees_with_the_reference_model(whole_words_run):
+    found = ng.verify(whole_words_run, sample=20)
+    checks = [check for check in found.checks if check.what.startswith("verbs of several tokens decided again")]
+    assert [check.of for check in checks] == ["select", "score"]
+    assert [check.wrong for check in checks] == [0, 0]
+    assert all(check.n for check in checks)
+    assert not found.damage
+
+
+@pytest.mark.parametrize("kind", [SelectionRun, ScoresRun])
+def test_another_model_is_found(kind, whole_words_run, mini):
+    run = kind.open(whole_words_run)
+    [first] = mini.tokenizer.encode(["beware"])
+    other = Shifted(mini, int(first[1]), -50.0)
+    found = several_again(run, mini, other, 1_000, 0)
+    verbs = run.sentence_rows().filter(pl.col("tokens") > 1, pl.col("repeated"), pl.col("expected") == "beware")
+    n = len(verbs.collect())
+    wrong = [compared for compared in found if compared.verdict is Verdict.WRONG and "(beware)" in compared.name]
+    assert len(wrong) >= n > 0
+    assert "the verb was repeated, but not so now" in wrong[0].why
+
+
+def test_the_numbers_of_a_row_are_compared(whole_words_run, mini, monkeypatch):
+    run, reference = ScoresRun.open(whole_words_run), ExportedReference(mini)
+    rows = run.sentence_rows().filter(pl.col("tokens") > 1).head(1).collect()
+    changes = {
+        "rank": rows["rank"] + 7,
+        "logprob": rows["logprob"] - 1,
+        "answer_logprob": rows["answer_logprob"] - 1,
+        "answer": pl.Series(["walk"]),
+    }
+    for name, values in changes.items():
+        changed = rows.with_columns(values.alias(name)).lazy()
+        monkeypatch.setattr(ScoresRun, "sentence_rows", lambda _, changed=changed: changed)
+        [compared] = several_again(run, mini, reference, 5, 0)
+        assert compared.verdict is Verdict.WRONG, name
+        assert "but now" in compared.why
+
+
+def test_a_decision_within_rounding_is_a_near_tie(whole_words_run, mini):
+    run = ScoresRun.open(whole_words_run)
+    reference = ExportedReference(mini)
+    [own] = mini.tokenizer.word_sequences([("She is happy to ", ".")], ["beware"])
+
+    class Tied(Shifted):
+        def at(self, ids, position):
+            logits = reference.at(ids, position).copy()
+            best = float(np.delete(logits, own).max())
+            logits[list(own)] = best - 1e-5
+            return logits
+
+    rows = run.sentence_rows().filter(pl.col("tokens") > 1, pl.col("repeated"), pl.col("expected") == "beware")
+    assert len(rows.collect())
+    found = several_again(run, mini, Tied(mini, 0, 0.0), 1_000, 0)
+    repeated = {
+        f"{item} (beware) in {condition}" for item, condition in rows.select("item", "condition").collect().rows()
+    }
+    assert {one.verdict for one in found if one.name in repeated} == {Verdict.NEAR_TIE}
