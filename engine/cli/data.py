@@ -44,4 +44,5 @@ def get_data(
     found = [source(name) for name in names]
     for one in found:
         show(str(get(one.name, say=say)))
-        say(f"{one.name} is here; next, `negengine {one.probe} MODEL`")
+        command = " ".join(filter(None, ["negengine", one.probe, "MODEL", one.argument]))
+        say(f"{one.name} is here; next, `{command}`")

@@ -17,11 +17,13 @@ import pooch
 import requests
 
 from ..errors import InputError
-from ..files.atomic import unwritable
+from ..files.atomic import json_bytes, unwritable, write_bytes
+from ..files.reading import file_sha256
 from .misprimed import merge
-from .sources import REGISTRY, Source, source
+from .sources import DIGESTS, REGISTRY, Source, source
 
 HOST = "https://codeload.github.com"
+SINGLE_FILES = "https://raw.githubusercontent.com"
 LARGEST = 256 * 2**20  # bytes, of an archive and of its content; the real ones have a few MB
 _RETRIES = 2
 _TIMEOUT = 60.0  # seconds without an answer
@@ -33,6 +35,7 @@ def get(
     *,
     say: Callable[[str], None] = lambda _: None,
     host: str = HOST,
+    single_files: str = SINGLE_FILES,
     largest: int = LARGEST,
     registry: Path = REGISTRY,
 ) -> Path:
@@ -42,6 +45,7 @@ def get(
         name: of the data set.
         say: receives the licence and messages, one line at a time.
         host: where archives come from, as `HOST/owner/name/tar.gz/COMMIT`.
+        single_files: where single files come from, as `HOST/owner/name/COMMIT/PATH`.
         largest: bytes that an archive and its content may have.
         registry: a file in the format of sources.toml.
 
@@ -58,9 +62,11 @@ def get(
     missing = wanted.missing()
     if not missing:
         return wanted.folder
+    pooch.get_logger().setLevel("WARNING")
+    if wanted.unfixed:
+        return _get_unfixed(wanted, f"{single_files}/{wanted.repository}/{wanted.commit}", largest, say)
     url = f"{host}/{wanted.repository}/tar.gz/{wanted.commit}"
     say(f"fetching {url}")
-    pooch.get_logger().setLevel("WARNING")
     files = pooch.create(
         path=wanted.folder,
         base_url="",
@@ -77,6 +83,49 @@ def get(
     except OSError as error:
         raise unwritable(wanted.folder / missing[0], error) from error
     return wanted.folder
+
+
+def _get_unfixed(wanted: Source, base: str, largest: int, say: Callable[[str], None]) -> Path:
+    """Fetch files that only the commit fixes, each by itself, and keep their digests."""
+    say(f"fetching {len(wanted.unfixed):,} files from {base}")
+    paths = {path.rpartition("/")[2]: path for path in wanted.unfixed}
+    urls = {name: f"{base}/{path}" for name, path in paths.items()}
+    files = pooch.create(
+        path=wanted.folder, base_url="", registry=dict.fromkeys(paths), urls=urls, retry_if_failed=_RETRIES
+    )
+
+    def download(url: str, output_file: str, pup: Any) -> None:
+        Path(output_file).write_bytes(_downloaded(url, pup, largest))
+
+    name, known = "", wanted.first_digests()
+    try:
+        for name in wanted.missing():
+            (wanted.folder / name).unlink(missing_ok=True)  # without a digest, Pooch takes any file of this name
+            files.fetch(name, downloader=download)
+            if (first := known[name]) and file_sha256(wanted.folder / name) != first:
+                raise InputError(
+                    f"{urls[name]}: not the file that was fetched first; remove {wanted.folder} to take it"
+                )
+        digests = {name: file_sha256(wanted.folder / name) for name in paths}
+    except requests.RequestException as error:
+        raise _unreachable(urls[name], _reason(error)) from error
+    except OSError as error:
+        raise unwritable(wanted.folder / name, error) from error
+    write_bytes(wanted.folder / DIGESTS, json_bytes(digests))
+    say(f"their digests were not known before; they are kept in {wanted.folder / DIGESTS}")
+    return wanted.folder
+
+
+def _downloaded(url: str, pup: Any, largest: int) -> bytes:
+    """What a URL gives. Errors that may be temporary are exceptions of Requests: after these, Pooch tries again."""
+    content = _Limited(url, largest)
+    try:
+        pooch.HTTPDownloader(timeout=_TIMEOUT)(url, content, pup)
+    except requests.HTTPError as error:
+        if error.response.status_code < 500 and error.response.status_code != _TOO_MANY_REQUESTS:
+            raise _unreachable(url, _reason(error)) from error
+        raise
+    return content.getvalue()
 
 
 class Archive:
@@ -102,7 +151,7 @@ class Archive:
 
     def _find(self, url: str, pup: Any) -> dict[str, bytes]:
         """File name → content, of all files wanted."""
-        members = _unpack(self._download(url, pup), url, self._largest)
+        members = _unpack(_downloaded(url, pup, self._largest), url, self._largest)
         contents = merge(members, url).values() if self._wanted.merged else members.values()
         by_digest = {hashlib.sha256(content).hexdigest(): content for content in contents}
         for file, digest in self._wanted.files.items():
@@ -111,17 +160,6 @@ class Archive:
                     f"{url}: no file has the sha256 of {file} ({digest[:12]}…), so it is not the right archive"
                 )
         return {file: by_digest[digest] for file, digest in self._wanted.files.items()}
-
-    def _download(self, url: str, pup: Any) -> bytes:
-        """The archive. Errors that may be temporary are exceptions of Requests: after these, Pooch tries again."""
-        archive = _Limited(url, self._largest)
-        try:
-            pooch.HTTPDownloader(timeout=_TIMEOUT)(url, archive, pup)
-        except requests.HTTPError as error:
-            if error.response.status_code < 500 and error.response.status_code != _TOO_MANY_REQUESTS:
-                raise _unreachable(url, _reason(error)) from error
-            raise
-        return archive.getvalue()
 
 
 class _Limited(io.BytesIO):

@@ -5,17 +5,19 @@ the platform's cache folder. Pooch finds that folder and compares files with the
 """
 
 import tomllib
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pooch
 
 from ..errors import InputError
-from ..files.reading import exists
+from ..files.json_text import parse_json
+from ..files.reading import MOST_JSON, exists, read_regular
 
 REGISTRY = Path(__file__).parent / "sources.toml"
 CACHE_VARIABLE = "NEGENGINE_DATA"
+DIGESTS = "digests.json"
 
 
 @dataclass(frozen=True)
@@ -30,7 +32,10 @@ class Source:
         commit: the state of the repository that is fetched.
         licence: one line.
         files: file name → SHA-256 of its content.
+        unfixed: paths in the repository of files whose SHA-256 was not known when this was written. The commit alone
+            fixes them; the digests of the first copy are kept beside it, and compared from then on.
         merged: whether the files are made from those of the repository, by `misprimed.merge`.
+        argument: what stands behind the model in the command that reads it.
     """
 
     name: str
@@ -39,8 +44,10 @@ class Source:
     repository: str
     commit: str
     licence: str
-    files: Mapping[str, str]
+    files: Mapping[str, str] = field(default_factory=dict)
+    unfixed: Sequence[str] = ()
     merged: bool = False
+    argument: str = ""
 
     @property
     def folder(self) -> Path:
@@ -49,7 +56,20 @@ class Source:
 
     def missing(self) -> list[str]:
         """The files that are not kept, or are damaged."""
-        return [name for name, digest in self.files.items() if _sha256(self.folder / name) != digest]
+        wanted = {**self.files, **self.first_digests()}
+        return [name for name, digest in wanted.items() if not digest or _sha256(self.folder / name) != digest]
+
+    def first_digests(self) -> dict[str, str]:
+        """Name → SHA-256 of the files that only the commit fixes, as they were when they were fetched first."""
+        names = [path.rpartition("/")[2] for path in self.unfixed]
+        if not names:
+            return {}
+        try:
+            found = parse_json(read_regular(self.folder / DIGESTS, MOST_JSON).decode(), str(self.folder / DIGESTS))
+        except (InputError, UnicodeDecodeError):
+            found = {}
+        known = found if isinstance(found, dict) else {}
+        return {name: str(known.get(name, "")) for name in names}
 
 
 def sources(registry: Path = REGISTRY) -> dict[str, Source]:

@@ -153,7 +153,8 @@ def _compute(used: Usage) -> str:
 def _facts(runs: Sequence[Run], stages: Sequence[Sequence[StageRecord]], used: Usage) -> dict[str, str]:
     exports = {run.model_name: _export(run) for run in runs}
     data = {source.probe: source for source in sources().values()}
-    named = [data[run.stage] for run in runs if run.stage in data and _arguments(run).get("data") is None]
+    sets = [(run, data[run.stage]) for run in runs if run.stage in data]
+    named = [own for run, own in sets if _arguments(run).get("data") in (None, own.name)]
     own_files = [path for run in runs for path in _paths(_arguments(run))]
     parameters = [f"{name} {found['parameters']:,}" for name, found in exports.items() if found.get("parameters")]
     licences = [f"{name}: {_licence(name, found)}" for name, found in exports.items()]

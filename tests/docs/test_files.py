@@ -52,6 +52,17 @@ def probe(model, tmp_path_factory):
     return ng.probe(model, data, skip_bad=True, output=folder, progress=False)
 
 
+@pytest.fixture(scope="module")
+def likelihood(model, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("likelihood")
+    (folder / "set").mkdir()
+    for name in ("one", "two"):
+        table = {"good": ["She smokes.", "He is happy."], "bad": ["She smoke.", "[MASK]"]}
+        pl.DataFrame(table).write_csv(folder / "set" / f"{name}.csv")
+    run = {"per_token": True, "per_word": True, "skip_bad": True, "output": folder / "run", "progress": False}
+    return ng.likelihood(model, folder / "set", **run)
+
+
 def columns(path):
     return list(pl.read_parquet_schema(path))
 
@@ -94,15 +105,26 @@ def test_the_files_of_own_stimuli_are_documented(probe):
     assert documented("summary.parquet") == columns(probe.folder / "summary.parquet")
 
 
-def test_the_files_of_a_run_are_named(gh22, lama, diagnostics, probe, scored_run):
-    folders = (gh22.folder, lama.folder, diagnostics.folder, probe.folder, scored_run)
+def test_the_files_of_likelihoods_are_documented(likelihood):
+    found = columns(likelihood.folder / "items.parquet")
+    assert documented("items.parquet` of `likelihood") == [name for name in found if name not in {"good", "bad"}]
+    for file in ("tokens.parquet", "words.parquet"):
+        own = columns(likelihood.folder / file)
+        assert own[:3] == ["file", "row", "side"]
+        assert documented(file) == ["row", *own[3:]]
+    assert columns(likelihood.folder / "skipped.parquet") == ["file", *documented("skipped.parquet")]
+    assert documented("summary.parquet") == columns(likelihood.folder / "summary.parquet")
+
+
+def test_the_files_of_a_run_are_named(gh22, lama, diagnostics, probe, likelihood, scored_run):
+    folders = (*(run.folder for run in (gh22, lama, diagnostics, probe, likelihood)), scored_run)
     files = {path.name for folder in folders for path in folder.iterdir()}
     assert not [name for name in files if not name.startswith(".") and name not in PAGE.read_text("utf-8")]
 
 
-def test_the_columns_that_all_sentences_have_are_documented(scored_run, gh22, lama, diagnostics, probe):
+def test_the_columns_that_all_sentences_have_are_documented(scored_run, gh22, lama, diagnostics, probe, likelihood):
     text = PAGE.read_text("utf-8").partition("## Sentences")[2]
-    for run in (ng.open(scored_run), gh22, lama, diagnostics, probe):
+    for run in (ng.open(scored_run), gh22, lama, diagnostics, probe, likelihood):
         shared = {"item", "condition", "sentence", "expected", "answer", "failed", "rank", "logprob"}
         assert shared <= set(run.sentences().columns)
         assert all(f"`{name}`" in text for name in shared)

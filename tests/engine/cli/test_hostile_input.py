@@ -48,6 +48,7 @@ def material(tmp_path_factory, small_tokenizers, small_lexicon) -> Path:
         path.write_text(content)
     (folder / "patterns.toml").write_text(PATTERNS)
     (folder / "suite.toml").write_text('[[model]]\nmodel = "model"\n[[probe]]\nprobe = "select"\n')
+    (folder / "sentences.csv").write_text("sentence\nAnna likes to dance.\n")
     (folder / "words.txt").write_text("dance\nsmoke\n")
     (folder / "own.csv").write_text(OWN)
     work(folder / "run")
@@ -95,6 +96,7 @@ NLI_COMMAND = ("nli", "classifier", "--data", "nli", "--source", "RTE")
 WORDS = (*LAMA_COMMAND, "--vocabulary", "words.txt")
 CUES = ("cues", "words.txt")
 PROBE = ("probe", "model", "own.csv")
+LIKELIHOOD = ("likelihood", "model", "sentences.csv")
 SUITE = ("suite", "suite.toml")
 
 # ---------------------------------------------------------------- bytes that are not text
@@ -114,6 +116,7 @@ READERS = {
     "diagnostics/NEG-136-SIMP.tsv": DIAGNOSTICS,
     "nli/RTE.txt": NLI_COMMAND,
     "own.csv": PROBE,
+    "sentences.csv": LIKELIHOOD,
 }
 NOT_TEXT = {
     "NUL": b"dance\nsm\0ke\n",
@@ -152,6 +155,7 @@ NAMED = {
     "lama --data": ("lama", "model", "--data"),
     "--vocabulary": (*LAMA_COMMAND, "--vocabulary"),
     "probe": ("probe", "model"),
+    "likelihood": ("likelihood", "model"),
     "--targets": (*PROBE, "--targets"),
     "diagnostics --data": ("diagnostics", "model", "--data"),
     "nli --data": ("nli", "classifier", "--data"),
@@ -232,6 +236,9 @@ NUMBERS = {
     "--target": (PROBE, [LETTERS, "", "a\0b", "rank"]),
     "--group": (PROBE, [LETTERS, "", "\udcff"]),
     "--item": (PROBE, [LETTERS, ""]),
+    "likelihood --sentence": (LIKELIHOOD, [LETTERS, "", "\udcff"]),
+    "--acceptable": ((*LIKELIHOOD, "--pair", "sentence"), [LETTERS, ""]),
+    "likelihood --method": (LIKELIHOOD, [LETTERS, ""]),
     "--method": (PROBE, [LETTERS, ""]),
     "--ranks": (("gh22", "model"), [DIGITS, "9" * 400, "0", "1,,2", "nan", "", ",".join(["1"] * 10_000)]),
     "--shard": (SELECT, [DIGITS, f"1/{DIGITS}", "2/1", "0/0", "nan", "1/2/3", "auto", "auto:3-1", f"auto:0-{DIGITS}"]),

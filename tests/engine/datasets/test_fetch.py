@@ -236,3 +236,55 @@ def test_a_server_that_is_down_is_one_line(fetch, server):
 def test_an_unknown_name_cannot_be_fetched(registry):
     with pytest.raises(InputError, match="unknown data set 'fact'; known are facts"):
         get("fact", registry=registry)
+
+
+# ---------------------------------------------------------------- files that only their commit fixes
+
+UNFIXED = """
+[pairs]
+title = "Pairs of somebody"
+probe = "likelihood"
+argument = "pairs"
+repository = "somebody/pairs"
+commit = "{commit}"
+licence = "CC BY"
+unfixed = ["data/one.jsonl", "data/two.jsonl"]
+"""
+
+
+@pytest.fixture
+def unfixed(tmp_path, monkeypatch):
+    monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path / "cache"))
+    (tmp_path / "data.toml").write_text(UNFIXED.format(commit=COMMIT), "utf-8")
+    return tmp_path / "data.toml"
+
+
+def test_files_without_a_known_digest_are_fetched_one_by_one_and_their_digests_kept(server, unfixed):
+    server.answers = [(200, b"1\n", None), (200, b"2\n", None)]
+    said = []
+    folder = get("pairs", single_files=server.host, registry=unfixed, say=said.append)
+    assert server.asked == [f"/somebody/pairs/{COMMIT}/data/{name}.jsonl" for name in ("one", "two")]
+    assert {path.name for path in folder.iterdir()} == {"one.jsonl", "two.jsonl", "digests.json"}
+    assert find("pairs", registry=unfixed) == folder
+    assert any("digests were not known before" in line for line in said)
+    get("pairs", single_files=server.host, registry=unfixed)
+    assert len(server.asked) == 2
+
+
+def test_a_copy_that_changed_since_is_damaged_and_fetched_again(server, unfixed):
+    server.answers = [(200, b"1\n", None), (200, b"2\n", None), (200, b"1\n", None)]
+    folder = get("pairs", single_files=server.host, registry=unfixed)
+    (folder / "one.jsonl").write_bytes(b"other")
+    with pytest.raises(InputError, match=r"one\.jsonl is damaged: run `negengine data get pairs`"):
+        find("pairs", registry=unfixed)
+    get("pairs", single_files=server.host, registry=unfixed)
+    assert server.asked[2:] == [f"/somebody/pairs/{COMMIT}/data/one.jsonl"]
+    assert (folder / "one.jsonl").read_bytes() == b"1\n"
+
+
+def test_a_file_that_is_not_there_leaves_the_data_set_incomplete(server, unfixed):
+    server.answers = [(200, b"1\n", None), (404, b"", None)]
+    with pytest.raises(InputError, match=r"two\.jsonl: cannot be fetched \(HTTP 404 Not Found\)"):
+        get("pairs", single_files=server.host, registry=unfixed)
+    with pytest.raises(InputError, match="run `negengine data get pairs`"):
+        find("pairs", registry=unfixed)

@@ -20,6 +20,7 @@ import pytest
 from fake_exports import write_fake_export
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from negengine.engine.datasets.sources import Source
 from negengine.engine.errors import InputError
 from negengine.engine.files.frames import parquet_bytes, parquet_frame
 from negengine.engine.files.sealed import seal, unseal
@@ -30,6 +31,10 @@ from negengine.engine.inference.verified import VerifiedFiles
 from negengine.engine.negation.score import read_selected
 from negengine.engine.probes.diagnostics.files import read_diagnostics
 from negengine.engine.probes.lama.facts import read_facts
+from negengine.engine.probes.likelihood.columns import Columns
+from negengine.engine.probes.likelihood.encoding import Encoder
+from negengine.engine.probes.likelihood.faults import Faults
+from negengine.engine.probes.likelihood.source import open_tables, scan_tables
 from negengine.engine.probes.nli.cue_shares import cue_share
 from negengine.engine.probes.nli.pairs import read_benchmark, read_original
 from negengine.engine.probes.vocabulary import Ranked
@@ -40,7 +45,7 @@ from negengine.engine.sentences.language import load_language
 from negengine.engine.sentences.lexicon import load_lexicon
 from negengine.engine.sentences.patterns import PatternSet, load_patterns
 from negengine.engine.sentences.rules import Rules
-from negengine.engine.sentences.tokenizer import load_tokenizer
+from negengine.engine.sentences.tokenizer import MaskTokenizer, load_tokenizer
 from negengine.engine.stimuli import open_table
 from negengine.engine.suite.file import SuiteFile
 from small_stages import hold, work
@@ -155,6 +160,21 @@ def lexicon(folder: Path) -> None:
     assert load_lexicon(folder / "lexicon").sha256
 
 
+def read_pairs(folder: Path) -> object:
+    tokenizer = MaskTokenizer.load(folder / "model", "[MASK]")
+    name, tables = open_tables(folder / "pairs.jsonl")
+    columns = Columns.of(tables[0])
+    faults = Faults(columns, Encoder(tokenizer), 12)
+    known = scan_tables(name, tables, columns.texts, faults, skip_bad=True, rows_per_part=1)
+    return [known.read(part, faults) for part in range(len(known.parts))]
+
+
+def read_digests(folder: Path) -> object:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("NEGENGINE_DATA", str(folder))
+        return Source("pairs", "", "", "", "", "", unfixed=["data/one.jsonl"]).missing()
+
+
 def read_stimuli(name: str) -> Callable[[Path], object]:
     def read(folder: Path) -> None:
         stimuli = open_table(folder / name).scan(["sentence"], skip_bad=True, rows_per_part=1)
@@ -192,6 +212,8 @@ READERS = {
     "NLI, benchmark": Reader("RTE.txt", lambda folder: read_benchmark(folder / "RTE.txt", "RTE")),
     "NLI, original": Reader("dev.tsv", lambda folder: read_original(folder / "dev.tsv", "RTE")),
     "cues": Reader("text.txt", lambda folder: cue_share(folder / "text.txt")),
+    "pairs": Reader("pairs.jsonl", read_pairs),
+    "digests of a data set": Reader("sets/pairs/digests.json", lambda folder: read_digests(folder / "sets")),
     **{name: Reader(name, read_stimuli(name)) for name in ("own.csv", "own.tsv", "own.jsonl", "own.parquet")},
     "run.json": Reader(RUN, read_run_folder),
     "run.json, edited": Reader(RUN, read_run_folder, edited),
@@ -350,6 +372,8 @@ models = ["mini"]
     "own.csv": 'sentence,n\n"A, [MASK].",1\nB [MASK],2\n',
     "own.tsv": "sentence\tn\nA [MASK].\t1\nB [MASK]\t2\n",
     "own.jsonl": '{"sentence": "A [MASK]", "n": 1, "tags": ["a"]}\n{"sentence": "B [MASK]", "n": 0.5}\n',
+    "pairs.jsonl": '{"sentence_good": "A b.", "sentence_bad": "B a.", "UID": "x"}\n' * 2,
+    "sets/pairs/digests.json": '{"one.jsonl": "0a"}',
     "text.txt": "He never said so. Mr. A. B. Smith isn't here, by no means.\nNo. 5 is alive!\n",
 }
 
