@@ -150,17 +150,33 @@ def in_fork(function: Callable[[], Found]) -> Found:
     return pickle.loads(content)  # noqa: S301 - between a process and the one that started it
 
 
-def places(bench: Bench, row: Row, total: int) -> Iterator[int]:
-    """The places of a loop that are left, 1 to `total`, in random order; each is done when the next one is asked for.
+def calls_left(bench: Bench, row: Row, total: int) -> Iterator[int]:
+    """The calls that a loop has not disturbed yet, in random order; each is done when the next one is asked for.
 
     Args:
         bench: Draws the order.
-        row: What an earlier call of the harness has done of the loop counts, if the loop has as many places now.
-        total: How many places there are.
+        row: What is done, also in an earlier call of the harness.
+        total: How many calls an undisturbed run makes. Threads do not always make the same number.
     """
-    if row.total != total:
+    row.total = max(row.total, total)
+    yield from _left(bench, row)
+
+
+def states_left(bench: Bench, row: Row, total: int) -> Iterator[int]:
+    """As `calls_left`, for the states of one recorded run: those of an earlier run are others, so all are left or none.
+
+    Args:
+        bench: Draws the order.
+        row: What is done.
+        total: How many states the run shows.
+    """
+    if not row.total or len(row.done) < row.total:
         row.begin(total)
-    for at in bench.random.sample(range(1, total + 1), total):
+        yield from _left(bench, row)
+
+
+def _left(bench: Bench, row: Row) -> Iterator[int]:
+    for at in bench.random.sample(range(1, row.total + 1), row.total):
         if at not in row.done:
             row.done.add(at)
             yield at

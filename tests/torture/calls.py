@@ -3,7 +3,7 @@
 import errno
 from collections.abc import Iterator
 
-from .bench import Bench, places
+from .bench import Bench, calls_left, states_left
 from .cases import Prepared
 from .faults import ALL, ERRORS, Fault, Mode, Op
 from .states import record, without_unflushed
@@ -24,7 +24,7 @@ def lasting_errors(bench: Bench, prepared: Prepared, row: Row) -> Iterator[None]
 
 def cut_writes(bench: Bench, prepared: Prepared, row: Row) -> Iterator[None]:
     """A write takes half of its bytes, then the disk is full."""
-    for at in places(bench, row, bench.calls(prepared, Op.WRITE)):
+    for at in calls_left(bench, row, bench.calls(prepared, Op.WRITE)):
         yield from _error(bench, prepared, row, Fault(Mode.SHORT, at, Op.WRITE, bench.random.choice(_FULL)))
         row.note = f"{len(row.done):,} of {row.total:,} writes"
     row.note = f"all {row.total:,} writes"
@@ -32,7 +32,7 @@ def cut_writes(bench: Bench, prepared: Prepared, row: Row) -> Iterator[None]:
 
 def _errors(bench: Bench, prepared: Prepared, row: Row, mode: Mode, errors: tuple[int, ...]) -> Iterator[None]:
     """SQLite's loop: the first call fails, then the second, until a run has no call left that could fail."""
-    for at in places(bench, row, bench.calls(prepared, ALL)):
+    for at in calls_left(bench, row, bench.calls(prepared, ALL)):
         yield from _error(bench, prepared, row, Fault(mode, at, ALL, bench.random.choice(errors)))
         row.note = f"{len(row.done):,} of {row.total:,} calls"
     at = row.total + 1
@@ -65,7 +65,7 @@ def power_cuts(bench: Bench, prepared: Prepared, row: Row) -> Iterator[None]:
         return
     recorded = record(bench, prepared)
     seen: set[str] = set()
-    for at in places(bench, row, len(recorded.states)):
+    for at in states_left(bench, row, len(recorded.states)):
         state, lost = without_unflushed(recorded, recorded.states[at - 1], bench.work, bench.random)
         if state.key not in seen:
             seen.add(state.key)

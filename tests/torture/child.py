@@ -235,7 +235,7 @@ def import_everything(*, with_export: bool) -> None:
     runs, diagnostics = negengine.engine.negation.runs, negengine.engine.probes.diagnostics.runs
     runs.Selection.plan = functools.partial(runs.Selection.plan, candidates_per_part=48, pairs_per_lazy_part=5)  # type: ignore[method-assign]
     runs.Scoring.plan = functools.partial(runs.Scoring.plan, triplets_per_part=20)  # type: ignore[method-assign]
-    diagnostics.DiagnosticsStage.plan = functools.partial(diagnostics.DiagnosticsStage.plan, items_per_part=5)  # type: ignore[method-assign]
+    diagnostics.DiagnosticsStage.plan = functools.partial(diagnostics.DiagnosticsStage.plan, items_per_part=8)  # type: ignore[method-assign]
     if with_export:
         import negengine.export.build
         import optimum.exporters.onnx

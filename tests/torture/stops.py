@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from .bench import Bench, places
+from .bench import Bench, states_left
 from .cases import Prepared
 from .child import Ended, Started, ended, real_command
 from .faults import ALL, CHANGING, ERRORS, Fault, Mode
@@ -35,7 +35,7 @@ def kills_at_calls(bench: Bench, prepared: Prepared, row: Row) -> Iterator[None]
         return
     recorded = record(bench, prepared)
     seen: set[str] = set()
-    for at in places(bench, row, len(recorded.states)):
+    for at in states_left(bench, row, len(recorded.states)):
         state = recorded.states[at - 1]
         if at % _REALLY == 0:
             prepared.reset(bench.work)
