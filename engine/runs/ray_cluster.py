@@ -65,7 +65,7 @@ class Patience:
         nodes: Between two messages about the machines.
     """
 
-    others: float = 60.0
+    others: float = 10.0
     silent: float = 60.0
     nobody: float = 600.0
     progress: float = 1.0

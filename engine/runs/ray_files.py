@@ -22,7 +22,7 @@ from ..errors import InputError
 from ..files.reading import file_sha256, is_file, is_folder
 from ..inference.verified import VerifiedFiles
 
-_PIECE = 64 * 2**20  # bytes
+PIECE = 64 * 2**20  # bytes
 Pieces = Mapping[str, Sequence[Any]]
 """File → references to its pieces in the object store."""
 
@@ -77,10 +77,15 @@ class SentFile:
             known.save()
         return same
 
-    def in_store(self, put: Callable[[Any], Any]) -> Pieces:
-        """Put all files into the object store, in pieces, with `ray.put`."""
+    def in_store(self, put: Callable[[Any], Any], piece: int = PIECE) -> Pieces:
+        """Put all files into the object store, in pieces.
+
+        Args:
+            put: `ray.put`.
+            piece: Bytes of a piece.
+        """
         folder = self.place if self.is_folder else self.place.parent
-        return {name: list(_put(folder / name, put)) for name in self.digests}
+        return {name: list(_put(folder / name, put, piece)) for name in self.digests}
 
     def copied(self, pieces: Pieces, get: Callable[[Any], Any], folder: Path | None = None) -> Path:
         """The copy on this machine; made of pieces if there is none yet.
@@ -130,12 +135,12 @@ def copies_folder() -> Path:
     return folder
 
 
-def _put(path: Path, put: Callable[[Any], Any]) -> Iterable[Any]:
+def _put(path: Path, put: Callable[[Any], Any], piece: int) -> Iterable[Any]:
     if path.stat().st_size == 0:
         return
     content = np.memmap(path, np.uint8, "r")
-    for start in range(0, len(content), _PIECE):
-        yield put(np.asarray(content[start : start + _PIECE]))
+    for start in range(0, len(content), piece):
+        yield put(np.asarray(content[start : start + piece]))
 
 
 def _write(path: Path, pieces: Iterable[Any], wanted: str) -> None:

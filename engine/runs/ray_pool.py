@@ -34,13 +34,11 @@ from .executors import Advance, Finish, Say, Workers, opened
 from .part import EncodedPart
 from .ray_cluster import Patience, WorkerPlan
 from .ray_files import Pieces, SentFile
-from .ray_worker import FilesMissing, NotOpenError, Opened, Order, Progress, Worker
+from .ray_worker import IN_FLIGHT, THREADS, FilesMissing, NotOpenError, Opened, Order, Progress, Worker
 from .stage import ModelOptions, Stage
 
-_IN_FLIGHT = 2  # parts of a worker: one is decided, one is prepared
 _MOST_BEHIND = 64  # parts in memory that are not written yet
 _MOST_DEATHS = 4  # of the workers of one part, and of one worker before its first part
-_THREADS = {"parts": _IN_FLIGHT, "progress": 1}
 _RESUME = "finished parts are kept, run the same command again to resume"
 
 
@@ -112,7 +110,7 @@ class _Pool:
         self._ray, self._order, self._say, self._patience = ray, order, say, patience
         # cloudpickle takes a stage of a script or a notebook along with its code.
         self._order_ref = ray.put(cloudpickle.dumps(order))
-        self._actor_class = ray.remote(concurrency_groups=_THREADS)(Worker)
+        self._actor_class = ray.remote(concurrency_groups=THREADS)(Worker)
         self._pieces: dict[str, Pieces] = {}
         self._inbox: queue.SimpleQueue[_Answer] = queue.SimpleQueue()
         self._slots: list[_Slot] = []
@@ -195,7 +193,7 @@ class _Pool:
 
     def _run(self, numbers: Sequence[int], calibration: Mapping[str, Any], finish: Finish, advance: Advance) -> None:
         self._reset(numbers, calibration, finish, advance)
-        for _ in range(_IN_FLIGHT):  # one for each worker, then the second one
+        for _ in range(IN_FLIGHT):  # one for each worker, then the second one
             for slot in self._slots:
                 self._give(slot, 1)
         try:
@@ -267,7 +265,7 @@ class _Pool:
         if slot.opened is None or slot.opened.node != answer.node:
             self._nodes.moved(slot.opened, answer)
         slot.opened, slot.state, self._descriptions = answer, _State.READY, None
-        self._give(slot, _IN_FLIGHT)
+        self._give(slot, IN_FLIGHT)
 
     def _finished(self, slot: _Slot, number: int, part: EncodedPart, units: int, sentences: int) -> None:
         slot.parts.discard(number)
@@ -275,7 +273,7 @@ class _Pool:
         is_first = number in self._left
         self._left.discard(number)
         self._holders.get(number, set()).discard(slot)
-        self._give(slot, _IN_FLIGHT)  # before the part is written, so that the worker does not wait
+        self._give(slot, IN_FLIGHT)  # before the part is written, so that the worker does not wait
         if is_first:
             told = self._told.pop(number, (0, 0))
             self._advance(units - told[0], sentences - told[1])
@@ -286,7 +284,7 @@ class _Pool:
         if slot.state is _State.AWAY:
             if progress.is_open:
                 slot.state = _State.READY
-                self._give(slot, _IN_FLIGHT)
+                self._give(slot, IN_FLIGHT)
             else:
                 self._open(slot)
         for number, (units, sentences) in progress.parts.items():
@@ -328,7 +326,7 @@ class _Pool:
             self._advance(-self._told.pop(number, (0, 0))[0], 0)
             self._waiting.appendleft(number)
             for other in self._slots:
-                self._give(other, _IN_FLIGHT)
+                self._give(other, IN_FLIGHT)
 
     def _ask(self, now: float) -> None:
         """Ask every worker how far it is; a silent one loses its parts to others."""
@@ -341,20 +339,20 @@ class _Pool:
                     self._back(slot, number)
             if not slot.asked:
                 slot.asked = True
-                asked = slot.actor.progress.options(concurrency_group="progress").remote()
+                asked = slot.actor.progress.remote()
                 self._expect(slot, "progress", asked)
 
     def _give(self, slot: _Slot, most: int) -> None:
-        """Give a worker parts, until it has `_IN_FLIGHT` or got `most` of them."""
+        """Give a worker parts, until it has `IN_FLIGHT` or got `most` of them."""
         for _ in range(most):
-            if slot.state is not _State.READY or len(slot.parts) >= _IN_FLIGHT:
+            if slot.state is not _State.READY or len(slot.parts) >= IN_FLIGHT:
                 return
             number = self._next_part(slot)
             if number is None:
                 return
             slot.parts.add(number)
             self._holders.setdefault(number, set()).add(slot)
-            decided = slot.actor.decide.options(concurrency_group="parts").remote(number, self._calibration)
+            decided = slot.actor.decide.remote(number, self._calibration)
             self._expect(slot, "part", decided, number)
 
     def _next_part(self, slot: _Slot) -> int | None:

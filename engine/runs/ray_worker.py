@@ -10,7 +10,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+import ray
+from ray import cloudpickle
 
 from ..errors import InputError
 from ..inference import tally
@@ -75,6 +78,21 @@ class Progress:
     parts: Mapping[int, tuple[int, int]]
 
 
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+IN_FLIGHT = 2
+"""Parts of a worker: one is decided, one is prepared."""
+PARTS, PROGRESS = "parts", "progress"
+THREADS = {PARTS: IN_FLIGHT, PROGRESS: 1}
+"""Threads of a worker, for parts and for the question how far it is."""
+
+
+def _in_threads(name: str) -> Callable[[Method], Method]:
+    """Have a method run in the threads of this name."""
+    decorate: Callable[[Method], Method] = ray.method(concurrency_group=name)
+    return decorate
+
+
 class NotOpenError(Exception):
     """The worker was started again and has no model yet."""
 
@@ -110,8 +128,6 @@ class Worker:
         Raises:
             InputError: Another version of negengine is installed here, or the model cannot be opened.
         """
-        import ray  # noqa: PLC0415 - an extra, which runs this
-
         node = str(ray.util.get_node_ip_address())
         try:
             return self._open(node, order, pieces, ray.get)
@@ -124,8 +140,6 @@ class Worker:
         if (own := version("negengine")) != self._wanted:
             raise InputError(f"negengine {own} is installed there, {self._wanted} here; install the same version there")
         sys.path.extend(path for path in self._paths if path not in sys.path)
-        from ray import cloudpickle  # noqa: PLC0415
-
         order: Order = cloudpickle.loads(content)
         places: dict[str, Path] = {}
         for name, sent in order.files.items():
@@ -150,6 +164,7 @@ class Worker:
         with self._deciding:
             return stage.calibrate(self._model, said.append), said
 
+    @_in_threads(PARTS)
     def decide(self, number: int, calibration: Mapping[str, Any]) -> tuple[EncodedPart, int, int]:
         """A part, the work done for it in the unit of the stage's sizes, and the number of sentences run.
 
@@ -177,6 +192,7 @@ class Worker:
             with self._counting:
                 self._done.pop(number, None)
 
+    @_in_threads(PROGRESS)
     def progress(self) -> Progress:
         """How far this worker is; it answers while parts are decided."""
         with self._counting:
