@@ -312,10 +312,11 @@ def _panels(
         return chart.properties(width=COLUMN)
     header = alt.Header(title=None, labelFontWeight="bold", labelLimit=2 * _LABELS)
     facet = alt.Facet(f"{_name(panel)}:N", sort=_distinct(data, panel), header=header)
-    small = chart.properties(width=COLUMN - 35).facet(facet=facet, columns=2, spacing=18)
-    if own_values:
-        return small.resolve_scale(y="independent")
-    return small.resolve_scale(y="independent").resolve_axis(x="independent") if own_rows else small
+    small: Any = chart.properties(width=COLUMN - 35).facet(facet=facet, columns=2, spacing=18)
+    if own_rows or own_values:
+        small = small.resolve_scale(y="independent")
+    drawn: ChartType = small.resolve_axis(x="independent") if own_rows else small
+    return drawn
 
 
 def _scale(domain: Sequence[float] | None, *, zero: bool) -> alt.Scale:

@@ -79,20 +79,32 @@ class ModelReference:
     batch_tokens: int | None = None
     threads: int | None = None
 
-    def open(self, task: str) -> Model:
+    def open(self, task: str | None) -> Model:
         """Find the model; it is exported on first use.
+
+        Args:
+            task: As for `find_model`.
 
         Raises:
             InputError: As for `find_model` and for `ng.load`.
         """
-        options = {"device": self.device, "precision": self.precision, "batch_tokens": self.batch_tokens}
-        found = self.folder or self.reference
+
+        def find(place: str | Path) -> Model:
+            return find_model(
+                place,
+                task=task,
+                device=self.device,
+                precision=self.precision,
+                batch_tokens=self.batch_tokens,
+                threads=self.threads,
+            )
+
         try:
-            return find_model(found, task=task, threads=self.threads, **options)
+            return find(self.folder or self.reference)
         except NotExportedError:
             # By name, as the exporter may be asked in `engine.api` only, which is built on this package.
             folder: Path = load("negengine.engine.api.load:export")(self.reference, self.folder, task=task)
-            return find_model(folder, task=task, threads=self.threads, **options)
+            return find(folder)
 
 
 ModelLike = Model | ModelReference | str | Path

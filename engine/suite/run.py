@@ -122,7 +122,9 @@ class _Suite:
         finished = [FinishedMember.of(member, _opened(member)) for member in done]
         frame = suite_table(finished)
         write_bytes(self.folder / f"results{self.shard.suffix}.csv", frame.write_csv().encode())
-        notes, report, figures = [], None, ()
+        notes: list[str] = []
+        report: Path | None = None
+        figures: tuple[Path, ...] = ()
         if not self.shard.is_whole:
             notes = ["the same command without --shard makes the report of all runs"]
         elif finished:
@@ -184,8 +186,12 @@ def _opened(member: Member) -> Run:
 
 def _opening(file: Opening, given: Mapping[str, Any]) -> dict[str, Any]:
     """How models are opened: as the call says, else as the file says."""
-    said = {"device": file.device, "precision": str(file.precision)}
-    said |= {"batch_tokens": file.batch_tokens, "threads": file.threads}
+    said = {
+        "device": file.device,
+        "precision": str(file.precision),
+        "batch_tokens": file.batch_tokens,
+        "threads": file.threads,
+    }
     return {key: said[key] if value in {"auto", None} else value for key, value in given.items()}
 
 
