@@ -29,6 +29,7 @@ from negengine.engine.inference.manifest import read_origin
 from negengine.engine.inference.precision import Calibration
 from negengine.engine.inference.verified import VerifiedFiles
 from negengine.engine.negation.score import read_selected
+from negengine.engine.negation.several_scores import read_several
 from negengine.engine.probes.diagnostics.files import read_diagnostics
 from negengine.engine.probes.lama.facts import read_facts
 from negengine.engine.probes.likelihood.columns import Columns
@@ -129,6 +130,13 @@ def read_run_folder(folder: Path) -> None:
     read_selected(run).patterns  # noqa: B018 - a property
 
 
+def read_whole_words(folder: Path) -> None:
+    run = ng.open(folder / "whole-words")
+    assert run.model_name, run.conditions
+    if (several := read_several(read_selected(folder / "whole-words"))) is not None:
+        assert several.triplets["tokens"].min() > 1
+
+
 def resume(folder: Path) -> None:
     with hold(folder / "small") as run:
         assert run.is_finished in {True, False}
@@ -220,6 +228,8 @@ READERS = {
     "run.json, resumed": Reader(SMALL, resume),
     "run.json, edited, resumed": Reader(SMALL, resume, edited),
     "run.json, merged": Reader(SMALL, gather, edited),
+    "run.json with verbs of several tokens": Reader("whole-words/run.json", read_whole_words, edited),
+    "triplets_several_tokens.parquet": Reader("whole-words/triplets_several_tokens.parquet", read_whole_words),
     "selection.json": Reader("run/selection.json", read_run_folder),
     "rates.parquet": Reader("run/rates.parquet", read_run_folder),
     "a marker": Reader(f"{PART}.json", read_part),
@@ -379,7 +389,7 @@ models = ["mini"]
 
 
 @pytest.fixture(scope="session")
-def material(tmp_path_factory, small_tokenizers, small_lexicon, scored_run) -> Path:
+def material(tmp_path_factory, small_tokenizers, small_lexicon, scored_run, whole_words_run) -> Path:
     """A right file for every reader."""
     folder = tmp_path_factory.mktemp("fuzz")
     shutil.copytree(small_lexicon, folder / "lexicon")
@@ -390,6 +400,7 @@ def material(tmp_path_factory, small_tokenizers, small_lexicon, scored_run) -> P
     known = {"model.onnx": {"stamp": [5, 1, 1], "sha256": hashlib.sha256(b"graph").hexdigest()}}
     (folder / "model/.verified.json").write_bytes(seal({"files": known}))
     shutil.copytree(scored_run, folder / "run")
+    shutil.copytree(whole_words_run, folder / "whole-words")
     work(folder / "small")
     (folder / "table.parquet").write_bytes(parquet_bytes(ng.open(scored_run).rates))
     pl.DataFrame({"sentence": ["A [MASK]", "B [MASK]"], "tags": [["a"], []]}).write_parquet(folder / "own.parquet")

@@ -4,6 +4,7 @@ import negengine as ng
 import numpy as np
 import polars as pl
 import pytest
+from lies import changed, copy_without_parts, damage, lie
 from negengine.engine.negation.runs import ScoresRun, SelectionRun
 from negengine.engine.verification.agreement import Verdict
 from negengine.engine.verification.reference import ExportedReference
@@ -82,3 +83,28 @@ def test_a_decision_within_rounding_is_a_near_tie(whole_words_run, mini):
         f"{item} (beware) in {condition}" for item, condition in rows.select("item", "condition").collect().rows()
     }
     assert {one.verdict for one in found if one.name in repeated} == {Verdict.NEAR_TIE}
+
+
+def test_lies_about_verbs_of_several_tokens_are_found_without_parts(whole_words_run, tmp_path):
+    """Other results, with the digests that the writer itself would give them."""
+    name = "scores_several_tokens.parquet"
+    scores = pl.read_parquet(whole_words_run / name)
+    row = int(scores.with_row_index().filter("repeated").item(0, "index"))
+    lies = {
+        "rank": (name, changed(scores, row, expected_rank=5)),
+        "logprob": (name, changed(scores, row, expected_logprob=1.0)),
+        "top1": (name, changed(scores, row, top1="walk")),
+        "repeated": (name, changed(scores, row, repeated=False, expected_rank=2)),
+    }
+    for number, (file, content) in enumerate(lies.values()):
+        folder = copy_without_parts(whole_words_run, tmp_path / str(number))
+        lie(folder, "score", file, content)
+        assert damage(ng.verify(folder, sample=0)), file
+
+
+def test_a_lie_about_selected_verbs_of_several_tokens_is_found(whole_words_run, tmp_path):
+    name = "triplets_several_tokens.parquet"
+    folder = copy_without_parts(whole_words_run, tmp_path / "run")
+    lie(folder, "select", name, changed(pl.read_parquet(folder / name), 0, tokens=9))
+    found = damage(ng.verify(folder, sample=0))
+    assert "verbs of several tokens: each has a number of tokens that the selection knows" in found
