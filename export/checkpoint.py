@@ -30,7 +30,7 @@ from ..engine.errors import InputError, first_line
 from ..engine.files.json_text import parse_json
 from ..engine.files.listing import paths_in
 from ..engine.files.reading import file_sha256, read_regular
-from .families import family_of, longest_input, padding_id
+from .families import family_of, longest_causal_input, longest_input, padding_id
 from .quiet import quiet
 
 BUNDLED = Path(__file__).parent / "mini"
@@ -120,7 +120,7 @@ class Checkpoint:
     @property
     def longest(self) -> int:
         """The largest number of tokens in a sentence, special tokens included."""
-        return longest_input(self.config)
+        return longest_causal_input(self.config) if self.is_causal else longest_input(self.config)
 
     @property
     def padding_id(self) -> int | None:

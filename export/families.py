@@ -57,6 +57,8 @@ def _always(reason: str) -> Callable[[PretrainedConfig], str | None]:
     return lambda _: reason
 
 
+_POSITIONS = ("max_position_embeddings", "n_positions", "max_seq_len", "seq_length")  # the last two: MPT, BLOOM
+
 FAMILIES = {
     "albert": Family(standard_attention=True),
     "bert": Family(standard_attention=True),
@@ -70,11 +72,13 @@ FAMILIES = {
     "distilbert": Family(standard_attention=True, intermediate_size="hidden_dim"),
     "electra": Family(standard_attention=True),
     "esm": Family(first_position=_AFTER_PADDING),
+    "gpt2": Family(standard_attention=True, intermediate_size="n_inner"),
     "ibert": Family(standard_attention=True, first_position=_AFTER_PADDING),
     "longformer": Family(refused=_always("its windows of attention are traced for inputs of one length only")),
     "megatron-bert": Family(standard_attention=True),
     "mpnet": Family(standard_attention=True, first_position=2, padding_id=1),
     "nystromformer": Family(refused=_nystrom),  # positions count from 2, in a table that has two more
+    "opt": Family(standard_attention=True, intermediate_size="ffn_dim"),
     "perceiver": Family(refused=_always("it reads bytes through latents: no row of it belongs to a mask alone")),
     "rembert": Family(standard_attention=True),
     "roberta": Family(standard_attention=True, first_position=_AFTER_PADDING),
@@ -108,8 +112,14 @@ def longest_input(config: PretrainedConfig) -> int:
     special = family_of(config).most_tokens
     if special is not None:
         return special(config)
-    positions = int(getattr(config, "max_position_embeddings", 0) or 512)
+    positions = next((int(found) for name in _POSITIONS if (found := getattr(config, name, 0))), 512)
     return positions - first_position(config)
+
+
+def longest_causal_input(config: PretrainedConfig) -> int:
+    """The same for a causal model: no more tokens than its layers see, where they see a window of tokens only."""
+    window = getattr(config, "sliding_window", None) if getattr(config, "use_sliding_window", True) else None
+    return min(longest_input(config), int(window or longest_input(config)))
 
 
 def intermediate_size(config: PretrainedConfig) -> int:

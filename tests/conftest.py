@@ -169,6 +169,32 @@ def mini(once) -> ExportedModel:
     return load_exported(once("mini", export))
 
 
+@pytest.fixture(scope="session")
+def causal_checkpoint(once) -> Callable[..., Path]:
+    """A folder with a tiny checkpoint of a causal family; with a word, one that prefers this word everywhere."""
+
+    def make(family: str, word: str = "") -> Path:
+        from causal_checkpoints import write_causal
+
+        parent = once(f"causal-{family}-{word}", lambda folder: write_causal(folder / family, family, word))
+        return parent / family
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def causal(once, causal_checkpoint) -> Callable[..., ExportedModel]:
+    """The same, exported."""
+
+    def make(family: str, word: str = "") -> ExportedModel:
+        from negengine.export.build import build
+
+        checkpoint = causal_checkpoint(family, word)
+        return load_exported(once(f"exported-{family}-{word}", lambda folder: build(str(checkpoint), folder)))
+
+    return make
+
+
 WORD_LISTS = {
     "names_female.txt": ["Jessica", "Maria"],
     "names_male.txt": ["John", "Peter"],

@@ -78,13 +78,7 @@ class CausalTokenizer(MaskTokenizer):
                     f"words follow the mask in {text!r}: a causal model reads only what stands before it; give a "
                     "sentence that ends in the mask, or a masked language model"
                 )
-        before = [self._before(text) for text in texts]
-        encodings = self.backend.encode_batch_fast(before, add_special_tokens=False)
-        masks = (np.full(text.count(self.mask_token), self.mask_id, np.int32) for text in texts)
-        found = [
-            np.concatenate([self.prefix, np.array(encoding.ids, np.int32), mask])
-            for encoding, mask in zip(encodings, masks, strict=True)
-        ]
+        found = self._ids(texts)
         if any(len(ids) and ids[0] == self.mask_id for ids in found):
             empty = next(text for text, ids in zip(texts, found, strict=True) if len(ids) and ids[0] == self.mask_id)
             raise InputError(
@@ -92,6 +86,15 @@ class CausalTokenizer(MaskTokenizer):
                 "its own: give words before the mask, or export the model with --bos"
             )
         return found
+
+    def _ids(self, texts: Sequence[str]) -> list[NDArray[np.int32]]:
+        before = [self._before(text) for text in texts]
+        encodings = self.backend.encode_batch_fast(before, add_special_tokens=False)
+        masks = (np.full(text.count(self.mask_token), self.mask_id, np.int32) for text in texts)
+        return [
+            np.concatenate([self.prefix, np.array(encoding.ids, np.int32), mask])
+            for encoding, mask in zip(encodings, masks, strict=True)
+        ]
 
     def n_special_tokens(self) -> int:
         """The number of tokens before every text."""

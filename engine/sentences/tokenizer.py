@@ -89,6 +89,10 @@ class MaskTokenizer:
 
     def encode(self, texts: Sequence[str]) -> list[NDArray[np.int32]]:
         """The ids of each text, special tokens included: int32 [length]."""
+        return self._ids(texts)
+
+    def _ids(self, texts: Sequence[str]) -> list[NDArray[np.int32]]:
+        """The ids of each text, whether or not the model can be asked about it."""
         encodings = self.backend.encode_batch_fast(list(texts))
         return [np.array(encoding.ids, dtype=np.int32) for encoding in encodings]
 
@@ -139,7 +143,7 @@ class MaskTokenizer:
         if not self.reads_behind:
             contexts = [(before, "") for before, _ in contexts]
         masked = list(dict.fromkeys(before + self.mask_token + after for before, after in contexts))
-        base = {text: ids.tolist() for text, ids in zip(masked, self.encode(masked), strict=True)}
+        base = {text: ids.tolist() for text, ids in zip(masked, self._ids(masked), strict=True)}
         special = self.special_ids()
         texts = [before + word + after for (before, after), word in zip(contexts, words, strict=True)]
         found: list[tuple[int, ...] | str] = []

@@ -25,9 +25,14 @@ _FILL = -1e4  # what is below that was meant to hide
 _IS_CAUSAL = "is causal"
 
 
-def causal_mask(graph: Graph) -> ir.Value:
-    """Add the mask: float32 [1, 1, L, L], 0 up to the diagonal and `HIDES` behind it."""
-    length = graph.add("Shape", [graph.inputs["input_ids"]], "length", start=1, end=2)
+def causal_mask(graph: Graph, length: ir.Value | None = None) -> ir.Value:
+    """Add the mask: float32 [1, 1, L, L], 0 up to the diagonal and `HIDES` behind it.
+
+    Args:
+        graph: changed in place.
+        length: L, int64 [1]; the number of tokens of `input_ids` by default.
+    """
+    length = length or graph.add("Shape", [graph.inputs["input_ids"]], "length", start=1, end=2)
     ones = graph.constant(np.array([1, 1], np.int64), "ones")
     shape = graph.add("Concat", [ones, length, length], "mask_shape", axis=0)
     full = graph.add("Expand", [graph.constant(np.array([HIDES], np.float32), "hides"), shape], "hidden_scores")

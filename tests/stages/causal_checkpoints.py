@@ -1,0 +1,154 @@
+"""Tiny checkpoints of causal families with random weights, and their kinds of tokenizers. Nothing is downloaded."""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
+from transformers import (
+    AutoModelForCausalLM,
+    GPT2Config,
+    GPTNeoXConfig,
+    LlamaConfig,
+    MistralConfig,
+    OPTConfig,
+    PreTrainedModel,
+    PreTrainedTokenizerFast,
+)
+
+_WORDS = "smoke dance sing swim walk argue sleep hunt dig laugh agree cook"
+_TEXTS = [
+    f"{name} is {profession} who {likes} to {verb}. {pronoun} is happy to {verb}. Paris is the capital of France."
+    for name, pronoun in (("Jessica", "She"), ("Maria", "She"), ("John", "He"), ("Peter", "He"))
+    for profession in ("a dancer", "an architect", "a doctor")
+    for likes in ("likes", "does not like")
+    for verb in _WORDS.split()
+]
+
+
+def byte_level(first: str = "") -> PreTrainedTokenizerFast:
+    """As GPT-2 and Pythia have it; with a token before every text, as OPT.
+
+    Args:
+        first: The token before every text.
+    """
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    special = ["<s>", "<pad>", "</s>", "<unk>"] if first else ["<|endoftext|>"]
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    trainer = trainers.BpeTrainer(
+        vocab_size=420, initial_alphabet=alphabet, special_tokens=special, show_progress=False
+    )
+    tokenizer.train_from_iterator(_TEXTS, trainer)
+    tokenizer.post_processor = processors.ByteLevel(trim_offsets=False)
+    if first:
+        tokenizer.post_processor = processors.TemplateProcessing(
+            single=f"{first} $A", special_tokens=[(first, tokenizer.token_to_id(first))]
+        )
+    own = {"bos_token": first, "eos_token": first, "pad_token": "<pad>"} if first else {"bos_token": "<|endoftext|>"}
+    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, **own)
+
+
+def llama_like() -> PreTrainedTokenizerFast:
+    """SentencePiece's BPE as Llama's tokenizer.json has it: spaces become ▁, unknown characters become bytes."""
+    tokenizer = Tokenizer(models.BPE(unk_token="<unk>", byte_fallback=True, fuse_unk=True))
+    tokenizer.normalizer = normalizers.Sequence([normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")])
+    words = pre_tokenizers.Split("▁", "merged_with_next")
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([words, pre_tokenizers.Split(".", "isolated")])
+    tokenizer.decoder = decoders.Sequence(
+        [decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse(), decoders.Strip(" ", 1, 0)]
+    )
+    trainer = trainers.BpeTrainer(vocab_size=164, special_tokens=["<unk>", "<s>", "</s>"], show_progress=False)
+    tokenizer.train_from_iterator(_TEXTS, trainer)
+    content = json.loads(tokenizer.to_str())
+    first = len(content["model"]["vocab"])
+    content["model"]["vocab"] |= {f"<0x{byte:02X}>": first + byte for byte in range(256)}
+    tokenizer = Tokenizer.from_str(json.dumps(content))
+    tokenizer.post_processor = processors.TemplateProcessing(single="<s> $A", special_tokens=[("<s>", 1)])
+    return PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, bos_token="<s>", eos_token="</s>", unk_token="<unk>", add_bos_token=True
+    )
+
+
+@dataclass(frozen=True)
+class Family:
+    """How a family's tiny checkpoint is made, and what its export must have.
+
+    Attributes:
+        config: The class of its configuration.
+        tokenizer: Makes its kind of tokenizer.
+        sizes: Arguments of the configuration.
+        fused: How many fused attentions the export has.
+        beyond: How many rows its vocabulary has beyond its tokens.
+    """
+
+    config: Any
+    tokenizer: Callable[[], PreTrainedTokenizerFast]
+    sizes: dict[str, Any] = field(default_factory=dict)
+    fused: int = 0
+    beyond: int = 0
+
+
+_COMMON = {
+    "hidden_size": 48,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 4,
+    "intermediate_size": 96,
+    "max_position_embeddings": 130,
+}
+FAMILIES = {
+    "gpt2": Family(GPT2Config, byte_level, {"n_embd": 48, "n_layer": 3, "n_head": 4, "n_positions": 130}, fused=3),
+    "opt": Family(
+        OPTConfig,
+        lambda: byte_level("</s>"),
+        {"hidden_size": 48, "num_hidden_layers": 3, "num_attention_heads": 4, "ffn_dim": 96, "word_embed_proj_dim": 48}
+        | {"max_position_embeddings": 130},
+        fused=3,
+    ),
+    # Pythia: a quarter of each head is rotated, the blocks are parallel, and the vocabulary has rows without tokens.
+    "gpt_neox": Family(GPTNeoXConfig, byte_level, _COMMON, beyond=7),
+    # Keys and values are shared by two heads each.
+    "llama": Family(LlamaConfig, llama_like, _COMMON | {"num_key_value_heads": 2}),
+    # Its layers see the last 40 tokens only, so it takes no longer texts.
+    "mistral": Family(MistralConfig, llama_like, _COMMON | {"num_key_value_heads": 2, "sliding_window": 40}),
+}
+
+
+def causal_model(family: str, tokenizer: PreTrainedTokenizerFast) -> PreTrainedModel:
+    """A model whose weights, biases and normalisations are all random, so that nothing is neutral by chance."""
+    own = FAMILIES[family]
+    special = {"bos_token_id": tokenizer.bos_token_id, "eos_token_id": tokenizer.eos_token_id}
+    config = own.config(
+        vocab_size=len(tokenizer) + own.beyond, pad_token_id=tokenizer.pad_token_id, **special, **own.sizes
+    )
+    torch.manual_seed(0)
+    model = AutoModelForCausalLM.from_config(config).eval()
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            spread = 0.1 if "norm" in name.lower() or "ln_" in name or name.endswith("bias") else 0.25
+            parameter.add_(torch.randn_like(parameter) * spread)
+    return model
+
+
+def write_causal(folder: Path, family: str, word: str = "") -> Path:
+    """Write a checkpoint as save_pretrained does.
+
+    Args:
+        folder: The folder to write.
+        family: A key of `FAMILIES`.
+        word: A word that a model of GPT-2 prefers everywhere.
+    """
+    tokenizer = FAMILIES[family].tokenizer()
+    model = causal_model(family, tokenizer)
+    if word:
+        [token] = tokenizer(f" {word}")["input_ids"]
+        with torch.no_grad():
+            wanted = model.lm_head.weight[token]
+            model.transformer.ln_f.bias.add_(4 * wanted / wanted.norm())
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
