@@ -1,7 +1,8 @@
 """Every command and every piece of Python in the README and in docs/ runs, page by page and in the order of the page.
 
 A page says in a comment what its folder holds at the start: `<!-- begins with: models/mini runs/mini -->`. Blocks after
-`<!-- not run: the reason -->` need a network, a GPU, a cluster or hours; they are only parsed.
+`<!-- not run: the reason -->` need a network, a GPU, a cluster or hours; they are only parsed. A block after
+`<!-- file: PATH -->` is the content of a file that later blocks read.
 """
 
 import re
@@ -20,19 +21,21 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 PROGRAM = typer.main.get_command(main.app)
 EXTRAS = re.findall(r"^(\w+) = \[$", (ROOT / "pyproject.toml").read_text("utf-8"), re.MULTILINE)
 BLOCK = re.compile(
-    r"(?:^<!-- not run: (?P<reason>[^\n]+) -->\n)?^```(?P<language>sh|bash|python)\n(?P<code>.*?)^```$",
+    r"(?:^<!-- not run: (?P<reason>[^\n]+) -->\n|^<!-- file: (?P<file>[^\n]+) -->\n)?"
+    r"^```(?P<language>(?(file)\w+|(?:sh|bash|python)))\n(?P<code>.*?)^```$",
     re.MULTILINE | re.DOTALL,
 )
 
 
 @dataclass(frozen=True)
 class Block:
-    """A block of code of a page: where it begins, its language and text, and why it is not run, if so."""
+    """A block of a page: where it begins, its language and text; why it is not run, or which file it is, if so."""
 
     place: str
     language: str
     code: str
     reason: str | None
+    file: str | None = None
 
     @property
     def commands(self) -> list[list[str]]:
@@ -56,7 +59,7 @@ def split(words: list[str]) -> list[list[str]]:
 def blocks(page: Path) -> list[Block]:
     text = page.read_text("utf-8")
     return [
-        Block(f"{page.name}:{text.count(chr(10), 0, found.start()) + 1}", *found.group("language", "code", "reason"))
+        Block(f"{page.name}:{text.count(chr(10), 0, found.start()) + 1}", *found.group("language", "code", "reason", "file"))
         for found in BLOCK.finditer(text)
     ]
 
@@ -126,7 +129,10 @@ def test_the_code_of_a_page_runs(page, place, shell):
     for block in blocks(page):
         if block.reason is not None:
             continue
-        if block.language == "python":
+        if block.file is not None:
+            Path(block.file).parent.mkdir(exist_ok=True)
+            Path(block.file).write_text(block.code, "utf-8")
+        elif block.language == "python":
             exec(compile(block.code, block.place, "exec"), names)  # noqa: S102 - our own documents
         else:
             for words in block.commands:
