@@ -6,7 +6,7 @@ rules are those of `agreement.toml`; without this file only the patterns are che
 
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
@@ -208,7 +208,8 @@ class Rules:
                 )
 
     def _patterns(self) -> Iterator[Finding]:
-        patterns, first = self.language.patterns, {}
+        patterns = self.language.patterns
+        first: dict[str, Pattern] = {}
         for pattern in patterns.all:
             where = self.of_pattern(pattern)
             if (earlier := first.setdefault(pattern.sentence, pattern)) is not pattern:
@@ -293,7 +294,7 @@ def _not_elided(text: str, rules: Sequence[Elision]) -> Iterator[str]:
                 yield f"'{word} {following}' should be {right!r}"
 
 
-def _listed(words: Sequence[str] | Iterator[str]) -> str:
+def _listed(words: Iterable[str]) -> str:
     return ", ".join(map(repr, words))
 
 

@@ -167,7 +167,8 @@ def parse(arguments: list[str]) -> None:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_no_block_is_overlooked(page):
     text = page.read_text("utf-8")
-    assert len(blocks(page)) == len(re.findall(r"^ *```(?:sh|bash|python)\b", text, re.MULTILINE))
+    files = text.count("<!-- file: ")
+    assert len(blocks(page)) == len(re.findall(r"^ *```(?:sh|bash|python)\b", text, re.MULTILINE)) + files
     assert sum(block.reason is not None for block in blocks(page)) == text.count("<!-- not run")
 
 
