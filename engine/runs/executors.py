@@ -2,9 +2,10 @@
 
     ThisProcess   one device, in this process
     Processes     several devices, one process for each; the parts come back to this process
+    Ray           actors on the machines of a Ray cluster; the parts come back to this process
 
-Only the process that runs the loop writes the run folder, so an executor needs no folder of its own. Another one (a
-cluster) is another class with `start`.
+Only the process that runs the loop writes the run folder, so an executor needs no folder of its own. Another one is
+another class with `start`.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
