@@ -1,5 +1,6 @@
 """Paths in files that are passed on: the home folder, which names the user, stands there as `~` or `$HOME`."""
 
+import re
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,7 +19,7 @@ def without_home(path: str | Path) -> str:
 def without_home_inside(text: str) -> str:
     """A message with `~` for the home folder wherever it names a path in it."""
     home = _home()
-    return text.replace(f"{home}/", "~/") if home else text
+    return re.sub(rf"(?<![\w./-]){re.escape(home)}/", "~/", text) if home else text
 
 
 def with_home(path: str) -> Path:

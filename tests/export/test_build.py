@@ -217,7 +217,7 @@ EXPORT = """
 import sys
 from pathlib import Path
 from negengine.export.build import build
-build("lab/tiny", Path(sys.argv[1]), revision="v1")
+build("lab/tiny@v1", Path(sys.argv[1]))
 """
 LOCATE = """
 import sys
@@ -237,7 +237,8 @@ NOWHERE = "http://127.0.0.1:9"
 
 def test_a_model_of_the_hub_is_fetched_once_and_then_found_in_the_cache(hub, from_hub, tmp_path):
     from_hub(EXPORT, hub, str(tmp_path / "out"))
-    assert load_exported(tmp_path / "out").revision == "b" * 40
+    exported = load_exported(tmp_path / "out")
+    assert (exported.name, exported.revision) == ("lab/tiny@v1", "b" * 40)
     assert from_hub(LOCATE, NOWHERE, "lab/tiny@v1", HF_HUB_OFFLINE="1") == ["b" * 40]
 
 
@@ -271,3 +272,17 @@ def test_an_error_of_the_disk_in_the_tokenizers_library_is_one_of_the_system(num
         _save_tokenizer(Tokenizer(), tmp_path)
     assert raised.value.errno == number
     assert raised.value.filename == str(tmp_path / "tokenizer.json")
+
+
+@pytest.mark.parametrize(("revision", "name"), [("v1", "lab/tiny@v1"), ("b" * 40, f"lab/tiny@{'b' * 12}")])
+def test_a_revision_is_a_model_of_its_own(revision, name, monkeypatch, tmp_path):
+    config = tmp_path / ("b" * 40) / "config.json"
+    monkeypatch.setattr("negengine.export.checkpoint._hub_config", lambda *_: config)
+    for source in (locate("lab/tiny", revision), locate(f"lab/tiny@{revision}")):
+        assert (source.name, source.location, source.revision) == (name, "lab/tiny", "b" * 40)
+    assert locate("lab/tiny").name == "lab/tiny"
+
+
+def test_two_revisions_of_one_model_are_refused():
+    with pytest.raises(InputError, match="lab/tiny@v1 names a revision, and --revision v2 another"):
+        locate("lab/tiny@v1", "v2")

@@ -4,7 +4,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from negengine.engine.files.home import shell_command, with_home, without_home, words_of
+from negengine.engine.files.home import shell_command, with_home, without_home, without_home_inside, words_of
 
 WORDS = [
     ["negengine", "select", "/home/jane/my models/mini", "-o", "/home/jane"],
@@ -31,6 +31,17 @@ def _home(monkeypatch):
 def test_the_home_folder_is_a_tilde_and_comes_back(path, written):
     assert without_home(Path(path)) == written
     assert with_home(written) == Path(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [
+        ("/home/jane/x.txt:3: '/home/jane/y' is empty", "~/x.txt:3: '~/y' is empty"),
+        ("/home/janet/x, /data/home/jane/x", "/home/janet/x, /data/home/jane/x"),
+    ],
+)
+def test_a_message_does_not_name_the_user(text, written):
+    assert without_home_inside(text) == written
 
 
 @pytest.mark.parametrize("words", WORDS)

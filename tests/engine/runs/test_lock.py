@@ -103,3 +103,15 @@ def test_a_holder_that_does_not_say_its_name(tmp_path):
         (tmp_path / LOCK_FILE).write_bytes(b"")
         with pytest.raises(InputError, match="in use by another process;"):
             refuse_held(tmp_path)
+
+
+def test_a_folder_whose_holder_lets_go_at_once_is_not_refused(tmp_path, monkeypatch):
+    """As while somebody asks who holds it."""
+    whole, answers = lock.lock_descriptor, [False]
+
+    def first_refused(descriptor, blocking):
+        return answers.pop() if answers else whole(descriptor, blocking=blocking)
+
+    monkeypatch.setattr(lock, "lock_descriptor", first_refused)
+    with locked(tmp_path):
+        assert answers == []

@@ -1,5 +1,7 @@
 """A final file is read only as its stage wrote it, and the hints are commands that the user can run."""
 
+from pathlib import Path
+
 import polars as pl
 import pytest
 from negengine.engine.errors import InputError
@@ -12,9 +14,11 @@ from negengine.engine.runs.results import (
     read_frame,
     read_result,
     resume_hint,
+    shard_command,
     whole_command,
 )
 from negengine.engine.runs.session import PYTHON, Session
+from negengine.engine.runs.shard import Shard
 from small_stages import work
 
 
@@ -85,3 +89,10 @@ def test_the_last_command_that_was_recorded_is_the_hint():
 )
 def test_the_command_of_the_whole_run(tmp_path, command, whole):
     assert whole_command(record_of(command), "a b") == whole
+
+
+def test_the_command_of_another_shard():
+    record = record_of("negengine select mini --shard 1/4 -o runs/mini-1-of-4 --lazy")
+    command = shard_command(record, Path("runs/mini-3-of-4"), Shard(3, 4))
+    assert command == "negengine select mini --lazy --shard 3/4 --output runs/mini-3-of-4"
+    assert shard_command(record_of("python own.py"), Path("runs/x"), Shard(3, 4)) is None

@@ -7,6 +7,7 @@ import time
 from datetime import UTC, datetime
 
 import pytest
+from negengine.engine.errors import InputError
 from negengine.engine.inference import tally
 from negengine.engine.inference.device import CPU, cpu_threads
 from negengine.engine.runs import session as own
@@ -16,7 +17,7 @@ from negengine.engine.runs.merge import merge
 from negengine.engine.runs.processes import Processes
 from negengine.engine.runs.progress import Reporter
 from negengine.engine.runs.record import read_run
-from negengine.engine.runs.session import Session
+from negengine.engine.runs.session import INTERRUPTED, Session
 from negengine.engine.runs.shard import Shard
 from negengine.engine.versions import DECIDING, source_commit, versions
 from small_stages import Counted, InterruptedAfter, hold, part
@@ -163,3 +164,37 @@ def test_the_origin_of_a_stage_is_recorded_once_and_its_metadata_anew(tmp_path):
     with hold(tmp_path / "run", origin={"call": 2}, metadata={"model folder": "b"}):
         pass
     assert read_run(tmp_path / "run").stages["select"].metadata == {"call": 1, "model folder": "b"}
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (InputError("/home/jane/x: no space left"), "~/x: no space left"),
+        (KeyboardInterrupt(), INTERRUPTED),
+        (ZeroDivisionError("by\nzero"), "ZeroDivisionError: by"),
+    ],
+)
+def test_a_session_says_why_it_ended_early(tmp_path, monkeypatch, error, said):
+    monkeypatch.setenv("HOME", "/home/jane")
+
+    def fail():
+        with hold(tmp_path / "run") as held:
+            held.write_part(0, part(0))
+            raise error
+
+    with pytest.raises(type(error)):
+        fail()
+    with hold(tmp_path / "run") as held:
+        held.write_part(1, part(1))
+    ended, last = read_run(tmp_path / "run").stages["select"].sessions
+    assert (ended.failed, last.failed) == (said, None)
+
+
+def test_a_session_that_did_no_work_leaves_nothing(tmp_path):
+    def fail():
+        with hold(tmp_path / "run"):
+            raise InputError("no such model")
+
+    with pytest.raises(InputError):
+        fail()
+    assert read_run(tmp_path / "run").stages == {}
