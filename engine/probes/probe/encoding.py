@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -96,66 +95,69 @@ class Encoder:
 
     def encode(self, rows: Rows) -> Encoded:
         """Encode the rows of a part; rows that the model cannot be asked about are skipped."""
-        rows = rows.without(self._sentence_faults(rows.frame))
-        sequences = self._sequences(rows.frame)
-        reasons = pl.Series("reason", self._target_faults(rows.frame, sequences), pl.String)
-        kept = np.flatnonzero(reasons.is_null().to_numpy())
-        rows = rows.without(reasons)
-        texts, sentence = self._different(rows.frame)
-        ids = self._ids(texts)
-        positions = np.array([np.flatnonzero(own == self.tokenizer.mask_id)[0] for own in ids], np.int32)
-        buckets = [
-            Bucket(group, np.stack([ids[row] for row in group]), positions[group])
-            for group in (rows_by_length(ids) if ids else ())
-        ]
-        words = TokenSequences.of([sequences[target][row] for row in kept for target in range(len(sequences))])
-        return Encoded(rows, texts, np.repeat(sentence, len(self.columns.targets)), buckets, words)
-
-    def _different(self, frame: pl.DataFrame) -> tuple[list[str], Rows64]:
-        """The different sentences of a part, and which one each row has."""
         known: dict[str, int] = {}
-        sentence = np.array([known.setdefault(text, len(known)) for text in self._texts(frame)], np.int64)
-        return list(known), sentence
+        sentence = np.array([known.setdefault(text, len(known)) for text in self._texts(rows.frame)], np.int64)
+        texts = list(known)
+        ids, faults = self._ids(texts)
+        rows, sentence = _without(rows, sentence, [faults[own] for own in sentence.tolist()])
+        of_row = [texts[own] for own in sentence.tolist()]
+        sequences = self._sequences(rows.frame, of_row)
+        lengths = np.array([len(ids[own]) for own in sentence.tolist()], np.int64)
+        target_faults = self._target_faults(rows.frame, sequences, lengths)
+        kept = [row for row, fault in enumerate(target_faults) if fault is None]
+        rows, sentence = _without(rows, sentence, target_faults)
+        used, sentence = np.unique(sentence, return_inverse=True)
+        buckets = self._buckets([ids[own] for own in used.tolist()])
+        words = TokenSequences.of([own[row] for row in kept for own in sequences])
+        each = np.repeat(sentence.astype(np.int64), len(self.columns.targets))
+        return Encoded(rows, [texts[own] for own in used.tolist()], each, buckets, words)
 
     def _texts(self, frame: pl.DataFrame) -> list[str]:
         """The sentences with [MASK]."""
         return [text.strip().replace(self.tokenizer.mask_token, MASK) for text in frame[self.columns.sentence]]
 
-    def _ids(self, texts: Sequence[str]) -> list[Ids]:
-        return self.tokenizer.encode([text.replace(MASK, self.tokenizer.mask_token) for text in texts])
-
-    def _sentence_faults(self, frame: pl.DataFrame) -> pl.Series:
-        """Why sentences cannot be asked: their masks, their length, the padding token."""
-        texts, sentence = self._different(frame)
-        faults = [None if self.tokenizer.reads(text) else _BEHIND for text in texts]
+    def _ids(self, texts: Sequence[str]) -> tuple[list[Ids], list[str | None]]:
+        """The ids of sentences, and why they cannot be asked: their masks, their length, the padding token."""
+        masked = [text.replace(MASK, self.tokenizer.mask_token) for text in texts]
+        faults = [None if self.tokenizer.reads(text) else _BEHIND for text in masked]
+        ids: list[Ids] = [np.empty(0, np.int32)] * len(texts)
         read = [row for row, fault in enumerate(faults) if fault is None]
-        for row, ids in zip(read, self._ids([texts[row] for row in read]), strict=True):
+        for row, own in zip(read, self.tokenizer.encode([masked[row] for row in read]), strict=True):
+            ids[row] = own
             try:
-                position = one_mask(self.exported, self.tokenizer, ids, _HERE)
+                position = one_mask(self.exported, self.tokenizer, own, _HERE)
             except InputError as error:
                 faults[row] = str(error).removeprefix(f"{_HERE}: ")
                 continue
             if self.exported.is_causal and position == 0:
                 faults[row] = _NOTHING_BEFORE
-        return pl.Series("reason", [faults[own] for own in sentence.tolist()], pl.String)
+        return ids, faults
 
-    def _sequences(self, frame: pl.DataFrame) -> list[list[tuple[int, ...] | str]]:
+    def _buckets(self, ids: Sequence[Ids]) -> list[Bucket]:
+        positions = np.array([np.argmax(own == self.tokenizer.mask_id) for own in ids], np.int32)
+        return [
+            Bucket(group, np.stack([ids[row] for row in group]), positions[group])
+            for group in (rows_by_length(ids) if ids else ())
+        ]
+
+    def _sequences(self, frame: pl.DataFrame, texts: Sequence[str]) -> list[list[tuple[int, ...] | str]]:
         """For each column of targets, each row's tokens, or why the target cannot be predicted there."""
-        contexts = [(before, after) for before, _, after in (text.partition(MASK) for text in self._texts(frame))]
+        contexts = [(before, after) for before, _, after in (text.partition(MASK) for text in texts)]
         return [
             self.tokenizer.word_sequences(contexts, frame[column].str.strip_chars().to_list())
             for column in self.columns.targets
         ]
 
-    def _target_faults(self, frame: pl.DataFrame, sequences: Sequence[Sequence[tuple[int, ...] | str]]) -> list[Any]:
+    def _target_faults(
+        self, frame: pl.DataFrame, sequences: Sequence[Sequence[tuple[int, ...] | str]], lengths: Rows64
+    ) -> list[str | None]:
         """Why rows cannot be asked because of their targets; None where they can."""
         faults: list[str | None] = [None] * len(frame)
         ranked = None if self.ranked is None else frozenset(self.ranked.tolist())
-        lengths = np.array([len(ids) for ids in self._ids(self._texts(frame))], np.int64)
         for column, own in zip(self.columns.targets, sequences, strict=True):
             words = frame[column].str.strip_chars().to_list()
-            for row, tokens in enumerate(own):
-                if faults[row] is None and (fault := self._fault(tokens, int(lengths[row]), ranked)):
+            for row, (tokens, length) in enumerate(zip(own, lengths.tolist(), strict=True)):
+                if faults[row] is None and (fault := self._fault(tokens, length, ranked)):
                     faults[row] = f"{column} {words[row]!r}: {fault}"
         return faults
 
@@ -171,6 +173,12 @@ class Encoder:
                 f"{needed} tokens with the sentence, but {self.exported.name} takes at most {self.exported.max_length}"
             )
         return ""
+
+
+def _without(rows: Rows, sentence: Rows64, faults: Sequence[str | None]) -> tuple[Rows, Rows64]:
+    """The rows without a fault, and their sentences."""
+    reasons = pl.Series("reason", faults, pl.String)
+    return rows.without(reasons), sentence[reasons.is_null().to_numpy()]
 
 
 def mask_faults(columns: Columns, mask_token: str) -> pl.Expr:
