@@ -29,12 +29,13 @@ MANY = 20_000
 """Beyond so many sums that are not whole numbers, the distribution is approximated."""
 
 
-def sign_flips(sums: NDArray[np.number]) -> float:
+def sign_flips(sums: NDArray[np.number], many: int = MANY) -> float:
     """The p of the test that the sums of clusters are symmetric about zero.
 
     Args:
         sums: [clusters], the sum of the differences within each cluster. Sums that are not whole numbers are
             rounded to steps of at most a thirtieth of their mean size.
+        many: beyond so many sums that are not whole numbers, the distribution is approximated.
 
     Returns:
         p, two-sided, at least `SMALLEST_P`; 1 if all sums are zero.
@@ -43,7 +44,7 @@ def sign_flips(sums: NDArray[np.number]) -> float:
     if not sizes.any():
         return 1.0
     are_whole = np.array_equal(sizes, np.rint(sizes))
-    if not are_whole and len(sizes) > MANY:
+    if not are_whole and len(sizes) > many:
         return min(max(_approximate_share_as_far(sizes, abs(float(sums.sum()))), SMALLEST_P), 1.0)
     steps = max(_STEPS, _STEPS_EACH * len(sizes))
     step = 1.0 if are_whole else float(sizes.sum()) / steps

@@ -88,7 +88,8 @@ class Columns:
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> "Columns":
         """The opposite of `to_json`."""
-        return cls(**{name: tuple(own) if isinstance(own, list) else own for name, own in value.items()})
+        fields: dict[str, Any] = {name: tuple(own) if isinstance(own, list) else own for name, own in value.items()}
+        return cls(**fields)
 
 
 def result_names(top: int) -> list[str]:

@@ -108,7 +108,8 @@ class Encoder:
         rows, sentence = _without(rows, sentence, target_faults)
         used, sentence = np.unique(sentence, return_inverse=True)
         buckets = self._buckets([ids[own] for own in used.tolist()])
-        words = TokenSequences.of([own[row] for row in kept for own in sequences])
+        tokens = [own[row] for row in kept for own in sequences]
+        words = TokenSequences.of([own for own in tokens if not isinstance(own, str)])
         each = np.repeat(sentence.astype(np.int64), len(self.columns.targets))
         return Encoded(rows, [texts[own] for own in used.tolist()], each, buckets, words)
 
