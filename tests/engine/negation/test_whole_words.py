@@ -40,6 +40,8 @@ from negengine.engine.sentences.spans import Bucket
 from small_stages import InterruptedAfter
 from transformers import AutoModelForMaskedLM, AutoTokenizer
 
+torch.set_num_threads(1)  # single sentences: threads would wait for each other on a busy machine
+
 MINI = Path(__file__).parents[3] / "export" / "mini"
 SINGLE = ("smoke", "dance", "sing", "swim", "walk")
 SEVERAL = ("beware", "crackle", "rustle", "pant", "abdicate", "acetify", "alkalize", "ameliorate", "agglomerate")
