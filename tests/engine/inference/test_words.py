@@ -31,6 +31,8 @@ from transformers import (
     RobertaForMaskedLM,
 )
 
+torch.set_num_threads(1)  # single sentences: threads would wait for each other on a busy machine
+
 ITEMS = [
     ("Jessica is a dancer who likes to [MASK].", "oversleep"),
     ("She is very happy to [MASK] there.", "smoke"),

@@ -3,6 +3,7 @@
 import json
 import pickle
 from contextlib import suppress
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -19,7 +20,7 @@ from negengine.engine.inference.device import CPU
 from negengine.engine.inference.exported import load_exported
 from negengine.engine.inference.model import Decisions
 from negengine.engine.inference.precision import MixedDecider
-from negengine.engine.inference.words import repeated_words
+from negengine.engine.inference.words import expand, repeated_words
 from negengine.engine.library.registry import publishers
 from negengine.engine.negation.plan import plan_of
 from negengine.engine.negation.runs import ScoresRun, SelectionRun
@@ -39,6 +40,8 @@ from negengine.engine.sentences.sequences import TokenSequences
 from negengine.engine.sentences.spans import Bucket
 from small_stages import InterruptedAfter
 from transformers import AutoModelForMaskedLM, AutoTokenizer
+
+torch.set_num_threads(1)  # single sentences: threads would wait for each other on a busy machine
 
 MINI = Path(__file__).parents[3] / "export" / "mini"
 SINGLE = ("smoke", "dance", "sing", "swim", "walk")
@@ -303,6 +306,31 @@ def test_stages_travel_to_other_processes(mini):
     last = len(stage.sizes) - 1
     for one, other in zip(stage.prepare(last).buckets, there.prepare(last).buckets, strict=True):
         assert (one.ids == other.ids).all()
+
+
+def test_queries_of_a_causal_model_are_the_growing_text(mini):
+    """The tokenizer of the bundled model, read as that of a causal one; no model is opened."""
+    causal = replace(mini, task="text-generation")
+    settings = Settings(verbs=VerbConvention.WHOLE_WORDS)
+    several = WholeWordSelection.plan(causal, LEXICONS["few"], load_patterns(), settings).several
+    name, profession, verb = several.grid.part_indices(several.parts[0])
+    sentences = several.prepare(0)
+    words = several.words.take(sentences.expected)
+    asked = {row: [] for row in range(len(words))}
+    for group in expand(sentences.buckets, words, causal=True):
+        for token in range(group.words.widest):
+            queries = group.queries(token, np.flatnonzero(group.words.counts > token))
+            for row, ids, position, expected in zip(
+                queries.rows, queries.ids, queries.mask_position, queries.expected, strict=True
+            ):
+                asked[row].append([*ids[:position].tolist(), int(expected)])
+    for row, texts in asked.items():
+        slots = {slot: own.word(int(name[row]), int(profession[row])) for slot, own in several.fillers.items()}
+        text = several.lexicon.verbs[several.verb[verb[row]]]
+        whole = load_patterns().selecting.text({**slots, "ACT": text}, text)
+        ids = causal.tokenizer.backend.encode(whole).ids[:-2]  # without the full stop and [SEP]
+        assert texts == [ids[: len(ids) - len(texts) + i + 1] for i in range(len(texts))]
+    assert max(map(len, asked.values())) > 1
 
 
 # ---------------------------------------------------------------- what a user sees
