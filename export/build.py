@@ -22,7 +22,7 @@ from ..engine.files.atomic import make_folder, unwritable
 from ..engine.files.limits import refuse_few_open_files
 from ..engine.files.names import is_model_name
 from ..engine.files.reading import file_sha256
-from ..engine.inference.exported import ADDED_BOS, VOCABULARY, load_exported
+from ..engine.inference.exported import ADDED_BOS, SHARING_PREFIXES, VOCABULARY, load_exported
 from ..engine.inference.manifest import FORMAT, GRAPH, MANIFEST, TOKENIZER, read_origin, write_manifest
 from ..engine.versions import source_commit, versions
 from . import needs
@@ -33,7 +33,15 @@ from .folder import publish, staged_in, workspace_beside
 from .graph import Graph
 from .licence import licence_of
 from .observe import channel_peaks
-from .parity import Logits, Parity, compare, compare_tokens, reference_logits, reference_token_logprobs
+from .parity import (
+    Logits,
+    Parity,
+    compare,
+    compare_prefixes,
+    compare_tokens,
+    reference_logits,
+    reference_token_logprobs,
+)
 from .passes import Context, run_passes
 from .quiet import quiet
 from .samples import Sample, batches
@@ -149,9 +157,13 @@ def _write(
         say(f"measuring how large values become on {len(traced.samples)} inputs")
         context = replace(context, peaks=channel_peaks(graph, [batch.feeds for batch in batches(traced.samples)]))
     for variant in task.variants:
+        if not variant.applies(context):
+            continue
         say(variant.what)
-        weights = staged / (variant.file + _WEIGHTS) if variant.size else staged / (GRAPH + _WEIGHTS)
-        further = Graph.open(staged / GRAPH, weights, checkpoint.name)
+        weights = staged / ((variant.file if variant.size else variant.source) + _WEIGHTS)
+        if not weights.exists() and not variant.size:
+            weights = staged / (GRAPH + _WEIGHTS)
+        further = Graph.open(staged / variant.source, weights, checkpoint.name)
         told |= run_passes(variant.passes, further, context)
         files += [path for path in further.save(staged / variant.file) if path not in files]
         exact += [staged / variant.file] if variant.is_exact else []
@@ -160,6 +172,9 @@ def _write(
         say(f"comparing {VOCABULARY} with PyTorch on {len(traced.token_logprobs)} inputs")
         for path in exact:
             compare_tokens(path, staged / VOCABULARY, traced.samples, traced.token_logprobs, name=checkpoint.name)
+            sharing = staged / SHARING_PREFIXES[path.name]
+            if sharing in files:
+                compare_prefixes(sharing, traced.samples, traced.reference, name=checkpoint.name)
     manifest = _manifest(checkpoint, task, made_from) | told
     manifest |= {
         "parameters": traced.parameters,

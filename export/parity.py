@@ -124,6 +124,44 @@ def compare_tokens(
             )
 
 
+def compare_prefixes(
+    graph: Path, samples: Sequence[Sample], reference: Logits, *, name: str, tolerance: float = TOLERANCE
+) -> None:
+    """Compare a graph that computes a common beginning of sentences once with PyTorch.
+
+    Each sample is divided in the middle; its second half stands in the batch twice.
+
+    Args:
+        graph: from `passes.share_prefix`.
+        samples: what PyTorch ran.
+        reference: PyTorch's logits, float32 [n, V].
+        name: what to call the model in an error.
+        tolerance: largest |Δlogit| allowed, absolute up to 1, relative beyond.
+
+    Raises:
+        InputError: a logit is further off than the tolerance.
+    """
+    session = open_session(name, str(graph), ort.SessionOptions())
+    for sample, wanted in zip(samples, reference, strict=True):
+        middle = len(sample.ids) // 2
+        if sample.position is None or not 1 <= middle <= sample.position:
+            continue
+        feeds = {
+            "prefix_ids": sample.ids[None, :middle],
+            "suffix_ids": np.repeat(sample.ids[None, middle:], 2, axis=0),
+            "mask_position": np.full(2, sample.position, np.int32),
+            "expected_id": np.zeros(2, np.int32),
+        }
+        with told_in_one_line(name, f"running {graph.name} on {len(sample.ids)} tokens"):
+            (logits,) = session.run(["logits"], feeds)
+        difference = np.abs(logits - wanted).max()
+        if not difference <= tolerance * max(1.0, float(np.abs(wanted).max())):
+            raise InputError(
+                f"{name}: {graph.name} disagrees with PyTorch: |Δlogit| {difference:.2g} on {len(sample.ids)} tokens; "
+                "this model cannot be used"
+            )
+
+
 @contextmanager
 def _one_thread_an_operator() -> Iterator[int]:
     """Gives the number of threads that PyTorch had."""

@@ -72,8 +72,8 @@ class Runner(Protocol):
             advance: called after each batch with its number of sentences; several threads may call it.
         """
 
-    def fetch(self, output: str, batches: Sequence[Feeds]) -> list[NDArray[np.float32]]:
-        """Another output of the graph, such as `logits`, float32 [n, V], for each batch."""
+    def fetch(self, outputs: Sequence[str], batches: Sequence[Feeds]) -> list[list[Array]]:
+        """Some outputs of the graph, such as `logits`, float32 [n, V], for each batch."""
 
 
 def sentences_in(batch_tokens: int, length: int) -> int:

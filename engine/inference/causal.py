@@ -9,7 +9,9 @@ enter the vocabulary projection (its output `hidden`), and a second graph (`mode
 at a time: so memory does not grow with the number of tokens times the size of the vocabulary.
 """
 
+import math
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -18,10 +20,11 @@ from numpy.typing import NDArray
 from ..choices import Task
 from ..errors import InputError
 from . import tally
-from .batches import Feeds, Runner
+from .batches import OUTPUTS, Advance, Feeds, Runner, sentences_in
 from .device import CPU, Device
 from .exported import HIDDEN, REFERENCE, ExportedModel
-from .model import Ids, LanguageModel, MaskedLM
+from .model import Decisions, Ids, LanguageModel, MaskedLM
+from .prefixes import Groups, common_prefixes
 
 # Rows of the vocabulary projection at a time: 26 MB of logits on a core with a vocabulary of 50,000 tokens. Fewer rows
 # would make the product less efficient, as its matrix is read anew for each of these pieces.
@@ -65,7 +68,8 @@ class CausalLM(LanguageModel):
                 }
                 for part in self._divide(len(some), length - 1)
             ]
-            hidden = np.concatenate(self._runner.fetch(HIDDEN, batches)).reshape(some.shape[0] * (length - 1), -1)
+            rows = np.concatenate([hidden for (hidden,) in self._runner.fetch([HIDDEN], batches)])
+            hidden = rows.reshape(len(some) * (length - 1), -1)
             found[start : start + size] = self._project(hidden, some[:, 1:].reshape(-1)).reshape(len(some), -1)
         tally.count(n, length)
         return found
@@ -75,12 +79,44 @@ class CausalLM(LanguageModel):
         size = _ROWS[self.device.kind]
         pieces = [slice(start, start + size) for start in range(0, len(hidden), size)]
         feeds: list[Feeds] = [{HIDDEN: hidden[piece], "following_id": following[piece]} for piece in pieces]
-        return np.concatenate(self._vocabulary.fetch("token_logprobs", feeds))
+        return np.concatenate([logprobs for (logprobs,) in self._vocabulary.fetch(["token_logprobs"], feeds)])
 
     @cached_property
     def _vocabulary(self) -> Runner:
         """The vocabulary projection, opened when it is needed first."""
         return self._open(self.exported.vocabulary_graph)
+
+    def _run(self, ids: Ids, mask_position: Ids, expected: Ids, decisions: Decisions, advance: Advance) -> None:
+        """See `LanguageModel`; what sentences share at their beginning is computed once for all of them."""
+        groups = common_prefixes(ids) if self._sharing is not None else None
+        if groups is None or self._sharing is None or int(mask_position.min()) < groups.length:
+            super()._run(ids, mask_position, expected, decisions, advance)
+            return
+        parts = [part for bounds in pairwise(groups.bounds.tolist()) for part in self._parts(*bounds, ids, groups)]
+        feeds: list[Feeds] = [
+            {
+                "prefix_ids": ids[part.start : part.start + 1, : groups.length],
+                "suffix_ids": ids[part, groups.length :],
+                "mask_position": mask_position[part],
+                "expected_id": expected[part],
+            }
+            for part in parts
+        ]
+        for part, (top, logits) in zip(parts, self._sharing.fetch(OUTPUTS, feeds), strict=True):
+            decisions.ids[part], decisions.logits[part] = top, logits
+        advance(len(ids))
+
+    def _parts(self, start: int, stop: int, ids: Ids, groups: Groups) -> list[slice]:
+        """A group in batches of about the same size."""
+        most = sentences_in(self.batch_tokens, ids.shape[1] - groups.length)
+        size = math.ceil((stop - start) / math.ceil((stop - start) / most))
+        return [slice(first, min(first + size, stop)) for first in range(start, stop, size)]
+
+    @cached_property
+    def _sharing(self) -> Runner | None:
+        """The graph for sentences that begin alike, opened when it is needed first; None where there is none."""
+        graph = self.exported.sharing_prefixes(self.graph) if self.device == CPU else None
+        return None if graph is None else self._open(graph)
 
     def _inputs(self, ids: Ids, mask_position: Ids) -> tuple[Ids, Ids]:
         """What stands before the masks, and the last of these rows of each sentence.

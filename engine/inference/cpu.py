@@ -10,10 +10,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import numpy as np
-from numpy.typing import NDArray
-
-from .batches import INPUTS, OUTPUTS, Advance, Batch, Feeds, ignored
+from .batches import INPUTS, OUTPUTS, Advance, Array, Batch, Feeds, ignored
 from .device import CPU
 from .session import open_session, run_options
 
@@ -39,9 +36,9 @@ class Cores:
         for _ in self._threads.map(self._run, batches, itertools.repeat(advance)):
             pass
 
-    def fetch(self, output: str, batches: Sequence[Feeds]) -> list[NDArray[np.float32]]:
+    def fetch(self, outputs: Sequence[str], batches: Sequence[Feeds]) -> list[list[Array]]:
         """See `Runner`."""
-        return list(self._threads.map(self._fetch, itertools.repeat(output), batches))
+        return list(self._threads.map(self._fetch, itertools.repeat(outputs), batches))
 
     def _run(self, batch: Batch, advance: Advance) -> None:
         binding = self._session.io_binding()
@@ -52,6 +49,6 @@ class Cores:
         self._session.run_with_iobinding(binding, self._options)
         advance(len(batch))
 
-    def _fetch(self, output: str, feeds: Feeds) -> NDArray[np.float32]:
-        found: NDArray[np.float32] = self._session.run([output], feeds, self._options)[0]
+    def _fetch(self, outputs: Sequence[str], feeds: Feeds) -> list[Array]:
+        found: list[Array] = self._session.run([*outputs], feeds, self._options)
         return found

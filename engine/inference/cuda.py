@@ -21,10 +21,9 @@ from pathlib import Path
 
 import numpy as np
 import onnxruntime as ort
-from numpy.typing import NDArray
 
 from ..errors import InputError
-from .batches import INPUTS, OUTPUTS, WIDTHS, Advance, Batch, Feeds, Runner, ignored, sentences_in
+from .batches import INPUTS, OUTPUTS, WIDTHS, Advance, Array, Batch, Feeds, Runner, ignored, sentences_in
 from .device import Device
 from .session import on_cpu, open_session, run_options
 
@@ -120,13 +119,13 @@ class Streams:
         for _ in self._threads.map(self._run, batches, itertools.repeat(advance)):
             pass
 
-    def fetch(self, output: str, batches: Sequence[Feeds]) -> list[NDArray[np.float32]]:
+    def fetch(self, outputs: Sequence[str], batches: Sequence[Feeds]) -> list[list[Array]]:
         """See `Runner`."""
-        return list(self._threads.map(self._fetch, itertools.repeat(output), batches))
+        return list(self._threads.map(self._fetch, itertools.repeat(outputs), batches))
 
-    def _fetch(self, output: str, feeds: Feeds) -> NDArray[np.float32]:
+    def _fetch(self, outputs: Sequence[str], feeds: Feeds) -> list[Array]:
         with _WORK.beside_others(), _memory_explained(self._device, self._batch_tokens):
-            found: NDArray[np.float32] = self._session.run([output], feeds, self._options)[0]
+            found: list[Array] = self._session.run([*outputs], feeds, self._options)
         return found
 
     def _run(self, batch: Batch, advance: Advance) -> None:
@@ -149,9 +148,9 @@ class Graphs:
         """See `Runner`."""
         self._thread.submit(self._run_all, batches, advance).result()
 
-    def fetch(self, output: str, batches: Sequence[Feeds]) -> list[NDArray[np.float32]]:
+    def fetch(self, outputs: Sequence[str], batches: Sequence[Feeds]) -> list[list[Array]]:
         """See `Runner`."""
-        return list(self._thread.map(self._fetch, itertools.repeat(output), batches))
+        return list(self._thread.map(self._fetch, itertools.repeat(outputs), batches))
 
     def _run_all(self, batches: Sequence[Batch], advance: Advance) -> None:
         for batch in batches:
@@ -164,9 +163,9 @@ class Graphs:
                 self._buffers[batch.length].run(batch)
             advance(len(batch))
 
-    def _fetch(self, output: str, feeds: Feeds) -> NDArray[np.float32]:
+    def _fetch(self, outputs: Sequence[str], feeds: Feeds) -> list[Array]:
         with _WORK.beside_others(), _memory_explained(self._device, self._batch_tokens):
-            found: NDArray[np.float32] = self._session.run([output], feeds, _run_options(None))[0]
+            found: list[Array] = self._session.run([*outputs], feeds, _run_options(None))
         return found
 
 

@@ -28,6 +28,11 @@ PRECISIONS = (REFERENCE, "int8", "fp16")  # of a graph
 ADDED_BOS = "BOS token"  # key of `made_from`: the token stands before every text, though the tokenizer does not do that
 CONVOLVED = "model.cpu.onnx"  # the fp32 graph with its products as convolutions
 VOCABULARY = "model.vocabulary.onnx"  # of a causal model: from rows of `HIDDEN` to log-probabilities of tokens
+SHARING_PREFIXES = {  # of a causal model on the CPU: graph → the same for sentences with a common beginning
+    "model.onnx": "model.prefix.onnx",
+    CONVOLVED: "model.cpu.prefix.onnx",
+    LOW_PRECISION["cpu"]: "model.int8.prefix.onnx",
+}
 HIDDEN = "hidden"  # an output of a causal model's fp32 graphs: what enters the vocabulary projection, of all tokens
 
 
@@ -90,6 +95,15 @@ class ExportedModel:
         """The vocabulary projection of a causal model."""
         return self.folder / VOCABULARY
 
+    def sharing_prefixes(self, graph: Path) -> Path | None:
+        """The graph that computes a common beginning of sentences once, if the export holds it.
+
+        Args:
+            graph: The graph for single sentences.
+        """
+        name = SHARING_PREFIXES.get(graph.name, "")
+        return self.folder / name if name in self.info["files"] else None
+
     @cached_property
     def tokenizer(self) -> MaskTokenizer:
         """The tokenizer of a language model, for sentences with a mask.
@@ -117,7 +131,7 @@ class ExportedModel:
         """
         known = VerifiedFiles(self.folder)
         for name, wanted in self.info["files"].items():
-            if graph is not None and _is_low_precision(name) and not name.startswith(graph.name):
+            if graph is not None and _is_low_precision(name) and not name.startswith(_stem(graph.name)):
                 continue
             path = self.folder / name
             if not is_file(path):
@@ -135,7 +149,15 @@ def graph_precision(graph: Path) -> str:
 
 def _is_low_precision(name: str) -> bool:
     """Whether a file is a low-precision graph, or holds the weights of one."""
-    return name.startswith(tuple(LOW_PRECISION.values()))
+    return name.startswith(tuple(_stem(graph) for graph in LOW_PRECISION.values()))
+
+
+def _stem(graph: str) -> str:
+    """What the names of a graph, of its weights and of its variants begin with: `model.int8.`.
+
+    Those of the fp32 graph are names of their own.
+    """
+    return graph if graph == GRAPH else graph.removesuffix("onnx")
 
 
 def _damaged(path: Path) -> InputError:

@@ -211,6 +211,12 @@ class LanguageModel:
         asked = main_token(expected)
         ids, mask_position, expected = (np.ascontiguousarray(a, np.int32) for a in (ids, mask_position, asked))
         decisions = Decisions.empty(len(ids), self.precision)
+        self._run(ids, mask_position, expected, decisions, advance)
+        tally.count(*ids.shape)
+        return decisions
+
+    def _run(self, ids: Ids, mask_position: Ids, expected: Ids, decisions: Decisions, advance: Advance) -> None:
+        """Decide about sentences as the graph reads them; the decisions are written into their arrays."""
         self._runner.run(
             [
                 Batch((ids[part], mask_position[part], expected[part]), (decisions.ids[part], decisions.logits[part]))
@@ -218,8 +224,6 @@ class LanguageModel:
             ],
             advance,
         )
-        tally.count(*ids.shape)
-        return decisions
 
     def batch_size(self, length: int) -> int:
         """Number of sentences of this length that a caller gives at once: one batch on a GPU, 8 batches on the CPU.
@@ -238,7 +242,7 @@ class LanguageModel:
         ids, mask_position = self._inputs(ids, mask_position)
         feeds: Feeds = dict(zip(INPUTS, (ids, mask_position, np.zeros_like(mask_position)), strict=True))
         batches = [{name: array[part] for name, array in feeds.items()} for part in self._divide(*ids.shape)]
-        found = np.concatenate(self._runner.fetch("logits", batches))
+        found = np.concatenate([logits for (logits,) in self._runner.fetch(["logits"], batches)])
         tally.count(*ids.shape)
         return found
 

@@ -24,6 +24,7 @@ from .quantize import quantize_products
 from .reshapes import fix_reshapes
 from .residual import fuse_residuals
 from .segments import derive_segments, restore_segments
+from .share_prefix import share_prefix
 from .smooth import smooth
 from .standard_attention import use_standard_attention
 from .unflatten import keep_tokens_apart
@@ -60,6 +61,7 @@ INT8: tuple[Pass, ...] = (split_outliers, smooth, quantize_products, use_standar
 FP16: tuple[Pass, ...] = (fuse_residuals, halve)
 CAUSAL_INT8: tuple[Pass, ...] = (drop_hidden, *INT8)
 CAUSAL_FP16: tuple[Pass, ...] = (drop_hidden, *FP16)
+SHARING: tuple[Pass, ...] = (share_prefix,)
 VOCABULARY_ONLY: tuple[Pass, ...] = (cut_vocabulary,)
 
 __all__ = [
@@ -69,6 +71,7 @@ __all__ = [
     "FILL_MASK",
     "FP16",
     "INT8",
+    "SHARING",
     "TEXT_CLASSIFICATION",
     "TEXT_GENERATION",
     "VOCABULARY_ONLY",

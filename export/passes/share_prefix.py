@@ -10,37 +10,40 @@ All rows lie in one line, P + B × S of them, and every operator that treats row
 the attention takes it apart: prefix rows attend to each other, suffix rows to the prefix and to their own sentence.
 `mask_position` counts in whole sentences, as before.
 
-Demands a finished graph whose attentions are all fused.
+Demands a finished graph whose attentions are all fused, and whose positions are rows of a table (GPT-2, OPT). It is
+compared with PyTorch as every other graph.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import onnx_ir as ir
 
-from ..graph import Graph, attribute, attributes, is_constant
+from ...engine.inference.exported import HIDDEN
+from ..graph import Graph, attribute, attributes, dims, is_constant
+from ..observe import Layout, layouts
 from .causal_masks import causal_mask
 from .context import Context
+from .hidden import drop_hidden
 
-_DOMAIN = "com.microsoft"
+_KINDS = {"MultiHeadAttention": ("unidirectional", 5), "Attention": ("is_causal", 3)}  # attribute, input of the mask
 
 
-def share_prefix(graph: Graph, _: Context) -> Mapping[str, Any]:
+def share_prefix(graph: Graph, context: Context) -> Mapping[str, Any]:
     """See the module."""
-    nodes = graph.nodes
-    ids = graph.inputs["input_ids"]
-    lines = _Lines(graph)
+    if HIDDEN in graph.outputs:
+        drop_hidden(graph, context)
+    nodes, ids = graph.nodes, graph.inputs["input_ids"]
+    lines = _Lines(graph, layouts(graph))
     for node in nodes:
         if node.op_type == "Shape" and node.inputs[0] is ids:
             graph.replace(node.outputs[0], lines.length)
-        elif (
-            node.op_type == "Slice" and is_constant(node.inputs[0]) and node.outputs[0].name.startswith("position_rows")
-        ):
+        elif node.op_type == "Slice" and is_constant(node.inputs[0]):  # of the table of positions
             graph.replace(node.outputs[0], lines.repeated(node))
         elif node.op_type == "GatherND":
             graph.replace(node.outputs[0], lines.rows(node.inputs[0]))
-        elif node.op_type == "MultiHeadAttention":
+        elif node.op_type in _KINDS:
             graph.replace(node.outputs[0], lines.attention(node))
     graph.replace(ids, lines.ids)
     graph.model.graph.inputs.remove(ids)
@@ -51,8 +54,8 @@ def share_prefix(graph: Graph, _: Context) -> Mapping[str, Any]:
 class _Lines:
     """Sentences with a common prefix as one line of rows."""
 
-    def __init__(self, graph: Graph) -> None:
-        self.graph = graph
+    def __init__(self, graph: Graph, known: Mapping[ir.Value, Layout]) -> None:
+        self.graph, self.known = graph, known
         prefix = graph.add_input("prefix_ids", ir.DataType.INT32, [1, "prefix"])
         suffix = graph.add_input("suffix_ids", ir.DataType.INT32, ["batch", "suffix"])
         self.zero, self.one = self.number(0), self.number(1)
@@ -63,8 +66,6 @@ class _Lines:
         line = graph.add("Reshape", [suffix, self.number(1, -1)], "suffix_line")
         self.ids = graph.add("Concat", [prefix, line], "line", axis=1)
         self.end = self.number(np.iinfo(np.int64).max)
-        self.apart = graph.add("Concat", [self.batch, self.rest, self.number(-1)], "apart", axis=0)
-        self.together = self.number(1, -1)
         self.index = self._index()
         self._mask: ir.Value | None = None
 
@@ -81,17 +82,22 @@ class _Lines:
         return graph.add("Add", [wide, graph.add("Mul", [order, self.rest], "starts")], "line_index")
 
     def part(self, value: ir.Value, *, of_prefix: bool) -> ir.Value:
-        """The rows of the prefix, [1, P, H], or of the suffixes, [B, S, H]."""
-        bounds = [self.zero, self.first] if of_prefix else [self.first, self.end]
-        rows = self.graph.add("Slice", [value, *bounds, self.one], "part")
-        return rows if of_prefix else self.graph.add("Reshape", [rows, self.apart], "apart")
+        """The rows of the prefix, [1, P, H], or of the suffixes, [B, S, H].
 
-    def joined(self, prefix: ir.Value, suffix: ir.Value) -> ir.Value:
-        """Rows [1, P, H] and [B, S, H] as one line."""
-        graph = self.graph
-        width = graph.add("Shape", [prefix], "width", start=2, end=3)
-        target = graph.add("Concat", [self.together, width], "line", axis=0)
-        return graph.add("Concat", [prefix, graph.add("Reshape", [suffix, target], "line")], "line", axis=1)
+        ONNX Runtime takes the width of an attention's result from the shape of its values. A Slice by computed bounds
+        hides it, so the Reshape behind it says it.
+        """
+        bounds = [self.zero, self.first] if of_prefix else [self.first, self.end]
+        rows, width = self.graph.add("Slice", [value, *bounds, self.one], "part"), self.known[value].shape[-1]
+        if of_prefix:
+            return self.graph.add("Reshape", [rows, self.number(0, 0, width)], "prefix")
+        target = self.graph.add("Concat", [self.batch, self.rest, self.number(width)], "apart", axis=0)
+        return self.graph.add("Reshape", [rows, target], "suffix")
+
+    def joined(self, prefix: ir.Value, suffix: ir.Value, width: int) -> ir.Value:
+        """Rows [1, P, width] and [B, S, width] as one line."""
+        line = self.graph.add("Reshape", [suffix, self.number(1, -1, width)], "line")
+        return self.graph.add("Concat", [prefix, line], "line", axis=1)
 
     def repeated(self, node: ir.Node) -> ir.Value:
         """The rows of positions that a Slice takes of their table, [1, P + S, H], for the line."""
@@ -100,7 +106,7 @@ class _Lines:
         head = graph.add("Slice", [positions, self.zero, self.first, self.one], "head")
         tail = graph.add("Slice", [positions, self.first, self.end, self.one], "tail")
         times = graph.add("Concat", [self.one, self.batch, self.one], "times", axis=0)
-        return graph.add("Concat", [head, graph.add("Tile", [tail, times], "tails")], "line", axis=1)
+        return self.joined(head, graph.add("Tile", [tail, times], "tails"), dims(node.inputs[0])[-1])
 
     def rows(self, value: ir.Value) -> ir.Value:
         """One row of each sentence, [B, H]."""
@@ -112,8 +118,9 @@ class _Lines:
         graph = self.graph
         prefix = self.part(value, of_prefix=True)
         shape = graph.add("Concat", [self.batch, self.one, self.one], "shape", axis=0)
-        copies = graph.add("Expand", [prefix, shape], "copies")
-        return graph.add("Concat", [copies, self.part(value, of_prefix=False)], "whole", axis=1)
+        copies = graph.add("Tile", [prefix, shape], "copies")
+        both = graph.add("Concat", [copies, self.part(value, of_prefix=False)], "both", axis=1)
+        return graph.add("Reshape", [both, self.number(0, 0, self.known[value].shape[-1])], "whole")
 
     @property
     def mask(self) -> ir.Value:
@@ -125,17 +132,18 @@ class _Lines:
 
     def attention(self, node: ir.Node) -> ir.Value:
         """The attention over the line, or of one row of each sentence."""
-        graph = self.graph
         query, key, value, *further = node.inputs
-        bias = further[0] if further else None
-        plain = {name: item for name, item in attributes(node).items() if name != "unidirectional"}
+        causal, position_of_mask = _KINDS[node.op_type]
+        plain = {name: item for name, item in attributes(node).items() if name != causal}
         keys, values = self.whole(key), self.whole(value)
-        if not attribute(node, "unidirectional", 0):  # the mask's row
-            return graph.add("MultiHeadAttention", [query, keys, values, *further], "context", domain=_DOMAIN, **plain)
+        if not attribute(node, causal, 0):  # the mask's row
+            return self._attend(node, [query, keys, values, *further], plain)
         own = [self.part(rows, of_prefix=True) for rows in (query, key, value)]
-        prefix = graph.add(
-            "MultiHeadAttention", [*own, *([bias] if bias else [])], "context", domain=_DOMAIN, **attributes(node)
-        )
-        inputs = [self.part(query, of_prefix=False), keys, values, bias, None, self.mask]
-        suffix = graph.add("MultiHeadAttention", inputs, "context", domain=_DOMAIN, **plain)
-        return self.joined(prefix, suffix)
+        prefix = self._attend(node, [*own, *further], attributes(node))
+        inputs = [self.part(query, of_prefix=False), keys, values, *further]
+        inputs += [None] * (position_of_mask - len(inputs))
+        width = self.known[node.outputs[0]].shape[-1]
+        return self.joined(prefix, self._attend(node, [*inputs, self.mask], plain), width)
+
+    def _attend(self, node: ir.Node, inputs: Sequence[ir.Value | None], own: Mapping[str, Any]) -> ir.Value:
+        return self.graph.add(node.op_type, inputs, "context", domain=node.domain, **own)

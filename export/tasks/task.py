@@ -4,20 +4,23 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ...engine.inference.manifest import GRAPH
 from ..checkpoint import Checkpoint, Head
-from ..passes import Pass
+from ..passes import Context, Pass
 from ..samples import Sample
 
 
 @dataclass(frozen=True)
 class Variant:
-    """A further graph made from the finished fp32 graph.
+    """A further graph made from the finished fp32 graph, or from another variant.
 
     Attributes:
         file: its name.
         passes: what makes it.
         what: said while it is made.
         size: of the weights that it has of its own, as a multiple of those in fp32.
+        source: the graph that it is made from.
+        applies: whether models of this kind have it.
         is_exact: whether it computes the same in fp32, so that it is compared with PyTorch too.
     """
 
@@ -26,6 +29,8 @@ class Variant:
     what: str
     size: float
     is_exact: bool
+    source: str = GRAPH
+    applies: Callable[[Context], bool] = lambda _: True
 
 
 @dataclass(frozen=True)

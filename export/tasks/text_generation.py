@@ -14,11 +14,11 @@ from transformers import AutoModelForCausalLM, PreTrainedTokenizerFast
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING, MODEL_FOR_MASKED_LM_MAPPING
 
 from ...engine.errors import InputError
-from ...engine.inference.exported import CONVOLVED, LOW_PRECISION, VOCABULARY
+from ...engine.inference.exported import CONVOLVED, LOW_PRECISION, SHARING_PREFIXES, VOCABULARY
 from ...engine.sentences.causal_tokenizer import MASK_TOKEN, CausalTokenizer
 from ..checkpoint import Checkpoint, Head
 from ..families import intermediate_size
-from ..passes import CAUSAL_FP16, CAUSAL_INT8, CPU, TEXT_GENERATION, VOCABULARY_ONLY
+from ..passes import CAUSAL_FP16, CAUSAL_INT8, CPU, SHARING, TEXT_GENERATION, VOCABULARY_ONLY
 from ..samples import Sample, pattern_texts, random_strings
 from .task import Task, Variant
 
@@ -107,6 +107,18 @@ TASK = Task(
         Variant(VOCABULARY, VOCABULARY_ONLY, "cutting out the vocabulary projection", size=0, is_exact=False),
         Variant(CONVOLVED, CPU, "rewriting for CPUs", size=0, is_exact=True),
         Variant(LOW_PRECISION["cpu"], CAUSAL_INT8, "quantizing to int8", size=0.3, is_exact=False),
+        *(
+            Variant(
+                file,
+                SHARING,
+                f"sharing prefixes in {source}",
+                size=0,
+                is_exact=False,
+                source=source,
+                applies=lambda context: context.standard_attention,
+            )
+            for source, file in SHARING_PREFIXES.items()
+        ),
         Variant(LOW_PRECISION["cuda"], CAUSAL_FP16, "converting to fp16", size=0.5, is_exact=False),
     ),
     takes_segments=False,

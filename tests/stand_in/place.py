@@ -25,7 +25,7 @@ for length in map(int, lengths):
     ids, few = np.full((5, length), 7, np.int32), np.ones(5, np.int32)
     for _ in range(2):
         batches.run([Batch((ids, few, few), (np.empty((5, 2), np.int32), np.empty((5, 4), np.float32)))])
-batches.fetch("logits", [{"input_ids": ids, "mask_position": few, "expected_id": few}])
+batches.fetch(["logits"], [{"input_ids": ids, "mask_position": few, "expected_id": few}])
 session = batches._session
 placed = Counter(
     (group.ep_name, node.op_type)
