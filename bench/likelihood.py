@@ -12,8 +12,9 @@ the log-probabilities of each sentence: every measurement is also a check that a
 
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +35,7 @@ from ..export.quiet import quiet
 from .baselines import head_at
 from .machine import describe
 from .measure import memory_rise
-from .shapes import Measured, cache_folder, prepare
+from .shapes import SHAPES, Measured, Shape, cache_folder, prepare
 
 MINICONS, LOOP, ROW, OURS = "minicons", "PyTorch, loop", "PyTorch, mask row", "ours"
 BATCHES = (8, 32, 128)  # rows at a time that are tried for PyTorch
@@ -61,7 +62,13 @@ class System:
 
 
 def bench_likelihood(
-    names: Sequence[str], *, rounds: int = 5, seconds: float = 8, cache: Path | None = None, say: Say
+    names: Sequence[str],
+    *,
+    rounds: int = 5,
+    seconds: float = 8,
+    cache: Path | None = None,
+    shapes: Mapping[str, Shape] = SHAPES,
+    say: Say,
 ) -> dict[str, Any]:
     """Measure models.
 
@@ -70,6 +77,7 @@ def bench_likelihood(
         rounds: How often each system is timed.
         seconds: About how long a round of the slowest baseline takes.
         cache: Where checkpoints and exports are kept.
+        shapes: Models with random weights.
         say: Receives messages, one line at a time.
 
     Returns:
@@ -79,7 +87,7 @@ def bench_likelihood(
         InputError: A model does not exist.
     """
     folder = cache or cache_folder()
-    models = [_measure(prepare(name, folder), rounds, seconds, say) for name in names]
+    models = [_measure(prepare(name, folder, shapes), rounds, seconds, say) for name in names]
     return {"machine": describe(choose_device("cpu")), "threads": cpu_threads(), "models": models}
 
 
@@ -218,9 +226,7 @@ def _minicons(measured: Measured) -> list[System]:
             found += model.sequence_score(list(texts[start : start + size]), reduction=lambda own: own.sum(0).item())
         return np.array(found)
 
-    return [
-        System(MINICONS, f"{size} sentences at a time", lambda texts, size=size: run(texts, size)) for size in SENTENCES
-    ]
+    return [System(MINICONS, f"{size} sentences at a time", partial(run, size=size)) for size in SENTENCES]
 
 
 def _pytorch(measured: Measured) -> list[list[System]]:
@@ -234,11 +240,10 @@ def _pytorch(measured: Measured) -> list[list[System]]:
 
 
 def _masked_loop(name: str, model: Any, tokenizer: Any, size: int) -> System:
-    @torch.inference_mode()
     def run(texts: Sequence[str]) -> Scores:
         found = np.zeros(len(texts))
         copies = list(_copies(tokenizer, texts))
-        copies.sort(key=lambda copy: len(copy[1]))
+        copies.sort(key=lambda masked: len(masked[1]))
         for start in range(0, len(copies), size):
             rows, ids, places, tokens = zip(*copies[start : start + size], strict=True)
             padded = tokenizer.pad({"input_ids": list(ids)}, return_tensors="pt")
@@ -252,7 +257,7 @@ def _masked_loop(name: str, model: Any, tokenizer: Any, size: int) -> System:
             np.add.at(found, list(rows), scores.double().numpy())
         return found
 
-    return System(name, f"batches of {size}", run)
+    return System(name, f"batches of {size}", _without_gradients(run))
 
 
 def _copies(tokenizer: Any, texts: Sequence[str]) -> Iterator[tuple[int, list[int], int, int]]:
@@ -265,7 +270,6 @@ def _copies(tokenizer: Any, texts: Sequence[str]) -> Iterator[tuple[int, list[in
 
 
 def _causal_loop(model: Any, tokenizer: Any, size: int) -> System:
-    @torch.inference_mode()
     def run(texts: Sequence[str]) -> Scores:
         found = np.zeros(len(texts))
         encoded = tokenizer(list(texts), return_special_tokens_mask=True)
@@ -282,4 +286,12 @@ def _causal_loop(model: Any, tokenizer: Any, size: int) -> System:
                 found[row] = scores[place, : len(special)][~special].sum()
         return found
 
-    return System(LOOP, f"batches of {size}", run)
+    return System(LOOP, f"batches of {size}", _without_gradients(run))
+
+
+def _without_gradients(run: Callable[[Sequence[str]], Scores]) -> Callable[[Sequence[str]], Scores]:
+    def scored(texts: Sequence[str]) -> Scores:
+        with torch.inference_mode():
+            return run(texts)
+
+    return scored

@@ -19,7 +19,7 @@ GOOD, BAD = "good", "bad"
 SIDES = (GOOD, BAD)
 _SENTENCE = ("sentence", "text")
 _OBVIOUS = {GOOD: ("sentence_good", "good"), BAD: ("sentence_bad", "bad")}
-_BLIMP = {"groups": ("field", "linguistics_term", "UID"), "cluster": "UID"}
+_BLIMP_GROUPS, _BLIMP_CLUSTER = ("field", "linguistics_term", "UID"), "UID"
 # What the column `--acceptable` can hold, in lower case.
 _WORDS = {
     GOOD: ("good", "acceptable", "grammatical", "true", "yes", "1", "1.0"),
@@ -82,28 +82,28 @@ class Columns:
             raise InputError(f"pairs in two rows need both --pair and --acceptable: give {missing}")
         if (good or bad) and (sentence or pair):
             raise InputError("--good and --bad are for pairs in one row: leave out --sentence, --pair, --acceptable")
-        groups = [group] if isinstance(group, str) else list(group)
-        known = {
-            "groups": tuple(needed_column(table, "--group", name, [name]) for name in groups)
-            or tuple(filter(None, [find_column(table, "--group", None, ["group"])])),
-            "cluster": find_column(table, "--cluster", cluster, ["cluster"]),
-        }
-        if twice := [name for name in known["groups"] if known["groups"].count(name) > 1]:
+        groups = tuple(
+            needed_column(table, "--group", name, [name]) for name in ([group] if isinstance(group, str) else group)
+        ) or tuple(filter(None, [find_column(table, "--group", None, ["group"])]))
+        if twice := [name for name in groups if groups.count(name) > 1]:
             raise InputError(f"--group {twice[0]}: given twice; name each column once")
-        two = {side: find_column(table, f"--{side}", None, _OBVIOUS[side]) for side in SIDES}
-        if not (sentence or pair) and (good or bad or all(two.values())):
-            if all(name in table.columns for name in _BLIMP["groups"]):
-                known = {name: value or _BLIMP[name] for name, value in known.items()}
+        clusters = find_column(table, "--cluster", cluster, ["cluster"])
+        two = [find_column(table, f"--{side}", None, _OBVIOUS[side]) for side in SIDES]
+        if not (sentence or pair) and (good or bad or all(two)):
+            if all(name in table.columns for name in _BLIMP_GROUPS):
+                groups, clusters = groups or _BLIMP_GROUPS, clusters or _BLIMP_CLUSTER
             return cls(
                 good=needed_column(table, "--good", good, _OBVIOUS[GOOD]),
                 bad=needed_column(table, "--bad", bad, _OBVIOUS[BAD]),
-                **known,
+                groups=groups,
+                cluster=clusters,
             )
         return cls(
             sentence=needed_column(table, "--sentence", sentence, _SENTENCE),
             pair=pair and needed_column(table, "--pair", pair, [pair]),
             acceptable=acceptable and needed_column(table, "--acceptable", acceptable, [acceptable]),
-            **known,
+            groups=groups,
+            cluster=clusters,
         )
 
     @property
@@ -133,7 +133,7 @@ class Columns:
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> "Columns":
         """The opposite of `to_json`."""
-        return cls(**{name: tuple(own) if isinstance(own, list) else own for name, own in value.items()})
+        return cls(**{**value, "groups": tuple(value["groups"])})
 
 
 def side_words() -> str:

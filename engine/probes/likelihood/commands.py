@@ -1,7 +1,7 @@
 """The command `likelihood`."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -68,9 +68,9 @@ def likelihood(
     from .runs import plan_likelihood
 
     opened = setup.model(model)
-    columns = {"sentence": sentence, "good": good, "bad": bad, "pair": pair, "acceptable": acceptable}
+    columns: dict[str, Any] = {"sentence": sentence, "good": good, "bad": bad, "pair": pair, "acceptable": acceptable}
     columns |= {"group": group or (), "cluster": cluster}
-    details = {"windows": windows, "per_token": per_token, "per_word": per_word, "skip_bad": skip_bad}
+    details: dict[str, Any] = {"windows": windows, "per_token": per_token, "per_word": per_word, "skip_bad": skip_bad}
     wanted = str(file) if str(file) == BLIMP else file
     if plan:
         return plan_likelihood(opened, wanted, method=method, columns=columns, **details, **setup.run)

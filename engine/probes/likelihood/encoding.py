@@ -18,6 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from tokenizers import Encoding
 
 from ...inference.batches import rows_by_length
 from ...sentences.tokenizer import MaskTokenizer
@@ -83,15 +84,14 @@ class Encoder:
         """Texts as sentences of any length."""
         return [self._sentence(encoding) for encoding in self.tokenizer.backend.encode_batch(list(texts))]
 
-    def _sentence(self, encoding: "object") -> Sentence:
-        ids = np.array(encoding.ids, np.int32)  # type: ignore[attr-defined]
-        special = np.array(encoding.special_tokens_mask, bool)  # type: ignore[attr-defined]
-        word = np.array([NO_WORD if own is None else own for own in encoding.word_ids], np.int32)  # type: ignore[attr-defined]
-        start = np.array([first for first, _ in encoding.offsets], np.int32).reshape(len(ids))  # type: ignore[attr-defined]
-        (content,) = np.nonzero(~special)
+    def _sentence(self, encoding: Encoding) -> Sentence:
+        ids = np.array(encoding.ids, np.int32)
+        words = [NO_WORD if number is None else number for number in encoding.word_ids]
+        start = np.array([first for first, _ in encoding.offsets], np.int32).reshape(len(ids))
+        (content,) = np.nonzero(np.array(encoding.special_tokens_mask, np.int32) == 0)
         first, last = (int(content[0]), int(content[-1]) + 1) if len(content) else (len(ids), len(ids))
         scored = content[content > 0] if self.is_causal else content
-        return Sentence(ids, scored.astype(np.int64), word, start, slice(first, last))
+        return Sentence(ids, scored.astype(np.int64), np.array(words, np.int32), start, slice(first, last))
 
     def groups(self, sentences: Sequence[Sentence], longest: int) -> Iterator[Group]:
         """Everything that a model must read to score some sentences.
@@ -151,7 +151,8 @@ def _strided(sentence: Sentence, slot: NDArray[np.int64], longest: int) -> Itera
 
 def _room(sentence: Sentence, longest: int) -> int:
     """How many tokens of a text fit between its special tokens."""
-    return longest - (len(sentence.ids) - (sentence.content.stop - sentence.content.start))
+    content = int(sentence.content.stop) - int(sentence.content.start)
+    return longest - (len(sentence.ids) - content)
 
 
 def _window(sentence: Sentence, start: int, width: int) -> NDArray[np.int64]:

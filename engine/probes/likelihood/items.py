@@ -18,7 +18,7 @@ first character that it covers.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 import polars as pl
@@ -153,7 +153,7 @@ def opened_lists(
         sums = np.bincount(word, own.astype(np.float64), minlength=len(spans))
         counts = np.bincount(word, minlength=len(spans))
         scored = np.flatnonzero(counts)
-        values = (
+        values: tuple[Iterable[object], ...] = (
             range(1, len(tokens) + 1),
             [known[token] for token in tokens],
             word + 1,

@@ -6,8 +6,9 @@ from pathlib import Path
 import polars as pl
 
 from ...library.recount import LOGARITHM, Recount, holds, same_figures
+from ..probe.columns import ROW
 from .columns import BAD, GOOD, Columns
-from .items import FILE, LIKELIHOOD, ROW, SIDE, TOKENS_FILE, VERDICTS, WORDS_FILE
+from .items import FILE, LIKELIHOOD, SIDE, TOKENS_FILE, VERDICTS, WORDS_FILE
 from .pairs import ROUNDING
 from .summary import RATES, metrics, splits
 

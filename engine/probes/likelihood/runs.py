@@ -186,7 +186,7 @@ def likelihood(
         InputError: An option or a row is wrong, the run folder belongs to another run, or the disk is full.
     """
     opened = open_model(model)
-    columns = {"sentence": sentence, "good": good, "bad": bad, "pair": pair, "acceptable": acceptable}
+    columns: dict[str, Any] = {"sentence": sentence, "good": good, "bad": bad, "pair": pair, "acceptable": acceptable}
     columns |= {"group": group, "cluster": cluster}
     details = {"windows": windows, "per_token": per_token, "per_word": per_word, "skip_bad": skip_bad}
     stage = _stage(opened, data, columns, method, details, rows_per_part)

@@ -7,9 +7,10 @@ sentence of a pair fails if it is not the more probable one.
 import polars as pl
 
 from ...library.sentences import CORRECT
+from ..probe.columns import ROW
 from .columns import Columns
 from .items import CORRECT as IS_CORRECT
-from .items import FILE, LIKELIHOOD, ROW, SIDE
+from .items import FILE, LIKELIHOOD, SIDE
 from .summary import SENTENCES
 
 

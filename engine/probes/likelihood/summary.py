@@ -27,7 +27,7 @@ SENTENCES, PAIRS = "sentences", "pairs"
 MEANS = (LIKELIHOOD, PER_TOKEN, "per_word", "per_character")
 RATES = {"accuracy": CORRECT, "accuracy_per_token": CORRECT_PER_TOKEN, "ties": TIE}
 PERPLEXITY = "perplexity"
-_CLUSTER = ": cluster"
+_VALUE, _CLUSTER = ": value", ": cluster"
 
 
 def condition(columns: Columns) -> str:
@@ -58,30 +58,30 @@ def summarise(items: pl.LazyFrame, columns: Columns, dataset: str) -> pl.DataFra
         columns: What the columns are for.
         dataset: The name of the table.
     """
-    wanted = metrics(columns)
-    named = None if columns.cluster is None else pl.col(columns.cluster).cast(pl.String)
     counted = items.filter(pl.col(SIDE) == GOOD) if columns.has_pairs else items
-    held = counted.select(
-        *(pl.col(own).alias(metric) for metric, own in wanted.items()),
-        *(["tokens"] if not columns.has_pairs else []),
-        *splits(columns),
-        (pl.lit(None, pl.String) if named is None else named).alias(_CLUSTER),
-    ).collect(engine="streaming")
-    rows: list[Row] = []
-    for split, own in _by_split(held, columns):
-        key = (dataset, condition(columns), split)
-        for metric in wanted:
-            known = own[metric].is_not_null()
-            if known.any():
-                rows.append(Row(*key, metric, *estimated(own[metric].filter(known), own[_CLUSTER].filter(known))))
-        if not columns.has_pairs:
-            perplexity = float(np.exp(-own[LIKELIHOOD].sum() / own["tokens"].sum()))
-            rows.append(Row(*key, PERPLEXITY, perplexity, None, None, len(own)))
-    return frame(rows)
+    found: dict[str, list[Row]] = {}
+    for metric, own in metrics(columns).items():  # one at a time: the values of one are in memory
+        for split, values, clusters in _by_split(counted, columns, own):
+            key = (dataset, condition(columns), split, metric)
+            found.setdefault(split, []).append(Row._make([*key, *estimated(values, clusters), None, None]))
+    if not columns.has_pairs:
+        sums = {split: float(values.sum()) for split, values, _ in _by_split(counted, columns, LIKELIHOOD)}
+        for split, values, _ in _by_split(counted, columns, "tokens"):
+            perplexity = float(np.exp(-sums[split] / float(values.sum())))
+            found[split].append(
+                Row(dataset, condition(columns), split, PERPLEXITY, perplexity, None, None, len(values))
+            )
+    return frame([row for rows in found.values() for row in rows])
 
 
-def _by_split(held: pl.DataFrame, columns: Columns) -> Iterator[tuple[str, pl.DataFrame]]:
-    yield ALL, held
+def _by_split(items: pl.LazyFrame, columns: Columns, column: str) -> Iterator[tuple[str, pl.Series, pl.Series]]:
+    """The values of a column in each split that has any, and their clusters."""
+    cluster = pl.lit(None, pl.String) if columns.cluster is None else pl.col(columns.cluster).cast(pl.String)
+    held = items.select(pl.col(column).alias(_VALUE), *splits(columns), cluster.alias(_CLUSTER))
+    known = held.filter(pl.col(_VALUE).is_not_null()).collect(engine="streaming")
+    if not known.is_empty():
+        yield ALL, known[_VALUE], known[_CLUSTER]
     for name in columns.groups:
-        for value in held[name].unique(maintain_order=True).drop_nulls().to_list():
-            yield value, held.filter(pl.col(name) == value)
+        for split in known[name].unique(maintain_order=True).drop_nulls().to_list():
+            own = known.filter(pl.col(name) == split)
+            yield split, own[_VALUE], own[_CLUSTER]
