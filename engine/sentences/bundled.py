@@ -14,7 +14,10 @@ LEXICONS: Mapping[str, Path] = {
     ENGLISH: BUNDLED_LEXICON,
     **{path.name.removeprefix("lexicon-"): path for path in sorted(_RESOURCES.glob("lexicon-*"))},
 }
-PATTERNS: Mapping[str, Path] = {path.stem: path for path in sorted((_RESOURCES / "patterns").glob("*.toml"))}
+PATTERNS: Mapping[str, Path] = {
+    name: _RESOURCES / "patterns" / f"{name}.toml"
+    for name in sorted(path.stem for path in (_RESOURCES / "patterns").glob("*.toml"))
+}
 
 
 def bundled_patterns() -> tuple[str, ...]:

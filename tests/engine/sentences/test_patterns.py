@@ -143,7 +143,7 @@ def test_a_name_that_is_not_bundled_is_refused_with_those_that_are():
 
 
 def test_a_name_without_a_near_miss_is_refused():
-    with pytest.raises(InputError, match=r"^no pattern set is named 'xyz': The bundled sets are gh22"):
+    with pytest.raises(InputError, match=r"^no pattern set is named 'xyz': The bundled sets are french, "):
         load_patterns("xyz")
 
 
