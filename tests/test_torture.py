@@ -62,3 +62,13 @@ def test_a_kind_and_a_command_can_be_chosen(torture):
     assert done.returncode == 0, done.stdout + done.stderr
     (row,) = [line.split() for line in done.stdout.splitlines() if line.startswith("error-once")]
     assert row[:7] == ["error-once", "merge", "fp32", "2", "2", "0", "0"]
+
+
+def test_a_second_call_goes_on_until_every_write_has_failed(torture, tmp_path):
+    chosen = ("--minutes", 10, "--only", "short-write", "--case", "merge fp32", "--jobs", 1, "--resume", tmp_path)
+    (first,) = [line for line in torture(*chosen, "--faults", 3).stdout.splitlines() if line.startswith("short-write")]
+    assert re.search(r"merge fp32 +3 +3 +0 +0  [23] of \d+ writes", first), first
+    (second,) = [line for line in torture(*chosen).stdout.splitlines() if line.startswith("short-write")]
+    found = re.search(r"merge fp32 +(\d+) +(\d+) +0 +0  all (\d+) writes", second)
+    assert found, second
+    assert found[1] == found[2] == found[3]
