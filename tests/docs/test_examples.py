@@ -59,7 +59,10 @@ def split(words: list[str]) -> list[list[str]]:
 def blocks(page: Path) -> list[Block]:
     text = page.read_text("utf-8")
     return [
-        Block(f"{page.name}:{text.count(chr(10), 0, found.start()) + 1}", *found.group("language", "code", "reason", "file"))
+        Block(
+            f"{page.name}:{text.count(chr(10), 0, found.start()) + 1}",
+            *found.group("language", "code", "reason", "file"),
+        )
         for found in BLOCK.finditer(text)
     ]
 
