@@ -18,6 +18,7 @@ DEVICES = ("auto", "cpu", "cuda")
 LOCAL, AUTO = "local", "auto"
 _ADDRESS = re.compile(r"(?P<client>ray://)?(?P<host>[^\s/:]+|\[[0-9a-fA-F:]+\]):(?P<port>[0-9]{1,5})")
 _SECONDS_TO_ANSWER = 5.0
+_PRINTS = "_worker_logs_enabled"
 _SETTINGS = b"\x04"  # the type of a frame
 _PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0" + _SETTINGS + b"\0\0\0\0\0"
 _OBJECT_STORE = 512 * 2**20  # bytes, of a local cluster; finished parts pass through it
@@ -25,10 +26,6 @@ _QUIET = {
     "RAY_USAGE_STATS_ENABLED": "0",  # no reports to Ray's makers
     "RAY_SCHEDULER_EVENTS": "0",
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
-    # An address that does not answer as Ray does is given up after seconds, not minutes.
-    "RAY_gcs_server_request_timeout_seconds": "5",
-    "RAY_gcs_rpc_server_connect_timeout_s": "5",
-    "RAY_gcs_rpc_server_reconnect_timeout_s": "60",
 }
 
 
@@ -94,12 +91,13 @@ def connected(address: str) -> Iterator[Any]:
         yield ray
         return
     _refuse_silent(address)
-    with _own_signals():
-        _connect(ray, address)
-    try:
-        yield ray
-    finally:
-        ray.shutdown()
+    with _quiet(ray):
+        with _own_signals():
+            _connect(ray, address)
+        try:
+            yield ray
+        finally:
+            ray.shutdown()
 
 
 def nodes_of(ray: Any) -> list[Node]:
@@ -245,9 +243,6 @@ def _connect(ray: Any, address: str) -> None:
     Raises:
         InputError: It is not possible.
     """
-    logging.getLogger("ray").setLevel(logging.CRITICAL)
-    # What Ray's processes report goes to Ray's log files. Ray would print it on stdout, into the results.
-    ray._private.worker._worker_logs_enabled = False  # noqa: SLF001 - there is no public switch
     quiet = {"configure_logging": False, "logging_level": logging.CRITICAL, "log_to_driver": False}
     try:
         if address == LOCAL:
@@ -261,6 +256,20 @@ def _connect(ray: Any, address: str) -> None:
         with suppress(Exception):
             ray.shutdown()
         raise InputError(f"--ray {address}: Ray cannot connect ({first_line(error)})") from None
+
+
+@contextmanager
+def _quiet(ray: Any) -> Iterator[None]:
+    """What Ray's processes report goes to Ray's log files: Ray would print it on stdout, into the results."""
+    logger, printing = logging.getLogger("ray"), ray._private.worker  # noqa: SLF001 - there is no public switch
+    before = logger.level, getattr(printing, _PRINTS, True)
+    logger.setLevel(logging.CRITICAL)
+    setattr(printing, _PRINTS, False)
+    try:
+        yield
+    finally:
+        logger.setLevel(before[0])
+        setattr(printing, _PRINTS, before[1])
 
 
 @contextmanager

@@ -139,7 +139,7 @@ class _Pool:
         if self._descriptions is None:
             here = versions(DECIDING)
             alike: dict[str, dict[str, Any]] = {}
-            for slot in self._slots:
+            for slot in list(self._slots):  # a thread may ask
                 if slot.opened is not None:
                     gpus = {"GPUs": slot.plan.gpus} if slot.plan.gpus else {}
                     other = {} if slot.opened.packages == here else {"packages": dict(slot.opened.packages)}
@@ -304,18 +304,34 @@ class _Pool:
         if answer.kind == "part" and answer.call == self._call and number in slot.parts:
             self._deaths[number] += 1
             self._back(slot, number)
-        for what, deaths in ((f"part {number}", self._deaths[number]), ("a worker", slot.deaths)):
-            if deaths >= _MOST_DEATHS:
-                raise InputError(
-                    f"Ray: {what}: its process ended {deaths} times ({_reason(error)}; is the memory full?); {_RESUME}"
-                )
-        if isinstance(error, ActorDiedError):  # Ray does not start it again
+        ended = f"its process ended {_MOST_DEATHS} times ({_reason(error)}; is the memory full?)"
+        if self._deaths[number] >= _MOST_DEATHS:
+            raise InputError(f"Ray: part {number}: {ended}; {_RESUME}")
+        if slot.deaths >= _MOST_DEATHS:
+            self._give_up(slot, ended)
+        elif isinstance(error, ActorDiedError):  # Ray does not start it again
             if slot.opened is None:
                 raise InputError(f"Ray: a worker cannot start ({_reason(error)})")
             for own in sorted(slot.parts):
                 self._back(slot, own)
             slot.actor, slot.asked = self._actor(slot.plan), False
             self._open(slot)
+
+    def _give_up(self, slot: _Slot, why: str) -> None:
+        """Go on without a worker that ends again and again, such as on a machine with too little memory.
+
+        Raises:
+            InputError: It was the last one.
+        """
+        self._slots.remove(slot)
+        for number in sorted(slot.parts):
+            self._back(slot, number)
+        actor, slot.actor = slot.actor, None  # late answers of it do not count
+        with suppress(Exception):
+            self._ray.kill(actor)
+        if not self._slots:
+            raise InputError(f"Ray: every worker: {why}; {_RESUME}")
+        self._say(f"Ray: a worker{slot.where}: {why}; the run goes on without it")
 
     def _back(self, slot: _Slot, number: int) -> None:
         """Take a part from a worker; another one gets it, unless one has it already."""
