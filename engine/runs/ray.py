@@ -3,7 +3,8 @@
     Ray("local")             a cluster of this machine alone, which ends with the run
     Ray("10.0.0.1:6379")     a cluster that runs already; also "auto" and "ray://HOST:PORT"
 
-    ray_cluster   connects, and divides what the cluster has among workers
+    ray_cluster   connects to a cluster, or starts one
+    ray_plan      divides what the cluster has among workers
     ray_files     sends the model's folder to the machines that do not see it
     ray_worker    an actor: it opens the model once and decides part after part
     ray_pool      gives out the parts and takes them back; an actor that dies loses no part
@@ -18,7 +19,8 @@ from typing import Any
 
 from ..errors import InputError, check_number
 from .executors import Say, Workers
-from .ray_cluster import DEVICES, Patience, check_address, connected, nodes_of, planned
+from .ray_cluster import DEVICES, Patience, check_address, connected, nodes_of
+from .ray_plan import planned
 from .stage import ModelOptions, Stage
 
 _MOST_WORKERS = 100_000

@@ -1,4 +1,4 @@
-"""A Ray cluster: the connection to it, what its machines have, and how that is divided among workers."""
+"""A Ray cluster: the connection to it, and what its machines have."""
 
 import logging
 import os
@@ -6,18 +6,20 @@ import re
 import signal
 import socket
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
 from ..errors import InputError, first_line
 from ..inference.device import cpu_threads
+from .ray_plan import Node
 
 DEVICES = ("auto", "cpu", "cuda")
 LOCAL, AUTO = "local", "auto"
 _ADDRESS = re.compile(r"(?P<client>ray://)?(?P<host>[^\s/:]+|\[[0-9a-fA-F:]+\]):(?P<port>[0-9]{1,5})")
 _SECONDS_TO_ANSWER = 5.0
+_PRINTS = "_worker_logs_enabled"
 _SETTINGS = b"\x04"  # the type of a frame
 _PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0" + _SETTINGS + b"\0\0\0\0\0"
 _OBJECT_STORE = 512 * 2**20  # bytes, of a local cluster; finished parts pass through it
@@ -25,32 +27,7 @@ _QUIET = {
     "RAY_USAGE_STATS_ENABLED": "0",  # no reports to Ray's makers
     "RAY_SCHEDULER_EVENTS": "0",
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
-    # An address that does not answer as Ray does is given up after seconds, not minutes.
-    "RAY_gcs_server_request_timeout_seconds": "5",
-    "RAY_gcs_rpc_server_connect_timeout_s": "5",
-    "RAY_gcs_rpc_server_reconnect_timeout_s": "60",
 }
-
-
-@dataclass(frozen=True)
-class Node:
-    """What a machine of the cluster has, in Ray's count: whole CPUs and GPUs, or as many as it was started with."""
-
-    cpus: float
-    gpus: float
-
-
-@dataclass(frozen=True)
-class WorkerPlan:
-    """What one worker gets."""
-
-    cpus: float
-    gpus: float
-
-    @property
-    def threads(self) -> int:
-        """CPU threads: one for each CPU, at least one."""
-        return max(1, int(self.cpus))
 
 
 @dataclass(frozen=True)
@@ -94,12 +71,13 @@ def connected(address: str) -> Iterator[Any]:
         yield ray
         return
     _refuse_silent(address)
-    with _own_signals():
-        _connect(ray, address)
-    try:
-        yield ray
-    finally:
-        ray.shutdown()
+    with _quiet(ray):
+        with _own_signals():
+            _connect(ray, address)
+        try:
+            yield ray
+        finally:
+            ray.shutdown()
 
 
 def nodes_of(ray: Any) -> list[Node]:
@@ -109,93 +87,6 @@ def nodes_of(ray: Any) -> list[Node]:
         for node in ray.nodes()
         if node["Alive"]
     ]
-
-
-def planned(
-    nodes: Sequence[Node],
-    *,
-    workers: int | None = None,
-    cpus: float | None = None,
-    gpus: float | None = None,
-    needs_gpus: bool = False,
-) -> list[WorkerPlan]:
-    """Divide what the machines have among workers.
-
-    Args:
-        nodes: The machines.
-        workers: How many workers; by default as many as there is room for.
-        cpus: CPUs of a worker; by default its machine's, divided among the workers there.
-        gpus: GPUs of a worker; by default 1 where the cluster has any.
-        needs_gpus: Whether a cluster without GPUs is refused.
-
-    Returns:
-        One plan for each worker, machine after machine.
-
-    Raises:
-        InputError: The cluster has too little.
-    """
-    have = f"{_count(sum(node.cpus for node in nodes), 'CPU')} and {_count(sum(node.gpus for node in nodes), 'GPU')}"
-    own_gpus = (1.0 if any(node.gpus for node in nodes) else 0.0) if gpus is None else float(gpus)
-    if needs_gpus and not own_gpus:
-        raise InputError(f"--device cuda: the Ray cluster has {have}; use --device cpu")
-    rooms = [_room(node, cpus, own_gpus) for node in nodes]
-    if workers is not None and workers > sum(rooms) and cpus is None and not own_gpus:
-        rooms = _smaller_rooms(nodes, workers)
-    if workers is not None:
-        rooms = _spread(rooms, workers)
-    if (found := sum(rooms)) < max(workers or 1, 1):
-        wanted = [
-            f"--workers {workers}" if workers else "",
-            f"--cpus-per-worker {cpus:g}" if cpus else "",
-            f"--gpus-per-worker {own_gpus:g}" if own_gpus else "",
-        ]
-        asked = " ".join(filter(None, wanted)) or "--ray"
-        room = f"{found:,} worker{'' if found == 1 else 's'}"
-        raise InputError(f"{asked}: the Ray cluster has {have} on {_count(len(nodes), 'node')}, room for {room}")
-    return [
-        WorkerPlan(float(cpus) if cpus else _share(node.cpus, room), own_gpus)
-        for node, room in zip(nodes, rooms, strict=True)
-        for _ in range(room)
-    ]
-
-
-def _room(node: Node, cpus: float | None, gpus: float) -> int:
-    """How many workers a machine can have."""
-    by_cpu = int(node.cpus / cpus + 1e-9) if cpus else None
-    if gpus:
-        by_gpu = int(node.gpus / gpus + 1e-9)
-        return by_gpu if by_cpu is None else min(by_gpu, by_cpu)
-    return min(1, int(node.cpus)) if by_cpu is None else by_cpu
-
-
-def _smaller_rooms(nodes: Sequence[Node], workers: int) -> list[int]:
-    """Room for at least so many workers that have whole CPUs, as many as possible each."""
-    most = int(max((node.cpus for node in nodes), default=0))
-    for each in range(most, 0, -1):
-        rooms = [_room(node, each, 0.0) for node in nodes]
-        if sum(rooms) >= workers:
-            return rooms
-    return [_room(node, 1, 0.0) for node in nodes]
-
-
-def _spread(rooms: Sequence[int], workers: int) -> list[int]:
-    """Room for so many workers at most, spread over the machines."""
-    taken = [0] * len(rooms)
-    for _ in range(workers):
-        free = [number for number, room in enumerate(rooms) if taken[number] < room]
-        if not free:
-            break
-        taken[min(free, key=lambda number: taken[number])] += 1
-    return taken
-
-
-def _share(cpus: float, workers: int) -> float:
-    """CPUs of each of several workers of a machine: whole ones, or a fraction if there are too few."""
-    return float(cpus // workers) if cpus >= workers else cpus / workers
-
-
-def _count(number: float, what: str) -> str:
-    return f"{number:g} {what}{'' if number == 1 else 's'}"
 
 
 def check_address(address: str) -> tuple[str, int] | None:
@@ -245,9 +136,6 @@ def _connect(ray: Any, address: str) -> None:
     Raises:
         InputError: It is not possible.
     """
-    logging.getLogger("ray").setLevel(logging.CRITICAL)
-    # What Ray's processes report goes to Ray's log files. Ray would print it on stdout, into the results.
-    ray._private.worker._worker_logs_enabled = False  # noqa: SLF001 - there is no public switch
     quiet = {"configure_logging": False, "logging_level": logging.CRITICAL, "log_to_driver": False}
     try:
         if address == LOCAL:
@@ -261,6 +149,20 @@ def _connect(ray: Any, address: str) -> None:
         with suppress(Exception):
             ray.shutdown()
         raise InputError(f"--ray {address}: Ray cannot connect ({first_line(error)})") from None
+
+
+@contextmanager
+def _quiet(ray: Any) -> Iterator[None]:
+    """What Ray's processes report goes to Ray's log files: Ray would print it on stdout, into the results."""
+    logger, printing = logging.getLogger("ray"), ray._private.worker  # noqa: SLF001 - there is no public switch
+    before = logger.level, getattr(printing, _PRINTS, True)
+    logger.setLevel(logging.CRITICAL)
+    setattr(printing, _PRINTS, False)
+    try:
+        yield
+    finally:
+        logger.setLevel(before[0])
+        setattr(printing, _PRINTS, before[1])
 
 
 @contextmanager

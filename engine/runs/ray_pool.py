@@ -18,26 +18,27 @@ import sys
 import time
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from enum import Enum
 from importlib.metadata import version
-from typing import Any, Self
+from typing import Any
 
 from ray import cloudpickle
 from ray.exceptions import ActorDiedError, RayError, RayTaskError
 
 from ..errors import InputError
 from ..versions import DECIDING, versions
+from .behind import Behind
 from .executors import Advance, Finish, Say, Workers, opened
 from .part import EncodedPart
-from .ray_cluster import Patience, WorkerPlan
+from .ray_cluster import Patience
 from .ray_files import Pieces, SentFile
+from .ray_nodes import Nodes
+from .ray_plan import WorkerPlan
 from .ray_worker import IN_FLIGHT, THREADS, FilesMissing, NotOpenError, Opened, Order, Progress, Worker
 from .stage import ModelOptions, Stage
 
-_MOST_BEHIND = 64  # parts in memory that are not written yet
 _MOST_DEATHS = 4  # of the workers of one part, and of one worker before its first part
 _RESUME = "finished parts are kept, run the same command again to resume"
 
@@ -114,7 +115,7 @@ class _Pool:
         self._pieces: dict[str, Pieces] = {}
         self._inbox: queue.SimpleQueue[_Answer] = queue.SimpleQueue()
         self._slots: list[_Slot] = []
-        self._nodes = _Nodes()
+        self._nodes = Nodes()
         self._descriptions: list[Mapping[str, Any]] | None = None
         self._next_question = self._next_message = 0.0
         self._heard = time.monotonic()
@@ -139,7 +140,7 @@ class _Pool:
         if self._descriptions is None:
             here = versions(DECIDING)
             alike: dict[str, dict[str, Any]] = {}
-            for slot in self._slots:
+            for slot in list(self._slots):  # a thread may ask
                 if slot.opened is not None:
                     gpus = {"GPUs": slot.plan.gpus} if slot.plan.gpus else {}
                     other = {} if slot.opened.packages == here else {"packages": dict(slot.opened.packages)}
@@ -188,7 +189,7 @@ class _Pool:
 
     def run(self, numbers: Sequence[int], calibration: Mapping[str, Any], finish: Finish, advance: Advance) -> None:
         """See `Workers`; parts are finished in a thread, so that an interrupt does not cut one off."""
-        with _Behind(finish) as behind:
+        with Behind(finish) as behind:
             self._run(numbers, calibration, behind.finish, advance)
 
     def _run(self, numbers: Sequence[int], calibration: Mapping[str, Any], finish: Finish, advance: Advance) -> None:
@@ -304,18 +305,34 @@ class _Pool:
         if answer.kind == "part" and answer.call == self._call and number in slot.parts:
             self._deaths[number] += 1
             self._back(slot, number)
-        for what, deaths in ((f"part {number}", self._deaths[number]), ("a worker", slot.deaths)):
-            if deaths >= _MOST_DEATHS:
-                raise InputError(
-                    f"Ray: {what}: its process ended {deaths} times ({_reason(error)}; is the memory full?); {_RESUME}"
-                )
-        if isinstance(error, ActorDiedError):  # Ray does not start it again
+        ended = f"its process ended {_MOST_DEATHS} times ({_reason(error)}; is the memory full?)"
+        if self._deaths[number] >= _MOST_DEATHS:
+            raise InputError(f"Ray: part {number}: {ended}; {_RESUME}")
+        if slot.deaths >= _MOST_DEATHS:
+            self._give_up(slot, ended)
+        elif isinstance(error, ActorDiedError):  # Ray does not start it again
             if slot.opened is None:
                 raise InputError(f"Ray: a worker cannot start ({_reason(error)})")
             for own in sorted(slot.parts):
                 self._back(slot, own)
             slot.actor, slot.asked = self._actor(slot.plan), False
             self._open(slot)
+
+    def _give_up(self, slot: _Slot, why: str) -> None:
+        """Go on without a worker that ends again and again, such as on a machine with too little memory.
+
+        Raises:
+            InputError: It was the last one.
+        """
+        self._slots.remove(slot)
+        for number in sorted(slot.parts):
+            self._back(slot, number)
+        actor, slot.actor = slot.actor, None  # late answers of it do not count
+        with suppress(Exception):
+            self._ray.kill(actor)
+        if not self._slots:
+            raise InputError(f"Ray: every worker: {why}; {_RESUME}")
+        self._say(f"Ray: a worker{slot.where}: {why}; the run goes on without it")
 
     def _back(self, slot: _Slot, number: int) -> None:
         """Take a part from a worker; another one gets it, unless one has it already."""
@@ -389,38 +406,6 @@ class _Pool:
             self._say(line)
 
 
-class _Behind:
-    """Finishes parts in a thread, in their order; at the end all that were handed over are finished.
-
-    Args:
-        finish: What finishes a part.
-    """
-
-    def __init__(self, finish: Finish) -> None:
-        self._finish = finish
-        self._thread = ThreadPoolExecutor(1, "finish")
-        self._begun: deque[Future[None]] = deque()
-
-    def finish(self, number: int, part: EncodedPart) -> None:
-        """Hand a part over; waits if many are not finished yet.
-
-        Raises:
-            InputError: An earlier one could not be written.
-        """
-        self._begun.append(self._thread.submit(self._finish, number, part))
-        while self._begun and (self._begun[0].done() or len(self._begun) > _MOST_BEHIND):
-            self._begun.popleft().result()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        self._thread.shutdown()
-        if kind is None:  # the first error is the one to tell
-            for future in self._begun:
-                future.result()
-
-
 @dataclass(frozen=True, eq=False)
 class _Answer:
     """An answer of an actor, or the error in its place."""
@@ -431,37 +416,6 @@ class _Answer:
     call: int
     number: int
     future: Any
-
-
-@dataclass(eq=False)
-class _Nodes:
-    """Workers, parts and sentences of each machine, for messages."""
-
-    workers: Counter[str] = field(default_factory=Counter)
-    parts: Counter[str] = field(default_factory=Counter)
-    sentences: Counter[str] = field(default_factory=Counter)
-    begun: float = field(default_factory=time.monotonic)
-
-    def moved(self, before: Opened | None, now: Opened) -> None:
-        """A worker has opened its model on another machine than before."""
-        if before is not None:
-            self.workers[before.node] -= 1
-        self.workers[now.node] += 1
-
-    def count(self, worker: Opened | None, sentences: int) -> None:
-        """A worker has finished a part."""
-        if worker is not None:
-            self.parts[worker.node] += 1
-            self.sentences[worker.node] += sentences
-
-    def lines(self) -> list[str]:
-        """One line for each machine that has finished a part."""
-        seconds = max(time.monotonic() - self.begun, 1e-9)
-        rates = {node: self.sentences[node] / seconds for node in sorted(self.parts)}
-        return [
-            f"Ray: node {node}: {self.workers[node]:,} workers, {self.parts[node]:,} parts, {rate:,.0f}/s"
-            for node, rate in rates.items()
-        ]
 
 
 def _nothing(*_: Any) -> None:

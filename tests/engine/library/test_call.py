@@ -7,6 +7,7 @@ import pytest
 from negengine.engine.choices import Coreference
 from negengine.engine.files.atomic import sha256
 from negengine.engine.library.call import recorded
+from negengine.engine.library.options import execution
 from negengine.engine.runs.record import read_run
 
 
@@ -59,6 +60,15 @@ def test_wrong_arguments_are_refused_as_by_the_function_itself():
 
 def test_run_options_are_not_part_of_the_call(tmp_path):
     assert "output" not in arguments(output=tmp_path)
+
+
+@pytest.mark.parametrize("device", ["auto", "cuda"])
+def test_a_run_on_a_cluster_records_the_device_that_was_asked_of_it(mini, device):
+    """And not that of this machine, which decides nothing; so `reproduce` chooses as the run did."""
+    model = ng.load(mini.folder, device="cpu")
+    origin = execution(model, {"executor": ng.Ray(device=device), "progress": False}).origin
+    assert origin["call"]["model"]["device"] == device
+    assert execution(model, {"progress": False}).origin["call"]["model"]["device"] == "cpu"
 
 
 @pytest.fixture(scope="module")

@@ -136,6 +136,17 @@ def test_energy_of_gpus_that_others_use_does_not_count(monkeypatch):
     assert session.joules == {"cpu": 1.0, "cuda:1": 3.0}
 
 
+def test_the_energy_of_this_machine_is_not_that_of_workers_on_others(monkeypatch):
+    class Meter:
+        def joules(self):
+            return {"cpu": 1.0}
+
+    monkeypatch.setattr(own, "EnergyMeter", Meter)
+    session = Session(workers=[{"device": "cpu", "machine": {"cores": 64}, "workers": 8}])
+    own.Clock().read(session)
+    assert session.joules == {}
+
+
 def test_without_counters_no_energy_is_told(tmp_path, monkeypatch):
     class Meter:
         def joules(self):
