@@ -1,7 +1,7 @@
 """References: bibliographic facts as data, and how they are cited: as BibTeX, and as `Ettinger, 2020`.
 
 A probe names a TOML file beside its code (`Probe.references`): one table for each paper, its key in BibTeX as the name,
-with `role` (test or data), `type`, `title`, `author` and the other fields of BibTeX. `models.toml` has the papers of
+with `role` (test, method or data), `type`, `title`, `author` and the other fields of BibTeX. `models.toml` has the papers of
 model families. The tool's own reference is read from CITATION.cff.
 """
 
@@ -36,7 +36,7 @@ class Reference:
         authors: Full names, in order.
         year: None where it has none.
         fields: All other fields of BibTeX.
-        role: `test`, `data`, `model` or `tool`.
+        role: `test`, `method`, `data`, `model` or `tool`.
         dataset: The data set or method that it describes, if it is one of several; see `Run.used`.
     """
 
