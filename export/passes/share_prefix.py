@@ -42,7 +42,7 @@ def share_prefix(graph: Graph, context: Context) -> Mapping[str, Any]:
         elif node.op_type == "Slice" and is_constant(node.inputs[0]):  # of the table of positions
             graph.replace(node.outputs[0], lines.repeated(node))
         elif node.op_type == "GatherND":
-            graph.replace(node.outputs[0], lines.rows(node.inputs[0]))
+            graph.replace(node.outputs[0], lines.rows(_given(node.inputs[0])))
         elif node.op_type in _KINDS:
             graph.replace(node.outputs[0], lines.attention(node))
     graph.replace(ids, lines.ids)
@@ -132,7 +132,7 @@ class _Lines:
 
     def attention(self, node: ir.Node) -> ir.Value:
         """The attention over the line, or of one row of each sentence."""
-        query, key, value, *further = node.inputs
+        (query, key, value), further = map(_given, node.inputs[:3]), list(node.inputs[3:])
         causal, position_of_mask = _KINDS[node.op_type]
         plain = {name: item for name, item in attributes(node).items() if name != causal}
         keys, values = self.whole(key), self.whole(value)
@@ -147,3 +147,10 @@ class _Lines:
 
     def _attend(self, node: ir.Node, inputs: Sequence[ir.Value | None], own: Mapping[str, Any]) -> ir.Value:
         return self.graph.add(node.op_type, inputs, "context", domain=node.domain, **own)
+
+
+def _given(value: ir.Value | None) -> ir.Value:
+    """An input that an operator must have."""
+    if value is None:
+        raise ValueError("an operator lacks an input")
+    return value
