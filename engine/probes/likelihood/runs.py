@@ -154,7 +154,6 @@ def likelihood(
     per_token: bool = False,
     per_word: bool = False,
     skip_bad: bool = False,
-    rows_per_part: int = ROWS_PER_PART,
     **options: Unpack[RunOptions],
 ) -> LikelihoodRun | ShardRun:
     """Compute how probable whole sentences are: (pseudo-)log-likelihoods, and the accuracy on minimal pairs.
@@ -176,7 +175,6 @@ def likelihood(
         per_token: Whether to write tokens.parquet, with the score of each token.
         per_word: Whether to write words.parquet, with the score of each word.
         skip_bad: Whether to skip rows that cannot be scored, and to write them to skipped.parquet.
-        rows_per_part: Rows of a part.
         **options: See `RunOptions`.
 
     Returns:
@@ -189,7 +187,7 @@ def likelihood(
     columns: dict[str, Any] = {"sentence": sentence, "good": good, "bad": bad, "pair": pair, "acceptable": acceptable}
     columns |= {"group": group, "cluster": cluster}
     details = {"windows": windows, "per_token": per_token, "per_word": per_word, "skip_bad": skip_bad}
-    stage = _stage(opened, data, columns, method, details, rows_per_part)
+    stage = plan_stage(opened, data, columns, method, details)
     return run_probe(stage, LikelihoodRun, opened, options)
 
 
@@ -220,20 +218,34 @@ def plan_likelihood(
     """
     opened = open_model(model)
     details = {"windows": windows, "per_token": per_token, "per_word": per_word, "skip_bad": skip_bad}
-    stage = _stage(opened, data, columns, method, details, ROWS_PER_PART)
+    stage = plan_stage(opened, data, columns, method, details)
     return plan_of(
         stage, opened.options, len(opened.devices), run_folder(opened, options, stage.name), shard_of(options)
     )
 
 
-def _stage(
+def plan_stage(
     model: Model,
     data: TableLike,
     columns: Mapping[str, Any],
     method: str | None,
     details: Mapping[str, bool],
-    rows_per_part: int,
+    *,
+    rows_per_part: int = ROWS_PER_PART,
 ) -> Likelihoods:
+    """Plan a run; all rows are read and checked.
+
+    Args:
+        model: The model.
+        data: See `likelihood`.
+        columns: Those that are named; see `Columns.of`.
+        method: See `likelihood`.
+        details: windows, per_token, per_word and skip_bad; see `likelihood`.
+        rows_per_part: Rows of a part.
+
+    Raises:
+        InputError: As for `likelihood`.
+    """
     exported = model.exported
     if exported.is_causal and method is not None:
         raise InputError(

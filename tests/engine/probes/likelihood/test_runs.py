@@ -8,8 +8,9 @@ import pytest
 from negengine.engine.comparison.compare import compare
 from negengine.engine.errors import InputError
 from negengine.engine.library.open import merge
-from negengine.engine.probes.likelihood.runs import LikelihoodRun, likelihood, plan_likelihood
+from negengine.engine.probes.likelihood.runs import LikelihoodRun, likelihood, plan_likelihood, plan_stage
 from negengine.engine.probes.likelihood.stage import Likelihoods
+from negengine.engine.probes.summary_run import run_probe
 from negengine.engine.report.citation import cite
 from negengine.engine.report.reproduction import reproduce
 from negengine.engine.verification.verify import verify
@@ -38,6 +39,15 @@ def run_on(model, data, output, **options):
     return likelihood(model, data, output=output, progress=False, **options)
 
 
+DETAILS = {"windows": False, "per_token": True, "per_word": True, "skip_bad": False}
+
+
+def run_in_parts(model, data, output, size, *, columns, details=DETAILS, **options):
+    """The same in parts of a size, as one run or as a shard."""
+    stage = plan_stage(model, data, columns, None, details, rows_per_part=size)
+    return run_probe(stage, LikelihoodRun, model, {"output": output, "progress": False, **options})
+
+
 @pytest.fixture(scope="module")
 def table(tmp_path_factory):
     rows = [{"text": text, "kind": f"k{i % 2}", "note": i} for i, text in enumerate(SENTENCES)]
@@ -47,7 +57,7 @@ def table(tmp_path_factory):
 @pytest.fixture(scope="module")
 def run(model, table, tmp_path_factory):
     folder = tmp_path_factory.mktemp("run") / "run"
-    return run_on(model, table, folder, group="kind", per_token=True, per_word=True, rows_per_part=3)
+    return run_on(model, table, folder, group="kind", per_token=True, per_word=True)
 
 
 @pytest.fixture(scope="module")
@@ -94,16 +104,20 @@ def test_means_are_over_all_sentences_and_over_groups(run):
     assert values["all", "per_token"]["low"] < values["all", "per_token"]["value"] < values["all", "per_token"]["high"]
 
 
-def test_shards_give_the_same_bytes(run, model, table, tmp_path):
-    options = {"group": "kind", "per_token": True, "per_word": True, "rows_per_part": 3}
-    shards = [run_on(model, table, tmp_path / str(i), shard=f"{i}/2", **options).folder for i in (1, 2)]
+def test_shards_give_the_same_bytes(model, table, tmp_path):
+    whole = run_in_parts(model, table, tmp_path / "whole", 3, columns={"group": "kind"})
+    shards = [
+        run_in_parts(model, table, tmp_path / str(i), 3, columns={"group": "kind"}, shard=f"{i}/2").folder
+        for i in (1, 2)
+    ]
     merged = merge(shards, output=tmp_path / "merged")
-    for name in run.record.files:
-        assert (merged.folder / name).read_bytes() == (run.folder / name).read_bytes()
+    assert len(whole.record.files) == 4
+    for name in whole.record.files:
+        assert (merged.folder / name).read_bytes() == (whole.folder / name).read_bytes()
 
 
 def test_the_size_of_parts_does_not_change_the_values(run, model, table, tmp_path):
-    other = run_on(model, table, tmp_path / "run", group="kind", rows_per_part=1)
+    other = run_in_parts(model, table, tmp_path / "run", 1, columns={})
     np.testing.assert_allclose(other.items["log_likelihood"], run.items["log_likelihood"], atol=1e-4)
 
 
@@ -167,7 +181,8 @@ def test_pairs_in_two_rows_are_those_in_one_row(pairs, model, tmp_path, words):
         for text, word in zip((bad, good), words[::-1], strict=True)
     ]
     data = lines(tmp_path / "rows.jsonl", rows)
-    other = run_on(model, data, tmp_path / "run", sentence="s", pair="number", acceptable="ok", rows_per_part=3)
+    columns = {"sentence": "s", "pair": "number", "acceptable": "ok"}
+    other = run_in_parts(model, data, tmp_path / "run", 3, columns=columns)
     for column in ("correct", "tie"):
         wanted = pairs.items.filter(side="good")[column].to_list()
         assert other.items.filter(side="good")[column].to_list() == wanted
@@ -293,5 +308,5 @@ def test_a_plan_counts_and_writes_nothing(model, table, tmp_path):
 
 def test_a_finished_run_is_not_run_again(run, model, table, monkeypatch):
     monkeypatch.setattr(Likelihoods, "open", None)
-    options = {"group": "kind", "per_token": True, "per_word": True, "rows_per_part": 3}
+    options = {"group": "kind", "per_token": True, "per_word": True}
     assert run_on(model, table, run.folder, **options).items.equals(run.items)
