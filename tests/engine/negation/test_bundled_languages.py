@@ -1,6 +1,7 @@
 """The bundled languages: enough words, right ones by rules that are written here again, sentences that agree."""
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
@@ -221,6 +222,12 @@ def unigram(language):
 @pytest.mark.parametrize("kind", [wordpiece, unigram], ids=["WordPiece", "Unigram"])
 def test_sentences_are_composed_as_the_tokenizer_has_them(name, kind):
     language = load_language(name)
+    if name not in OURS:  # the English words are tested with the paper's patterns
+        lexicon = language.lexicon
+        few = replace(
+            lexicon, verbs=lexicon.verbs[:40], professions=lexicon.professions[:12], names=lexicon.names[90:110]
+        )
+        language = replace(language, lexicon=replace(few, genders=lexicon.genders[90:110]))
     lexicon, tokenizer = language.lexicon, kind(language)
     fillers = pair_fillers(lexicon, Coreference.PRONOUN, seed=0)
     words = {VERB: lexicon.verbs, **{slot: filler.words for slot, filler in fillers.items()}}
