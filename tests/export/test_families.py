@@ -4,11 +4,12 @@ import json
 import shutil
 from pathlib import Path
 
+import causal_checkpoints
 import numpy as np
 import pytest
 import torch
 from negengine.engine.errors import InputError
-from negengine.engine.inference.exported import load_exported
+from negengine.engine.inference.exported import ExportedModel, load_exported
 from negengine.engine.inference.model import MaskedLM
 from negengine.engine.sentences.lexicon import load_lexicon
 from negengine.engine.sentences.patterns import load_patterns
@@ -19,6 +20,7 @@ from negengine.export.families import FAMILIES, Family, family_of
 from optimum.exporters.tasks import TasksManager
 from safetensors.torch import load_file
 from transformers import (
+    CONFIG_MAPPING,
     AutoConfig,
     AutoModelForMaskedLM,
     AutoTokenizer,
@@ -33,7 +35,7 @@ from transformers import (
     PerceiverConfig,
     PerceiverForMaskedLM,
 )
-from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING
+from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING, MODEL_FOR_MASKED_LM_MAPPING
 
 from .families import ROWS, SIZES
 from .tokenizer_files import tokenizer_json
@@ -180,33 +182,53 @@ def test_a_deberta_with_the_head_of_its_authors_is_exported_with_that_head(check
 # ---------------------------------------------------------------- the table in the documents
 
 
-def table_line(name: str, checkpoint: Path, exported: Path) -> str:
+def table_line(name: str, positions: str, notes: str, head: str, checkpoint: Path, exported: ExportedModel) -> str:
     """A row of the table, from what was exported."""
-    row, found = ROWS[name], load_exported(exported)
     config = AutoConfig.from_pretrained(checkpoint)
     kind = kind_of(AutoTokenizer.from_pretrained(checkpoint))
     kind = f"SentencePiece {kind}" if list(checkpoint.glob("*.model")) else kind
     first = family_of(config).first_position
     counted = f", from {'the one after the padding id' if isinstance(first, str) else first}" if first else ""
-    padding = family_of(config).padding_id
-    precisions = [word for word in ("int8", "fp16") if (found.folder / f"model.{word}.onnx").is_file()]
+    fixed = family_of(config).padding_id
+    padding = "from the configuration" if fixed is None else f"{fixed}, fixed"
+    precisions = [word for word in ("int8", "fp16") if (exported.folder / f"model.{word}.onnx").is_file()]
     cells = (
         f"`{name}`",
-        f"`{MODEL_FOR_MASKED_LM_MAPPING[type(config)].__name__}`",
-        "fill-mask",
+        f"`{head}`",
+        exported.task,
         kind,
-        row.positions + counted,
-        "from the configuration" if padding is None else f"{padding}, fixed",
-        "one operator" if found.info["fused"]["attention"] else "plain operators",
+        positions + counted,
+        "none" if exported.is_causal else padding,
+        "one operator" if exported.info["fused"]["attention"] else "plain operators",
         ", ".join(["fp32", *precisions]),
-        row.notes,
+        notes,
     )
     return f"| {' | '.join(cells)} |"
 
 
 @pytest.mark.parametrize("family", ROWS)
 def test_the_table_of_families_says_what_was_exported(family, checkpoint, exported):
-    assert table_line(family, checkpoint(family), exported(family)) in PAGE.read_text("utf-8").splitlines()
+    row, found = ROWS[family], load_exported(exported(family))
+    head = MODEL_FOR_MASKED_LM_MAPPING[CONFIG_MAPPING[row.family]].__name__
+    line = table_line(family, row.positions, row.notes, head, checkpoint(family), found)
+    assert line in PAGE.read_text("utf-8").splitlines()
+
+
+CAUSAL = {
+    "gpt2": ("learned", ""),
+    "opt": ("learned", "A text begins with `</s>`."),
+    "gpt_neox": ("rotary", "Pythia."),
+    "llama": ("rotary", ""),
+    "mistral": ("rotary", "No text is longer than its window."),
+}
+
+
+@pytest.mark.parametrize("family", causal_checkpoints.FAMILIES)
+def test_the_table_has_the_causal_families(family, causal, causal_checkpoint):
+    positions, notes = CAUSAL[family]
+    head = MODEL_FOR_CAUSAL_LM_MAPPING[causal_checkpoints.FAMILIES[family].config].__name__
+    line = table_line(family, positions, notes, head, causal_checkpoint(family), causal(family))
+    assert line in PAGE.read_text("utf-8").splitlines()
 
 
 def test_the_table_has_every_family_that_optimum_exports_and_no_other():
@@ -214,7 +236,7 @@ def test_the_table_has_every_family_that_optimum_exports_and_no_other():
     known = TasksManager._SUPPORTED_MODEL_TYPE
     exporting = {family for family, by in known.items() if "fill-mask" in by.get("onnx", ())}
     assert {row.family for row in ROWS.values()} | set(UNSUITABLE) == exporting
-    assert listed == {*ROWS, *UNSUITABLE}
+    assert listed == {*ROWS, *UNSUITABLE, *CAUSAL}
 
 
 @pytest.mark.parametrize("family", UNSUITABLE)
