@@ -61,7 +61,7 @@ def execution(model: Model, options: RunOptions) -> Execution:
         options=model.options,
         shard=shard_of(options),
         reporter=Reporter(verbose=options.get("verbose", False), silent=not options.get("progress", True)),
-        session=Session(command=_explicit(options.get("command") or _script(), options)),
+        session=Session(command=explicit(options.get("command") or _script(), options)),
         origin={"call": {**options.get("call", {}), "model": made_with}, "export": of_export(model)},
         started=options.get("started") or time.monotonic(),
     )
@@ -116,7 +116,7 @@ def with_suffix(base: Path, shard: Shard) -> Path:
     return named.with_name(f"{named.name}{shard.suffix}")
 
 
-def _explicit(command: str, options: RunOptions) -> str:
+def explicit(command: str, options: RunOptions) -> str:
     """The command line as it is recorded: it can be run again outside of the batch system."""
     if not is_automatic(options.get("shard") or ""):
         return command

@@ -110,6 +110,8 @@ def find_shard(text: str, environment: Environment | None = None) -> Shard:
 def explicit_command(words: list[str], shard: Shard) -> list[str]:
     """A command line that does the same outside of the batch system: `--shard auto` becomes I/N.
 
+    The shards of a suite share one folder; those of a run have a folder each.
+
     Args:
         words: The command line; one without `--shard auto` is given back as it is.
         shard: What `auto` stands for.
@@ -127,7 +129,8 @@ def explicit_command(words: list[str], shard: Shard) -> list[str]:
             automatic = True
         else:
             found.append(word)
-    return _with_suffix(found, shard.suffix) if automatic else found
+    has_own_folder = automatic and words[1:2] != ["suite"]
+    return _with_suffix(found, shard.suffix) if has_own_folder else found
 
 
 def _with_suffix(words: list[str], suffix: str) -> list[str]:

@@ -148,8 +148,10 @@ def _variants(file: TomlFile, number: int, table: dict[str, Any], labels: Sequen
         return file.line_of(_PROBES, number, key)
 
     function, known = table.get("probe"), functions()
+    if function is None:
+        raise InputError(f"{where(None)}: this [[probe]] does not name a probe; give one of {', '.join(known)}")
     if not isinstance(function, str) or function not in known:
-        near = did_you_mean(str(function), known) if function is not None else ""
+        near = did_you_mean(str(function), known)
         raise InputError(f"{where('probe')}: probe is {str(function)[:60]!r}; {near}Give one of {', '.join(known)}")
     label = table.get("name", function)
     if not isinstance(label, str) or not is_file_name(label):

@@ -85,6 +85,7 @@ class SuiteRun(Shown):
         failures: Number of a member → why it failed.
         finished: The members with a finished run.
         frame: From `table.suite_table`: a row for each run and group of items.
+        results: The file with that table.
         report: The report, if one was written.
         figures: The files of figures.
         notes: What else to know, a line each.
@@ -97,6 +98,7 @@ class SuiteRun(Shown):
     failures: Mapping[int, str]
     finished: Sequence[FinishedMember] = field(repr=False)
     frame: pl.DataFrame = field(repr=False)
+    results: Path = field(repr=False)
     report: Path | None = None
     figures: Sequence[Path] = ()
     notes: Sequence[str] = ()
@@ -136,10 +138,10 @@ class SuiteRun(Shown):
 
     def closing(self) -> str:
         """What was written; if members failed, how to run them again."""
-        kinds = ["results.csv", *(["report.html"] if self.report else []), *(["figures/"] if self.figures else [])]
+        kinds = [self.results.name, *(["report.html"] if self.report else []), *(["figures/"] if self.figures else [])]
         written = f"{self.folder}: {' and '.join(filter(None, [', '.join(kinds[:-1]), kinds[-1]]))} are written"
         if len(kinds) == 1:
-            written = f"{self.folder}: results.csv is written"
+            written = f"{self.folder}: {kinds[0]} is written"
         if self.is_finished:
             return written
         command = f"negengine suite {shlex.quote(str(self.file.path))}"
@@ -161,7 +163,8 @@ class SuiteRun(Shown):
 
 def _counted(members: Sequence[Member], states: Mapping[int, State]) -> str:
     counts = Counter(states[member.number] for member in members)
-    return f"{len(members):,} runs: {', '.join(f'{counts[state]:,} {state}' for state in State if counts[state])}"
+    told = ", ".join(f"{counts[state]:,} {state}" for state in State if counts[state])
+    return f"{len(members):,} run{'' if len(members) == 1 else 's'}: {told}"
 
 
 def _described(member: Member, states: Mapping[int, State], failures: Mapping[int, str]) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from ..files.atomic import json_bytes, make_folder, write_bytes
 from ..files.home import without_home_inside
 from ..library.model import ModelReference, check_opening
 from ..library.open import open_run
-from ..library.options import RUNS, RunOptions, shard_of
+from ..library.options import RUNS, RunOptions, explicit, shard_of
 from ..library.registry import library_function
 from ..library.run import Run
 from ..runs.lock import holder
@@ -23,7 +23,7 @@ from .results import SuitePlan, SuiteRun, members_table
 from .settings import chain, goes_on, settings_of
 from .table import FinishedMember, suite_table
 
-RESULTS, RECORD = "results.csv", "suite{}.json"
+RESULTS, RECORD = "results{}.csv", "suite{}.json"
 
 
 def suite(
@@ -121,7 +121,8 @@ class _Suite:
         done = [member for member in self.members if states[member.number] in DONE]
         finished = [FinishedMember.of(member, _opened(member)) for member in done]
         frame = suite_table(finished)
-        write_bytes(self.folder / f"results{self.shard.suffix}.csv", frame.write_csv().encode())
+        results = self.folder / RESULTS.format(self.shard.suffix)
+        write_bytes(results, frame.write_csv().encode())
         notes: list[str] = []
         report: Path | None = None
         figures: tuple[Path, ...] = ()
@@ -139,7 +140,7 @@ class _Suite:
             except InputError as error:  # such as a missing extra: the results are there all the same
                 notes = [f"there is no report: {error}"]
         return SuiteRun(
-            self.file, self.folder, self.members, states, failures, finished, frame, report, figures, notes
+            self.file, self.folder, self.members, states, failures, finished, frame, results, report, figures, notes
         )  # fmt: skip
 
     def _record(self, states: Mapping[int, State], failures: Mapping[int, str]) -> None:
@@ -171,6 +172,8 @@ def _run_member(member: Member, opening: Mapping[str, Any], options: RunOptions)
     model = ModelReference(member.model.reference, member.model.folder, **opening)
     shared: dict[str, Any] = {key: value for key, value in options.items() if key not in {"shard", "started", "call"}}
     shared["output"] = member.folder
+    if "command" in shared:
+        shared["command"] = explicit(shared["command"], options)
     run: Any = None
     for function in chain(member.probe.function):
         own = settings_of(function, member.probe.settings)

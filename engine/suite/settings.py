@@ -91,8 +91,8 @@ def _options(function: str) -> dict[str, Any]:
 
 def _accepts(value: Any, hint: Any) -> bool:
     origin, arguments = get_origin(hint), get_args(hint)
-    if origin in {Union, types.UnionType}:
-        return any(_accepts(value, one) for one in arguments)
+    if origin in {Union, types.UnionType}:  # `Any` among others stands for values that no file has, such as frames
+        return any(_accepts(value, one) for one in arguments if one is not Any)
     if origin is Literal:
         return value in arguments
     if isinstance(origin, type) and issubclass(origin, Mapping):
@@ -110,7 +110,7 @@ def _accepts(value: Any, hint: Any) -> bool:
 
 def _described(hint: Any) -> str:
     """The kinds of values that a hint stands for, in words."""
-    return " or ".join(dict.fromkeys(_words(hint)))
+    return " or ".join(dict.fromkeys(_words(hint))) or "another value"
 
 
 def _words(hint: Any) -> Iterator[str]:
@@ -132,8 +132,6 @@ def _words(hint: Any) -> Iterator[str]:
         yield "a number"
     elif isinstance(hint, type) and issubclass(hint, str | Path):
         yield "a text"
-    elif hint is not type(None):
-        yield "another value"
 
 
 def _check_option(key: str, value: Any, option: Any, where: str) -> None:

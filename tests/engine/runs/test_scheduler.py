@@ -173,6 +173,7 @@ def test_a_shard_that_is_named_needs_no_batch_system(text):
         ("negengine select mini --shard auto", "negengine select mini --shard 2/4"),
         ("negengine select mini --shard=auto:0-3 -o runs/x/", "negengine select mini --shard=2/4 -o runs/x-2-of-4"),
         ("negengine lama m --output=runs/x --shard auto", "negengine lama m --output=runs/x-2-of-4 --shard 2/4"),
+        ("negengine suite s.toml -o runs/x --shard auto", "negengine suite s.toml -o runs/x --shard 2/4"),
         ("negengine lama m --shard 1/2 -o runs/x", "negengine lama m --shard 1/2 -o runs/x"),
     ],
 )
