@@ -141,11 +141,11 @@ def _convert(graph: Graph, halved: Sequence[ir.Node], computed: set[ir.Value]) -
             elif node not in nodes and value in in_half:
                 node.replace_input_with(index, other(value, ir.DataType.FLOAT))
     outputs = graph.model.graph.outputs
-    for number, value in enumerate(outputs):
-        if value in in_half:  # the vocabulary product of a model without a bias behind it
-            single, name = other(value, ir.DataType.FLOAT), value.name
-            outputs[number] = single
-            value.name, single.name = graph.fresh(str(name)), name
-            single.type, single.shape = value.type, value.shape
+    for number, output in enumerate(outputs):
+        if output in in_half:  # the vocabulary product of a model without a bias behind it
+            wide, name = other(output, ir.DataType.FLOAT), output.name
+            outputs[number] = wide
+            output.name, wide.name = graph.fresh(str(name)), name
+            wide.type, wide.shape = output.type, output.shape
     for value in in_half:
         value.type = None

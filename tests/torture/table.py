@@ -43,21 +43,23 @@ class Row:
 
 _METHOD = """## How a fault is made
 
-The rows `kill-calls`, `error-once`, `error-lasting`, `short-write` and `power-cut` are loops over all calls of a run; their
-note says how far they came. To reach the end, a fault must be cheap:
+The rows `kill-calls`, `error-once`, `error-lasting`, `short-write` and `power-cut` are loops over all calls of a run;
+their note says how far they came. To reach the end, a fault must be cheap:
 
-- **Forks.** One process imports everything, and a command is a fork of it. The library of faults is there from the start,
-  and is armed when the command begins. So calls are counted from there, not from Python's start. At a fork, no
-  model is open and no thread runs. Versions, commit, machine and options are computed once, before all forks. The proof
-  that composed sentences have the tokenizer's ids is made with fewer sentences, and a part holds a few sentences.
-- **States of the disk.** A killed process leaves the files as they are at that moment. So one run stops after each call that
-  changes a file, and its folder is copied. Each state of the folder is resumed once, although several calls can leave it. Each
-  eighth call is followed by a real kill as well. A power cut takes such a state and loses what was not flushed.
-- **Equal ends.** Each failing call has a run of its own. If it leaves the very same files as an earlier one, the files are
-  not resumed again.
+- **Forks.** One process imports everything, and a command is a fork of it. The library of faults is there from the
+  start, and is armed when the command begins. So calls are counted from there, not from Python's start. At a fork, no
+  model is open and no thread runs. Versions, commit, machine and options are computed once, before all forks. The
+  proof that composed sentences have the tokenizer's ids is made with fewer sentences, and a part holds a few
+  sentences.
+- **States of the disk.** A killed process leaves the files as they are at that moment. So one run stops after each
+  call that changes a file, and its folder is copied. Each state of the folder is resumed once, although several calls
+  can leave it. Each eighth call is followed by a real kill as well. A power cut takes such a state and loses what was
+  not flushed.
+- **Equal ends.** Each failing call has a run of its own. If it leaves the very same files as an earlier one, the
+  files are not resumed again.
 
-A fork does not show faults while Python starts, nor those of an import. The row `real-commands` has the installed program
-instead, which is started each time and whose parts have their usual size. It gets signals and failing calls.
+A fork does not show faults while Python starts, nor those of an import. The row `real-commands` has the installed
+program instead, which is started each time and whose parts have their usual size. It gets signals and failing calls.
 """
 
 
