@@ -78,9 +78,11 @@ class Columns:
             InputError: The table lacks a column, or the options contradict each other.
         """
         if (pair is None) != (acceptable is None):
-            missing = "--acceptable COLUMN (which sentence is the good one)" if pair else "--pair COLUMN"
+            missing = "--pair COLUMN" if pair is None else "--acceptable COLUMN (which sentence is the good one)"
             raise InputError(f"pairs in two rows need both --pair and --acceptable: give {missing}")
-        if (good or bad) and (sentence or pair):
+        in_one_row = good is not None or bad is not None
+        in_rows = sentence is not None or pair is not None
+        if in_one_row and in_rows:
             raise InputError("--good and --bad are for pairs in one row: leave out --sentence, --pair, --acceptable")
         groups = tuple(
             needed_column(table, "--group", name, [name]) for name in ([group] if isinstance(group, str) else group)
@@ -89,7 +91,7 @@ class Columns:
             raise InputError(f"--group {twice[0]}: given twice; name each column once")
         clusters = find_column(table, "--cluster", cluster, ["cluster"])
         two = [find_column(table, f"--{side}", None, _OBVIOUS[side]) for side in SIDES]
-        if not (sentence or pair) and (good or bad or all(two)):
+        if not in_rows and (in_one_row or all(two)):
             if all(name in table.columns for name in _BLIMP_GROUPS):
                 groups, clusters = groups or _BLIMP_GROUPS, clusters or _BLIMP_CLUSTER
             return cls(
@@ -100,8 +102,8 @@ class Columns:
             )
         return cls(
             sentence=needed_column(table, "--sentence", sentence, _SENTENCE),
-            pair=pair and needed_column(table, "--pair", pair, [pair]),
-            acceptable=acceptable and needed_column(table, "--acceptable", acceptable, [acceptable]),
+            pair=None if pair is None else needed_column(table, "--pair", pair, [pair]),
+            acceptable=None if acceptable is None else needed_column(table, "--acceptable", acceptable, [acceptable]),
             groups=groups,
             cluster=clusters,
         )
