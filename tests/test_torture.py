@@ -58,7 +58,9 @@ def test_every_kind_of_fault_is_survived_and_planted_bugs_are_found(torture, tmp
 
 
 def test_a_kind_and_a_command_can_be_chosen(torture):
-    done = torture("--short", "--faults", 2, "--only", "error-once", "--case", "merge fp32", "--jobs", 1)
+    done = torture(
+        "--short", "--minutes", 9, "--faults", 2, "--only", "error-once", "--case", "merge fp32", "--jobs", 1
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     (row,) = [line.split() for line in done.stdout.splitlines() if line.startswith("error-once")]
     assert row[:7] == ["error-once", "merge", "fp32", "2", "2", "0", "0"]

@@ -106,7 +106,7 @@ def _traceback() -> None:
     from negengine.engine.files import atomic
 
     def unwritable(path: Path, error: OSError) -> NoReturn:
-        raise error
+        raise RuntimeError(path) from error  # an OSError of the machine is told in one line at the end
 
     atomic.unwritable = unwritable  # type: ignore[assignment]
 
