@@ -1,7 +1,7 @@
 """References: bibliographic facts as data, and how they are cited: as BibTeX, and as `Ettinger, 2020`.
 
 A probe names a TOML file beside its code (`Probe.references`). It has one table for each paper, whose name is the key
-of BibTeX, with `role` (test, method or data), `type`, `title`, `author` and the other fields of BibTeX. `models.toml` has
+of BibTeX, with `role` (test, method or data), `type`, `title`, `author` and other fields of BibTeX. `models.toml` has
 the papers of model families. The tool's own reference is read from CITATION.cff.
 """
 
