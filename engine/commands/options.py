@@ -77,7 +77,7 @@ Ray = Annotated[
     typer.Option(
         "--ray",
         metavar="ADDRESS",
-        help="Run on a Ray cluster: HOST:PORT, ray://HOST:PORT, auto, or local for this machine alone.",
+        help="Run on a Ray cluster: HOST:PORT, ray://HOST:PORT, auto, or local for this machine (default: no Ray).",
     ),
 ]
 Workers = Annotated[
@@ -86,11 +86,17 @@ Workers = Annotated[
 ]
 CpusPerWorker = Annotated[
     float | None,
-    typer.Option("--cpus-per-worker", metavar="N", help="With --ray: CPUs, and CPU threads, of a worker."),
+    typer.Option(
+        "--cpus-per-worker", metavar="N", help="With --ray: CPUs and CPU threads of a worker (default: an equal share)."
+    ),
 ]
 GpusPerWorker = Annotated[
     float | None,
-    typer.Option("--gpus-per-worker", metavar="N", help="With --ray: GPUs of a worker, such as 1, 0.5, or 0."),
+    typer.Option(
+        "--gpus-per-worker",
+        metavar="N",
+        help="With --ray: GPUs of a worker, such as 1, 0.5 or 0 (default: 1 if there are GPUs).",
+    ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout, all messages on stderr.")]
 FormatOption = Annotated[Format, typer.Option("--format", help="Format of the tables.")]

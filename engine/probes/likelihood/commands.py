@@ -33,16 +33,20 @@ def likelihood(
         str | None, typer.Option(metavar="COLUMN", help="Bad sentences of pairs (default: sentence_bad or bad).")
     ] = None,
     pair: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="What the two rows of a pair share, if it has two rows.")
+        str | None, typer.Option(metavar="COLUMN", help="What the two rows of a pair share (default: no such pairs).")
     ] = None,
     acceptable: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="Which row of a pair is the good one: true or false, 1 or 0.")
+        str | None,
+        typer.Option(
+            metavar="COLUMN", help="Which row of such a pair is good: true or false, 1 or 0 (default: no such pairs)."
+        ),
     ] = None,
     group: Annotated[
-        list[str] | None, typer.Option(metavar="COLUMN", help="Figures for each value; may be repeated.")
+        list[str] | None,
+        typer.Option(metavar="COLUMN", help="Means for each value (default: group); may be repeated."),
     ] = None,
     cluster: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="What rows share that depend on each other.")
+        str | None, typer.Option(metavar="COLUMN", help="What dependent rows share (default: cluster).")
     ] = None,
     windows: Annotated[
         bool, typer.Option("--windows", help="Read sentences that are longer than the model in windows.")
@@ -62,6 +66,7 @@ def likelihood(
 
     Masked models: --method original (Salazar and others 2020) or within-word-l2r (Kauf and Ivanova 2023).
     Causal models need no method: their log-likelihoods are exact.
+
     Run the same command again to resume it. Example: negengine likelihood mini sentences.csv --per-word
     """
     from .runs import likelihood as run

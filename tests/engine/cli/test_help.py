@@ -27,7 +27,7 @@ def test_every_command_has_help_with_an_example(name, command):
     done = command(*name.split(), "--help")
     assert done.status == 0
     assert done.err == ""
-    assert f"negengine {name}" in " ".join(done.out.partition("Example: ")[2].split())
+    assert f"negengine {name}" in " ".join(" ".join(done.out.split()).partition("Example: ")[2].split())
 
 
 @pytest.mark.parametrize("name", commands())

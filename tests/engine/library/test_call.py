@@ -54,7 +54,7 @@ def test_the_name_of_what_is_bundled_is_not_a_file(tmp_path, monkeypatch):
 
 
 def test_wrong_arguments_are_refused_as_by_the_function_itself():
-    with pytest.raises(TypeError, match="missing a required argument: 'model'"):
+    with pytest.raises(TypeError, match="missing 1 required positional argument: 'model'"):
         probe(lexicon=None)
 
 

@@ -86,6 +86,7 @@ def test_options_are_keyword_arguments_with_the_commands_names_and_defaults(name
     }
     options = {own.name: own for own in COMMANDS[name].params if isinstance(own, typer.core.TyperOption)}
     common = {"shard", "output", "verbose", "form", "as_json", "device", "precision", "batch_tokens", "threads", "help"}
+    common |= {"ray", "workers", "cpus_per_worker", "gpus_per_worker"}  # the executor of the library
     common |= {"plan"}  # a question that the command answers instead of a run
     assert set(options) - common == set(arguments) - common
     for key in set(arguments) - common:

@@ -14,7 +14,9 @@ ALL = [*(paper for _, paper in PAPERS), *model_references("bert"), *model_refere
 
 @pytest.mark.parametrize("probe", probes(), ids=lambda probe: probe.name)
 def test_every_probe_names_the_paper_of_its_test(probe):
-    assert [paper.role for paper in probe_references(probe.references)].count("test") == 1
+    tests = [paper for paper in probe_references(probe.references) if paper.role == "test"]
+    assert tests
+    assert len(tests) == 1 or all(paper.dataset for paper in tests)  # one of them is cited: that of the method used
 
 
 @pytest.mark.parametrize("paper", [paper for _, paper in PAPERS], ids=lambda paper: paper.key)
