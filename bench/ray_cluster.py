@@ -33,7 +33,7 @@ def measure_cluster(real: Run, *, actors: Sequence[int] = ACTORS, say: Say) -> l
 
     Args:
         real: A run of the real model: how long its parts take, and how large they are.
-        actors: How many workers; numbers for which the memory is too small are left out.
+        actors: How many workers; a number for which the memory is too small is skipped.
         say: Receives messages, one line each.
     """
     found = []

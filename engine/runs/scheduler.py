@@ -262,7 +262,7 @@ def _hint_on_srun(variables: Environment) -> str:
 def _single(system: str, index: int) -> InputError:
     return InputError(
         f"--shard auto: this {system} array has one task, {index}: if it belongs to a larger array, {_ARRAY}; for a "
-        "whole run leave out --shard"
+        "whole run remove --shard"
     )
 
 

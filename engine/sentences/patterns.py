@@ -101,7 +101,7 @@ class PatternFile:
             source: As for `load_patterns`.
 
         Raises:
-            InputError: As for `load_patterns`, but for what its patterns say.
+            InputError: As for `load_patterns`, except for faults in the patterns themselves.
         """
         path = pattern_path(source)
         toml = TomlFile.read(path, "give a TOML file of patterns, or the name of a bundled set")

@@ -83,7 +83,7 @@ class Columns:
         in_one_row = good is not None or bad is not None
         in_rows = sentence is not None or pair is not None
         if in_one_row and in_rows:
-            raise InputError("--good and --bad are for pairs in one row: leave out --sentence, --pair, --acceptable")
+            raise InputError("--good and --bad are for pairs in one row: remove --sentence, --pair and --acceptable")
         groups = tuple(
             needed_column(table, "--group", name, [name]) for name in ([group] if isinstance(group, str) else group)
         ) or tuple(filter(None, [find_column(table, "--group", None, ["group"])]))
