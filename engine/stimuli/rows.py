@@ -112,10 +112,11 @@ def judged(block: Block, texts: Sequence[str], check: Check | None) -> Rows:
         texts: Columns that must hold a text in every row.
         check: What else makes a row bad.
     """
-    frame = block.frame.with_columns(  # a part can lack a column of JSON lines, or have nothing but nulls in it
-        pl.col(name).cast(pl.String) if name in block.frame.columns else pl.lit(None, pl.String).alias(name)
-        for name in texts
-    )
+    columns = {series.name: series for series in block.frame}
+    for name in texts:  # a part can lack a column of JSON lines, even all of them, or have only nulls in it
+        column = columns.get(name, pl.Series(name, [None] * len(block.numbers)))
+        columns[name] = column.cast(pl.String)
+    frame = pl.DataFrame(list(columns.values()))
     rows = Rows(frame, block.numbers, block.lines, bad_frame(block.bad))
     rows = rows.without(_missing(frame, texts, block.missing))
     return rows if check is None or rows.frame.is_empty() else rows.without(check(rows.frame))

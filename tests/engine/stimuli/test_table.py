@@ -188,6 +188,14 @@ def test_a_check_makes_rows_bad(csv):
     assert rows.skipped.rows() == [(2, 3, "an a", '{"sentence": "a", "target": "y"}')]
 
 
+@pytest.mark.parametrize("rows_per_part", [1, 2])
+def test_empty_objects_are_rows_without_a_text(csv, rows_per_part):
+    path = csv('{"sentence": "A [MASK]"}\n{}\n{}\n', "own.jsonl")
+    stimuli = scanned(path, ["sentence"], skip_bad=True, rows_per_part=rows_per_part)
+    assert (stimuli.n, stimuli.skipped) == (3, 2)
+    assert all_rows(stimuli)["sentence"].to_list() == ["A [MASK]"]
+
+
 def test_bad_lines_of_json_are_skipped(csv):
     path = csv(
         '{"sentence": "a"}\nno\n[1]\n{"sentence": 3}\n{"sentence": NaN}\n{"x": 1}\n{"sentence": "NA"}\n', "o.jsonl"
