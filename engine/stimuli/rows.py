@@ -80,6 +80,11 @@ class Rows:
     lines: NDArray[np.int64] | None
     skipped: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=SKIPPED_SCHEMA))
 
+    def count_reasons(self, counts: dict[str, int]) -> None:
+        """Add to each reason the number of rows that are skipped for it, the most frequent reason first."""
+        for reason, n in self.skipped["reason"].value_counts(sort=True).iter_rows():
+            counts[reason] = counts.get(reason, 0) + n
+
     def without(self, reasons: pl.Series) -> "Rows":
         """The same without the rows that have a reason; these are skipped.
 

@@ -36,8 +36,7 @@ def plan_of(stage: Likelihoods, options: ModelOptions, devices: int, folder: Pat
         copies += sum(len(one.scored) if stage.method else 1 for one in part.sentences)
         read += _tokens_read(stage, part)
         longest = max([longest, *(len(one.ids) for one in part.sentences)])
-        for reason, n in part.rows.skipped["reason"].value_counts(sort=True).iter_rows():
-            skipped[reason] = skipped.get(reason, 0) + n
+        part.rows.count_reasons(skipped)
     work: dict[str, int | float] = {
         "sentences": sentences,
         "tokens to score": tokens,

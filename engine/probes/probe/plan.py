@@ -87,8 +87,7 @@ def plan_of(stage: OwnStimuli, options: ModelOptions, devices: int, folder: Path
         rows, sentences = rows + len(asked.rows.frame), sentences + len(asked.texts)
         tokens += asked.tokens
         several += int((asked.words.counts > 1).sum())
-        for reason, n in asked.rows.skipped["reason"].value_counts(sort=True).iter_rows():
-            skipped[reason] = skipped.get(reason, 0) + n
+        asked.rows.count_reasons(skipped)
     work: dict[str, int | float] = {
         "rows": rows,
         "items (rows × targets)": rows * len(stage.columns.targets),
