@@ -17,8 +17,8 @@ from ...inference.exported import ExportedModel
 from ...runs.masked_stages import ExportedStage, refuse_mixed
 from ...runs.ranges import part_ranges
 from ...runs.stage import Advance, Files, FinishedParts, ModelOptions, PartResult
+from ..cues.word_list import has_cue
 from ..items import ITEMS_FILE, SUMMARY_FILE, model_identity
-from .cues import has_cue
 from .labels import Label, coarsen, common_scheme
 from .pairs import Pair, PairSet
 from .summary import ITEMS, USED, summarise
