@@ -258,7 +258,7 @@ def whole_words_run(once, mini) -> Path:
 
 
 ROOT = Path(__file__).parents[1]
-SOURCES = ("engine", "export", "bench", "pyproject.toml", "README.md", "LICENSE", "CITATION.cff")
+SOURCES = ("engine", "export", "training", "bench", "pyproject.toml", "README.md", "LICENSE", "CITATION.cff")
 
 
 @pytest.fixture(scope="session")

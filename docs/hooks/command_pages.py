@@ -5,19 +5,14 @@ from typing import Any
 
 import typer.main
 from negengine.engine.cli.main import app
+from negengine.engine.commands.subcommands import all_commands
 
 PROGRAM: Any = typer.main.get_command(app)
 
 
 def commands() -> dict[str, Any]:
     """Name → command; those of groups have the group's name before."""
-    found: dict[str, Any] = {}
-    for name, command in PROGRAM.commands.items():
-        inner = getattr(command, "commands", {})
-        if not inner or command.invoke_without_command:
-            found[name] = command
-        found |= {f"{name} {own}": sub for own, sub in inner.items()}
-    return found
+    return dict(all_commands(PROGRAM))
 
 
 def paths() -> dict[str, str]:

@@ -15,9 +15,10 @@ from ..choices import Task
 from ..commands import options
 from ..commands.console import document, open_standard_streams, say, show
 from ..commands.run_command import resuming_command, table_command
+from ..commands.subcommands import with_subcommands
 from ..errors import OF_THE_MACHINE, InputError, shortened
 from ..library.registry import commands as probe_commands
-from ..library.registry import resumable
+from ..library.registry import resumable, subcommands
 from . import benchmark, comparison, data, paper, patterns, sentences, shards, suite, verify
 from . import report as reports
 from .group import Commands
@@ -81,7 +82,8 @@ def negengine(
 
 def say_interrupted() -> None:
     """Say what an interrupted run has kept, and which command resumes it."""
-    kept = sys.argv[1:2] and sys.argv[1] in {"merge", "reproduce", "suite", *resumable()}
+    named = {" ".join(sys.argv[1:2]), " ".join(sys.argv[1:3])}
+    kept = not named.isdisjoint({"merge", "reproduce", "suite", *resumable()})
     say(f"negengine: interrupted{f'; finished parts are kept. To resume: {resuming_command()}' if kept else ''}")
 
 
@@ -130,7 +132,7 @@ def export(
 
 
 for probe_command in probe_commands():
-    app.command()(probe_command)
+    app.command(cls=with_subcommands(subcommands(probe_command.__name__)))(probe_command)
 
 
 app.command()(suite.suite)

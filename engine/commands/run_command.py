@@ -128,10 +128,11 @@ _COMMON: dict[str, tuple[Any, Any]] = {
     "output": (options.RunFolder, None),
     "verbose": (options.Verbose, False),
 }
-_PRINTING: dict[str, tuple[Any, Any]] = {
+PRINTING: dict[str, tuple[Any, Any]] = {
     "form": (options.FormatOption, Format.TABLE),
     "as_json": (options.Json, False),
 }
+"""The options of commands that print tables: name → annotation and default."""
 
 
 def run_command(function: "Callable[..., Shown]") -> Callable[..., None]:
@@ -142,7 +143,7 @@ def run_command(function: "Callable[..., Shown]") -> Callable[..., None]:
         common = {name: values.pop(name) for name in _COMMON}
         print_result(function(Setup(**common), **values), form, as_json, verbose=common["verbose"])
 
-    return _with_options(command, function, {**_COMMON, **_PRINTING}, skip=1)
+    return with_options(command, function, {**_COMMON, **PRINTING}, skip=1)
 
 
 def with_common_options(function: Callable[..., None]) -> Callable[..., None]:
@@ -153,7 +154,7 @@ def with_common_options(function: Callable[..., None]) -> Callable[..., None]:
         common = {name: values.pop(name) for name in _COMMON}
         function(Setup(**common), **values)
 
-    return _with_options(command, function, _COMMON, skip=1)
+    return with_options(command, function, _COMMON, skip=1)
 
 
 def table_command(function: "Callable[..., Shown]") -> Callable[..., None]:
@@ -163,7 +164,7 @@ def table_command(function: "Callable[..., Shown]") -> Callable[..., None]:
     def command(*, form: Format, as_json: bool, **values: Any) -> None:
         print_result(function(**values), form, as_json)
 
-    return _with_options(command, function, _PRINTING, skip=0)
+    return with_options(command, function, PRINTING, skip=0)
 
 
 def print_result(result: "Shown", form: Format, as_json: bool, *, verbose: bool = False) -> None:
@@ -203,14 +204,26 @@ def resuming_command() -> str:
         return shell_command(words)
 
 
-def _with_options(
+def with_options(
     command: Callable[..., None], function: Callable[..., Any], added: dict[str, tuple[Any, Any]], skip: int
 ) -> Callable[..., None]:
-    """Give a command the signature that Typer reads: the function's own parameters, then the shared ones."""
+    """Give a command the signature that Typer reads: the function's own parameters, then the shared ones.
+
+    Args:
+        command: Takes all of them by name.
+        function: The command's own function.
+        added: Shared parameters: name → annotation and default; `...` for an option that must be given.
+        skip: How many of the function's parameters are not options, from the first on.
+    """
     signature = inspect.signature(function)
     own = list(signature.parameters.values())[skip:]
     common = [
-        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+        inspect.Parameter(
+            name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=inspect.Parameter.empty if default is ... else default,
+            annotation=annotation,
+        )
         for name, (annotation, default) in added.items()
     ]
     command.__signature__ = inspect.Signature([*own, *common])  # type: ignore[attr-defined]

@@ -43,6 +43,8 @@ class Probe:
             meets. A stage's name stands here so that a run folder finds its probe without importing it.
         functions: Name in the library → the function, as `module:attribute`.
         commands: The functions of the command line, as `module:attribute`; their modules import what they need inside.
+        subcommands: Command → name of its subcommand → the function, as `module:attribute`. `nli` with the subcommand
+            `train` is called as `negengine nli train`.
         sections: Stage → the function, as `module:attribute`, that takes a finished run and returns the sections of its
             report; a run without one is reported with its tables.
         references: The papers to cite, as `package:file.toml`; see `negengine.engine.report.references`.
@@ -54,6 +56,7 @@ class Probe:
     runs: Mapping[str, str]
     functions: Mapping[str, str]
     commands: Sequence[str] = field(default=())
+    subcommands: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     sections: Mapping[str, str] = field(default_factory=dict)
     references: str = ""
     title: str = ""
@@ -91,9 +94,19 @@ def commands() -> list[Callable[..., Any]]:
     return [load(reference) for probe in probes() for reference in probe.commands]
 
 
+def subcommands(command: str) -> dict[str, Callable[..., Any]]:
+    """The functions of a command's subcommands, by name; empty if it has none."""
+    return {
+        name: load(reference) for probe in probes() for name, reference in probe.subcommands.get(command, {}).items()
+    }
+
+
 def resumable() -> set[str]:
-    """The names of the commands that resume an interrupted run: the library functions that run stages."""
-    return {name for probe in probes() for name in probe.functions}
+    """The names of the commands that resume an interrupted run: functions that run stages, and subcommands."""
+    inner = {
+        f"{command} {name}" for probe in probes() for command, names in probe.subcommands.items() for name in names
+    }
+    return {name for probe in probes() for name in probe.functions} | inner
 
 
 def stages() -> "dict[str, type[Stage[Any, Any]]]":

@@ -1,6 +1,6 @@
 """The checkpoint in PyTorch: the engine asks the exporter for it, and only if a user does."""
 
-from ..errors import InputError
+from ..extras import needs_extra
 from ..inference.exported import ExportedModel
 from .reference import Reference
 
@@ -15,10 +15,6 @@ def torch_reference(checkpoint: str, exported: ExportedModel) -> Reference:
     Raises:
         InputError: Packages are missing, or the checkpoint is missing, damaged or another one.
     """
-    try:
+    with needs_extra("export", "--torch"):
         from ...export.reference import torch_reference as load  # noqa: PLC0415 - the exporter is asked only when it is needed
-    except ModuleNotFoundError as error:
-        if (error.name or "").startswith("negengine"):
-            raise
-        raise InputError(f"--torch needs {error.name}: pip install 'negengine[export]'") from None
     return load(checkpoint, exported)

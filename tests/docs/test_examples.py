@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 import typer.main
 from negengine.engine.cli import main
+from typer.core import TyperGroup
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -162,8 +163,9 @@ def test_code_that_is_not_run_can_be_parsed(block):
 def parse(arguments: list[str]) -> None:
     """What the program does with a command line before it runs anything; wrong options raise."""
     command, name = PROGRAM, arguments[0]
-    while hasattr(command, "commands"):
-        command, arguments = command.commands[arguments[0]], arguments[1:]
+    while arguments and arguments[0] in (inner := getattr(command, "commands", {})):
+        command, arguments = inner[arguments[0]], arguments[1:]
+    assert not isinstance(command, TyperGroup), f"{name}: no such subcommand"
     command.make_context(name, arguments)
 
 

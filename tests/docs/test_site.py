@@ -12,6 +12,7 @@ import typer.main
 from mkdocs.commands.build import build
 from mkdocs.config import load_config
 from negengine.engine.cli.main import app
+from negengine.engine.commands.subcommands import all_commands
 
 ROOT = Path(__file__).parents[2]
 
@@ -57,11 +58,7 @@ def pages(site):
 
 def commands():
     """Name → command, those of groups with the group's name before."""
-    found = {}
-    for name, command in typer.main.get_command(app).commands.items():
-        inner = getattr(command, "commands", None)
-        found |= {f"{name} {sub}": own for sub, own in inner.items()} if inner else {name: command}
-    return found
+    return dict(all_commands(typer.main.get_command(app)))
 
 
 @pytest.mark.parametrize("name", commands())

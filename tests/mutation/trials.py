@@ -33,7 +33,7 @@ _LIBRARIES = [
     "platformdirs",
     "filelock",
 ]
-_FOLDERS = ("engine", "export", "bench")
+_FOLDERS = ("engine", "export", "training", "bench")
 FORKS = multiprocessing.get_context("forkserver") if hasattr(os, "fork") else None
 
 

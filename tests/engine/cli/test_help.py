@@ -8,21 +8,17 @@ from importlib.metadata import version
 import pytest
 import typer.main
 from negengine.engine.cli.main import app
+from negengine.engine.commands.subcommands import all_commands
 
 HEAVY = ("numpy", "polars", "onnxruntime", "scipy", "tokenizers", "torch", "transformers")
 EXPORTER = ("torch", "transformers", "optimum", "onnx")
 
 
-def commands() -> list[str]:
-    """All commands, those of groups with the group's name before."""
-    found = []
-    for name, command in typer.main.get_command(app).commands.items():
-        inner = getattr(command, "commands", None)
-        found += [f"{name} {own}" for own in inner] if inner else [name]
-    return found
+COMMANDS = dict(all_commands(typer.main.get_command(app)))
+"""All commands by name, those of groups with the group's name before."""
 
 
-@pytest.mark.parametrize("name", commands())
+@pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_has_help_with_an_example(name, command):
     done = command(*name.split(), "--help")
     assert done.status == 0
@@ -30,12 +26,9 @@ def test_every_command_has_help_with_an_example(name, command):
     assert f"negengine {name}" in " ".join(" ".join(done.out.split()).partition("Example: ")[2].split())
 
 
-@pytest.mark.parametrize("name", commands())
+@pytest.mark.parametrize("name", COMMANDS)
 def test_every_option_says_what_it_is_for(name):
-    group, _, inner = name.partition(" ")
-    found = typer.main.get_command(app).commands[group]
-    found = found.commands[inner] if inner else found
-    for parameter in found.params:
+    for parameter in COMMANDS[name].params:
         assert parameter.help, f"{name} {parameter.name}"
 
 
@@ -50,7 +43,7 @@ def test_without_a_command_help_is_shown(command):
     done = command()
     assert done.status == 0
     assert "Commands:" in done.out
-    assert all(f" {name.split()[0]} " in done.out for name in commands())
+    assert all(f" {name.split()[0]} " in done.out for name in COMMANDS)
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["select", "--help"], ["compare", "--help"]])
@@ -81,7 +74,7 @@ def test_running_a_model_loads_nothing_of_the_exporter(mini, small_lexicon, tmp_
 
 
 @pytest.mark.parametrize("columns", [80, 200])
-@pytest.mark.parametrize("name", ["", *commands(), "data"])
+@pytest.mark.parametrize("name", ["", *COMMANDS, "data"])
 def test_no_line_of_help_is_cut_or_too_long(name, columns, command, monkeypatch):
     monkeypatch.setenv("COLUMNS", str(columns))
     lines = command(*name.split(), "--help").out.splitlines()
@@ -89,13 +82,10 @@ def test_no_line_of_help_is_cut_or_too_long(name, columns, command, monkeypatch)
     assert not [line for line in lines if line.endswith("...") and "Usage:" not in line]
 
 
-@pytest.mark.parametrize("name", commands())
+@pytest.mark.parametrize("name", COMMANDS)
 def test_the_default_of_every_option_is_shown(name, command):
     """Filters and switches have none: they are off."""
-    group, _, inner = name.partition(" ")
-    found = typer.main.get_command(app).commands[group]
-    found = found.commands[inner] if inner else found
-    for parameter in found.params:
+    for parameter in COMMANDS[name].params:
         is_filter = parameter.multiple if parameter.param_type_name == "option" else parameter.nargs == -1
         if parameter.default is None and not parameter.required and not is_filter:
             assert "default" in parameter.help, f"{name} {parameter.opts[0]}"

@@ -1,0 +1,79 @@
+"""Commands with subcommands: `negengine nli MODEL` runs a classifier, and `negengine nli train MODEL` trains one.
+
+Such a command is an ordinary command with its own arguments. If the first argument is the name of a subcommand, the
+subcommand gets all arguments after it. An argument that happens to have the name of a subcommand is written as a path:
+`./train`.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import typer
+from typer.core import TyperCommand
+
+if TYPE_CHECKING:
+    from typer import _click
+
+
+class CommandWithSubcommands(TyperCommand):
+    """A command that runs itself, unless its first argument names one of its subcommands.
+
+    Attributes:
+        functions: Name → the function of the subcommand.
+    """
+
+    functions: ClassVar[Mapping[str, Callable[..., Any]]] = {}
+
+    @cached_property
+    def commands(self) -> "dict[str, _click.Command]":
+        """Name → subcommand."""
+        app = typer.Typer(add_completion=False, rich_markup_mode=None)
+        app.callback()(_nothing)  # so that a single subcommand keeps its name
+        for name, function in self.functions.items():
+            app.command(name)(function)
+        return dict(typer.main.get_command(app).commands)  # type: ignore[attr-defined]
+
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: "_click.Context | None" = None, **extra: Any
+    ) -> "_click.Context":
+        """The context of the subcommand that the first argument names, or else of this command."""
+        if args and (found := self.commands.get(args[0])) is not None:
+            return found.make_context(f"{info_name} {args[0]}", args[1:], parent, **extra)
+        return super().make_context(info_name, args, parent, **extra)
+
+    def format_options(self, ctx: "_click.Context", formatter: "_click.HelpFormatter") -> None:
+        """Write the options, and below them the subcommands."""
+        super().format_options(ctx, formatter)
+        with formatter.section("Subcommands"):
+            formatter.write_dl(
+                [(f"{self.name} {name}", found.get_short_help_str(1000)) for name, found in self.commands.items()]
+            )
+
+
+def with_subcommands(functions: Mapping[str, Callable[..., Any]]) -> type[TyperCommand]:
+    """The class of a command with these subcommands; Typer's own class if there are none.
+
+    Args:
+        functions: Name → the function of the subcommand.
+    """
+    if not functions:
+        return TyperCommand
+    return type("Command", (CommandWithSubcommands,), {"functions": functions})
+
+
+def all_commands(program: Any) -> "Iterator[tuple[str, _click.Command]]":
+    """All commands of a program that do something, with their names: `select`, `data list`, `nli`, `nli train`.
+
+    Args:
+        program: The group at the top, from `typer.main.get_command`.
+    """
+    for name, command in program.commands.items():
+        inner = getattr(command, "commands", {})
+        if not inner or isinstance(command, CommandWithSubcommands):
+            yield name, command
+        yield from ((f"{name} {own}", found) for own, found in inner.items())
+
+
+def _nothing() -> None:
+    """Do nothing before a subcommand."""

@@ -1,0 +1,83 @@
+"""Commands that are commands themselves and have subcommands, too."""
+
+from typing import Annotated
+
+import pytest
+import typer
+from negengine.engine.commands.subcommands import all_commands, with_subcommands
+from typer.testing import CliRunner
+
+
+def judge(
+    model: Annotated[str, typer.Argument(metavar="MODEL", help="A model.")],
+    quick: Annotated[bool, typer.Option("--quick", help="Less.")] = False,
+) -> None:
+    """Judge pairs with a model."""
+    typer.echo(f"judge {model} {quick}")
+
+
+def train(
+    model: Annotated[str, typer.Argument(metavar="MODEL", help="A model.")],
+    epochs: Annotated[int, typer.Option("--epochs", help="How often.")] = 3,
+) -> None:
+    """Train a model that judges pairs."""
+    typer.echo(f"train {model} {epochs}")
+
+
+@pytest.fixture
+def program() -> typer.Typer:
+    app = typer.Typer(rich_markup_mode=None)
+    app.command(cls=with_subcommands({"train": train}))(judge)
+    app.command("plain", cls=with_subcommands({}))(train)
+    return app
+
+
+@pytest.fixture
+def run(program):
+    def invoke(*arguments):
+        return CliRunner().invoke(program, arguments)
+
+    return invoke
+
+
+@pytest.mark.parametrize(
+    ("arguments", "printed"),
+    [
+        (["judge", "roberta"], "judge roberta False"),
+        (["judge", "--quick", "roberta"], "judge roberta True"),
+        (["judge", "roberta", "--quick"], "judge roberta True"),
+        (["judge", "train", "roberta", "--epochs", "5"], "train roberta 5"),
+        (["judge", "./train"], "judge ./train False"),
+        (["judge", "--quick", "train"], "judge train True"),
+        (["plain", "train"], "train train 3"),
+    ],
+)
+def test_the_first_argument_decides_which_command_runs(run, arguments, printed):
+    assert run(*arguments).output.strip() == printed
+
+
+def test_each_has_its_own_options(run):
+    assert "No such option: --epochs" in run("judge", "roberta", "--epochs", "5").output
+    assert "No such option: --quick" in run("judge", "train", "roberta", "--quick").output
+
+
+def test_a_wrong_call_of_a_subcommand_names_the_subcommand(run):
+    assert "Usage: root judge train [OPTIONS]" in run("judge", "train").output
+
+
+def test_the_help_of_the_command_lists_its_subcommands(run):
+    out = run("judge", "--help").output
+    assert "Judge pairs with a model." in out
+    assert "--quick" in out
+    assert "judge train  Train a model that judges pairs." in out
+
+
+def test_the_help_of_a_subcommand_is_its_own(run):
+    out = run("judge", "train", "--help").output
+    assert "Usage: root judge train [OPTIONS]" in out
+    assert "--epochs" in out
+    assert "--quick" not in out
+
+
+def test_all_commands_are_listed_by_their_full_names(program):
+    assert [name for name, _ in all_commands(typer.main.get_command(program))] == ["judge", "judge train", "plain"]

@@ -1,0 +1,92 @@
+"""Trainings on the synthetic task for tests, and as a program: ENCODER FOLDER STEP trains and kills itself."""
+
+import os
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import synthetic_pairs
+from negengine.engine.commands.train_command import TrainingOptions
+from negengine.engine.runs.progress import Reporter
+from negengine.export.tasks.text_classification import TASK
+from negengine.training.base import Base
+from negengine.training.folder import TrainingRecord
+from negengine.training.job import Job
+from negengine.training.run import Kind, settings_of, train
+from negengine.training.settings import Place
+
+KIND = Kind("test train", {"batch_size": 8, "epochs": 2, "learning_rate": 3e-3, "max_length": 32})
+LABELS = ("negated", "not negated")
+STEPS_BEFORE = 2  # batches of the trial step, which are encoded too
+
+
+def interrupt() -> None:
+    raise KeyboardInterrupt
+
+
+def kill() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+class _Saved:
+    """A tokenizer that something happens to before it is saved."""
+
+    def __init__(self, tokenizer, before: Callable[[], None]) -> None:
+        self._tokenizer, self._before = tokenizer, before
+
+    def save_pretrained(self, folder: Path) -> None:
+        self._before()
+        self._tokenizer.save_pretrained(folder)
+
+
+def run(
+    encoder: Path,
+    folder: Path,
+    *,
+    at: tuple[int, Callable[[], None]] | None = None,
+    saved: Callable[[], None] = lambda: None,
+    **options,
+) -> TrainingRecord:
+    """Train on 80 pairs, ten steps an epoch, with a checkpoint every three steps.
+
+    Args:
+        encoder: The checkpoint to start from.
+        folder: The folder to write.
+        at: A step, and what happens when its batch is made.
+        saved: What happens before the result is complete.
+        options: Of the training.
+    """
+    given = TrainingOptions(output=folder, device="cpu", threads=1, save_steps=3, **options)
+    place = Place.find("cpu", 1)
+    base = Base.find(str(encoder), TASK.head, LABELS)
+    calls = 0
+
+    def job() -> Job:
+        encode = synthetic_pairs.collate_with(base.tokenizer)
+        learned = synthetic_pairs.pairs(80)
+
+        def collate(examples):
+            nonlocal calls
+            calls += examples[0] in learned
+            if at is not None and calls - STEPS_BEFORE == at[0]:
+                at[1]()
+            return encode(examples)
+
+        return Job(
+            base.name,
+            base.config,
+            base.open,
+            _Saved(base.tokenizer, saved),
+            learned,
+            synthetic_pairs.pairs(40, seed=1),
+            collate,
+            synthetic_pairs.accuracy,
+        )
+
+    settings = settings_of(KIND, given, place)
+    return train(KIND, base, job, {}, settings, place, folder, given, Reporter(silent=True))
+
+
+if __name__ == "__main__":
+    run(Path(sys.argv[1]), Path(sys.argv[2]), at=(int(sys.argv[3]), kill))
