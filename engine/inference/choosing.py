@@ -12,6 +12,7 @@ runs of at least 20,000 sentences. The run records the choice.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from ..choices import Precision
@@ -102,20 +103,19 @@ def choose_precisions(
         the low-precision model over fp32) and `speedup` (expected speed of mixed precision over fp32). For `mixed`
         there are the fields of `Calibration`, too.
     """
-    low, reference = models.low_precision, models.reference
-    if low is None:
+    if models.open_low_precision is None:
         return {
             own.pattern: {"precision": REFERENCE, "reason": "the reference model alone is open"} for own in workloads
         }
-    ratio = speed_ratio or (lambda sample: kept_speed_ratio(low, reference, sample, say))
     choices: dict[str, dict[str, Any]] = {}
     candidates: list[_Candidate] = []
     for workload in workloads:
         if precision is Precision.AUTO and workload.total < SHORT_RUN:
             reason = f"with {workload.total:,} sentences, mixed precision would not be faster"
             choices[workload.pattern] = {"precision": REFERENCE, "reason": reason}
-        else:
-            candidates.append(_measured(low, reference, workload, seed, ratio))
+        elif low := models.low_precision:
+            ratio = speed_ratio or partial(kept_speed_ratio, low, models.reference, say=say)
+            candidates.append(_measured(low, models.reference, workload, seed, ratio))
     chosen = candidates
     while True:  # the fewer patterns have mixed precision, the more each of them must audit
         share = audit_share([candidate.weight for candidate in chosen])

@@ -18,8 +18,9 @@ Where the low-precision model decided, only the decision itself is exact. Rank, 
 that is not repeated come from the low-precision model: `Decisions.precision` marks them.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
+from functools import cached_property, partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -100,10 +101,24 @@ class MixedDecider:
 
 @dataclass(frozen=True, eq=False)
 class Models:
-    """The reference model and, where the export holds one for the device, its low-precision model."""
+    """The reference model and, where the export holds one for the device, its low-precision model.
+
+    Attributes:
+        reference: The reference model.
+        open_low_precision: Opens the low-precision model; None where there is none.
+    """
 
     reference: LanguageModel
-    low_precision: LanguageModel | None = None
+    open_low_precision: Callable[[], LanguageModel] | None = None
+
+    @cached_property
+    def low_precision(self) -> LanguageModel | None:
+        """The low-precision model, opened when it is asked for first: a short run does not need it.
+
+        Raises:
+            InputError: A file of it is damaged, or its graph does not load on the device.
+        """
+        return self.open_low_precision() if self.open_low_precision else None
 
 
 def open_models(
@@ -114,7 +129,7 @@ def open_models(
     batch_tokens: int | None = None,
     threads: int | None = None,
 ) -> Models:
-    """Open the sessions that a precision needs.
+    """Open the reference model; the low-precision model is opened when a pattern needs it.
 
     Raises:
         InputError: `mixed` is asked for and the export has no low-precision model for the device.
@@ -129,7 +144,8 @@ def open_models(
     if precision is Precision.FP32 or graph is None:
         return Models(reference)
     return Models(
-        reference, open_language_model(exported, device, graph=graph, batch_tokens=batch_tokens, threads=threads)
+        reference,
+        partial(open_language_model, exported, device, graph=graph, batch_tokens=batch_tokens, threads=threads),
     )
 
 

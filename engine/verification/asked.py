@@ -20,8 +20,9 @@ from ..library.run import Run
 from ..negation.runs import ScoresRun, SelectionRun
 from ..negation.several import TOKENS
 from ..probes.diagnostics.runs import DiagnosticsRun
+from ..probes.gh22.choices import Variant
 from ..probes.gh22.runs import Gh22Run
-from ..probes.gh22.variants import Variant, load_variant
+from ..probes.gh22.variants import load_variant
 from ..probes.items import SEPARATOR
 from ..probes.lama.runs import LamaRun
 from ..probes.probe.columns import TARGET_TOKENS
