@@ -1,28 +1,12 @@
-"""Where sentences end, and what share of a file's sentences holds a cue."""
+"""What share of a file's sentences holds a cue of the word list."""
 
 import gzip
 
 import pytest
 from negengine.engine.errors import InputError
-from negengine.engine.probes.nli.cue_shares import CueShares, cue_share, split_sentences
-from negengine.engine.probes.nli.cues import Kind
+from negengine.engine.probes.cues.shares import CueShares, cue_share
+from negengine.engine.probes.cues.word_list import Kind
 from negengine.engine.tables.cells import cells
-
-
-@pytest.mark.parametrize(
-    ("line", "sentences"),
-    [
-        ("One. Two! Three?", ["One.", "Two!", "Three?"]),
-        ("Mr. Smith met Dr. No. He left.", ["Mr. Smith met Dr. No. He left."]),  # "No." is an abbreviation here
-        ('He said "No." Then he left.', ['He said "No."', "Then he left."]),
-        ("It cost 3.5 dollars, e.g. Tuesday.", ["It cost 3.5 dollars, e.g. Tuesday."]),
-        ("J. R. Ewing came. 12 men left.", ["J. R. Ewing came.", "12 men left."]),
-        ("no full stop", ["no full stop"]),
-        ("   \n", []),
-    ],
-)
-def test_where_sentences_end(line, sentences):
-    assert split_sentences(line) == sentences
 
 
 def test_shares_of_a_file(tmp_path):

@@ -1,7 +1,7 @@
 """What counts as a negation cue."""
 
 import pytest
-from negengine.engine.probes.nli.cues import WORDS, Kind, find_cues, has_cue
+from negengine.engine.probes.cues.word_list import WORDS, Kind, find_cues, has_cue
 
 ENTRIES = [(word, kind) for kind in Kind for word in WORDS[kind]]
 

@@ -1,6 +1,5 @@
 """The share of sentences in a text that contain a negation cue (Table 1 of the NLI paper)."""
 
-import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,7 +12,8 @@ from ...errors import InputError
 from ...library.run import Shown
 from ...sentences.textfiles import stream_lines
 from ...tables import Column, Table
-from .cues import WORDS, Kind, find_cues
+from .sentences import split_sentences
+from .word_list import Kind, find_cues
 
 
 @dataclass(frozen=True)
@@ -122,20 +122,3 @@ def cue_share(path: Path) -> CueShare:
     return CueShare(
         path, sentences, negated, by_kind, dict(sorted(words.items(), key=lambda item: (-item[1], item[0])))
     )
-
-
-_END = re.compile(r"""([.!?…]["'”’)\]]*)\s+(?=["'“‘(\[]*[A-Z0-9])""")
-_ABBREVIATED = re.compile(rf"\b(?:{'|'.join(map(re.escape, WORDS['abbreviations']))}|[A-Z])\.$")
-_LONGEST_ABBREVIATION = max(map(len, WORDS["abbreviations"])) + 2
-
-
-def split_sentences(line: str) -> list[str]:
-    """Sentences of a paragraph: they end with . ! ? before a capital or a digit, but not after an abbreviation."""
-    sentences = []
-    start = 0
-    for match in _END.finditer(line):
-        # Only the last word counts: to search the whole sentence again at each full stop would take quadratic time.
-        if not _ABBREVIATED.search(line, max(start, match.end(1) - _LONGEST_ABBREVIATION), match.end(1)):
-            sentences.append(line[start : match.end(1)].strip())
-            start = match.end()
-    return [sentence for sentence in (*sentences, line[start:].strip()) if sentence]
