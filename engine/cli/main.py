@@ -6,7 +6,6 @@ What a command needs is imported inside it, so that `negengine --help` answers a
 """
 
 import sys
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -67,6 +66,8 @@ def _message(error: typer.TyperException) -> str:
 
 def _print_version(wanted: bool) -> None:
     if wanted:
+        from importlib.metadata import version
+
         show(f"negengine {version('negengine')}")
         raise typer.Exit
 

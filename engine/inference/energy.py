@@ -8,8 +8,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-import pynvml
-
 from .device import CPU, Device
 from .driver import cuda_bus_address, cuda_devices
 
@@ -99,6 +97,8 @@ def _cuda(device: Device) -> dict[str, float]:
     address = cuda_bus_address(device.index)
     if address is None:
         return {}
+    import pynvml  # noqa: PLC0415 - takes long to import
+
     try:
         pynvml.nvmlInit()
         # CUDA and NVML number devices differently: what they share is the address on the bus.

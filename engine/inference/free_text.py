@@ -94,7 +94,7 @@ def logits_in_batches(
 
 def log_softmax(logits: NDArray[np.float32]) -> NDArray[np.float64]:
     """Natural logarithms of the probabilities over the last axis, computed in float64."""
-    from scipy import special  # noqa: PLC0415 - takes long to import
-
-    result: NDArray[np.float64] = special.log_softmax(logits.astype(np.float64), axis=-1)
+    shifted = logits.astype(np.float64)
+    shifted -= shifted.max(axis=-1, keepdims=True)
+    result: NDArray[np.float64] = shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
     return result

@@ -10,8 +10,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import pynvml
-
 from .device import Device, cpu_threads
 from .driver import cuda_memory, cuda_name, cuda_version
 
@@ -93,6 +91,8 @@ def host_kind(dmi: Path = _DMI) -> str | None:
 
 def _nvidia_driver() -> str | None:
     """Version of NVIDIA's driver; None if the driver's library for it is missing."""
+    import pynvml  # noqa: PLC0415 - takes long to import
+
     try:
         pynvml.nvmlInit()
         version = pynvml.nvmlSystemGetDriverVersion()

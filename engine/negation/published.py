@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 
-from ..sentences.bundled import bundled_patterns
+from ..sentences.bundled import SELF_CONTAINED_NEGATION, bundled_patterns
 from ..sentences.language import load_language
 from ..sentences.patterns import PatternFile, PatternSet
 from ..sentences.published import PublishedColumn
@@ -34,7 +34,7 @@ def published(model_name: str, patterns: PatternSet) -> Published | None:
         model_name: The hub id or the bare name.
         patterns: The set of the run. The figures of a bundled set are those of the installed version.
     """
-    columns = patterns.published or _bundled().get(patterns.sha256, ())
+    columns = patterns.published or _bundled(patterns.sha256)
     own = [column for column in columns if model_name in column.models]
     if not own:
         return None
@@ -47,8 +47,8 @@ def published(model_name: str, patterns: PatternSet) -> Published | None:
 
 
 @cache
-def _bundled() -> Mapping[str, tuple[PublishedColumn, ...]]:
-    """Digest of a bundled set → its figures."""
-    named = [name for name in bundled_patterns() if PatternFile.read(name).published]
-    sets = [load_language(name).patterns for name in named]
-    return {patterns.sha256: patterns.published for patterns in sets}
+def _bundled(sha256: str) -> tuple[PublishedColumn, ...]:
+    """The figures of the bundled set with this digest. The paper's own set is read first, and mostly alone."""
+    named = sorted(bundled_patterns(), key=lambda name: name != SELF_CONTAINED_NEGATION)
+    sets = (load_language(name).patterns for name in named if PatternFile.read(name).published)
+    return next((patterns.published for patterns in sets if patterns.sha256 == sha256), ())

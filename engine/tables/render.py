@@ -12,13 +12,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import polars as pl
-from tabulate import tabulate
 
 from ..choices import Format
 from ..printable import json_safe, printable
 from .cells import cells, is_text, with_unit
 from .html import to_html
-from .latex import to_latex
 from .table import Column, Table
 from .terminal import WIDTH, to_rich, to_terminal
 
@@ -50,6 +48,8 @@ def render(tables: Sequence[Table], form: Format, *, width: int = WIDTH) -> str:
         case Format.MARKDOWN:
             return "\n".join(map(_markdown, tables))
         case Format.LATEX:
+            from .latex import to_latex  # noqa: PLC0415 - needed for this format alone
+
             return to_latex(tables) + "\n" if tables else ""
 
 
@@ -92,6 +92,8 @@ def _csv(tables: Sequence[Table]) -> str:
 
 
 def _markdown(table: Table) -> str:
+    from tabulate import tabulate  # noqa: PLC0415 - takes long to import
+
     body = tabulate(
         [[_markdown_text(text) for text in row] for row in cells(table)],
         headers=[_markdown_text(with_unit(column)) for column in table.columns],

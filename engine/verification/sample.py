@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..inference.audit import disagreement_bound
-from ..inference.exported import ExportedModel
+from ..inference.exported import REFERENCE, ExportedModel
 from ..inference.free_text import log_softmax
 from ..library.run import Run
 from ..negation.runs import ScoresRun, SelectionRun
@@ -18,6 +18,7 @@ from ..probes.gh22.runs import Gh22Run
 from ..probes.lama.runs import LamaRun
 from ..probes.likelihood.runs import LikelihoodRun
 from ..probes.nli.runs import NliRun
+from ..probes.probe.runs import ProbeRun
 from ..sentences.lexicon import Lexicon
 from .agreement import ROUNDING, Compared, Recorded, Verdict, compare
 from .asked import Correlated, drawn_acts, drawn_correlations, drawn_items
@@ -27,6 +28,7 @@ from .likelihoods import likelihoods_again
 from .reference import Logits, Reference, each
 from .several import several_again
 from .stored import StoredStage
+from .targets import TARGETS, targets_again
 
 CONFIDENCE = 0.95
 _CORRELATION = 1e-4  # by how much a rank correlation may differ if logits are rounded differently
@@ -67,7 +69,14 @@ class Sample:
             again = likelihoods_again(run, self.exported, self.reference, self.size, self.seed)
             yield self._conclude(stored, "sentences", again)
             return
-        yield self._conclude(stored, "items", self._ask(drawn_items(run, self.exported, self.size, self.seed)))
+        items = drawn_items(run, self.exported, self.size, self.seed)
+        if isinstance(run, ProbeRun) and (
+            several := targets_again(run, self.exported, self.reference, self.size, self.seed)
+        ):
+            yield self._conclude(stored, TARGETS, several)
+            if not items:  # all of them are more than one decision
+                return
+        yield self._conclude(stored, "items", self._ask(items))
         if isinstance(run, SelectionRun | ScoresRun) and run.several is not None:
             again = several_again(run, self.exported, self.reference, self.size, self.seed)
             yield self._conclude(stored, SEVERAL, again)
@@ -147,20 +156,22 @@ def _labels(run: NliRun, sample: Sample) -> list[Compared]:
     def one(row: dict[str, Any]) -> Compared:
         logits = sample.reference.pair(row["premise"], row["hypothesis"], longest)
         name = f"{row['item']} of {row['dataset']} {row['condition']}"
-        return Compared(name, *_label(logits, labels, row["predicted"], row["probability"]))
+        is_exact = row["precision"] == REFERENCE
+        probability = row["probability"] if is_exact else None
+        return Compared(name, *_label(logits, labels, row["predicted"], probability), is_exact)
 
     return each(run.sentences(sample=sample.size, seed=sample.seed).to_dicts(), one, sample.reference.at_once)
 
 
-def _label(logits: Logits, labels: Sequence[str], predicted: str, probability: float) -> tuple[Verdict, str]:
-    """A recorded label and its probability against the logits."""
+def _label(logits: Logits, labels: Sequence[str], predicted: str, probability: float | None) -> tuple[Verdict, str]:
+    """A recorded label and its probability against the logits; a probability of low precision is not compared."""
     own, best = labels.index(predicted), int(logits.argmax())
     if own != best:
         behind = float(logits[best] - logits[own])
         said = f"the label was {predicted}, but now {labels[best]} (margin {behind:.2g} logits)"
         return Verdict.NEAR_TIE if behind < NEAR_TIE else Verdict.WRONG, said
     now = float(np.exp(log_softmax(logits)[own]))
-    if abs(now - probability) > ROUNDING:
+    if probability is not None and abs(now - probability) > ROUNDING:
         return Verdict.WRONG, f"probability {probability:.4f}, but now {now:.4f}"
     return Verdict.AGREES, ""
 

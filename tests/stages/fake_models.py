@@ -4,6 +4,7 @@ The low-precision model errs on about one sentence in 23: its margin has the wro
 trusted. The calibration here does not know of that, as a calibration that happens not to see an error would not.
 """
 
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -88,7 +89,7 @@ class _Fake:
     processor: ClassVar[str] = "fake"
 
     def open(self, options: ModelOptions) -> PatternDeciders:
-        low = HashDecider(low_precision=True) if options.precision is not Precision.FP32 else None
+        low = partial(HashDecider, low_precision=True) if options.precision is not Precision.FP32 else None
         return PatternDeciders(Models(HashDecider(), low), options.precision)  # type: ignore[arg-type]
 
     def describe(self, model: PatternDeciders) -> dict[str, Any]:

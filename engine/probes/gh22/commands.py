@@ -7,7 +7,7 @@ import typer
 from ...commands import options
 from ...commands.run_command import Setup, run_command
 from ...errors import InputError
-from .variants import Variant
+from .choices import Variant
 
 if TYPE_CHECKING:
     from ...library.run import Shown

@@ -29,8 +29,9 @@ from ...sentences.slots import NAME, PROFESSION, PRONOUN, VERB, column
 from ...sentences.spans import Bucket, small_buckets
 from ..items import ITEMS_FILE, SUMMARY_FILE
 from .acts import Acts
+from .choices import Variant
 from .summary import USED, summarise
-from .variants import ACT_SLOTS, Variant
+from .variants import ACT_SLOTS
 
 ACTS_PER_PART = 1024
 _TOKENS = {slot: f"{slot.lower()}_id" for slot in ACT_SLOTS}

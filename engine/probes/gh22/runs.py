@@ -26,12 +26,13 @@ from ...sentences.patterns import PatternSet
 from ...tables import Table
 from ..summary_run import SummaryRun
 from .acts import ACTS_FILE, RANKS, Acts, check_ranks
+from .choices import Variant
 from .recount import recounts
 from .repetitions import ACTS_PER_PART, Repetitions, patterns_key
 from .sentences import sentence_rows
 from .summary import DATASET
 from .tables import acts_sentence, drops_table, rates_table
-from .variants import Variant, load_variant
+from .variants import load_variant
 
 
 @dataclass(frozen=True, eq=False)

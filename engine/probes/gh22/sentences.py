@@ -11,7 +11,7 @@ from ...library.sentences import REPEATED
 from ...sentences.patterns import Pattern, PatternSet, Role
 from ...sentences.slots import VERB, column
 from ...sentences.texts import expected, text
-from .variants import Variant
+from .choices import Variant
 
 _OWN = ("gender", "name", "profession", "pronoun", "act", "act1", "act2")
 _FURTHER = ("repeated_any", "top1_is_verb", "act_is_verb")

@@ -18,7 +18,7 @@ import polars as pl
 
 from ...statistics import paired_difference, proportion
 from ..summary import Row, difference_rows, frame, with_holm
-from .variants import Variant
+from .choices import Variant
 
 DATASET = "GH22"
 USED = ("condition", "rank", "pattern", "pair", "repeated", "repeated_any", "top1_is_verb", "act_is_verb")

@@ -10,7 +10,7 @@ from ...tables import Column, Table
 from ...tables.published import fraction
 from ..published import SELF_CONTAINED_NEGATION, column, published
 from ..summary import HOLM, correction_note, detectable_note
-from .variants import Variant
+from .choices import Variant
 
 _HEAD = {"number": pl.String, "polarity": pl.String, "aux": pl.Boolean, "adv": pl.Boolean}
 

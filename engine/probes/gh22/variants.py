@@ -1,25 +1,14 @@
-"""The pattern sets of the test, each with affirmative and negative patterns in pairs. Quick to import."""
+"""The pattern sets of the test, each with affirmative and negative patterns in pairs."""
 
 import re
-from enum import StrEnum
 from pathlib import Path
 
 from ...errors import InputError
 from ...sentences.patterns import PatternSet, load_patterns
 from ...sentences.slots import SLOTS, VERB
+from .choices import Variant
 
 ACT_SLOTS = (VERB, "ACT1", "ACT2")
-
-
-class Variant(StrEnum):
-    """A set of patterns; the value is the condition in items and summary."""
-
-    ORIGINAL = "original"
-    """Table 2 of the paper."""
-    CONNECTIVE = "connective"
-    """A connective begins the target (Table 1)."""
-    COORDINATED = "coordinated"
-    """The context has three verbs (footnote 2)."""
 
 
 _BUNDLED = {

@@ -9,6 +9,7 @@ import polars as pl
 
 from ...choices import TargetMethod
 from ...errors import InputError, check_number, choice
+from ...inference.words import refuse_undefined
 from ...library.call import recorded
 from ...library.model import Model, ModelLike, open_model
 from ...library.options import RunOptions, run_folder, shard_of
@@ -262,10 +263,14 @@ def _stage(
         raise InputError(
             f"--method {kind} ranks the tokens that can stand in a word: give it without --targets and --top"
         )
+    refuse_undefined(kind, causal=model.exported.is_causal)
     table = open_table(data)
     columns = Columns.of(table, **named)
     refuse_result_names(table.name, table.columns, top)
     check = FewValues(columns, model.exported.mask_token, table.name)
     stimuli = table.scan(columns.texts, check, skip_bad=skip_bad, rows_per_part=ROWS_PER_PART)
     refuse_result_names(table.name, list(stimuli.schema), top)  # rows of JSON lines can have further columns
-    return OwnStimuli(model.exported, stimuli, columns, ranked, top, kind, skip_bad)
+    stage = OwnStimuli(model.exported, stimuli, columns, ranked, top, kind, skip_bad)
+    if kind is TargetMethod.WHOLE_WORD:
+        stage.marks  # noqa: B018 - refuses a vocabulary without marks
+    return stage

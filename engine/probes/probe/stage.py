@@ -17,7 +17,7 @@ from ...choices import TargetMethod
 from ...errors import InputError
 from ...inference.exported import ExportedModel
 from ...inference.model import LanguageModel
-from ...inference.words import refuse_undefined, score_whole_words, score_words
+from ...inference.words import score_whole_words, score_words
 from ...runs.masked_stages import ReferenceStage
 from ...runs.model_metadata import model_metadata
 from ...runs.stage import Advance, Files, FinishedParts, PartResult, changed
@@ -122,21 +122,23 @@ class OwnStimuli(ReferenceStage[Encoded]):
         return WordMarks.of(self.tokenizer, self.exported.vocab_size)
 
     def check(self, say: Callable[[str], None]) -> None:
-        """Refuse a row that the model cannot be asked about; with `skip_bad`, a table without a row that it can."""
-        if self.method is TargetMethod.WHOLE_WORD:
-            self.marks  # noqa: B018 - refuses a vocabulary without marks
-        refuse_undefined(self.method, causal=self.exported.is_causal)
-        skipped, first = 0, ""
+        """Refuse a row that the model cannot be asked about; with `skip_bad`, a table without a row that it can.
+
+        Rows that are skipped are found when their part is prepared, so the first good row is enough here.
+        """
+        first = ""
         for number in range(len(self.stimuli.parts)):
-            bad = self.prepare(number).rows.skipped
-            for row in bad.head(1).iter_rows(named=True):
-                first = first or f"{self.stimuli.location(row['row'], row['line'])}: {row['reason']}"
-                if not self.skip_bad:
-                    raise InputError(first)
-            skipped += len(bad)
-        if skipped == self.stimuli.n:
-            raise InputError(first)
-        say(f"{self.stimuli.n - skipped:,} rows can be asked, {skipped:,} are skipped")
+            rows = self.prepare(number).rows
+            for bad in rows.skipped.head(1).iter_rows(named=True):
+                first = first or f"{self.stimuli.location(bad['row'], bad['line'])}: {bad['reason']}"
+            if first and not self.skip_bad:
+                raise InputError(first)
+            if self.skip_bad and len(rows.frame):
+                break
+        else:
+            if self.skip_bad:
+                raise InputError(first)
+        say(f"{self.stimuli.n:,} rows{', of which bad ones are skipped' * self.skip_bad}")
 
     def files(self) -> Mapping[str, Path]:
         """See `Stage`."""

@@ -21,7 +21,7 @@ def workload(total=10**6, pattern="CpTp", **more):
 
 
 def choose(precision, *works, ratio=2.5, models=None):
-    models = models or Models(MarginDecider(CERTAIN), MarginDecider(CERTAIN, "int8"))
+    models = models or Models(MarginDecider(CERTAIN), lambda: MarginDecider(CERTAIN, "int8"))
     said = []
     choices = choose_precisions(
         models, precision, works or [workload()], seed=0, say=said.append, speed_ratio=lambda _: ratio
@@ -54,8 +54,8 @@ def test_the_audit_counts_when_auto_chooses():
     assert choose(Precision.AUTO, workload(SHORT_RUN), ratio=1.13)[0]["CpTp"]["precision"] == "fp32"
 
 
-def test_auto_takes_fp32_for_a_short_run_without_measuring():
-    models = Models(MarginDecider([]), MarginDecider([], "int8"))
+def test_auto_takes_fp32_for_a_short_run_without_measuring_or_opening_the_low_precision_model():
+    models = Models(MarginDecider([]), lambda: pytest.fail("opened"))
     choices, said = choose(Precision.AUTO, workload(10), models=models)
     assert choices == {
         "CpTp": {"precision": "fp32", "reason": "with 10 sentences, mixed precision would not be faster"}
@@ -85,7 +85,7 @@ def test_what_fp32_decides_is_not_audited_by_the_others():
     noise = np.random.default_rng(0).normal(0, 1, 3_000)
     models = Models(
         MarginDecider(np.concatenate([CERTAIN, np.zeros(3_000)])),
-        MarginDecider(np.concatenate([CERTAIN, noise]), "int8"),
+        lambda: MarginDecider(np.concatenate([CERTAIN, noise]), "int8"),
     )
     choices, _ = choose(Precision.AUTO, workload(400_000), difficult, models=models, ratio=1.5)
     assert choices["CpTn"]["precision"] == "fp32"
@@ -112,18 +112,19 @@ def test_a_lazy_run_audits_enough_for_the_sentences_that_it_surely_has():
 
 
 def test_without_a_given_speed_the_kept_one_of_this_processor_counts(monkeypatch):
-    """Both models and the pattern's sample are what is measured."""
+    """Both models are what is measured."""
     asked = []
 
-    def kept(low, reference, sentences, say):
-        asked.append((low, reference, len(sentences.expected)))
+    def kept(low, reference, timed, say):
+        asked.append((low, reference))
         say("kept")
         return 2.5
 
     monkeypatch.setattr(choosing, "kept_speed_ratio", kept)
-    models, said = Models(MarginDecider(CERTAIN), MarginDecider(CERTAIN, "int8")), []
+    models, said = Models(MarginDecider(CERTAIN), lambda: MarginDecider(CERTAIN, "int8")), []
     choices = choose_precisions(models, Precision.AUTO, [workload(30_000)], seed=7, say=said.append)
-    assert asked == [(models.low_precision, models.reference, 1_500)]
+    assert asked == [(models.low_precision, models.reference)]
+    assert choices["CpTp"]["sentences"] == 1_500
     assert choices["CpTp"]["speed_ratio"] == 2.5
     assert choices["CpTp"]["seed"] == 7
     assert said[0] == "kept"
@@ -133,7 +134,7 @@ def test_without_a_given_speed_the_kept_one_of_this_processor_counts(monkeypatch
 
 
 def test_a_run_goes_on_with_the_precision_that_it_recorded():
-    models = Models(MarginDecider([]), MarginDecider([], "int8"))
+    models = Models(MarginDecider([]), lambda: MarginDecider([], "int8"))
     fp32, mixed = {"precision": "fp32"}, {"precision": "mixed", **calibration(0.5).to_json()}
     assert open_decider(models, Precision.AUTO, fp32) is models.reference
     assert open_decider(models, Precision.AUTO, mixed).calibration == calibration(0.5)
@@ -159,14 +160,15 @@ def test_a_run_goes_on_with_the_precision_that_it_recorded():
     ],
 )
 def test_another_precision_than_the_recorded_one_is_refused(asked, begun, models, message):
+    opened = Models(MarginDecider([]), (lambda: MarginDecider([])) if models == 2 else None)
     with pytest.raises(InputError, match=message):
-        open_decider(Models(*[MarginDecider([])] * models), asked, {"precision": begun, "bound": 0.5})
+        open_decider(opened, asked, {"precision": begun, "bound": 0.5})
 
 
 def test_the_low_precision_model_of_another_device_is_refused():
     """The bound of int8 says nothing about fp16."""
     mixed = {"precision": "mixed", **calibration(0.5).to_json()}
-    models = Models(MarginDecider([]), MarginDecider([], "fp16"))
+    models = Models(MarginDecider([]), lambda: MarginDecider([], "fp16"))
     with pytest.raises(InputError, match="started with the int8 model, and this device takes the fp16 model: choose"):
         open_decider(models, Precision.AUTO, mixed)
 

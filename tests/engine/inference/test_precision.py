@@ -123,7 +123,7 @@ def test_each_audit_is_taken_once():
 
 def test_a_widened_bound_decides_the_sentences_that_asked_for_it_in_fp32():
     choice = {"precision": "mixed", **calibration(0.5, audit_share=1.0).to_json()}
-    models = Models(MarginDecider([1.0]), MarginDecider([-2.0], "int8"))
+    models = Models(MarginDecider([1.0]), lambda: MarginDecider([-2.0], "int8"))
     wide = open_decider(models, Precision.AUTO, widened(choice, 3.0))
     wide.decide(*sentences(1))
     found = take_audits({"CpTp": wide})

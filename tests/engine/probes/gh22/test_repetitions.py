@@ -7,9 +7,10 @@ import torch
 from negengine.engine.errors import InputError
 from negengine.engine.inference.device import CPU
 from negengine.engine.probes.gh22.acts import Acts
+from negengine.engine.probes.gh22.choices import Variant
 from negengine.engine.probes.gh22.repetitions import Repetitions
 from negengine.engine.probes.gh22.runs import run_both
-from negengine.engine.probes.gh22.variants import Variant, load_variant
+from negengine.engine.probes.gh22.variants import load_variant
 from negengine.engine.runs.lock import LOCK_FILE
 from negengine.engine.runs.masked_stages import ReferenceStage
 from negengine.engine.runs.merge import merge

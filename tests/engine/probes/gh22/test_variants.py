@@ -4,7 +4,8 @@ from importlib.resources import files
 
 import pytest
 from negengine.engine.errors import InputError
-from negengine.engine.probes.gh22.variants import Variant, load_variant
+from negengine.engine.probes.gh22.choices import Variant
+from negengine.engine.probes.gh22.variants import load_variant
 
 P, N = "who tries to {} as often as possible.", "who doesn't like to {}."
 TARGETS = {
