@@ -116,10 +116,11 @@ class _Served:
     def run(self, choice: Mapping[str, int]) -> Timed:
         from ..engine.inference.energy import energy_used  # noqa: PLC0415 - after the number of threads is set
 
+        given = self._system.given(self._work, choice)
         before = usage()
         with energy_used([self._place.device]) as joules:
             began = time.perf_counter()
-            answers = self._system.run(self._work, choice)
+            answers = self._system.run(given, choice)
             seconds = time.perf_counter() - began
         return Timed(answers, seconds, usage().since(before, seconds), peak_megabytes(), joules[0])
 

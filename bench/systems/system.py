@@ -118,6 +118,10 @@ class System(ABC, Generic[W]):
     def settle(self, work: W) -> None:
         """See the work before the clock starts: what a user does once before a long run, such as a calibration."""
 
+    def given(self, work: W, choice: Choice) -> Any:  # noqa: ARG002 - others look at it
+        """What `run` is given; not timed. It is the work itself but for systems that are measured without a part of it."""
+        return work
+
     @abstractmethod
     def run(self, work: W, choice: Choice) -> Answers:
         """Do the work; this is timed. All is finished when it returns, on a CUDA device too."""

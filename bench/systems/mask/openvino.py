@@ -35,10 +35,11 @@ class OpenVino(System[Sentences]):
     Args:
         arithmetic: fp32, bf16 or int8.
         kind: `static` where activations have fixed scales.
+        calibrated: Sentences that fix them.
     """
 
-    def __init__(self, arithmetic: str, kind: str = "") -> None:
-        self.arithmetic, self._kind = arithmetic, kind
+    def __init__(self, arithmetic: str, kind: str = "", *, calibrated: int = _CALIBRATED) -> None:
+        self.arithmetic, self._kind, self._calibrated = arithmetic, kind, calibrated
         self.name = " ".join(filter(None, ["OpenVINO", arithmetic, kind]))
         self.needs = ("openvino", "nncf") if arithmetic == "int8" else ("openvino",)
 
@@ -90,7 +91,8 @@ class OpenVino(System[Sentences]):
                 rows, ids, position = batch
                 request = free.pop()
                 request.infer({"ids": ids.astype(np.int64), "position": position.astype(np.int64)}, share_inputs=True)
-                found[rows] = request.get_output_tensor(0).data.argmax(1)
+                logits = request.get_output_tensor(0).data  # NNCF may put a dimension of 1 before them
+                found[rows] = logits.reshape(len(rows), -1).argmax(1)
                 free.append(request)
 
             list(threads.map(answer, batches))
@@ -115,8 +117,10 @@ class OpenVino(System[Sentences]):
         plain = once(place, "openvino", lambda folder: _convert(place, folder)) / _GRAPH
         if self.arithmetic != "int8":
             return plain
-        make = _with_static_scales if self._kind else _with_int8_weights
-        return once(place, f"openvino-int8{self._kind}", lambda folder: make(place, plain, folder)) / _GRAPH
+        if not self._kind:
+            return once(place, "openvino-int8", lambda folder: _with_int8_weights(plain, folder)) / _GRAPH
+        sample = self._calibrated
+        return once(place, "openvino-int8-static", lambda to: _with_static_scales(place, plain, sample, to)) / _GRAPH
 
 
 def _convert(place: Place, folder: Path) -> None:
@@ -134,7 +138,7 @@ def _convert(place: Place, folder: Path) -> None:
     ov.save_model(model, folder / _GRAPH, compress_to_fp16=False)
 
 
-def _with_int8_weights(place: Place, plain: Path, folder: Path) -> None:  # noqa: ARG001 - as the other one
+def _with_int8_weights(plain: Path, folder: Path) -> None:
     import nncf  # noqa: PLC0415 - optional
     import openvino as ov  # noqa: PLC0415
 
@@ -142,11 +146,11 @@ def _with_int8_weights(place: Place, plain: Path, folder: Path) -> None:  # noqa
     ov.save_model(model, folder / _GRAPH, compress_to_fp16=False)
 
 
-def _with_static_scales(place: Place, plain: Path, folder: Path) -> None:
+def _with_static_scales(place: Place, plain: Path, calibrated: int, folder: Path) -> None:
     import nncf  # noqa: PLC0415 - optional
     import openvino as ov  # noqa: PLC0415
 
-    sentences = candidates(main_job(load_exported(place.exported), seed=1), _CALIBRATED)  # other ones than are timed
+    sentences = candidates(main_job(load_exported(place.exported), seed=1), calibrated)  # other ones than are timed
     sample = [
         {"ids": ids.astype(np.int64), "position": position.astype(np.int64)}
         for _, ids, position in sentences.batches(1)

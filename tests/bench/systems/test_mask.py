@@ -1,5 +1,7 @@
 """Every baseline of the main job finds the top-1 of the authors' program."""
 
+import shutil
+
 import numpy as np
 import pytest
 from negengine.bench.systems.mask.at_mask import AtMask
@@ -55,6 +57,7 @@ def test_pytorch_in_bf16_gives_nearly_the_same(number, tiny_place, sentences, re
     assert np.mean(answers(AtMask("bf16"), tiny_place, sentences, number) == reference) > 0.5
 
 
+@pytest.mark.skipif(shutil.which("g++") is None, reason="torch.compile needs a C++ compiler")
 def test_a_compiled_model_gives_the_same_top1_also_in_a_batch_of_one(tiny_place, sentences, reference):
     system = AtMask("fp32", compiled=True)
     system.open(tiny_place)
@@ -73,7 +76,7 @@ def test_openvino_in_fp32_gives_the_same_top1(streams, tiny_place, sentences, re
 def test_openvino_in_int8_runs(kind, tiny_place, sentences):
     """Random weights leave the logits close together, so that int8 may find another top-1."""
     pytest.importorskip("nncf")
-    found = answers(OpenVino("int8", kind), tiny_place, sentences)
+    found = answers(OpenVino("int8", kind, calibrated=4), tiny_place, sentences)
     assert found.shape == (N,)
     assert found.min() >= 0
 
