@@ -17,7 +17,7 @@ from ...engine.tables import Column, Table
 
 PAPER = "paper: Bi-LSTM with a CRF, on CD-SCO"
 _MEASURES = ("precision", "recall", "f1")
-EXPORTED = "exported"
+EXPORTED = "onnx"
 """The folder of the export in the folder of a training."""
 
 
@@ -178,7 +178,7 @@ def _row(detector: str, kind: str, counts: CueCounts) -> dict[str, Any]:
 
 
 def _document(evaluated: Evaluated) -> dict[str, Any]:
-    whole: dict[str | Kind, CueCounts] = {"all": evaluated.whole, **evaluated.by_kind}
+    whole = {"all": evaluated.whole} | {str(kind): counts for kind, counts in evaluated.by_kind.items()}
     names = (
         "gold",
         "system",
@@ -189,4 +189,4 @@ def _document(evaluated: Evaluated) -> dict[str, Any]:
         "precision_b",
         "f1_b",
     )
-    return {str(kind): {name: getattr(counts, name) for name in names} for kind, counts in whole.items()}
+    return {kind: {name: getattr(counts, name) for name in names} for kind, counts in whole.items()}

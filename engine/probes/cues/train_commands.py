@@ -42,7 +42,7 @@ def train_cues(
     Run the same command again to go on with a training that was stopped.
     Example: negengine cues train --evaluate -o detector
     """
-    from negengine.training.cues.train import train_cues as train
+    from ....training.cues.train import train_cues as train
 
     return train(
         setup,

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from negengine.bench.baselines import head_at
+from negengine.bench.systems.torch_models import MaskRow, head_at
 from transformers import (
     AlbertConfig,
     AutoModelForMaskedLM,
@@ -41,3 +41,14 @@ def test_the_head_at_the_mask_gives_the_same_logits(config):
     assert cut.shape == (4, 1, 50)
     torch.testing.assert_close(cut[:, 0], whole[torch.arange(4), position.astype(np.int64)], atol=1e-5, rtol=1e-4)
     assert again.shape == whole.shape
+
+
+@pytest.mark.parametrize("config", CONFIGS[1:2], ids=lambda config: config.model_type)
+def test_the_module_for_tracing_gives_the_same_logits(config):
+    torch.manual_seed(0)
+    model = AutoModelForMaskedLM.from_config(config).eval()
+    ids, position = torch.randint(3, 50, (4, 6)), torch.tensor([0, 5, 2, 2])
+    with torch.inference_mode():
+        whole = model(ids).logits
+        cut = MaskRow(model)(ids, position)
+    torch.testing.assert_close(cut, whole[torch.arange(4), position], atol=1e-5, rtol=1e-4)
