@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 from ...engine.library.run import Shown
-from ...engine.probes.items import ALL
+from ...engine.probes.items import ALL, ORIGINAL
 from ...engine.probes.nli.pairs import NEW
 from ...engine.probes.nli.runs import NliRun
 from ...engine.probes.published import NLI_NEGATION, published
