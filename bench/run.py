@@ -17,12 +17,12 @@ from ..engine.inference.opened import BATCH_TOKENS
 from ..engine.inference.precision import Models, open_models
 from ..export.checkpoint import locate
 from .ceiling import ROUNDS, least_flops, product_rates
-from .close_calls import MINI, close_calls, expected_rate, mixed_decider
+from .close_calls import close_calls, expected_rate, mixed_decider
 from .lazy import lazy_beside_exhaustive
 from .machine import describe
 from .parts import PAIRS, sweep, take_apart
 from .rounds import WARM_UP, Compared, compare
-from .shapes import SHAPES, Measured, Shape, cache_folder, prepare
+from .shapes import MINI, SHAPES, Measured, Shape, cache_folder, prepare
 from .systems.mask import baselines
 from .systems.mask.authors import AuthorsScoring, AuthorsSelection
 from .systems.mask.own import EXACT, LOW_PRECISION, MIXED, LowPrecision, Mixed, Reference
