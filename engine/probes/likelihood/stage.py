@@ -18,6 +18,7 @@ from ...errors import InputError
 from ...inference.causal import CausalLM
 from ...inference.exported import ExportedModel
 from ...inference.model import LanguageModel
+from ...printable import counted
 from ...runs.masked_stages import ReferenceStage
 from ...runs.model_metadata import model_metadata
 from ...runs.stage import Advance, Files, FinishedParts, PartResult, changed
@@ -146,7 +147,7 @@ class Likelihoods(ReferenceStage[Prepared]):
     def check(self, say: Callable[[str], None]) -> None:
         """See `Stage`: all rows were checked when the tables were read."""
         rows, skipped = (sum(getattr(own, name) for own in self.tables.stimuli) for name in ("n", "skipped"))
-        say(f"{rows:,} rows, {skipped:,} of them are skipped; {len(self.tables.parts):,} parts")
+        say(f"{counted(rows, 'row')}, skipped: {skipped:,}; {counted(len(self.tables.parts), 'part')}")
 
     def prepare(self, number: int) -> Prepared:
         """The sentences of a part as tokens.

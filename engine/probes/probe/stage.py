@@ -18,6 +18,7 @@ from ...errors import InputError
 from ...inference.exported import ExportedModel
 from ...inference.model import LanguageModel
 from ...inference.words import score_whole_words, score_words
+from ...printable import counted
 from ...runs.masked_stages import ReferenceStage
 from ...runs.model_metadata import model_metadata
 from ...runs.stage import Advance, Files, FinishedParts, PartResult, changed
@@ -138,7 +139,7 @@ class OwnStimuli(ReferenceStage[Encoded]):
         else:
             if self.skip_bad:
                 raise InputError(first)
-        say(f"{self.stimuli.n:,} rows{', of which bad ones are skipped' * self.skip_bad}")
+        say(f"{counted(self.stimuli.n, 'row')}{', of which bad ones are skipped' * self.skip_bad}")
 
     def files(self) -> Mapping[str, Path]:
         """See `Stage`."""
