@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from threading import Lock
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -200,14 +201,15 @@ class Likelihoods(ReferenceStage[Prepared]):
             sentences: From `encoder`.
             advance: See `decide`; a sentence counts as done in proportion to its tokens.
         """
-        total, tokens, said = sum(len(sentence.scored) for sentence in sentences), 0, 0
+        total, tokens, said, lock = sum(len(sentence.scored) for sentence in sentences), 0, 0, Lock()
 
         def scored(count: int) -> None:
             nonlocal tokens, said
-            tokens += count
-            done = tokens * len(sentences) // total
-            advance(done - said, count if self.method else done - said)
-            said = done
+            with lock:
+                tokens += count
+                done = tokens * len(sentences) // total
+                advance(done - said, count if self.method else done - said)
+                said = done
 
         longest = self.exported.max_length
         if isinstance(model, CausalLM):
