@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from ...inference.exported import ExportedModel, refuse_too_long
 from ...inference.model import LanguageModel
+from ...printable import counted
 from ...runs.masked_stages import ReferenceStage
 from ...runs.model_metadata import model_metadata
 from ...runs.ranges import part_ranges
@@ -154,7 +155,7 @@ class Repetitions(ReferenceStage[list[list[Bucket]]]):
 
     def check(self, say: Callable[[str], None]) -> None:
         """See `Stage`."""
-        say(f"{len(self.acts):,} ACTs, {len(self.patterns)} patterns, {len(self.parts):,} parts")
+        say(f"{len(self.acts):,} ACTs, {counted(len(self.patterns), 'pattern')}, {counted(len(self.parts), 'part')}")
         for composed in self.patterns:
             longest = composed.composer.longest(composed.fillers)
             refuse_too_long(self.exported, longest, f"{composed.variant} {composed.pattern.name}")
