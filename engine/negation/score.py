@@ -56,7 +56,7 @@ class Selected:
         folder: The run folder.
         metadata: The selection's metadata for later stages.
         summary: The content of selection.json.
-        triplets: Columns triplet, name, gender, pronoun, profession, verb.
+        coded: The content of triplets.parquet, with words as categories: a quarter of the memory.
         sha256: Digest of triplets.parquet.
         record: The selection's entry in run.json.
     """
@@ -64,9 +64,17 @@ class Selected:
     folder: Path
     metadata: dict[str, Any]
     summary: dict[str, Any]
-    triplets: pl.DataFrame
+    coded: pl.DataFrame
     sha256: str
     record: StageRecord
+
+    def __len__(self) -> int:
+        return len(self.coded)
+
+    @property
+    def triplets(self) -> pl.DataFrame:
+        """Columns triplet, name, gender, pronoun, profession, verb."""
+        return self.coded.cast({pl.Categorical: pl.String})
 
     @property
     def patterns(self) -> PatternSet:
@@ -111,7 +119,7 @@ def read_selected(folder: Path) -> Selected:
         InputError: The folder is not a run, its selection is not finished or damaged, or nothing was selected.
     """
     stage = finished_stage(folder, Selection.name)
-    triplets = read_frame(folder, stage, TRIPLETS_FILE)
+    triplets = read_coded(folder, stage, TRIPLETS_FILE)
     summary = read_document(folder, stage, SELECTION_FILE)
     if triplets.is_empty() and not summary.get(SEVERAL_TOKENS, {}).get("selected"):
         raise InputError(
@@ -123,17 +131,34 @@ def read_selected(folder: Path) -> Selected:
     return Selected(folder, stage.metadata, Recorded(summary), triplets, stage.files[TRIPLETS_FILE], stage)
 
 
+def read_coded(folder: Path, stage: StageRecord, name: str) -> pl.DataFrame:
+    """A result of the selection, with words as categories; errors as for `read_frame`."""
+    return read_frame(folder, stage, name).with_columns(pl.col(pl.String).cast(pl.Categorical))
+
+
 def accepted_forms(triplets: pl.DataFrame, verbs: pl.Series) -> list[list[str]]:
     """The forms of each verb that count as a repetition at the mask, the main form first.
 
     Args:
-        triplets: The content of triplets.parquet.
+        triplets: The content of triplets.parquet, words as categories or not.
         verbs: The verbs.
     """
     if AT_MASK not in triplets.columns:
         return [[verb] for verb in verbs]
     forms = dict(triplets.select(column(VERB), AT_MASK).unique().iter_rows())
     return [forms[verb].split(FORMS_SEPARATOR) for verb in verbs]
+
+
+def distinct(words: pl.Series) -> tuple[pl.Series, NDArray[np.int32]]:
+    """The distinct words of a column of categories, in the order of their first rows; and each row's index among them.
+
+    Returns:
+        Strings [m], and int32 [n].
+    """
+    own = words.unique(maintain_order=True)
+    place = np.zeros(int(own.to_physical().max() or 0) + 1, np.int32)  # type: ignore[arg-type]
+    place[own.to_physical().to_numpy()] = np.arange(len(own))
+    return own.cast(pl.String), place[words.to_physical().to_numpy()]
 
 
 def in_order(columns: Mapping[str, pl.Series]) -> dict[str, pl.Series]:
@@ -147,14 +172,14 @@ class ScoredPattern:
     """One pattern over all triplets.
 
     Attributes:
-        fillers: Slot → int64 [n_triplets], indices in the slot's distinct words.
+        fillers: Slot → int32 [n_triplets], indices in the slot's distinct words.
         expected: int32 [n_triplets], the verb's token at this pattern's mask; int32 [n_triplets, k] where verbs have
             several accepted forms.
     """
 
     pattern: Pattern
     composer: Composer
-    fillers: dict[str, NDArray[np.int64]]
+    fillers: dict[str, NDArray[np.int32]]
     expected: NDArray[np.int32]
 
     @property
@@ -182,7 +207,8 @@ class ScoredPattern:
 
     def compose(self, rows: NDArray[np.int64] | slice) -> list[Bucket]:
         """The sentences of some triplets, by length."""
-        return list(self.composer.compose({slot: indices[rows] for slot, indices in self.fillers.items()}))
+        fillers = {slot: indices[rows].astype(np.int64) for slot, indices in self.fillers.items()}
+        return list(self.composer.compose(fillers))
 
 
 @dataclass(frozen=True, eq=False)
@@ -220,7 +246,7 @@ class Scoring(DecidingStage[list[list[Bucket]]]):
     @staticmethod
     def answers_of(selected: Selected) -> pl.DataFrame | None:
         """What the selection has kept; see `kept_answers`."""
-        return kept_answers(selected.folder, selected.record, len(selected.triplets))
+        return kept_answers(selected.folder, selected.record, len(selected))
 
     @property
     def seed(self) -> int:
@@ -230,7 +256,7 @@ class Scoring(DecidingStage[list[list[Bucket]]]):
     @property
     def parts(self) -> tuple[range, ...]:
         """All parts: ranges of triplets."""
-        n, size = len(self.selected.triplets), self.triplets_per_part
+        n, size = len(self.selected), self.triplets_per_part
         return part_ranges(n, size)
 
     @property
@@ -261,13 +287,10 @@ class Scoring(DecidingStage[list[list[Bucket]]]):
         Raises:
             InputError: A sentence is too long, or a verb is more than one token at the mask of a scored pattern.
         """
-        triplets = self.selected.triplets
         slots = dict.fromkeys((VERB, *self.selected.patterns.slots))
-        words = {slot: triplets[column(slot)].unique(maintain_order=True) for slot in slots}
-        rows = {
-            slot: triplets[column(slot)].replace_strict(own, np.arange(len(own)), return_dtype=pl.Int64).to_numpy()
-            for slot, own in words.items()
-        }
+        coded = {slot: distinct(self.selected.coded[column(slot)]) for slot in slots}
+        words = {slot: own for slot, (own, _) in coded.items()}
+        rows = {slot: indices for slot, (_, indices) in coded.items()}
         scored = []
         for pattern in self.selected.patterns.all:
             lists = {slot: words[slot].to_list() for slot in pattern.slots}
@@ -288,7 +311,7 @@ class Scoring(DecidingStage[list[list[Bucket]]]):
         self,
         pattern: Pattern,
         made: Composer,
-        fillers: dict[str, NDArray[np.int64]],
+        fillers: dict[str, NDArray[np.int32]],
         verbs: pl.Series,
         base: Mapping[str, str],
     ) -> ScoredPattern:
@@ -297,7 +320,7 @@ class Scoring(DecidingStage[list[list[Bucket]]]):
         Args:
             pattern: The pattern.
             made: Composes its sentences.
-            fillers: Slot → int64 [n_triplets], indices in the slot's distinct words.
+            fillers: Slot → int32 [n_triplets], indices in the slot's distinct words.
             verbs: The distinct verbs.
             base: One filler for each slot.
 
@@ -305,7 +328,7 @@ class Scoring(DecidingStage[list[list[Bucket]]]):
             InputError: A verb is more than one token at the mask.
         """
         convention = VerbConvention(self.selected.metadata["verb convention"])
-        accepted = accepted_forms(self.selected.triplets, verbs)
+        accepted = accepted_forms(self.selected.coded, verbs)
         main, further = zip(*((forms[0], forms[1:]) for forms in accepted), strict=True)
         verb, token = mask_fillers(self.tokenizer, pattern, main, base, convention, further)
         if len(verb) < len(verbs):
@@ -315,14 +338,14 @@ class Scoring(DecidingStage[list[list[Bucket]]]):
 
     def check(self, say: Callable[[str], None]) -> None:
         """See `Stage`."""
-        say(f"{len(self.selected.triplets):,} triplets, {len(self.patterns)} patterns, {len(self.parts):,} parts")
+        say(f"{len(self.selected):,} triplets, {len(self.patterns)} patterns, {len(self.parts):,} parts")
         for pattern in self.patterns:
             say(composed(pattern.pattern.name, pattern.composer))
 
     def workloads(self) -> list[Workload]:
         """See `DecidingStage`."""
         return [
-            Workload(pattern.decided_as, partial(pattern.sample, seed=self.seed), len(self.selected.triplets))
+            Workload(pattern.decided_as, partial(pattern.sample, seed=self.seed), len(self.selected))
             for pattern in self.patterns
         ]
 
@@ -382,7 +405,7 @@ class Scoring(DecidingStage[list[list[Bucket]]]):
             frames.append(
                 pl.DataFrame(
                     {
-                        "triplet": self.selected.triplets["triplet"][part.start : part.stop],
+                        "triplet": self.selected.coded["triplet"][part.start : part.stop],
                         "pattern": pl.Series([pattern.pattern.name], dtype=pl.String).new_from_index(0, len(part)),
                         **answers,
                     }
@@ -435,7 +458,7 @@ class Scoring(DecidingStage[list[list[Bucket]]]):
     @staticmethod
     def publish(parts: FinishedParts) -> Files:
         """scores.parquet and rates.parquet."""
-        triplets = read_selected(parts.folder).triplets
+        triplets = read_selected(parts.folder).coded
         patterns = parts.metadata["patterns"]  # the selecting one first
         table = rates(parts.rows, triplets.lazy(), patterns, selecting=patterns[0])
         return {SCORES_FILE: parts.rows, RATES_FILE: table}

@@ -26,7 +26,6 @@ from ..inference.exported import PRECISIONS, ExportedModel
 from ..inference.model import Decider
 from ..inference.words import WordScores, sampled_queries, score_words
 from ..runs.masked_stages import PatternDeciders
-from ..runs.results import read_frame
 from ..runs.stage import Advance, Files, FinishedParts, PartResult
 from ..sentences.composition import Composer
 from ..sentences.patterns import Pattern
@@ -44,6 +43,7 @@ from .score import (
     Scoring,
     Selected,
     accepted_forms,
+    read_coded,
     read_selected,
 )
 from .several import SEVERAL, TOKENS, decided_as
@@ -66,8 +66,8 @@ def read_several(selected: Selected) -> Selected | None:
     files = selected.record.files
     if SEVERAL_TRIPLETS_FILE not in files:
         return None
-    triplets = read_frame(selected.folder, selected.record, SEVERAL_TRIPLETS_FILE)
-    return replace(selected, triplets=triplets, sha256=files[SEVERAL_TRIPLETS_FILE])
+    triplets = read_coded(selected.folder, selected.record, SEVERAL_TRIPLETS_FILE)
+    return replace(selected, coded=triplets, sha256=files[SEVERAL_TRIPLETS_FILE])
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,19 +115,19 @@ class SeveralScoring(Scoring):
     @property
     def sizes(self) -> Sequence[int]:
         """See `Stage`: queries, as many as the verbs have tokens in the selecting pattern."""
-        tokens = np.concatenate([[0], self.selected.triplets[TOKENS].to_numpy().cumsum()])
+        tokens = np.concatenate([[0], self.selected.coded[TOKENS].to_numpy().cumsum()])
         return [int(tokens[part.stop] - tokens[part.start]) * len(self.selected.patterns.all) for part in self.parts]
 
     @property
     def metadata(self) -> dict[str, Any]:
         """What publication needs."""
-        return {SEVERAL: sorted(self.selected.triplets[TOKENS].unique().to_list())}
+        return {SEVERAL: sorted(self.selected.coded[TOKENS].unique().to_list())}
 
     def expecting(
         self,
         pattern: Pattern,
         made: Composer,
-        fillers: dict[str, NDArray[np.int64]],
+        fillers: dict[str, NDArray[np.int32]],
         verbs: pl.Series,
         base: Mapping[str, str],
     ) -> ScoredPattern:
@@ -136,7 +136,7 @@ class SeveralScoring(Scoring):
         Raises:
             InputError: A verb cannot be predicted at the mask.
         """
-        forms = [forms[0] for forms in accepted_forms(self.selected.triplets, verbs)]
+        forms = [forms[0] for forms in accepted_forms(self.selected.coded, verbs)]
         found = mask_words(self.tokenizer, pattern, forms, base)
         for own in found:
             if isinstance(own, str):
@@ -150,7 +150,7 @@ class SeveralScoring(Scoring):
     ) -> PartResult:
         """See `Scoring`; with a column `tokens`."""
         found, part = super().decide(model, number, prepared, advance), self.parts[number]
-        tokens = self.selected.triplets[TOKENS][part.start : part.stop]
+        tokens = self.selected.coded[TOKENS][part.start : part.stop]
         repeated = pl.concat([tokens] * len(self.patterns))
         return replace(found, rows=found.rows.with_columns(repeated.cast(pl.Int32).alias(TOKENS)))
 
@@ -234,7 +234,7 @@ class WholeWordScoring(BothKinds):
         several = read_several(read_selected(parts.folder))
         if several is None:
             raise InputError(f"{parts.folder}: the selection has no file {SEVERAL_TRIPLETS_FILE}: select again")
-        own_rates = token_rates(own.rows, several.triplets.lazy(), parts.metadata)
+        own_rates = token_rates(own.rows, several.coded.lazy(), parts.metadata)
         return {**files, SEVERAL_SCORES_FILE: own.rows, TOKEN_RATES_FILE: own_rates}
 
 
