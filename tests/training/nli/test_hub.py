@@ -30,7 +30,9 @@ class Hub(BaseHTTPRequestHandler):
             folder = self.server.folder / name
             if path.startswith(f"api/datasets/{name}"):
                 files = [own.relative_to(folder).as_posix() for own in sorted(folder.rglob("*.parquet"))]
-                tree = [{"type": "file", "path": own, "size": (folder / own).stat().st_size, "oid": COMMIT} for own in files]
+                tree = [
+                    {"type": "file", "path": own, "size": (folder / own).stat().st_size, "oid": COMMIT} for own in files
+                ]
                 return self.give(json.dumps(tree).encode(), body=body)
             wanted = folder / path.removeprefix(f"datasets/{name}/resolve/main/").removeprefix(
                 f"datasets/{name}/resolve/{COMMIT}/"
