@@ -13,7 +13,7 @@ from ..engine.choices import Precision
 from ..engine.inference.calibration import calibrate
 from ..engine.inference.device import CPU, Device, choose_device, cpu_threads
 from ..engine.inference.exported import ExportedModel
-from ..engine.inference.model import BATCH_TOKENS
+from ..engine.inference.opened import BATCH_TOKENS
 from ..engine.inference.precision import MixedDecider, Models, open_models
 from ..engine.negation.runs import SelectionRun
 from ..engine.negation.select import TRIPLETS_FILE, Selection, Settings

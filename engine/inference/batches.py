@@ -72,8 +72,21 @@ class Runner(Protocol):
             advance: called after each batch with its number of sentences; several threads may call it.
         """
 
-    def fetch(self, outputs: Sequence[str], batches: Sequence[Feeds]) -> list[list[Array]]:
-        """Some outputs of the graph, such as `logits`, float32 [n, V], for each batch."""
+    def fetch(
+        self, outputs: Sequence[str], batches: Sequence[Feeds], advance: Advance = ignored
+    ) -> list[list[Array]]:
+        """Some outputs of the graph, such as `logits`, float32 [n, V], for each batch.
+
+        Args:
+            outputs: their names.
+            batches: the inputs of each run.
+            advance: as for `run`.
+        """
+
+
+def rows_in(feeds: Feeds) -> int:
+    """Number of sentences of a run: the rows of its first input."""
+    return len(next(iter(feeds.values())))
 
 
 def sentences_in(batch_tokens: int, length: int) -> int:

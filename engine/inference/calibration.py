@@ -14,6 +14,7 @@ from typing import Any
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from ..errors import InputError
 from ..sentences.spans import EncodedSentences
@@ -29,8 +30,8 @@ class Calibration:
     """The measured error of a low-precision model on one pattern; JSON values, so that a run can record them.
 
     Attributes:
-        bias: Mean error of the margin, in logits.
-        deviation: Standard deviation of the error, in logits.
+        bias: Mean error of the margin, in logits; of a classifier, the mean error of each label's logit.
+        deviation: Standard deviation of the margin's error, in logits.
         bound: The low-precision model decides alone beyond this corrected margin, in logits.
         never: The expected tokens that are always left to the reference model, ascending; main tokens where several are
             accepted.
@@ -42,7 +43,7 @@ class Calibration:
         low_precision: The precision of the low-precision model: `int8` or `fp16`.
     """
 
-    bias: float
+    bias: float | tuple[float, ...]
     deviation: float
     bound: float
     never: tuple[int, ...]
@@ -55,7 +56,8 @@ class Calibration:
 
     def to_json(self) -> dict[str, Any]:
         """The fields as JSON values; floats come back from JSON with the same bits."""
-        return {**asdict(self), "never": list(self.never)}
+        lists = {name: list(value) for name, value in asdict(self).items() if isinstance(value, tuple)}
+        return {**asdict(self), **lists}
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> "Calibration":
@@ -101,7 +103,7 @@ def calibrate(
         never = never[:0]
     usual = ~np.isin(verbs, never)
     bias, deviation = float(error[usual].mean()), float(error[usual].std())
-    bound = max(_DEVIATIONS * deviation, _BEYOND_LARGEST * float(np.abs(error[usual] - bias).max()))
+    bound = widest(error[usual] - bias)
     return Calibration(
         bias=bias,
         deviation=deviation,
@@ -113,3 +115,12 @@ def calibrate(
         audit_share=audit_share,
         seed=seed,
     )
+
+
+def widest(error: NDArray[np.float64]) -> float:
+    """The bound that errors of a margin without their bias ask for.
+
+    Args:
+        error: float64 [n], in logits.
+    """
+    return max(_DEVIATIONS * float(error.std()), _BEYOND_LARGEST * float(np.abs(error).max()))

@@ -12,18 +12,20 @@ runs of at least 20,000 sentences. The run records the choice.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from ..choices import Precision
 from ..errors import InputError
 from ..sentences.spans import EncodedSentences
 from .audit import audit_share, disagreement_bound
 from .calibration import Calibration, calibrate
-from .exported import REFERENCE
+from .causal import open_language_model
+from .device import Device
+from .exported import REFERENCE, ExportedModel
 from .model import Decider, LanguageModel
-from .precision import MixedDecider, Models
-from .speed_ratio import kept_speed_ratio
+from .opened import OpenedModel
+from .precision import MixedDecider, Models, open_pair
+from .speed_ratio import deciding, kept_speed_ratio
 
 CALIBRATION_SENTENCES = (1_000, 3_000)  # fewest and most; in between, a twentieth of the run
 SHORT_RUN = 20 * CALIBRATION_SENTENCES[0]
@@ -31,11 +33,53 @@ _WORTH_IT = 1.1  # `auto` wants at least this much more speed
 _SURE = 0.999  # confidence of the largest share of repetitions that the sample allows
 
 Say = Callable[[str], None]
-SpeedRatio = Callable[[EncodedSentences], float]
+Opened = TypeVar("Opened", bound=OpenedModel)
+Deciding = TypeVar("Deciding")
+Sample = TypeVar("Sample")
+
+
+@dataclass(frozen=True)
+class Method(Generic[Opened, Deciding, Sample]):
+    """What mixed precision is for one kind of decision.
+
+    Attributes:
+        opening: Opens a graph of an export; takes the arguments of `OpenedModel`.
+        calibrate: From low-precision model, reference model, a sample and the seed of the audit's hash to the
+            calibration.
+        timed: From a sample and the reference model to what either model does while its speed is measured.
+        mixed: From low-precision model, reference model and calibration to what decides with both.
+    """
+
+    opening: Callable[..., Opened]
+    calibrate: Callable[[Any, Any, Sample, int], Calibration]
+    timed: Callable[[Sample, Opened], Callable[[Any], object]]
+    mixed: Callable[[Any, Any, Calibration], Deciding]
+
+    def open(
+        self,
+        exported: ExportedModel,
+        device: Device,
+        precision: Precision,
+        *,
+        batch_tokens: int | None = None,
+        threads: int | None = None,
+    ) -> Models[Opened]:
+        """See `negengine.engine.inference.precision.open_pair`."""
+        return open_pair(self.opening, exported, device, precision, batch_tokens=batch_tokens, threads=threads)
+
+
+def _calibrated(low: Decider, reference: Decider, sample: EncodedSentences, seed: int) -> Calibration:
+    return calibrate(low, reference, sample, seed=seed)
+
+
+SENTENCES: Method[LanguageModel, Decider, EncodedSentences] = Method(
+    opening=open_language_model, calibrate=_calibrated, timed=deciding, mixed=MixedDecider
+)
+"""Sentences with a mask."""
 
 
 @dataclass(frozen=True, eq=False)
-class Workload:
+class Workload(Generic[Sample]):
     """The sentences of one pattern that a run will decide, all shards together.
 
     Attributes:
@@ -47,7 +91,7 @@ class Workload:
     """
 
     pattern: str
-    sample: Callable[[int], EncodedSentences]
+    sample: Callable[[int], Sample]
     total: int
     at_least: Callable[[float], int] | None = None
 
@@ -62,7 +106,7 @@ class Workload:
 class _Candidate:
     """Mixed precision on one pattern, before it is chosen."""
 
-    workload: Workload
+    workload: Workload[Any]
     calibration: Calibration
     speed_ratio: float
 
@@ -78,21 +122,23 @@ class _Candidate:
 
 
 def choose_precisions(
-    models: Models,
+    models: Models[Any],
     precision: Precision,
-    workloads: Sequence[Workload],
+    workloads: Sequence[Workload[Any]],
     *,
     seed: int,
+    method: Method[Any, Any, Any] = SENTENCES,
     say: Say = lambda _: None,
-    speed_ratio: SpeedRatio | None = None,
+    speed_ratio: Callable[[Any], float] | None = None,
 ) -> dict[str, dict[str, Any]]:
     """Choose how each pattern of a run is decided.
 
     Args:
-        models: From `open_models`.
+        models: From `Method.open`.
         precision: What was asked for.
         workloads: The sentences of each pattern.
         seed: Seed of the audit's hash.
+        method: For the kind of decision.
         say: Receives the choices, one line each.
         speed_ratio: From sentences of the run to the speed of the low-precision model over fp32; the number that is
             kept for this processor by default.
@@ -107,15 +153,19 @@ def choose_precisions(
         return {
             own.pattern: {"precision": REFERENCE, "reason": "the reference model alone is open"} for own in workloads
         }
+
+    def kept(sample: Any) -> float:
+        low, reference = models.low_precision, models.reference
+        return kept_speed_ratio(low, reference, lambda: method.timed(sample, reference), say)
+
     choices: dict[str, dict[str, Any]] = {}
     candidates: list[_Candidate] = []
     for workload in workloads:
         if precision is Precision.AUTO and workload.total < SHORT_RUN:
             reason = f"with {workload.total:,} sentences, mixed precision would not be faster"
             choices[workload.pattern] = {"precision": REFERENCE, "reason": reason}
-        elif low := models.low_precision:
-            ratio = speed_ratio or partial(kept_speed_ratio, low, models.reference, say=say)
-            candidates.append(_measured(low, models.reference, workload, seed, ratio))
+        else:
+            candidates.append(_measured(models, workload, seed, method, speed_ratio or kept))
     chosen = candidates
     while True:  # the fewer patterns have mixed precision, the more each of them must audit
         share = audit_share([candidate.weight for candidate in chosen])
@@ -132,14 +182,18 @@ def choose_precisions(
 
 
 def _measured(
-    low: LanguageModel, reference: LanguageModel, workload: Workload, seed: int, speed_ratio: SpeedRatio
+    models: Models[Any],
+    workload: Workload[Sample],
+    seed: int,
+    method: Method[Any, Any, Sample],
+    speed_ratio: Callable[[Sample], float],
 ) -> _Candidate:
     """The sample depends on the whole run, not on the shard: all shards of a run measure the same sentences."""
     fewest, most = CALIBRATION_SENTENCES
     n = max(1, min(workload.total, max(fewest, min(workload.total // 20, most))))
-    sample = workload.sample(n)
+    sample, low = workload.sample(n), models.low_precision
     ratio = speed_ratio(sample)
-    found = calibrate(low, reference, sample, seed=seed)
+    found = method.calibrate(low, models.reference, sample, seed)
     return _Candidate(workload, replace(found, low_precision=low.precision), ratio)
 
 
@@ -155,13 +209,19 @@ def _choice(candidate: _Candidate, share: float, *, is_mixed: bool, say: Say) ->
     return {"precision": str(Precision.MIXED), **replace(found, audit_share=share).to_json(), **speed}
 
 
-def open_decider(models: Models, precision: Precision, choice: Mapping[str, Any]) -> Decider:
-    """The decider of one pattern.
+def open_decider(
+    models: Models[Any],
+    precision: Precision,
+    choice: Mapping[str, Any],
+    method: Method[Any, Deciding, Any] = SENTENCES,  # type: ignore[assignment]
+) -> Deciding:
+    """What decides one pattern.
 
     Args:
-        models: From `open_models`.
+        models: From `Method.open`.
         precision: What was asked for; `auto` takes what the run has recorded.
         choice: From `choose_precisions`, or from the run's record.
+        method: For the kind of decision.
 
     Raises:
         InputError: The run was started with another precision, or this machine does not have the low-precision model.
@@ -173,19 +233,20 @@ def open_decider(models: Models, precision: Precision, choice: Mapping[str, Any]
             "choose another --output"
         )
     if recorded is Precision.FP32:
-        return models.reference
-    if models.low_precision is None:
+        return models.reference  # type: ignore[no-any-return]
+    low = models.low_precision
+    if low is None:
         raise InputError(
             "this run was started in mixed precision, and the export has no low-precision model for this device: "
             "choose another --device or --output"
         )
     calibration = Calibration.from_json(choice)
-    if calibration.low_precision != models.low_precision.precision:
+    if calibration.low_precision != low.precision:
         raise InputError(
             f"this run was started with the {calibration.low_precision} model, and this device takes the "
-            f"{models.low_precision.precision} model: choose another --device or --output"
+            f"{low.precision} model: choose another --device or --output"
         )
-    return MixedDecider(models.low_precision, models.reference, calibration)
+    return method.mixed(low, models.reference, calibration)
 
 
 def widened(choice: Mapping[str, Any], needed: float) -> dict[str, Any]:

@@ -1,32 +1,30 @@
 """An exported classifier of text pairs on a device: pairs of texts in, one logit for each label out.
 
 The pairs of a batch have the same number of tokens, as in `model.py`: nothing is padded, and there is no attention
-mask. Models of some families (BERT) have a second input, which says to which of the two texts each token belongs.
+mask. On the CPU each core runs whole batches. Models of some families (BERT) have a second input, which says to which of the two texts each token belongs.
 A pair that is too long is truncated as in transformers' `longest_first`: one token after another is removed from the
 text that is longer at that moment.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
-import onnxruntime as ort
 from numpy.typing import NDArray
 
+from ..choices import Task
 from ..errors import InputError
 from ..sentences.tokenizer import load_tokenizer
 from . import tally
-from .batches import rows_by_length, sentences_in
-from .device import CPU, Device
-from .exported import ExportedModel
+from .batches import Advance, Feeds, ignored, rows_by_length, sentences_in
+from .exported import PRECISIONS, ExportedModel
 from .free_text import refuse_padding
-from .session import open_session
+from .opened import OpenedModel
 
-TASK = "text-classification"
+TASK = Task.TEXT_CLASSIFICATION.value
 SEGMENTS = "token_type_ids"  # name of the second input, in transformers and in the graph
-
-# Tokens in a batch, as in `model.py`; a pair is longer than a cloze sentence, so a GPU is given more.
-BATCH_TOKENS = {"cpu": 2048, "cuda": 32768}
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,6 +53,59 @@ class EncodedPairs:
 
     buckets: tuple[PairBucket, ...]
     truncated: NDArray[np.bool_]
+
+    def __len__(self) -> int:
+        return len(self.truncated)
+
+    def chosen(self, rows: NDArray[np.int64]) -> "EncodedPairs":
+        """Some of the pairs.
+
+        Args:
+            rows: int64 [m], their positions, ascending; they become the positions 0 to m - 1.
+        """
+        place = np.full(len(self), -1, np.int64)
+        place[rows] = np.arange(len(rows))
+        buckets = []
+        for bucket in self.buckets:
+            kept = np.flatnonzero(place[bucket.rows] >= 0)
+            if len(kept):
+                buckets.append(PairBucket(place[bucket.rows[kept]], bucket.ids[kept], bucket.segments[kept]))
+        return EncodedPairs(tuple(buckets), self.truncated[rows])
+
+
+@dataclass(frozen=True, eq=False)
+class Labels:
+    """What a classifier says about n pairs.
+
+    Attributes:
+        logits: float32 [n, labels].
+        precision: int8 [n], which graph gave the logits of a row: a position in `PRECISIONS`.
+    """
+
+    logits: NDArray[np.float32]
+    precision: NDArray[np.int8]
+
+    @property
+    def label(self) -> NDArray[np.int64]:
+        """The position of the label with the highest logit, int64 [n]; the first where two are equal."""
+        best: NDArray[np.int64] = self.logits.argmax(axis=1)
+        return best
+
+    def put(self, rows: NDArray[np.int64], other: "Labels") -> None:
+        """Overwrite the rows of some pairs."""
+        self.logits[rows], self.precision[rows] = other.logits, other.precision
+
+
+class Classifier(Protocol):
+    """Anything that classifies pairs of texts."""
+
+    def classify(self, pairs: EncodedPairs, advance: Advance = ignored) -> Labels:
+        """The labels of all pairs, in the order in which they were given to `encode_pairs`.
+
+        Args:
+            pairs: From `encode_pairs`.
+            advance: Called now and then with the number of pairs that are done.
+        """
 
 
 def labels(exported: ExportedModel) -> tuple[str, ...]:
@@ -103,57 +154,32 @@ def encode_pairs(
     return EncodedPairs(buckets, np.array([bool(encoding.overflowing) for encoding in encodings], bool))
 
 
-class PairClassifier:
-    """One session of an exported classifier on one device; batches of a fixed number of tokens.
+class PairClassifier(OpenedModel):
+    """A classifier of text pairs on one device; see `OpenedModel` for its arguments and attributes."""
 
-    Args:
-        exported: the model, exported for text-classification.
-        device: where it runs.
-        batch_tokens: the largest number of tokens in a batch.
-        threads: threads inside an operator on the CPU; one for each core of this process by default.
-
-    Raises:
-        InputError: another model; a file of the export is missing or damaged; the graph does not load on the device.
-    """
-
-    def __init__(
-        self,
-        exported: ExportedModel,
-        device: Device = CPU,
-        *,
-        batch_tokens: int | None = None,
-        threads: int | None = None,
-    ) -> None:
-        if exported.task != TASK:
-            raise InputError(f"{exported.folder} is exported for {exported.task}, {TASK} is needed")
-        self.exported = exported
-        self.device = device
-        self.batch_tokens = batch_tokens or BATCH_TOKENS[device.kind]
-        exported.verify_files(exported.graph)
-        self._session: ort.InferenceSession = open_session(exported.graph, device, threads)
-        self._inputs = {value.name for value in self._session.get_inputs()}
+    task = Task.TEXT_CLASSIFICATION
 
     @property
     def takes_segments(self) -> bool:
         """Whether the model has the second input, which says to which text a token belongs."""
-        return SEGMENTS in self._inputs
+        return bool(self.exported.info["segments"])
 
-    def logits(self, pairs: PairBucket) -> NDArray[np.float32]:
-        """The logits of pairs of one length, float32 [n, labels], in the order of `pairs.rows`."""
-        feeds = {"input_ids": pairs.ids}
-        if self.takes_segments:
-            feeds[SEGMENTS] = pairs.segments
-        size = sentences_in(self.batch_tokens, pairs.ids.shape[1])
-        batches: list[NDArray[np.float32]] = [
-            self._session.run(["logits"], {name: values[start : start + size] for name, values in feeds.items()})[0]
-            for start in range(0, len(pairs.rows), size)
-        ]
-        tally.count(*pairs.ids.shape)
-        return np.concatenate(batches)
+    def classify(self, pairs: EncodedPairs, advance: Advance = ignored) -> Labels:
+        """See `Classifier`. Batches of all lengths run together, so that no core waits while others are at work."""
+        batches = [(bucket, part) for bucket in reversed(pairs.buckets) for part in self._divide(*bucket.ids.shape)]
+        feeds = [self._feeds(bucket, part) for bucket, part in batches]
+        logits = np.empty((len(pairs), len(labels(self.exported))), np.float32)
+        for (bucket, part), (found,) in zip(batches, self._runner.fetch(["logits"], feeds, advance), strict=True):
+            logits[bucket.rows[part]] = found
+        for bucket in pairs.buckets:
+            tally.count(*bucket.ids.shape)
+        return Labels(logits, np.full(len(pairs), PRECISIONS.index(self.precision), np.int8))
 
-    def classify(self, pairs: EncodedPairs) -> NDArray[np.float32]:
-        """The logits of all pairs, float32 [n, labels], in the order in which they were given to `encode_pairs`."""
-        logits = np.empty((len(pairs.truncated), len(labels(self.exported))), np.float32)
-        for part in pairs.buckets:
-            logits[part.rows] = self.logits(part)
-        return logits
+    def _feeds(self, bucket: PairBucket, part: slice) -> Feeds:
+        feeds: Feeds = {"input_ids": bucket.ids[part]}
+        return feeds | ({SEGMENTS: bucket.segments[part]} if self.takes_segments else {})
+
+    def _divide(self, n: int, length: int) -> list[slice]:
+        """Divide pairs of one length into batches of about the same size."""
+        size = math.ceil(n / math.ceil(n / sentences_in(self.batch_tokens, length)))
+        return [slice(start, start + size) for start in range(0, n, size)]

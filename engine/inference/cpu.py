@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from .batches import INPUTS, OUTPUTS, Advance, Array, Batch, Feeds, ignored
+from .batches import INPUTS, OUTPUTS, Advance, Array, Batch, Feeds, ignored, rows_in
 from .device import CPU
 from .session import open_session, run_options
 
@@ -36,9 +36,11 @@ class Cores:
         for _ in self._threads.map(self._run, batches, itertools.repeat(advance)):
             pass
 
-    def fetch(self, outputs: Sequence[str], batches: Sequence[Feeds]) -> list[list[Array]]:
+    def fetch(
+        self, outputs: Sequence[str], batches: Sequence[Feeds], advance: Advance = ignored
+    ) -> list[list[Array]]:
         """See `Runner`."""
-        return list(self._threads.map(self._fetch, itertools.repeat(outputs), batches))
+        return list(self._threads.map(self._fetch, itertools.repeat(outputs), batches, itertools.repeat(advance)))
 
     def _run(self, batch: Batch, advance: Advance) -> None:
         binding = self._session.io_binding()
@@ -49,6 +51,7 @@ class Cores:
         self._session.run_with_iobinding(binding, self._options)
         advance(len(batch))
 
-    def _fetch(self, outputs: Sequence[str], feeds: Feeds) -> list[Array]:
+    def _fetch(self, outputs: Sequence[str], feeds: Feeds, advance: Advance) -> list[Array]:
         found: list[Array] = self._session.run([*outputs], feeds, self._options)
+        advance(rows_in(feeds))
         return found

@@ -23,7 +23,7 @@ import numpy as np
 import onnxruntime as ort
 
 from ..errors import InputError
-from .batches import INPUTS, OUTPUTS, WIDTHS, Advance, Array, Batch, Feeds, Runner, ignored, sentences_in
+from .batches import INPUTS, OUTPUTS, WIDTHS, Advance, Array, Batch, Feeds, Runner, ignored, rows_in, sentences_in
 from .device import Device
 from .session import on_cpu, open_session, run_options
 
@@ -119,13 +119,16 @@ class Streams:
         for _ in self._threads.map(self._run, batches, itertools.repeat(advance)):
             pass
 
-    def fetch(self, outputs: Sequence[str], batches: Sequence[Feeds]) -> list[list[Array]]:
+    def fetch(
+        self, outputs: Sequence[str], batches: Sequence[Feeds], advance: Advance = ignored
+    ) -> list[list[Array]]:
         """See `Runner`."""
-        return list(self._threads.map(self._fetch, itertools.repeat(outputs), batches))
+        return list(self._threads.map(self._fetch, itertools.repeat(outputs), batches, itertools.repeat(advance)))
 
-    def _fetch(self, outputs: Sequence[str], feeds: Feeds) -> list[Array]:
+    def _fetch(self, outputs: Sequence[str], feeds: Feeds, advance: Advance) -> list[Array]:
         with _WORK.beside_others(), _memory_explained(self._device, self._batch_tokens):
             found: list[Array] = self._session.run([*outputs], feeds, self._options)
+        advance(rows_in(feeds))
         return found
 
     def _run(self, batch: Batch, advance: Advance) -> None:
@@ -148,9 +151,11 @@ class Graphs:
         """See `Runner`."""
         self._thread.submit(self._run_all, batches, advance).result()
 
-    def fetch(self, outputs: Sequence[str], batches: Sequence[Feeds]) -> list[list[Array]]:
+    def fetch(
+        self, outputs: Sequence[str], batches: Sequence[Feeds], advance: Advance = ignored
+    ) -> list[list[Array]]:
         """See `Runner`."""
-        return list(self._thread.map(self._fetch, itertools.repeat(outputs), batches))
+        return list(self._thread.map(self._fetch, itertools.repeat(outputs), batches, itertools.repeat(advance)))
 
     def _run_all(self, batches: Sequence[Batch], advance: Advance) -> None:
         for batch in batches:
@@ -163,9 +168,10 @@ class Graphs:
                 self._buffers[batch.length].run(batch)
             advance(len(batch))
 
-    def _fetch(self, outputs: Sequence[str], feeds: Feeds) -> list[Array]:
+    def _fetch(self, outputs: Sequence[str], feeds: Feeds, advance: Advance) -> list[Array]:
         with _WORK.beside_others(), _memory_explained(self._device, self._batch_tokens):
             found: list[Array] = self._session.run([*outputs], feeds, _run_options(None))
+        advance(rows_in(feeds))
         return found
 
 

@@ -7,32 +7,19 @@ vocabulary stay on the device. How batches run is in `cpu.py` and `cuda.py`.
 
 import math
 from dataclasses import dataclass
-from pathlib import Path
-from typing import ClassVar, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..choices import Task
-from ..errors import InputError
-from . import cuda, tally
-from .batches import INPUTS, OUTPUTS, WIDTHS, Advance, Batch, Feeds, Runner, ignored, sentences_in
-from .cpu import Cores
-from .device import CPU, Device, cpu_threads, prefers_convolutions
-from .exported import PRECISIONS, REFERENCE, ExportedModel, graph_precision
+from . import tally
+from .batches import INPUTS, OUTPUTS, WIDTHS, Advance, Batch, Feeds, ignored, sentences_in
+from .device import CPU
+from .exported import PRECISIONS, REFERENCE
+from .opened import CORES, FEWEST_TOKENS, OpenedModel
 
 Ids = NDArray[np.int32]
-
-# Tokens in a batch. On the CPU each core has a batch of its own: enough rows for matrix products to be efficient, few
-# enough for intermediate results to stay in the core's cache. On a GPU a batch is large enough to hide the time that
-# launching its kernels takes (about 130 kernels a batch in a model of 12 layers).
-BATCH_TOKENS = {"cpu": 512, "cuda": 16384}
-
-# The last digits of a sentence's logits depend on its batch, those of an int8 model even the first ones. So sentences
-# are divided into the same batches for any number of threads: into a multiple of 8 of the same size, so that 1, 2, 4 or
-# 8 cores have equal work, unless the batches would be too small to be efficient.
-_CORES = 8
-_FEWEST_TOKENS = 128
 
 
 @dataclass(frozen=True)
@@ -157,53 +144,12 @@ class Decider(Protocol):
         """
 
 
-class LanguageModel:
-    """One session of an exported model on one device; batches of a fixed number of tokens.
+class LanguageModel(OpenedModel):
+    """A language model on one device; see `OpenedModel` for its arguments and attributes.
 
     `MaskedLM` and `CausalLM` (`causal.py`) are called in the same way: a sentence has a mask, and what comes back is
     what the model predicts there. `open_language_model` opens either of them.
-
-    Args:
-        exported: the model.
-        device: where it runs.
-        graph: another graph of it than the fp32 graph for the device.
-        batch_tokens: the largest number of tokens in a batch.
-        threads: number of batches that run at the same time on the CPU, each on one core; by default as many as this
-            process has cores.
-
-    Attributes:
-        graph: the graph that runs.
-        precision: of that graph, one of `PRECISIONS`.
-        at_a_time: number of batches that run at the same time.
-        task: what the model must be exported for.
-
-    Raises:
-        InputError: the model is exported for another task, a file of the export is missing or damaged, or the graph
-            does not load on the device.
     """
-
-    task: ClassVar[str]
-
-    def __init__(
-        self,
-        exported: ExportedModel,
-        device: Device = CPU,
-        *,
-        graph: Path | None = None,
-        batch_tokens: int | None = None,
-        threads: int | None = None,
-    ) -> None:
-        if exported.task != self.task:
-            raise InputError(f"{exported.folder} is exported for {exported.task}, {self.task} is needed")
-        self.exported = exported
-        self.device = device
-        self.batch_tokens = batch_tokens or BATCH_TOKENS[device.kind]
-        by_device = exported.convolved if device == CPU and prefers_convolutions() else None
-        self.graph = graph or by_device or exported.graph
-        self.precision = graph_precision(self.graph)
-        exported.verify_files(self.graph)
-        self.at_a_time = (threads or cpu_threads()) if device == CPU else 1
-        self._runner: Runner = self._open(self.graph)
 
     def decide(self, ids: Ids, mask_position: Ids, expected: Ids, advance: Advance = ignored) -> Decisions:
         """Decide about n sentences of one length, in batches; see `Decider`."""
@@ -225,18 +171,6 @@ class LanguageModel:
             advance,
         )
 
-    def batch_size(self, length: int) -> int:
-        """Number of sentences of this length that a caller gives at once: one batch on a GPU, 8 batches on the CPU.
-
-        It does not depend on the number of threads, so that callers make the same batches on any machine.
-        """
-        at_a_time = _CORES if self.device == CPU else 1
-        return at_a_time * sentences_in(self.batch_tokens, length)
-
-    def occupying(self, length: int) -> int:
-        """Number of sentences of this length that occupy the whole device, on a CPU with many cores too."""
-        return self.batch_size(length) * math.ceil(self.at_a_time / _CORES)
-
     def logits(self, ids: Ids, mask_position: Ids) -> NDArray[np.float32]:
         """All logits at the mask, float32 [n, V]. For few sentences: all of them are copied from the device."""
         ids, mask_position = self._inputs(ids, mask_position)
@@ -246,23 +180,17 @@ class LanguageModel:
         tally.count(*ids.shape)
         return found
 
-    def _open(self, graph: Path) -> Runner:
-        """A graph of the export on the model's device."""
-        if self.device == CPU:
-            return Cores(graph, self.at_a_time)
-        return cuda.open_batches(graph, self.device, self.batch_tokens, half=self.precision == "fp16")
-
     def _inputs(self, ids: Ids, mask_position: Ids) -> tuple[Ids, Ids]:
         """The ids that the graph reads, int32 [n, l], and the row of each sentence that is asked for, int32 [n]."""
         return ids, mask_position
 
     def _divide(self, n: int, length: int) -> list[slice]:
-        """Divide n sentences into batches; see `_CORES` for those on the CPU."""
+        """Divide n sentences into batches; see `CORES` for those on the CPU."""
         size = sentences_in(self.batch_tokens, length)
         if self.device == CPU:
             count = math.ceil(n / size)
-            at_most = n * length // _FEWEST_TOKENS
-            count = max(count, min(_CORES * math.ceil(count / _CORES), at_most))
+            at_most = n * length // FEWEST_TOKENS
+            count = max(count, min(CORES * math.ceil(count / CORES), at_most))
             size = math.ceil(n / max(count, 1)) or 1
         return [slice(start, start + size) for start in range(0, n, size)]
 

@@ -6,10 +6,12 @@ It is measured once for a model and kept (`measured`), as it decides with `--pre
 import statistics
 import time
 from collections.abc import Callable
+from typing import Any
 
 from ..sentences.spans import Bucket, EncodedSentences
 from .measured import Measured, Say
 from .model import Decider, LanguageModel
+from .opened import OpenedModel
 from .processor import processor
 
 NAME = "speed of the low-precision model over fp32"
@@ -19,14 +21,14 @@ _TICK = 1e-9  # seconds; a clock can be too coarse for a small batch
 
 
 def kept_speed_ratio(
-    low_precision: LanguageModel, reference: LanguageModel, sample: EncodedSentences, say: Say
+    low_precision: OpenedModel, reference: OpenedModel, timed: Callable[[], Callable[[Any], object]], say: Say
 ) -> float:
     """The number that was measured for this model and processor before, or else now.
 
     Args:
         low_precision: The low-precision model.
         reference: The reference model, on the same device.
-        sample: Sentences of the run, for the case that it is measured now.
+        timed: Gives what is timed, for the case that it is measured now; see `speed_ratio`.
         say: Receives one line where a file is damaged, or where the number cannot be kept.
     """
     conditions = {
@@ -37,15 +39,13 @@ def kept_speed_ratio(
         },
     }
     kept = Measured.beside(reference.exported.folder, conditions)
-    size = reference.occupying(_most_frequent(sample).ids.shape[1])  # work for all threads
-    return kept.number(NAME, lambda: speed_ratio(low_precision, reference, sample, size), say)
+    return kept.number(NAME, lambda: speed_ratio(low_precision, reference, timed()), say)
 
 
 def speed_ratio(
-    low_precision: Decider,
-    reference: Decider,
-    sample: EncodedSentences,
-    size: int,
+    low_precision: object,
+    reference: object,
+    decide: Callable[[Any], object],
     *,
     clock: Callable[[], float] = time.perf_counter,
 ) -> float:
@@ -54,26 +54,40 @@ def speed_ratio(
     Args:
         low_precision: The low-precision model.
         reference: The reference model.
-        sample: Sentences of the run; the first ones of the most frequent length are timed.
-        size: How many sentences a round has.
+        decide: Takes a model, and lets it decide the sentences of a round.
         clock: Gives seconds.
     """
-    largest = _most_frequent(sample)
-    ids, position = largest.ids[:size], largest.mask_position[:size]
-    expected = sample.expected[largest.rows[:size]]
-    for decider in (low_precision, reference):
-        decider.decide(ids, position, expected)  # not timed: warm-up
+    for model in (low_precision, reference):
+        decide(model)  # not timed: warm-up
     ratios: list[float] = []
     fewest, most = _ROUNDS
     begun = clock()
     while len(ratios) < fewest or (len(ratios) < most and clock() - begun < _SECONDS):
         seconds = []
-        for decider in (low_precision, reference):
+        for model in (low_precision, reference):
             started = clock()
-            decider.decide(ids, position, expected)
+            decide(model)
             seconds.append(max(clock() - started, _TICK))
         ratios.append(seconds[1] / seconds[0])
     return statistics.median(ratios)
+
+
+def deciding(sample: EncodedSentences, reference: LanguageModel) -> Callable[[Decider], object]:
+    """What is timed of sentences with a mask: enough of the most frequent length to occupy all threads.
+
+    Args:
+        sample: Sentences of the run.
+        reference: The reference model.
+    """
+    return some_of(sample, reference.occupying(_most_frequent(sample).ids.shape[1]))
+
+
+def some_of(sample: EncodedSentences, size: int) -> Callable[[Decider], object]:
+    """Lets a decider decide at most `size` sentences of the most frequent length."""
+    largest = _most_frequent(sample)
+    ids, position = largest.ids[:size], largest.mask_position[:size]
+    expected = sample.expected[largest.rows[:size]]
+    return lambda decider: decider.decide(ids, position, expected)
 
 
 def _most_frequent(sample: EncodedSentences) -> Bucket:

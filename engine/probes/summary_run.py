@@ -99,7 +99,8 @@ def run_probe(stage: Stage[Any, Any], results: type[Results], model: Model, opti
     Raises:
         InputError: The run folder belongs to another run or is in use, the stage cannot run, or the disk is full.
     """
-    refuse_mixed(stage.name, model.precision)
+    if not stage.calibrates:
+        refuse_mixed(stage.name, model.precision)
     folder = run_folder(model, options, stage.name)
     run_stage(stage, folder, execution(model, options))
     return open_results(results, folder, model, shard_of(options))

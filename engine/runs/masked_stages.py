@@ -8,17 +8,21 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, ClassVar, Self, TypeVar
+from typing import Any, ClassVar, Generic, Self, TypeVar
 
 from ..choices import Precision
 from ..errors import InputError
 from ..inference.causal import open_language_model
-from ..inference.choosing import Workload, choose_precisions, open_decider
+from ..inference.choosing import SENTENCES, Method, Workload, choose_precisions, open_decider
 from ..inference.exported import ExportedModel
 from ..inference.model import Decider, LanguageModel
-from ..inference.precision import Models, open_models
+from ..inference.opened import OpenedModel
+from ..inference.precision import Models
+from ..sentences.spans import EncodedSentences
 from .stage import Model, ModelOptions, Stage, changed
 
+Opened = TypeVar("Opened", bound=OpenedModel)
+Deciding = TypeVar("Deciding")
 Prepared = TypeVar("Prepared")
 
 
@@ -44,7 +48,7 @@ class ExportedStage(Stage[Model, Prepared]):
 
 
 @dataclass(frozen=True, eq=False)
-class PatternDeciders:
+class Deciders(Generic[Opened, Deciding]):
     """Opened models, and how each pattern is decided.
 
     Attributes:
@@ -53,19 +57,24 @@ class PatternDeciders:
         deciders: Pattern → its decider; empty before a calibration is used.
     """
 
-    models: Models
+    models: Models[Opened]
     precision: Precision
-    deciders: Mapping[str, Decider] = field(default_factory=dict)
+    deciders: Mapping[str, Deciding] = field(default_factory=dict)
 
 
-class DecidingStage(ExportedStage[PatternDeciders, Prepared]):
-    """A stage whose sentences belong to patterns; the precision is chosen pattern by pattern.
+PatternDeciders = Deciders[LanguageModel, Decider]
+
+
+class MixedStage(ExportedStage[Deciders[Opened, Deciding], Prepared], Generic[Opened, Deciding, Prepared]):
+    """A stage with a choice of the precision, pattern by pattern.
 
     Attributes:
         seed: Of the audit.
+        method: What mixed precision is for the stage's decisions.
     """
 
     calibrates: ClassVar[bool] = True
+    method: ClassVar[Method[Any, Any, Any]]
 
     @property
     @abstractmethod
@@ -73,34 +82,47 @@ class DecidingStage(ExportedStage[PatternDeciders, Prepared]):
         """Seed of the audit's hash."""
 
     @abstractmethod
-    def workloads(self) -> Sequence[Workload]:
+    def workloads(self) -> Sequence[Workload[Any]]:
         """The sentences of each pattern that the whole run will decide."""
 
-    def open(self, options: ModelOptions) -> PatternDeciders:
+    def open(self, options: ModelOptions) -> Deciders[Opened, Deciding]:
         """See `Stage`."""
-        models = open_models(
+        models = self.method.open(
             self.exported,
             options.device,
             options.precision,
             batch_tokens=options.batch_tokens,
             threads=options.threads,
         )
-        return PatternDeciders(models, options.precision)
+        return Deciders(models, options.precision)
 
-    def describe(self, model: PatternDeciders) -> Mapping[str, Any]:
+    def describe(self, model: Deciders[Opened, Deciding]) -> Mapping[str, Any]:
         """See `Stage`."""
         return description(self.exported, model.models.reference)
 
-    def calibrate(self, model: PatternDeciders, say: Callable[[str], None]) -> dict[str, Any]:
+    def calibrate(self, model: Deciders[Opened, Deciding], say: Callable[[str], None]) -> dict[str, Any]:
         """See `Stage`."""
-        return choose_precisions(model.models, model.precision, self.workloads(), seed=self.seed, say=say)
+        return choose_precisions(
+            model.models, model.precision, self.workloads(), seed=self.seed, method=self.method, say=say
+        )
 
-    def use(self, model: PatternDeciders, calibration: Mapping[str, Any]) -> PatternDeciders:
+    def use(self, model: Deciders[Opened, Deciding], calibration: Mapping[str, Any]) -> Deciders[Opened, Deciding]:
         """See `Stage`."""
         deciders = {
-            pattern: open_decider(model.models, model.precision, choice) for pattern, choice in calibration.items()
+            pattern: open_decider(model.models, model.precision, choice, self.method)
+            for pattern, choice in calibration.items()
         }
-        return PatternDeciders(model.models, model.precision, deciders)
+        return Deciders(model.models, model.precision, deciders)
+
+
+class DecidingStage(MixedStage[LanguageModel, Decider, Prepared]):
+    """A stage whose sentences have a mask and belong to patterns."""
+
+    method: ClassVar[Method[Any, Any, Any]] = SENTENCES
+
+    @abstractmethod
+    def workloads(self) -> Sequence[Workload[EncodedSentences]]:
+        """See `MixedStage`."""
 
 
 class ReferenceStage(ExportedStage[LanguageModel, Prepared]):
@@ -135,6 +157,6 @@ def refuse_mixed(stage: str, precision: Precision) -> None:
         )
 
 
-def description(exported: ExportedModel, model: LanguageModel) -> dict[str, Any]:
+def description(exported: ExportedModel, model: OpenedModel) -> dict[str, Any]:
     """What the run's record says about an opened model."""
     return {"model": exported.name, "device": str(model.device), "batch tokens": model.batch_tokens}

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..inference.audit import disagreement_bound
-from ..inference.exported import ExportedModel
+from ..inference.exported import REFERENCE, ExportedModel
 from ..inference.free_text import log_softmax
 from ..library.run import Run
 from ..negation.runs import ScoresRun, SelectionRun
@@ -147,20 +147,22 @@ def _labels(run: NliRun, sample: Sample) -> list[Compared]:
     def one(row: dict[str, Any]) -> Compared:
         logits = sample.reference.pair(row["premise"], row["hypothesis"], longest)
         name = f"{row['item']} of {row['dataset']} {row['condition']}"
-        return Compared(name, *_label(logits, labels, row["predicted"], row["probability"]))
+        is_exact = row["precision"] == REFERENCE
+        probability = row["probability"] if is_exact else None
+        return Compared(name, *_label(logits, labels, row["predicted"], probability), is_exact)
 
     return each(run.sentences(sample=sample.size, seed=sample.seed).to_dicts(), one, sample.reference.at_once)
 
 
-def _label(logits: Logits, labels: Sequence[str], predicted: str, probability: float) -> tuple[Verdict, str]:
-    """A recorded label and its probability against the logits."""
+def _label(logits: Logits, labels: Sequence[str], predicted: str, probability: float | None) -> tuple[Verdict, str]:
+    """A recorded label and its probability against the logits; a probability of low precision is not compared."""
     own, best = labels.index(predicted), int(logits.argmax())
     if own != best:
         behind = float(logits[best] - logits[own])
         said = f"the label was {predicted}, but now {labels[best]} (margin {behind:.2g} logits)"
         return Verdict.NEAR_TIE if behind < NEAR_TIE else Verdict.WRONG, said
     now = float(np.exp(log_softmax(logits)[own]))
-    if abs(now - probability) > ROUNDING:
+    if probability is not None and abs(now - probability) > ROUNDING:
         return Verdict.WRONG, f"probability {probability:.4f}, but now {now:.4f}"
     return Verdict.AGREES, ""
 

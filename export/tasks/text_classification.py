@@ -12,11 +12,12 @@ from transformers import AutoModelForSequenceClassification
 from transformers.models.auto.modeling_auto import MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING
 
 from ...engine.errors import InputError
+from ...engine.inference.exported import CONVOLVED, LOW_PRECISION
 from ...engine.sentences.lexicon import load_lexicon
 from ..checkpoint import Checkpoint, Head
-from ..passes import TEXT_CLASSIFICATION
+from ..passes import CPU, FP16, INT8, TEXT_CLASSIFICATION
 from ..samples import Sample, random_strings
-from .task import Task
+from .task import Task, Variant
 
 _PAIRS = 24
 
@@ -84,7 +85,11 @@ TASK = Task(
     ),
     length=40,  # a pair of RTE, SNLI or MNLI, roughly
     passes=TEXT_CLASSIFICATION,
-    variants=(),
+    variants=(
+        Variant(CONVOLVED, CPU, "rewriting for CPUs", size=0, is_exact=True),
+        Variant(LOW_PRECISION["cpu"], INT8, "quantizing to int8", size=0.3, is_exact=False),
+        Variant(LOW_PRECISION["cuda"], FP16, "converting to fp16", size=0.5, is_exact=False),
+    ),
     takes_segments=True,
     check=_check,
     outputs=lambda checkpoint: int(checkpoint.config.num_labels),

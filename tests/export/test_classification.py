@@ -1,6 +1,7 @@
 """Exported classifiers of pairs against PyTorch, for families with segments and without; what is refused, and how."""
 
 import json
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -120,7 +121,7 @@ def test_engine_equals_transformers_on_text_pairs(family, made):
     checkpoint, exported = made(family)
     tokenizer = AutoTokenizer.from_pretrained(checkpoint)
     model = AutoModelForSequenceClassification.from_pretrained(checkpoint, dtype=torch.float32).eval()
-    logits = PairClassifier(exported, batch_tokens=64).classify(encode_pairs(exported, PAIRS))
+    logits = PairClassifier(exported, batch_tokens=64).classify(encode_pairs(exported, PAIRS)).logits
     for pair, found in zip(PAIRS, logits, strict=True):
         with torch.inference_mode():
             wanted = model(**tokenizer(*pair, return_tensors="pt")).logits[0].numpy()
@@ -137,10 +138,11 @@ def test_segments_are_an_input_where_the_family_has_them(family, made):
 def test_segments_change_the_answer(family, made):
     """An input that the graph ignored would pass every other test with equal segments."""
     _, exported = made(family)
-    (pair,) = encode_pairs(exported, PAIRS[:1]).buckets
-    swapped = type(pair)(pair.rows, pair.ids, 1 - pair.segments)
+    encoded = encode_pairs(exported, PAIRS[:1])
+    (pair,) = encoded.buckets
+    swapped = replace(encoded, buckets=(replace(pair, segments=1 - pair.segments),))
     classifier = PairClassifier(exported)
-    assert np.abs(classifier.logits(pair) - classifier.logits(swapped)).max() > 1e-3
+    assert np.abs(classifier.classify(encoded).logits - classifier.classify(swapped).logits).max() > 1e-3
 
 
 @pytest.mark.parametrize("family", FAMILIES)

@@ -1,6 +1,7 @@
 """The stage of `nli`: a classifier judges every pair, of the benchmark with negation and of the original dev sets.
 
-A part holds pairs of one set. Pairs that are longer than the model or the paper allows are truncated, and counted.
+A part holds pairs of one set. Pairs that are longer than the model or the paper allows are truncated, and counted. The
+precision is chosen for all sets together.
 """
 
 from collections.abc import Callable, Sequence
@@ -10,13 +11,15 @@ from typing import Any, ClassVar
 import numpy as np
 import polars as pl
 
-from ...choices import Precision
 from ...files.home import without_home
-from ...inference.classifier import EncodedPairs, PairClassifier, encode_pairs
-from ...inference.exported import ExportedModel
-from ...runs.masked_stages import ExportedStage, refuse_mixed
+from ...inference.choosing import Method, Workload
+from ...inference.classifier import Classifier, EncodedPairs, PairClassifier, encode_pairs
+from ...inference.exported import PRECISIONS, ExportedModel
+from ...inference.label_precision import LABELS
+from ...inference.mixing import take_audits
+from ...runs.masked_stages import Deciders, MixedStage
 from ...runs.ranges import part_ranges
-from ...runs.stage import Advance, Files, FinishedParts, ModelOptions, PartResult
+from ...runs.stage import Advance, Files, FinishedParts, PartResult
 from ..items import ITEMS_FILE, SUMMARY_FILE, model_identity
 from .cues import has_cue
 from .labels import Label, coarsen, common_scheme
@@ -25,10 +28,11 @@ from .summary import ITEMS, USED, summarise
 
 PAPER_LENGTH = 128  # tokens of a pair at most, appendix B
 PAIRS_PER_PART = 1024
+DECIDED_AS = "pairs"  # the name under which the precision of all labels is chosen and measured
 
 
 @dataclass(frozen=True, eq=False)
-class Judgements(ExportedStage[PairClassifier, EncodedPairs]):
+class Judgements(MixedStage[PairClassifier, Classifier, EncodedPairs]):
     """A classifier and the pairs that it judges.
 
     Attributes:
@@ -41,6 +45,7 @@ class Judgements(ExportedStage[PairClassifier, EncodedPairs]):
 
     name: ClassVar[str] = "nli"
     rows_file: ClassVar[str | None] = ITEMS_FILE
+    method: ClassVar[Method[Any, Any, Any]] = LABELS
 
     exported: ExportedModel
     head: tuple[Label, ...]
@@ -122,23 +127,20 @@ class Judgements(ExportedStage[PairClassifier, EncodedPairs]):
         for number in range(len(self.parts)):
             self.prepare(number)
 
-    def open(self, options: ModelOptions) -> PairClassifier:
-        """See `Stage`.
+    @property
+    def seed(self) -> int:
+        """See `MixedStage`."""
+        return 0
 
-        Raises:
-            InputError: Mixed precision is asked for.
-        """
-        refuse_mixed(self.name, options.precision)
-        return PairClassifier(self.exported, options.device, batch_tokens=options.batch_tokens, threads=options.threads)
+    def workloads(self) -> list[Workload[EncodedPairs]]:
+        """See `MixedStage`."""
+        return [Workload(DECIDED_AS, self.sample, sum(self.sizes))]
 
-    def describe(self, model: PairClassifier) -> dict[str, Any]:
-        """See `Stage`."""
-        return {
-            "model": self.exported.name,
-            "device": str(model.device),
-            "batch tokens": model.batch_tokens,
-            "precision": str(Precision.FP32),
-        }
+    def sample(self, n: int) -> EncodedPairs:
+        """Random pairs of all sets, for the calibration."""
+        pairs = [pair for own in self.sets for pair in own.pairs]
+        rows = np.sort(np.random.default_rng(self.seed).permutation(len(pairs))[:n])
+        return self._encoded([pairs[row] for row in rows])
 
     def prepare(self, number: int) -> EncodedPairs:
         """The pairs of a part as token ids.
@@ -146,27 +148,30 @@ class Judgements(ExportedStage[PairClassifier, EncodedPairs]):
         Raises:
             InputError: A pair holds the padding token.
         """
-        _, pairs = self.parts[number]
+        return self._encoded(self.parts[number][1])
+
+    def _encoded(self, pairs: Sequence[Pair]) -> EncodedPairs:
         texts, locations = [(pair.text, pair.hypothesis) for pair in pairs], [pair.location for pair in pairs]
         return encode_pairs(self.exported, texts, locations, self.max_length)
 
-    def decide(self, model: PairClassifier, number: int, prepared: EncodedPairs | None, advance: Advance) -> PartResult:
+    def decide(
+        self, model: Deciders[PairClassifier, Classifier], number: int, prepared: EncodedPairs | None, advance: Advance
+    ) -> PartResult:
         """See `Stage`.
 
         Returns:
             One row for each pair: dataset, condition, item (its number in the file), id (see `Pair`), split (which side
             was negated), negation (whether text or hypothesis has a cue), gold, predicted, probability (of the
             predicted label), expected and answer (gold and predicted label in the scheme that they are scored by),
-            correct, truncated, premise and hypothesis (the texts, before a truncation).
+            correct, truncated, precision (of the graph that gave the row's probability), premise and hypothesis (the
+            texts, before a truncation).
         """
         of, pairs = self.parts[number]
         encoded = prepared or self.prepare(number)
-        logits = np.empty((len(pairs), len(self.head)), np.float64)
-        for bucket in encoded.buckets:
-            logits[bucket.rows] = model.logits(bucket)
-            advance(len(bucket.rows), len(bucket.rows))
+        found = model.deciders[DECIDED_AS].classify(encoded, lambda n: advance(n, n))
+        logits = found.logits.astype(np.float64)
         scheme = common_scheme(self.head, of.labels)
-        predicted = [self.head[i] for i in logits.argmax(axis=1)]
+        predicted = [self.head[i] for i in found.label]
         expected = [coarsen(pair.gold, scheme) for pair in pairs]
         answer = [coarsen(label, scheme) for label in predicted]
         rows = pl.DataFrame(
@@ -184,12 +189,14 @@ class Judgements(ExportedStage[PairClassifier, EncodedPairs]):
                 "answer": [str(label) for label in answer],
                 "correct": [a == b for a, b in zip(expected, answer, strict=True)],
                 "truncated": encoded.truncated,
+                "precision": [PRECISIONS[i] for i in found.precision],
                 "premise": [pair.text for pair in pairs],
                 "hypothesis": [pair.hypothesis for pair in pairs],
             },
             schema=ITEMS,
         )
-        return PartResult(rows)
+        audited = take_audits(model.deciders)
+        return PartResult(rows, audited.counts, audited.bounds, audited.needed)
 
     @staticmethod
     def publish(parts: FinishedParts) -> Files:

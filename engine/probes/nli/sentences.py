@@ -5,6 +5,7 @@ A pair fails if its label is wrong. The texts are those of the data; where `trun
 
 import polars as pl
 
+from ...inference.exported import REFERENCE
 from ...library.sentences import CORRECT
 
 
@@ -17,9 +18,11 @@ def sentence_rows(items: pl.LazyFrame) -> pl.LazyFrame:
     Returns:
         item (its number in its file), condition, premise, hypothesis, expected and answer (in the labels that the pair
         is scored by), correct, failed, rank and logprob (null), dataset, split, negation, gold, predicted, probability
-        (of the predicted label), truncated, id.
+        (of the predicted label), truncated, precision, id.
     """
-    own = ("dataset", "split", "negation", "gold", "predicted", "probability", "truncated", "id")
+    if "precision" not in items.collect_schema():  # a run of a version that had fp32 alone
+        items = items.with_columns(precision=pl.lit(REFERENCE))
+    own = ("dataset", "split", "negation", "gold", "predicted", "probability", "truncated", "precision", "id")
     return items.select(
         *("item", "condition", "premise", "hypothesis", "expected", "answer", CORRECT),
         failed=~pl.col(CORRECT),

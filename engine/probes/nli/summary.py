@@ -57,6 +57,7 @@ ITEMS = {
     "answer": pl.String,
     "correct": pl.Boolean,
     "truncated": pl.Boolean,
+    "precision": pl.String,
     "premise": pl.String,
     "hypothesis": pl.String,
 }

@@ -112,18 +112,19 @@ def test_a_lazy_run_audits_enough_for_the_sentences_that_it_surely_has():
 
 
 def test_without_a_given_speed_the_kept_one_of_this_processor_counts(monkeypatch):
-    """Both models and the pattern's sample are what is measured."""
+    """Both models are what is measured."""
     asked = []
 
-    def kept(low, reference, sentences, say):
-        asked.append((low, reference, len(sentences.expected)))
+    def kept(low, reference, timed, say):
+        asked.append((low, reference))
         say("kept")
         return 2.5
 
     monkeypatch.setattr(choosing, "kept_speed_ratio", kept)
     models, said = Models(MarginDecider(CERTAIN), lambda: MarginDecider(CERTAIN, "int8")), []
     choices = choose_precisions(models, Precision.AUTO, [workload(30_000)], seed=7, say=said.append)
-    assert asked == [(models.low_precision, models.reference, 1_500)]
+    assert asked == [(models.low_precision, models.reference)]
+    assert choices["CpTp"]["sentences"] == 1_500
     assert choices["CpTp"]["speed_ratio"] == 2.5
     assert choices["CpTp"]["seed"] == 7
     assert said[0] == "kept"

@@ -87,7 +87,7 @@ def test_slices_hold_every_pair_once_by_ascending_length(exported):
 def test_logits_equal_pytorch_whatever_the_batch(batch_tokens, checkpoint, exported):
     tokenizer = AutoTokenizer.from_pretrained(checkpoint)
     model = BertForSequenceClassification.from_pretrained(checkpoint).eval()
-    logits = PairClassifier(exported, batch_tokens=batch_tokens).classify(encode_pairs(exported, PAIRS))
+    logits = PairClassifier(exported, batch_tokens=batch_tokens).classify(encode_pairs(exported, PAIRS)).logits
     for pair, found in zip(PAIRS, logits, strict=True):
         inputs = tokenizer(*pair, truncation="longest_first", max_length=LONGEST, return_tensors="pt")
         with torch.inference_mode():
@@ -96,7 +96,7 @@ def test_logits_equal_pytorch_whatever_the_batch(batch_tokens, checkpoint, expor
 
 
 def test_no_pairs_give_no_logits(exported):
-    assert PairClassifier(exported).classify(encode_pairs(exported, [])).shape == (0, 2)
+    assert PairClassifier(exported).classify(encode_pairs(exported, [])).logits.shape == (0, 2)
 
 
 def test_labels_stand_in_the_order_of_the_logits(exported):

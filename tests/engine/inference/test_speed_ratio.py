@@ -6,7 +6,7 @@ from margin_decider import MarginDecider, sample
 from negengine.engine.choices import Precision
 from negengine.engine.inference.device import CPU
 from negengine.engine.inference.precision import open_models
-from negengine.engine.inference.speed_ratio import kept_speed_ratio, speed_ratio
+from negengine.engine.inference.speed_ratio import deciding, kept_speed_ratio, some_of, speed_ratio
 from negengine.engine.sentences.spans import Bucket, EncodedSentences
 
 
@@ -36,7 +36,7 @@ class Timed(MarginDecider):
 def test_it_is_the_median_over_rounds_without_the_warm_up():
     clock = Clock()
     low, reference = Timed(clock, [50, 1, 1, 10]), Timed(clock, [90, 2, 3, 4])
-    assert speed_ratio(low, reference, sample(20), 8, clock=clock) == 2.0
+    assert speed_ratio(low, reference, some_of(sample(20), 8), clock=clock) == 2.0
     assert set(low.sizes) == set(reference.sizes) == {8}
     assert len(low.sizes) == 4  # slow models: no more rounds than needed
 
@@ -44,13 +44,13 @@ def test_it_is_the_median_over_rounds_without_the_warm_up():
 def test_quick_models_have_more_rounds():
     clock = Clock()
     low, reference = Timed(clock, [0.001]), Timed(clock, [0.003])
-    assert speed_ratio(low, reference, sample(20), 8, clock=clock) == pytest.approx(3.0)
+    assert speed_ratio(low, reference, some_of(sample(20), 8), clock=clock) == pytest.approx(3.0)
     assert len(low.sizes) == 1 + 7
 
 
 def test_a_clock_that_stands_still_is_not_an_error():
     clock = Clock()
-    assert speed_ratio(Timed(clock, [0]), Timed(clock, [0]), sample(20), 8, clock=clock) == 1.0
+    assert speed_ratio(Timed(clock, [0]), Timed(clock, [0]), some_of(sample(20), 8), clock=clock) == 1.0
 
 
 def test_the_most_frequent_length_is_timed():
@@ -60,7 +60,8 @@ def test_the_most_frequent_length_is_timed():
     )
     clock = Clock()
     low = Timed(clock, [1])
-    speed_ratio(low, Timed(clock, [1]), EncodedSentences([few, many], np.zeros(20, np.int32)), 8, clock=clock)
+    both = some_of(EncodedSentences([few, many], np.zeros(20, np.int32)), 8)
+    speed_ratio(low, Timed(clock, [1]), both, clock=clock)
     assert set(low.sizes) == {8}
 
 
@@ -73,8 +74,8 @@ def test_a_models_number_is_measured_once(mini, tmp_path):
     models = open_models(replace(mini, folder=folder), CPU, Precision.MIXED)
     ids = np.full((50, 8), 103, np.int32)
     some = EncodedSentences([Bucket(np.arange(50), ids, np.full(50, 3, np.int32))], np.full(50, 200, np.int32))
-    said = []
-    first = kept_speed_ratio(models.low_precision, models.reference, some, said.append)
+    said, timed = [], lambda: deciding(some, models.reference)
+    first = kept_speed_ratio(models.low_precision, models.reference, timed, said.append)
     assert first > 0
-    assert kept_speed_ratio(models.low_precision, models.reference, some, said.append) == first
+    assert kept_speed_ratio(models.low_precision, models.reference, timed, said.append) == first
     assert said == []

@@ -1,0 +1,90 @@
+"""An exported model that is opened on one device: the graph that runs, and how many inputs a batch has.
+
+What all tasks share. How batches run is in `cpu.py` and `cuda.py`.
+"""
+
+import math
+from pathlib import Path
+from typing import ClassVar
+
+from ..errors import InputError
+from . import cuda
+from .batches import Runner, sentences_in
+from .cpu import Cores
+from .device import CPU, Device, cpu_threads, prefers_convolutions
+from .exported import ExportedModel, graph_precision
+
+# Tokens in a batch. On the CPU each core has a batch of its own: enough rows for matrix products to be efficient, few
+# enough for intermediate results to stay in the core's cache. On a GPU a batch is large enough to hide the time that
+# launching its kernels takes (about 130 kernels a batch in a model of 12 layers).
+BATCH_TOKENS = {"cpu": 512, "cuda": 16384}
+
+# The last digits of a sentence's logits depend on its batch, those of an int8 model even the first ones. So sentences
+# are divided into the same batches for any number of threads: into a multiple of 8 of the same size, so that 1, 2, 4 or
+# 8 cores have equal work, unless the batches would be too small to be efficient.
+CORES = 8
+FEWEST_TOKENS = 128
+
+
+class OpenedModel:
+    """One session of an exported model on one device; batches of a fixed number of tokens.
+
+    Args:
+        exported: the model.
+        device: where it runs.
+        graph: another graph of it than the fp32 graph for the device.
+        batch_tokens: the largest number of tokens in a batch.
+        threads: number of batches that run at the same time on the CPU, each on one core; by default as many as this
+            process has cores.
+
+    Attributes:
+        graph: the graph that runs.
+        precision: of that graph, one of `PRECISIONS`.
+        at_a_time: number of batches that run at the same time.
+        task: what the model must be exported for.
+
+    Raises:
+        InputError: the model is exported for another task, a file of the export is missing or damaged, or the graph
+            does not load on the device.
+    """
+
+    task: ClassVar[str]
+
+    def __init__(
+        self,
+        exported: ExportedModel,
+        device: Device = CPU,
+        *,
+        graph: Path | None = None,
+        batch_tokens: int | None = None,
+        threads: int | None = None,
+    ) -> None:
+        if exported.task != self.task:
+            raise InputError(f"{exported.folder} is exported for {exported.task}, {self.task} is needed")
+        self.exported = exported
+        self.device = device
+        self.batch_tokens = batch_tokens or BATCH_TOKENS[device.kind]
+        by_device = exported.convolved if device == CPU and prefers_convolutions() else None
+        self.graph = graph or by_device or exported.graph
+        self.precision = graph_precision(self.graph)
+        exported.verify_files(self.graph)
+        self.at_a_time = (threads or cpu_threads()) if device == CPU else 1
+        self._runner: Runner = self._open(self.graph)
+
+    def batch_size(self, length: int) -> int:
+        """Number of sentences of this length that a caller gives at once: one batch on a GPU, 8 batches on the CPU.
+
+        It does not depend on the number of threads, so that callers make the same batches on any machine.
+        """
+        at_a_time = CORES if self.device == CPU else 1
+        return at_a_time * sentences_in(self.batch_tokens, length)
+
+    def occupying(self, length: int) -> int:
+        """Number of sentences of this length that occupy the whole device, on a CPU with many cores too."""
+        return self.batch_size(length) * math.ceil(self.at_a_time / CORES)
+
+    def _open(self, graph: Path) -> Runner:
+        """A graph of the export on the model's device."""
+        if self.device == CPU:
+            return Cores(graph, self.at_a_time)
+        return cuda.open_batches(graph, self.device, self.batch_tokens, half=self.precision == "fp16")
