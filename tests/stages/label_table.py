@@ -30,7 +30,7 @@ class LabelTable:
 
 
 class HashClassifier:
-    """Gives the label that a hash of the pair says. The low-precision one errs on about one pair in 23.
+    """Gives the label that a hash of the pair says. The low-precision one errs on about one pair in 11.
 
     It is certain of what it gets wrong, so that an audit alone finds it.
     """
@@ -43,7 +43,7 @@ class HashClassifier:
         for bucket in pairs.buckets:
             weights = np.arange(1, bucket.ids.shape[1] + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
             bits = (bucket.ids.astype(np.uint64) * weights).sum(axis=1) >> np.uint64(20)
-            label, hard = bits % np.uint64(self.labels), (bits >> np.uint64(8)) % np.uint64(23) == 0
+            label, hard = bits % np.uint64(self.labels), (bits >> np.uint64(8)) % np.uint64(11) == 0
             margin = np.where(hard, 1.0, 10.0)
             if self.precision != "fp32":
                 label = (label + hard) % np.uint64(self.labels)

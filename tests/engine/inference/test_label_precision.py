@@ -139,7 +139,7 @@ def test_a_calibration_comes_back_from_the_record_as_it_was():
 def models(error=0.1):
     truth = random_logits(3_000, 5)
     low = truth + random_logits(3_000, 6, error)
-    return Models(LabelTable(truth), LabelTable(low, "int8"))
+    return Models(LabelTable(truth), lambda: LabelTable(low, "int8"))
 
 
 def test_auto_chooses_mixed_precision_for_a_long_run_and_fp32_for_a_short_one():
@@ -153,7 +153,7 @@ def test_auto_chooses_mixed_precision_for_a_long_run_and_fp32_for_a_short_one():
 
 
 def test_a_short_run_does_not_open_the_low_precision_model():
-    opened = Models(models().reference, open_low_precision=lambda: pytest.fail("opened"))
+    opened = Models(models().reference, lambda: pytest.fail("opened"))
     work = [Workload("pairs", numbered_pairs, 1_500)]
     found = choose_precisions(opened, Precision.AUTO, work, seed=0, method=LABELS)
     assert open_decider(opened, Precision.AUTO, found["pairs"], LABELS) is opened.reference
