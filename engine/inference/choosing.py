@@ -7,7 +7,7 @@ is kept beside the export, the speed of the low-precision model over fp32 (`spee
     speed of mixed precision over fp32 = 1 / (1 / r + close calls + audit)
 
 with close calls and audit as shares of all sentences. `auto` chooses mixed precision where this is at least 1.1, for
-runs of at least 20,000 sentences. The run records the choice.
+runs of at least 20,000 sentences or 6,000 pairs of texts. The run records the choice.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -28,7 +28,8 @@ from .precision import MixedDecider, Models, open_pair
 from .speed_ratio import deciding, kept_speed_ratio
 
 CALIBRATION_SENTENCES = (1_000, 3_000)  # fewest and most; in between, a twentieth of the run
-SHORT_RUN = 20 * CALIBRATION_SENTENCES[0]
+_TIMES = 20  # a run that is shorter than so many times the fewest would spend too much on its calibration
+SHORT_RUN = _TIMES * CALIBRATION_SENTENCES[0]
 _WORTH_IT = 1.1  # `auto` wants at least this much more speed
 _SURE = 0.999  # confidence of the largest share of repetitions that the sample allows
 
@@ -48,12 +49,14 @@ class Method(Generic[Opened, Deciding, Sample]):
             calibration.
         timed: From a sample and the reference model to what either model does while its speed is measured.
         mixed: From low-precision model, reference model and calibration to what decides with both.
+        measured: How many sentences a calibration has, fewest and most.
     """
 
     opening: Callable[..., Opened]
     calibrate: Callable[[Any, Any, Sample, int], Calibration]
     timed: Callable[[Sample, Opened], Callable[[Any], object]]
     mixed: Callable[[Any, Any, Calibration], Deciding]
+    measured: tuple[int, int] = CALIBRATION_SENTENCES
 
     def open(
         self,
@@ -161,7 +164,7 @@ def choose_precisions(
     choices: dict[str, dict[str, Any]] = {}
     candidates: list[_Candidate] = []
     for workload in workloads:
-        if precision is Precision.AUTO and workload.total < SHORT_RUN:
+        if precision is Precision.AUTO and workload.total < _TIMES * method.measured[0]:
             reason = f"with {workload.total:,} sentences, mixed precision would not be faster"
             choices[workload.pattern] = {"precision": REFERENCE, "reason": reason}
         else:
@@ -189,8 +192,8 @@ def _measured(
     speed_ratio: Callable[[Sample], float],
 ) -> _Candidate:
     """The sample depends on the whole run, not on the shard: all shards of a run measure the same sentences."""
-    fewest, most = CALIBRATION_SENTENCES
-    n = max(1, min(workload.total, max(fewest, min(workload.total // 20, most))))
+    fewest, most = method.measured
+    n = max(1, min(workload.total, max(fewest, min(workload.total // _TIMES, most))))
     sample, low = workload.sample(n), models.low_precision
     ratio = speed_ratio(sample)
     found = method.calibrate(low, models.reference, sample, seed)

@@ -1,7 +1,9 @@
 """An exported classifier of text pairs on a device: pairs of texts in, one logit for each label out.
 
 The pairs of a batch have the same number of tokens, as in `model.py`: nothing is padded, and there is no attention
-mask. On the CPU each core runs whole batches. Models of some families (BERT) have a second input, which says to which of the two texts each token belongs.
+mask. On the CPU each core runs whole batches. Models of some families (BERT) have a second input, which says to which
+of the two texts each token belongs.
+
 A pair that is too long is truncated as in transformers' `longest_first`: one token after another is removed from the
 text that is longer at that moment.
 """

@@ -6,7 +6,9 @@ vocabulary stay on the device. How batches run is in `cpu.py` and `cuda.py`.
 """
 
 import math
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 
 import numpy as np
@@ -14,12 +16,13 @@ from numpy.typing import NDArray
 
 from ..choices import Task
 from . import tally
-from .batches import INPUTS, OUTPUTS, WIDTHS, Advance, Batch, Feeds, ignored, sentences_in
+from .batches import INPUTS, OUTPUTS, WIDTHS, Advance, Batch, Feeds, Result, RunOne, ignored, sentences_in
 from .device import CPU
 from .exported import PRECISIONS, REFERENCE
 from .opened import CORES, FEWEST_TOKENS, OpenedModel
 
 Ids = NDArray[np.int32]
+Logits = NDArray[np.float32]
 
 
 @dataclass(frozen=True)
@@ -179,6 +182,36 @@ class LanguageModel(OpenedModel):
         found = np.concatenate([logits for (logits,) in self._runner.fetch(["logits"], batches)])
         tally.count(*ids.shape)
         return found
+
+    def reduce_logits(
+        self, batches: Sequence[Sequence[tuple[Ids, Ids]]], reduce: Callable[[int, list[Logits]], Result]
+    ) -> Iterator[Result]:
+        """Compute something from all logits at the masks of each batch, on the core that computed the logits.
+
+        Only what is computed is kept, so the logits of a few batches are in memory at a time, and no core waits while
+        another one ranks tokens.
+
+        Args:
+            batches: each has one or several times ids int32 [n, L] and positions of the masks int32 [n], which one
+                core runs one after the other.
+            reduce: from the number of the batch and its logits, each float32 [n, V], to what is kept. Several threads
+                call it.
+
+        Returns:
+            What `reduce` returns, in the order of the batches.
+        """
+
+        def job(number: int, run: RunOne) -> Result:
+            found = []
+            for ids, mask_position in batches[number]:
+                feeds: Feeds = dict(
+                    zip(INPUTS, (*self._inputs(ids, mask_position), np.zeros_like(mask_position)), strict=True)
+                )
+                found += run(["logits"], feeds)
+                tally.count(*ids.shape)
+            return reduce(number, found)  # type: ignore[arg-type]
+
+        return self._runner.work([partial(job, number) for number in range(len(batches))])
 
     def _inputs(self, ids: Ids, mask_position: Ids) -> tuple[Ids, Ids]:
         """The ids that the graph reads, int32 [n, l], and the row of each sentence that is asked for, int32 [n]."""

@@ -79,6 +79,10 @@ class OpenedModel:
         at_a_time = CORES if self.device == CPU else 1
         return at_a_time * sentences_in(self.batch_tokens, length)
 
+    def one_batch(self, length: int) -> int:
+        """Number of sentences of this length in a full batch, which one core runs."""
+        return sentences_in(self.batch_tokens, length)
+
     def occupying(self, length: int) -> int:
         """Number of sentences of this length that occupy the whole device, on a CPU with many cores too."""
         return self.batch_size(length) * math.ceil(self.at_a_time / CORES)
