@@ -117,8 +117,8 @@ def classifying(sample: EncodedPairs, reference: PairClassifier) -> Callable[[Cl
     return lambda classifier: classifier.classify(some)
 
 
-# A calibration of sentences has every verb, as some verbs have large errors. Pairs have no such groups: what is measured
-# are few numbers.
+# A calibration of sentences has every verb, as some verbs have large errors. Pairs have no such groups: only a few
+# numbers are measured.
 _MEASURED = (300, 3_000)
 LABELS: Method[PairClassifier, Classifier, EncodedPairs] = Method(
     opening=PairClassifier,

@@ -70,7 +70,7 @@ class MixedDecider(Mixed[_Sentences, Decisions]):
         """How far the corrected margin is from zero; 0 where the correction changes the sign, and for some tokens."""
         expected = asked[2]
         margin = found.margin(expected)
-        corrected = margin - np.float32(self.calibration.bias)
+        corrected = margin - np.asarray(self.calibration.bias, np.float32)
         trusted = (margin * corrected > 0) & ~np.isin(main_token(expected), self._never)
         certainty: NDArray[np.float32] = np.where(trusted, np.abs(corrected), 0)
         return certainty
