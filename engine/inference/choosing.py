@@ -24,7 +24,7 @@ from .device import Device
 from .exported import REFERENCE, ExportedModel
 from .model import Decider, LanguageModel
 from .opened import OpenedModel
-from .precision import MixedDecider, Models, open_pair
+from .precision import MixedDecider, ModelPair, open_pair
 from .speed_ratio import deciding, kept_speed_ratio
 
 CALIBRATION_SENTENCES = (1_000, 3_000)  # fewest and most; in between, a twentieth of the run
@@ -66,7 +66,7 @@ class Method(Generic[Opened, Deciding, Sample]):
         *,
         batch_tokens: int | None = None,
         threads: int | None = None,
-    ) -> Models[Opened]:
+    ) -> ModelPair[Opened]:
         """See `negengine.engine.inference.precision.open_pair`."""
         return open_pair(self.opening, exported, device, precision, batch_tokens=batch_tokens, threads=threads)
 
@@ -82,7 +82,7 @@ SENTENCES: Method[LanguageModel, Decider, EncodedSentences] = Method(
 
 
 @dataclass(frozen=True, eq=False)
-class Workload(Generic[Sample]):
+class Workload:
     """The sentences of one pattern that a run will decide, all shards together.
 
     Attributes:
@@ -94,7 +94,7 @@ class Workload(Generic[Sample]):
     """
 
     pattern: str
-    sample: Callable[[int], Sample]
+    sample: Callable[[int], Any]
     total: int
     at_least: Callable[[float], int] | None = None
 
@@ -109,7 +109,7 @@ class Workload(Generic[Sample]):
 class _Candidate:
     """Mixed precision on one pattern, before it is chosen."""
 
-    workload: Workload[Any]
+    workload: Workload
     calibration: Calibration
     speed_ratio: float
 
@@ -125,9 +125,9 @@ class _Candidate:
 
 
 def choose_precisions(
-    models: Models[Any],
+    models: ModelPair[Any],
     precision: Precision,
-    workloads: Sequence[Workload[Any]],
+    workloads: Sequence[Workload],
     *,
     seed: int,
     method: Method[Any, Any, Any] = SENTENCES,
@@ -185,8 +185,8 @@ def choose_precisions(
 
 
 def _measured(
-    models: Models[Any],
-    workload: Workload[Sample],
+    models: ModelPair[Any],
+    workload: Workload,
     seed: int,
     method: Method[Any, Any, Sample],
     speed_ratio: Callable[[Sample], float],
@@ -213,7 +213,7 @@ def _choice(candidate: _Candidate, share: float, *, is_mixed: bool, say: Say) ->
 
 
 def open_decider(
-    models: Models[Any],
+    models: ModelPair[Any],
     precision: Precision,
     choice: Mapping[str, Any],
     method: Method[Any, Deciding, Any] = SENTENCES,  # type: ignore[assignment]

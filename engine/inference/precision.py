@@ -37,7 +37,7 @@ from .mixing import Audited, Mixed, even_numbers, take_audits
 from .model import Decider, Decisions, Ids, LanguageModel, main_token
 from .opened import OpenedModel
 
-__all__ = ["Audited", "MixedDecider", "Models", "open_models", "open_pair", "take_audits"]
+__all__ = ["Audited", "MixedDecider", "ModelPair", "Models", "open_models", "open_pair", "take_audits"]
 
 _Sentences = tuple[Ids, Ids, Ids]
 
@@ -88,7 +88,7 @@ Opened = TypeVar("Opened", bound=OpenedModel)
 
 
 @dataclass(frozen=True, eq=False)
-class Models(Generic[Opened]):
+class ModelPair(Generic[Opened]):
     """The reference model and, where the export holds one for the device, its low-precision model.
 
     Attributes:
@@ -109,6 +109,9 @@ class Models(Generic[Opened]):
         return self.open_low_precision() if self.open_low_precision else None
 
 
+Models = ModelPair[LanguageModel]
+
+
 def open_models(
     exported: ExportedModel,
     device: Device,
@@ -116,7 +119,7 @@ def open_models(
     *,
     batch_tokens: int | None = None,
     threads: int | None = None,
-) -> Models[LanguageModel]:
+) -> Models:
     """Open a language model; see `open_pair`."""
     return open_pair(open_language_model, exported, device, precision, batch_tokens=batch_tokens, threads=threads)
 
@@ -129,7 +132,7 @@ def open_pair(
     *,
     batch_tokens: int | None = None,
     threads: int | None = None,
-) -> Models[Opened]:
+) -> ModelPair[Opened]:
     """Open the reference model; the low-precision model is opened when a pattern needs it.
 
     Args:
@@ -151,7 +154,7 @@ def open_pair(
         )
     reference = opening(exported, device, batch_tokens=batch_tokens, threads=threads)
     if precision is Precision.FP32 or graph is None:
-        return Models(reference)
-    return Models(
+        return ModelPair(reference)
+    return ModelPair(
         reference, partial(opening, exported, device, graph=graph, batch_tokens=batch_tokens, threads=threads)
     )
