@@ -23,7 +23,7 @@ $(READY): pyproject.toml constraints.txt
 	@test -n "$(PYTHON)" || { echo "Python 3.11, 3.12 or 3.13 with venv is needed: install it, or give PYTHON=/path/to/python" >&2; exit 2; }
 	@echo "== installing into $(VENV) with $(PYTHON) (a few minutes the first time)"
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs,export,ray,report,test]'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs,export,ray,report,test,train]'
 	@touch $@
 
 demo: $(READY)  ## export, select, score and report the bundled model on a sample, under 5 minutes

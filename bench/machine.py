@@ -8,8 +8,19 @@ from ..engine.inference.device import Device, cpu_threads
 from ..engine.inference.machine import cpu_information, memory_gib
 from ..engine.versions import versions
 
-_PACKAGES = ("negengine", "onnxruntime-gpu", "onnxruntime", "torch", "transformers", "optimum-onnx", "numpy", "polars")
-_FLAGS = ("avx2", "avx512f", "avx512_vnni", "avx_vnni", "amx_int8", "amx_bf16", "asimddp", "i8mm", "sve")
+_PACKAGES = (
+    "negengine",
+    "onnxruntime-gpu",
+    "onnxruntime",
+    "torch",
+    "transformers",
+    "optimum-onnx",
+    "openvino",
+    "nncf",
+    "numpy",
+    "polars",
+)
+_FLAGS = ("avx2", "avx512f", "avx512_vnni", "avx_vnni", "avx512_bf16", "amx_int8", "amx_bf16", "asimddp", "i8mm", "sve")
 
 
 def describe(device: Device) -> dict[str, Any]:

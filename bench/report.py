@@ -7,7 +7,7 @@ import polars as pl
 
 from ..engine.tables import Column, Table
 
-_BAR = 34  # columns
+_BAR = 30  # columns
 _EXPECTED = "mixed, expected"
 
 
@@ -47,7 +47,12 @@ def _speeds(result: Mapping[str, Any]) -> Table:
         Column("speed", "share", wrap=False),
         Column("sentences/s", "rate", decimals=0, wrap=False),
     ]
-    notes = [f"{name} is not measured: {reason}" for name, reason in result["skipped"].items()]
+    used = [row["threads used"] for row in result["systems"] if row["threads used"] is not None]
+    notes = [
+        f"each system: {result['threads']} threads, a process of its own, its fastest batch size"
+        + (f"; threads that were busy: {min(used)} to {max(used)}" if used else ""),
+        *(f"{name} is not measured: {reason}" for name, reason in result["skipped"].items()),
+    ]
     return Table(title, frame, columns, notes=notes, texts={"share": "bar"})
 
 
@@ -78,7 +83,7 @@ def _systems(result: Mapping[str, Any]) -> Table:
     rates = ", ".join(f"{rate:,.0f} GFLOP/s in {kind}" for kind, rate in result["product GFLOP/s"].items())
     notes = [
         "sel., sc.: times as fast as the authors' selection and scoring; hours: for 10.9 million sentences",
-        "top-1: the same as the first system's, in %",
+        "top-1: the same as the first system's, in %; MB: peak memory of the process",
         f"ceil.: % of the ceiling, {result['work']['least GFLOP']:.3f} GFLOP a sentence at {rates}",
     ]
     if result[_EXPECTED]:

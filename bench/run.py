@@ -2,37 +2,36 @@
 
 import json
 import sys
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
+import numpy as np
+
 from ..engine.choices import Precision
-from ..engine.inference.calibration import calibrate
+from ..engine.errors import InputError
 from ..engine.inference.device import CPU, Device, choose_device, cpu_threads
 from ..engine.inference.exported import ExportedModel
 from ..engine.inference.opened import BATCH_TOKENS
-from ..engine.inference.precision import MixedDecider, Models, open_models
-from ..engine.negation.runs import SelectionRun
-from ..engine.negation.select import TRIPLETS_FILE, Selection, Settings
+from ..engine.inference.precision import Models, open_models
 from ..export.checkpoint import locate
-from .baselines import System, optimum_baselines, own_systems, pytorch_baselines
 from .ceiling import ROUNDS, least_flops, product_rates
-from .decided import run_selection
+from .close_calls import close_calls, expected_rate, mixed_decider
+from .lazy import lazy_beside_exhaustive
 from .machine import describe
-from .measure import WARM_UP, Timing, alternate, fastest
 from .parts import PAIRS, sweep, take_apart
-from .shapes import SHAPES, Measured, Shape, cache_folder, prepare
-from .workload import Workload, workload
+from .rounds import WARM_UP, Compared, compare
+from .shapes import MINI, SHAPES, Measured, Shape, cache_folder, prepare
+from .systems.mask import baselines
+from .systems.mask.authors import AuthorsScoring, AuthorsSelection
+from .systems.mask.own import EXACT, LOW_PRECISION, MIXED, LowPrecision, Mixed, Reference
+from .systems.system import Place, System
+from .workload import Sentences, candidates, main_job
 
 CANDIDATES = 10_900_000  # of the paper's Table 5, row 3
-AUTHORS, AUTHORS_SCORING, EXACT = "authors, selection", "authors, scoring", "fp32"
-LOW_PRECISION = "low precision alone"
-MINI = "mini"  # the bundled model, as `negengine export` calls it
-_AUDIT_SHARE = 0.005  # a scoring of 1.8 million sentences audits 0.9 %, a selection of 10.9 million 0.2 %
-_TRIED = {"cpu": 128, "cuda": 4096}  # sentences for finding the best batch size
+AUTHORS, AUTHORS_SCORING = AuthorsSelection.name, AuthorsScoring.name
+_TRIED = {"cpu": 128, "cuda": 4096}  # sentences for finding the best settings
 Say = Callable[[str], None]
 
 
@@ -45,10 +44,10 @@ class Effort:
         seconds: About how long a round of the authors' program takes.
         fewest: Fewest sentences of a round.
         most: Most sentences of a round.
-        warm_up: Sentences that each system runs before it is timed.
+        warm_up: Sentences that a system runs before one of its settings is timed.
         ceiling_rounds: How often the chain of products is timed.
         calibrated: Sentences of the bundled model, for the close calls that random weights cannot tell.
-        tried: Sentences for finding a baseline's best batch size; None for the device's usual number.
+        tried: Sentences for finding a baseline's best settings; None for the device's usual number.
         lazy_pairs: Pairs of the lazy selection.
         pairs: Pairs that are run from end to end for the model's share of the time.
         sweep: Whether lengths, batch sizes and threads are varied.
@@ -78,6 +77,7 @@ def bench(
     rounds: int | None = None,
     cache: Path | None = None,
     shapes: Mapping[str, Shape] = SHAPES,
+    only: Sequence[str] = (),
     say: Say,
 ) -> dict[str, Any]:
     """Measure models.
@@ -89,15 +89,17 @@ def bench(
         rounds: How often each system is timed, if not as the effort says.
         cache: Where checkpoints and exports made for measuring are kept; in the user's cache by default.
         shapes: Models with random weights.
+        only: Names of baselines; the authors' programs and our own systems are always measured. All by default.
         say: Receives messages, one line at a time.
 
     Returns:
         A JSON document: the machine, and for each model what `measure` gives.
 
     Raises:
-        InputError: A device or a model does not exist.
+        InputError: A device, a model or a baseline does not exist.
     """
     chosen, folder, effort = choose_device(device), cache or cache_folder(), effort or Effort()
+    others = chosen_baselines(only)
     effort = replace(effort, rounds=rounds or effort.rounds)
     for name in names:
         if name not in shapes:
@@ -105,56 +107,78 @@ def bench(
     results: list[dict[str, Any]] = []
     for name in names:
         say(f"{name}: preparing")
-        results.append(measure(prepare(name, folder, shapes), chosen, effort, cache=folder, say=say))
+        results.append(measure(prepare(name, folder, shapes), chosen, effort, others, cache=folder, say=say))
     _expect_mixed(results, chosen, folder, effort.calibrated, say)
     return {"machine": describe(chosen), "command": " ".join(["negengine", *sys.argv[1:]]), "models": results}
 
 
-def measure(measured: Measured, device: Device, effort: Effort, *, cache: Path, say: Say) -> dict[str, Any]:
+def chosen_baselines(only: Sequence[str]) -> list[System[Sentences]]:
+    """The baselines with these names, and the authors' programs; all if no name is given.
+
+    Raises:
+        InputError: There is no such baseline.
+    """
+    every = baselines()
+    names = [system.name for system in every]
+    if unknown := next((name for name in only if name not in names), None):
+        raise InputError(f"--baseline {unknown}: there are {', '.join(names[2:])}")
+    return [system for system in every if not only or system.name in {*only, AUTHORS, AUTHORS_SCORING}]
+
+
+def measure(
+    measured: Measured,
+    device: Device,
+    effort: Effort,
+    others: Sequence[System[Sentences]],
+    *,
+    cache: Path,
+    say: Say,
+) -> dict[str, Any]:
     """Measure one model; the keys of the result say what they hold and in which unit."""
     exported = measured.exported
-    torch_baselines = pytorch_baselines(measured, device)
-    work = _work(exported, torch_baselines[0], effort)
-    works = {"selection": work, "scoring": work.head(len(work) // 8)}
-    models = open_models(exported, device, Precision.AUTO)
-    mixed = None if measured.is_random else _mixed(models, work)
     cache.mkdir(parents=True, exist_ok=True)
-    skipped: dict[str, str] = {}
-    try:
-        libraries = [*torch_baselines, *optimum_baselines(measured, device, cache)]
-    except (ImportError, ValueError, RuntimeError) as error:
-        libraries, skipped["Optimum"] = torch_baselines, str(error).partition("\n")[0]
-    say("looking for the best batch size of the libraries")
-    tried = work.head(effort.tried or _TRIED[device.kind])
-    best = _at_their_best(libraries, tried, effort.warm_up // 4)
-    systems = [*best, *own_systems(models, mixed)]
-    timings = alternate(systems, works, effort.rounds, say, device, warm_up=effort.warm_up)
+    place = Place(measured.checkpoint, exported.folder, device, cpu_threads(), cache)
+    job = main_job(exported)
+
+    def work(rates: Mapping[str, float]) -> Sentences:
+        return candidates(job, int(min(max(rates[AUTHORS] * effort.seconds, effort.fewest), effort.most)))
+
+    tried = candidates(job, effort.tried or _TRIED[device.kind])
+    systems = [*others, *_own(measured, device)]
+    compared = compare(systems, place, tried, work, effort.rounds, say, warm_up=effort.warm_up)
+    sentences = candidates(job, compared.by_name[AUTHORS].items)
+    models = open_models(exported, device, Precision.AUTO)
     say("the ceiling")
-    flops = _least(exported, work.length)
+    flops = _least(exported, sentences.length)
     products = _products(exported, device, models, effort.ceiling_rounds)
-    rates = {kind: max(by_kernel.values()) for kind, by_kernel in products.items()}
+    ceilings = {kind: max(by_kernel.values()) for kind, by_kernel in products.items()}
     say("parts")
-    parts = take_apart(work.selection, models.reference, work.head(500).sentences, pairs=effort.pairs)
-    lazy = None if measured.is_random else _lazy(work, models, mixed, timings[AUTHORS].rate, effort.lazy_pairs, say)
+    parts = take_apart(job, models.reference, sentences.head(500).encoded, pairs=effort.pairs)
+    lazy = None
+    if not measured.is_random:
+        say("lazy selection")
+        mixed, rate = mixed_decider(models, sentences), compared.by_name[AUTHORS].rate
+        lazy = lazy_beside_exhaustive(job, models, mixed, rate, effort.lazy_pairs)
     return {
         "model": measured.name,
         "random weights": measured.is_random,
         "device": str(device),
+        "threads": place.threads,
         "work": {
-            "sentences": len(work),
-            "tokens": work.length,
+            "sentences": len(sentences),
+            "tokens": sentences.length,
             "rounds": effort.rounds,
             "least GFLOP": flops / 1e9,
         },
-        "product GFLOP/s": {kind: rate / 1e9 for kind, rate in rates.items()},
+        "product GFLOP/s": {kind: rate / 1e9 for kind, rate in ceilings.items()},
         "product GFLOP/s by kernel": {
             kind: {kernel: rate / 1e9 for kernel, rate in by_kernel.items()} for kind, by_kernel in products.items()
         },
-        "systems": [_row(system, timings, flops, rates) for system in systems],
-        "skipped": skipped,
+        "systems": _rows(compared, sentences, flops, ceilings),
+        "skipped": dict(compared.missing),
         "mixed, expected": None,
         "lazy": lazy,
-        "close calls": None if mixed is None else mixed.calibration.close,
+        "close calls": compared.by_name[MIXED].found["close calls"] if MIXED in compared.by_name else None,
         "seconds for 1,000": {
             "composing": parts.composing,
             "transfer": parts.transfer,
@@ -167,27 +191,39 @@ def measure(measured: Measured, device: Device, effort: Effort, *, cache: Path, 
     }
 
 
-def _work(exported: ExportedModel, authors: System, effort: Effort) -> Workload:
-    """As many sentences as the authors' program decides in some seconds."""
-    few = workload(exported, 2 * effort.fewest)
-    authors.run(few.head(effort.fewest // 2))
-    started = time.perf_counter()
-    authors.run(few)
-    rate = len(few) / (time.perf_counter() - started)
-    return workload(exported, int(min(max(rate * effort.seconds, effort.fewest), effort.most)))
+def _own(measured: Measured, device: Device) -> list[System[Sentences]]:
+    """Our systems that the export has graphs for."""
+    if measured.exported.low_precision(device.kind) is None:
+        return [Reference()]
+    mixed = [] if measured.is_random else [Mixed()]
+    return [Reference(), LowPrecision(device.kind), *mixed]
 
 
-def _at_their_best(systems: Sequence[System], few: Workload, warm_up: int) -> list[System]:
-    """Each system with its best batch size."""
-    names = dict.fromkeys(system.name for system in systems)
-    return [fastest([system for system in systems if system.name == name], few, warm_up) for name in names]
-
-
-def _mixed(models: Models, work: Workload) -> MixedDecider | None:
-    if models.low_precision is None:
-        return None
-    calibration = calibrate(models.low_precision, models.reference, work.sentences, audit_share=_AUDIT_SHARE)
-    return MixedDecider(models.low_precision, models.reference, calibration)
+def _rows(
+    compared: Compared, sentences: Sentences, flops: float, ceilings: Mapping[str, float]
+) -> list[dict[str, Any]]:
+    """The figures of each system; all are compared with the answers of the first one."""
+    outcomes, reference = compared.by_name, compared.outcomes[0].answers
+    expected = sentences.encoded.expected
+    rows = []
+    for outcome in compared.outcomes:
+        n, ceiling = outcome.items, ceilings.get(outcome.system.arithmetic)
+        same, repeated = (
+            outcome.answers == reference[:n],
+            (outcome.answers == expected[:n], reference[:n] == expected[:n]),
+        )
+        rows.append(
+            {
+                **outcome.row(),
+                "times authors, selection": outcome.rate / outcomes[AUTHORS].rate,
+                "times authors, scoring": outcome.rate / outcomes[AUTHORS_SCORING].rate,
+                "share of ceiling": None if ceiling is None else outcome.rate * flops / ceiling,
+                "hours for 10.9 M": CANDIDATES / outcome.rate / 3600,
+                "same top-1": float(np.mean(same)),
+                "same decision": float(np.mean(repeated[0] == repeated[1])),
+            }
+        )
+    return rows
 
 
 def _expect_mixed(results: Sequence[dict[str, Any]], device: Device, cache: Path, calibrated: int, say: Say) -> None:
@@ -197,23 +233,17 @@ def _expect_mixed(results: Sequence[dict[str, Any]], device: Device, cache: Path
     if not lacking:
         return
     close = next((found["close calls"] for found in results if found["model"] == MINI), None)
-    close = _close_calls(device, cache, calibrated, say) if close is None else close
+    if close is None:
+        say(f"close calls of {MINI}, for the speed of mixed precision to be expected")
+        close = close_calls(device, cache, calibrated)
     for found in lacking:
         found["mixed, expected"] = None if close is None else _expected(found["systems"], close)
-
-
-def _close_calls(device: Device, cache: Path, calibrated: int, say: Say) -> float | None:
-    """Share of close calls of the bundled model; None if it has no low-precision model for the device."""
-    say(f"close calls of {MINI}, for the speed of mixed precision to be expected")
-    exported = prepare(MINI, cache).exported
-    mixed = _mixed(open_models(exported, device, Precision.AUTO), workload(exported, calibrated))
-    return None if mixed is None else mixed.calibration.close
 
 
 def _expected(systems: Sequence[dict[str, Any]], close: float) -> dict[str, Any]:
     """Mixed precision as fast as the two models that it takes, and as often in fp32 as with the bundled model."""
     rates = {row["system"]: row["sentences/s"] for row in systems}
-    rate = 1 / (1 / rates[LOW_PRECISION] + (close + _AUDIT_SHARE) / rates[EXACT])
+    rate = expected_rate(rates[EXACT], rates[LOW_PRECISION], close)
     return {
         "close calls": close,
         "sentences/s": rate,
@@ -234,56 +264,6 @@ def _products(exported: ExportedModel, device: Device, models: Models, rounds: i
     kinds = ("fp32", "int8") if device == CPU else ("fp32", "fp16")
     sizes = exported.info["hidden_size"], exported.info["intermediate_size"]
     return {kind: product_rates(device, models.reference.batch_tokens, *sizes, kind, rounds=rounds) for kind in kinds}
-
-
-def _row(system: System, timings: dict[str, Timing], flops: float, rates: dict[str, float]) -> dict[str, Any]:
-    timing = timings[system.name]
-    fast_kind = next(kind for kind in rates if kind != "fp32")
-    ceiling = {LOW_PRECISION: rates[fast_kind], "mixed": None}.get(system.name, rates["fp32"])
-    return {
-        "system": system.name,
-        "about": system.about,
-        "ours": system.ours,
-        "sentences/s": timing.rate,
-        "seconds": list(timing.seconds),
-        "times authors, selection": timing.rate / timings[AUTHORS].rate,
-        "times authors, scoring": timing.rate / timings[AUTHORS_SCORING].rate,
-        "share of ceiling": None if ceiling is None else timing.rate * flops / ceiling,
-        "hours for 10.9 M": CANDIDATES / timing.rate / 3600,
-        "MB": timing.megabytes,
-        "J": timing.joules,
-        "same top-1": timing.agreement,
-        "same decision": timing.decisions,
-    }
-
-
-def _lazy(
-    work: Workload, models: Models, mixed: MixedDecider | None, authors_rate: float, pairs: int, say: Say
-) -> dict[str, Any]:
-    """A selected test set for a few pairs: lazy against exhaustive in fp32, and the authors' program at its rate."""
-    say("lazy selection")
-    found: dict[str, Any] = {}
-    with TemporaryDirectory() as temporary:
-        folders = {name: Path(temporary) / name for name in ("exhaustive", "lazy")}
-        deciders = {"exhaustive": models.reference, "lazy": mixed or models.reference}
-        for name, folder in folders.items():
-            plan = work.selection.exported, work.selection.lexicon, work.selection.patterns
-            selection = Selection.plan(*plan, Settings(pairs=pairs, lazy=name == "lazy"))
-            started = time.perf_counter()
-            run_selection(selection, models, deciders[name], folder)
-            found[f"{name} seconds"] = time.perf_counter() - started
-            summary = SelectionRun.open(folder).summary
-            found[f"{name} tested"] = summary["tested"]
-            found.setdefault("repeating %", summary["ratio"])
-        one, other = ((folder / TRIPLETS_FILE).read_bytes() for folder in folders.values())
-        found["same triplets"] = one == other
-    return {
-        "pairs": pairs,
-        **found,
-        "times fewer calls": found["exhaustive tested"] / found["lazy tested"],
-        "times exhaustive": found["exhaustive seconds"] / found["lazy seconds"],
-        "times authors, selection": found["exhaustive tested"] / authors_rate / found["lazy seconds"],
-    }
 
 
 def _sweeps(exported: ExportedModel, device: Device) -> list[dict[str, Any]]:

@@ -9,6 +9,7 @@ class Task(StrEnum):
     FILL_MASK = "fill-mask"
     TEXT_GENERATION = "text-generation"
     TEXT_CLASSIFICATION = "text-classification"
+    TOKEN_CLASSIFICATION = "token-classification"  # noqa: S105 - not a password
 
 
 LANGUAGE_MODELS = (Task.FILL_MASK, Task.TEXT_GENERATION)

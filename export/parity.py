@@ -34,8 +34,8 @@ class Parity:
     Attributes:
         samples: how many were compared.
         largest_difference: max |Δlogit| over all samples and logits.
-        top1_agreement: share of samples with the same top-1. Another top-1 is accepted only if PyTorch's two logits
-            are closer than the tolerance.
+        top1_agreement: share of rows of logits with the same top-1: of samples, or of tokens where each has a label.
+            Another top-1 is accepted only if PyTorch's two logits are closer than the tolerance.
         tolerance: the largest difference that would have been accepted.
     """
 
@@ -46,7 +46,9 @@ class Parity:
 
 
 def reference_logits(model: PreTrainedModel, samples: Sequence[Sample], name: str) -> Logits:
-    """PyTorch's logits, float32 [n, V] at the mask or [n, labels].
+    """PyTorch's logits, float32 [rows, V] at the mask or [rows, labels].
+
+    A sample has one row, or one for each token where the model gives every token a label; see `rows_of`.
 
     Each core has batches of its own: several cores on one batch would wait for each other after every operator.
 
@@ -66,7 +68,20 @@ def reference_logits(model: PreTrainedModel, samples: Sequence[Sample], name: st
     with _one_thread_an_operator() as cores, ThreadPoolExecutor(cores) as pool:
         for logits in pool.map(run, reversed(batches(samples))):  # the longest first, so that no core waits at the end
             found |= logits
-    return np.stack([found[row] for row in range(len(samples))])
+    return np.concatenate([np.atleast_2d(found[row]) for row in range(len(samples))])
+
+
+def rows_of(samples: Sequence[Sample], reference: Logits) -> list[slice]:
+    """The rows of each sample in `reference_logits`: one, or one for each token.
+
+    Raises:
+        ValueError: the logits are not of these samples.
+    """
+    for counts in ([1] * len(samples), [len(sample.ids) for sample in samples]):
+        if sum(counts) == len(reference):
+            ends = np.cumsum(counts).tolist()
+            return [slice(end - count, end) for end, count in zip(ends, counts, strict=True)]
+    raise ValueError(f"{len(reference)} rows of logits do not belong to {len(samples)} samples")
 
 
 _EVERY = 9  # sample whose log-probabilities of all tokens are compared: their logits are large
@@ -186,17 +201,19 @@ def compare(
     Args:
         graph: the exported model.onnx.
         samples: what to run.
-        reference: PyTorch's logits, float32 [n, K].
+        reference: PyTorch's logits, float32 [rows, K]; see `rows_of`.
         name: what to call the model in an error.
         tolerance: largest |Δlogit| allowed, absolute up to 1, relative beyond.
 
     Raises:
-        InputError: a logit is further off than the tolerance, or a top-1 differs that is not a tie.
+        InputError: a logit is further off than the tolerance, or a top-1 differs that is not a tie; the graph's own
+            labels are not those of its logits.
     """
     session = open_session(name, str(graph), ort.SessionOptions())
     largest, agreed = 0.0, 0
+    rows_by_sample = rows_of(samples, reference)
     for batch in batches(samples):
-        wanted = reference[batch.rows]
+        wanted = np.concatenate([reference[rows_by_sample[row]] for row in batch.rows])
         allowed = tolerance * np.maximum(1.0, np.abs(wanted).max(axis=1))
         logits, decisions = _run(session, batch.feeds, wanted.argmax(axis=1), name)
         difference = np.abs(logits - wanted).max(axis=1)
@@ -213,7 +230,7 @@ def compare(
         if (wanted[rows, top] - wanted[rows, found] > allowed).any():
             raise InputError(f"{name}: the exported graph disagrees with PyTorch on a top-1; it cannot be used")
         largest, agreed = max(largest, float(difference.max())), agreed + int((top == found).sum())
-    return Parity(len(samples), largest, agreed / len(samples), tolerance)
+    return Parity(len(samples), largest, agreed / len(reference), tolerance)
 
 
 Decisions = tuple[NDArray[np.int32], Logits]  # as in passes/head.py
@@ -224,13 +241,15 @@ def _run(
 ) -> tuple[Logits, Decisions | None]:
     inputs = {value.name for value in session.get_inputs()}
     used = {key: value for key, value in feeds.items() if key in inputs}
-    decides = "expected_id" in inputs
+    decides, labels = "expected_id" in inputs, any(value.name == "labels" for value in session.get_outputs())
     if decides:
         used["expected_id"] = expected.astype(np.int32)
-    outputs = ["logits", *(["decision_ids", "decision_logits"] if decides else [])]
+    further = ["decision_ids", "decision_logits"] if decides else ["labels"] if labels else []
     with told_in_one_line(name, f"running the graph on input of shape {list(feeds['input_ids'].shape)}"):
-        logits, *decisions = session.run(outputs, used)
-    return logits, (decisions[0], decisions[1]) if decides else None
+        logits, *decisions = session.run(["logits", *further], used)
+    if labels and (decisions[0] != logits.argmax(axis=-1)).any():
+        raise InputError(f"{name}: the labels of the exported graph are not those of its logits; it cannot be used")
+    return logits.reshape(-1, logits.shape[-1]), (decisions[0], decisions[1]) if decides else None
 
 
 def _decides_wrongly(

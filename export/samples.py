@@ -24,7 +24,8 @@ class Sample:
 
     Attributes:
         ids: token ids int32 [L] with special tokens.
-        position: where the mask is; None for a model that gives one row of logits for its whole input.
+        position: where the mask is; None for a model that gives one row of logits for its whole input, or one for each
+            token.
         segments: int32 [L], 0 for a first text and 1 for a second one; None where the model takes none.
     """
 

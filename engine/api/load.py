@@ -33,7 +33,7 @@ def load(
         precision: `auto`, `fp32` or `mixed` (a low-precision model where that is safe).
         batch_tokens: Largest number of tokens in a batch.
         threads: CPU threads.
-        task: `fill-mask`, `text-generation` (a causal model) or `text-classification`. By default an export has the
+        task: a `Task`, such as `fill-mask` or `text-generation` (a causal model). By default an export has the
             task that the checkpoint's architecture says, and either kind of language model is found.
         revision: Branch, tag or commit on the hub, for an export.
         allow_pickle: Whether an export may read pickled weights, which can run code.
@@ -78,7 +78,7 @@ def export(
     Args:
         reference: A hub id, with `@REVISION` if one is meant, a checkpoint's folder, or `mini`, the bundled model.
         output: The folder to write; `models/NAME` by default.
-        task: `fill-mask`, `text-generation` (a causal model) or `text-classification`; by default what the
+        task: a `Task`, such as `fill-mask` or `text-generation` (a causal model); by default what the
             checkpoint's architecture says.
         bos: Whether a causal model is to begin every text with its BOS token, though its tokenizer does not.
         revision: Branch, tag or commit on the hub.

@@ -1,5 +1,9 @@
 """`negengine bench`: the engine's speed and its baselines; time and memory of exports."""
 
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -10,27 +14,65 @@ from ..commands.console import document, say, show
 from ..errors import InputError
 
 if TYPE_CHECKING:
+    from ...bench.comparison import Effort
     from ..tables import Table
 
 EXPORT, LIKELIHOOD, PROBE = "export", "likelihood", "probe"
+PAPERS = ("lama", "diagnostics", "gh22", "nli")
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What was given on the command line.
+
+    Attributes:
+        models: The models; none for the default.
+        quick: Whether less is measured.
+        rounds: How often each system is timed; None for the default.
+        device: Where.
+        baselines: Names of the baselines to measure; none for all.
+        data: The data of a paper; None for the usual copy.
+    """
+
+    models: list[str]
+    quick: bool
+    rounds: int | None
+    device: str
+    baselines: list[str]
+    data: Path | None
+
+
+Result = tuple["list[Table]", dict[str, Any]]
 
 
 def bench(
     models: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[export|likelihood|probe] [MODEL...]",
+            metavar="[export|likelihood|probe|lama|diagnostics|gh22|nli] [MODEL...]",
             help="mini, any checkpoint, or random weights: bert-base-shape, bert-large-shape, roberta-base-shape. "
             "`bench export MODEL` measures exports, `bench likelihood MODEL` likelihoods of sentences, "
-            "`bench probe MODEL` words in sentences.",
+            "`bench probe MODEL` words in sentences, `bench lama MODEL` and the others the commands of these names.",
         ),
     ] = None,
     quick: Annotated[
-        bool, typer.Option("--quick", help="A shorter benchmark, under three minutes: fewer sentences, no sweep.")
+        bool, typer.Option("--quick", help="A shorter benchmark: fewer sentences and rounds, no sweep.")
     ] = False,
     rounds: Annotated[
         int | None,
         typer.Option(min=1, metavar="N", help="How often each system is timed (default: 5; --quick: 3)."),
+    ] = None,
+    baseline: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="Measure only this baseline beside the authors' programs and ours, such as 'OpenVINO int8'; may be "
+            "repeated.",
+        ),
+    ] = None,
+    data: Annotated[
+        Path | None,
+        typer.Option(metavar="PATH", help="The data for lama, diagnostics or nli (default: the copy of `data get`)."),
     ] = None,
     with_ray: Annotated[
         bool, typer.Option("--ray", help="Measure workers of Ray on this machine, and simulate more of them.")
@@ -41,19 +83,25 @@ def bench(
 ) -> None:
     """Compare the engine's speed with its baselines and with the ceiling of this machine.
 
-    The last line of the output is one JSON document. `bench export` measures the time and the peak memory
-    of exports instead, `bench likelihood` the likelihoods of sentences against minicons and PyTorch, and `bench probe`
-    words at the mask of a user's sentences against PyTorch.
+    Each system runs in a process of its own, with the same number of threads. The last line of the output is one JSON
+    document. `bench export` measures the time and the peak memory of exports instead, `bench likelihood` the
+    likelihoods of sentences against minicons and PyTorch, and `bench probe` words at the mask of a user's sentences
+    against PyTorch. `bench lama|diagnostics|gh22|nli` measures these commands against the papers' own programs. Where
+    the papers' data are missing, it makes items of the same lengths.
     Example: negengine bench mini --quick
     """
     words = models or []
-    measure = {EXPORT: _export, LIKELIHOOD: _likelihood, PROBE: _probe}.get(
-        words[0] if words else "", _ray if with_ray else _speed
-    )
-    if with_ray and measure is not _ray:
-        raise InputError(f"bench {words[0]}: --ray is for `bench` of the main job")
+    subject = words[0] if words and words[0] in _SUBJECTS else ""
+    if with_ray and subject:
+        raise InputError(f"bench {subject}: --ray is for `bench` of the main job")
+    if baseline and (subject or with_ray):
+        raise InputError(f"bench {subject or '--ray'}: --baseline is for `bench` of the main job")
+    if data is not None and subject not in PAPERS:
+        raise InputError(f"bench: --data is for {', '.join(PAPERS)}")
+    measure = _ray if with_ray else _SUBJECTS.get(subject, _speed)
+    wanted = Wanted(words[1:] if subject else words, quick, rounds, device, baseline or [], data)
     try:
-        tables, found = measure(words if measure in {_speed, _ray} else words[1:], quick, rounds, device)
+        tables, found = measure(wanted)
     except ModuleNotFoundError as error:
         if (error.name or "").startswith("negengine"):
             raise
@@ -61,55 +109,75 @@ def bench(
     _show(tables, found, form, as_json)
 
 
-def _speed(models: list[str], quick: bool, rounds: int | None, device: str) -> "tuple[list[Table], dict[str, Any]]":
+def _speed(wanted: Wanted) -> Result:
     from ...bench.report import tables
     from ...bench.run import QUICK
     from ...bench.run import bench as measure
 
-    found = measure(models or ["mini"], device=device, effort=QUICK if quick else None, rounds=rounds, say=say)
+    effort = QUICK if wanted.quick else None
+    settings = {"device": wanted.device, "effort": effort, "rounds": wanted.rounds, "only": wanted.baselines}
+    found = measure(wanted.models or ["mini"], **settings, say=say)
     return [table for result in found["models"] for table in tables(result)], found
 
 
-def _ray(models: list[str], quick: bool, rounds: int | None, device: str) -> "tuple[list[Table], dict[str, Any]]":
+def _ray(wanted: Wanted) -> Result:
     from ...bench.ray_report import bench_ray, ray_tables
 
-    if len(models) > 1 or device not in {"auto", "cpu"}:
+    if len(wanted.models) > 1 or wanted.device not in {"auto", "cpu"}:
         raise InputError("bench --ray: give one model; its workers run on the CPU")
-    found = bench_ray(models[0] if models else "mini", quick=quick, rounds=rounds, say=say)
+    model = wanted.models[0] if wanted.models else "mini"
+    found = bench_ray(model, quick=wanted.quick, rounds=wanted.rounds, say=say)
     return ray_tables(found), found
 
 
-def _export(models: list[str], quick: bool, rounds: int | None, device: str) -> "tuple[list[Table], dict[str, Any]]":
+def _export(wanted: Wanted) -> Result:
     from ...bench.export import document as as_document
     from ...bench.export import measure, table
 
-    if quick or rounds is not None or device != "auto":
+    if wanted.quick or wanted.rounds is not None or wanted.device != "auto":
         raise InputError("bench export: --quick, --rounds and --device are for `bench` without `export`")
-    costs = measure(models or ["mini"], say=say)
+    costs = measure(wanted.models or ["mini"], say=say)
     return [table(costs)], as_document(costs)
 
 
-def _likelihood(
-    models: list[str], quick: bool, rounds: int | None, device: str
-) -> "tuple[list[Table], dict[str, Any]]":
-    from ...bench.likelihood import bench_likelihood, table
+def _likelihood(wanted: Wanted) -> Result:
+    from ...bench.likelihood import EFFORT, bench_likelihood, table
 
-    found = bench_likelihood(models or ["mini"], say=say, **_effort(LIKELIHOOD, quick, rounds, device))
+    found = bench_likelihood(wanted.models or ["mini"], effort=_effort(LIKELIHOOD, wanted, EFFORT), say=say)
     return [table(result) for result in found["models"]], found
 
 
-def _probe(models: list[str], quick: bool, rounds: int | None, device: str) -> "tuple[list[Table], dict[str, Any]]":
-    from ...bench.probe import bench_probe, table
+def _probe(wanted: Wanted) -> Result:
+    from ...bench.probe import EFFORT, bench_probe, table
 
-    found = bench_probe(models or ["mini"], say=say, **_effort(PROBE, quick, rounds, device))
+    found = bench_probe(wanted.models or ["mini"], effort=_effort(PROBE, wanted, EFFORT), say=say)
     return [table(result) for result in found["models"]], found
 
 
-def _effort(what: str, quick: bool, rounds: int | None, device: str) -> dict[str, Any]:
-    """How often the loops on the CPU are timed, and for how long."""
-    if device not in {"auto", "cpu"}:
-        raise InputError(f"bench {what}: the other systems are measured on the CPU; remove --device")
-    return {"rounds": rounds or (3 if quick else 5), "seconds": 2.0 if quick else 8.0}
+def _paper(subject: str, wanted: Wanted) -> Result:
+    from ...bench.papers import EFFORT, bench_paper, table
+
+    effort = _effort(subject, wanted, EFFORT)
+    found = bench_paper(subject, wanted.models or ["mini"], data=wanted.data, effort=effort, say=say)
+    return [table(result) for result in found["models"]], found
+
+
+_SUBJECTS: dict[str, Callable[[Wanted], Result]] = {
+    EXPORT: _export,
+    LIKELIHOOD: _likelihood,
+    PROBE: _probe,
+    **{subject: partial(_paper, subject) for subject in PAPERS},
+}
+
+
+def _effort(subject: str, wanted: Wanted, usual: "Effort") -> "Effort":
+    """How often the systems on the CPU are timed, and for how long."""
+    from dataclasses import replace
+
+    if wanted.device not in {"auto", "cpu"}:
+        raise InputError(f"bench {subject}: the other systems are measured on the CPU; remove --device")
+    effort = replace(usual, rounds=3, seconds=2.0) if wanted.quick else usual
+    return replace(effort, rounds=wanted.rounds or effort.rounds)
 
 
 def _show(tables: "list[Table]", found: dict[str, Any], form: Format, as_json: bool) -> None:

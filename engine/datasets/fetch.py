@@ -19,6 +19,7 @@ import requests
 from ..errors import InputError
 from ..files.atomic import json_bytes, unwritable, write_bytes
 from ..files.reading import file_sha256
+from ..printable import counted
 from .misprimed import merge
 from .sources import DIGESTS, REGISTRY, Source, source
 
@@ -87,7 +88,7 @@ def get(
 
 def _get_unfixed(wanted: Source, base: str, largest: int, say: Callable[[str], None]) -> Path:
     """Fetch files that only the commit fixes, each by itself, and keep their digests."""
-    say(f"fetching {len(wanted.unfixed):,} files from {base}")
+    say(f"fetching {counted(len(wanted.unfixed), 'file')} from {base}")
     paths = {path.rpartition("/")[2]: path for path in wanted.unfixed}
     urls = {name: f"{base}/{path}" for name, path in paths.items()}
     files = pooch.create(

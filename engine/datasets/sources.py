@@ -99,25 +99,26 @@ def cache_folder() -> Path:
     return Path(pooch.create(path=path, base_url="", env=CACHE_VARIABLE).abspath)
 
 
-def find(name: str, given: Path | None = None, registry: Path = REGISTRY) -> Path:
+def find(name: str, given: Path | None = None, registry: Path = REGISTRY, option: str = "--data") -> Path:
     """Where a probe reads its data from.
 
     Args:
         name: of the data set.
         given: a file or folder that the user names instead.
         registry: a file in the format of sources.toml.
+        option: the option that names another one, for messages.
 
     Raises:
         InputError: it does not exist, or the copy that is kept is damaged.
     """
     if given is not None:
         if not exists(given):
-            raise InputError(f"{given}: no such file or folder; give another --data")
+            raise InputError(f"{given}: no such file or folder; give another {option}")
         return given
     found = source(name, registry)
     if missing := found.missing():
         state = "is damaged" if (found.folder / missing[0]).exists() else "does not exist"
-        raise InputError(f"{found.folder / missing[0]} {state}: run `negengine data get {name}`, or give --data PATH")
+        raise InputError(f"{found.folder / missing[0]} {state}: run `negengine data get {name}`, or give {option} PATH")
     return found.folder
 
 

@@ -158,7 +158,7 @@ def choose_precisions(
         }
 
     def kept(sample: Any) -> float:
-        low, reference = models.low_precision, models.reference
+        low, reference = _low_precision(models), models.reference
         return kept_speed_ratio(low, reference, lambda: method.timed(sample, reference), say)
 
     choices: dict[str, dict[str, Any]] = {}
@@ -194,10 +194,16 @@ def _measured(
     """The sample depends on the whole run, not on the shard: all shards of a run measure the same sentences."""
     fewest, most = method.measured
     n = max(1, min(workload.total, max(fewest, min(workload.total // _TIMES, most))))
-    sample, low = workload.sample(n), models.low_precision
+    sample, low = workload.sample(n), _low_precision(models)
     ratio = speed_ratio(sample)
     found = method.calibrate(low, models.reference, sample, seed)
     return _Candidate(workload, replace(found, low_precision=low.precision), ratio)
+
+
+def _low_precision(models: ModelPair[Opened]) -> Opened:
+    if models.low_precision is None:
+        raise ValueError("there is no low-precision model")
+    return models.low_precision
 
 
 def _choice(candidate: _Candidate, share: float, *, is_mixed: bool, say: Say) -> dict[str, Any]:

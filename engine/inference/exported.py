@@ -49,7 +49,7 @@ class ExportedModel:
         name: hub id, or the name of the local folder it was made from.
         revision: the hub's commit, or the SHA-256 of the local folder.
         sha256: identifies the decisions: digest of the digests of fp32 graph, weights and tokenizer.
-        task: `fill-mask`, `text-generation` or `text-classification`.
+        task: a `Task`.
         family: the architecture, such as `bert`.
         mask_token: its text, such as `[MASK]`, also for a causal model; empty for a classifier without one.
         padding_id: the id that no sentence may hold, if there is one.

@@ -23,7 +23,7 @@ class Manifest(msgspec.Struct):
     """What the engine reads of export.json; it has further members for people.
 
     Attributes:
-        task: `fill-mask` or `text-classification`.
+        task: A `negengine.engine.choices.Task`.
         name: Hub id, or the name of the local folder that the export was made from.
         family: The architecture, such as `bert`.
         made_from: `revision` (the hub's commit, or the SHA-256 of the local folder), and the versions of packages.

@@ -22,6 +22,8 @@ from .exported import PRECISIONS, REFERENCE
 from .opened import CORES, FEWEST_TOKENS, OpenedModel
 
 Ids = NDArray[np.int32]
+Asked = tuple[Ids, Ids, Ids]
+"""Sentences of one length: their ids, the positions of their masks, the expected tokens."""
 Logits = NDArray[np.float32]
 
 
@@ -164,15 +166,19 @@ class LanguageModel(OpenedModel):
         tally.count(*ids.shape)
         return decisions
 
+    def decide_each(self, groups: Sequence[Asked], advance: Advance = ignored) -> list[Decisions]:
+        """Decide about groups of sentences, each of one length of its own.
+
+        Args:
+            groups: For each its ids, positions of the masks and expected tokens; see `decide`.
+            advance: See `decide`.
+        """
+        return [self.decide(*group, advance) for group in groups]
+
     def _run(self, ids: Ids, mask_position: Ids, expected: Ids, decisions: Decisions, advance: Advance) -> None:
         """Decide about sentences as the graph reads them; the decisions are written into their arrays."""
-        self._runner.run(
-            [
-                Batch((ids[part], mask_position[part], expected[part]), (decisions.ids[part], decisions.logits[part]))
-                for part in self._divide(*ids.shape)
-            ],
-            advance,
-        )
+        parts = self._divide(*ids.shape)
+        self._runner.run(_batches((ids, mask_position, expected), decisions, parts), advance)
 
     def logits(self, ids: Ids, mask_position: Ids) -> NDArray[np.float32]:
         """All logits at the mask, float32 [n, V]. For few sentences: all of them are copied from the device."""
@@ -228,7 +234,36 @@ class LanguageModel(OpenedModel):
         return [slice(start, start + size) for start in range(0, n, size)]
 
 
+def _batches(asked: Asked, decisions: Decisions, parts: Sequence[slice]) -> list[Batch]:
+    """Parts of some sentences, with the arrays for their decisions."""
+    ids, mask_position, expected = asked
+    return [
+        Batch((ids[part], mask_position[part], expected[part]), (decisions.ids[part], decisions.logits[part]))
+        for part in parts
+    ]
+
+
 class MaskedLM(LanguageModel):
     """A masked language model: it reads the words on both sides of the mask. See `LanguageModel`."""
 
     task = Task.FILL_MASK
+
+    def decide_each(self, groups: Sequence[Asked], advance: Advance = ignored) -> list[Decisions]:
+        """See `LanguageModel`. The batches of all groups run together: no core waits at the end of a group."""
+        taken: list[Asked] = [
+            (
+                np.ascontiguousarray(ids, np.int32),
+                np.ascontiguousarray(mask_position, np.int32),
+                np.ascontiguousarray(main_token(expected), np.int32),
+            )
+            for ids, mask_position, expected in groups
+        ]
+        found = [Decisions.empty(len(ids), self.precision) for ids, _, _ in taken]
+        divided = self.divide_together([(len(ids), ids.shape[1]) for ids, _, _ in taken])
+        each = zip(taken, found, divided, strict=True)
+        batches = [batch for asked, own, parts in each for batch in _batches(asked, own, parts)]
+        batches.sort(key=lambda batch: -len(batch) * batch.length)  # the last ones are short: cores end together
+        self._runner.run(batches, advance)
+        for ids, _, _ in taken:
+            tally.count(*ids.shape)
+        return found

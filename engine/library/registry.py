@@ -26,6 +26,7 @@ BUNDLED = (
     "negengine.engine.probes.lama.entry:PROBE",
     "negengine.engine.probes.diagnostics.entry:PROBE",
     "negengine.engine.probes.nli.entry:PROBE",
+    "negengine.engine.probes.cues.entry:PROBE",
     "negengine.engine.probes.probe.entry:PROBE",
     "negengine.engine.probes.likelihood.entry:PROBE",
 )

@@ -18,9 +18,10 @@ from ..choices import VerbConvention
 from ..errors import InputError
 from ..files.home import with_home
 from ..inference.choosing import Workload
-from ..inference.exported import PRECISIONS, ExportedModel, load_exported
+from ..inference.exported import PRECISIONS, ExportedModel, load_exported, refuse_too_long
 from ..inference.model import Decider, main_token
 from ..inference.precision import take_audits
+from ..printable import counted
 from ..runs.masked_stages import DecidingStage, PatternDeciders
 from ..runs.ranges import part_ranges
 from ..runs.record import Recorded
@@ -251,12 +252,7 @@ class Scoring(DecidingStage[list[list[Bucket]]]):
             fillers = {slot: rows[slot] for slot in (VERB, *pattern.slots)}
             base = {slot: own[0] for slot, own in lists.items()}
             found = self.expecting(pattern, made, fillers, words[VERB], base)
-            longest = made.longest() + found.further_masks
-            if longest > self.exported.max_length:
-                raise InputError(
-                    f"{pattern.name}: {longest} tokens, {self.exported.name} takes {self.exported.max_length}: "
-                    "shorten it"
-                )
+            refuse_too_long(self.exported, made.longest() + found.further_masks, pattern.name)
             scored.append(found)
         return tuple(scored)
 
@@ -291,7 +287,7 @@ class Scoring(DecidingStage[list[list[Bucket]]]):
 
     def check(self, say: Callable[[str], None]) -> None:
         """See `Stage`."""
-        say(f"{len(self.selected.triplets):,} triplets, {len(self.patterns)} patterns, {len(self.parts):,} parts")
+        say(f"{counted(len(self.selected.triplets), 'triplet')}, {counted(len(self.parts), 'part')}")
         for pattern in self.patterns:
             say(composed(pattern.pattern.name, pattern.composer))
 

@@ -19,10 +19,11 @@ from ..choices import Coreference, VerbConvention
 from ..errors import InputError, check_number
 from ..inference.audit import audit_summary
 from ..inference.choosing import Workload
-from ..inference.exported import ExportedModel
+from ..inference.exported import ExportedModel, refuse_too_long
 from ..inference.model import Decider
 from ..inference.precision import take_audits
 from ..inference.words import Repeats
+from ..printable import counted
 from ..runs.masked_stages import DecidingStage, PatternDeciders
 from ..runs.model_metadata import model_metadata
 from ..runs.stage import Advance, Files, FinishedParts, PartResult
@@ -227,14 +228,12 @@ class Selection(DecidingStage[EncodedSentences]):
         """Refuse sentences that are too long for the model; see `Stage`."""
         pattern = self.patterns.selecting
         say(f"{self.grid.verbs:,} of {len(self.lexicon.verbs):,} verbs are one token at the mask")
-        say(f"{len(self.grid.pairs):,} pairs, {self.grid.size:,} candidates, {len(self.parts):,} parts")
+        say(
+            f"{counted(len(self.grid.pairs), 'pair')}, {counted(self.grid.size, 'candidate')}, "
+            f"{counted(len(self.parts), 'part')}"
+        )
         say(composed(pattern.name, self.composer))
-        longest = self.composer.longest({VERB: self.verb})
-        if longest > self.exported.max_length:
-            raise InputError(
-                f"{pattern.name}: a sentence has {longest} tokens, {self.exported.name} takes "
-                f"{self.exported.max_length}: shorten it"
-            )
+        refuse_too_long(self.exported, self.composer.longest({VERB: self.verb}), pattern.name)
 
     def workloads(self) -> list[Workload]:
         """See `DecidingStage`. A lazy run is expected to test twice as many verbs as it keeps."""

@@ -21,6 +21,7 @@ from ..errors import InputError
 from ..inference.exported import refuse_too_long
 from ..inference.model import Decider
 from ..inference.words import Repeats, repeated_words, sampled_queries
+from ..printable import counted
 from ..runs.stage import Advance
 from ..sentences.composition import Composer
 from ..sentences.sequences import TokenSequences
@@ -116,7 +117,10 @@ class SeveralSelection(Selection):
         say(f"{self.grid.verbs:,} of {len(self.lexicon.verbs):,} verbs are several tokens at the mask")
         for reason in self.unreachable[:1]:
             say(f"{len(self.unreachable):,} verbs cannot be predicted at all, such as: {reason}")
-        say(f"{len(self.grid.pairs):,} pairs, {self.grid.size:,} candidates, {len(self.parts):,} parts")
+        say(
+            f"{counted(len(self.grid.pairs), 'pair')}, {counted(self.grid.size, 'candidate')}, "
+            f"{counted(len(self.parts), 'part')}"
+        )
         for number in np.unique(self.words.counts).tolist():
             own = self.verb[self.words.counts == number]
             longest = self.composer.longest({VERB: own}) + number - 1

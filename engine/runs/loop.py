@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ..inference.choosing import widened
+from ..printable import counted
 from .executors import Executor
 from .folder import RunFolder
 from .part import EncodedPart
@@ -106,7 +107,10 @@ def _decide(stage: Stage[Any, Any], run: RunFolder, execution: Execution) -> Non
             run.set_calibration(calibration)
         workers.run(run.missing_parts, calibration, finish, meter.advance)
         while narrower := run.narrower_parts(needed := run.needed_bounds()):
-            reporter.say(f"{stage.name}: an audit found a wrong decision; {len(narrower):,} parts are decided again")
+            reporter.say(
+                f"{stage.name}: an audit found a wrong decision; {counted(len(narrower), 'part is', 'parts are')} "
+                "decided again"
+            )
             meter.extend(sum(sizes[number] for number in narrower))
             wider = {pattern: widened(choice, needed.get(pattern, 0.0)) for pattern, choice in calibration.items()}
             workers.run(narrower, wider, finish, meter.advance)

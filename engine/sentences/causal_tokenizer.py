@@ -78,7 +78,7 @@ class CausalTokenizer(MaskTokenizer):
                     f"words follow the mask in {text!r}: a causal model reads only what stands before it; give a "
                     "sentence that ends in the mask, or a masked language model"
                 )
-        found = self._ids(texts)
+        found = self.encode_any(texts)
         if any(len(ids) and ids[0] == self.mask_id for ids in found):
             empty = next(text for text, ids in zip(texts, found, strict=True) if len(ids) and ids[0] == self.mask_id)
             raise InputError(
@@ -87,7 +87,8 @@ class CausalTokenizer(MaskTokenizer):
             )
         return found
 
-    def _ids(self, texts: Sequence[str]) -> list[NDArray[np.int32]]:
+    def encode_any(self, texts: Sequence[str]) -> list[NDArray[np.int32]]:
+        """The ids of each text up to its mask; see `MaskTokenizer`."""
         before = [self._before(text) for text in texts]
         encodings = self.backend.encode_batch_fast(before, add_special_tokens=False)
         masks = (np.full(text.count(self.mask_token), self.mask_id, np.int32) for text in texts)

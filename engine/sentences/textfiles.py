@@ -9,7 +9,7 @@ import gzip
 import io
 import re
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
@@ -175,17 +175,33 @@ def table_rows(lines: Sequence[tuple[str, str]]) -> list[Row]:
     Raises:
         InputError: a row has more or fewer fields than the header, or there is no row.
     """
-    (header, first), *rest = lines
-    names = [name.strip() for name in header.split("\t")]
-    rows = []
-    for line, location in rest:
+    return list(stream_rows(lines, ""))
+
+
+def stream_rows(lines: Iterable[tuple[str, str]], name: str) -> Iterator[Row]:
+    """The same one by one; empty lines do not count.
+
+    Args:
+        lines: each with its file and line, the header first.
+        name: the file, for the message if there is no line.
+
+    Raises:
+        InputError: as `table_rows`, or there is no line that is not empty.
+    """
+    filled = ((line, location) for line, location in lines if line.strip())
+    header, first = next(filled, ("", f"{name}:1"))
+    if not header:
+        raise InputError(f"{first}: the file is empty")
+    names = [column.strip() for column in header.split("\t")]
+    below = False
+    for line, location in filled:
+        below = True
         fields = line.split("\t")
         if len(fields) != len(names):
             raise InputError(f"{location}: {len(fields)} fields, but the header has {len(names)}")
-        rows.append(Row(dict(zip(names, fields, strict=True)), location))
-    if not rows:
+        yield Row(dict(zip(names, fields, strict=True)), location)
+    if not below:
         raise InputError(f"{first}: no row below the header")
-    return rows
 
 
 def json_rows(lines: Sequence[tuple[str, str]]) -> list[Row]:

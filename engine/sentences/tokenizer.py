@@ -89,9 +89,9 @@ class MaskTokenizer:
 
     def encode(self, texts: Sequence[str]) -> list[NDArray[np.int32]]:
         """The ids of each text, special tokens included: int32 [length]."""
-        return self._ids(texts)
+        return self.encode_any(texts)
 
-    def _ids(self, texts: Sequence[str]) -> list[NDArray[np.int32]]:
+    def encode_any(self, texts: Sequence[str]) -> list[NDArray[np.int32]]:
         """The ids of each text, whether or not the model can be asked about it."""
         encodings = self.backend.encode_batch_fast(list(texts))
         return [np.array(encoding.ids, dtype=np.int32) for encoding in encodings]
@@ -125,7 +125,12 @@ class MaskTokenizer:
         single = [own[0] if isinstance(own, tuple) and len(own) == 1 else NOT_ONE_TOKEN for own in found]
         return np.array(single, np.int32)
 
-    def word_sequences(self, contexts: Sequence[tuple[str, str]], words: Sequence[str]) -> list[tuple[int, ...] | str]:
+    def word_sequences(
+        self,
+        contexts: Sequence[tuple[str, str]],
+        words: Sequence[str],
+        masked: Sequence[NDArray[np.int32]] | None = None,
+    ) -> list[tuple[int, ...] | str]:
         """The tokens that a model must predict for each word, from the mask's position on.
 
         The word is put at the mask, and the text is tokenized as a whole. The word's tokens are those from the mask's
@@ -136,19 +141,21 @@ class MaskTokenizer:
         Args:
             contexts: n texts, each as what stands before the mask and what follows it.
             words: n words.
+            masked: The ids of the texts with their masks, from `encode`, where the caller has them.
 
         Returns:
             For each word its tokens, at least one; or, as text, why it cannot be predicted there.
         """
         if not self.reads_behind:
             contexts = [(before, "") for before, _ in contexts]
-        masked = list(dict.fromkeys(before + self.mask_token + after for before, after in contexts))
-        base = {text: ids.tolist() for text, ids in zip(masked, self._ids(masked), strict=True)}
+        if masked is None:
+            masked = self.encode_any([before + self.mask_token + after for before, after in contexts])
         special = self.special_ids()
         texts = [before + word + after for (before, after), word in zip(contexts, words, strict=True)]
         found: list[tuple[int, ...] | str] = []
-        for (before, after), word, encoding in zip(contexts, words, self.backend.encode_batch(texts), strict=True):
-            ids = base[before + self.mask_token + after]
+        encodings = self.backend.encode_batch(texts)
+        for (before, _), word, encoding, with_mask in zip(contexts, words, encodings, masked, strict=True):
+            ids = with_mask.tolist()
             if self.mask_id not in ids:
                 found.append("the sentence has no mask")
                 continue

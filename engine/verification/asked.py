@@ -17,6 +17,7 @@ from ..files.home import with_home
 from ..inference.exported import ExportedModel
 from ..inference.free_text import MASK
 from ..library.run import Run
+from ..library.sentences import drawn
 from ..negation.runs import ScoresRun, SelectionRun
 from ..negation.several import TOKENS
 from ..probes.diagnostics.runs import DiagnosticsRun
@@ -74,9 +75,7 @@ def drawn_items(run: Run, exported: ExportedModel, sample: int, seed: int) -> li
     Raises:
         InputError: The run has no sentences.
     """
-    rows = run.sentences(sample=sample, seed=seed)
-    if isinstance(run, SelectionRun | ScoresRun) and run.several is not None:
-        rows = rows.filter(pl.col(TOKENS).is_null())  # for the others see `several`
+    rows = drawn(_single_decisions(run), sample, seed).collect()
     words = Vocabularies.of(exported)
     if isinstance(run, Gh22Run):
         return list(_acts_repeated(run, rows))
@@ -88,6 +87,17 @@ def drawn_items(run: Run, exported: ExportedModel, sample: int, seed: int) -> li
         kind = str(Precision.FP32 if was_exact(run) else Precision.MIXED)
         rows = rows.with_columns(precision=pl.lit(kind), answer=pl.lit(None, pl.String))
     return [_item(row, words, several=isinstance(run, DiagnosticsRun)) for row in rows.iter_rows(named=True)]
+
+
+def _single_decisions(run: Run) -> pl.LazyFrame:
+    """The items that the model decides at once; for words of several tokens see `several` and `targets`."""
+    rows = run.sentence_rows()
+    if isinstance(run, SelectionRun | ScoresRun) and run.several is not None:
+        return rows.filter(pl.col(TOKENS).is_null())
+    if isinstance(run, ProbeRun):
+        is_word = run.record.identity["method"] == TargetMethod.WHOLE_WORD
+        return rows.filter(pl.lit(not is_word) & (pl.col(TARGET_TOKENS) == 1))
+    return rows
 
 
 def was_exact(run: Run) -> bool:
@@ -192,13 +202,11 @@ def _facts(run: LamaRun, rows: pl.DataFrame, words: Vocabularies) -> Iterator[Re
 
 
 def _own_stimuli(run: ProbeRun, rows: pl.DataFrame, words: Vocabularies) -> Iterator[Recorded]:
-    """A user's own sentences. Targets of several tokens, and whole words, are more than one decision: none is drawn."""
+    """A user's own sentences."""
     identity = run.record.identity
-    if identity["method"] == TargetMethod.WHOLE_WORD:
-        return
     ranked = Ranked(identity["vocabulary"], tuple(run.record.metadata["ranked words"]))
     unranked = None if ranked.name == Vocabulary.ALL else words.except_for(ranked.ids(words.tokenizer, words.size))
-    for row in rows.filter(pl.col(TARGET_TOKENS) == 1).iter_rows(named=True):
+    for row in rows.iter_rows(named=True):
         yield replace(_item(row, words), unranked=unranked, among_ranked=unranked is not None)
 
 

@@ -18,6 +18,7 @@ from ..probes.gh22.runs import Gh22Run
 from ..probes.lama.runs import LamaRun
 from ..probes.likelihood.runs import LikelihoodRun
 from ..probes.nli.runs import NliRun
+from ..probes.probe.runs import ProbeRun
 from ..sentences.lexicon import Lexicon
 from .agreement import ROUNDING, Compared, Recorded, Verdict, compare
 from .asked import Correlated, drawn_acts, drawn_correlations, drawn_items
@@ -27,6 +28,7 @@ from .likelihoods import likelihoods_again
 from .reference import Logits, Reference, each
 from .several import several_again
 from .stored import StoredStage
+from .targets import TARGETS, targets_again
 
 CONFIDENCE = 0.95
 _CORRELATION = 1e-4  # by how much a rank correlation may differ if logits are rounded differently
@@ -67,7 +69,14 @@ class Sample:
             again = likelihoods_again(run, self.exported, self.reference, self.size, self.seed)
             yield self._conclude(stored, "sentences", again)
             return
-        yield self._conclude(stored, "items", self._ask(drawn_items(run, self.exported, self.size, self.seed)))
+        items = drawn_items(run, self.exported, self.size, self.seed)
+        if isinstance(run, ProbeRun) and (
+            several := targets_again(run, self.exported, self.reference, self.size, self.seed)
+        ):
+            yield self._conclude(stored, TARGETS, several)
+            if not items:  # all of them are more than one decision
+                return
+        yield self._conclude(stored, "items", self._ask(items))
         if isinstance(run, SelectionRun | ScoresRun) and run.several is not None:
             again = several_again(run, self.exported, self.reference, self.size, self.seed)
             yield self._conclude(stored, SEVERAL, again)

@@ -27,6 +27,7 @@ from .segments import derive_segments, restore_segments
 from .share_prefix import share_prefix
 from .smooth import smooth
 from .standard_attention import use_standard_attention
+from .token_labels import add_token_labels
 from .unflatten import keep_tokens_apart
 
 COMMON: tuple[Pass, ...] = (
@@ -53,6 +54,7 @@ CAUSAL: tuple[Pass, ...] = (
 )
 FILL_MASK = (*COMMON, hoist_mask_row, add_decision_head)
 TEXT_CLASSIFICATION = (derive_segments, *COMMON, hoist_first_token, restore_segments)
+TOKEN_CLASSIFICATION = (*COMMON, add_token_labels)
 TEXT_GENERATION = (*CAUSAL, keep_hidden, hoist_mask_row, add_decision_head)
 
 # From the finished fp32 graph of a language model:
@@ -74,6 +76,7 @@ __all__ = [
     "SHARING",
     "TEXT_CLASSIFICATION",
     "TEXT_GENERATION",
+    "TOKEN_CLASSIFICATION",
     "VOCABULARY_ONLY",
     "Context",
     "Pass",

@@ -3,11 +3,12 @@
 from transformers import PretrainedConfig
 
 from ...engine.errors import InputError
-from . import fill_mask, text_classification, text_generation
+from . import fill_mask, text_classification, text_generation, token_classification
 from .task import Task
 
 TASKS: dict[str, Task] = {
-    task.head.task: task for task in (fill_mask.TASK, text_generation.TASK, text_classification.TASK)
+    task.head.task: task
+    for task in (fill_mask.TASK, text_generation.TASK, text_classification.TASK, token_classification.TASK)
 }
 
 

@@ -11,32 +11,15 @@ import numpy as np
 from transformers import AutoModelForSequenceClassification
 from transformers.models.auto.modeling_auto import MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING
 
-from ...engine.errors import InputError
 from ...engine.inference.exported import CONVOLVED, LOW_PRECISION
 from ...engine.sentences.lexicon import load_lexicon
 from ..checkpoint import Checkpoint, Head
 from ..passes import CPU, FP16, INT8, TEXT_CLASSIFICATION
 from ..samples import Sample, random_strings
+from .labels import label_names
 from .task import Task, Variant
 
 _PAIRS = 24
-
-
-def label_names(checkpoint: Checkpoint) -> tuple[str, ...]:
-    """The names of a classifier's labels, in the order of its logits.
-
-    Raises:
-        InputError: fewer than two labels, several labels at once, or names that do not fit the head.
-    """
-    config, name = checkpoint.config, checkpoint.name
-    known = {int(index): str(label) for index, label in config.id2label.items()}
-    if config.num_labels < 2:
-        raise InputError(f"{name} has {config.num_labels} label: it scores pairs, a classifier has two or more labels")
-    if config.problem_type == "multi_label_classification":
-        raise InputError(f"{name} gives several labels at once (problem_type {config.problem_type}): one is needed")
-    if sorted(known) != list(range(config.num_labels)):
-        raise InputError(f"{name}: config.json names the labels {sorted(known)}, its head has {config.num_labels}")
-    return tuple(known[index] for index in range(config.num_labels))
 
 
 def _check(checkpoint: Checkpoint) -> None:

@@ -1,15 +1,16 @@
 """The benchmark of own sentences: every system gives the same log-probabilities."""
 
 import pytest
-from negengine.bench.probe import LOOP, OURS, ROW, bench_probe, stimuli, table
+from negengine.bench.comparison import Effort
+from negengine.bench.probe import bench_probe, stimuli, table
+from negengine.bench.systems.targets.loop import LOOP, ROW
+from negengine.bench.systems.targets.own import OURS
 
 
 @pytest.fixture(scope="module")
-def found(mini, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("bench")
-    (folder / "exported").mkdir()
-    (folder / "exported" / "mini").symlink_to(mini.folder)
-    return bench_probe(["mini"], rounds=1, seconds=0, tried=8, batches=[3], cache=folder, say=lambda _: None)
+def found(cache, tiny_shapes):
+    effort = Effort(rounds=1, seconds=0, tried=8, fewest=8)
+    return bench_probe(["bert-base-shape"], effort=effort, cache=cache, shapes=tiny_shapes, say=[].append)
 
 
 def test_all_systems_compute_the_same(found):

@@ -110,9 +110,11 @@ def _read_only_disk(bench: Bench, prepared: Prepared, row: Row, mount: Callable[
     prepared.reset(bench.work)
     bench.run(prepared, fault=Fault(Mode.KILL_AFTER, at, CHANGING))
     mount(remount=True, read_only=True, size=64 << 20)
+    is_whole = not prepared.expected.differences(prepared.files(bench.work))  # the kill came after the last result
     end = bench.run(prepared)
     mount(remount=True, size=64 << 20)
-    bench.aftermath(prepared, row, "a read-only disk", end.complaint or ("" if end.status else "status 0"))
+    complaint = "" if end.status or is_whole else "status 0"
+    bench.aftermath(prepared, row, "a read-only disk", end.complaint or complaint)
     row.note = "mounted again, read-only"
 
 

@@ -1,4 +1,4 @@
-"""The commands `nli` and `cues`."""
+"""The command `nli`."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ...commands import options
-from ...commands.run_command import Setup, run_command, table_command
+from ...commands.run_command import Setup, run_command
 from ...errors import InputError
 from .labels import Source
 
@@ -56,17 +56,6 @@ def nli(
         max_length=max_length,
         **setup.run,
     )
-
-
-@table_command
-def cues(files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="UTF-8 texts.")]) -> "Shown":
-    """Count the sentences that contain a negation cue.
-
-    Example: negengine cues corpus.txt
-    """
-    from .cue_shares import CueShares
-
-    return CueShares.of(files)
 
 
 def _source_and_file(text: str) -> tuple[str, Path]:

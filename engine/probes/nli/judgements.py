@@ -20,8 +20,8 @@ from ...inference.mixing import take_audits
 from ...runs.masked_stages import Deciders, MixedStage
 from ...runs.ranges import part_ranges
 from ...runs.stage import Advance, Files, FinishedParts, PartResult
+from ..cues.word_list import has_cue
 from ..items import ITEMS_FILE, SUMMARY_FILE, model_identity
-from .cues import has_cue
 from .labels import Label, coarsen, common_scheme
 from .pairs import Pair, PairSet
 from .summary import ITEMS, USED, summarise

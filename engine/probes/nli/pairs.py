@@ -8,13 +8,13 @@ type of a pair. It follows from the index: three rows a pair, `index % 3` = 0 T 
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ...errors import InputError
-from ...files.reading import read_regular
-from ...sentences.textfiles import MOST_TABLE, Row, checked_length, decoded, table_rows
+from ...files.reading import file_sha256, read_regular
+from ...sentences.textfiles import MOST_TABLE, Row, checked_length, decoded, stream_lines, stream_rows, table_rows
 from ..items import ORIGINAL
 from .labels import SOURCES, Label, parse_label
 
@@ -23,6 +23,7 @@ NEW = "new"  # the condition of the pairs with negation
 NO_CONSENSUS = "-"  # SNLI's gold label where the annotators did not agree; such pairs are not used, as everywhere
 
 _TEXT, _HYPOTHESIS, _LABEL = ("sentence1", "Text"), ("sentence2", "Hypothesis"), ("gold_label", "label")
+_OWN_COLUMNS = {"captionID": "SNLI", "promptID": "MNLI"}  # columns that GLUE's files of one source alone have
 
 
 @dataclass(frozen=True)
@@ -103,7 +104,7 @@ def read_benchmark(path: Path, source: str) -> PairSet:
     """
     content = _content(path)
     rows = table_rows(decoded(_from_cp1252(content, path), str(path)))
-    index = _column(path, rows, "index")
+    index = _column(path, rows[0], "index")
     locations: dict[int, str] = {}
     pairs = []
     for row in rows:
@@ -115,7 +116,7 @@ def read_benchmark(path: Path, source: str) -> PairSet:
             raise InputError(
                 f"{row.location}: {earlier} has the index {item}, too; the type of a pair follows from its index"
             )
-        pairs.append(_pair(path, rows, row, source, item, KINDS[item % len(KINDS)]))
+        pairs.append(_pair(path, row, source, item, KINDS[item % len(KINDS)]))
     return PairSet(source, NEW, _with_ids(pairs), hashlib.sha256(content).hexdigest())
 
 
@@ -129,20 +130,39 @@ def read_original(path: Path, source: str) -> PairSet:
     Raises:
         InputError: As for `read_benchmark`, or no row has a gold label.
     """
-    content = _content(path)
-    rows = table_rows(decoded(content, str(path)))
-    label = _column(path, rows, *_LABEL)
-    pairs = [
-        _pair(path, rows, row, source, item, "") for item, row in enumerate(rows) if row.fields[label] != NO_CONSENSUS
-    ]
+    found = list(stream_original(path, source))
+    pairs = [pair for pair in found if pair is not None]
     if not pairs:
         raise InputError(f"{path}:2: no row has a gold label; give the dev split")
-    digest = hashlib.sha256(content).hexdigest()
-    return PairSet(source, ORIGINAL, _with_ids(pairs), digest, skipped=len(rows) - len(pairs))
+    return PairSet(source, ORIGINAL, _with_ids(pairs), file_sha256(path), skipped=len(found) - len(pairs))
 
 
-def _pair(path: Path, rows: Sequence[Row], row: Row, source: str, item: int, kind: str) -> Pair:
-    text, hypothesis, label = (row.fields[_column(path, rows, *names)] for names in (_TEXT, _HYPOTHESIS, _LABEL))
+def stream_original(path: Path, source: str) -> Iterator[Pair | None]:
+    """The pairs of an original set one by one, without their ids; None for a row without a gold label.
+
+    Args:
+        path: The file, such as train.tsv or dev.tsv of GLUE.
+        source: RTE, SNLI or MNLI.
+
+    Raises:
+        InputError: As for `read_benchmark`, or the header has a column that only another source has.
+    """
+    label = ""
+    for item, row in enumerate(stream_rows(stream_lines(path, "give a file of pairs", MOST_TABLE), str(path))):
+        if not label:
+            label = _column(path, row, *_LABEL)
+            _refuse_other_source(path, row, source)
+        yield None if row.fields[label] == NO_CONSENSUS else _pair(path, row, source, item, "")
+
+
+def _refuse_other_source(path: Path, row: Row, source: str) -> None:
+    column, other = next(((name, of) for name, of in _OWN_COLUMNS.items() if name in row.fields), ("", source))
+    if other != source:
+        raise InputError(f"{path}:1: the column {column} is that of {other}; give a file of {source}")
+
+
+def _pair(path: Path, row: Row, source: str, item: int, kind: str) -> Pair:
+    text, hypothesis, label = (row.fields[_column(path, row, *names)] for names in (_TEXT, _HYPOTHESIS, _LABEL))
     gold = parse_label(label)
     if gold is None or gold not in SOURCES[source]:
         raise InputError(f"{row.location}: unknown label {label!r}; {source} has {', '.join(SOURCES[source])}")
@@ -165,9 +185,9 @@ def _with_ids(pairs: Iterable[Pair]) -> tuple[Pair, ...]:
     return tuple(found)
 
 
-def _column(path: Path, rows: Sequence[Row], *names: str) -> str:
+def _column(path: Path, row: Row, *names: str) -> str:
     """The first of these columns that the table has."""
-    header = rows[0].fields
+    header = row.fields
     if found := next((name for name in names if name in header), None):
         return found
     raise InputError(f"{path}:1: no column {' or '.join(names)}; the header has {', '.join(header)}")

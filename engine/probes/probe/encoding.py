@@ -20,7 +20,10 @@ from .columns import Columns
 Ids = NDArray[np.int32]
 Rows64 = NDArray[np.int64]
 _HERE = "here"
-_NOTHING_BEFORE = "nothing stands before the mask, where a causal model begins to read"
+_NOTHING_BEFORE = (
+    "nothing stands before the mask, where a causal model begins to read: give words before it, or export the model "
+    "with --bos"
+)
 _BEHIND = "words follow the mask, and a causal model reads only what stands before it"
 
 
@@ -101,8 +104,9 @@ class Encoder:
         ids, faults = self._ids(texts)
         rows, sentence = _without(rows, sentence, [faults[own] for own in sentence.tolist()])
         of_row = [texts[own] for own in sentence.tolist()]
-        sequences = self._sequences(rows.frame, of_row)
-        lengths = np.array([len(ids[own]) for own in sentence.tolist()], np.int64)
+        own_ids = [ids[own] for own in sentence.tolist()]
+        sequences = self._sequences(rows.frame, of_row, own_ids)
+        lengths = np.array([len(own) for own in own_ids], np.int64)
         target_faults = self._target_faults(rows.frame, sequences, lengths)
         kept = [row for row, fault in enumerate(target_faults) if fault is None]
         rows, sentence = _without(rows, sentence, target_faults)
@@ -123,7 +127,7 @@ class Encoder:
         faults = [None if self.tokenizer.reads(text) else _BEHIND for text in masked]
         ids: list[Ids] = [np.empty(0, np.int32)] * len(texts)
         read = [row for row, fault in enumerate(faults) if fault is None]
-        for row, own in zip(read, self.tokenizer.encode([masked[row] for row in read]), strict=True):
+        for row, own in zip(read, self.tokenizer.encode_any([masked[row] for row in read]), strict=True):
             ids[row] = own
             try:
                 position = one_mask(self.exported, self.tokenizer, own, _HERE)
@@ -141,11 +145,13 @@ class Encoder:
             for group in (rows_by_length(ids) if ids else ())
         ]
 
-    def _sequences(self, frame: pl.DataFrame, texts: Sequence[str]) -> list[list[tuple[int, ...] | str]]:
+    def _sequences(
+        self, frame: pl.DataFrame, texts: Sequence[str], ids: Sequence[Ids]
+    ) -> list[list[tuple[int, ...] | str]]:
         """For each column of targets, each row's tokens, or why the target cannot be predicted there."""
         contexts = [(before, after) for before, _, after in (text.partition(MASK) for text in texts)]
         return [
-            self.tokenizer.word_sequences(contexts, frame[column].str.strip_chars().to_list())
+            self.tokenizer.word_sequences(contexts, frame[column].str.strip_chars().to_list(), ids)
             for column in self.columns.targets
         ]
 

@@ -9,11 +9,13 @@ import polars as pl
 
 from ...choices import TargetMethod
 from ...errors import InputError, check_number, choice
+from ...inference.words import refuse_undefined
 from ...library.call import recorded
 from ...library.model import Model, ModelLike, open_model
 from ...library.options import RunOptions, run_folder, shard_of
 from ...library.recount import Recount
 from ...library.run import ShardRun
+from ...printable import counted
 from ...runs.model_metadata import mask_token
 from ...runs.stage import ModelOptions
 from ...stimuli import TableLike, open_table
@@ -104,9 +106,9 @@ class ProbeRun(SummaryRun):
             else ""
         )
         return (
-            f"In {rows:,} sentences of our own we compared the probability and the rank of target words at the mask "
-            f"among {words.get(str(identity['vocabulary']), listed)}.{several} Share of sentences in which the target "
-            f"is the first choice, with 95 % intervals: {told}."
+            f"In {counted(rows, 'sentence')} of our own we compared the probability and the rank of target words at "
+            f"the mask among {words.get(str(identity['vocabulary']), listed)}.{several} Share of sentences in which "
+            f"the target is the first choice, with 95 % intervals: {told}."
         )
 
     def outcomes(self) -> pl.DataFrame:
@@ -262,10 +264,14 @@ def _stage(
         raise InputError(
             f"--method {kind} ranks the tokens that can stand in a word: give it without --targets and --top"
         )
+    refuse_undefined(kind, causal=model.exported.is_causal)
     table = open_table(data)
     columns = Columns.of(table, **named)
     refuse_result_names(table.name, table.columns, top)
     check = FewValues(columns, model.exported.mask_token, table.name)
     stimuli = table.scan(columns.texts, check, skip_bad=skip_bad, rows_per_part=ROWS_PER_PART)
     refuse_result_names(table.name, list(stimuli.schema), top)  # rows of JSON lines can have further columns
-    return OwnStimuli(model.exported, stimuli, columns, ranked, top, kind, skip_bad)
+    stage = OwnStimuli(model.exported, stimuli, columns, ranked, top, kind, skip_bad)
+    if kind is TargetMethod.WHOLE_WORD:
+        stage.marks  # noqa: B018 - refuses a vocabulary without marks
+    return stage

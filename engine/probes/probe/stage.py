@@ -17,11 +17,11 @@ from ...choices import TargetMethod
 from ...errors import InputError
 from ...inference.exported import ExportedModel
 from ...inference.model import LanguageModel
-from ...inference.words import refuse_undefined, score_whole_words, score_words
+from ...inference.words import score_whole_words, score_words
+from ...printable import counted
 from ...runs.masked_stages import ReferenceStage
 from ...runs.model_metadata import model_metadata
 from ...runs.stage import Advance, Files, FinishedParts, PartResult, changed
-from ...sentences.spans import small_buckets
 from ...sentences.tokenizer import MaskTokenizer
 from ...sentences.word_marks import WordMarks
 from ...stimuli import Stimuli
@@ -122,21 +122,23 @@ class OwnStimuli(ReferenceStage[Encoded]):
         return WordMarks.of(self.tokenizer, self.exported.vocab_size)
 
     def check(self, say: Callable[[str], None]) -> None:
-        """Refuse a row that the model cannot be asked about; with `skip_bad`, a table without a row that it can."""
-        if self.method is TargetMethod.WHOLE_WORD:
-            self.marks  # noqa: B018 - refuses a vocabulary without marks
-        refuse_undefined(self.method, causal=self.exported.is_causal)
-        skipped, first = 0, ""
+        """Refuse a row that the model cannot be asked about; with `skip_bad`, a table without a row that it can.
+
+        Rows that are skipped are found when their part is prepared, so the first good row is enough here.
+        """
+        first = ""
         for number in range(len(self.stimuli.parts)):
-            bad = self.prepare(number).rows.skipped
-            for row in bad.head(1).iter_rows(named=True):
-                first = first or f"{self.stimuli.location(row['row'], row['line'])}: {row['reason']}"
-                if not self.skip_bad:
-                    raise InputError(first)
-            skipped += len(bad)
-        if skipped == self.stimuli.n:
-            raise InputError(first)
-        say(f"{self.stimuli.n - skipped:,} rows can be asked, {skipped:,} are skipped")
+            rows = self.prepare(number).rows
+            for bad in rows.skipped.head(1).iter_rows(named=True):
+                first = first or f"{self.stimuli.location(bad['row'], bad['line'])}: {bad['reason']}"
+            if first and not self.skip_bad:
+                raise InputError(first)
+            if self.skip_bad and len(rows.frame):
+                break
+        else:
+            if self.skip_bad:
+                raise InputError(first)
+        say(f"{counted(self.stimuli.n, 'row')}{', of which bad ones are skipped' * self.skip_bad}")
 
     def files(self) -> Mapping[str, Path]:
         """See `Stage`."""
@@ -213,10 +215,12 @@ class OwnStimuli(ReferenceStage[Encoded]):
         """One target for each sentence: the model's own decisions say everything, and no logits are copied."""
         item_of = np.full(len(asked.texts), -1, np.int64)
         item_of[asked.sentence[items]] = items
-        for bucket in small_buckets(asked.with_sentences(asked.sentence[items])):
+        buckets = asked.with_sentences(asked.sentence[items])
+        expected_of = [asked.words.tokens[item_of[bucket.rows], 0] for bucket in buckets]
+        groups = [(own.ids, own.mask_position, expected) for own, expected in zip(buckets, expected_of, strict=True)]
+        decided = model.decide_each(groups, lambda n: advance(n, n))
+        for bucket, expected, found in zip(buckets, expected_of, decided, strict=True):
             own = item_of[bucket.rows]
-            expected = asked.words.tokens[own, 0]
-            found = model.decide(bucket.ids, bucket.mask_position, expected, lambda n: advance(n, n))
             answers.logprob[own], answers.rank[own] = found.expected_logprob, found.expected_rank
             answers.is_top1[own] = found.repeated(expected)
             answers.top[own, 0], answers.top_logprob[own, 0] = found.top1, found.top1_logprob

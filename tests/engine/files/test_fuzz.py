@@ -30,13 +30,13 @@ from negengine.engine.inference.precision import Calibration
 from negengine.engine.inference.verified import VerifiedFiles
 from negengine.engine.negation.score import read_selected
 from negengine.engine.negation.several_scores import read_several
+from negengine.engine.probes.cues.shares import cue_share
 from negengine.engine.probes.diagnostics.files import read_diagnostics
 from negengine.engine.probes.lama.facts import read_facts
 from negengine.engine.probes.likelihood.columns import Columns
 from negengine.engine.probes.likelihood.encoding import Encoder
 from negengine.engine.probes.likelihood.faults import Faults
 from negengine.engine.probes.likelihood.source import open_tables, scan_tables
-from negengine.engine.probes.nli.cue_shares import cue_share
 from negengine.engine.probes.nli.pairs import read_benchmark, read_original
 from negengine.engine.probes.vocabulary import Ranked
 from negengine.engine.runs import merge

@@ -215,7 +215,7 @@ def test_a_run_whose_driver_ended_is_resumed(cluster, tmp_path, whole, end):
         (
             "kill",
             InputError,
-            r"^Ray: (part 1|every worker): its process ended 4 times \(.*is the memory full\?\); finished",
+            r"^Ray: (part \d+|every worker): its process ended 4 times \(.*is the memory full\?\); finished",
         ),
         ("refuse", InputError, r"^--batch-tokens 16: too few$"),
         ("fail", RuntimeError, r"(?s)^a Ray worker.*ZeroDivisionError: nobody expected this"),

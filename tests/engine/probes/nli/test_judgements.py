@@ -7,7 +7,7 @@ import pytest
 import torch
 from negengine.engine.errors import InputError
 from negengine.engine.inference.device import CPU
-from negengine.engine.probes.nli.cues import has_cue
+from negengine.engine.probes.cues.word_list import has_cue
 from negengine.engine.probes.nli.judgements import PAPER_LENGTH, Judgements
 from negengine.engine.probes.nli.labels import THREE_WAY
 from negengine.engine.probes.nli.pairs import read_benchmark

@@ -1,0 +1,128 @@
+"""The process of one system: it opens the system, and runs it as often as the parent asks.
+
+The parent sends a call, the name of a method of `_Served` and its arguments, and gets an answer: `done` with a value,
+or `unavailable` or `failed` with a line that says why. What libraries print goes into a file.
+"""
+
+import os
+import pickle
+import sys
+import time
+import traceback
+from collections.abc import Mapping
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+from .resources import Usage, peak_megabytes, restart_peak, usage, use_threads
+
+DONE, UNAVAILABLE, FAILED = "done", "unavailable", "failed"
+
+
+@dataclass(frozen=True)
+class Opened:
+    """What a process took to open its system.
+
+    Attributes:
+        seconds: Wall time, with the imports of its libraries.
+        megabytes: Peak memory of the process meanwhile; None where the operating system does not tell.
+    """
+
+    seconds: float
+    megabytes: float | None
+
+
+@dataclass(frozen=True)
+class Timed:
+    """One run.
+
+    Attributes:
+        answers: What the system found.
+        seconds: Wall time.
+        usage: Cores and threads that the process used.
+        megabytes: Peak memory of the whole process since the work was taken.
+        joules: Energy of the processor or the CUDA device; None where it cannot be read.
+    """
+
+    answers: Any
+    seconds: float
+    usage: Usage
+    megabytes: float | None
+    joules: float | None
+
+
+def serve(connection: Connection, pickled: bytes, threads: int, log: str) -> None:
+    """Answer the parent until it closes the connection.
+
+    Args:
+        connection: To the parent.
+        pickled: The system and its place. They are unpickled here, after the number of threads is set: libraries read
+            it when they are imported.
+        threads: For this process.
+        log: A file for what is printed.
+    """
+    with Path(log).open("ab", buffering=0) as file:
+        sys.stdout.flush()
+        os.dup2(file.fileno(), 1)
+        os.dup2(file.fileno(), 2)
+    use_threads(threads)
+    served = _Served(pickled)
+    while True:
+        try:
+            name, arguments = connection.recv()
+        except EOFError:
+            return
+        connection.send(_answer(served, name, arguments))
+
+
+def _answer(served: "_Served", name: str, arguments: tuple[Any, ...]) -> tuple[str, Any]:
+    try:
+        return DONE, getattr(served, name)(*arguments)
+    except Exception as error:  # noqa: BLE001 - whatever a library raises is a line in the parent
+        from .systems.system import Unavailable  # noqa: PLC0415 - after the number of threads is set
+
+        traceback.print_exc()
+        said = str(error).strip().partition("\n")[0]
+        if isinstance(error, Unavailable):
+            return UNAVAILABLE, said
+        return FAILED, f"{type(error).__name__}: {said}"
+
+
+class _Served:
+    """What the parent may ask for."""
+
+    def __init__(self, pickled: bytes) -> None:
+        self._pickled = pickled
+        self._work: Any = None
+
+    def make(self) -> None:
+        system, place = pickle.loads(self._pickled)  # noqa: S301 - from the parent
+        system.make(place)
+
+    def open(self) -> Opened:
+        began = time.perf_counter()
+        self._system, self._place = pickle.loads(self._pickled)  # noqa: S301 - from the parent
+        self._system.open(self._place)
+        return Opened(time.perf_counter() - began, peak_megabytes())
+
+    def settle(self, work: Any) -> None:
+        self._system.settle(work)
+
+    def take(self, work: Any) -> None:
+        self._work = work
+        restart_peak()
+
+    def run(self, choice: Mapping[str, int]) -> Timed:
+        from ..engine.inference.energy import energy_used  # noqa: PLC0415 - after the number of threads is set
+
+        given = self._system.given(self._work, choice)
+        before = usage()
+        with energy_used([self._place.device]) as joules:
+            began = time.perf_counter()
+            answers = self._system.run(given, choice)
+            seconds = time.perf_counter() - began
+        return Timed(answers, seconds, usage().since(before, seconds), peak_megabytes(), joules[0])
+
+    def found(self) -> Mapping[str, Any]:
+        return dict(self._system.found())

@@ -1,0 +1,147 @@
+"""Systems that do the same items, compared: what `bench likelihood`, `probe`, `lama` and the others have in common."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from ..engine.inference.device import CPU, cpu_threads
+from ..engine.tables import Column, Table
+from .rounds import compare
+from .shapes import Measured
+from .systems.system import Answers, Place, System, W
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How much is measured.
+
+    Attributes:
+        rounds: How often each system is timed.
+        seconds: About how long a round of the slowest baseline takes.
+        tried: Items for finding the fastest settings.
+        fewest: Fewest items of a round.
+        most: Most items of a round.
+    """
+
+    rounds: int = 5
+    seconds: float = 8
+    tried: int = 64
+    fewest: int = 64
+    most: int = 20_000
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What is compared with what.
+
+    Attributes:
+        reference: The system whose answers are right.
+        times: Key of a ratio → the system that it is counted from; missing systems have no ratio.
+        judge: Answers of a system and of the reference → figures, such as their largest difference.
+        unjudged: Systems that answer something else.
+    """
+
+    reference: str
+    times: Mapping[str, str]
+    judge: Callable[[Answers, Answers], Mapping[str, float]]
+    unjudged: Sequence[str] = ()
+
+
+def largest_difference(answers: Answers, reference: Answers) -> dict[str, float]:
+    """How far scores lie apart; values that neither side has do not count."""
+    both = np.isnan(answers) & np.isnan(reference)
+    return {"difference": float(np.where(both, 0.0, np.abs(answers - reference)).max())}
+
+
+def measure_comparison(
+    measured: Measured,
+    systems: Sequence[System[W]],
+    make: Callable[[int], W],
+    comparison: Comparison,
+    effort: Effort,
+    cache: Path,
+    say: Say,
+) -> dict[str, Any]:
+    """Time systems on the CPU.
+
+    Args:
+        measured: The model.
+        systems: All of them.
+        make: Number of items → the items; it may give fewer.
+        comparison: What is compared with what.
+        effort: How much is measured.
+        cache: For files that systems make once.
+        say: Receives messages, one line each.
+
+    Returns:
+        The figures as JSON values.
+    """
+    place = Place(measured.checkpoint, measured.exported.folder, CPU, cpu_threads(), cache)
+    baselines = {system.name for system in systems if not system.ours}
+
+    def work(rates: Mapping[str, float]) -> W:
+        slowest = min(rate for name, rate in rates.items() if name in baselines)
+        return make(int(min(max(effort.seconds * slowest, effort.fewest), effort.most)))
+
+    compared = compare(systems, place, make(effort.tried), work, effort.rounds, say)
+    outcomes = compared.by_name
+    reference = outcomes[comparison.reference]
+    return {
+        "model": measured.name,
+        "random weights": measured.is_random,
+        "threads": place.threads,
+        "sentences": reference.items,
+        "rounds": effort.rounds,
+        "systems": [
+            {
+                **outcome.row(),
+                **{
+                    key: outcome.rate / outcomes[name].rate if name in outcomes else None
+                    for key, name in comparison.times.items()
+                },
+                "with opening/s": outcome.items / (outcome.opened.seconds + outcome.items / outcome.rate),
+                **(
+                    {}
+                    if outcome.system.name in comparison.unjudged
+                    else comparison.judge(outcome.answers, reference.answers[: outcome.items])
+                ),
+            }
+            for outcome in compared.outcomes
+        ],
+        "missing": [f"{name}: {why}" for name, why in compared.missing.items()],
+    }
+
+
+def comparison_table(found: Mapping[str, Any], title: str, columns: Sequence[Column], unit: str = "sentences") -> Table:
+    """The figures of one comparison as a table.
+
+    Args:
+        found: From `measure_comparison`.
+        title: Of the table.
+        columns: Behind the rate: ratios, and what the judge gave.
+        unit: What the items are.
+    """
+    numbers = {key: pl.Float64 for row in found["systems"] for key, value in row.items() if not _is_kept(value)}
+    frame = pl.DataFrame(found["systems"], schema_overrides=numbers, infer_schema_length=None)
+    own = [
+        Column("system", "system", wrap=False),
+        Column("how", "about"),
+        Column(f"{unit}/s", "sentences/s", significant=3, wrap=False),
+        *columns,
+        Column("MB", "MB", decimals=0, wrap=False),
+    ]
+    notes = [
+        f"{found['threads']} threads each, a process of its own each; MB: peak memory of the process",
+        *(f"missing: {why}" for why in found["missing"]),
+    ]
+    return Table(title, frame, own, notes=notes)
+
+
+def _is_kept(value: Any) -> bool:
+    return isinstance(value, str | bool | list)

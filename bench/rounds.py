@@ -1,0 +1,287 @@
+"""Fair timing: every system in a process of its own, all with the same items in the same minutes.
+
+`compare` starts the processes one after the other. Each opens its system and tries its settings, such as sizes of a
+batch, on a few items; the fastest are kept. Then the rounds: one system after the other does all the work, in an order
+that is turned round each time, and one process works at a time. Rates are medians of the rounds. Since nothing else
+lives in the process of a system, its peak memory is its own.
+"""
+
+import multiprocessing
+import pickle
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import psutil
+
+from . import child
+from .child import Opened, Timed
+from .systems.system import Answers, Choice, Place, System, Unavailable, W
+
+WARM_UP = 16
+"""Items that a system runs before a setting is timed."""
+
+Say = Callable[[str], None]
+_ENDING = 10  # seconds that a process gets to end
+_BESIDE_WEIGHTS = 1e9  # bytes of libraries and activations
+_COPIES = 2  # of the weights: as they are read, and as a library packs them
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """What was measured of one system.
+
+    Attributes:
+        system: The system.
+        choice: Its fastest settings.
+        items: How many there were.
+        answers: Those of the last round.
+        opened: What opening took.
+        runs: One for each round.
+        found: See `System.found`.
+    """
+
+    system: System[Any]
+    choice: Choice
+    items: int
+    answers: Answers
+    opened: Opened
+    runs: tuple[Timed, ...]
+    found: Mapping[str, Any]
+
+    @property
+    def seconds(self) -> tuple[float, ...]:
+        """Wall time of each round."""
+        return tuple(run.seconds for run in self.runs)
+
+    @property
+    def rate(self) -> float:
+        """Items a second, in the median round."""
+        return self.items / float(np.median(self.seconds))
+
+    def row(self) -> dict[str, Any]:
+        """The figures that every benchmark reports of a system."""
+        joules, threads = _known(run.joules for run in self.runs), _known(run.usage.threads for run in self.runs)
+        return {
+            "system": self.system.name,
+            "about": self.system.about(self.choice),
+            "arithmetic": self.system.arithmetic,
+            "ours": self.system.ours,
+            "sentences/s": self.rate,
+            "seconds": list(self.seconds),
+            "MB": max(_known(run.megabytes for run in self.runs), default=None),
+            "opening, MB": self.opened.megabytes,
+            "opening, s": self.opened.seconds,
+            "cores used": float(np.median([run.usage.cores for run in self.runs])),
+            "threads used": max(threads, default=None),
+            "J": float(np.median(joules)) if joules else None,
+            **self.found,
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class Compared:
+    """What `compare` gives.
+
+    Attributes:
+        outcomes: Of the systems that ran, in their order.
+        missing: Name of a system → why it did not run, in a line.
+    """
+
+    outcomes: tuple[Outcome, ...]
+    missing: Mapping[str, str]
+
+    @property
+    def by_name(self) -> dict[str, Outcome]:
+        """Name of a system → its outcome."""
+        return {outcome.system.name: outcome for outcome in self.outcomes}
+
+
+def compare(
+    systems: Sequence[System[W]],
+    place: Place,
+    few: W,
+    work: Callable[[Mapping[str, float]], W],
+    rounds: int,
+    say: Say,
+    *,
+    warm_up: int = WARM_UP,
+) -> Compared:
+    """Time systems in alternation.
+
+    Args:
+        systems: The systems; their names differ.
+        place: What is measured, and where.
+        few: Items for finding the fastest settings.
+        work: Name of a system → its items a second, on `few` → the items of the rounds.
+        rounds: How often each system is timed.
+        say: Receives messages, one line each.
+        warm_up: Items that a system runs before a setting is timed.
+
+    Raises:
+        RuntimeError: One of our own systems failed.
+    """
+    missing: dict[str, str] = {}
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(TemporaryDirectory(prefix="negengine.bench.")))
+        ready: list[_Ready] = []
+        for number, system in enumerate(systems):
+            say(f"{system.name}: opening")
+            try:
+                ready.append(_prepared(system, place, few, warm_up, folder / f"{number}.log", stack))
+            except Unavailable as why:
+                missing[system.name] = _line(system, why, say)
+        items = work({one.system.name: one.rate for one in ready})
+        ready = [one for one in ready if not _fails(one.take, items, one.system, missing, say)]
+        for number in range(rounds):
+            say(f"round {number + 1} of {rounds}")
+            for one in ready if number % 2 == 0 else reversed(ready):
+                _fails(one.time, None, one.system, missing, say)
+            ready = [one for one in ready if one.system.name not in missing]
+        return Compared(tuple(one.outcome() for one in ready), missing)
+
+
+class _Ready:
+    """A system that is open, with its fastest settings.
+
+    Attributes:
+        system: The system.
+        rate: Items a second, on a few.
+    """
+
+    def __init__(self, system: System[Any], process: "_Child", opened: Opened, choice: Choice, rate: float) -> None:
+        self.system, self.rate = system, rate
+        self._process, self._opened, self._choice = process, opened, choice
+        self._items, self._runs = 0, list[Timed]()
+
+    def take(self, work: Any) -> None:
+        """Give it the work of the rounds, or its share."""
+        own = _share(self.system, work)
+        self._items = len(own)
+        self._process.ask("settle", own)
+        self._process.ask("take", own)
+
+    def time(self, _: None) -> None:
+        """Run a round."""
+        self._runs.append(self._process.ask("run", self._choice))
+
+    def outcome(self) -> Outcome:
+        """All rounds."""
+        found = self._process.ask("found")
+        runs, answers = tuple(self._runs), self._runs[-1].answers
+        return Outcome(self.system, self._choice, self._items, answers, self._opened, runs, found)
+
+
+def _prepared(system: System[Any], place: Place, few: Any, warm_up: int, log: Path, stack: ExitStack) -> _Ready:
+    """Start a system's process, open it, and find its fastest settings.
+
+    Raises:
+        Unavailable: It cannot run.
+    """
+    if why := system.missing(place) or _no_room(place):
+        raise Unavailable(why)
+    if type(system).make is not System.make:
+        with _process(system, place, log) as maker:
+            maker.ask("make")
+    process = stack.enter_context(_process(system, place, log))
+    opened: Opened = process.ask("open")
+    own = _share(system, few)
+    process.ask("settle", own)
+    seconds = []
+    choices = system.choices(place)
+    for choice in choices:
+        process.ask("take", own.head(warm_up))
+        process.ask("run", choice)  # libraries compile, allocate, and start their threads
+        process.ask("take", own)
+        seconds.append(process.ask("run", choice).seconds)
+    best = int(np.argmin(seconds))
+    if len(choices) > 1:
+        process.ask("run", choices[best])  # what belongs to other settings is out of memory again
+    return _Ready(system, process, opened, choices[best], len(own) / seconds[best])
+
+
+def _share(system: System[Any], work: Any) -> Any:
+    """What a system is given of the work."""
+    return work if system.fewer == 1 else work.head(max(1, len(work) // system.fewer))
+
+
+class _Child:
+    """The process of a system, seen from the parent."""
+
+    def __init__(self, process: Any, connection: Any, log: Path) -> None:
+        self._process, self._connection, self._log = process, connection, log
+
+    def ask(self, name: str, *arguments: Any) -> Any:
+        """Call a method of `child._Served`.
+
+        Raises:
+            Unavailable: The system cannot run here, or it failed.
+        """
+        try:
+            self._connection.send((name, arguments))
+            kind, value = self._connection.recv()
+        except (EOFError, OSError):
+            self._process.join(_ENDING)
+            kind, value = child.FAILED, f"its process ended with {_status(self._process.exitcode)}{self._last()}"
+        if kind == child.DONE:
+            return value
+        raise Unavailable(value)
+
+    def _last(self) -> str:
+        """The last line that the process printed."""
+        lines = self._log.read_text("utf-8", "replace").strip().splitlines() if self._log.exists() else []
+        return f": {lines[-1]}" if lines else ""
+
+
+@contextmanager
+def _process(system: System[Any], place: Place, log: Path) -> Iterator[_Child]:
+    """A process that serves a system, until the end of the block."""
+    spawning = multiprocessing.get_context("spawn")
+    here, there = spawning.Pipe()
+    arguments = (there, pickle.dumps((system, place)), place.threads, str(log))
+    process = spawning.Process(target=child.serve, args=arguments, daemon=True)
+    process.start()
+    there.close()
+    try:
+        yield _Child(process, here, log)
+    finally:
+        here.close()
+        process.join(_ENDING)
+        process.kill()
+        process.join()
+
+
+def _fails(call: Callable[[Any], None], argument: Any, system: System[Any], missing: dict[str, str], say: Say) -> bool:
+    """Whether a call fails; then the system is missing from here on."""
+    try:
+        call(argument)
+    except Unavailable as why:
+        missing[system.name] = _line(system, why, say)
+        return True
+    return False
+
+
+def _line(system: System[Any], why: Unavailable, say: Say) -> str:
+    if system.ours:
+        raise RuntimeError(f"{system.name}: {why}") from why
+    say(f"{system.name}: not measured: {why}")
+    return str(why)
+
+
+def _no_room(place: Place) -> str | None:
+    """Why one more copy of the model does not fit into memory; None if it does."""
+    weights = max((path.stat().st_size for path in place.exported.glob("*") if path.is_file()), default=0)
+    needed, free = _COPIES * weights + _BESIDE_WEIGHTS, psutil.virtual_memory().available
+    return f"{free / 1e9:.1f} GB of memory are free, about {needed / 1e9:.1f} GB are needed" if free < needed else None
+
+
+def _status(code: int | None) -> str:
+    return f"signal {-code}" if code is not None and code < 0 else f"status {code}"
+
+
+def _known(values: Iterable[Any]) -> list[Any]:
+    return [value for value in values if value is not None]

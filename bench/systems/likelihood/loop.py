@@ -1,0 +1,99 @@
+"""Loops in PyTorch: sentences or their masked copies, sorted by length and padded, in batches of the fastest size."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from transformers import AutoModelForCausalLM, AutoModelForMaskedLM
+
+from ..system import Answers, Choice, Place, System, batch_sizes
+from ..torch_models import head_at, load, tokenizer_of
+from . import Texts
+
+LOOP, ROW = "PyTorch, loop", "PyTorch, mask row"
+
+
+class _Loop(System[Texts]):
+    name = LOOP
+    _kind: Any
+
+    def about(self, choice: Choice) -> str:
+        """See `System`."""
+        return f"batches of {choice['batch']}"
+
+    def choices(self, place: Place) -> Sequence[Choice]:
+        """See `System`."""
+        return batch_sizes(place)
+
+    def open(self, place: Place) -> None:
+        """See `System`."""
+        self._model, self._tokenizer = load(self._kind, place), tokenizer_of(place)
+        self._device = place.torch_device
+
+
+class CausalLoop(_Loop):
+    """Sentences through a causal model, with the logits of all tokens."""
+
+    _kind = AutoModelForCausalLM
+
+    def run(self, work: Texts, choice: Choice) -> Answers:
+        """See `System`."""
+        found, size = np.zeros(len(work)), choice["batch"]
+        encoded = self._tokenizer(list(work.texts), return_special_tokens_mask=True)
+        order = sorted(range(len(work)), key=lambda row: len(encoded["input_ids"][row]))
+        for start in range(0, len(order), size):
+            rows = order[start : start + size]
+            ids = [encoded["input_ids"][row] for row in rows]
+            padded = self._tokenizer.pad({"input_ids": ids}, return_tensors="pt", padding_side="right")
+            with torch.inference_mode():
+                logprobs = self._model(**padded.to(self._device)).logits[:, :-1].log_softmax(-1)
+                following = padded["input_ids"][:, 1:]
+                scores = logprobs.gather(2, following[:, :, None])[:, :, 0].double().cpu().numpy()
+            for place, row in enumerate(rows):
+                special = np.array(encoded["special_tokens_mask"][row][1:], bool)
+                found[row] = scores[place, : len(special)][~special].sum()
+        return found
+
+
+class MaskedLoop(_Loop):
+    """The masked copies of all sentences; all logits, then the row of the mask."""
+
+    _kind = AutoModelForMaskedLM
+
+    def run(self, work: Texts, choice: Choice) -> Answers:
+        """See `System`."""
+        found, size = np.zeros(len(work)), choice["batch"]
+        copies = sorted(_copies(self._tokenizer, work.texts), key=lambda masked: len(masked[1]))
+        for start in range(0, len(copies), size):
+            rows, ids, places, tokens = zip(*copies[start : start + size], strict=True)
+            padded = self._tokenizer.pad({"input_ids": list(ids)}, return_tensors="pt").to(self._device)
+            with torch.inference_mode():
+                logits = self._at(padded, np.array(places, np.int32))
+                scores = logits[torch.arange(len(ids)), torch.tensor(tokens)] - logits.logsumexp(1)
+            np.add.at(found, list(rows), scores.double().cpu().numpy())
+        return found
+
+    def _at(self, padded: Any, places: Any) -> torch.Tensor:
+        logits: torch.Tensor = self._model(**padded).logits
+        return logits[torch.arange(len(places)), torch.from_numpy(places.astype(np.int64))]
+
+
+class MaskedRowLoop(MaskedLoop):
+    """The same, but the head sees the mask's row alone."""
+
+    name = ROW
+
+    def _at(self, padded: Any, places: Any) -> torch.Tensor:
+        with head_at(self._model, places):
+            logits: torch.Tensor = self._model(**padded).logits[:, 0]
+        return logits
+
+
+def _copies(tokenizer: Any, texts: Sequence[str]) -> Iterator[tuple[int, list[int], int, int]]:
+    """The masked copies of all sentences: number of the sentence, ids, position, token."""
+    encoded = tokenizer(list(texts), return_special_tokens_mask=True)
+    for row, (ids, special) in enumerate(zip(encoded["input_ids"], encoded["special_tokens_mask"], strict=True)):
+        for place, token in enumerate(ids):
+            if not special[place]:
+                yield row, [*ids[:place], tokenizer.mask_token_id, *ids[place + 1 :]], place, token

@@ -1,0 +1,42 @@
+"""`negengine likelihood` without its files."""
+
+import numpy as np
+
+from ....engine.inference.causal import open_language_model
+from ....engine.inference.exported import load_exported
+from ....engine.probes.likelihood.choices import Method
+from ....engine.probes.likelihood.encoding import Encoder
+from ....engine.probes.likelihood.scores import causal_logprobs, pseudo_logprobs
+from ..system import Answers, Choice, Place, System
+from . import Texts
+
+OURS = "ours"
+
+
+class Own(System[Texts]):
+    """Our engine, fp32."""
+
+    name = OURS
+    ours = True
+
+    def about(self, choice: Choice) -> str:  # noqa: ARG002
+        """See `System`."""
+        return "batches of a fixed number of tokens on each core"
+
+    def open(self, place: Place) -> None:
+        """See `System`."""
+        self._exported = load_exported(place.exported)
+        self._model = open_language_model(self._exported, place.device, threads=place.threads)
+        self._encoder = Encoder(self._exported.tokenizer, self._exported.is_causal)
+
+    def run(self, work: Texts, choice: Choice) -> Answers:  # noqa: ARG002
+        """See `System`."""
+        model, encoder, longest = self._model, self._encoder, self._exported.max_length
+        encoded = encoder.encode(work.texts)
+        if self._exported.is_causal:
+            found = causal_logprobs(model, encoder, encoded, longest, lambda _: None)  # type: ignore[arg-type]
+        else:
+            found = pseudo_logprobs(model, encoder, encoded, Method.ORIGINAL, longest, lambda _: None)
+        counts = np.array([len(one.scored) for one in encoded])
+        sums: Answers = np.add.reduceat(found.astype(np.float64), np.cumsum(counts) - counts)
+        return sums

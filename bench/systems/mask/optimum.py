@@ -1,0 +1,69 @@
+"""Optimum's own export of the checkpoint in ONNX Runtime."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from ....export.quiet import quiet
+from ...workload import Sentences
+from ..cached import once
+from ..system import Answers, Choice, Place, System, batch_sizes
+from ..torch_models import as_ids, tokenizer_of
+from .authors import batches, mask_positions
+
+
+class Optimum(System[Sentences]):
+    """ORTModelForMaskedLM."""
+
+    name = "Optimum"
+    needs = ("optimum.onnxruntime",)
+    extra = "export"
+
+    def about(self, choice: Choice) -> str:
+        """See `System`."""
+        return f"ORTModelForMaskedLM, batches of {choice['batch']} padded"
+
+    def choices(self, place: Place) -> Sequence[Choice]:
+        """See `System`."""
+        return batch_sizes(place)
+
+    def make(self, place: Place) -> None:
+        """See `System`."""
+        plain_export(place)
+
+    def open(self, place: Place) -> None:
+        """See `System`."""
+        import onnxruntime as ort  # noqa: PLC0415 - slow
+        from optimum.onnxruntime import ORTModelForMaskedLM  # noqa: PLC0415
+
+        options = ort.SessionOptions()
+        options.intra_op_num_threads = place.threads
+        provider = "CPUExecutionProvider" if place.device.kind == "cpu" else "CUDAExecutionProvider"
+        where = None if place.device.kind == "cpu" else {"device_id": place.device.index}
+        with quiet():
+            self._model = ORTModelForMaskedLM.from_pretrained(
+                plain_export(place), provider=provider, provider_options=where, session_options=options
+            )
+        self._tokenizer = tokenizer_of(place)
+
+    def run(self, work: Sentences, choice: Choice) -> Answers:
+        """See `System`."""
+        found = []
+        for texts in batches(work.texts, choice["batch"]):
+            encoded = self._tokenizer(list(texts), padding=True, return_tensors="pt").to(self._model.device)
+            logits = self._model(**encoded).logits
+            found.append(as_ids(logits[mask_positions(encoded, self._tokenizer)].argmax(-1)))
+        return np.concatenate(found)
+
+
+def plain_export(place: Place) -> Path:
+    """The folder of Optimum's export of the checkpoint, made once."""
+
+    def make(folder: Path) -> None:
+        from optimum.exporters.onnx import main_export  # noqa: PLC0415 - slow
+
+        with quiet():
+            main_export(place.checkpoint, folder, task="fill-mask", do_validation=False)
+
+    return once(place, "optimum", make)

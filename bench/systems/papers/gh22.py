@@ -1,0 +1,180 @@
+"""Gubelmann and Handschuh's test: the model's own verbs for each pair, and whether it repeats them.
+
+Their program is not public. "The paper's program" is the plain way to do what the paper describes: one sentence at a
+time, with the logits at all positions.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+import polars as pl
+import torch
+
+from ....engine.choices import Coreference
+from ....engine.inference.free_text import MASK
+from ....engine.negation.grid import pair_fillers, sample_pairs
+from ....engine.probes.gh22.acts import ACTS_FILE, RANKS, Acts
+from ....engine.probes.gh22.repetitions import Repetitions
+from ....engine.probes.gh22.variants import Variant, load_variant
+from ....engine.probes.items import ITEMS_FILE
+from ....engine.runs.loop import run_stage
+from ....engine.runs.results import finished_stage, read_frame
+from ....engine.sentences.lexicon import load_lexicon
+from ....engine.sentences.patterns import Pattern
+from ....engine.sentences.slots import NAME, PROFESSION, PRONOUN, VERB
+from ...opened import with_open_model
+from ..system import Answers, Choice, Place, batch_sizes
+from . import LOOP, PAPER, ROW
+from .masked import TorchMasked, TorchMaskRow
+from .own import OwnRun
+
+_VARIANT = Variant.ORIGINAL
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """A sample of pairs of the bundled lexicon; a smaller sample is part of a larger one.
+
+    Attributes:
+        n: How many.
+    """
+
+    n: int
+
+    def __len__(self) -> int:
+        return self.n
+
+    def head(self, n: int) -> "Pairs":
+        """A smaller sample."""
+        return Pairs(min(n, self.n))
+
+    @property
+    def patterns(self) -> tuple[Pattern, ...]:
+        """The patterns of the test."""
+        return tuple(sorted(load_variant(_VARIANT).scored, key=lambda pattern: pattern.name))
+
+    def words(self) -> list[dict[str, str]]:
+        """Slot → word, for each pair."""
+        lexicon = load_lexicon()
+        fillers = pair_fillers(lexicon, Coreference.PRONOUN, 0)
+        found = []
+        for pair in sample_pairs(lexicon, self.n, 0).tolist():
+            place = divmod(pair, len(lexicon.professions))
+            found.append({slot: fillers[slot].word(*place) for slot in (NAME, PROFESSION, PRONOUN)})
+        return found
+
+    def choosing(self) -> list[str]:
+        """The text that chooses the verbs of each pair."""
+        sentence = load_variant(Variant.ORIGINAL).selecting
+        return [sentence.text(words, MASK) for words in self.words()]
+
+    def repeating(self, verbs: Sequence[Sequence[str]]) -> list[str]:
+        """The texts of the test: pair after pair, verb after verb, pattern after pattern.
+
+        Args:
+            verbs: For each pair, its verbs.
+        """
+        return [
+            pattern.text({**words, VERB: verb}, MASK)
+            for words, own in zip(self.words(), verbs, strict=True)
+            for verb in own
+            for pattern in self.patterns
+        ]
+
+    @property
+    def texts(self) -> list[str]:
+        """Texts of the same lengths, with verbs of the lexicon in place of the model's own."""
+        verbs = load_lexicon().verbs
+        some = [[verbs[(i * len(RANKS) + j) % len(verbs)] for j in range(len(RANKS))] for i in range(self.n)]
+        return [*self.choosing(), *self.repeating(some)]
+
+
+class _Torch(TorchMasked):
+    """Both steps in PyTorch."""
+
+    def run(self, work: Pairs, choice: Choice) -> Answers:
+        """See `System`: whether each verb is repeated, bool [pairs, ranks × patterns]."""
+        verbs = np.empty((len(work), len(RANKS)), np.int64)
+        for rows, logits in self.some(work.choosing(), choice):
+            logits[:, self._unranked] = -torch.inf
+            best = logits.argsort(1, descending=True)[:, [rank - 1 for rank in RANKS]]
+            verbs[rows] = best.cpu().numpy()
+        texts = [[self._tokenizer.convert_ids_to_tokens(int(verb)) for verb in own] for own in verbs]
+        found = np.empty(len(work) * len(RANKS) * len(work.patterns), np.int64)
+        for rows, logits in self.some(work.repeating(texts), choice):
+            found[rows] = logits.argmax(1).cpu().numpy()
+        expected = np.repeat(verbs.reshape(-1), len(work.patterns))
+        answers: Answers = (found == expected).reshape(len(work), -1)
+        return answers
+
+    @cached_property
+    def _unranked(self) -> list[int]:
+        return sorted(self._tokenizer.all_special_ids)
+
+    def some(self, texts: Sequence[str], choice: Choice) -> Iterator[tuple[np.ndarray, torch.Tensor]]:
+        """Rows of the texts, and their logits at the mask."""
+        return self.batches(texts, choice["batch"])
+
+
+class Paper(_Torch):
+    """One sentence at a time."""
+
+    name = PAPER
+
+    def about(self, choice: Choice) -> str:  # noqa: ARG002
+        """See `System`."""
+        return "one sentence at a time, logits at all positions"
+
+    def some(self, texts: Sequence[str], choice: Choice) -> Iterator[tuple[np.ndarray, torch.Tensor]]:  # noqa: ARG002
+        """See `_Torch`."""
+        for row, logits in enumerate(self.one_by_one(texts)):
+            yield np.array([row]), logits[None]
+
+
+class Loop(_Torch):
+    """All logits, then the row of the mask."""
+
+    name = LOOP
+
+    def about(self, choice: Choice) -> str:
+        """See `System`."""
+        return f"sorted, batches of {choice['batch']}"
+
+    def choices(self, place: Place) -> Sequence[Choice]:
+        """See `System`."""
+        return batch_sizes(place)
+
+
+class RowLoop(Loop, TorchMaskRow):
+    """The same, but the head sees the mask's row alone."""
+
+    name = ROW
+
+
+class Own(OwnRun):
+    """`negengine gh22 --variant original`."""
+
+    command = "gh22 --variant original"
+
+    def any_stage(self) -> Acts:
+        """See `OwnRun`."""
+        return self._acts(1)
+
+    def run(self, work: Pairs, choice: Choice) -> Answers:  # noqa: ARG002
+        """See `System`."""
+        with TemporaryDirectory() as folder:
+            run, acts = Path(folder) / "run", with_open_model(self._acts(len(work)), self.model)
+            run_stage(acts, run, self.execution)
+            chosen = read_frame(run, finished_stage(run, Acts.name), ACTS_FILE)
+            repetitions = Repetitions.plan(acts, chosen, {_VARIANT: load_variant(_VARIANT)})
+            run_stage(with_open_model(repetitions, self.model), run, self.execution)
+            items = pl.read_parquet(run / ITEMS_FILE, columns=["pair", "rank", "pattern", "repeated"])
+        answers: Answers = items.sort("pair", "rank", "pattern")["repeated"].to_numpy().reshape(len(work), -1)
+        return answers
+
+    def _acts(self, n: int) -> Acts:
+        return Acts.plan(self.exported, load_lexicon(), load_variant(Variant.ORIGINAL).selecting, pairs=n)

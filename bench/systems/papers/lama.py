@@ -1,0 +1,197 @@
+"""Negated LAMA: of each fact, the answer's log-probability, and the rank correlation of a query with its negation.
+
+LAMA's own program (`scripts/batch_eval_KB_completion.py` with `lama/evaluation_metrics.py`) sorts facts by their words,
+pads batches of 32, takes the log-softmax at all positions, and makes for each fact a list of the first 5,000 tokens in
+Python and the correlation by scipy, in as many threads as there are cores.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from multiprocessing.pool import ThreadPool
+from typing import Any
+
+import numpy as np
+import polars as pl
+import torch
+from numpy.typing import NDArray
+from scipy import stats
+
+from ....engine.inference.free_text import MASK
+from ....engine.probes.items import ITEMS_FILE
+from ....engine.probes.lama.facts import Fact, Facts
+from ....engine.probes.lama.stage import Lama
+from ..system import Answers, Choice, Place, batch_sizes
+from . import LOOP, PAPER, ROW
+from .masked import TorchMasked, TorchMaskRow
+from .own import OwnRun
+
+_BATCH, _TOP = 32, 5_000
+_KEPT = 3
+
+
+@dataclass(frozen=True, eq=False)
+class Queries:
+    """Facts with a query and its negation.
+
+    Attributes:
+        facts: All of them count for the model.
+        gold: int64 [n], the tokens of their answers.
+    """
+
+    facts: tuple[Fact, ...]
+    gold: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.facts)
+
+    def head(self, n: int) -> "Queries":
+        """The first n of them."""
+        return Queries(self.facts[:n], self.gold[:n])
+
+    @property
+    def texts(self) -> list[str]:
+        """The queries, then the negations."""
+        return [fact.affirmative for fact in self.facts] + [str(fact.negated) for fact in self.facts]
+
+
+class Paper(TorchMasked):
+    """LAMA's own program."""
+
+    name = PAPER
+
+    def about(self, choice: Choice) -> str:  # noqa: ARG002
+        """See `System`."""
+        return (
+            f"LAMA: batches of {_BATCH} padded, all log-probabilities, the first {_TOP:,} tokens and scipy fact by fact"
+        )
+
+    def open(self, place: Place) -> None:
+        """See `System`."""
+        super().open(place)
+        self._words = self._tokenizer.convert_ids_to_tokens(list(range(len(self._tokenizer))))
+        self._threads = place.threads
+
+    def run(self, work: Queries, choice: Choice) -> Answers:  # noqa: ARG002
+        """See `System`."""
+        order = sorted(range(len(work)), key=lambda row: len(work.facts[row].affirmative.split()))
+        found = np.empty((len(work), 2))
+        with ThreadPool(self._threads) as pool:
+            for start in range(0, len(order), _BATCH):
+                rows = order[start : start + _BATCH]
+                facts = [work.facts[row] for row in rows]
+                sides = [
+                    self._logprobs([fact.affirmative for fact in facts]),
+                    self._logprobs([str(fact.negated) for fact in facts]),
+                ]
+                pairs = list(zip(*sides, work.gold[rows].tolist(), strict=True))
+                ranked = pool.map(self._ranking, pairs)
+                found[rows] = np.stack([ranked, pool.map(self._correlation, pairs)], axis=1)
+        return found
+
+    def _logprobs(self, texts: Sequence[str]) -> Iterator[tuple[torch.Tensor, int]]:
+        """The log-probabilities at all positions of each text, and the position of its mask."""
+        masked = [text.replace(MASK, self._tokenizer.mask_token) for text in texts]
+        encoded = self._tokenizer(masked, padding=True, return_tensors="pt").to(self._device)
+        with torch.inference_mode():
+            logprobs = self._model(**encoded).logits.log_softmax(-1).cpu()
+        positions = (encoded["input_ids"] == self._tokenizer.mask_token_id).int().argmax(1)
+        yield from zip(logprobs, positions.tolist(), strict=True)
+
+    def _ranking(self, pair: tuple[Any, Any, int]) -> float:
+        (logprobs, position), _, gold = pair
+        own = logprobs[position]
+        values, ids = own.topk(min(_TOP, len(own)))
+        known = [
+            {
+                "rank": rank,
+                "token": token,
+                "log_prob": value,
+                "word": self._words[token] if token < len(self._words) else "",
+            }
+            for rank, (value, token) in enumerate(zip(values.tolist(), ids.tolist(), strict=True))
+        ]
+        del known  # it goes into the program's log
+        (ids == gold).nonzero()
+        return float(own[gold])
+
+    @staticmethod
+    def _correlation(pair: tuple[Any, Any, int]) -> float:
+        sides = [logprobs[position] for logprobs, position in pair[:2]]
+        for own in sides:
+            own.topk(1)
+        return float(stats.spearmanr(*(own.numpy() for own in sides))[0])
+
+
+class _Looped(TorchMasked):
+    """Both queries of all facts in batches; ranks and correlations for a batch at once."""
+
+    name = LOOP
+
+    def about(self, choice: Choice) -> str:
+        """See `System`."""
+        return f"sorted, batches of {choice['batch']}; ranks and correlations of a batch at once"
+
+    def choices(self, place: Place) -> Sequence[Choice]:
+        """See `System`."""
+        return batch_sizes(place)
+
+    def run(self, work: Queries, choice: Choice) -> Answers:
+        """See `System`."""
+        found, size = np.empty((len(work), 2)), choice["batch"]
+        for start in range(0, len(work), 8 * size):  # logits of some batches at a time are in memory
+            own = work.facts[start : start + 8 * size]
+            affirmative = self._logits([fact.affirmative for fact in own], size)
+            negated = self._logits([str(fact.negated) for fact in own], size)
+            gold = torch.from_numpy(work.gold[start : start + len(own)]).to(affirmative.device)[:, None]
+            answer = affirmative.gather(1, gold)
+            (affirmative > answer).sum(1)  # the rank
+            for side in (affirmative, negated):
+                (side.topk(_KEPT).values - side.logsumexp(1, keepdim=True)).tolist()
+            rows = slice(start, start + len(own))
+            found[rows, 0] = (answer - affirmative.logsumexp(1, keepdim=True))[:, 0].cpu().numpy()
+            found[rows, 1] = _correlations(affirmative, negated)
+        return found
+
+    def _logits(self, texts: Sequence[str], size: int) -> torch.Tensor:
+        rows, found = zip(*self.batches(texts, size), strict=True)
+        together = torch.cat(found)
+        back = torch.from_numpy(np.argsort(np.concatenate(rows), kind="stable")).to(together.device)
+        return together[back]
+
+
+class Loop(_Looped):
+    """All logits, then the row of the mask."""
+
+
+class RowLoop(_Looped, TorchMaskRow):
+    """The same, but the head sees the mask's row alone."""
+
+    name = ROW
+
+
+class Own(OwnRun):
+    """`negengine lama`."""
+
+    command = "lama"
+
+    def any_stage(self) -> Lama:
+        """See `OwnRun`."""
+        return self._stage(())
+
+    def run(self, work: Queries, choice: Choice) -> Answers:  # noqa: ARG002
+        """See `System`."""
+        columns = ["gold_logprob", "spearman"]
+        items = self.finished(self._stage(work.facts), lambda run: pl.read_parquet(run / ITEMS_FILE, columns=columns))
+        return items.to_numpy().astype(np.float64)
+
+    def _stage(self, facts: tuple[Fact, ...]) -> Lama:
+        return Lama.plan(self.exported, Facts(facts, {}), with_p159=True)
+
+
+def _correlations(one: torch.Tensor, other: torch.Tensor) -> NDArray[np.float64]:
+    """Spearman's correlation of each row of two tensors, float64 [n]."""
+    ranks = [stats.rankdata(own.cpu().numpy(), axis=1) for own in (one, other)]
+    centred = [own - own.mean(axis=1, keepdims=True) for own in ranks]
+    scale = np.sqrt((centred[0] ** 2).sum(axis=1) * (centred[1] ** 2).sum(axis=1))
+    found: NDArray[np.float64] = (centred[0] * centred[1]).sum(axis=1) / scale
+    return found

@@ -1,0 +1,59 @@
+"""A run of the engine whose model is open already, with its run folder and all its files."""
+
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, TypeVar
+
+from ....engine.choices import Precision
+from ....engine.inference.exported import load_exported
+from ....engine.runs.executors import ThisProcess
+from ....engine.runs.loop import Execution, run_stage
+from ....engine.runs.progress import Reporter
+from ....engine.runs.stage import ModelOptions, Stage
+from ...opened import with_open_model
+from ..system import Choice, Place, System
+from . import OURS
+
+T = TypeVar("T")
+
+
+class OwnRun(System[Any]):
+    """Our engine, as a finished run; a subclass says which.
+
+    Args:
+        precision: fp32, mixed, or what the command takes by itself.
+    """
+
+    name = OURS
+    ours = True
+    command: str
+
+    def __init__(self, precision: Precision = Precision.AUTO) -> None:
+        self._precision = precision
+
+    def about(self, choice: Choice) -> str:  # noqa: ARG002
+        """See `System`."""
+        return f"`negengine {self.command}`, with its run folder and results"
+
+    def open(self, place: Place) -> None:
+        """See `System`."""
+        self.exported = load_exported(place.exported)
+        self.options = ModelOptions(place.device, self._precision, threads=place.threads)
+        self.model = self.any_stage().open(self.options)
+
+    def any_stage(self) -> Stage[Any, Any]:
+        """A stage that opens the model."""
+        raise NotImplementedError
+
+    def finished(self, stage: Stage[Any, Any], read: Callable[[Path], T]) -> T:
+        """Run a stage from end to end, and read its results."""
+        with TemporaryDirectory() as folder:
+            run = Path(folder) / "run"
+            run_stage(with_open_model(stage, self.model), run, self.execution)
+            return read(run)
+
+    @property
+    def execution(self) -> Execution:
+        """In this process, without messages."""
+        return Execution(ThisProcess(self.options.device), self.options, reporter=Reporter(silent=True))

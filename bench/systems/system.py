@@ -1,0 +1,143 @@
+"""What a system is: a program that does some work, is opened in a process of its own, and is timed there.
+
+A benchmark makes a `System` for each program. `rounds.compare` pickles it and sends it to its process, so before `open`
+it holds settings only. There it is opened once, with the number of threads that all get. Then it is given the work,
+round by round, and gives its answers: so every measurement is also a check that all do the same work. Reading texts
+(tokenizing) belongs to the work of those that are given texts.
+
+Another system is another class with `name`, `about`, `open` and `run`. What it cannot do without stands in `needs`, or
+is said by `missing` or by raising `Unavailable`: then the system is a line after the table and not an error.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Generic, Protocol, Self, TypeVar
+
+from numpy.typing import NDArray
+
+from ...engine.inference.device import CPU, Device
+
+Answers = NDArray[Any]
+"""One row for each sentence, in the order of the work."""
+
+Choice = Mapping[str, int]
+"""Settings that a benchmark tries and of which it takes the fastest, such as the size of a batch."""
+
+ONLY: tuple[Choice, ...] = ({},)
+BATCHES = {"cpu": (8, 32, 128), "cuda": (32, 128, 512)}
+"""Sentences in a batch that are tried for the systems that have no batch size of their own."""
+
+
+class Work(Protocol):
+    """Sentences, or other items, that all systems are given; it is pickled."""
+
+    def __len__(self) -> int:
+        """How many items."""
+
+    def head(self, n: int) -> Self:
+        """The first n of them."""
+
+
+W = TypeVar("W", bound=Work)
+
+
+class Unavailable(Exception):  # noqa: N818 - it is not an error
+    """A system cannot run here. The message says why, in one line."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """What is measured, and where.
+
+    Attributes:
+        checkpoint: The folder or hub id that transformers loads.
+        exported: The folder of the same model, exported.
+        device: Where systems run; those that cannot are missing.
+        threads: Threads of each system; no system may use more cores.
+        cache: A folder for files that systems make once, such as other exports of the checkpoint.
+    """
+
+    checkpoint: str
+    exported: Path
+    device: Device
+    threads: int
+    cache: Path
+
+    @property
+    def torch_device(self) -> str:
+        """The device as PyTorch and transformers call it."""
+        return "cpu" if self.device == CPU else f"cuda:{self.device.index}"
+
+
+class System(ABC, Generic[W]):
+    """One program that is measured.
+
+    Attributes:
+        name: What it is called; no other system of a benchmark has this name.
+        arithmetic: What its products are computed in: fp32, bf16, fp16, int8, or `mixed`.
+        ours: Whether it is the engine. Ours cannot be missing: it fails.
+        fewer: It is given one of so many items, because it is slow.
+        needs: Modules that it imports, beyond those of the exporter.
+        extra: Which of our extras installs them.
+    """
+
+    name: str
+    arithmetic: str = "fp32"
+    ours: bool = False
+    fewer: int = 1
+    needs: tuple[str, ...] = ()
+    extra: str = "bench"
+
+    @abstractmethod
+    def about(self, choice: Choice) -> str:
+        """What it does, in a line."""
+
+    def missing(self, place: Place) -> str | None:  # noqa: ARG002 - others look at it
+        """Why it cannot run here, in a line; None if nothing is known against it. Asked before a process is started."""
+        lacking = [name for name in self.needs if not _is_installed(name)]
+        return f"{lacking[0]} is not installed: pip install 'negengine[{self.extra}]'" if lacking else None
+
+    def choices(self, place: Place) -> Sequence[Choice]:  # noqa: ARG002 - others look at it
+        """The settings to try; the fastest on a few sentences is taken."""
+        return ONLY
+
+    def make(self, place: Place) -> None:
+        """Make what it needs in `place.cache`, unless it is there. This runs in a process that ends afterwards."""
+
+    @abstractmethod
+    def open(self, place: Place) -> None:
+        """Load the model.
+
+        Raises:
+            Unavailable: It cannot run here.
+        """
+
+    def settle(self, work: W) -> None:
+        """See the work before the clock starts: what a user does once before a long run, such as a calibration."""
+
+    def given(self, work: W, choice: Choice) -> Any:  # noqa: ARG002 - others look at it
+        """What `run` is given; making it is not timed. It is the work itself, unless a part of it shall not count."""
+        return work
+
+    @abstractmethod
+    def run(self, work: W, choice: Choice) -> Answers:
+        """Do the work; this is timed. All is finished when it returns, on a CUDA device too."""
+
+    def found(self) -> Mapping[str, Any]:
+        """What else a report says about it, as JSON values; asked after the last round."""
+        return {}
+
+
+def batch_sizes(place: Place) -> tuple[Choice, ...]:
+    """The sizes of batches to try on a device."""
+    return tuple({"batch": size} for size in BATCHES[place.device.kind])
+
+
+def _is_installed(name: str) -> bool:
+    try:
+        return find_spec(name) is not None
+    except ModuleNotFoundError:  # the package around it
+        return False

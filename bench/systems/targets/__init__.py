@@ -1,0 +1,26 @@
+"""Systems that give the log-probabilities of targets at the mask: a table → float64 [n, targets]."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import polars as pl
+
+
+@dataclass(frozen=True, eq=False)
+class Stimuli:
+    """Sentences with a mask and some targets.
+
+    Attributes:
+        table: Columns `sentence` and those of the targets.
+        targets: The columns of the targets.
+    """
+
+    table: pl.DataFrame
+    targets: Sequence[str]
+
+    def __len__(self) -> int:
+        return len(self.table)
+
+    def head(self, n: int) -> "Stimuli":
+        """The first n of them."""
+        return Stimuli(self.table.head(n), self.targets)

@@ -1,0 +1,61 @@
+"""`negengine probe` without its files: it reads and checks a table, and makes the rows of results."""
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from ....engine.inference.exported import load_exported
+from ....engine.inference.model import MaskedLM
+from ....engine.probes.probe.columns import LOGPROB, Columns
+from ....engine.probes.probe.stage import OwnStimuli
+from ....engine.probes.vocabulary import Ranked
+from ....engine.runs.overlap import overlap
+from ....engine.runs.part import EncodedPart
+from ....engine.runs.stage import PartResult
+from ....engine.stimuli import open_table
+from ..system import Answers, Choice, Place, System
+from . import Stimuli
+
+OURS = "ours"
+
+
+class Own(System[Stimuli]):
+    """Our engine, fp32."""
+
+    name = OURS
+    ours = True
+
+    def about(self, choice: Choice) -> str:  # noqa: ARG002
+        """See `System`."""
+        return "batches of a fixed number of tokens on each core"
+
+    def open(self, place: Place) -> None:
+        """See `System`."""
+        self._exported = load_exported(place.exported)
+        self._model = MaskedLM(self._exported, place.device, threads=place.threads)
+
+    def run(self, work: Stimuli, choice: Choice) -> Answers:  # noqa: ARG002
+        """See `System`."""
+        with TemporaryDirectory() as folder:
+            path = Path(folder) / "stimuli.csv"
+            work.table.write_csv(path)
+            return self._ask(path, Columns("sentence", tuple(work.targets)))
+
+    def _ask(self, path: Path, columns: Columns) -> Answers:
+        stage = OwnStimuli(self._exported, open_table(path).scan(columns.texts), columns, Ranked())
+        found: dict[int, pl.DataFrame] = {}
+
+        def decide(number: int, prepared: Any) -> pl.DataFrame:
+            return stage.decide(self._model, number, prepared, lambda *_: None).rows
+
+        def finish(number: int, rows: pl.DataFrame) -> None:
+            EncodedPart.of(PartResult(rows))
+            found[number] = rows
+
+        overlap(range(len(stage.sizes)), stage.prepare, decide, finish)
+        logprobs = pl.concat([found[number] for number in sorted(found)])[LOGPROB].to_numpy()
+        scores: Answers = logprobs.reshape(-1, len(columns.targets)).astype(np.float64)
+        return scores

@@ -1,0 +1,61 @@
+"""The command `cues`."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ...choices import Precision
+from ...commands.run_command import Setup, run_command
+from ...errors import InputError
+
+if TYPE_CHECKING:
+    from ...library.run import Shown
+
+_WORDS = "words"
+
+
+@run_command
+def cues(
+    setup: Setup,
+    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="UTF-8 texts, also .gz.")],
+    detector: Annotated[
+        str,
+        typer.Option(
+            metavar="words|MODEL",
+            help="What finds cues: the list of words alone, or also a model exported with --task token-classification.",
+        ),
+    ] = _WORDS,
+) -> "Shown":
+    """Count the sentences that contain a negation cue, by a list of words or also by a trained detector.
+
+    With a detector, run the same command again to resume it; its tables have both, side by side.
+    Example: negengine cues corpus.txt --detector detector
+    """
+    if detector == _WORDS:
+        _refuse_run_options(setup)
+        from .shares import CueShares
+
+        return CueShares.of(files)
+    from .runs import cues as run
+
+    return run(setup.model(detector, task="token-classification"), files, **setup.run)
+
+
+def _refuse_run_options(setup: Setup) -> None:
+    """The list of words needs no model and writes no run folder."""
+    given = {
+        "--output": setup.output,
+        "--shard": setup.shard,
+        "--ray": setup.ray,
+        "--workers": setup.workers,
+        "--cpus-per-worker": setup.cpus_per_worker,
+        "--gpus-per-worker": setup.gpus_per_worker,
+        "--batch-tokens": setup.batch_tokens,
+        "--threads": setup.threads,
+        "--device": None if setup.device == "auto" else setup.device,
+        "--precision": None if setup.precision == Precision.AUTO else setup.precision,
+    }
+    for option, value in given.items():
+        if value is not None:
+            raise InputError(f"{option} {value}: the list of words needs no model and no run folder; add --detector")

@@ -1,0 +1,195 @@
+"""The stage of `cues` with a trained detector: which sentences of texts hold a negation cue.
+
+A part is a range of lines of one text, read where it lies, so that texts of any size take the memory of a part. Every
+sentence is judged twice, by the detector and by the list of words, so that both stand side by side.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import polars as pl
+
+from ...choices import Precision
+from ...inference.exported import ExportedModel
+from ...runs.masked_stages import ExportedStage, description, refuse_mixed
+from ...runs.model_metadata import model_metadata
+from ...runs.stage import Advance, Files, FinishedParts, ModelOptions, PartResult, changed
+from ..items import ITEMS_FILE, SUMMARY_FILE, joined, model_identity
+from .detector import CueDetector, encoder_of
+from .encoding import Window, WordEncoder
+from .sentences import split_sentences, split_words
+from .summary import ITEMS, MODEL, WORDS, sentences_of, summarise
+from .texts import TextFile
+from .word_list import find_cues
+
+TEXTS = "texts"  # key of the metadata
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """A part that is ready for the detector.
+
+    Attributes:
+        places: Line of each sentence, and its number in that line; both from 1.
+        sentences: As they stand in the text.
+        words: The words of each.
+        encoded: The windows of each.
+    """
+
+    places: Sequence[tuple[int, int]]
+    sentences: Sequence[str]
+    words: Sequence[Sequence[str]]
+    encoded: Sequence[Sequence[Window]]
+
+
+@dataclass(frozen=True, eq=False)
+class CueStage(ExportedStage[CueDetector, Prepared]):
+    """A detector and the texts that it reads.
+
+    Attributes:
+        exported: The detector.
+        texts: The texts.
+    """
+
+    name: ClassVar[str] = "cues"
+    rows_file: ClassVar[str | None] = ITEMS_FILE
+
+    exported: ExportedModel
+    texts: tuple[TextFile, ...]
+
+    @classmethod
+    def plan(cls, exported: ExportedModel, texts: Sequence[TextFile]) -> "CueStage":
+        """Plan a run; the model itself is not needed yet.
+
+        Args:
+            exported: A model that was exported for token-classification.
+            texts: From `TextFile.scan`.
+
+        Raises:
+            InputError: The model is not a cue detector.
+        """
+        encoder_of(exported)
+        return cls(exported, tuple(texts))
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """What the items depend on."""
+        return {
+            **model_identity(self.exported),
+            "data sha256": [text.sha256 for text in self.texts],
+            "parts": [len(text.parts) for text in self.texts],
+        }
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """The model, and what the texts are called."""
+        return {**model_metadata(self.exported), TEXTS: [text.name for text in self.texts]}
+
+    def files(self) -> Mapping[str, Path]:
+        """See `Stage`."""
+        return {**super().files(), **{f"text {t}": text.path for t, text in enumerate(self.texts)}}
+
+    def with_files(self, places: Mapping[str, Path]) -> Self:
+        """See `Stage`."""
+        texts = tuple(text.at(places[f"text {t}"]) for t, text in enumerate(self.texts))
+        return changed(super().with_files(places), texts=texts)
+
+    @cached_property
+    def parts(self) -> tuple[tuple[int, int], ...]:
+        """All parts: number of the text, number of its part."""
+        return tuple((t, number) for t, text in enumerate(self.texts) for number in range(len(text.parts)))
+
+    @property
+    def sizes(self) -> Sequence[int]:
+        """Lines of each part."""
+        return [self.texts[t].parts[number].lines for t, number in self.parts]
+
+    @property
+    def unit(self) -> str:
+        """See `Stage`."""
+        return "lines"
+
+    @cached_property
+    def encoder(self) -> WordEncoder:
+        """Makes windows of words."""
+        return encoder_of(self.exported)
+
+    def check(self, say: Callable[[str], None]) -> None:
+        """See `Stage`: all lines were read when the texts were scanned."""
+        say(f"{sum(self.sizes):,} lines in {len(self.parts):,} parts")
+
+    def open(self, options: ModelOptions) -> CueDetector:
+        """See `Stage`.
+
+        Raises:
+            InputError: Mixed precision is asked for.
+        """
+        refuse_mixed(self.name, options.precision)
+        return CueDetector(self.exported, options.device, batch_tokens=options.batch_tokens, threads=options.threads)
+
+    def describe(self, model: CueDetector) -> Mapping[str, Any]:
+        """See `Stage`."""
+        return {**description(self.exported, model.model), "precision": str(Precision.FP32)}
+
+    def prepare(self, number: int) -> Prepared:
+        """The sentences of a part as token ids."""
+        t, own = self.parts[number]
+        places, sentences = [], []
+        for line, n in self.texts[t].read(own):
+            for place, sentence in enumerate(split_sentences(line), 1):
+                places.append((n, place))
+                sentences.append(sentence)
+        words = [split_words(sentence) for sentence in sentences]
+        return Prepared(places, sentences, words, self.encoder.encode(words))
+
+    def decide(self, model: CueDetector, number: int, prepared: Prepared | None, advance: Advance) -> PartResult:
+        """See `Stage`.
+
+        Returns:
+            One row for each sentence with a cue and each detector that finds one; see `summary`. The counts say how
+            many sentences each text has.
+        """
+        part = prepared or self.prepare(number)
+        t, own = self.parts[number]
+        lines, windows = self.texts[t].parts[own].lines, sum(map(len, part.encoded))
+        done = said = 0
+
+        def ran(count: int) -> None:
+            nonlocal done, said
+            done += count
+            now = lines * done // windows
+            advance(now - said, count)
+            said = now
+
+        found = model.find_in(part.words, part.encoded, ran)
+        advance(lines - said, 0)
+        rows = []
+        for (line, place), sentence, words, cues in zip(part.places, part.sentences, part.words, found, strict=True):
+            start = (self.texts[t].name, line, place, sentence)
+            if listed := find_cues(sentence):
+                rows.append((*start, WORDS, joined(cue.word for cue in listed), joined(cue.kind for cue in listed)))
+            if cues:
+                names = joined(cue.name(words) for cue in cues)
+                rows.append((*start, MODEL, names, joined(cue.kind for cue in cues)))
+        return PartResult(_frame(rows), {sentences_of(t): len(part.sentences)})
+
+    @staticmethod
+    def publish(parts: FinishedParts) -> Files:
+        """items.parquet and summary.parquet."""
+        return {
+            ITEMS_FILE: parts.rows,
+            SUMMARY_FILE: summarise(parts.rows, parts.metadata[TEXTS], parts.counts),
+        }
+
+
+def _frame(rows: Sequence[tuple[str, int, int, str, str, str, str]]) -> pl.DataFrame:
+    """Rows of text, line, place, sentence, detector, cues, kinds as items."""
+
+    def items() -> Iterator[tuple[Any, ...]]:
+        for text, line, place, sentence, detector, cues, kinds in rows:
+            yield text, detector, f"{line}.{place}", line, sentence, cues, kinds
+
+    return pl.DataFrame(list(items()), schema=ITEMS, orient="row")

@@ -1,0 +1,1 @@
+"""Classifiers of sentence pairs: trained on RTE, SNLI or MNLI, with or without pairs that hold negation."""
