@@ -6,8 +6,9 @@ vocabulary stay on the device. How batches run is in `cpu.py` and `cuda.py`.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 
 import numpy as np
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 
 from ..choices import Task
 from . import tally
-from .batches import INPUTS, OUTPUTS, WIDTHS, Advance, Batch, Feeds, ignored, sentences_in
+from .batches import INPUTS, OUTPUTS, WIDTHS, Advance, Batch, Feeds, Result, RunOne, ignored, sentences_in
 from .device import CPU
 from .exported import PRECISIONS, REFERENCE
 from .opened import CORES, FEWEST_TOKENS, OpenedModel
@@ -23,6 +24,7 @@ from .opened import CORES, FEWEST_TOKENS, OpenedModel
 Ids = NDArray[np.int32]
 Asked = tuple[Ids, Ids, Ids]
 """Sentences of one length: their ids, the positions of their masks, the expected tokens."""
+Logits = NDArray[np.float32]
 
 
 @dataclass(frozen=True)
@@ -191,6 +193,36 @@ class LanguageModel(OpenedModel):
         tally.count(*ids.shape)
         return found
 
+    def reduce_logits(
+        self, batches: Sequence[Sequence[tuple[Ids, Ids]]], reduce: Callable[[int, list[Logits]], Result]
+    ) -> Iterator[Result]:
+        """Compute something from all logits at the masks of each batch, on the core that computed the logits.
+
+        Only what is computed is kept, so the logits of a few batches are in memory at a time, and no core waits while
+        another one ranks tokens.
+
+        Args:
+            batches: each has one or several times ids int32 [n, L] and positions of the masks int32 [n], which one
+                core runs one after the other.
+            reduce: from the number of the batch and its logits, each float32 [n, V], to what is kept. Several threads
+                call it.
+
+        Returns:
+            What `reduce` returns, in the order of the batches.
+        """
+
+        def job(number: int, run: RunOne) -> Result:
+            found = []
+            for ids, mask_position in batches[number]:
+                feeds: Feeds = dict(
+                    zip(INPUTS, (*self._inputs(ids, mask_position), np.zeros_like(mask_position)), strict=True)
+                )
+                found += run(["logits"], feeds)
+                tally.count(*ids.shape)
+            return reduce(number, found)  # type: ignore[arg-type]
+
+        return self._runner.work([partial(job, number) for number in range(len(batches))])
+
     def _inputs(self, ids: Ids, mask_position: Ids) -> tuple[Ids, Ids]:
         """The ids that the graph reads, int32 [n, l], and the row of each sentence that is asked for, int32 [n]."""
         return ids, mask_position
@@ -231,7 +263,7 @@ class MaskedLM(LanguageModel):
             for ids, mask_position, expected in groups
         ]
         found = [Decisions.empty(len(ids), self.precision) for ids, _, _ in taken]
-        divided = self._divide_together([(len(ids), ids.shape[1]) for ids, _, _ in taken])
+        divided = self.divide_together([(len(ids), ids.shape[1]) for ids, _, _ in taken])
         each = zip(taken, found, divided, strict=True)
         batches = [batch for asked, own, parts in each for batch in _batches(asked, own, parts)]
         batches.sort(key=lambda batch: -len(batch) * batch.length)  # the last ones are short: cores end together
@@ -239,18 +271,3 @@ class MaskedLM(LanguageModel):
         for ids, _, _ in taken:
             tally.count(*ids.shape)
         return found
-
-    def _divide_together(self, shapes: Sequence[tuple[int, int]]) -> list[list[slice]]:
-        """Divide groups of n sentences of some length into batches, each group into batches of the same size.
-
-        As there are batches of other groups, a group is not divided for the cores' sake: small groups make batches that
-        are as large as possible.
-        """
-        tokens = self.batch_tokens
-        if self.device == CPU:
-            tokens = min(tokens, max(FEWEST_TOKENS, sum(n * length for n, length in shapes) // CORES))
-        sizes = [math.ceil(n / math.ceil(n / sentences_in(tokens, length))) if n else 1 for n, length in shapes]
-        return [
-            [slice(start, start + size) for start in range(0, n, size)]
-            for (n, _), size in zip(shapes, sizes, strict=True)
-        ]

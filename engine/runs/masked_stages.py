@@ -17,8 +17,7 @@ from ..inference.choosing import SENTENCES, Method, Workload, choose_precisions,
 from ..inference.exported import ExportedModel
 from ..inference.model import Decider, LanguageModel
 from ..inference.opened import OpenedModel
-from ..inference.precision import Models
-from ..sentences.spans import EncodedSentences
+from ..inference.precision import ModelPair
 from .stage import Model, ModelOptions, Stage, changed
 
 Opened = TypeVar("Opened", bound=OpenedModel)
@@ -61,7 +60,7 @@ class Deciders(Generic[Opened, Deciding]):
         taken: Pattern whose decisions come from an earlier stage → what the run has recorded of that.
     """
 
-    models: Models[Opened]
+    models: ModelPair[Opened]
     precision: Precision
     deciders: Mapping[str, Deciding] = field(default_factory=dict)
     taken: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -87,7 +86,7 @@ class MixedStage(ExportedStage[Deciders[Opened, Deciding], Prepared], Generic[Op
         """Seed of the audit's hash."""
 
     @abstractmethod
-    def workloads(self) -> Sequence[Workload[Any]]:
+    def workloads(self) -> Sequence[Workload]:
         """The sentences of each pattern that the whole run will decide."""
 
     def open(self, options: ModelOptions) -> Deciders[Opened, Deciding]:
@@ -141,10 +140,6 @@ class DecidingStage(MixedStage[LanguageModel, Decider, Prepared]):
     """A stage whose sentences have a mask and belong to patterns."""
 
     method: ClassVar[Method[Any, Any, Any]] = SENTENCES
-
-    @abstractmethod
-    def workloads(self) -> Sequence[Workload[EncodedSentences]]:
-        """See `MixedStage`."""
 
 
 class ReferenceStage(ExportedStage[LanguageModel, Prepared]):

@@ -27,7 +27,7 @@ from ...runs.stage import Advance, Files, FinishedParts, PartResult, changed
 from ...sentences.composition import Composer, composer
 from ...sentences.patterns import Pattern, PatternSet
 from ...sentences.slots import NAME, PROFESSION, PRONOUN, VERB, column
-from ...sentences.spans import Bucket, small_buckets
+from ...sentences.spans import Bucket
 from ..items import ITEMS_FILE, SUMMARY_FILE
 from .acts import Acts
 from .choices import Variant
@@ -186,10 +186,8 @@ class Repetitions(ReferenceStage[list[list[Bucket]]]):
         for composed, buckets in zip(self.patterns, prepared or self.prepare(number), strict=True):
             top1, rank = np.empty(len(part), np.int32), np.empty(len(part), np.int32)
             logprob, top1_logprob = np.empty(len(part), np.float32), np.empty(len(part), np.float32)
-            for bucket in small_buckets(buckets):
-                decisions = model.decide(
-                    bucket.ids, bucket.mask_position, tokens[VERB][bucket.rows], advance=lambda n: advance(n, n)
-                )
+            groups = [(bucket.ids, bucket.mask_position, tokens[VERB][bucket.rows]) for bucket in buckets]
+            for bucket, decisions in zip(buckets, model.decide_each(groups, lambda n: advance(n, n)), strict=True):
                 top1[bucket.rows], rank[bucket.rows] = decisions.top1, decisions.expected_rank
                 logprob[bucket.rows], top1_logprob[bucket.rows] = decisions.expected_logprob, decisions.top1_logprob
             ids, where = np.unique(top1, return_inverse=True)
