@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from ..inference.choosing import widened
-from ..printable import counted
 from ..inference.free_memory import give_back_freed_memory
+from ..printable import counted
 from .executors import Executor
 from .folder import RunFolder
 from .part import EncodedPart
