@@ -10,11 +10,9 @@ from ..engine.choices import Precision
 from ..engine.inference.calibration import calibrate
 from ..engine.inference.device import Device
 from ..engine.inference.precision import MixedDecider, Models, open_models
-from .shapes import prepare
+from .shapes import MINI, prepare
 from .systems.mask.own import AUDIT_SHARE
 from .workload import Sentences, candidates, main_job
-
-MINI = "mini"  # the bundled model, as `negengine export` calls it
 
 
 def mixed_decider(models: Models, sentences: Sentences) -> MixedDecider | None:

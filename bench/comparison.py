@@ -44,16 +44,19 @@ class Comparison:
         reference: The system whose answers are right.
         times: Key of a ratio → the system that it is counted from; missing systems have no ratio.
         judge: Answers of a system and of the reference → figures, such as their largest difference.
+        unjudged: Systems that answer something else.
     """
 
     reference: str
     times: Mapping[str, str]
     judge: Callable[[Answers, Answers], Mapping[str, float]]
+    unjudged: Sequence[str] = ()
 
 
 def largest_difference(answers: Answers, reference: Answers) -> dict[str, float]:
-    """How far scores lie apart."""
-    return {"difference": float(np.abs(answers - reference).max())}
+    """How far scores lie apart; values that neither side has do not count."""
+    both = np.isnan(answers) & np.isnan(reference)
+    return {"difference": float(np.where(both, 0.0, np.abs(answers - reference)).max())}
 
 
 def measure_comparison(
@@ -102,7 +105,12 @@ def measure_comparison(
                     key: outcome.rate / outcomes[name].rate if name in outcomes else None
                     for key, name in comparison.times.items()
                 },
-                **comparison.judge(outcome.answers, reference.answers[: outcome.items]),
+                "with opening/s": outcome.items / (outcome.opened.seconds + outcome.items / outcome.rate),
+                **(
+                    {}
+                    if outcome.system.name in comparison.unjudged
+                    else comparison.judge(outcome.answers, reference.answers[: outcome.items])
+                ),
             }
             for outcome in compared.outcomes
         ],
@@ -120,7 +128,7 @@ def comparison_table(found: Mapping[str, Any], title: str, columns: Sequence[Col
         unit: What the items are.
     """
     numbers = {key: pl.Float64 for row in found["systems"] for key, value in row.items() if not _is_kept(value)}
-    frame = pl.DataFrame(found["systems"], schema_overrides=numbers)
+    frame = pl.DataFrame(found["systems"], schema_overrides=numbers, infer_schema_length=None)
     own = [
         Column("system", "system", wrap=False),
         Column("how", "about"),

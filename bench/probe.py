@@ -21,7 +21,8 @@ from ..engine.sentences.lexicon import load_lexicon
 from ..engine.tables import Column, Table
 from .comparison import Comparison, Effort, comparison_table, largest_difference, measure_comparison
 from .machine import describe
-from .shapes import SHAPES, Measured, Shape, cache_folder, prepare
+from .made import one_token_verbs
+from .shapes import SHAPES, Shape, cache_folder, prepare
 from .systems.system import System
 from .systems.targets import Stimuli
 from .systems.targets.loop import LOOP, Loop, RowLoop
@@ -65,7 +66,7 @@ def bench_probe(
     folder, found = cache or cache_folder(), []
     for name in names:
         measured = prepare(name, folder, shapes)
-        words = one_token_verbs(measured)
+        words = one_token_verbs(measured.exported)
         for count in range(1, len(TARGETS) + 1):
             say(f"{measured.name}: {count} target{'s' if count > 1 else ''}")
             make = partial(_stimuli, words=words, targets=TARGETS[:count])
@@ -109,13 +110,6 @@ def table(found: Mapping[str, Any]) -> Table:
         Column("largest difference", "difference", significant=2),
     ]
     return comparison_table(found, f"{found['model']}: {what}", columns)
-
-
-def one_token_verbs(measured: Measured) -> list[str]:
-    """The verbs that are one token in these sentences."""
-    verbs, tokenizer = load_lexicon().verbs, measured.exported.tokenizer
-    found = tokenizer.word_tokens([("Anna likes to ", ".")] * len(verbs), verbs)
-    return [verb for verb, token in zip(verbs, found.tolist(), strict=True) if token >= 0]
 
 
 def _stimuli(n: int, words: Sequence[str], targets: Sequence[str]) -> Stimuli:

@@ -17,12 +17,12 @@ from ..engine.inference.opened import BATCH_TOKENS
 from ..engine.inference.precision import Models, open_models
 from ..export.checkpoint import locate
 from .ceiling import ROUNDS, least_flops, product_rates
-from .close_calls import MINI, close_calls, expected_rate, mixed_decider
+from .close_calls import close_calls, expected_rate, mixed_decider
 from .lazy import lazy_beside_exhaustive
 from .machine import describe
 from .parts import PAIRS, sweep, take_apart
 from .rounds import WARM_UP, Compared, compare
-from .shapes import SHAPES, Measured, Shape, cache_folder, prepare
+from .shapes import MINI, SHAPES, Measured, Shape, cache_folder, prepare
 from .systems.mask import baselines
 from .systems.mask.authors import AuthorsScoring, AuthorsSelection
 from .systems.mask.own import EXACT, LOW_PRECISION, MIXED, LowPrecision, Mixed, Reference
@@ -261,7 +261,7 @@ def _least(exported: ExportedModel, length: float) -> float:
 
 
 def _products(exported: ExportedModel, device: Device, models: Models, rounds: int) -> dict[str, dict[str, float]]:
-    kinds = ("fp32", "int8") if device == CPU else ("fp32", "fp16")
+    kinds = ("fp32", "int8", "bf16") if device == CPU else ("fp32", "fp16")
     sizes = exported.info["hidden_size"], exported.info["intermediate_size"]
     return {kind: product_rates(device, models.reference.batch_tokens, *sizes, kind, rounds=rounds) for kind in kinds}
 

@@ -15,6 +15,7 @@ import torch
 from transformers import (
     AutoModelForCausalLM,
     AutoModelForMaskedLM,
+    AutoModelForSequenceClassification,
     AutoTokenizer,
     BertConfig,
     GPT2Config,
@@ -22,11 +23,15 @@ from transformers import (
     XLMRobertaConfig,
 )
 
+from ..engine.choices import Task
 from ..engine.errors import InputError
 from ..engine.inference.exported import ExportedModel, load_exported
 from ..export.build import build
 from ..export.checkpoint import BUNDLED, locate
+from ..export.quiet import quiet
 
+MINI = "mini"  # the bundled model, as `negengine export` calls it
+LABELS = ("entailment", "neutral", "contradiction")  # of classifiers with random weights
 _BASE = {"hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12, "intermediate_size": 3072}
 _LARGE = {"hidden_size": 1024, "num_hidden_layers": 24, "num_attention_heads": 16, "intermediate_size": 4096}
 Shape = tuple[Any, dict[str, int]]  # configuration class, its sizes
@@ -89,6 +94,44 @@ def prepare(name: str, folder: Path, shapes: Mapping[str, Shape] = SHAPES) -> Me
         return Measured(name, source.location, load_exported(exported), is_random=False)
     checkpoint = random_checkpoint(name, folder, shapes)
     return Measured(name, str(checkpoint), load_exported(build(str(checkpoint), folder / "exported" / name)), True)
+
+
+def prepare_classifier(name: str, folder: Path, shapes: Mapping[str, Shape] = SHAPES) -> Measured:
+    """The same for a classifier of pairs of texts with three labels.
+
+    A shape, and the bundled model, get a head with random weights.
+
+    Args:
+        name: a name of `shapes`, `mini`, or a classifier that `negengine export` takes.
+        folder: where checkpoints and exports are kept.
+        shapes: models with random weights.
+
+    Raises:
+        InputError: as for `export.build`.
+    """
+    is_random = name in shapes or name == MINI
+    checkpoint = str(_random_classifier(name, folder, shapes)) if is_random else name
+    source = locate(checkpoint)
+    exported = build(checkpoint, folder / "exported" / source.name, task=Task.TEXT_CLASSIFICATION)
+    return Measured(name, source.location, load_exported(exported), is_random)
+
+
+def _random_classifier(name: str, folder: Path, shapes: Mapping[str, Shape]) -> Path:
+    checkpoint = folder / "checkpoints" / f"{name}-classifier"
+    if (checkpoint / "complete").is_file():
+        return checkpoint
+    base = BUNDLED if name == MINI else random_checkpoint(name, folder, shapes)
+    torch.manual_seed(0)
+    names = {"id2label": dict(enumerate(LABELS)), "label2id": {label: number for number, label in enumerate(LABELS)}}
+    with quiet():
+        model = AutoModelForSequenceClassification.from_pretrained(base, **names)
+    try:
+        model.save_pretrained(checkpoint)
+        AutoTokenizer.from_pretrained(base).save_pretrained(checkpoint)
+        (checkpoint / "complete").touch()
+    except OSError as error:
+        raise InputError(f"{checkpoint} cannot be written: {error.strerror or error}") from error
+    return checkpoint
 
 
 def random_checkpoint(name: str, folder: Path, shapes: Mapping[str, Shape] = SHAPES) -> Path:

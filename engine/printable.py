@@ -31,3 +31,14 @@ def json_safe(document: str) -> str:
 def _escape(match: re.Match[str]) -> str:
     code = ord(match[0])
     return _SHORT.get(match[0]) or (f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}")
+
+
+def counted(n: int, one: str, several: str = "") -> str:
+    """A number and what is counted: `1 row`, `2,000 rows`.
+
+    Args:
+        n: How many.
+        one: What there is one of.
+        several: The plural; by default with an s.
+    """
+    return f"{n:,} {one if n == 1 else several or f'{one}s'}"

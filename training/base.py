@@ -21,7 +21,9 @@ from ..export.checkpoint import (
 )
 from ..export.families import longest_input
 from ..export.quiet import quiet
-from ..export.weights import weights_of
+from ..export.weights import tensors_of, weights_of
+
+_POOLER = ".pooler."  # in the names of its weights
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +78,9 @@ class Base:
             config.id2label = dict(enumerate(labels))
             config.label2id = {label: number for number, label in enumerate(labels)}
             config.problem_type = None
-            return cls(source, head, config, load_tokenizer(source, head), allow_pickle, new_pooler)
+            found = cls(source, head, config, load_tokenizer(source, head), allow_pickle, new_pooler)
+            found._refuse_missing_pooler()
+            return found
 
     @property
     def name(self) -> str:
@@ -125,12 +129,25 @@ class Base:
         wrong = [key for key, *_ in report["mismatched_keys"] if key.startswith(of_encoder)]
         if wrong:
             raise InputError(f"{self.name}: {wrong[0]} has another size than config.json says")
-        if (pooler := sorted(key for key in lacking if ".pooler." in key)) and not self.new_pooler:
-            raise InputError(
-                f"{self.name}: its weights lack the pooler ({pooler[0]}), which the classifier reads: give a "
-                "checkpoint that has it, or --new-pooler to begin with random weights"
-            )
+        if (pooler := sorted(key for key in lacking if _POOLER in key)) and not self.new_pooler:
+            raise self._lacks_pooler(pooler[0])
         if others := sorted(set(lacking) - set(pooler)):
             raise InputError(f"{self.name}: its weights lack {others[0]}: give the checkpoint of a whole encoder")
         found: PreTrainedModel = model
         return found
+
+    def _refuse_missing_pooler(self) -> None:
+        """Refuse weights without a pooler before they are read, where their names are known."""
+        names = tensors_of(self.source)
+        if self.new_pooler or names is None or any(_POOLER in f".{name}" for name in names):
+            return
+        with torch.device("meta"):  # no weights are made
+            needed = self.head.loader.from_config(self.config).state_dict()
+        if pooler := sorted(name for name in needed if _POOLER in name):
+            raise self._lacks_pooler(pooler[0])
+
+    def _lacks_pooler(self, weight: str) -> InputError:
+        return InputError(
+            f"{self.name}: its weights lack the pooler ({weight}), which the classifier reads: give a checkpoint that "
+            "has it, or --new-pooler to begin with random weights"
+        )

@@ -9,7 +9,7 @@ anybody. A folder that was made with other settings or data is refused. One proc
 """
 
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
@@ -106,12 +106,14 @@ class TrainingFolder:
             _refuse_other(folder, known, new)
             remove_leftovers(folder)
             held = cls(folder, known or new)
-            if known is None:
-                held._save()
             held._remove(_STAGED)
             if held.is_finished:
                 held._remove(CHECKPOINTS)
             yield held
+
+    def begin(self) -> None:
+        """Record the training. A training that is refused before has left nothing but an empty folder."""
+        self._save()
 
     @property
     def checkpoints(self) -> Path:
@@ -160,6 +162,27 @@ class TrainingFolder:
             pass
         except OSError as error:
             raise unwritable(self.folder / name, error) from error
+
+
+@contextmanager
+def hold_several(folder: Path, names: Iterable[str]) -> Iterator[None]:
+    """Hold the folder of several trainings; each of them has a folder in it, and a record of its own.
+
+    Args:
+        folder: New, empty, or the folder of such trainings.
+        names: What may be in it.
+
+    Raises:
+        InputError: It holds something else, is held by another process, or cannot be written.
+    """
+    known = {LOCK_FILE, *names}
+    if foreign := [path.name for path in paths_in(folder) if path.name not in known]:
+        raise InputError(
+            f"{folder}: holds {foreign[0]!r}, so it is not a folder of several trainings; choose another --output"
+        )
+    make_folder(folder)
+    with locked(folder):
+        yield
 
 
 def read_training(folder: Path) -> TrainingRecord:

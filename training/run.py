@@ -1,9 +1,11 @@
 """One training from its settings to its folder: check, train or go on, publish. A finished one is not trained again."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+
+from transformers import PreTrainedModel
 
 from ..engine.commands.train_command import TrainingOptions
 from ..engine.errors import InputError
@@ -39,6 +41,13 @@ def settings_of(kind: Kind, options: TrainingOptions, place: Place) -> Settings:
     """
     given = {**kind.defaults, **options.hyperparameters()}
     return Settings(**given, seed=options.seed, precision=place.precision(options.precision))
+
+
+def _begun(held: TrainingFolder, job: Job) -> PreTrainedModel:
+    """The model; once its weights are read, the training is recorded."""
+    model = job.open()
+    held.begin()
+    return model
 
 
 def train(
@@ -84,7 +93,7 @@ def train(
             needs.check(base.name, needed, place, folder, settings, reporter)
         job = make_job()
         fitted = fit(
-            job,
+            replace(job, open=lambda: _begun(held, job)),
             settings,
             place,
             held.checkpoints,

@@ -119,7 +119,7 @@ class System(ABC, Generic[W]):
         """See the work before the clock starts: what a user does once before a long run, such as a calibration."""
 
     def given(self, work: W, choice: Choice) -> Any:  # noqa: ARG002 - others look at it
-        """What `run` is given; not timed. It is the work itself but for systems that are measured without a part of it."""
+        """What `run` is given; making it is not timed. It is the work itself, unless a part of it shall not count."""
         return work
 
     @abstractmethod

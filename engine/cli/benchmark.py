@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
     from ..tables import Table
 
 EXPORT, LIKELIHOOD, PROBE = "export", "likelihood", "probe"
+PAPERS = ("lama", "diagnostics", "gh22", "nli")
 
 
 @dataclass(frozen=True)
@@ -28,6 +31,7 @@ class Wanted:
         rounds: How often each system is timed; None for the default.
         device: Where.
         baselines: Names of the baselines to measure; none for all.
+        data: The data of a paper; None for the usual copy.
     """
 
     models: list[str]
@@ -35,6 +39,7 @@ class Wanted:
     rounds: int | None
     device: str
     baselines: list[str]
+    data: Path | None
 
 
 Result = tuple["list[Table]", dict[str, Any]]
@@ -44,10 +49,10 @@ def bench(
     models: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[export|likelihood|probe] [MODEL...]",
+            metavar="[export|likelihood|probe|lama|diagnostics|gh22|nli] [MODEL...]",
             help="mini, any checkpoint, or random weights: bert-base-shape, bert-large-shape, roberta-base-shape. "
             "`bench export MODEL` measures exports, `bench likelihood MODEL` likelihoods of sentences, "
-            "`bench probe MODEL` words in sentences.",
+            "`bench probe MODEL` words in sentences, `bench lama MODEL` and the others the commands of these names.",
         ),
     ] = None,
     quick: Annotated[
@@ -65,6 +70,10 @@ def bench(
             "repeated.",
         ),
     ] = None,
+    data: Annotated[
+        Path | None,
+        typer.Option(metavar="PATH", help="The data for lama, diagnostics or nli (default: the copy of `data get`)."),
+    ] = None,
     with_ray: Annotated[
         bool, typer.Option("--ray", help="Measure workers of Ray on this machine, and simulate more of them.")
     ] = False,
@@ -77,7 +86,8 @@ def bench(
     Each system runs in a process of its own, with the same number of threads. The last line of the output is one JSON
     document. `bench export` measures the time and the peak memory of exports instead, `bench likelihood` the
     likelihoods of sentences against minicons and PyTorch, and `bench probe` words at the mask of a user's sentences
-    against PyTorch.
+    against PyTorch. `bench lama|diagnostics|gh22|nli` measures these commands against the papers' own programs. Where
+    the papers' data are missing, it makes items of the same lengths.
     Example: negengine bench mini --quick
     """
     words = models or []
@@ -86,8 +96,10 @@ def bench(
         raise InputError(f"bench {subject}: --ray is for `bench` of the main job")
     if baseline and (subject or with_ray):
         raise InputError(f"bench {subject or '--ray'}: --baseline is for `bench` of the main job")
+    if data is not None and subject not in PAPERS:
+        raise InputError(f"bench: --data is for {', '.join(PAPERS)}")
     measure = _ray if with_ray else _SUBJECTS.get(subject, _speed)
-    wanted = Wanted(words[1:] if subject else words, quick, rounds, device, baseline or [])
+    wanted = Wanted(words[1:] if subject else words, quick, rounds, device, baseline or [], data)
     try:
         tables, found = measure(wanted)
     except ModuleNotFoundError as error:
@@ -142,7 +154,20 @@ def _probe(wanted: Wanted) -> Result:
     return [table(result) for result in found["models"]], found
 
 
-_SUBJECTS: dict[str, Callable[[Wanted], Result]] = {EXPORT: _export, LIKELIHOOD: _likelihood, PROBE: _probe}
+def _paper(subject: str, wanted: Wanted) -> Result:
+    from ...bench.papers import EFFORT, bench_paper, table
+
+    effort = _effort(subject, wanted, EFFORT)
+    found = bench_paper(subject, wanted.models or ["mini"], data=wanted.data, effort=effort, say=say)
+    return [table(result) for result in found["models"]], found
+
+
+_SUBJECTS: dict[str, Callable[[Wanted], Result]] = {
+    EXPORT: _export,
+    LIKELIHOOD: _likelihood,
+    PROBE: _probe,
+    **{subject: partial(_paper, subject) for subject in PAPERS},
+}
 
 
 def _effort(subject: str, wanted: Wanted, usual: "Effort") -> "Effort":

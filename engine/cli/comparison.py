@@ -7,6 +7,7 @@ import typer
 
 from ..commands.console import say
 from ..commands.run_command import table_command
+from ..printable import counted
 
 if TYPE_CHECKING:
     from ..library.run import Shown
@@ -47,5 +48,5 @@ def compare(
     found = run_compare(*runs) if by is None else by_group(*runs, by=by)
     if items is not None:
         n = write(item_rows(*runs), items, "--items")
-        say(f"{items}: {n:,} rows, one for each item and model; docs/r.md has a model for R")
+        say(f"{items}: {counted(n, 'row')}, one for each item and model; docs/r.md has a model for R")
     return found

@@ -10,7 +10,7 @@ from ..choices import Format
 from ..commands import options
 from ..commands.console import document, pieces, show
 from ..errors import InputError
-from ..printable import json_safe
+from ..printable import counted, json_safe
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -96,7 +96,7 @@ def show_sentences(
     if as_json:
         document({"run": str(run), "file": str(output), "sentences": n})
     else:
-        show(f"{output}: {n:,} sentences of {run}")
+        show(f"{output}: {counted(n, 'sentence')} of {run}")
 
 
 def _streamed(run: "Run", rows: "pl.LazyFrame", form: Format, as_json: bool) -> "Iterator[str]":

@@ -14,6 +14,7 @@ import polars as pl
 
 from ..errors import InputError
 from ..library.run import Run
+from ..printable import counted
 from ..probes.summary import paired
 from ..statistics import SMALLEST_P, crossed_interval, holm, smallest_p
 from ..tables import Column, Table
@@ -187,4 +188,4 @@ def _notes(frame: pl.DataFrame, constant: Sequence[str], clusters: str) -> list[
 
 
 def _tests(count: int) -> str:
-    return "1 test" if count == 1 else f"{count:,} tests"
+    return counted(count, "test")

@@ -19,6 +19,7 @@ import requests
 from ..errors import InputError
 from ..files.atomic import json_bytes, unwritable, write_bytes
 from ..files.reading import file_sha256, is_file
+from ..printable import counted
 from .misprimed import merge
 from .sources import DIGESTS, REGISTRY, Source, source
 
@@ -92,9 +93,9 @@ def _get_unfixed(wanted: Source, base: str, largest: int, say: Callable[[str], N
     """
     paths = {path.rpartition("/")[2]: path for path in wanted.unfixed}
     if wanted.by_hand and not any(wanted.first_digests().values()) and all(is_file(wanted.folder / n) for n in paths):
-        say(f"taking the {len(paths):,} files that lie in {wanted.folder}")
+        say(f"taking the {counted(len(paths), 'file')} that lie in {wanted.folder}")
         return _keep_digests(wanted, paths, say)
-    say(f"fetching {len(paths):,} files from {base}")
+    say(f"fetching {counted(len(paths), 'file')} from {base}")
     urls = {name: f"{base}/{path}" for name, path in paths.items()}
     files = pooch.create(
         path=wanted.folder, base_url="", registry=dict.fromkeys(paths), urls=urls, retry_if_failed=_RETRIES

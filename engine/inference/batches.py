@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Iterator, Sequence, Sized
 from dataclasses import dataclass
-from typing import Protocol
+from functools import partial
+from typing import Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +15,10 @@ WIDTHS = {"decision_ids": 2, "decision_logits": 4}  # columns of the outputs
 Array = NDArray[np.generic]
 Feeds = dict[str, Array]
 Advance = Callable[[int], None]
+RunOne = Callable[[Sequence[str], Feeds], list[Array]]
+"""Runs one batch: from names of outputs, and inputs, to these outputs."""
+
+Result = TypeVar("Result")
 
 
 def ignored(sentences: int) -> None:
@@ -80,6 +85,31 @@ class Runner(Protocol):
             batches: the inputs of each run.
             advance: as for `run`.
         """
+
+    def work(self, jobs: Sequence[Callable[[RunOne], Result]]) -> Iterator[Result]:
+        """Let each job run batches, in one thread: what it computes from their outputs is computed there, too.
+
+        So one core is at work on a job from the first batch to the result, while others do other jobs.
+
+        Args:
+            jobs: each is called once, by one of several threads.
+
+        Returns:
+            The results in the order of the jobs.
+        """
+
+
+def fetching(
+    outputs: Sequence[str], batches: Sequence[Feeds], advance: Advance
+) -> list[Callable[[RunOne], list[Array]]]:
+    """Jobs that bring some outputs of each batch; see `Runner.fetch`."""
+
+    def fetch(feeds: Feeds, run: RunOne) -> list[Array]:
+        found = run(outputs, feeds)
+        advance(rows_in(feeds))
+        return found
+
+    return [partial(fetch, feeds) for feeds in batches]
 
 
 def rows_in(feeds: Feeds) -> int:

@@ -7,7 +7,7 @@ is kept beside the export, the speed of the low-precision model over fp32 (`spee
     speed of mixed precision over fp32 = 1 / (1 / r + close calls + audit)
 
 with close calls and audit as shares of all sentences. `auto` chooses mixed precision where this is at least 1.1, for
-runs of at least 20,000 sentences. The run records the choice.
+runs of at least 20,000 sentences or 6,000 pairs of texts. The run records the choice.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -24,11 +24,12 @@ from .device import Device
 from .exported import REFERENCE, ExportedModel
 from .model import Decider, LanguageModel
 from .opened import OpenedModel
-from .precision import MixedDecider, Models, open_pair
+from .precision import MixedDecider, ModelPair, open_pair
 from .speed_ratio import deciding, kept_speed_ratio
 
 CALIBRATION_SENTENCES = (1_000, 3_000)  # fewest and most; in between, a twentieth of the run
-SHORT_RUN = 20 * CALIBRATION_SENTENCES[0]
+_TIMES = 20  # a run that is shorter than so many times the fewest would spend too much on its calibration
+SHORT_RUN = _TIMES * CALIBRATION_SENTENCES[0]
 _WORTH_IT = 1.1  # `auto` wants at least this much more speed
 _SURE = 0.999  # confidence of the largest share of repetitions that the sample allows
 
@@ -48,12 +49,14 @@ class Method(Generic[Opened, Deciding, Sample]):
             calibration.
         timed: From a sample and the reference model to what either model does while its speed is measured.
         mixed: From low-precision model, reference model and calibration to what decides with both.
+        measured: How many sentences a calibration has, fewest and most.
     """
 
     opening: Callable[..., Opened]
     calibrate: Callable[[Any, Any, Sample, int], Calibration]
     timed: Callable[[Sample, Opened], Callable[[Any], object]]
     mixed: Callable[[Any, Any, Calibration], Deciding]
+    measured: tuple[int, int] = CALIBRATION_SENTENCES
 
     def open(
         self,
@@ -63,7 +66,7 @@ class Method(Generic[Opened, Deciding, Sample]):
         *,
         batch_tokens: int | None = None,
         threads: int | None = None,
-    ) -> Models[Opened]:
+    ) -> ModelPair[Opened]:
         """See `negengine.engine.inference.precision.open_pair`."""
         return open_pair(self.opening, exported, device, precision, batch_tokens=batch_tokens, threads=threads)
 
@@ -79,7 +82,7 @@ SENTENCES: Method[LanguageModel, Decider, EncodedSentences] = Method(
 
 
 @dataclass(frozen=True, eq=False)
-class Workload(Generic[Sample]):
+class Workload:
     """The sentences of one pattern that a run will decide, all shards together.
 
     Attributes:
@@ -91,7 +94,7 @@ class Workload(Generic[Sample]):
     """
 
     pattern: str
-    sample: Callable[[int], Sample]
+    sample: Callable[[int], Any]
     total: int
     at_least: Callable[[float], int] | None = None
 
@@ -106,7 +109,7 @@ class Workload(Generic[Sample]):
 class _Candidate:
     """Mixed precision on one pattern, before it is chosen."""
 
-    workload: Workload[Any]
+    workload: Workload
     calibration: Calibration
     speed_ratio: float
 
@@ -122,9 +125,9 @@ class _Candidate:
 
 
 def choose_precisions(
-    models: Models[Any],
+    models: ModelPair[Any],
     precision: Precision,
-    workloads: Sequence[Workload[Any]],
+    workloads: Sequence[Workload],
     *,
     seed: int,
     method: Method[Any, Any, Any] = SENTENCES,
@@ -155,13 +158,13 @@ def choose_precisions(
         }
 
     def kept(sample: Any) -> float:
-        low, reference = models.low_precision, models.reference
+        low, reference = _low_precision(models), models.reference
         return kept_speed_ratio(low, reference, lambda: method.timed(sample, reference), say)
 
     choices: dict[str, dict[str, Any]] = {}
     candidates: list[_Candidate] = []
     for workload in workloads:
-        if precision is Precision.AUTO and workload.total < SHORT_RUN:
+        if precision is Precision.AUTO and workload.total < _TIMES * method.measured[0]:
             reason = f"with {workload.total:,} sentences, mixed precision would not be faster"
             choices[workload.pattern] = {"precision": REFERENCE, "reason": reason}
         else:
@@ -182,19 +185,25 @@ def choose_precisions(
 
 
 def _measured(
-    models: Models[Any],
-    workload: Workload[Sample],
+    models: ModelPair[Any],
+    workload: Workload,
     seed: int,
     method: Method[Any, Any, Sample],
     speed_ratio: Callable[[Sample], float],
 ) -> _Candidate:
     """The sample depends on the whole run, not on the shard: all shards of a run measure the same sentences."""
-    fewest, most = CALIBRATION_SENTENCES
-    n = max(1, min(workload.total, max(fewest, min(workload.total // 20, most))))
-    sample, low = workload.sample(n), models.low_precision
+    fewest, most = method.measured
+    n = max(1, min(workload.total, max(fewest, min(workload.total // _TIMES, most))))
+    sample, low = workload.sample(n), _low_precision(models)
     ratio = speed_ratio(sample)
     found = method.calibrate(low, models.reference, sample, seed)
     return _Candidate(workload, replace(found, low_precision=low.precision), ratio)
+
+
+def _low_precision(models: ModelPair[Opened]) -> Opened:
+    if models.low_precision is None:
+        raise ValueError("there is no low-precision model")
+    return models.low_precision
 
 
 def _choice(candidate: _Candidate, share: float, *, is_mixed: bool, say: Say) -> dict[str, Any]:
@@ -210,7 +219,7 @@ def _choice(candidate: _Candidate, share: float, *, is_mixed: bool, say: Say) ->
 
 
 def open_decider(
-    models: Models[Any],
+    models: ModelPair[Any],
     precision: Precision,
     choice: Mapping[str, Any],
     method: Method[Any, Deciding, Any] = SENTENCES,  # type: ignore[assignment]

@@ -1,12 +1,13 @@
 """An exported classifier of text pairs on a device: pairs of texts in, one logit for each label out.
 
 The pairs of a batch have the same number of tokens, as in `model.py`: nothing is padded, and there is no attention
-mask. On the CPU each core runs whole batches. Models of some families (BERT) have a second input, which says to which of the two texts each token belongs.
+mask. On the CPU each core runs whole batches. Models of some families (BERT) have a second input, which says to which
+of the two texts each token belongs.
+
 A pair that is too long is truncated as in transformers' `longest_first`: one token after another is removed from the
 text that is longer at that moment.
 """
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -18,7 +19,7 @@ from ..choices import Task
 from ..errors import InputError
 from ..sentences.tokenizer import load_tokenizer
 from . import tally
-from .batches import Advance, Feeds, ignored, rows_by_length, sentences_in
+from .batches import Advance, Feeds, ignored, rows_by_length
 from .exported import PRECISIONS, ExportedModel
 from .free_text import refuse_padding
 from .opened import OpenedModel
@@ -165,8 +166,13 @@ class PairClassifier(OpenedModel):
         return bool(self.exported.info["segments"])
 
     def classify(self, pairs: EncodedPairs, advance: Advance = ignored) -> Labels:
-        """See `Classifier`. Batches of all lengths run together, so that no core waits while others are at work."""
-        batches = [(bucket, part) for bucket in reversed(pairs.buckets) for part in self._divide(*bucket.ids.shape)]
+        """See `Classifier`. Batches of all lengths run together, the longest first: no core waits for another one."""
+        divided = self.divide_together([(len(bucket.rows), bucket.ids.shape[1]) for bucket in pairs.buckets])
+        batches = [
+            (bucket, part)
+            for bucket, parts in zip(reversed(pairs.buckets), reversed(divided), strict=True)
+            for part in parts
+        ]
         feeds = [self._feeds(bucket, part) for bucket, part in batches]
         logits = np.empty((len(pairs), len(labels(self.exported))), np.float32)
         for (bucket, part), (found,) in zip(batches, self._runner.fetch(["logits"], feeds, advance), strict=True):
@@ -178,8 +184,3 @@ class PairClassifier(OpenedModel):
     def _feeds(self, bucket: PairBucket, part: slice) -> Feeds:
         feeds: Feeds = {"input_ids": bucket.ids[part]}
         return feeds | ({SEGMENTS: bucket.segments[part]} if self.takes_segments else {})
-
-    def _divide(self, n: int, length: int) -> list[slice]:
-        """Divide pairs of one length into batches of about the same size."""
-        size = math.ceil(n / math.ceil(n / sentences_in(self.batch_tokens, length)))
-        return [slice(start, start + size) for start in range(0, n, size)]

@@ -6,11 +6,11 @@ one core each are 10 % faster than batches of 4,104 tokens with both cores.
 """
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from .batches import INPUTS, OUTPUTS, Advance, Array, Batch, Feeds, ignored, rows_in
+from .batches import INPUTS, OUTPUTS, Advance, Array, Batch, Feeds, Result, RunOne, fetching, ignored
 from .device import CPU
 from .session import open_session, run_options
 
@@ -38,7 +38,11 @@ class Cores:
 
     def fetch(self, outputs: Sequence[str], batches: Sequence[Feeds], advance: Advance = ignored) -> list[list[Array]]:
         """See `Runner`."""
-        return list(self._threads.map(self._fetch, itertools.repeat(outputs), batches, itertools.repeat(advance)))
+        return list(self.work(fetching(outputs, batches, advance)))
+
+    def work(self, jobs: Sequence[Callable[[RunOne], Result]]) -> Iterator[Result]:
+        """See `Runner`."""
+        return self._threads.map(lambda job: job(self._run_one), jobs)
 
     def _run(self, batch: Batch, advance: Advance) -> None:
         binding = self._session.io_binding()
@@ -49,7 +53,6 @@ class Cores:
         self._session.run_with_iobinding(binding, self._options)
         advance(len(batch))
 
-    def _fetch(self, outputs: Sequence[str], feeds: Feeds, advance: Advance) -> list[Array]:
+    def _run_one(self, outputs: Sequence[str], feeds: Feeds) -> list[Array]:
         found: list[Array] = self._session.run([*outputs], feeds, self._options)
-        advance(rows_in(feeds))
         return found

@@ -14,7 +14,7 @@ own, one thread does all work of a session, and a capture runs while nothing els
 
 import itertools
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -23,7 +23,21 @@ import numpy as np
 import onnxruntime as ort
 
 from ..errors import InputError
-from .batches import INPUTS, OUTPUTS, WIDTHS, Advance, Array, Batch, Feeds, Runner, ignored, rows_in, sentences_in
+from .batches import (
+    INPUTS,
+    OUTPUTS,
+    WIDTHS,
+    Advance,
+    Array,
+    Batch,
+    Feeds,
+    Result,
+    Runner,
+    RunOne,
+    fetching,
+    ignored,
+    sentences_in,
+)
 from .device import Device
 from .session import on_cpu, open_session, run_options
 
@@ -121,12 +135,15 @@ class Streams:
 
     def fetch(self, outputs: Sequence[str], batches: Sequence[Feeds], advance: Advance = ignored) -> list[list[Array]]:
         """See `Runner`."""
-        return list(self._threads.map(self._fetch, itertools.repeat(outputs), batches, itertools.repeat(advance)))
+        return list(self.work(fetching(outputs, batches, advance)))
 
-    def _fetch(self, outputs: Sequence[str], feeds: Feeds, advance: Advance) -> list[Array]:
+    def work(self, jobs: Sequence[Callable[[RunOne], Result]]) -> Iterator[Result]:
+        """See `Runner`."""
+        return self._threads.map(lambda job: job(self._run_one), jobs)
+
+    def _run_one(self, outputs: Sequence[str], feeds: Feeds) -> list[Array]:
         with _WORK.beside_others(), _memory_explained(self._device, self._batch_tokens):
             found: list[Array] = self._session.run([*outputs], feeds, self._options)
-        advance(rows_in(feeds))
         return found
 
     def _run(self, batch: Batch, advance: Advance) -> None:
@@ -151,7 +168,11 @@ class Graphs:
 
     def fetch(self, outputs: Sequence[str], batches: Sequence[Feeds], advance: Advance = ignored) -> list[list[Array]]:
         """See `Runner`."""
-        return list(self._thread.map(self._fetch, itertools.repeat(outputs), batches, itertools.repeat(advance)))
+        return list(self.work(fetching(outputs, batches, advance)))
+
+    def work(self, jobs: Sequence[Callable[[RunOne], Result]]) -> Iterator[Result]:
+        """See `Runner`."""
+        return self._thread.map(lambda job: job(self._run_one), jobs)
 
     def _run_all(self, batches: Sequence[Batch], advance: Advance) -> None:
         for batch in batches:
@@ -164,10 +185,9 @@ class Graphs:
                 self._buffers[batch.length].run(batch)
             advance(len(batch))
 
-    def _fetch(self, outputs: Sequence[str], feeds: Feeds, advance: Advance) -> list[Array]:
+    def _run_one(self, outputs: Sequence[str], feeds: Feeds) -> list[Array]:
         with _WORK.beside_others(), _memory_explained(self._device, self._batch_tokens):
             found: list[Array] = self._session.run([*outputs], feeds, _run_options(None))
-        advance(rows_in(feeds))
         return found
 
 

@@ -4,7 +4,7 @@ The main job composes token ids from the ids of its fillers and reads decisions 
 that are given one by one (`predict`, the probes of other papers) and for measures over the whole vocabulary.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ..errors import InputError
 from ..sentences.spans import Bucket
 from ..sentences.tokenizer import MaskTokenizer
-from .batches import rows_by_length
+from .batches import Result, rows_by_length
 from .exported import ExportedModel, refuse_too_long
 from .model import LanguageModel
 
@@ -78,18 +78,32 @@ def refuse_padding(exported: ExportedModel, ids: Sequence[int], what: str) -> No
         raise InputError(f"{what}: contains the padding token, which the model ignores: remove it")
 
 
-def logits_in_batches(
-    model: LanguageModel, sentences: Sequence[Bucket]
-) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float32]]]:
-    """Yield the rows of each batch, int64 [n], and their logits at the mask, float32 [n, V].
+def reduce_logits(
+    model: LanguageModel,
+    sentences: Sequence[Bucket],
+    reduce: Callable[[NDArray[np.int64], NDArray[np.float32]], Result],
+) -> Iterator[Result]:
+    """Compute something from the logits of each batch, on the core that computed them.
 
-    The logits of one batch at a time are in memory.
+    Args:
+        model: the model.
+        sentences: what it is asked.
+        reduce: from the rows of a batch, int64 [n], and their logits at the mask, float32 [n, V], to what is kept.
+            Several threads call it.
+
+    Returns:
+        What `reduce` returns, batch by batch.
     """
-    for part in sentences:
-        size = model.batch_size(part.ids.shape[1])
-        for start in range(0, len(part.rows), size):
-            batch = slice(start, start + size)
-            yield part.rows[batch], model.logits(part.ids[batch], part.mask_position[batch])
+    batches = [
+        (bucket, slice(start, start + size))
+        for bucket in sentences
+        for size in [model.one_batch(bucket.ids.shape[1])]
+        for start in range(0, len(bucket.rows), size)
+    ]
+    return model.reduce_logits(
+        [[(bucket.ids[part], bucket.mask_position[part])] for bucket, part in batches],
+        lambda number, logits: reduce(batches[number][0].rows[batches[number][1]], logits[0]),
+    )
 
 
 def log_softmax(logits: NDArray[np.float32]) -> NDArray[np.float64]:

@@ -6,7 +6,9 @@ vocabulary stay on the device. How batches run is in `cpu.py` and `cuda.py`.
 """
 
 import math
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 
 import numpy as np
@@ -14,12 +16,15 @@ from numpy.typing import NDArray
 
 from ..choices import Task
 from . import tally
-from .batches import INPUTS, OUTPUTS, WIDTHS, Advance, Batch, Feeds, ignored, sentences_in
+from .batches import INPUTS, OUTPUTS, WIDTHS, Advance, Batch, Feeds, Result, RunOne, ignored, sentences_in
 from .device import CPU
 from .exported import PRECISIONS, REFERENCE
 from .opened import CORES, FEWEST_TOKENS, OpenedModel
 
 Ids = NDArray[np.int32]
+Asked = tuple[Ids, Ids, Ids]
+"""Sentences of one length: their ids, the positions of their masks, the expected tokens."""
+Logits = NDArray[np.float32]
 
 
 @dataclass(frozen=True)
@@ -102,6 +107,10 @@ class Decisions:
         exact: NDArray[np.bool_] = self.precision == PRECISIONS.index(REFERENCE)
         return exact
 
+    def take(self, rows: NDArray[np.int64]) -> "Decisions":
+        """The decisions of some rows."""
+        return Decisions(self.ids[rows], self.logits[rows], self.precision[rows])
+
     def put(self, rows: NDArray[np.int64], other: "Decisions") -> None:
         """Overwrite the decisions of some rows."""
         self.ids[rows], self.logits[rows], self.precision[rows] = other.ids, other.logits, other.precision
@@ -161,15 +170,19 @@ class LanguageModel(OpenedModel):
         tally.count(*ids.shape)
         return decisions
 
+    def decide_each(self, groups: Sequence[Asked], advance: Advance = ignored) -> list[Decisions]:
+        """Decide about groups of sentences, each of one length of its own.
+
+        Args:
+            groups: For each its ids, positions of the masks and expected tokens; see `decide`.
+            advance: See `decide`.
+        """
+        return [self.decide(*group, advance) for group in groups]
+
     def _run(self, ids: Ids, mask_position: Ids, expected: Ids, decisions: Decisions, advance: Advance) -> None:
         """Decide about sentences as the graph reads them; the decisions are written into their arrays."""
-        self._runner.run(
-            [
-                Batch((ids[part], mask_position[part], expected[part]), (decisions.ids[part], decisions.logits[part]))
-                for part in self._divide(*ids.shape)
-            ],
-            advance,
-        )
+        parts = self._divide(*ids.shape)
+        self._runner.run(_batches((ids, mask_position, expected), decisions, parts), advance)
 
     def logits(self, ids: Ids, mask_position: Ids) -> NDArray[np.float32]:
         """All logits at the mask, float32 [n, V]. For few sentences: all of them are copied from the device."""
@@ -179,6 +192,36 @@ class LanguageModel(OpenedModel):
         found = np.concatenate([logits for (logits,) in self._runner.fetch(["logits"], batches)])
         tally.count(*ids.shape)
         return found
+
+    def reduce_logits(
+        self, batches: Sequence[Sequence[tuple[Ids, Ids]]], reduce: Callable[[int, list[Logits]], Result]
+    ) -> Iterator[Result]:
+        """Compute something from all logits at the masks of each batch, on the core that computed the logits.
+
+        Only what is computed is kept, so the logits of a few batches are in memory at a time, and no core waits while
+        another one ranks tokens.
+
+        Args:
+            batches: each has one or several times ids int32 [n, L] and positions of the masks int32 [n], which one
+                core runs one after the other.
+            reduce: from the number of the batch and its logits, each float32 [n, V], to what is kept. Several threads
+                call it.
+
+        Returns:
+            What `reduce` returns, in the order of the batches.
+        """
+
+        def job(number: int, run: RunOne) -> Result:
+            found = []
+            for ids, mask_position in batches[number]:
+                feeds: Feeds = dict(
+                    zip(INPUTS, (*self._inputs(ids, mask_position), np.zeros_like(mask_position)), strict=True)
+                )
+                found += run(["logits"], feeds)
+                tally.count(*ids.shape)
+            return reduce(number, found)  # type: ignore[arg-type]
+
+        return self._runner.work([partial(job, number) for number in range(len(batches))])
 
     def _inputs(self, ids: Ids, mask_position: Ids) -> tuple[Ids, Ids]:
         """The ids that the graph reads, int32 [n, l], and the row of each sentence that is asked for, int32 [n]."""
@@ -195,7 +238,36 @@ class LanguageModel(OpenedModel):
         return [slice(start, start + size) for start in range(0, n, size)]
 
 
+def _batches(asked: Asked, decisions: Decisions, parts: Sequence[slice]) -> list[Batch]:
+    """Parts of some sentences, with the arrays for their decisions."""
+    ids, mask_position, expected = asked
+    return [
+        Batch((ids[part], mask_position[part], expected[part]), (decisions.ids[part], decisions.logits[part]))
+        for part in parts
+    ]
+
+
 class MaskedLM(LanguageModel):
     """A masked language model: it reads the words on both sides of the mask. See `LanguageModel`."""
 
     task = Task.FILL_MASK
+
+    def decide_each(self, groups: Sequence[Asked], advance: Advance = ignored) -> list[Decisions]:
+        """See `LanguageModel`. The batches of all groups run together: no core waits at the end of a group."""
+        taken: list[Asked] = [
+            (
+                np.ascontiguousarray(ids, np.int32),
+                np.ascontiguousarray(mask_position, np.int32),
+                np.ascontiguousarray(main_token(expected), np.int32),
+            )
+            for ids, mask_position, expected in groups
+        ]
+        found = [Decisions.empty(len(ids), self.precision) for ids, _, _ in taken]
+        divided = self.divide_together([(len(ids), ids.shape[1]) for ids, _, _ in taken])
+        each = zip(taken, found, divided, strict=True)
+        batches = [batch for asked, own, parts in each for batch in _batches(asked, own, parts)]
+        batches.sort(key=lambda batch: -len(batch) * batch.length)  # the last ones are short: cores end together
+        self._runner.run(batches, advance)
+        for ids, _, _ in taken:
+            tally.count(*ids.shape)
+        return found

@@ -4,6 +4,7 @@ What all tasks share. How batches run is in `cpu.py` and `cuda.py`.
 """
 
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar
 
@@ -79,9 +80,31 @@ class OpenedModel:
         at_a_time = CORES if self.device == CPU else 1
         return at_a_time * sentences_in(self.batch_tokens, length)
 
+    def one_batch(self, length: int) -> int:
+        """Number of sentences of this length in a full batch, which one core runs."""
+        return sentences_in(self.batch_tokens, length)
+
     def occupying(self, length: int) -> int:
         """Number of sentences of this length that occupy the whole device, on a CPU with many cores too."""
         return self.batch_size(length) * math.ceil(self.at_a_time / CORES)
+
+    def divide_together(self, shapes: Sequence[tuple[int, int]]) -> list[list[slice]]:
+        """Divide groups of n sentences of some length into batches that run together, each group into equal ones.
+
+        As there are batches of other groups, a group is not divided for the cores' sake: small groups make batches that
+        are as large as possible.
+
+        Args:
+            shapes: number of sentences and their length, of each group.
+        """
+        tokens = self.batch_tokens
+        if self.device == CPU:
+            tokens = min(tokens, max(FEWEST_TOKENS, sum(n * length for n, length in shapes) // CORES))
+        sizes = [math.ceil(n / math.ceil(n / sentences_in(tokens, length))) if n else 1 for n, length in shapes]
+        return [
+            [slice(start, start + size) for start in range(0, n, size)]
+            for (n, _), size in zip(shapes, sizes, strict=True)
+        ]
 
     def _open(self, graph: Path) -> Runner:
         """A graph of the export on the model's device."""

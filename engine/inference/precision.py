@@ -37,7 +37,7 @@ from .mixing import Audited, Mixed, even_numbers, take_audits
 from .model import Decider, Decisions, Ids, LanguageModel, main_token
 from .opened import OpenedModel
 
-__all__ = ["Audited", "MixedDecider", "Models", "open_models", "open_pair", "take_audits"]
+__all__ = ["Audited", "MixedDecider", "ModelPair", "Models", "open_models", "open_pair", "take_audits"]
 
 _Sentences = tuple[Ids, Ids, Ids]
 
@@ -70,7 +70,7 @@ class MixedDecider(Mixed[_Sentences, Decisions]):
         """How far the corrected margin is from zero; 0 where the correction changes the sign, and for some tokens."""
         expected = asked[2]
         margin = found.margin(expected)
-        corrected = margin - np.float32(self.calibration.bias)
+        corrected = margin - np.asarray(self.calibration.bias, np.float32)
         trusted = (margin * corrected > 0) & ~np.isin(main_token(expected), self._never)
         certainty: NDArray[np.float32] = np.where(trusted, np.abs(corrected), 0)
         return certainty
@@ -88,7 +88,7 @@ Opened = TypeVar("Opened", bound=OpenedModel)
 
 
 @dataclass(frozen=True, eq=False)
-class Models(Generic[Opened]):
+class ModelPair(Generic[Opened]):
     """The reference model and, where the export holds one for the device, its low-precision model.
 
     Attributes:
@@ -109,6 +109,9 @@ class Models(Generic[Opened]):
         return self.open_low_precision() if self.open_low_precision else None
 
 
+Models = ModelPair[LanguageModel]
+
+
 def open_models(
     exported: ExportedModel,
     device: Device,
@@ -116,8 +119,8 @@ def open_models(
     *,
     batch_tokens: int | None = None,
     threads: int | None = None,
-) -> Models[LanguageModel]:
-    """Open the sessions of a language model that a precision needs; see `open_pair`."""
+) -> Models:
+    """Open a language model; see `open_pair`."""
     return open_pair(open_language_model, exported, device, precision, batch_tokens=batch_tokens, threads=threads)
 
 
@@ -129,7 +132,7 @@ def open_pair(
     *,
     batch_tokens: int | None = None,
     threads: int | None = None,
-) -> Models[Opened]:
+) -> ModelPair[Opened]:
     """Open the reference model; the low-precision model is opened when a pattern needs it.
 
     Args:
@@ -151,7 +154,7 @@ def open_pair(
         )
     reference = opening(exported, device, batch_tokens=batch_tokens, threads=threads)
     if precision is Precision.FP32 or graph is None:
-        return Models(reference)
-    return Models(
+        return ModelPair(reference)
+    return ModelPair(
         reference, partial(opening, exported, device, graph=graph, batch_tokens=batch_tokens, threads=threads)
     )

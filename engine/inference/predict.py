@@ -4,9 +4,10 @@ from collections.abc import Sequence
 from typing import TypedDict
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..sentences.tokenizer import MaskTokenizer
-from .free_text import encode_texts, log_softmax, logits_in_batches
+from .free_text import encode_texts, log_softmax, reduce_logits
 from .model import LanguageModel
 from .top import top_tokens
 
@@ -41,12 +42,12 @@ def predict_texts(
     Raises:
         InputError: a text has no mask or several, holds the padding token, or is too long.
     """
-    best: dict[int, list[Prediction]] = {}
-    for rows, logits in logits_in_batches(model, encode_texts(model.exported, tokenizer, texts)):
+
+    def best(rows: NDArray[np.int64], logits: NDArray[np.float32]) -> dict[int, list[Prediction]]:
         probabilities = np.exp(log_softmax(logits))
         ids = top_tokens(logits, min(top, logits.shape[1]))
-        for row, own, scores, chances in zip(rows.tolist(), ids.tolist(), logits, probabilities, strict=True):
-            best[row] = [
+        return {
+            row: [
                 {
                     "text": texts[row],
                     "rank": rank,
@@ -56,4 +57,10 @@ def predict_texts(
                 }
                 for rank, token in enumerate(own, start=1)
             ]
-    return [prediction for row in range(len(texts)) for prediction in best[row]]
+            for row, own, scores, chances in zip(rows.tolist(), ids.tolist(), logits, probabilities, strict=True)
+        }
+
+    found: dict[int, list[Prediction]] = {}
+    for some in reduce_logits(model, encode_texts(model.exported, tokenizer, texts), best):
+        found |= some
+    return [prediction for row in range(len(texts)) for prediction in found[row]]

@@ -11,6 +11,7 @@ import polars as pl
 
 from ..choices import Format
 from ..errors import InputError
+from ..printable import counted
 from ..runs.record import StageRecord, read_run
 from ..runs.results import finished_stage, read_frame
 from ..runs.shard import Shard
@@ -230,7 +231,7 @@ class ShardRun(Shown):
         then = "when all shards are finished, run `negengine merge SHARD… -o RUN`"
         if not self.parts:
             total = read_run(self.folder).stages[self.stage].parts
-            have = f"{total} part" if total == 1 else f"{total} parts"
+            have = counted(total, "part")
             return [f"{self.folder}: nothing to do for shard {self.shard}, as {self.stage} has {have}; {then}"]
         return [f"{self.folder}: shard {self.shard} of {self.stage} is finished; {then}"]
 

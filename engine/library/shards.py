@@ -12,6 +12,7 @@ import polars as pl
 
 from ..errors import InputError
 from ..files.home import shell_command
+from ..printable import counted
 from ..runs.divisions import default_output, find_shards
 from ..runs.status import DividedRun, State, divided_run
 from ..tables import Column, Table
@@ -75,7 +76,7 @@ class ShardsStatus(Shown):
     def remarks(self) -> list[str]:
         """How many there are of each kind, why some failed, and the command that runs each of the others."""
         kinds = Counter(one.state for one in self.run.shards)
-        told = [f"{self.run.count} shards: {', '.join(f'{n} {state}' for state, n in kinds.items())}"]
+        told = [f"{counted(self.run.count, 'shard')}: {', '.join(f'{n} {state}' for state, n in kinds.items())}"]
         told += [f"{one.folder}: {one.state}: {one.reason}" for one in self.run.shards if one.reason]
         todo = [one for one in self.run.shards if one.state in {State.MISSING, State.STOPPED, State.FAILED}]
         told += [f"shard {one.shard}: {one.command}" for one in todo if one.command]

@@ -21,6 +21,7 @@ from ..errors import InputError
 from ..inference.exported import refuse_too_long
 from ..inference.model import Decider
 from ..inference.words import Repeats, repeated_words, sampled_queries
+from ..printable import counted
 from ..runs.stage import Advance
 from ..sentences.composition import Composer
 from ..sentences.sequences import TokenSequences
@@ -116,7 +117,10 @@ class SeveralSelection(Selection):
         say(f"{self.grid.verbs:,} of {len(self.lexicon.verbs):,} verbs are several tokens at the mask")
         for reason in self.unreachable[:1]:
             say(f"{len(self.unreachable):,} verbs cannot be predicted at all, such as: {reason}")
-        say(f"{len(self.grid.pairs):,} pairs, {self.grid.size:,} candidates, {len(self.parts):,} parts")
+        say(
+            f"{counted(len(self.grid.pairs), 'pair')}, {counted(self.grid.size, 'candidate')}, "
+            f"{counted(len(self.parts), 'part')}"
+        )
         for number in np.unique(self.words.counts).tolist():
             own = self.verb[self.words.counts == number]
             longest = self.composer.longest({VERB: own}) + number - 1
@@ -141,9 +145,9 @@ class SeveralSelection(Selection):
         counts = {f"{PREFIX}{name}": value for name, value in {**found.counts, "queries": found.queries}.items()}
         return counts | by_tokens(found, self.words.counts)
 
-    def keep_verbs(self, part: range, repeated: NDArray[np.bool_]) -> pl.DataFrame:
+    def keep_verbs(self, part: range, found: PartRepeats) -> pl.DataFrame:
         """See `Selection`; with a column `tokens`, the number of tokens of the verb."""
-        kept = super().keep_verbs(part, repeated)
+        kept = super().keep_verbs(part, found)
         verbs = pl.Series([self.lexicon.verbs[i] for i in self.verb.tolist()], dtype=pl.String)
         numbers = pl.Series(self.words.counts, dtype=pl.Int32)
         return kept.with_columns(

@@ -9,6 +9,7 @@ import polars as pl
 from ..errors import InputError, did_you_mean
 from ..library.run import Run, Shown
 from ..library.sentences import FAILED, drawn
+from ..printable import counted
 from ..tables import Column, Table
 
 FOR_PEOPLE = 20
@@ -133,7 +134,7 @@ class Examples(Shown):
         if not self.total:
             return ["no sentence of this run has all that is asked for"]
         if len(self.rows) == self.total:
-            return [f"all {self.total:,} sentences"]
+            return [f"all {counted(self.total, 'sentence')}"]
         some = f"{len(self.rows):,} of {self.total:,} sentences"
         return [f"{some}, drawn at random with --seed {self.seed}; -o FILE.csv writes all"]
 

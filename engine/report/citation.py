@@ -15,6 +15,7 @@ from ..errors import InputError
 from ..library.open import open_run
 from ..library.registry import Probe, probe_of
 from ..library.run import Run
+from ..printable import counted
 from ..runs.record import StageRecord, read_run
 from .references import Reference, model_references, probe_references, tool_reference
 from .usage import Usage, usage
@@ -145,7 +146,8 @@ def _compute(used: Usage) -> str:
     if not used.sessions:
         return ""
     return (
-        f"The models ran {used.sentences:,} sentences ({used.tokens:,} tokens) in {_hours(used.hours)} on "
+        f"The models ran {counted(used.sentences, 'sentence')} ({counted(used.tokens, 'token')}) in "
+        f"{_hours(used.hours)} on "
         f"{' and '.join(used.hardware)}."
     )
 
@@ -210,7 +212,7 @@ def _budget(used: Usage) -> str:
         f"{used.gpu_hours:.3g} GPU hours" if used.gpu_hours else "",
         f"{used.core_hours:.3g} CPU core hours" if used.core_hours else "",
         f"{used.watt_hours:.3g} Wh" if used.watt_hours is not None else "energy not measured",
-        f"{used.sentences:,} sentences, {used.tokens:,} tokens",
+        f"{counted(used.sentences, 'sentence')}, {counted(used.tokens, 'token')}",
     ]
     return ", ".join(filter(None, parts))
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import polars as pl
 
+from ..printable import counted
 from ..runs.record import StageRecord, differences
 from ..runs.results import read_document, read_frame
 from ..tables import Column, Table
@@ -72,7 +73,7 @@ def compare_frames(name: str, old: pl.DataFrame, new: pl.DataFrame) -> list[File
     if old.columns != new.columns:
         return [FileDifference(name, "other columns")]
     if len(old) != len(new):
-        return [FileDifference(name, f"{len(old):,} and {len(new):,} rows")]
+        return [FileDifference(name, f"{counted(len(old), 'row')} and {counted(len(new), 'row')}")]
     found = []
     for column in old.columns:
         first, second = old[column], new[column]

@@ -8,6 +8,7 @@ import polars as pl
 
 from ..figures import Section
 from ..library.run import Run
+from ..printable import counted
 from ..runs.record import read_run
 from ..tables import Column, Table
 
@@ -31,8 +32,8 @@ def provenance(run: Run) -> Section:
     seconds = sum(own.get("seconds") or 0 for own in sessions.values())
     said = [
         (
-            f"The run was made with negengine {record.negengine}, in {len(sessions)} "
-            f"session{'' if len(sessions) == 1 else 's'} of {seconds:,.0f} seconds together."
+            f"The run was made with negengine {record.negengine}, in {counted(len(sessions), 'session')} "
+            f"of {seconds:,.0f} seconds together."
         ),
         "run.json in the run folder has these fields and all others.",
     ]

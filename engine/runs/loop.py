@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from ..inference.choosing import widened
+from ..inference.free_memory import give_back_freed_memory
+from ..printable import counted
 from .executors import Executor
 from .folder import RunFolder
 from .part import EncodedPart
@@ -79,6 +81,7 @@ def run_stage(
             return
         if run.missing_parts or run.narrower_parts(run.needed_bounds()):
             _decide(stage, run, execution)
+            give_back_freed_memory()  # that of the model
         run.finish(stage.publish)
 
 
@@ -106,7 +109,10 @@ def _decide(stage: Stage[Any, Any], run: RunFolder, execution: Execution) -> Non
             run.set_calibration(calibration)
         workers.run(run.missing_parts, calibration, finish, meter.advance)
         while narrower := run.narrower_parts(needed := run.needed_bounds()):
-            reporter.say(f"{stage.name}: an audit found a wrong decision; {len(narrower):,} parts are decided again")
+            reporter.say(
+                f"{stage.name}: an audit found a wrong decision; {counted(len(narrower), 'part is', 'parts are')} "
+                "decided again"
+            )
             meter.extend(sum(sizes[number] for number in narrower))
             wider = {pattern: widened(choice, needed.get(pattern, 0.0)) for pattern, choice in calibration.items()}
             workers.run(narrower, wider, finish, meter.advance)

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from ..errors import InputError
 from ..files.home import without_home
 from ..files.listing import paths_in
+from ..printable import counted
 from .choices import joined, told_differences
 from .folder import RunFolder
 from .part import EncodedPart, PartFiles
@@ -171,7 +172,7 @@ def _refuse_narrower(run: RunFolder, owners: Mapping[int, _ShardFolder]) -> None
     if narrower := run.narrower_parts(run.needed_bounds()):
         shards = {str(owners[number].shard): owners[number] for number in narrower}
         raise InputError(
-            f"{run.folder}: an audit in one shard found a wrong decision, so {len(narrower)} parts of shard "
+            f"{run.folder}: an audit in one shard found a wrong decision, so {counted(len(narrower), 'part')} of shard "
             f"{', '.join(sorted(shards))} must be decided again with a wider margin; to do it: "
             f"{_whole_command(next(iter(shards.values())), run.folder)}"
         )

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..errors import InputError, check_number
+from ..printable import counted
 from .executors import Say, Workers
 from .ray_cluster import DEVICES, Patience, check_address, connected, nodes_of
 from .ray_plan import planned
@@ -87,7 +88,7 @@ class Ray:
                 gpus=0.0 if self.device == "cpu" else self.gpus_per_worker,
                 needs_gpus=self.device == "cuda",
             )
-            say(f"Ray: {len(nodes):,} nodes, {len(plans):,} workers")
+            say(f"Ray: {counted(len(nodes), 'node')}, {counted(len(plans), 'worker')}")
             with opened_pool(
                 ray, stage, options, plans, say, copy_files=self.copy_files, patience=self.patience
             ) as pool:

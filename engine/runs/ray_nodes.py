@@ -4,6 +4,7 @@ import time
 from collections import Counter
 from dataclasses import dataclass, field
 
+from ..printable import counted
 from .ray_worker import Opened
 
 
@@ -33,6 +34,7 @@ class Nodes:
         seconds = max(time.monotonic() - self.begun, 1e-9)
         rates = {node: self.sentences[node] / seconds for node in sorted(self.parts)}
         return [
-            f"Ray: node {node}: {self.workers[node]:,} workers, {self.parts[node]:,} parts, {rate:,.0f}/s"
+            f"Ray: node {node}: {counted(self.workers[node], 'worker')}, {counted(self.parts[node], 'part')}, "
+            f"{rate:,.0f}/s"
             for node, rate in rates.items()
         ]

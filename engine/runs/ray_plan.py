@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..errors import InputError
+from ..printable import counted
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,7 @@ def planned(
             f"--gpus-per-worker {own_gpus:g}" if own_gpus else "",
         ]
         asked = " ".join(filter(None, wanted)) or "--ray"
-        room = f"{found:,} worker{'' if found == 1 else 's'}"
+        room = counted(found, "worker")
         raise InputError(f"{asked}: the Ray cluster has {have} on {_count(len(nodes), 'node')}, room for {room}")
     return [
         WorkerPlan(float(cpus) if cpus else _share(node.cpus, room), own_gpus)

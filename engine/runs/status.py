@@ -15,6 +15,7 @@ from pathlib import Path
 from ..errors import InputError
 from ..files.listing import paths_in
 from ..files.reading import exists
+from ..printable import counted
 from .divisions import named_shard
 from .lock import holder
 from .part import PartFiles
@@ -160,7 +161,7 @@ def _status(one: _Found, count: int, leading: _Found | None) -> ShardStatus:
     if one.problem:
         return ShardStatus(shard, State.DAMAGED, one.folder, reason=one.problem)
     if shard.count != count:
-        return ShardStatus(shard, State.OTHER_RUN, one.folder, reason=f"divided into {shard.count} shards")
+        return ShardStatus(shard, State.OTHER_RUN, one.folder, reason=f"divided into {counted(shard.count, 'shard')}")
     if one.record is None:
         return _begun(one, shard, leading)
     if leading is not None and leading.record is not None and _kind(one) != _kind(leading):

@@ -15,6 +15,7 @@ import polars as pl
 from ..errors import InputError
 from ..files.json_text import parse_json
 from ..files.reading import open_regular, unreadable
+from ..printable import counted
 from .kinds import Kind
 from .lines import BadLineError, Lines, Place
 from .rows import NEEDED, Bad, Block, Part, as_json, typed
@@ -150,7 +151,7 @@ class TextTable:
         )
 
     def _ragged(self, n: int) -> str:
-        found = f"{n} {'field' if n == 1 else 'fields'}, but the header has {len(self.columns)}"
+        found = f"{counted(n, 'field')}, but the header has {len(self.columns)}"
         if n < len(self.columns):
             return found
         return f"{found}; a text that has a {_DELIMITERS[self.delimiter]} must stand in double quotes"

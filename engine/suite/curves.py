@@ -7,6 +7,7 @@ import polars as pl
 from ..comparison.estimates import DROP, PERCENT
 from ..figures import Figure
 from ..figures.charts import Curves
+from ..printable import counted
 from ..tables import Column, Table
 
 _KEYS = ("dataset", "condition", "split", "metric")
@@ -69,7 +70,7 @@ def _figure(own: pl.DataFrame, probe: str, name: str, unit: str) -> Figure:
     steps = points["step"].n_unique()
     alt = (
         f"Curves of {probe} over {steps} steps of {', '.join(runs[:4])}{' and others' if len(runs) > 4 else ''}, "
-        f"in {panels} chart{'' if panels == 1 else 's'}: {what} against the step, with 95 % intervals."
+        f"in {counted(panels, 'chart')}: {what} against the step, with 95 % intervals."
     )
     plot = Curves(
         drawn,

@@ -11,6 +11,7 @@ from typing import Any
 import polars as pl
 
 from ..library.run import Run, Shown
+from ..printable import counted
 from ..tables import Column, Table
 from .file import SuiteFile
 from .members import DONE, Member, State
@@ -62,7 +63,7 @@ class SuitePlan(Shown):
 
     def tables(self) -> list[Table]:
         """A line for each member."""
-        return [members_table(f"{self.file.name}: {len(self.members):,} runs", self.members, self.states)]
+        return [members_table(f"{self.file.name}: {counted(len(self.members), 'run')}", self.members, self.states)]
 
     def remarks(self) -> list[str]:
         """How many there are in each state."""
@@ -164,7 +165,7 @@ class SuiteRun(Shown):
 def _counted(members: Sequence[Member], states: Mapping[int, State]) -> str:
     counts = Counter(states[member.number] for member in members)
     told = ", ".join(f"{counts[state]:,} {state}" for state in State if counts[state])
-    return f"{len(members):,} run{'' if len(members) == 1 else 's'}: {told}"
+    return f"{counted(len(members), 'run')}: {told}"
 
 
 def _described(member: Member, states: Mapping[int, State], failures: Mapping[int, str]) -> dict[str, Any]:

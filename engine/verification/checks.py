@@ -11,6 +11,7 @@ import polars as pl
 
 from ..errors import InputError
 from ..library.run import Shown
+from ..printable import counted
 from ..tables import Column, Table
 
 _SCHEMA = {
@@ -173,7 +174,7 @@ def _found(check: Check) -> str:
 
 
 def _skipped(n: int) -> str:
-    return f"; {n} {'check was' if n == 1 else 'checks were'} not possible" if n else ""
+    return f"; {counted(n, 'check was', 'checks were')} not possible" if n else ""
 
 
 def named(names: Sequence[str]) -> str:

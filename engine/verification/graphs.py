@@ -16,6 +16,7 @@ from ..inference.exported import CONVOLVED, LOW_PRECISION, ExportedModel
 from ..inference.free_text import log_softmax
 from ..inference.session import open_session
 from ..negation.select import NEAR_TIE
+from ..printable import counted
 from .agreement import ROUNDING
 from .checks import Check, Outcome
 from .reference import Logits, each
@@ -83,7 +84,7 @@ def check_heads(exported: ExportedModel, graph: str, found: Sequence[Computed], 
         if not _is_own_decision(own, sentence.expected)
     ]
     check = Check(graph, "decisions follow from the logits", len(found), "sentences")
-    detail = f"not in {len(wrong):,} sentences"
+    detail = f"not in {counted(len(wrong), 'sentence')}"
     return replace(check, outcome=Outcome.DAMAGED, detail=detail, repair=export_again(exported)) if wrong else check
 
 

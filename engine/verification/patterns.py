@@ -17,6 +17,7 @@ from ..inference.exported import ExportedModel, load_exported
 from ..library.run import Shown
 from ..negation.grid import PairFillers, pair_fillers
 from ..negation.select import composed
+from ..printable import counted
 from ..probes.gh22.variants import ACT_SLOTS
 from ..sentences.composition import composer
 from ..sentences.keys import checked_seed
@@ -176,7 +177,7 @@ class PatternsCheck(Shown):
         if self.tokens is not None:
             columns.append(Column("tokens", "n_tokens"))
         notes = [] if self.tokens is None else [f"{_BETWEEN_TOKENS}: the border of two tokens"]
-        return Table(f"{len(self.sentences)} sentences", self.sentences, columns, notes=notes)
+        return Table(counted(len(self.sentences), "sentence"), self.sentences, columns, notes=notes)
 
     def _findings(self) -> Table:
         frame = pl.DataFrame([{**asdict(finding), "kind": str(finding.kind)} for finding in self.findings])
@@ -275,7 +276,9 @@ def _tokens(
         lines.append(composed(pattern.name, made))
         longest = max(longest, own := made.longest())
         if own > exported.max_length:
-            said = f"{pattern.name} has sentences of {own} tokens; {exported.name} takes {exported.max_length}"
+            said = (
+                f"{pattern.name} has sentences of {counted(own, 'token')}; {exported.name} takes {exported.max_length}"
+            )
             findings.append(Finding(Kind.PROBLEM, where, said))
     others = [form for verb in lexicon.verbs for form in lexicon.accepted(verb)[1:]]
     one = _one_token(tokenizer, patterns.selecting, words, others)

@@ -14,6 +14,7 @@ from ..inference.exported import ExportedModel
 from ..library.sentences import drawn
 from ..negation.runs import ScoresRun, SelectionRun
 from ..negation.several import TOKENS
+from ..printable import counted
 from ..sentences.tokenizer import MaskTokenizer
 from .agreement import Compared, Verdict
 from .asked import was_exact
@@ -70,5 +71,5 @@ def _tokens(row: dict[str, Any], tokenizer: MaskTokenizer) -> tuple[int, ...] | 
     """The verb's tokens in the very sentence; or why it does not have those that the run tells."""
     [found] = tokenizer.word_sequences([_contexts(row, tokenizer)], [row["expected"]])
     if isinstance(found, tuple) and len(found) != row[TOKENS]:
-        return f"the verb has {len(found)} tokens, in the run {row[TOKENS]}"
+        return f"the verb has {counted(len(found), 'token')}, in the run {row[TOKENS]}"
     return found

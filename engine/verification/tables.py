@@ -11,6 +11,7 @@ from typing import Any
 import polars as pl
 
 from ..files.reading import file_sha256
+from ..printable import counted
 from ..runs.results import result_sha256
 from ..runs.stage import Result
 from .checks import one_line
@@ -42,7 +43,7 @@ def _of_frames(found: pl.LazyFrame, wanted: pl.LazyFrame) -> str:
     for name in right.names():
         own, other = (frame.select(name).collect(engine="streaming")[name] for frame in (found, wanted))
         if len(own) != len(other):
-            return f"it has {len(own):,} rows; {len(other):,} are right"
+            return f"it has {counted(len(own), 'row')}; {len(other):,} are right"
         unlike = own.ne_missing(other)
         if unlike.any():
             row = int(unlike.arg_max() or 0)

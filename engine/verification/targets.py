@@ -8,6 +8,7 @@ import polars as pl
 from ..choices import TargetMethod
 from ..inference.exported import ExportedModel
 from ..library.sentences import CORRECT, drawn
+from ..printable import counted
 from ..probes.probe.columns import TARGET_TOKENS
 from ..probes.probe.runs import ProbeRun
 from ..sentences.tokenizer import MaskTokenizer
@@ -53,7 +54,9 @@ def _again(
     if isinstance(tokens, str):
         return Compared(name, Verdict.WRONG, tokens)
     if len(tokens) != row[TARGET_TOKENS]:
-        return Compared(name, Verdict.WRONG, f"the target has {len(tokens)} tokens, in the run {row[TARGET_TOKENS]}")
+        return Compared(
+            name, Verdict.WRONG, f"the target has {counted(len(tokens), 'token')}, in the run {row[TARGET_TOKENS]}"
+        )
     asked = ask_word((before, after), tokens, tokenizer, reference, method, marks)
     verdict, why = asked.decision(row[CORRECT], "the target was {}the first choice")
     if verdict is Verdict.AGREES:

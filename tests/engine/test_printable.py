@@ -1,7 +1,7 @@
 import json
 
 import pytest
-from negengine.engine.printable import json_safe, printable, printable_lines
+from negengine.engine.printable import counted, json_safe, printable, printable_lines
 
 UNSAFE = {
     "\x1b": r"\x1b",
@@ -38,3 +38,8 @@ def test_a_document_is_the_same_to_a_reader_of_json():
     document = json_safe(json.dumps(value, ensure_ascii=False, indent=2))
     assert json.loads(document) == value
     assert not any(character in document for character in UNSAFE)
+
+
+def test_one_thing_is_not_several():
+    assert [counted(n, "row") for n in (0, 1, 2_000)] == ["0 rows", "1 row", "2,000 rows"]
+    assert [counted(n, "part is", "parts are") for n in (1, 2)] == ["1 part is", "2 parts are"]

@@ -140,15 +140,34 @@ def write_causal(folder: Path, family: str, word: str = "") -> Path:
     Args:
         folder: The folder to write.
         family: A key of `FAMILIES`.
-        word: A word that a model of GPT-2 prefers everywhere.
+        word: A word of one or two tokens that a model of GPT-2 prefers everywhere.
     """
     tokenizer = FAMILIES[family].tokenizer()
     model = causal_model(family, tokenizer)
     if word:
-        [token] = tokenizer(f" {word}")["input_ids"]
         with torch.no_grad():
-            wanted = model.lm_head.weight[token]
-            model.transformer.ln_f.bias.add_(4 * wanted / wanted.norm())
+            _prefer(model, *tokenizer(f" {word}")["input_ids"])
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return folder
+
+
+def _prefer(model: PreTrainedModel, first: int, second: int | None = None) -> None:
+    """Let a model of GPT-2 predict a token everywhere, and another one after it.
+
+    The bias of the last normalisation points to the first token. With a second one, the blocks do little, so that the
+    last row still shows the token that was read: the second token's output has twice the first one's direction, which
+    counts where the first was read, and a direction of its own that the bias points away from.
+    """
+    embeddings, bias = model.transformer.wte.weight, model.transformer.ln_f.bias
+    if second is None:
+        bias.add_(4 * embeddings[first] / embeddings[first].norm())
+        return
+    for name, parameter in model.named_parameters():
+        if ".c_proj." in name:
+            parameter.mul_(0.02)
+    directions = torch.randn(2, embeddings.shape[1])
+    directions -= directions.mean(dim=1, keepdim=True)  # as the normalisation takes the mean away
+    one, other = torch.linalg.qr(directions.T)[0].T
+    embeddings[first], embeddings[second] = 4 * one, 8 * one + 4 * other
+    bias.add_(3 * one - 6 * other)

@@ -25,7 +25,7 @@ def _label(hypothesis: str) -> str:
     return "entailment" if "dog" in words and "not" not in words else "not_entailment"
 
 
-def write_glue(folder: Path, *, train: int = 240, dev: int = 60, seed: int = 0) -> Path:
+def write_glue(folder: Path, *, train: int = 160, dev: int = 60, seed: int = 0) -> Path:
     """train.tsv and dev.tsv in the layout of RTE."""
     folder.mkdir(parents=True, exist_ok=True)
     draw = random.Random(seed)

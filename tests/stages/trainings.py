@@ -46,6 +46,7 @@ def run(
     *,
     at: tuple[int, Callable[[], None]] | None = None,
     saved: Callable[[], None] = lambda: None,
+    weights: float | None = None,
     **options,
 ) -> TrainingRecord:
     """Train on 80 pairs, ten steps an epoch, with a checkpoint every three steps.
@@ -55,9 +56,11 @@ def run(
         folder: The folder to write.
         at: A step, and what happens when its batch is made.
         saved: What happens before the result is complete.
+        weights: What all weights are set to before the training.
         options: Of the training.
     """
-    given = TrainingOptions(output=folder, device="cpu", threads=1, save_steps=3, **options)
+    plain = {"device": "cpu", "threads": 1, "save_steps": 3, "progress": False}
+    given = TrainingOptions(output=folder, **plain | options)
     place = Place.find("cpu", 1)
     base = Base.find(str(encoder), TASK.head, LABELS)
     calls = 0
@@ -73,10 +76,16 @@ def run(
                 at[1]()
             return encode(examples)
 
+        def opened():
+            model = base.open()
+            for parameter in model.parameters() if weights is not None else ():
+                parameter.data.fill_(weights)
+            return model
+
         return Job(
             base.name,
             base.config,
-            base.open,
+            opened,
             _Saved(base.tokenizer, saved),
             learned,
             synthetic_pairs.pairs(40, seed=1),
@@ -85,7 +94,7 @@ def run(
         )
 
     settings = settings_of(KIND, given, place)
-    return train(KIND, base, job, {}, settings, place, folder, given, Reporter(silent=True))
+    return train(KIND, base, job, {}, settings, place, folder, given, Reporter(silent=not given.progress))
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from ...engine.files.reading import file_sha256, is_file
 from ...engine.probes.nli.labels import SOURCES, Label
 from ...engine.probes.nli.pairs import Pair, read_benchmark, stream_original
 from .hub import fetch
-from .split import Split, split
+from .split import Split, check_fraction, split
 
 TRAIN = "train.tsv"
 DEV = ("dev.tsv", "dev_matched.tsv")  # MNLI has two dev sets; the authors' script took the matched one
@@ -82,6 +82,8 @@ def read_data(
     Raises:
         InputError: A file is missing or bad, or belongs to another task.
     """
+    if fraction is not None:
+        check_fraction(fraction)
     there = fetch(source, say) if folder is None else folder
     train_file, dev_file = _file(there, (TRAIN,), source), _file(there, DEV, source)
     labels = SOURCES[source]

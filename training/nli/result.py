@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 from ...engine.library.run import Shown
-from ...engine.probes.items import ALL, ORIGINAL
+from ...engine.probes.items import ALL
 from ...engine.probes.nli.pairs import NEW
 from ...engine.probes.nli.runs import NliRun
 from ...engine.probes.published import NLI_NEGATION, published
@@ -18,10 +18,9 @@ from ...engine.tables import Column, Table
 from ...engine.tables.published import fraction
 from ..settings import Settings
 from .compared import ROWS, accuracy, gain
-from .trained import NEGATION, Trained
-from .trained import ORIGINAL as WITHOUT
+from .trained import NEGATION, ORIGINAL, Trained
 
-_TITLES = {WITHOUT: "original", NEGATION: "with new"}
+_TITLES = {ORIGINAL: "original", NEGATION: "with new"}
 _PERCENT: dict[str, Any] = {"decimals": 1, "scale": 100, "wrap": False}
 
 
@@ -203,7 +202,7 @@ class NliTraining(Shown):
                 f"{learned}_paper": _range(low, high),
             }
         if len(self.runs) == 2:
-            gained = gain(self.runs[WITHOUT], self.runs[NEGATION], condition, split)
+            gained = gain(self.runs[ORIGINAL], self.runs[NEGATION], condition, split)
             assert gained is not None  # noqa: S101 - there are accuracies
             row |= {
                 "gain": gained.difference.value,
@@ -230,7 +229,7 @@ class NliTraining(Shown):
         if self.negation is not None and condition == NEW:
             ends = paper["held_out"].get(learned) if split == ALL else None
             return (fraction(ends[0]), fraction(ends[1])) if ends else (None, None)
-        printed = paper["accuracy"][condition][split].get(self.family) if learned == WITHOUT else None
+        printed = paper["accuracy"][condition][split].get(self.family) if learned == ORIGINAL else None
         return (None, None) if printed is None else (fraction(printed), fraction(printed))
 
     def _notes(self) -> list[str]:
@@ -238,8 +237,7 @@ class NliTraining(Shown):
         notes = [
             "paper: Table 7 for models of this architecture"
             if self.negation is None
-            else "paper: Table 8 as section 6.2 quotes it, the lowest and the highest of its three models, trained with "
-            "70 % of the new pairs; on dev its Table 7"
+            else "paper: Table 8 as section 6.2 quotes it, lowest and highest of its three models; on dev Table 7"
         ]
         if self.negation is not None and self.negation != 0.7:
             notes.append(f"ours are trained with {self.negation:.0%} of the new pairs, the paper's with 70 %")

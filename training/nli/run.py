@@ -13,16 +13,18 @@ from ...engine.probes.nli.labels import SOURCES
 from ...engine.probes.nli.runs import NliRun, nli
 from ...engine.runs.progress import Reporter
 from ...export.tasks.text_classification import TASK
+from ...export.trace import optimum_config
 from ..base import Base
-from ..folder import TrainingFolder
+from ..folder import hold_several
 from ..run import Kind, settings_of, train
 from ..settings import Place, Settings
 from .data import NliData, read_data
+from .held_out import FOLDER as HELD_OUT
 from .held_out import write_held_out
 from .job import nli_job
 from .paper import paper_settings, source_of
 from .result import NliTraining
-from .trained import NEGATION, Planned, Trained, planned
+from .trained import NEGATION, ORIGINAL, Planned, Trained, planned
 
 NAME = "nli train"
 ONNX, RUN = "onnx", "nli"  # folders of an evaluated classifier: its export, and the engine's run
@@ -76,6 +78,8 @@ def train_nli(
         allow_pickle=options.allow_pickle,
         new_pooler=new_pooler,
     )
+    if evaluate:
+        optimum_config(base.name, base.config, TASK.head.task)  # fails before the training
     paper = paper_settings(source, base.config.model_type)
     kind = Kind(NAME, {**paper, "max_length": min(paper["max_length"], base.longest)})
     settings = settings_of(kind, options, place)
@@ -89,12 +93,7 @@ def train_nli(
         say=reporter.say,
     )
     wanted = planned(options.output, negation=negation is not None, seed=options.seed, seeds=options.seeds)
-    whole = {**base.identity, **pairs.identity, **settings.document(), "seeds": options.seeds}
-    with (
-        nullcontext()
-        if options.seeds is None
-        else TrainingFolder.hold(options.output, NAME, whole, {"command": options.command})
-    ):
+    with nullcontext() if options.seeds is None else hold_several(options.output, (ORIGINAL, NEGATION, HELD_OUT)):
         done = [_train(one, kind, base, pairs, settings, place, options, reporter) for one in wanted]
         held_out = write_held_out(options.output, source, pairs.negation.held_out) if pairs.negation else None
         if evaluate:

@@ -41,8 +41,7 @@ def split(pairs: Sequence[Pair], fraction: float, seed: int) -> Split:
     Raises:
         InputError: The fraction is not between 0 and 1, or one of the parts would be empty.
     """
-    if not 0 < fraction < 1:
-        raise InputError(f"--negation {fraction:g}: give a fraction between 0 and 1, such as the paper's 0.7")
+    check_fraction(fraction)
     groups = _groups(pairs)
     wanted = round(fraction * sum(map(len, groups)))
     learned: set[int] = set()
@@ -56,6 +55,16 @@ def split(pairs: Sequence[Pair], fraction: float, seed: int) -> Split:
         )
     texts = {pair.text for pair in parts[0]}
     return Split(parts[0], parts[1], sum(pair.text in texts for pair in parts[1]))
+
+
+def check_fraction(fraction: float) -> None:
+    """Refuse what is not a part of the pairs.
+
+    Raises:
+        InputError: The fraction is not between 0 and 1.
+    """
+    if not 0 < fraction < 1:
+        raise InputError(f"--negation {fraction:g}: give a fraction between 0 and 1, such as the paper's 0.7")
 
 
 def _triple(pair: Pair) -> int:

@@ -7,6 +7,7 @@ import numpy as np
 
 from ....engine.choices import Precision
 from ....engine.inference.calibration import calibrate
+from ....engine.inference.causal import open_language_model
 from ....engine.inference.exported import load_exported
 from ....engine.inference.model import Decider
 from ....engine.inference.precision import MixedDecider, open_models
@@ -43,8 +44,7 @@ class Reference(_Own):
 
     def open(self, place: Place) -> None:
         """See `System`."""
-        exported = load_exported(place.exported)
-        self._decider = open_models(exported, place.device, Precision.FP32, threads=place.threads).reference
+        self._decider = open_language_model(load_exported(place.exported), place.device, threads=place.threads)
 
 
 class LowPrecision(_Own):
@@ -59,8 +59,8 @@ class LowPrecision(_Own):
     def open(self, place: Place) -> None:
         """See `System`."""
         exported = load_exported(place.exported)
-        models = open_models(exported, place.device, Precision.MIXED, threads=place.threads)
-        self._decider = models.low_precision  # type: ignore[assignment]  # MIXED: there is one, or it fails
+        graph = exported.low_precision(place.device.kind)
+        self._decider = open_language_model(exported, place.device, graph=graph, threads=place.threads)
 
 
 class Mixed(_Own):
@@ -77,10 +77,10 @@ class Mixed(_Own):
 
     def settle(self, work: Sentences) -> None:
         """See `System`."""
-        models = self._models
-        calibration = calibrate(models.low_precision, models.reference, work.encoded, audit_share=AUDIT_SHARE)  # type: ignore[arg-type]
-        self._decider = MixedDecider(models.low_precision, models.reference, calibration)  # type: ignore[arg-type]
-        self._close = calibration.close
+        low_precision, reference = self._models.low_precision, self._models.reference
+        assert low_precision is not None  # noqa: S101 - Precision.MIXED: there is one, or opening fails
+        calibration = calibrate(low_precision, reference, work.encoded, audit_share=AUDIT_SHARE)
+        self._decider, self._close = MixedDecider(low_precision, reference, calibration), calibration.close
 
     def found(self) -> Mapping[str, Any]:
         """The share of close calls."""

@@ -6,5 +6,6 @@ are there already. So what a model costs and what everything around it costs are
 """
 
 PAPER, LOOP, ROW, OURS = "the paper's program", "PyTorch, loop", "PyTorch, mask row", "ours"
-LOOP_ALONE, OURS_ALONE = "PyTorch, model alone", "ours, model alone"
+LOOP_ALONE, OURS_ALONE, INT8_ALONE = "PyTorch, model alone", "ours, model alone", "ours, int8 model alone"
 ALONE = (LOOP_ALONE, OURS_ALONE)
+"""Systems that answer with the first choice at each mask, and not with the paper's results."""

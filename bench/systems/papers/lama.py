@@ -61,7 +61,9 @@ class Paper(TorchMasked):
 
     def about(self, choice: Choice) -> str:  # noqa: ARG002
         """See `System`."""
-        return f"LAMA: batches of {_BATCH} padded, all log-probabilities, the first {_TOP:,} tokens and scipy fact by fact"
+        return (
+            f"LAMA: batches of {_BATCH} padded, all log-probabilities, the first {_TOP:,} tokens and scipy fact by fact"
+        )
 
     def open(self, place: Place) -> None:
         """See `System`."""
@@ -100,7 +102,12 @@ class Paper(TorchMasked):
         own = logprobs[position]
         values, ids = own.topk(min(_TOP, len(own)))
         known = [
-            {"rank": rank, "token": token, "log_prob": value, "word": self._words[token] if token < len(self._words) else ""}
+            {
+                "rank": rank,
+                "token": token,
+                "log_prob": value,
+                "word": self._words[token] if token < len(self._words) else "",
+            }
             for rank, (value, token) in enumerate(zip(values.tolist(), ids.tolist(), strict=True))
         ]
         del known  # it goes into the program's log

@@ -14,15 +14,16 @@ import torch
 from numpy.typing import NDArray
 from transformers import AutoModelForSequenceClassification
 
+from ....engine.choices import Precision
 from ....engine.inference.classifier import EncodedPairs, PairClassifier, encode_pairs, labels
 from ....engine.inference.exported import load_exported
 from ....engine.probes.items import ITEMS_FILE
 from ....engine.probes.nli.judgements import PAPER_LENGTH, Judgements
-from ....engine.probes.nli.labels import map_head
+from ....engine.probes.nli.labels import SOURCES, map_head
 from ....engine.probes.nli.pairs import NEW, Pair, PairSet
 from ..system import Answers, Choice, Place, System, batch_sizes
 from ..torch_models import load, tokenizer_of
-from . import LOOP, LOOP_ALONE, OURS_ALONE, PAPER
+from . import INT8_ALONE, LOOP, LOOP_ALONE, OURS, OURS_ALONE, PAPER
 from .masked import in_order
 from .own import OwnRun
 
@@ -33,22 +34,30 @@ Batch = tuple[NDArray[np.int64], Any]
 
 @dataclass(frozen=True)
 class Judged:
-    """Pairs of one source.
+    """Pairs of several sources.
 
     Attributes:
-        source: RTE, SNLI or MNLI.
-        pairs: The pairs.
+        sourced: The source of each pair (RTE, SNLI or MNLI), and the pair.
     """
 
-    source: str
-    pairs: tuple[Pair, ...]
+    sourced: tuple[tuple[str, Pair], ...]
 
     def __len__(self) -> int:
-        return len(self.pairs)
+        return len(self.sourced)
 
     def head(self, n: int) -> "Judged":
         """The first n of them."""
-        return Judged(self.source, self.pairs[:n])
+        return Judged(self.sourced[:n])
+
+    @property
+    def pairs(self) -> tuple[Pair, ...]:
+        """The pairs alone."""
+        return tuple(pair for _, pair in self.sourced)
+
+    def by_source(self) -> dict[str, NDArray[np.int64]]:
+        """Source → which pairs are from it."""
+        sources = np.array([source for source, _ in self.sourced])
+        return {source: np.flatnonzero(sources == source) for source in SOURCES if (sources == source).any()}
 
 
 class _Torch(System[Any]):
@@ -78,9 +87,9 @@ class _Torch(System[Any]):
 
     def batches(self, work: Judged, choice: Choice) -> Iterator[Batch]:
         """The rows of each batch, and what the model takes."""
-        size = choice["batch"]
+        size, pairs = choice["batch"], work.pairs
         for start in range(0, len(work), size):
-            own = work.pairs[start : start + size]
+            own = pairs[start : start + size]
             yield np.arange(start, start + len(own)), self.encoded(own, "longest")
 
     def encoded(self, pairs: Sequence[Pair], padding: str) -> Any:
@@ -153,15 +162,26 @@ class LoopAlone(SortedLoop):
         """Rows and ids of padded batches."""
         return list(self.batches(work, choice))
 
-    def run(self, work: list[Batch], choice: Choice) -> Answers:  # type: ignore[override]  # what `given` gives  # noqa: ARG002
+    def run(self, work: list[Batch], choice: Choice) -> Answers:  # type: ignore[override]  # noqa: ARG002
         """See `System`."""
         return self.judge(work)
 
 
 class Own(OwnRun):
-    """`negengine nli`."""
+    """`negengine nli`.
+
+    Args:
+        precision: fp32, or what the command takes by itself.
+    """
 
     command = "nli"
+
+    def __init__(self, precision: Precision = Precision.AUTO) -> None:
+        super().__init__(precision)
+        if precision is Precision.FP32:
+            self.name, self.command = f"{OURS}, fp32", "nli --precision fp32"
+        else:
+            self.arithmetic = "mixed"
 
     def any_stage(self) -> Judgements:
         """See `OwnRun`."""
@@ -169,37 +189,48 @@ class Own(OwnRun):
 
     def run(self, work: Judged, choice: Choice) -> Answers:  # noqa: ARG002
         """See `System`."""
-        stage = self._stage((PairSet(work.source, NEW, work.pairs, ""),))
+        rows, pairs = work.by_source(), work.pairs
+        sets = tuple(PairSet(source, NEW, tuple(pairs[row] for row in own), "") for source, own in rows.items())
+        stage = self._stage(sets)
         items = self.finished(stage, lambda run: pl.read_parquet(run / ITEMS_FILE, columns=["predicted"]))
         numbers = {str(label): number for number, label in enumerate(stage.head)}
-        return np.array([numbers[label] for label in items["predicted"]], np.int64)
+        found = np.array([numbers[label] for label in items["predicted"]], np.int64)
+        return found[np.argsort(np.concatenate(list(rows.values())), kind="stable")]
 
     def _stage(self, sets: tuple[PairSet, ...]) -> Judgements:
         head = map_head(labels(self.exported), self.exported.name)
         return Judgements.plan(self.exported, head, sets)
 
 
-class OwnAlone(System[Judged]):
-    """Our classifier alone: pairs are encoded before the clock starts."""
+class OwnAlone(System[Any]):
+    """Our classifier alone: pairs are encoded before the clock starts.
 
-    name = OURS_ALONE
+    Args:
+        low_precision: Whether it is the low-precision model, its labels unchecked.
+    """
+
     ours = True
+
+    def __init__(self, *, low_precision: bool = False) -> None:
+        self._low_precision = low_precision
+        self.name = INT8_ALONE if low_precision else OURS_ALONE
+        self.arithmetic = "int8" if low_precision else "fp32"
 
     def about(self, choice: Choice) -> str:  # noqa: ARG002
         """See `System`."""
-        return "batches of one length; no texts, no results"
+        return f"batches of one length{', labels unchecked' if self._low_precision else ''}; no texts, no results"
 
     def open(self, place: Place) -> None:
         """See `System`."""
         self._exported = load_exported(place.exported)
-        self._model = PairClassifier(self._exported, place.device, threads=place.threads)
+        graph = self._exported.low_precision(place.device.kind) if self._low_precision else None
+        self._model = PairClassifier(self._exported, place.device, graph=graph, threads=place.threads)
 
     def given(self, work: Judged, choice: Choice) -> EncodedPairs:  # noqa: ARG002
         """The encoded pairs."""
         texts = [(pair.text, pair.hypothesis) for pair in work.pairs]
         return encode_pairs(self._exported, texts, max_length=PAPER_LENGTH)
 
-    def run(self, work: EncodedPairs, choice: Choice) -> Answers:  # type: ignore[override]  # what `given` gives  # noqa: ARG002
+    def run(self, work: EncodedPairs, choice: Choice) -> Answers:  # noqa: ARG002
         """See `System`."""
-        found: Answers = self._model.classify(work).argmax(1)
-        return found
+        return self._model.classify(work).label

@@ -18,7 +18,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ...inference.free_text import log_softmax, logits_in_batches
+from ...inference.free_text import log_softmax, reduce_logits
 from ...inference.model import LanguageModel
 from ...inference.top import top_tokens
 from ...runs.stage import Advance
@@ -96,18 +96,22 @@ def predict(
     tokens = np.array([ids[completion] for completion in completions])
     rank, probability = np.zeros(len(completions), np.int64), np.full(len(completions), np.nan)
     top, top_probability = np.empty((len(texts), TOP), np.int64), np.empty((len(texts), TOP))
-    row_in_batch = np.full(len(texts), -1)
-    for rows, logits in logits_in_batches(model, sentences):
-        row_in_batch[:] = -1
-        row_in_batch[rows] = np.arange(len(rows))
+    by_text = np.argsort(text_of, kind="stable")
+    starts = np.searchsorted(text_of[by_text], np.arange(len(texts) + 1))
+
+    def judge(rows: NDArray[np.int64], logits: NDArray[np.float32]) -> None:
         logprobs = log_softmax(logits)
-        (which,) = np.nonzero((row_in_batch[text_of] >= 0) & (tokens != NOT_ONE_TOKEN))
-        own = logits[row_in_batch[text_of[which]]]
-        rank[which] = 1 + (own > own[np.arange(len(which)), tokens[which], None]).sum(axis=1)
-        probability[which] = np.exp(logprobs[row_in_batch[text_of[which]], tokens[which]])
-        top[rows] = top_tokens(logits, TOP)
-        top_probability[rows] = np.exp(np.take_along_axis(logprobs, top[rows], axis=1))
+        asked = [(place, which) for place, row in enumerate(rows) for which in by_text[starts[row] : starts[row + 1]]]
+        places, whiches = np.array([pair for pair in asked if tokens[pair[1]] != NOT_ONE_TOKEN], int).reshape(-1, 2).T
+        own = logits[places]
+        rank[whiches] = 1 + (own > own[np.arange(len(whiches)), tokens[whiches], None]).sum(axis=1)
+        probability[whiches] = np.exp(logprobs[places, tokens[whiches]])
+        top[rows] = best = top_tokens(logits, TOP)
+        top_probability[rows] = np.exp(np.take_along_axis(logprobs, best, axis=1))
         advance(len(rows), len(rows))
+
+    for _ in reduce_logits(model, sentences, judge):
+        pass
     return Predictions(
         dict(zip(completions, rank.tolist(), strict=True)),
         dict(zip(completions, probability.tolist(), strict=True)),

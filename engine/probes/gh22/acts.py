@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from ...choices import Coreference
 from ...errors import InputError, check_number
 from ...inference.exported import ExportedModel, refuse_too_long
-from ...inference.free_text import log_softmax, logits_in_batches
+from ...inference.free_text import log_softmax, reduce_logits
 from ...inference.model import LanguageModel
 from ...inference.top import top_tokens
 from ...negation.grid import PairFillers, all_pairs, pair_fillers, sample_pairs
@@ -167,10 +167,14 @@ class Acts(ReferenceStage[list[Bucket]]):
         """
         part, depth = self.parts[number], self.ranks[-1] + COORDINATED
         ids, logprobs = np.empty((len(part), depth), np.int64), np.empty((len(part), depth), np.float64)
-        for rows, logits in logits_in_batches(model, prepared or self.prepare(number)):
-            ids[rows] = top_tokens(logits, depth, self.unranked)
-            logprobs[rows] = np.take_along_axis(log_softmax(logits), ids[rows], axis=1)
+
+        def rank(rows: NDArray[np.int64], logits: NDArray[np.float32]) -> None:
+            ids[rows] = best = top_tokens(logits, depth, self.unranked)
+            logprobs[rows] = np.take_along_axis(log_softmax(logits), best, axis=1)
             advance(len(rows), len(rows))
+
+        for _ in reduce_logits(model, prepared or self.prepare(number), rank):
+            pass
         return PartResult(self._rows(part, ids, logprobs))
 
     @staticmethod

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from ...inference.exported import ExportedModel, refuse_too_long
 from ...inference.model import LanguageModel
+from ...printable import counted
 from ...runs.masked_stages import ReferenceStage
 from ...runs.model_metadata import model_metadata
 from ...runs.ranges import part_ranges
@@ -26,7 +27,7 @@ from ...runs.stage import Advance, Files, FinishedParts, PartResult, changed
 from ...sentences.composition import Composer, composer
 from ...sentences.patterns import Pattern, PatternSet
 from ...sentences.slots import NAME, PROFESSION, PRONOUN, VERB, column
-from ...sentences.spans import Bucket, small_buckets
+from ...sentences.spans import Bucket
 from ..items import ITEMS_FILE, SUMMARY_FILE
 from .acts import Acts
 from .choices import Variant
@@ -154,7 +155,7 @@ class Repetitions(ReferenceStage[list[list[Bucket]]]):
 
     def check(self, say: Callable[[str], None]) -> None:
         """See `Stage`."""
-        say(f"{len(self.acts):,} ACTs, {len(self.patterns)} patterns, {len(self.parts):,} parts")
+        say(f"{len(self.acts):,} ACTs, {counted(len(self.patterns), 'pattern')}, {counted(len(self.parts), 'part')}")
         for composed in self.patterns:
             longest = composed.composer.longest(composed.fillers)
             refuse_too_long(self.exported, longest, f"{composed.variant} {composed.pattern.name}")
@@ -185,10 +186,8 @@ class Repetitions(ReferenceStage[list[list[Bucket]]]):
         for composed, buckets in zip(self.patterns, prepared or self.prepare(number), strict=True):
             top1, rank = np.empty(len(part), np.int32), np.empty(len(part), np.int32)
             logprob, top1_logprob = np.empty(len(part), np.float32), np.empty(len(part), np.float32)
-            for bucket in small_buckets(buckets):
-                decisions = model.decide(
-                    bucket.ids, bucket.mask_position, tokens[VERB][bucket.rows], advance=lambda n: advance(n, n)
-                )
+            groups = [(bucket.ids, bucket.mask_position, tokens[VERB][bucket.rows]) for bucket in buckets]
+            for bucket, decisions in zip(buckets, model.decide_each(groups, lambda n: advance(n, n)), strict=True):
                 top1[bucket.rows], rank[bucket.rows] = decisions.top1, decisions.expected_rank
                 logprob[bucket.rows], top1_logprob[bucket.rows] = decisions.expected_logprob, decisions.top1_logprob
             ids, where = np.unique(top1, return_inverse=True)

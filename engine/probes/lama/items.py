@@ -9,6 +9,7 @@ All metrics are over the ranked tokens (all tokens, or those of a word list):
 Log-probabilities are over the whole vocabulary.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -90,7 +91,8 @@ class Answers:
             gold: int32 [rows], the gold answers' tokens.
             ranked: int32 [m], the ranked tokens.
         """
-        kept, where = [own[:, ranked] for own in logits], np.arange(len(rows))
+        are_all = len(ranked) == logits[0].shape[1]
+        kept, where = [own if are_all else own[:, ranked] for own in logits], np.arange(len(rows))
         for side, (own, scores) in enumerate(zip(logits, kept, strict=True)):
             logprob = log_softmax(own)
             self.top[side, rows] = ranked[top_tokens(scores, self.top.shape[2])]
@@ -150,12 +152,35 @@ def spearman(first: Logits, second: Logits) -> NDArray[np.float64]:
     Returns:
         float64 [n]; NaN where all values of a row are equal.
     """
-    from scipy import stats
-
     middle = (first.shape[1] + 1) / 2
-    one, other = (stats.rankdata(scores, axis=1) - middle for scores in (first, second))
-    with np.errstate(invalid="ignore"):
-        correlation: NDArray[np.float64] = np.einsum("ij,ij->i", one, other) / np.sqrt(
-            np.einsum("ij,ij->i", one, one) * np.einsum("ij,ij->i", other, other)
+    correlation = np.empty(len(first))
+    for row, (scores, others) in enumerate(zip(first, second, strict=True)):
+        one, other = mean_ranks(scores) - middle, mean_ranks(others) - middle
+        # Not `@`, whose own threads would take the cores of other batches. Ranks are halves, so the sums are exact.
+        together, spread, other_spread = (
+            np.einsum("i,i->", *pair) for pair in ((one, other), (one, one), (other, other))
         )
+        both = math.sqrt(spread * other_spread)
+        correlation[row] = together / both if both else math.nan
     return correlation
+
+
+def mean_ranks(scores: Logits) -> NDArray[np.float64]:
+    """The rank of each value from the lowest one, 1, up; equal values have the mean of their ranks, float64 [m].
+
+    The same numbers as `scipy.stats.rankdata`, in half the time: values that are equal may be sorted in any order, and
+    only few are equal.
+    """
+    order = np.argsort(scores)
+    ranks = np.empty(len(scores))
+    ranks[order] = np.arange(1, len(scores) + 1)
+    ascending = scores[order]
+    like_next = np.flatnonzero(ascending[:-1] == ascending[1:])
+    if len(like_next):
+        begins = np.flatnonzero(np.diff(like_next, prepend=-2) != 1)
+        first = like_next[begins]
+        last = like_next[np.append(begins[1:], len(like_next)) - 1] + 1
+        sizes = last - first + 1
+        equal = np.repeat(first, sizes) + np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        ranks[order[equal]] = np.repeat((first + last) / 2 + 1, sizes)
+    return ranks

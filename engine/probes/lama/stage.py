@@ -32,11 +32,11 @@ from ..items import ITEMS_FILE, ORIGINAL, SUMMARY_FILE, model_identity
 from ..targets import target_ids
 from ..vocabulary import Ranked
 from .facts import Fact, Facts
-from .items import SCHEMA, TOP, Answers, Ids, item_rows
+from .items import SCHEMA, TOP, Answers, Ids, Logits, item_rows
 from .summary import USED, summarise
 
 FACTS_PER_PART = 512
-LOGITS_AT_ONCE = 2**22  # of a query or of its negation: 16 MB, and twice that for its log-probabilities
+LOGITS_AT_ONCE = 2**22  # on one core, of a query or of its negation: 16 MB, and twice that for log-probabilities
 NEGATION = "negated"  # what the negations of the original queries are called among the sentences
 CONDITIONS = (ORIGINAL, *(f"misprimed-{kind}" for kind in MISPRIMES))
 SAME_AS_AFFIRMATIVE = ("TREx", "P159")
@@ -90,7 +90,7 @@ class Lama(ReferenceStage[Prepared]):
         excluded: Why facts of the files are not among `facts` → how many.
         data_sha256: Digest of the files' facts.
         facts_per_part: How many facts make a part.
-        logits_at_once: How many logits of a query, or of its negation, are in memory.
+        logits_at_once: How many logits of a query, or of its negation, one core has in memory.
     """
 
     name: ClassVar[str] = "lama"
@@ -124,7 +124,7 @@ class Lama(ReferenceStage[Prepared]):
             ranked: Which tokens are ranked; all by default.
             with_p159: Whether P159 counts.
             facts_per_part: Size of a part.
-            logits_at_once: How many logits of a query, or of its negation, may be in memory.
+            logits_at_once: How many logits of a query, or of its negation, one core may have in memory.
         """
         chosen, excluded = facts.facts, dict(facts.excluded)
         if not with_p159:
@@ -263,16 +263,16 @@ class Lama(ReferenceStage[Prepared]):
     def _ask(self, model: LanguageModel, asked: Asked, advance: Advance) -> pl.DataFrame:
         gold = self.gold[list(asked.rows)]
         answers = Answers.empty(len(asked.queries), len(asked.rows), min(TOP, len(self.ranked_ids)))
-        for rows in self._batches(model, asked):
-            logits = [
-                model.logits(
-                    np.stack([side[row][0] for row in rows]), np.array([side[row][1] for row in rows], np.int32)
-                )
-                for side in asked.encoded
-            ]
+        batches = list(self._batches(model, asked))
+
+        def judge(number: int, logits: list[Logits]) -> None:
+            rows = batches[number]
             answers.put(rows, logits, gold[rows], self.ranked_ids)
-            del logits  # before the next ones are computed
-            advance(len(asked.encoded) * len(rows), len(asked.encoded) * len(rows))
+            advance(len(logits) * len(rows), len(logits) * len(rows))
+
+        queries = [[_stacked(side, rows) for side in asked.encoded] for rows in batches]
+        for _ in model.reduce_logits(queries, judge):
+            pass
         facts = [self.facts[row] for row in asked.rows]
         items = item_rows(facts, asked.condition, asked.queries, answers, self.tokenizer)
         return items.with_columns(pl.Series(_ORDER, asked.rows, dtype=pl.Int64))
@@ -283,7 +283,7 @@ class Lama(ReferenceStage[Prepared]):
         for row, sides in enumerate(zip(*asked.encoded, strict=True)):
             by_length.setdefault(tuple(len(ids) for ids, _ in sides), []).append(row)
         for lengths, rows in sorted(by_length.items()):
-            size = max(1, min(model.batch_size(max(lengths)), self.logits_at_once // self.exported.vocab_size))
+            size = max(1, min(model.one_batch(max(lengths)), self.logits_at_once // self.exported.vocab_size))
             for start in range(0, len(rows), size):
                 yield rows[start : start + size]
 
@@ -296,6 +296,11 @@ def queries(fact: Fact) -> dict[str, tuple[str, ...]]:
 
 def _n_queries(fact: Fact) -> int:
     return 1 + (fact.negated is not None) + len(fact.misprimed)
+
+
+def _stacked(side: Sequence[tuple[Ids, int]], rows: Sequence[int]) -> tuple[Ids, Ids]:
+    """Queries of one length as a model takes them."""
+    return np.stack([side[row][0] for row in rows]), np.array([side[row][1] for row in rows], np.int32)
 
 
 def _in_order(rows: pl.DataFrame, *then: str) -> pl.DataFrame:

@@ -17,6 +17,7 @@ from ...library.model import Model, ModelLike, open_model
 from ...library.options import RunOptions, run_folder, shard_of
 from ...library.recount import Recount
 from ...library.run import ShardRun
+from ...printable import counted
 from ...stimuli import TableLike
 from ...tables import Table
 from ..items import ALL
@@ -69,10 +70,12 @@ class LikelihoodRun(SummaryRun):
         n = self.record.counts["sentences"]
         cited = f" ({test})" if test else ""
         if self.is_causal:
-            scored = f"We computed the log-likelihoods of {n:,} sentences from left to right"
+            scored = f"We computed the log-likelihoods of {counted(n, 'sentence')} from left to right"
         else:
             together = ", each masked with the later tokens of its word" if self.method is Method.WITHIN_WORD else ""
-            scored = f"We computed the pseudo-log-likelihoods of {n:,} sentences, token by token{together}{cited}"
+            scored = (
+                f"We computed the pseudo-log-likelihoods of {counted(n, 'sentence')}, token by token{together}{cited}"
+            )
         named = condition(self.columns)
         if not self.columns.has_pairs:
             return (
@@ -97,7 +100,7 @@ class LikelihoodRun(SummaryRun):
             what = "sentences hold a word that the vocabulary cannot express; its token is the unknown one"
             said.append(f"{counts['with unknown tokens']:,} {what}")
         if counts["skipped"]:
-            said.append(f"{counts['skipped']:,} rows were skipped: skipped.parquet says why")
+            said.append(f"{counted(counts['skipped'], 'row was', 'rows were')} skipped: skipped.parquet says why")
         if self.columns.pair is not None:
             incomplete = self.items.filter((pl.col(SIDE) == GOOD) & pl.col(RATES["accuracy"]).is_null())
             said += [f"{len(incomplete):,} pairs are not complete and do not count"] * (not incomplete.is_empty())

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from threading import Lock
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -18,6 +19,7 @@ from ...errors import InputError
 from ...inference.causal import CausalLM
 from ...inference.exported import ExportedModel
 from ...inference.model import LanguageModel
+from ...printable import counted
 from ...runs.masked_stages import ReferenceStage
 from ...runs.model_metadata import model_metadata
 from ...runs.stage import Advance, Files, FinishedParts, PartResult, changed
@@ -146,7 +148,7 @@ class Likelihoods(ReferenceStage[Prepared]):
     def check(self, say: Callable[[str], None]) -> None:
         """See `Stage`: all rows were checked when the tables were read."""
         rows, skipped = (sum(getattr(own, name) for own in self.tables.stimuli) for name in ("n", "skipped"))
-        say(f"{rows:,} rows, {skipped:,} of them are skipped; {len(self.tables.parts):,} parts")
+        say(f"{counted(rows, 'row')}, skipped: {skipped:,}; {counted(len(self.tables.parts), 'part')}")
 
     def prepare(self, number: int) -> Prepared:
         """The sentences of a part as tokens.
@@ -199,14 +201,15 @@ class Likelihoods(ReferenceStage[Prepared]):
             sentences: From `encoder`.
             advance: See `decide`; a sentence counts as done in proportion to its tokens.
         """
-        total, tokens, said = sum(len(sentence.scored) for sentence in sentences), 0, 0
+        total, tokens, said, lock = sum(len(sentence.scored) for sentence in sentences), 0, 0, Lock()
 
         def scored(count: int) -> None:
             nonlocal tokens, said
-            tokens += count
-            done = tokens * len(sentences) // total
-            advance(done - said, count if self.method else done - said)
-            said = done
+            with lock:
+                tokens += count
+                done = tokens * len(sentences) // total
+                advance(done - said, count if self.method else done - said)
+                said = done
 
         longest = self.exported.max_length
         if isinstance(model, CausalLM):

@@ -132,7 +132,7 @@ class Judgements(MixedStage[PairClassifier, Classifier, EncodedPairs]):
         """See `MixedStage`."""
         return 0
 
-    def workloads(self) -> list[Workload[EncodedPairs]]:
+    def workloads(self) -> list[Workload]:
         """See `MixedStage`."""
         return [Workload(DECIDED_AS, self.sample, sum(self.sizes))]
 

@@ -9,6 +9,7 @@ import polars as pl
 
 from ...datasets.sources import find
 from ...errors import InputError, choice
+from ...inference.audit import audit_summary
 from ...inference.classifier import TASK
 from ...inference.classifier import labels as label_names
 from ...library.call import recorded
@@ -44,7 +45,9 @@ class NliRun(SummaryRun):
         """Accuracies as in the paper's Table 7, drops, label shares as in Table 5, the types of pairs compared."""
         drops = drops_table(self.summary)
         return [
-            accuracy_table(self.summary, self.model_name, self.record.metadata["family"]),
+            accuracy_table(
+                self.summary, self.model_name, self.record.metadata["family"], audit_summary(self.record.counts)
+            ),
             *([drops] if drops else []),
             label_table(self.summary),
             comparison_table(self.summary),

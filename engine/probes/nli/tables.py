@@ -5,6 +5,7 @@ from typing import Any
 
 import polars as pl
 
+from ...inference.audit import audit_sentences
 from ...tables import Column, Table
 from ...tables.published import fraction
 from ..items import ALL, ORIGINAL
@@ -26,13 +27,16 @@ _FIGURES = ("majority", "accuracy", "low", "high", "drop", "relative_drop", "tru
 Values = Mapping[tuple[str, str, str, str], Mapping[str, Any]]
 
 
-def accuracy_table(summary: pl.DataFrame, model: str, family: str = "") -> Table:
+def accuracy_table(
+    summary: pl.DataFrame, model: str, family: str = "", precision: Mapping[str, float | str] | None = None
+) -> Table:
     """Accuracies in the layout of Table 7.
 
     Args:
         summary: Content of summary.parquet.
         model: The model's name.
         family: Its architecture: beside `bert`, `roberta` and `xlnet` stand the paper's accuracies.
+        precision: The run's report on its precision, from `audit_summary`.
 
     Returns:
         A table whose frame has the columns dataset, condition, split, pairs, n, majority, accuracy, low, high (95 %
@@ -79,7 +83,7 @@ def accuracy_table(summary: pl.DataFrame, model: str, family: str = "") -> Table
             *([Column("paper", "published", **percent)] if column else []),
         ],
         section="dataset",
-        notes=[note + (f"; paper: {column}" if column else "")],
+        notes=[note + (f"; paper: {column}" if column else ""), *audit_sentences(precision or {})],
     )
 
 

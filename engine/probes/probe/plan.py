@@ -11,6 +11,7 @@ import polars as pl
 
 from ...inference.model import LanguageModel
 from ...library.run import Shown
+from ...printable import counted
 from ...runs.shard import Shard
 from ...runs.stage import ModelOptions
 from ...tables import Column, Table
@@ -49,7 +50,7 @@ class ProbePlan(Shown):
     def remarks(self) -> list[str]:
         """Why rows would be skipped, and that nothing was written."""
         return [
-            *(f"{n:,} {'row' if n == 1 else 'rows'} would be skipped: {reason}" for reason, n in self.skipped.items()),
+            *(f"{counted(n, 'row')} would be skipped: {reason}" for reason, n in self.skipped.items()),
             f"Nothing was written. Without --plan, the results are written to {self.folder}",
         ]
 

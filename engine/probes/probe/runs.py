@@ -15,6 +15,7 @@ from ...library.model import Model, ModelLike, open_model
 from ...library.options import RunOptions, run_folder, shard_of
 from ...library.recount import Recount
 from ...library.run import ShardRun
+from ...printable import counted
 from ...runs.model_metadata import mask_token
 from ...runs.stage import ModelOptions
 from ...stimuli import TableLike, open_table
@@ -105,9 +106,9 @@ class ProbeRun(SummaryRun):
             else ""
         )
         return (
-            f"In {rows:,} sentences of our own we compared the probability and the rank of target words at the mask "
-            f"among {words.get(str(identity['vocabulary']), listed)}.{several} Share of sentences in which the target "
-            f"is the first choice, with 95 % intervals: {told}."
+            f"In {counted(rows, 'sentence')} of our own we compared the probability and the rank of target words at "
+            f"the mask among {words.get(str(identity['vocabulary']), listed)}.{several} Share of sentences in which "
+            f"the target is the first choice, with 95 % intervals: {told}."
         )
 
     def outcomes(self) -> pl.DataFrame:

@@ -4,6 +4,7 @@ import polars as pl
 
 from ...figures import Figure, Section
 from ...figures.charts import Points
+from ...printable import counted
 from ...tables import Table
 from .columns import IS_TOP1, LOGPROB
 from .runs import ProbeRun
@@ -56,4 +57,4 @@ def _figure(run: ProbeRun, table: Table, metric: str) -> Figure:
 
 def _said(run: ProbeRun) -> str:
     rows, items = run.items["row"].n_unique(), len(run.items)
-    return f"{run.model_name} was asked about {items:,} targets in {rows:,} sentences."
+    return f"{run.model_name} was asked about {counted(items, 'target')} in {counted(rows, 'sentence')}."

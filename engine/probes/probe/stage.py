@@ -18,10 +18,10 @@ from ...errors import InputError
 from ...inference.exported import ExportedModel
 from ...inference.model import LanguageModel
 from ...inference.words import score_whole_words, score_words
+from ...printable import counted
 from ...runs.masked_stages import ReferenceStage
 from ...runs.model_metadata import model_metadata
 from ...runs.stage import Advance, Files, FinishedParts, PartResult, changed
-from ...sentences.spans import small_buckets
 from ...sentences.tokenizer import MaskTokenizer
 from ...sentences.word_marks import WordMarks
 from ...stimuli import Stimuli
@@ -138,7 +138,7 @@ class OwnStimuli(ReferenceStage[Encoded]):
         else:
             if self.skip_bad:
                 raise InputError(first)
-        say(f"{self.stimuli.n:,} rows{', of which bad ones are skipped' * self.skip_bad}")
+        say(f"{counted(self.stimuli.n, 'row')}{', of which bad ones are skipped' * self.skip_bad}")
 
     def files(self) -> Mapping[str, Path]:
         """See `Stage`."""
@@ -215,10 +215,12 @@ class OwnStimuli(ReferenceStage[Encoded]):
         """One target for each sentence: the model's own decisions say everything, and no logits are copied."""
         item_of = np.full(len(asked.texts), -1, np.int64)
         item_of[asked.sentence[items]] = items
-        for bucket in small_buckets(asked.with_sentences(asked.sentence[items])):
+        buckets = asked.with_sentences(asked.sentence[items])
+        expected_of = [asked.words.tokens[item_of[bucket.rows], 0] for bucket in buckets]
+        groups = [(own.ids, own.mask_position, expected) for own, expected in zip(buckets, expected_of, strict=True)]
+        decided = model.decide_each(groups, lambda n: advance(n, n))
+        for bucket, expected, found in zip(buckets, expected_of, decided, strict=True):
             own = item_of[bucket.rows]
-            expected = asked.words.tokens[own, 0]
-            found = model.decide(bucket.ids, bucket.mask_position, expected, lambda n: advance(n, n))
             answers.logprob[own], answers.rank[own] = found.expected_logprob, found.expected_rank
             answers.is_top1[own] = found.repeated(expected)
             answers.top[own, 0], answers.top_logprob[own, 0] = found.top1, found.top1_logprob

@@ -164,3 +164,44 @@ def test_tokenizer_of_the_export_is_that_of_the_checkpoint(mini, mini_tokenizer)
     text = ["Jessica is a dancer who doesn't like to smoke. She isn't happy to [MASK]."]
     again = MaskTokenizer.load(mini.folder, mini.mask_token).encode(text)[0]
     assert (again == mini_tokenizer.encode(text)[0]).all()
+
+
+def groups_of(mini, shapes):
+    """Random sentences of several lengths: ids, positions of the masks, expected tokens."""
+    random = np.random.default_rng(0)
+    for n, length in shapes:
+        ids = random.integers(5, mini.vocab_size, (n, length)).astype(np.int32)
+        yield ids, random.integers(0, length, n).astype(np.int32), random.integers(5, 900, n).astype(np.int32)
+
+
+def test_groups_of_several_lengths_are_decided_as_one_by_one(mini):
+    model = MaskedLM(mini, batch_tokens=64, threads=2)
+    groups = list(groups_of(mini, [(3, 5), (40, 9), (0, 4), (1, 12)]))
+    told = []
+    together = model.decide_each(groups, told.append)
+    assert sum(told) == 44
+    for group, found in zip(groups, together, strict=True):
+        alone = model.decide(*group)
+        np.testing.assert_array_equal(found.ids, alone.ids)
+        np.testing.assert_allclose(found.logits, alone.logits, atol=1e-4)
+        assert found.exact.all()
+
+
+@pytest.mark.parametrize(
+    ("shapes", "batches"),
+    [
+        # A group makes full batches of the same size; longer ones first.
+        ([(60, 12), (400, 10)], [50] * 8 + [30, 30]),
+        # Few sentences in all: about 8 batches, so that cores have equal work.
+        ([(100, 12), (60, 10)], [17] * 5 + [15, 20, 20, 20]),
+        # Fewer still: batches of 128 tokens, as smaller ones are not efficient.
+        ([(20, 12), (2, 64)], [2, 10, 10]),
+    ],
+)
+def test_small_groups_make_large_batches(mini, monkeypatch, shapes, batches):
+    model, seen = MaskedLM(mini, threads=1), []
+    run = model._runner.run
+    monkeypatch.setattr(model._runner, "run", lambda own, advance: (seen.extend(map(len, own)), run(own, advance)))
+    model.decide_each(list(groups_of(mini, shapes)))
+    assert sorted(seen) == sorted(batches)
+    assert sum(seen) == sum(n for n, _ in shapes)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from negengine.engine.probes.lama.items import spearman
+from negengine.engine.probes.lama.items import mean_ranks, spearman
 from scipy import stats
 
 
@@ -22,3 +22,9 @@ def test_rank_correlation_is_scipys(pairs):
             assert np.isnan(found)
         else:
             assert found == pytest.approx(stats.spearmanr(one, other).statistic, abs=1e-9)
+
+
+@given(st.lists(st.sampled_from([-1.5, -0.0, 0.0, 0.25, 3.0]), min_size=1, max_size=30))
+def test_equal_values_have_the_mean_of_their_ranks(values):
+    scores = np.array(values, np.float32)
+    np.testing.assert_array_equal(mean_ranks(scores), stats.rankdata(scores))

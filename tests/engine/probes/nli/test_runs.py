@@ -74,11 +74,17 @@ def test_wrong_labels_are_refused_before_data_are_read(classifiers, tmp_path):
         nli(str(classifiers["two-way"][1].folder), labels="maybe", data=tmp_path / "missing")
 
 
-def test_mixed_precision_is_refused_before_a_folder_is_made(classifiers, data, tmp_path):
+def test_mixed_precision_gives_the_labels_of_fp32_and_its_report_says_so(classifiers, library_run, data, tmp_path):
+    """From the export's own int8 graph, audit and record included."""
     model = find_model(classifiers["two-way"][1].folder, task="text-classification", precision="mixed")
-    with pytest.raises(InputError, match="--precision mixed: nli"):
-        nli(model, data=data, source="RTE", output=tmp_path / "run")
-    assert not (tmp_path / "run").exists()
+    mixed = nli(model, data=data, source="RTE", max_length=LONGEST, output=tmp_path / "run")
+    changing = ("probability", "precision")
+    assert mixed.items.drop(changing).equals(library_run.items.filter(condition="new").drop(changing))
+    assert set(mixed.items["precision"]) <= {"fp32", "int8"}
+    assert mixed.record.counts["decided"] == len(mixed.items)
+    assert mixed.record.calibration["pairs"]["precision"] == "mixed"
+    assert "Mixed precision: " in str(mixed)
+    assert "Mixed precision" not in str(library_run)
 
 
 # ---------------------------------------------------------------- comparisons

@@ -29,6 +29,7 @@ def items_of(rows):
                 answer,
                 gold == answer,
                 False,
+                "fp32",
                 "a text",
                 "a hypothesis",
             )

@@ -1,0 +1,137 @@
+"""Items of our own for `bench lama|diagnostics|gh22|nli`, where the data of the papers are not at hand.
+
+They have as many words as the papers' items: lengths are drawn from the deciles below, which were counted in the files
+of the papers. What the words are makes no difference to the time. Whoever has the files gives them with `--data`.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ..engine.inference.exported import ExportedModel
+from ..engine.inference.free_text import MASK
+from ..engine.probes.diagnostics.files import Diagnostics, Negation, Pragmatic, Reversal
+from ..engine.probes.lama.facts import Fact
+from ..engine.probes.nli.labels import SOURCES
+from ..engine.probes.nli.pairs import KINDS, Pair
+from ..engine.sentences.lexicon import load_lexicon
+
+# Words of a query, of 11,165 facts of Negated LAMA; of text and hypothesis, of 1,500 pairs each of RTE, SNLI and MNLI.
+_QUERY = (3, 6, 7, 7, 7, 8, 8, 9, 9, 10, 15)
+_PAIRS = {
+    "RTE": ((4, 13, 15, 17, 19, 21, 23, 24, 25, 29, 48), (3, 5, 6, 7, 8, 9, 10, 11, 12, 16, 28)),
+    "SNLI": ((3, 7, 8, 9, 10, 11, 12, 13, 15, 17, 27), (2, 5, 6, 6, 7, 7, 8, 9, 10, 11, 25)),
+    "MNLI": ((2, 6, 8, 10, 12, 14, 16, 18, 21, 25, 33), (2, 6, 7, 8, 9, 9, 10, 11, 13, 15, 30)),
+}
+_FACTS, _PER_SOURCE = 2_000, 1_500
+_PRAGMATIC, _REVERSALS, _SIMPLE, _NATURAL = 34, 44, 18, 16
+
+
+def one_token_verbs(exported: ExportedModel) -> list[str]:
+    """The verbs of the bundled lexicon that are one token of a model."""
+    verbs = load_lexicon().verbs
+    found = exported.tokenizer.word_tokens([("Anna likes to ", ".")] * len(verbs), verbs)
+    return [verb for verb, token in zip(verbs, found.tolist(), strict=True) if token >= 0]
+
+
+def made_facts(words: Sequence[str]) -> tuple[Fact, ...]:
+    """Facts with a query and its negation.
+
+    Args:
+        words: Their answers; each is one token of the model.
+    """
+    random, fillers = np.random.default_rng(0), _fillers()
+    facts = []
+    for number, length in enumerate(_lengths(random, _QUERY, _FACTS)):
+        gold, before = str(random.choice(words)), _words(random, fillers, max(1, length - 3))
+        facts.append(
+            Fact(
+                corpus="TREx",
+                relation="P36",
+                subject=f"{number}",
+                gold=gold,
+                affirmative=f"{before} is {MASK} .",
+                negated=f"{before} is not {MASK} .",
+                misprimed={},
+                identifier=f"{number}",
+                location=f"made:{number}",
+            )
+        )
+    return tuple(facts)
+
+
+def made_diagnostics(words: Sequence[str]) -> Diagnostics:
+    """As many rows as the files have, with contexts of about their length.
+
+    Args:
+        words: What is compared; each is one token of the model.
+    """
+    random, fillers = np.random.default_rng(0), _fillers()
+
+    def text(least: int, most: int) -> str:
+        return _words(random, fillers, int(random.integers(least, most + 1)))
+
+    def one() -> str:
+        return str(random.choice(words))
+
+    pragmatic = tuple(
+        Pragmatic(f"{i}", f"{text(8, 20)}.", text(5, 14), one(), one(), one(), "HL"[i % 2], f"made:{i}")
+        for i in range(_PRAGMATIC)
+    )
+    reversals = tuple(
+        Reversal(
+            f"{i}", order, f"the {text(1, 1)} which {text(1, 1)} the {text(1, 1)} had", (one(),), i / 44, one(), "made"
+        )
+        for i in range(_REVERSALS)
+        for order in "ab"
+    )
+    simple, natural = (
+        tuple(
+            Negation(
+                f"{i}", (f"{text(2, 3)} is (a|an)", f"{text(2, 3)} is not (a|an)"), (one(), one()), licensing, "made"
+            )
+            for i in range(count)
+        )
+        for count, licensing in ((_SIMPLE, ""), (_NATURAL, "Y"))
+    )
+    return Diagnostics(pragmatic, reversals, simple, natural)
+
+
+def made_pairs(source: str) -> tuple[Pair, ...]:
+    """Pairs of texts.
+
+    Args:
+        source: RTE, SNLI or MNLI.
+    """
+    random, fillers = np.random.default_rng(0), _fillers()
+    sides = [_lengths(random, deciles, _PER_SOURCE) for deciles in _PAIRS[source]]
+    gold = SOURCES[source][0]
+    return tuple(
+        Pair(
+            item=number,
+            kind=KINDS[number % len(KINDS)],
+            text=f"{_words(random, fillers, first)}.",
+            hypothesis=f"{_words(random, fillers, second)} {number}.",
+            gold=gold,
+            location=f"made:{number}",
+            id=f"{number}",
+        )
+        for number, (first, second) in enumerate(zip(*sides, strict=True))
+    )
+
+
+def _lengths(random: np.random.Generator, deciles: Sequence[int], n: int) -> list[int]:
+    """Numbers of words that are spread as the deciles say."""
+    places = np.linspace(0, 1, len(deciles))
+    drawn = np.interp(random.random(n), places, deciles)
+    return [max(1, length) for length in np.rint(drawn).astype(int).tolist()]
+
+
+def _fillers() -> list[str]:
+    """Words to make texts of."""
+    lexicon = load_lexicon()
+    return [*lexicon.verbs, *(word for name in lexicon.professions for word in name.split())]
+
+
+def _words(random: np.random.Generator, fillers: Sequence[str], n: int) -> str:
+    return " ".join(str(word) for word in random.choice(fillers, n))
