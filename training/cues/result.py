@@ -128,9 +128,9 @@ class CueTraining(Shown):
             }
             for one in self.detectors
         ]
-        sizes = ", ".join(f"{n:,} sentences in {part}" for part, n in self.sizes.items() if n)
+        sizes = ", ".join(f"{n:,} {part}" for part, n in self.sizes.items() if n)
         return Table(
-            title=f"Detectors of negation cues from {self.encoder}; {sizes}",
+            title=f"Detectors from {self.encoder} (sentences: {sizes})",
             frame=pl.DataFrame(rows),
             columns=[
                 *(Column(name, name) for name in ("folder", "seed", "epochs", "steps")),
