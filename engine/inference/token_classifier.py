@@ -11,56 +11,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..choices import Task
-from ..errors import InputError
-from . import cuda, tally
-from .batches import Advance, Feeds, Runner, ignored, rows_by_length, sentences_in
-from .cpu import Cores
-from .device import CPU, Device, cpu_threads, prefers_convolutions
-from .exported import ExportedModel
-from .model import BATCH_TOKENS
+from . import tally
+from .batches import Advance, Feeds, ignored, rows_by_length, sentences_in
+from .opened import OpenedModel
 
 Ids = NDArray[np.int32]
 
 _ROUNDS = 4  # batches for each core between two reports of progress: enough that no core waits long
 
 
-class TokenClassifier:
-    """One session of an exported token classifier on one device.
+class TokenClassifier(OpenedModel):
+    """A token classifier on one device; see `OpenedModel` for its arguments and attributes."""
 
-    Args:
-        exported: the model, exported for token-classification.
-        device: where it runs.
-        batch_tokens: the largest number of tokens in a batch.
-        threads: number of batches that run at the same time on the CPU, each on one core; by default as many as this
-            process has cores.
-
-    Raises:
-        InputError: another model; a file of the export is missing or damaged; the graph does not load on the device.
-    """
-
-    def __init__(
-        self,
-        exported: ExportedModel,
-        device: Device = CPU,
-        *,
-        batch_tokens: int | None = None,
-        threads: int | None = None,
-    ) -> None:
-        if exported.task != Task.TOKEN_CLASSIFICATION:
-            needed = Task.TOKEN_CLASSIFICATION
-            raise InputError(f"{exported.folder} is exported for {exported.task}, {needed} is needed")
-        self.exported = exported
-        self.device = device
-        self.batch_tokens = batch_tokens or BATCH_TOKENS[device.kind]
-        by_device = exported.convolved if device == CPU and prefers_convolutions() else None
-        self.graph = by_device or exported.graph
-        exported.verify_files(self.graph)
-        self._at_a_time = (threads or cpu_threads()) if device == CPU else 1
-        self._runner: Runner = (
-            Cores(self.graph, self._at_a_time)
-            if device == CPU
-            else cuda.open_batches(self.graph, device, self.batch_tokens, half=False)
-        )
+    task = Task.TOKEN_CLASSIFICATION
 
     def labels(self, sentences: Sequence[Ids], advance: Advance = ignored) -> list[NDArray[np.int32]]:
         """The label of every token of sentences of any lengths.
@@ -74,8 +37,8 @@ class TokenClassifier:
         """
         found: list[NDArray[np.int32]] = [np.empty(0, np.int32)] * len(sentences)
         batches = list(self._batches(sentences))
-        for start in range(0, len(batches), _ROUNDS * self._at_a_time):
-            part = batches[start : start + _ROUNDS * self._at_a_time]
+        for start in range(0, len(batches), _ROUNDS * self.at_a_time):
+            part = batches[start : start + _ROUNDS * self.at_a_time]
             feeds: list[Feeds] = [{"input_ids": np.stack([sentences[row] for row in rows])} for rows in part]
             for rows, (labels,) in zip(part, self._runner.fetch(["labels"], feeds), strict=True):
                 for row, own in zip(rows, labels, strict=True):
