@@ -13,8 +13,8 @@ Where attention has further terms, as in DeBERTa, they are not counted.
 
 The fastest rate is measured: a chain of two products of a feed-forward block, (N × H) (H × I) and (N × I) (I × H), with
 nothing between, for N tokens in a batch and eight times as many, by every kernel at hand: ONNX Runtime's products and,
-on the CPU in fp32, its 1 × 1 convolutions and PyTorch's products. The fastest kernel is the ceiling, whichever library
-it is from.
+on the CPU in fp32, its 1 × 1 convolutions and PyTorch's products; in bf16, PyTorch's products alone. The fastest kernel
+is the ceiling, whichever library it is from.
 """
 
 import time
@@ -34,6 +34,7 @@ from ..engine.inference.session import open_session
 from ..export.quiet import quiet
 
 ROUNDS, _REPEATS = 5, 4
+_TORCH = {"fp32": torch.float32, "bf16": torch.bfloat16}
 
 
 def least_flops(
@@ -57,11 +58,11 @@ def product_rates(
         rows: N.
         hidden: H.
         inner: I.
-        kind: `fp32`, `int8` (products on 8 bits, scales taken at run time) or `fp16`.
+        kind: `fp32`, `int8` (products on 8 bits, scales taken at run time), `fp16`, or `bf16` (PyTorch's alone).
         threads: on the CPU; by default all cores. ONNX Runtime computes a batch on each, as the engine does.
         rounds: how often each kernel is timed.
     """
-    operators = ("MatMul", "Conv") if device == CPU and kind == "fp32" else ("MatMul",)
+    operators = {"fp32": ("MatMul", "Conv") if device == CPU else ("MatMul",), "bf16": ()}.get(kind, ("MatMul",))
     count = threads or cpu_threads() if device == CPU else 1
     rates = {}
     with TemporaryDirectory() as folder:
@@ -70,8 +71,8 @@ def product_rates(
             rates[operator] = max(
                 _rate(session, device, n, count, hidden, inner, kind, rounds) for n in (rows, 8 * rows)
             )
-    if device == CPU and kind == "fp32":
-        rates["PyTorch"] = max(_pytorch_rate(n, count, hidden, inner, rounds) for n in (rows, 8 * rows))
+    if device == CPU and kind in _TORCH:
+        rates["PyTorch"] = max(_pytorch_rate(n, count, hidden, inner, rounds, _TORCH[kind]) for n in (rows, 8 * rows))
     return rates
 
 
@@ -108,10 +109,11 @@ def _rate(
     return 4.0 * rows * hidden * inner * count * _REPEATS / min(seconds)  # the best of them: a ceiling
 
 
-def _pytorch_rate(rows: int, count: int, hidden: int, inner: int, rounds: int) -> float:
+def _pytorch_rate(rows: int, count: int, hidden: int, inner: int, rounds: int, dtype: torch.dtype) -> float:
     before = torch.get_num_threads()
     torch.set_num_threads(count)
-    x, up, down = torch.randn(rows, hidden), torch.randn(hidden, inner), torch.randn(inner, hidden)
+    sizes = (rows, hidden), (hidden, inner), (inner, hidden)
+    x, up, down = (torch.randn(size).to(dtype) for size in sizes)
     seconds = []
     for _ in range(rounds + 1):
         started = time.perf_counter()

@@ -261,7 +261,7 @@ def _least(exported: ExportedModel, length: float) -> float:
 
 
 def _products(exported: ExportedModel, device: Device, models: Models, rounds: int) -> dict[str, dict[str, float]]:
-    kinds = ("fp32", "int8") if device == CPU else ("fp32", "fp16")
+    kinds = ("fp32", "int8", "bf16") if device == CPU else ("fp32", "fp16")
     sizes = exported.info["hidden_size"], exported.info["intermediate_size"]
     return {kind: product_rates(device, models.reference.batch_tokens, *sizes, kind, rounds=rounds) for kind in kinds}
 

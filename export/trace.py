@@ -21,10 +21,17 @@ from optimum.utils import DEFAULT_DUMMY_SHAPES
 from transformers import PretrainedConfig, PreTrainedModel
 
 from ..engine.errors import InputError
+from ..engine.versions import versions
 from .graph import Graph, attribute
 from .observe import told_in_one_line
 
 OPSET = 17  # the first with LayerNormalization; ONNX Runtime's fusions know it well
+
+_TRIED = ("optimum-onnx", "transformers", "torch")  # the packages that decide what can be exported
+# Families that were traced without Optimum, by torch.onnx.export alone: a classifier of XLNet with segments and without
+# padding gives a graph whose logits are not the model's.
+_WITHOUT_OPTIMUM = ("xlnet",)
+_TRACED_WRONGLY = "; PyTorch's tracer alone gives a graph with other logits"
 
 _FIXED = {"logits_to_keep": 0}  # numbers that PyTorch's tracer would turn into inputs of the graph; 0 keeps all rows
 
@@ -40,7 +47,11 @@ def optimum_config(name: str, config: PretrainedConfig, task: str) -> OnnxConfig
             "onnx", model_type=config.model_type, task=task, library_name="transformers"
         )
     except (KeyError, ValueError):
-        raise InputError(f"{name}: Optimum has no {task} export for the family {config.model_type}") from None
+        tried = ", ".join(f"{package} {found}" for package, found in versions(_TRIED).items())
+        traced = _TRACED_WRONGLY if config.model_type in _WITHOUT_OPTIMUM else ""
+        raise InputError(
+            f"{name}: Optimum has no {task} export for the family {config.model_type} (tried: {tried}){traced}"
+        ) from None
     return constructor(config, task=task)
 
 

@@ -40,6 +40,7 @@ BESIDE = ("negengine.export", "negengine.training", "negengine.bench")
 MAY_ASK_BESIDE = (
     "negengine.engine.api.load",
     "negengine.engine.cli.benchmark",
+    "negengine.engine.probes.cues.train_commands",
     "negengine.engine.probes.nli.train_commands",
     "negengine.engine.verification.pytorch",
 )

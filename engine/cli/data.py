@@ -44,5 +44,4 @@ def get_data(
     found = [source(name) for name in names]
     for one in found:
         show(str(get(one.name, say=say)))
-        command = " ".join(filter(None, ["negengine", one.probe, "MODEL", one.argument]))
-        say(f"{one.name} is here; next, `{command}`")
+        say(f"{one.name} is here; next, `{one.reading}`")

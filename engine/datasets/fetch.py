@@ -9,7 +9,7 @@ import hashlib
 import io
 import tarfile
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ import requests
 
 from ..errors import InputError
 from ..files.atomic import json_bytes, unwritable, write_bytes
-from ..files.reading import file_sha256
+from ..files.reading import file_sha256, is_file
 from ..printable import counted
 from .misprimed import merge
 from .sources import DIGESTS, REGISTRY, Source, source
@@ -80,23 +80,29 @@ def get(
         for file in missing:
             files.fetch(file, downloader=archive.downloader(file))
     except requests.RequestException as error:
-        raise _unreachable(url, _reason(error)) from error
+        raise _unreachable(url, _reason(error), wanted) from error
     except OSError as error:
         raise unwritable(wanted.folder / missing[0], error) from error
     return wanted.folder
 
 
 def _get_unfixed(wanted: Source, base: str, largest: int, say: Callable[[str], None]) -> Path:
-    """Fetch files that only the commit fixes, each by itself, and keep their digests."""
-    say(f"fetching {counted(len(wanted.unfixed), 'file')} from {base}")
+    """Fetch files that only the commit fixes, each by itself, and keep their digests.
+
+    If all of them lie in the folder, and no digest is known, somebody has put them there: they are taken as they are.
+    """
     paths = {path.rpartition("/")[2]: path for path in wanted.unfixed}
+    if wanted.by_hand and not any(wanted.first_digests().values()) and all(is_file(wanted.folder / n) for n in paths):
+        say(f"taking the {counted(len(paths), 'file')} that lie in {wanted.folder}")
+        return _keep_digests(wanted, paths, say)
+    say(f"fetching {counted(len(paths), 'file')} from {base}")
     urls = {name: f"{base}/{path}" for name, path in paths.items()}
     files = pooch.create(
         path=wanted.folder, base_url="", registry=dict.fromkeys(paths), urls=urls, retry_if_failed=_RETRIES
     )
 
     def download(url: str, output_file: str, pup: Any) -> None:
-        Path(output_file).write_bytes(_downloaded(url, pup, largest))
+        Path(output_file).write_bytes(_downloaded(url, pup, largest, wanted))
 
     name, known = "", wanted.first_digests()
     try:
@@ -107,24 +113,28 @@ def _get_unfixed(wanted: Source, base: str, largest: int, say: Callable[[str], N
                 raise InputError(
                     f"{urls[name]}: not the file that was fetched first; remove {wanted.folder} to take it"
                 )
-        digests = {name: file_sha256(wanted.folder / name) for name in paths}
     except requests.RequestException as error:
-        raise _unreachable(urls[name], _reason(error)) from error
+        raise _unreachable(urls[name], _reason(error), wanted) from error
     except OSError as error:
         raise unwritable(wanted.folder / name, error) from error
+    return _keep_digests(wanted, paths, say)
+
+
+def _keep_digests(wanted: Source, names: Iterable[str], say: Callable[[str], None]) -> Path:
+    digests = {name: file_sha256(wanted.folder / name) for name in names}
     write_bytes(wanted.folder / DIGESTS, json_bytes(digests))
     say(f"their digests were not known before; they are kept in {wanted.folder / DIGESTS}")
     return wanted.folder
 
 
-def _downloaded(url: str, pup: Any, largest: int) -> bytes:
+def _downloaded(url: str, pup: Any, largest: int, wanted: Source) -> bytes:
     """What a URL gives. Errors that may be temporary are exceptions of Requests: after these, Pooch tries again."""
     content = _Limited(url, largest)
     try:
         pooch.HTTPDownloader(timeout=_TIMEOUT)(url, content, pup)
     except requests.HTTPError as error:
         if error.response.status_code < 500 and error.response.status_code != _TOO_MANY_REQUESTS:
-            raise _unreachable(url, _reason(error)) from error
+            raise _unreachable(url, _reason(error), wanted) from error
         raise
     return content.getvalue()
 
@@ -152,7 +162,7 @@ class Archive:
 
     def _find(self, url: str, pup: Any) -> dict[str, bytes]:
         """File name → content, of all files wanted."""
-        members = _unpack(_downloaded(url, pup, self._largest), url, self._largest)
+        members = _unpack(_downloaded(url, pup, self._largest, self._wanted), url, self._largest)
         contents = merge(members, url).values() if self._wanted.merged else members.values()
         by_digest = {hashlib.sha256(content).hexdigest(): content for content in contents}
         for file, digest in self._wanted.files.items():
@@ -202,7 +212,13 @@ def _too_large(url: str, largest: int) -> InputError:
     return InputError(f"{url}: more than {largest / 2**20:,.0f} MB, so it is not the right archive")
 
 
-def _unreachable(url: str, reason: str) -> InputError:
+def _unreachable(url: str, reason: str, wanted: Source) -> InputError:
+    if wanted.by_hand:
+        names = ", ".join(path.rpartition("/")[2] for path in wanted.unfixed)
+        return InputError(
+            f"{url}: cannot be fetched ({reason}): try again later, or put {names} into {wanted.folder} and run the "
+            f"same command again; {wanted.by_hand}"
+        )
     return InputError(f"{url}: cannot be fetched ({reason}): try again later, or give the probe --data PATH")
 
 

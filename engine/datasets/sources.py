@@ -29,13 +29,16 @@ class Source:
         title: one line about it.
         probe: the command that reads it.
         repository: `owner/name` on GitHub.
-        commit: the state of the repository that is fetched.
+        commit: the state of the repository that is fetched; a branch where no commit is known to have the files.
         licence: one line.
         files: file name → SHA-256 of its content.
         unfixed: paths in the repository of files whose SHA-256 was not known when this was written. The commit alone
             fixes them; the digests of the first copy are kept beside it, and compared from then on.
         merged: whether the files are made from those of the repository, by `misprimed.merge`.
         argument: what stands behind the model in the command that reads it.
+        command: the whole command that reads it, where it does not begin with a model.
+        by_hand: where else the files can be got, for the message if the source does not have them any more. They count
+            as fetched once they lie in the folder.
     """
 
     name: str
@@ -48,6 +51,13 @@ class Source:
     unfixed: Sequence[str] = ()
     merged: bool = False
     argument: str = ""
+    command: str = ""
+    by_hand: str = ""
+
+    @property
+    def reading(self) -> str:
+        """The command that reads it."""
+        return self.command or " ".join(filter(None, ["negengine", self.probe, "MODEL", self.argument]))
 
     @property
     def folder(self) -> Path:

@@ -107,6 +107,10 @@ class Decisions:
         exact: NDArray[np.bool_] = self.precision == PRECISIONS.index(REFERENCE)
         return exact
 
+    def take(self, rows: NDArray[np.int64]) -> "Decisions":
+        """The decisions of some rows."""
+        return Decisions(self.ids[rows], self.logits[rows], self.precision[rows])
+
     def put(self, rows: NDArray[np.int64], other: "Decisions") -> None:
         """Overwrite the decisions of some rows."""
         self.ids[rows], self.logits[rows], self.precision[rows] = other.ids, other.logits, other.precision

@@ -13,6 +13,7 @@ import onnxruntime as ort
 from ..errors import InputError, first_line
 from .device import Device, cpu_threads
 from .driver import cuda_memory
+from .free_memory import give_back_freed_memory
 
 _MEMORY_SHARE = 0.45  # of a device, for one session: a run at mixed precision has two
 
@@ -35,7 +36,9 @@ def open_session(
     options.log_severity_level = 3
     if device.kind == "cpu":
         options.intra_op_num_threads = threads or cpu_threads()
-        return _open(graph, options, ["CPUExecutionProvider"], _SLOWER_ON_CPU)
+        session = _open(graph, options, ["CPUExecutionProvider"], _SLOWER_ON_CPU)
+        give_back_freed_memory()
+        return session
     if hasattr(ort, "preload_dlls"):
         ort.preload_dlls()
     options.add_session_config_entry("session.record_ep_graph_assignment_info", "1")

@@ -50,7 +50,7 @@ from ..sentences.spans import Bucket, EncodedSentences
 from ..sentences.word_marks import Mark, WordClass, WordMarks
 from .batches import Advance, ignored
 from .exported import PRECISIONS, REFERENCE
-from .model import Decider, Ids
+from .model import Decider, Decisions, Ids
 
 WORDS_AT_ONCE = 4096
 """Words whose queries are in memory together; between them, progress is shown and an interrupt is noticed."""
@@ -407,11 +407,13 @@ class Repeats:
         repeated: bool [n], whether every token of a word is the first choice, from left to right.
         queries: How many queries that took.
         near_ties: How many of the reference model's decisions have a margin below the given one.
+        decisions: The decisions themselves, where each word is one token; else None.
     """
 
     repeated: NDArray[np.bool_]
     queries: int
     near_ties: int
+    decisions: Decisions | None = None
 
 
 def repeated_words(

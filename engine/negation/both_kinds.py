@@ -60,6 +60,10 @@ class BothKinds(DecidingStage[Any]):
         """See `DecidingStage`."""
         return [workload for own in self._kinds for workload in own.workloads()]
 
+    def known(self, model: PatternDeciders, say: Callable[[str], None]) -> dict[str, dict[str, Any]]:
+        """See `MixedStage`."""
+        return {pattern: choice for own in self._kinds for pattern, choice in own.known(model, say).items()}
+
     def prepare(self, number: int) -> Any:
         """See `Stage`."""
         own, own_number = self._owner(number)

@@ -75,9 +75,7 @@ def rates(
         ValueError: the triplet of a score is not among the triplets.
     """
     # Numbers and no words: the scores of all patterns are in memory at once.
-    clusters = triplets.select(
-        "triplet", pair=pl.struct(*PAIR).rank("dense") - 1, verb_number=pl.col("verb").rank("dense") - 1
-    ).collect()
+    clusters = _Clusters(triplets)
     wanted = scores.filter(pl.col("pattern").is_in(patterns))
     outcomes = wanted.select("triplet", pl.col("pattern").cast(pl.Enum(patterns)), "repeated").collect(
         engine="streaming"
@@ -92,17 +90,45 @@ def rates(
     return pl.DataFrame(rows, schema=_SCHEMA, orient="row")
 
 
-class _Scored:
-    """The triplets of one pattern, by ascending number."""
+class _Clusters:
+    """The clusters of all triplets, as numbers from 0 on in the order of the words.
 
-    def __init__(self, outcomes: pl.DataFrame, clusters: pl.DataFrame) -> None:
-        own = outcomes.sort("triplet").join(clusters, on="triplet", how="left", validate="m:1", maintain_order="left")
-        if own["pair"].null_count():
-            raise ValueError("scores of triplets that are not among the triplets")
-        self.triplet = own["triplet"].to_numpy()
+    Attributes:
+        triplet: int64 [n], ascending.
+        pair: int64 [n].
+        verb: int64 [n].
+    """
+
+    def __init__(self, triplets: pl.LazyFrame) -> None:
+        words = triplets.select("triplet", *PAIR, "verb").sort("triplet").collect()
+        self.triplet: NDArray[np.int64] = words["triplet"].to_numpy()
+        name, profession, self.verb = (_numbers(words[column]) for column in (*PAIR, "verb"))
+        both = name * (int(profession.max(initial=0)) + 1) + profession
+        self.pair: NDArray[np.int64] = np.unique(both, return_inverse=True)[1]
+
+
+def _numbers(words: pl.Series) -> NDArray[np.int64]:
+    """The rank of each word among the distinct words of a column, int64 [n], from 0."""
+    known = words.unique().cast(pl.String).sort()
+    kind = pl.Enum(known)
+    numbers: NDArray[np.int64] = words.cast(pl.String).cast(kind).to_physical().cast(pl.Int64).to_numpy()
+    return numbers
+
+
+class _Scored:
+    """The triplets of one pattern, by ascending number. Where that is all of them, the clusters' arrays are shared."""
+
+    def __init__(self, outcomes: pl.DataFrame, clusters: _Clusters) -> None:
+        own = outcomes.sort("triplet")
+        self.triplet: NDArray[np.int64] = own["triplet"].to_numpy()
         self.repeated: NDArray[np.bool_] = own["repeated"].to_numpy()
-        self.pair: NDArray[np.int64] = own["pair"].cast(pl.Int64).to_numpy()
-        self.verb: NDArray[np.int64] = own["verb_number"].cast(pl.Int64).to_numpy()
+        if np.array_equal(self.triplet, clusters.triplet):
+            self.triplet, self.pair, self.verb = clusters.triplet, clusters.pair, clusters.verb
+            return
+        at = np.searchsorted(clusters.triplet, self.triplet)
+        if not np.isin(self.triplet, clusters.triplet).all():
+            raise ValueError("scores of triplets that are not among the triplets")
+        self.pair, self.verb = clusters.pair[at], clusters.verb[at]
 
 
 def _row(

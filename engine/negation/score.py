@@ -1,7 +1,9 @@
 """The scoring: how often is the verb still repeated, pattern by pattern?
 
-Every selected triplet fills every pattern of the set, the selecting one included: its repetition rate, 100 % by
-construction, checks the run. A part is a range of triplets; its rows come pattern after pattern.
+Every selected triplet fills every pattern of the set, the selecting one included. For that one, the selection has kept
+the model's answers: they are taken, once some of them are decided again and found to be the same (see `answers`). Where
+they were not kept, or this machine finds other numbers, the model decides again: the repetition rate, 100 % by
+construction, then checks the run. A part is a range of triplets; its rows come pattern after pattern.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -14,31 +16,35 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ..choices import VerbConvention
+from ..choices import Precision, VerbConvention
 from ..errors import InputError
 from ..files.home import with_home
-from ..inference.choosing import Workload
-from ..inference.exported import PRECISIONS, ExportedModel, load_exported, refuse_too_long
+from ..inference.batches import ignored
+from ..inference.choosing import SHORT_RUN, Workload
+from ..inference.exported import ExportedModel, load_exported, refuse_too_long
 from ..inference.model import Decider, main_token
 from ..inference.precision import take_audits
 from ..printable import counted
-from ..runs.masked_stages import DecidingStage, PatternDeciders
+from ..runs.masked_stages import TAKEN_FROM, DecidingStage, PatternDeciders
 from ..runs.ranges import part_ranges
-from ..runs.record import Recorded
+from ..runs.record import Recorded, StageRecord
 from ..runs.results import finished_stage, read_document, read_frame
 from ..runs.stage import Advance, Files, FinishedParts, PartResult
 from ..sentences.composition import Composer, composer
 from ..sentences.lexicon import FORMS_SEPARATOR
 from ..sentences.patterns import Pattern, PatternSet
 from ..sentences.slots import AT_MASK, VERB, column
-from ..sentences.spans import Bucket, EncodedSentences, small_buckets
+from ..sentences.spans import Bucket, EncodedSentences
 from ..sentences.tokenizer import MaskTokenizer
 from ..sentences.verbs import mask_fillers
+from .answers import ANSWERS_FILE, SAMPLE, columns_of, decide_all, disagreement, is_exact, kept_answers
 from .rates import rates
-from .select import SELECTION_FILE, SEVERAL_TOKENS, TRIPLETS_FILE, Selection, composed
+from .select import NEAR_TIE, SELECTION_FILE, SEVERAL_TOKENS, TRIPLETS_FILE, Selection, composed
 
 SCORES_FILE, RATES_FILE = "scores.parquet", "rates.parquet"
 TRIPLETS_PER_PART = 8_192
+ANSWERS_SHA256 = "answers_sha256"
+"""The key of a recorded choice with the digest of the answers that are taken."""
 SAME_TEXT = "{}: other token with the verb's text"
 """Name of the count, by pattern, of top-1 tokens that read like the verb: "smoke" where "Ġsmoke" is expected."""
 
@@ -51,15 +57,25 @@ class Selected:
         folder: The run folder.
         metadata: The selection's metadata for later stages.
         summary: The content of selection.json.
-        triplets: Columns triplet, name, gender, pronoun, profession, verb.
+        coded: The content of triplets.parquet, with words as categories: a quarter of the memory.
         sha256: Digest of triplets.parquet.
+        record: The selection's entry in run.json.
     """
 
     folder: Path
     metadata: dict[str, Any]
     summary: dict[str, Any]
-    triplets: pl.DataFrame
+    coded: pl.DataFrame
     sha256: str
+    record: StageRecord
+
+    def __len__(self) -> int:
+        return len(self.coded)
+
+    @property
+    def triplets(self) -> pl.DataFrame:
+        """Columns triplet, name, gender, pronoun, profession, verb."""
+        return self.coded.cast({pl.Categorical: pl.String})
 
     @property
     def patterns(self) -> PatternSet:
@@ -104,7 +120,7 @@ def read_selected(folder: Path) -> Selected:
         InputError: The folder is not a run, its selection is not finished or damaged, or nothing was selected.
     """
     stage = finished_stage(folder, Selection.name)
-    triplets = read_frame(folder, stage, TRIPLETS_FILE)
+    triplets = read_coded(folder, stage, TRIPLETS_FILE)
     summary = read_document(folder, stage, SELECTION_FILE)
     if triplets.is_empty() and not summary.get(SEVERAL_TOKENS, {}).get("selected"):
         raise InputError(
@@ -113,14 +129,19 @@ def read_selected(folder: Path) -> Selected:
     for key in ("model folder", "model sha256"):
         if not isinstance(stage.metadata[key], str):
             raise InputError(f"{folder}: run.json says {stage.metadata[key]!r} for {key}; run its command again")
-    return Selected(folder, stage.metadata, Recorded(summary), triplets, stage.files[TRIPLETS_FILE])
+    return Selected(folder, stage.metadata, Recorded(summary), triplets, stage.files[TRIPLETS_FILE], stage)
+
+
+def read_coded(folder: Path, stage: StageRecord, name: str) -> pl.DataFrame:
+    """A result of the selection, with words as categories; errors as for `read_frame`."""
+    return read_frame(folder, stage, name).with_columns(pl.col(pl.String).cast(pl.Categorical))
 
 
 def accepted_forms(triplets: pl.DataFrame, verbs: pl.Series) -> list[list[str]]:
     """The forms of each verb that count as a repetition at the mask, the main form first.
 
     Args:
-        triplets: The content of triplets.parquet.
+        triplets: The content of triplets.parquet, words as categories or not.
         verbs: The verbs.
     """
     if AT_MASK not in triplets.columns:
@@ -129,19 +150,37 @@ def accepted_forms(triplets: pl.DataFrame, verbs: pl.Series) -> list[list[str]]:
     return [forms[verb].split(FORMS_SEPARATOR) for verb in verbs]
 
 
+def distinct(words: pl.Series) -> tuple[pl.Series, NDArray[np.int32]]:
+    """The distinct words of a column of categories, in the order of their first rows; and each row's index among them.
+
+    Returns:
+        Strings [m], and int32 [n].
+    """
+    own = words.unique(maintain_order=True)
+    place = np.zeros(int(own.to_physical().max() or 0) + 1, np.int32)  # type: ignore[arg-type]
+    place[own.to_physical().to_numpy()] = np.arange(len(own))
+    return own.cast(pl.String), place[words.to_physical().to_numpy()]
+
+
+def in_order(columns: Mapping[str, pl.Series]) -> dict[str, pl.Series]:
+    """The columns from top1 to precision in the order of scores.parquet."""
+    names = ("top1", "repeated", "expected_rank", "expected_logprob", "top1_logprob", "precision")
+    return {name: columns[name] for name in names}
+
+
 @dataclass(frozen=True, eq=False)
 class ScoredPattern:
     """One pattern over all triplets.
 
     Attributes:
-        fillers: Slot → int64 [n_triplets], indices in the slot's distinct words.
+        fillers: Slot → int32 [n_triplets], indices in the slot's distinct words.
         expected: int32 [n_triplets], the verb's token at this pattern's mask; int32 [n_triplets, k] where verbs have
             several accepted forms.
     """
 
     pattern: Pattern
     composer: Composer
-    fillers: dict[str, NDArray[np.int64]]
+    fillers: dict[str, NDArray[np.int32]]
     expected: NDArray[np.int32]
 
     @property
@@ -169,7 +208,8 @@ class ScoredPattern:
 
     def compose(self, rows: NDArray[np.int64] | slice) -> list[Bucket]:
         """The sentences of some triplets, by length."""
-        return list(self.composer.compose({slot: indices[rows] for slot, indices in self.fillers.items()}))
+        fillers = {slot: indices[rows].astype(np.int64) for slot, indices in self.fillers.items()}
+        return list(self.composer.compose(fillers))
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,6 +218,7 @@ class Scoring(DecidingStage[list[list[Bucket]]]):
 
     Attributes:
         triplets_per_part: Size of a part.
+        kept: The selection's answers in the selecting pattern, one row for each triplet; None where it has none.
     """
 
     name: ClassVar[str] = "score"
@@ -187,6 +228,7 @@ class Scoring(DecidingStage[list[list[Bucket]]]):
     exported: ExportedModel
     tokenizer: MaskTokenizer
     triplets_per_part: int
+    kept: pl.DataFrame | None = None
 
     @classmethod
     def plan(cls, selected: Selected, exported: ExportedModel, *, triplets_per_part: int = TRIPLETS_PER_PART) -> Self:
@@ -196,8 +238,16 @@ class Scoring(DecidingStage[list[list[Bucket]]]):
             selected: The selection.
             exported: The model that selected.
             triplets_per_part: Size of a part.
+
+        Raises:
+            InputError: The selection's answers are damaged.
         """
-        return cls(selected, exported, exported.tokenizer, triplets_per_part)
+        return cls(selected, exported, exported.tokenizer, triplets_per_part, cls.answers_of(selected))
+
+    @staticmethod
+    def answers_of(selected: Selected) -> pl.DataFrame | None:
+        """What the selection has kept; see `kept_answers`."""
+        return kept_answers(selected.folder, selected.record, len(selected))
 
     @property
     def seed(self) -> int:
@@ -207,7 +257,7 @@ class Scoring(DecidingStage[list[list[Bucket]]]):
     @property
     def parts(self) -> tuple[range, ...]:
         """All parts: ranges of triplets."""
-        n, size = len(self.selected.triplets), self.triplets_per_part
+        n, size = len(self.selected), self.triplets_per_part
         return part_ranges(n, size)
 
     @property
@@ -238,13 +288,10 @@ class Scoring(DecidingStage[list[list[Bucket]]]):
         Raises:
             InputError: A sentence is too long, or a verb is more than one token at the mask of a scored pattern.
         """
-        triplets = self.selected.triplets
         slots = dict.fromkeys((VERB, *self.selected.patterns.slots))
-        words = {slot: triplets[column(slot)].unique(maintain_order=True) for slot in slots}
-        rows = {
-            slot: triplets[column(slot)].replace_strict(own, np.arange(len(own)), return_dtype=pl.Int64).to_numpy()
-            for slot, own in words.items()
-        }
+        coded = {slot: distinct(self.selected.coded[column(slot)]) for slot in slots}
+        words = {slot: own for slot, (own, _) in coded.items()}
+        rows = {slot: indices for slot, (_, indices) in coded.items()}
         scored = []
         for pattern in self.selected.patterns.all:
             lists = {slot: words[slot].to_list() for slot in pattern.slots}
@@ -260,7 +307,7 @@ class Scoring(DecidingStage[list[list[Bucket]]]):
         self,
         pattern: Pattern,
         made: Composer,
-        fillers: dict[str, NDArray[np.int64]],
+        fillers: dict[str, NDArray[np.int32]],
         verbs: pl.Series,
         base: Mapping[str, str],
     ) -> ScoredPattern:
@@ -269,7 +316,7 @@ class Scoring(DecidingStage[list[list[Bucket]]]):
         Args:
             pattern: The pattern.
             made: Composes its sentences.
-            fillers: Slot → int64 [n_triplets], indices in the slot's distinct words.
+            fillers: Slot → int32 [n_triplets], indices in the slot's distinct words.
             verbs: The distinct verbs.
             base: One filler for each slot.
 
@@ -277,7 +324,7 @@ class Scoring(DecidingStage[list[list[Bucket]]]):
             InputError: A verb is more than one token at the mask.
         """
         convention = VerbConvention(self.selected.metadata["verb convention"])
-        accepted = accepted_forms(self.selected.triplets, verbs)
+        accepted = accepted_forms(self.selected.coded, verbs)
         main, further = zip(*((forms[0], forms[1:]) for forms in accepted), strict=True)
         verb, token = mask_fillers(self.tokenizer, pattern, main, base, convention, further)
         if len(verb) < len(verbs):
@@ -287,24 +334,53 @@ class Scoring(DecidingStage[list[list[Bucket]]]):
 
     def check(self, say: Callable[[str], None]) -> None:
         """See `Stage`."""
-        say(f"{counted(len(self.selected.triplets), 'triplet')}, {counted(len(self.parts), 'part')}")
+        triplets, patterns = counted(len(self.selected), "triplet"), counted(len(self.patterns), "pattern")
+        say(f"{triplets}, {patterns}, {counted(len(self.parts), 'part')}")
         for pattern in self.patterns:
             say(composed(pattern.pattern.name, pattern.composer))
 
     def workloads(self) -> list[Workload]:
         """See `DecidingStage`."""
         return [
-            Workload(pattern.decided_as, partial(pattern.sample, seed=self.seed), len(self.selected.triplets))
+            Workload(pattern.decided_as, partial(pattern.sample, seed=self.seed), len(self.selected))
             for pattern in self.patterns
         ]
 
-    def prepare(self, number: int) -> list[list[Bucket]]:
-        """For each pattern, the sentences of a part, by length."""
+    def known(self, model: PatternDeciders, say: Callable[[str], None]) -> dict[str, dict[str, Any]]:
+        """See `MixedStage`: the selecting pattern, if the selection's answers are those of this machine.
+
+        Numbers of a low-precision model are taken only where the scoring could have mixed precision, too.
+        """
+        pattern = self.patterns[0]
+        if self.kept is None or self.kept.is_empty():
+            return {}
+        exact = is_exact(self.kept)
+        is_short = model.precision is Precision.AUTO and len(self.kept) < SHORT_RUN
+        if not exact and (model.precision is Precision.FP32 or is_short):
+            return {}
+        rows = pattern.sample_rows(SAMPLE, self.seed)
+        expected = pattern.expected[rows]
+        found = decide_all(model.models.reference, pattern.compose(rows), expected, ignored)
+        if other := disagreement(self.kept[rows], found, expected, self.tokenizer, NEAR_TIE):
+            say(f"{pattern.decided_as}: {other} than the selection has kept, so all sentences are decided again")
+            return {}
+        say(f"{pattern.decided_as}: the selection's answers are taken; {len(rows)} of them were decided again")
+        choice = {
+            "precision": str(Precision.FP32 if exact else Precision.MIXED),
+            "reason": "the selection's answers are taken",
+            TAKEN_FROM: Selection.name,
+            ANSWERS_SHA256: self.selected.record.files[ANSWERS_FILE],
+        }
+        return {pattern.decided_as: choice}
+
+    def prepare(self, number: int) -> list[list[Bucket] | None]:
+        """For each pattern, the sentences of a part, by length; None where the answers may be known."""
         part = self.parts[number]
-        return [pattern.compose(slice(part.start, part.stop)) for pattern in self.patterns]
+        composed = [pattern.compose(slice(part.start, part.stop)) for pattern in self.patterns[self.kept is not None :]]
+        return [*[None] * (self.kept is not None), *composed]
 
     def decide(
-        self, model: PatternDeciders, number: int, prepared: list[list[Bucket]] | None, advance: Advance
+        self, model: PatternDeciders, number: int, prepared: list[list[Bucket] | None] | None, advance: Advance
     ) -> PartResult:
         """See `Stage`.
 
@@ -315,26 +391,48 @@ class Scoring(DecidingStage[list[list[Bucket]]]):
         part, frames = self.parts[number], []
         counts: dict[str, int] = {}
         for pattern, buckets in zip(self.patterns, prepared or self.prepare(number), strict=True):
-            decider = model.deciders[pattern.decided_as]
-            answers, counted = self.answers(decider, pattern, part, buckets, advance)
-            counts |= counted
-            precision = pl.Series(PRECISIONS, dtype=pl.String).gather(answers.pop("precision"))
+            if pattern.decided_as in model.taken:
+                answers, same_text = self._taken(model.taken[pattern.decided_as], part), 0
+                advance(len(part), 0)
+            else:
+                composed = buckets or pattern.compose(slice(part.start, part.stop))
+                decider = model.deciders[pattern.decided_as]
+                answers, same_text = self.answers(decider, pattern, part, composed, advance)
+            counts |= {} if same_text is None else {SAME_TEXT.format(pattern.pattern.name): same_text}
             frames.append(
                 pl.DataFrame(
                     {
-                        "triplet": self.selected.triplets["triplet"][part.start : part.stop],
+                        "triplet": self.selected.coded["triplet"][part.start : part.stop],
                         "pattern": pl.Series([pattern.pattern.name], dtype=pl.String).new_from_index(0, len(part)),
                         **answers,
-                        "precision": precision,
                     }
                 )
             )
         audited = take_audits(model.deciders)
         return PartResult(pl.concat(frames), {**counts, **audited.counts}, audited.bounds, audited.needed)
 
+    def _taken(self, begun: Mapping[str, Any], part: range) -> dict[str, pl.Series]:
+        """The selection's answers about a part, as `answers` gives them.
+
+        Args:
+            begun: What the run has recorded of them.
+            part: The triplets.
+
+        Raises:
+            InputError: The selection has been run again since.
+        """
+        if self.kept is None or begun.get(ANSWERS_SHA256) != self.selected.record.files[ANSWERS_FILE]:
+            raise InputError(
+                f"{self.selected.folder / ANSWERS_FILE} is not the file that this scoring was started with: the "
+                "selection has been run again since; choose another --output"
+            )
+        own = self.kept[part.start : part.stop].cast({pl.Categorical: pl.String})
+        repeated = pl.Series("repeated", [True], dtype=pl.Boolean).new_from_index(0, len(part))
+        return in_order({**own.to_dict(), "repeated": repeated})
+
     def answers(
         self, decider: Decider, pattern: ScoredPattern, part: range, buckets: Sequence[Bucket], advance: Advance
-    ) -> tuple[dict[str, Any], dict[str, int]]:
+    ) -> tuple[dict[str, pl.Series], int | None]:
         """The model's answers to the sentences of a part in one pattern.
 
         Args:
@@ -345,34 +443,19 @@ class Scoring(DecidingStage[list[list[Bucket]]]):
             advance: Called with numbers of sentences.
 
         Returns:
-            The columns from top1 to precision (here a position in `PRECISIONS`), and counts for the run's record.
+            The columns from top1 to precision; and how many top-1 tokens are other tokens with the verb's text, where
+            that is counted.
         """
         expected = pattern.expected[part.start : part.stop]
-        columns: dict[str, Any] = {
-            "top1": np.empty(len(part), np.int32),
-            "repeated": np.empty(len(part), np.bool_),
-            "expected_rank": np.empty(len(part), np.int32),
-            "expected_logprob": np.empty(len(part), np.float32),
-            "top1_logprob": np.empty(len(part), np.float32),
-            "precision": np.empty(len(part), np.int8),
-        }
-        for bucket in small_buckets(buckets):
-            decisions = decider.decide(bucket.ids, bucket.mask_position, expected[bucket.rows], lambda n: advance(n, n))
-            columns["top1"][bucket.rows] = decisions.top1
-            columns["repeated"][bucket.rows] = decisions.repeated(expected[bucket.rows])
-            columns["expected_rank"][bucket.rows] = decisions.expected_rank
-            columns["expected_logprob"][bucket.rows] = decisions.expected_logprob
-            columns["top1_logprob"][bucket.rows] = decisions.top1_logprob
-            columns["precision"][bucket.rows] = decisions.precision
-        same_text = int(self.tokenizer.same_text(columns["top1"], expected).sum())
-        ids, where = np.unique(columns["top1"], return_inverse=True)
-        texts = pl.Series([self.tokenizer.token_text(int(i)) for i in ids], dtype=pl.String)
-        return {**columns, "top1": texts.gather(where)}, {SAME_TEXT.format(pattern.pattern.name): same_text}
+        decisions = decide_all(decider, buckets, expected, lambda n: advance(n, n))
+        repeated = pl.Series("repeated", decisions.repeated(expected))
+        same_text = int(self.tokenizer.same_text(decisions.top1, expected).sum())
+        return in_order({**columns_of(decisions, self.tokenizer), "repeated": repeated}), same_text
 
     @staticmethod
     def publish(parts: FinishedParts) -> Files:
         """scores.parquet and rates.parquet."""
-        triplets = read_selected(parts.folder).triplets
+        triplets = read_selected(parts.folder).coded
         patterns = parts.metadata["patterns"]  # the selecting one first
         table = rates(parts.rows, triplets.lazy(), patterns, selecting=patterns[0])
         return {SCORES_FILE: parts.rows, RATES_FILE: table}

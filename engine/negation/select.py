@@ -20,7 +20,7 @@ from ..errors import InputError, check_number
 from ..inference.audit import audit_summary
 from ..inference.choosing import Workload
 from ..inference.exported import ExportedModel, refuse_too_long
-from ..inference.model import Decider
+from ..inference.model import Decider, Decisions
 from ..inference.precision import take_audits
 from ..inference.words import Repeats
 from ..printable import counted
@@ -32,9 +32,10 @@ from ..sentences.keys import checked_seed
 from ..sentences.lexicon import FORMS_SEPARATOR, Lexicon
 from ..sentences.patterns import PatternSet
 from ..sentences.slots import AT_MASK, NAME, PROFESSION, PRONOUN, VERB, WORD_SLOTS, column
-from ..sentences.spans import EncodedSentences, small_buckets
+from ..sentences.spans import EncodedSentences
 from ..sentences.tokenizer import MaskTokenizer
 from ..sentences.verbs import mask_fillers
+from .answers import ANSWERS_FILE, columns_of, decide_all, divided, marked
 from .grid import Grid, PairFillers, all_pairs, pair_fillers, sample_pairs, verb_order
 from .lazy import fewest_tests, first_repeating, share_interval
 
@@ -72,12 +73,15 @@ class PartRepeats:
         tested: bool [pairs, verbs], which verbs were tested.
         counts: tested, repeating, variance, near_ties; of a lazy run, stopped too.
         queries: How many sentences were run.
+        decisions: About each pair and verb, pair by pair; undefined for verbs that were not tested. None for verbs of
+            several tokens.
     """
 
     repeated: NDArray[np.bool_]
     tested: NDArray[np.bool_]
     counts: Mapping[str, float]
     queries: int
+    decisions: Decisions | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -276,7 +280,7 @@ class Selection(DecidingStage[EncodedSentences]):
         else:
             found = self._decide_all(decider, part, prepared, advance)
         audited = take_audits(model.deciders)
-        rows = self.keep_verbs(part, found.repeated)
+        rows = self.keep_verbs(part, found)
         return PartResult(rows, {**self.counts(found), **audited.counts}, audited.bounds, audited.needed)
 
     def repeats(self, decider: Decider, sentences: EncodedSentences, advance: Advance) -> Repeats:
@@ -287,8 +291,10 @@ class Selection(DecidingStage[EncodedSentences]):
             sentences: Candidates.
             advance: Called with numbers of candidates, and of sentences that were run for them.
         """
-        repeated, near_ties = _decide(decider, sentences, lambda n: advance(n, n))
-        return Repeats(repeated, len(repeated), near_ties)
+        expected = sentences.expected
+        decisions = decide_all(decider, sentences.buckets, expected, lambda n: advance(n, n))
+        near_ties = np.count_nonzero((np.abs(decisions.margin(expected)) < NEAR_TIE) & decisions.exact)
+        return Repeats(decisions.repeated(expected), len(expected), int(near_ties), decisions)
 
     def counts(self, found: PartRepeats) -> dict[str, float]:
         """What a part counts."""
@@ -300,19 +306,23 @@ class Selection(DecidingStage[EncodedSentences]):
         repeats = int(found.repeated.sum())
         counts = {"tested": found.repeated.size, "repeating": repeats, "variance": 0.0, "near_ties": found.near_ties}
         repeated = found.repeated.reshape(len(part), -1)
-        return PartRepeats(repeated, np.ones_like(repeated), counts, found.queries)
+        return PartRepeats(repeated, np.ones_like(repeated), counts, found.queries, found.decisions)
 
     def _decide_lazily(self, decider: Decider, part: range, advance: Advance) -> PartRepeats:
         """Test the verbs of a part's pairs in the order of their keys until enough repeat (see `lazy`)."""
         name, profession = self._pairs(part)
         near_ties = queries = 0
+        decisions: Decisions | None = None
 
         def decide(pair: NDArray[np.int64], verb: NDArray[np.int64]) -> NDArray[np.bool_]:
-            nonlocal near_ties, queries
+            nonlocal near_ties, queries, decisions
             sentences = self._sentences(name[pair], profession[pair], verb)
             found = self.repeats(decider, sentences, lambda _, n: advance(0, n))
             near_ties += found.near_ties
             queries += found.queries
+            if found.decisions is not None:
+                decisions = decisions or Decisions.empty(len(name) * self.grid.verbs)
+                decisions.put(pair * self.grid.verbs + verb, found.decisions)
             return found.repeated
 
         order = self.verb_order(name, profession)
@@ -326,26 +336,27 @@ class Selection(DecidingStage[EncodedSentences]):
         }
         tested = np.zeros_like(found.repeated)
         np.put_along_axis(tested, order, np.arange(order.shape[1]) < found.tested[:, None], axis=1)
-        return PartRepeats(found.repeated, tested, counts, queries)
+        return PartRepeats(found.repeated, tested, counts, queries, decisions)
 
-    def keep_verbs(self, part: range, repeated: NDArray[np.bool_]) -> pl.DataFrame:
+    def keep_verbs(self, part: range, found: PartRepeats) -> pl.DataFrame:
         """The triplets kept of a part: of each pair, the repeating verbs with the smallest keys.
 
         Args:
             part: Range of positions in the grid's pairs.
-            repeated: bool [pairs, verbs].
+            found: What was found about them.
 
         Returns:
             One row for each triplet with name, gender, pronoun (what fills {PRON}), profession, verb, verb_at_mask (its
             accepted forms at the mask, where the lexicon has other ones there), and the words of other slots that the
-            patterns have; ordered by pair, then key.
+            patterns have; ordered by pair, then key. Beside them the model's answer (see `answers`).
         """
         name, profession = self._pairs(part)
         order = self.verb_order(name, profession)
-        in_order = np.take_along_axis(repeated, order, axis=1)
+        in_order = np.take_along_axis(found.repeated, order, axis=1)
         kept = in_order & (in_order.cumsum(axis=1) <= self.settings.max_verbs)
         pair, position = np.nonzero(kept)
-        chosen, who, what = self.verb[order[pair, position]], name[pair], profession[pair]
+        verb = order[pair, position]
+        chosen, who, what = self.verb[verb], name[pair], profession[pair]
 
         def words(slot: str) -> pl.Series:
             filler = self.fillers[slot]
@@ -364,7 +375,11 @@ class Selection(DecidingStage[EncodedSentences]):
                 **at_mask,
                 **{column(slot): words(slot) for slot in self.patterns.slots if slot not in WORD_SLOTS},
             }
-        )
+        ).with_columns(self._answers(found, pair * self.grid.verbs + verb))
+
+    def _answers(self, found: PartRepeats, rows: NDArray[np.int64]) -> list[pl.Series]:
+        """The model's answers to some of a part's candidates, as columns of the part."""
+        return [] if found.decisions is None else marked(columns_of(found.decisions.take(rows), self.tokenizer))
 
     def _sentences(
         self, name: NDArray[np.int64], profession: NDArray[np.int64], verb: NDArray[np.int64]
@@ -386,8 +401,12 @@ class Selection(DecidingStage[EncodedSentences]):
 
     @staticmethod
     def publish(parts: FinishedParts) -> Files:
-        """triplets.parquet, and selection.json: rows 1 to 6 of the paper's Table 5 and what readers of the run need."""
-        triplets = parts.rows.select(pl.exclude("triplet")).with_row_index("triplet").cast({"triplet": pl.Int64})
+        """triplets.parquet, answers.parquet (see `answers`), and selection.json.
+
+        selection.json has rows 1 to 6 of the paper's Table 5, and what readers of the run need.
+        """
+        rows, answers = divided(parts.rows.select(pl.exclude("triplet")))
+        triplets = numbered(rows)
         selected = int(triplets.select(pl.len()).collect().item())
         counts, metadata = parts.counts, parts.metadata
         candidates = metadata["pairs"] * metadata["verbs"]
@@ -418,7 +437,13 @@ class Selection(DecidingStage[EncodedSentences]):
                 "ratio_low": 100 * low,
                 "ratio_high": 100 * high,
             }
-        return {TRIPLETS_FILE: triplets, SELECTION_FILE: summary}
+        kept = {} if answers is None else {ANSWERS_FILE: numbered(answers)}
+        return {TRIPLETS_FILE: triplets, **kept, SELECTION_FILE: summary}
+
+
+def numbered(rows: pl.LazyFrame) -> pl.LazyFrame:
+    """Rows with a first column `triplet`, their number from 0 on."""
+    return rows.with_row_index("triplet").cast({"triplet": pl.Int64})
 
 
 def composed(pattern: str, made: Composer) -> str:
@@ -431,17 +456,3 @@ def composed(pattern: str, made: Composer) -> str:
 def _words(lexicon: Lexicon, fillers: Mapping[str, PairFillers]) -> dict[str, Sequence[str]]:
     """Slot → its words."""
     return {VERB: lexicon.verbs, **{slot: filler.words for slot, filler in fillers.items()}}
-
-
-def _decide(
-    decider: Decider, sentences: EncodedSentences, advance: Callable[[int], None]
-) -> tuple[NDArray[np.bool_], int]:
-    """Which sentences repeat the verb, bool [n], and how many are near-ties: always those of the reference model."""
-    repeated = np.empty(len(sentences.expected), np.bool_)
-    near_ties = 0
-    for bucket in small_buckets(sentences.buckets):
-        expected = sentences.expected[bucket.rows]
-        decisions = decider.decide(bucket.ids, bucket.mask_position, expected, advance)
-        repeated[bucket.rows] = decisions.repeated(expected)
-        near_ties += int(np.count_nonzero((np.abs(decisions.margin(expected)) < NEAR_TIE) & decisions.exact))
-    return repeated, near_ties

@@ -145,9 +145,9 @@ class SeveralSelection(Selection):
         counts = {f"{PREFIX}{name}": value for name, value in {**found.counts, "queries": found.queries}.items()}
         return counts | by_tokens(found, self.words.counts)
 
-    def keep_verbs(self, part: range, repeated: NDArray[np.bool_]) -> pl.DataFrame:
+    def keep_verbs(self, part: range, found: PartRepeats) -> pl.DataFrame:
         """See `Selection`; with a column `tokens`, the number of tokens of the verb."""
-        kept = super().keep_verbs(part, repeated)
+        kept = super().keep_verbs(part, found)
         verbs = pl.Series([self.lexicon.verbs[i] for i in self.verb.tolist()], dtype=pl.String)
         numbers = pl.Series(self.words.counts, dtype=pl.Int32)
         return kept.with_columns(

@@ -22,11 +22,10 @@ from numpy.typing import NDArray
 
 from ..choices import TargetMethod
 from ..errors import InputError
-from ..inference.exported import ExportedModel
+from ..inference.exported import PRECISIONS, ExportedModel
 from ..inference.model import Decider
 from ..inference.words import WordScores, sampled_queries, score_words
 from ..runs.masked_stages import PatternDeciders
-from ..runs.results import finished_stage, read_frame
 from ..runs.stage import Advance, Files, FinishedParts, PartResult
 from ..sentences.composition import Composer
 from ..sentences.patterns import Pattern
@@ -44,9 +43,9 @@ from .score import (
     Scoring,
     Selected,
     accepted_forms,
+    read_coded,
     read_selected,
 )
-from .select import Selection
 from .several import SEVERAL, TOKENS, decided_as
 from .whole_words import SEVERAL_TRIPLETS_FILE
 
@@ -64,11 +63,11 @@ def read_several(selected: Selected) -> Selected | None:
     Raises:
         InputError: Their file is missing or damaged.
     """
-    stage = finished_stage(selected.folder, Selection.name)
-    if SEVERAL_TRIPLETS_FILE not in stage.files:
+    files = selected.record.files
+    if SEVERAL_TRIPLETS_FILE not in files:
         return None
-    triplets = read_frame(selected.folder, stage, SEVERAL_TRIPLETS_FILE)
-    return replace(selected, triplets=triplets, sha256=stage.files[SEVERAL_TRIPLETS_FILE])
+    triplets = read_coded(selected.folder, selected.record, SEVERAL_TRIPLETS_FILE)
+    return replace(selected, coded=triplets, sha256=files[SEVERAL_TRIPLETS_FILE])
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,22 +108,26 @@ class ScoredWords(ScoredPattern):
 class SeveralScoring(Scoring):
     """The scoring of the triplets of verbs of several tokens."""
 
+    @staticmethod
+    def answers_of(selected: Selected) -> None:
+        """See `Scoring`: the selection asks only until a token is not the first choice, so it has no answers."""
+
     @property
     def sizes(self) -> Sequence[int]:
         """See `Stage`: queries, as many as the verbs have tokens in the selecting pattern."""
-        tokens = np.concatenate([[0], self.selected.triplets[TOKENS].to_numpy().cumsum()])
+        tokens = np.concatenate([[0], self.selected.coded[TOKENS].to_numpy().cumsum()])
         return [int(tokens[part.stop] - tokens[part.start]) * len(self.selected.patterns.all) for part in self.parts]
 
     @property
     def metadata(self) -> dict[str, Any]:
         """What publication needs."""
-        return {SEVERAL: sorted(self.selected.triplets[TOKENS].unique().to_list())}
+        return {SEVERAL: sorted(self.selected.coded[TOKENS].unique().to_list())}
 
     def expecting(
         self,
         pattern: Pattern,
         made: Composer,
-        fillers: dict[str, NDArray[np.int64]],
+        fillers: dict[str, NDArray[np.int32]],
         verbs: pl.Series,
         base: Mapping[str, str],
     ) -> ScoredPattern:
@@ -133,7 +136,7 @@ class SeveralScoring(Scoring):
         Raises:
             InputError: A verb cannot be predicted at the mask.
         """
-        forms = [forms[0] for forms in accepted_forms(self.selected.triplets, verbs)]
+        forms = [forms[0] for forms in accepted_forms(self.selected.coded, verbs)]
         found = mask_words(self.tokenizer, pattern, forms, base)
         for own in found:
             if isinstance(own, str):
@@ -143,17 +146,17 @@ class SeveralScoring(Scoring):
         return ScoredWords(pattern, made, fillers, expected, words, self.exported.is_causal)
 
     def decide(
-        self, model: PatternDeciders, number: int, prepared: list[list[Bucket]] | None, advance: Advance
+        self, model: PatternDeciders, number: int, prepared: list[list[Bucket] | None] | None, advance: Advance
     ) -> PartResult:
         """See `Scoring`; with a column `tokens`."""
         found, part = super().decide(model, number, prepared, advance), self.parts[number]
-        tokens = self.selected.triplets[TOKENS][part.start : part.stop]
+        tokens = self.selected.coded[TOKENS][part.start : part.stop]
         repeated = pl.concat([tokens] * len(self.patterns))
         return replace(found, rows=found.rows.with_columns(repeated.cast(pl.Int32).alias(TOKENS)))
 
     def answers(
         self, decider: Decider, pattern: ScoredPattern, part: range, buckets: Sequence[Bucket], advance: Advance
-    ) -> tuple[dict[str, Any], dict[str, int]]:
+    ) -> tuple[dict[str, pl.Series], None]:
         """See `Scoring`; the meaning of the columns is that of this module."""
         if not isinstance(pattern, ScoredWords):
             raise TypeError(f"{type(pattern).__name__} is for verbs of one token")
@@ -165,14 +168,15 @@ class SeveralScoring(Scoring):
             causal=pattern.causal,
             advance=lambda n: advance(n, n),
         )
+        precision = pl.Series(PRECISIONS, dtype=pl.String).gather(scores.precision.max(axis=1))
         return {
             "top1": said(scores, self.tokenizer),
-            "repeated": scores.top1,
-            "expected_rank": scores.worst_rank,
-            "expected_logprob": scores.logprob.astype(np.float32),
-            "top1_logprob": scores.choice_logprob.astype(np.float32),
-            "precision": scores.precision.max(axis=1),
-        }, {}
+            "repeated": pl.Series(scores.top1),
+            "expected_rank": pl.Series(scores.worst_rank),
+            "expected_logprob": pl.Series(scores.logprob.astype(np.float32)),
+            "top1_logprob": pl.Series(scores.choice_logprob.astype(np.float32)),
+            "precision": precision,
+        }, None
 
 
 def said(scores: WordScores, tokenizer: MaskTokenizer) -> pl.Series:
@@ -230,7 +234,7 @@ class WholeWordScoring(BothKinds):
         several = read_several(read_selected(parts.folder))
         if several is None:
             raise InputError(f"{parts.folder}: the selection has no file {SEVERAL_TRIPLETS_FILE}: select again")
-        own_rates = token_rates(own.rows, several.triplets.lazy(), parts.metadata)
+        own_rates = token_rates(own.rows, several.coded.lazy(), parts.metadata)
         return {**files, SEVERAL_SCORES_FILE: own.rows, TOKEN_RATES_FILE: own_rates}
 
 

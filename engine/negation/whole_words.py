@@ -113,11 +113,7 @@ class WholeWordSelection(BothKinds):
             SEVERAL_TOKENS: {**found, "queries": own.counts["queries"]},
             BY_TOKENS: [_row(number, n, own.counts) for number, n in numbers.items()],
         }
-        return {
-            TRIPLETS_FILE: single,
-            SEVERAL_TRIPLETS_FILE: several,
-            SELECTION_FILE: summary,
-        }
+        return {**single, SEVERAL_TRIPLETS_FILE: several[TRIPLETS_FILE], SELECTION_FILE: summary}
 
 
 def plan_selection(
@@ -132,13 +128,13 @@ def plan_selection(
     return kind.plan(exported, lexicon, patterns, settings)
 
 
-def _published(parts: FinishedParts) -> tuple[Result, dict[str, Any]]:
-    """The triplets and the figures of one kind of verbs."""
+def _published(parts: FinishedParts) -> tuple[dict[str, Result], dict[str, Any]]:
+    """The files with rows, and the figures, of one kind of verbs."""
     files = dict(Selection.publish(parts))
-    summary = files[SELECTION_FILE]
+    summary = files.pop(SELECTION_FILE)
     if not isinstance(summary, Mapping):
         raise TypeError(f"{SELECTION_FILE} is a document")
-    return files[TRIPLETS_FILE], dict(summary)
+    return files, dict(summary)
 
 
 def _row(number: int, verbs: int, counts: Mapping[str, float]) -> dict[str, float]:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors
     from .engine.library.open import open_run as open  # noqa: A004 - the library's `open`
     from .engine.library.run import Run
     from .engine.negation.runs import ScoresRun, SelectionRun, score, select
+    from .engine.probes.cues.runs import cues
     from .engine.probes.diagnostics.runs import diagnostics
     from .engine.probes.gh22.runs import gh22
     from .engine.probes.lama.runs import lama

@@ -11,7 +11,8 @@ from typing import Any
 from ..choices import Precision
 
 Choices = Mapping[str, Mapping[str, Any]]
-_SPEEDS = {"speed_ratio", "speedup", "reason"}  # they decide nothing once the precision is chosen
+# They decide nothing once the precision is chosen.
+_SPEEDS = {"speed_ratio", "speedup", "reason", "taken_from", "answers_sha256"}
 
 
 def joined(shards: Mapping[str, Choices]) -> dict[str, dict[str, Any]]:

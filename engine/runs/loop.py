@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ..inference.choosing import widened
+from ..inference.free_memory import give_back_freed_memory
 from ..printable import counted
 from .executors import Executor
 from .folder import RunFolder
@@ -80,6 +81,7 @@ def run_stage(
             return
         if run.missing_parts or run.narrower_parts(run.needed_bounds()):
             _decide(stage, run, execution)
+            give_back_freed_memory()  # that of the model
         run.finish(stage.publish)
 
 

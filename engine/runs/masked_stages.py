@@ -25,6 +25,9 @@ Deciding = TypeVar("Deciding")
 Prepared = TypeVar("Prepared")
 
 
+TAKEN_FROM = "taken_from"
+"""The key of a recorded choice with the stage that the decisions of the pattern are taken from."""
+
 _MODEL = "model"
 
 
@@ -54,11 +57,13 @@ class Deciders(Generic[Opened, Deciding]):
         models: The reference model and its low-precision model.
         precision: What was asked for.
         deciders: Pattern → its decider; empty before a calibration is used.
+        taken: Pattern whose decisions come from an earlier stage → what the run has recorded of that.
     """
 
     models: ModelPair[Opened]
     precision: Precision
     deciders: Mapping[str, Deciding] = field(default_factory=dict)
+    taken: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
 PatternDeciders = Deciders[LanguageModel, Decider]
@@ -101,17 +106,34 @@ class MixedStage(ExportedStage[Deciders[Opened, Deciding], Prepared], Generic[Op
 
     def calibrate(self, model: Deciders[Opened, Deciding], say: Callable[[str], None]) -> dict[str, Any]:
         """See `Stage`."""
-        return choose_precisions(
-            model.models, model.precision, self.workloads(), seed=self.seed, method=self.method, say=say
+        known = self.known(model, say)
+        workloads = [workload for workload in self.workloads() if workload.pattern not in known]
+        chosen = choose_precisions(
+            model.models, model.precision, workloads, seed=self.seed, method=self.method, say=say
         )
+        return {**known, **chosen}
+
+    def known(self, model: Deciders[Opened, Deciding], say: Callable[[str], None]) -> dict[str, dict[str, Any]]:  # noqa: ARG002
+        """The patterns that an earlier stage has decided, so that its decisions are taken.
+
+        Args:
+            model: Opened, to compare some of the decisions.
+            say: Receives the results, one line each.
+
+        Returns:
+            Pattern → a choice as `choose_precisions` gives it, with `TAKEN_FROM`.
+        """
+        return {}
 
     def use(self, model: Deciders[Opened, Deciding], calibration: Mapping[str, Any]) -> Deciders[Opened, Deciding]:
         """See `Stage`."""
         deciders = {
             pattern: open_decider(model.models, model.precision, choice, self.method)
             for pattern, choice in calibration.items()
+            if TAKEN_FROM not in choice
         }
-        return Deciders(model.models, model.precision, deciders)
+        taken = {pattern: choice for pattern, choice in calibration.items() if TAKEN_FROM in choice}
+        return Deciders(model.models, model.precision, deciders, taken)
 
 
 class DecidingStage(MixedStage[LanguageModel, Decider, Prepared]):

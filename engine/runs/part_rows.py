@@ -26,6 +26,7 @@ def part_rows(folder: Path, stage: str, parts: int) -> pl.LazyFrame:
     """The rows of all parts, in the order of their numbers; arguments as for `part_files`.
 
     Each part is compared with its marker's digest when it is read, so each use of the frame reads whole parts or fails.
+    The first part says which columns there are. A part of another version can lack one of them, which is null then.
 
     Raises:
         InputError: The first part is missing or damaged; where the frame is used: any part.
@@ -37,7 +38,7 @@ def part_rows(folder: Path, stage: str, parts: int) -> pl.LazyFrame:
         with_columns: list[str] | None, predicate: pl.Expr | None, n_rows: int | None, _batch_size: int | None
     ) -> Iterator[pl.DataFrame]:
         for files in part_files(folder, stage, parts):
-            rows = _rows(files)
+            rows = _with_columns_of(schema, _rows(files))
             if n_rows is not None:
                 rows = rows.head(n_rows)
                 n_rows -= len(rows)
@@ -47,12 +48,23 @@ def part_rows(folder: Path, stage: str, parts: int) -> pl.LazyFrame:
             if n_rows == 0:
                 return
 
-    return register_io_source(read, schema=_rows(next(part_files(folder, stage, parts))).schema, validate_schema=True)
+    schema = _rows(next(part_files(folder, stage, parts))).schema
+    return register_io_source(read, schema=schema, validate_schema=True)
 
 
 def damaged_part(files: PartFiles) -> InputError:
     """The error for a part whose files are not as they were written."""
     return InputError(f"{files.rows}: missing or damaged; run the same command again to do this part again")
+
+
+def _with_columns_of(schema: pl.Schema, rows: pl.DataFrame) -> pl.DataFrame:
+    """The rows with exactly these columns, in this order."""
+    if rows.columns == list(schema):
+        return rows
+    there = set(rows.columns)
+    return rows.select(
+        pl.col(name) if name in there else pl.lit(None, kind).alias(name) for name, kind in schema.items()
+    )
 
 
 def _rows(files: PartFiles) -> pl.DataFrame:

@@ -46,4 +46,5 @@ def test_the_chain_multiplies_twice(kind, operator, tmp_path):
 def test_every_kernel_at_hand_is_timed():
     assert set(product_rates(CPU, 8, 16, 64, "fp32")) == {"MatMul", "Conv", "PyTorch"}
     assert set(product_rates(CPU, 8, 16, 64, "int8")) == {"MatMul"}
+    assert set(product_rates(CPU, 8, 16, 64, "bf16")) == {"PyTorch"}
     assert min(product_rates(CPU, 8, 16, 64, "fp32", threads=1).values()) > 0

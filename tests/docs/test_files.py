@@ -46,6 +46,18 @@ def diagnostics(model, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
+def cues(once, tmp_path_factory):
+    from cue_detectors import write_detector
+    from negengine.export.build import build
+
+    made = once("cue-detector", lambda folder: build(str(write_detector(folder / "detector")), folder / "out"))
+    folder = tmp_path_factory.mktemp("cues")
+    (folder / "text.txt").write_text("I never know.\n")
+    detector = ng.load(made / "out", task="token-classification", device="cpu")
+    return ng.cues(detector, folder / "text.txt", output=folder / "run", progress=False)
+
+
+@pytest.fixture(scope="module")
 def probe(model, tmp_path_factory):
     data = {"sentence": ["A robin is a [MASK].", "no mask"], "target": ["bird", "bird"], "group": ["a", "b"]}
     folder = tmp_path_factory.mktemp("probe") / "run"
@@ -90,7 +102,7 @@ def test_the_files_of_gh22_are_documented(file, gh22):
     assert documented(name) == columns(gh22.folder / file)
 
 
-@pytest.mark.parametrize("probe", ["lama", "diagnostics"])
+@pytest.mark.parametrize("probe", ["lama", "diagnostics", "cues"])
 def test_the_items_of_a_probe_are_documented(probe, request):
     run = request.getfixturevalue(probe)
     assert set(documented(f"items.parquet` of `{probe}")) == set(columns(run.folder / "items.parquet"))
@@ -122,9 +134,11 @@ def test_the_files_of_a_run_are_named(gh22, lama, diagnostics, probe, likelihood
     assert not [name for name in files if not name.startswith(".") and name not in PAGE.read_text("utf-8")]
 
 
-def test_the_columns_that_all_sentences_have_are_documented(scored_run, gh22, lama, diagnostics, probe, likelihood):
+def test_the_columns_that_all_sentences_have_are_documented(
+    scored_run, gh22, lama, diagnostics, cues, probe, likelihood
+):
     text = PAGE.read_text("utf-8").partition("## Sentences")[2]
-    for run in (ng.open(scored_run), gh22, lama, diagnostics, probe, likelihood):
+    for run in (ng.open(scored_run), gh22, lama, diagnostics, cues, probe, likelihood):
         shared = {"item", "condition", "sentence", "expected", "answer", "failed", "rank", "logprob"}
         assert shared <= set(run.sentences().columns)
         assert all(f"`{name}`" in text for name in shared)

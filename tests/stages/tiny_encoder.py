@@ -26,9 +26,9 @@ def tokenizer() -> PreTrainedTokenizerFast:
     )
 
 
-def save_encoder(folder: Path, *, pooler: bool = True, **sizes) -> Path:
+def save_encoder(folder: Path, *, pooler: bool = True, words: PreTrainedTokenizerFast | None = None, **sizes) -> Path:
     """A BERT with random weights; without its pooler as a masked language model has it."""
-    words = tokenizer()
+    words = words or tokenizer()
     config = BertConfig(
         vocab_size=len(words),
         max_position_embeddings=40,

@@ -13,6 +13,7 @@ from ...engine.probes.nli.labels import SOURCES
 from ...engine.probes.nli.runs import NliRun, nli
 from ...engine.runs.progress import Reporter
 from ...export.tasks.text_classification import TASK
+from ...export.trace import optimum_config
 from ..base import Base
 from ..folder import hold_several
 from ..run import Kind, settings_of, train
@@ -77,6 +78,8 @@ def train_nli(
         allow_pickle=options.allow_pickle,
         new_pooler=new_pooler,
     )
+    if evaluate:
+        optimum_config(base.name, base.config, TASK.head.task)  # fails before the training
     paper = paper_settings(source, base.config.model_type)
     kind = Kind(NAME, {**paper, "max_length": min(paper["max_length"], base.longest)})
     settings = settings_of(kind, options, place)

@@ -67,7 +67,7 @@ class CueDetector:
         Args:
             sentences: The words of each sentence.
             encoded: From `encoder`.
-            advance: Called with the number of windows that are done since the last call.
+            advance: Called after each batch with its number of windows; several threads may call it.
         """
         windows = [window for own in encoded for window in own]
         labels = iter(self.model.labels([window.ids for window in windows], advance))

@@ -8,6 +8,7 @@ PROBE = Probe(
     runs={"cues": "negengine.engine.probes.cues.runs:CuesRun"},
     functions={"cues": "negengine.engine.probes.cues.runs:cues"},
     commands=("negengine.engine.probes.cues.commands:cues",),
+    subcommands={"cues": {"train": "negengine.engine.probes.cues.train_commands:train_cues"}},
     references="negengine.engine.probes.cues:references.toml",
     title="Negation cues in texts",
 )

@@ -19,6 +19,7 @@ from ...tables import Table
 from ..items import ALL, SEPARATOR
 from ..summary_run import SummaryRun, run_probe
 from .recount import recounts
+from .sentence_rows import sentence_rows
 from .stage import CueStage
 from .summary import MODEL, SHARE, WORDS
 from .tables import cue_table, paper_shares, share_table
@@ -84,8 +85,8 @@ class CuesRun(SummaryRun):
         return Run.outcomes(self)
 
     def sentence_rows(self) -> pl.LazyFrame:
-        """The sentences with a cue."""
-        return self.items.lazy()
+        """The sentences with a cue; see `sentence_rows.sentence_rows`."""
+        return sentence_rows(self.items.lazy())
 
     def recounts(self) -> Iterator[Recount]:
         """See `Run`."""

@@ -4,6 +4,7 @@ A part is a range of lines of one text, read where it lies, so that texts of any
 sentence is judged twice, by the detector and by the list of words, so that both stand side by side.
 """
 
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -156,13 +157,15 @@ class CueStage(ExportedStage[CueDetector, Prepared]):
         t, own = self.parts[number]
         lines, windows = self.texts[t].parts[own].lines, sum(map(len, part.encoded))
         done = said = 0
+        alone = threading.Lock()
 
         def ran(count: int) -> None:
             nonlocal done, said
-            done += count
-            now = lines * done // windows
-            advance(now - said, count)
-            said = now
+            with alone:
+                done += count
+                now = lines * done // windows
+                advance(now - said, count)
+                said = now
 
         found = model.find_in(part.words, part.encoded, ran)
         advance(lines - said, 0)

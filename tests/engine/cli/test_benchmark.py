@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from negengine.bench import export, run
+from negengine.bench import export, papers, run
 from negengine.engine.cli import benchmark
 
 COST = export.ExportCost("mini", "Optimum", 12.0, 20.0, 10**9, 10**8)
@@ -51,3 +51,33 @@ def test_options_that_do_not_apply_to_exports_are_refused(measured, command):
     assert done.status == 2
     assert done.said == "negengine: bench export: --quick, --rounds and --device are for `bench` without `export`"
     assert measured == []
+
+
+def test_a_baseline_may_be_chosen_for_the_main_job_alone(measured, command, monkeypatch):
+    chosen = []
+    monkeypatch.setattr(run, "bench", lambda _models, **options: chosen.append(options["only"]) or {"models": []})
+    assert command("bench", "--baseline", "Optimum", "--baseline", "OpenVINO int8").status == 0
+    assert chosen == [["Optimum", "OpenVINO int8"]]
+    done = command("bench", "likelihood", "--baseline", "minicons")
+    assert done.said == "negengine: bench likelihood: --baseline is for `bench` of the main job"
+
+
+@pytest.mark.parametrize("subject", benchmark.PAPERS)
+def test_a_papers_command_is_measured_after_its_name(subject, command, monkeypatch, tmp_path):
+    asked = []
+
+    def measure(*given, **options):
+        asked.append((*given, options["data"], options["effort"].rounds))
+        return {"models": []}
+
+    monkeypatch.setattr(papers, "bench_paper", measure)
+    assert command("bench", subject, "bert-base-shape", "--rounds", 4, "--data", tmp_path).status == 0
+    assert command("bench", subject, "--quick").status == 0
+    assert asked == [(subject, ["bert-base-shape"], tmp_path, 4), (subject, ["mini"], None, 3)]
+
+
+def test_options_of_other_benchmarks_are_refused(command, tmp_path):
+    assert "--data is for lama, diagnostics, gh22, nli" in command("bench", "--data", tmp_path).said
+    assert "--ray is for `bench` of the main job" in command("bench", "nli", "--ray").said
+    assert "measured on the CPU; remove --device" in command("bench", "gh22", "--device", "cuda").said
+

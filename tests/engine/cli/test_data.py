@@ -9,7 +9,13 @@ from negengine.engine.datasets.sources import source
 def test_the_list_tells_what_is_here(command, shared, tmp_path, monkeypatch):
     monkeypatch.setenv("NEGENGINE_DATA", str(tmp_path / "data"))
     names = {row["name"]: row["here"] for row in json.loads(command("data", "list", "--json").out)}
-    assert names == {"lm-diagnostics": False, "negated-lama": False, "negation-nli": False, "blimp": False}
+    assert names == {
+        "lm-diagnostics": False,
+        "negated-lama": False,
+        "negation-nli": False,
+        "blimp": False,
+        "cd-sco": False,
+    }
     folder = shared / "data" / "datasets" / "lm-diagnostics"
     (tmp_path / "data" / "lm-diagnostics").mkdir(parents=True)
     for file in source("lm-diagnostics").files:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from fake_exports import write_fake_export
 from negengine.engine.files.sealed import seal
+from negengine.engine.probes.cues.labels import LABELS
 from sealed_documents import reseal
 from small_stages import work
 
@@ -50,6 +51,11 @@ def material(tmp_path_factory, small_tokenizers, small_lexicon) -> Path:
     (folder / "suite.toml").write_text('[[model]]\nmodel = "model"\n[[probe]]\nprobe = "select"\n')
     (folder / "sentences.csv").write_text("sentence\nAnna likes to dance.\n")
     (folder / "words.txt").write_text("dance\nsmoke\n")
+    (folder / "text.txt").write_text("She never dances.\n")
+    (folder / "marked.txt").write_text(MARKED)
+    write_fake_export(
+        folder / "detector", tokenizer, task="token-classification", labels=list(LABELS), vocab_size=len(LABELS)
+    )
     (folder / "own.csv").write_text(OWN)
     work(folder / "run")
     return folder
@@ -68,6 +74,7 @@ LAMA = json.dumps(
 )
 SIMPLE = "item\tcontext_aff\tcontext_neg\ttarget_aff\ttarget_neg\n0\tAnna is\tAnna is not\tdancer\tsmoke\n"
 OWN = "sentence,target,group\nAnna likes to [MASK].,dance,a\nJohn likes to [MASK].,smoke,b\n"
+MARKED = "t\t0\t0\tnever\tnever\tRB\t*\tnever\t_\t_\n\n" * 9
 NLI = "index\tText\tHypothesis\tgold_label\n0\tAnna likes to dance.\tAnna does not.\tnot_entailment\n"
 
 
@@ -95,6 +102,8 @@ DIAGNOSTICS = ("diagnostics", "model", "--data", "diagnostics", "--dataset", "NE
 NLI_COMMAND = ("nli", "classifier", "--data", "nli", "--source", "RTE")
 WORDS = (*LAMA_COMMAND, "--vocabulary", "words.txt")
 CUES = ("cues", "words.txt")
+DETECTED = ("cues", "text.txt", "--detector", "detector")
+TRAIN_CUES = ("cues", "train", "marked.txt", "-o", "trained", "--encoder", "encoder")
 PROBE = ("probe", "model", "own.csv")
 LIKELIHOOD = ("likelihood", "model", "sentences.csv")
 SUITE = ("suite", "suite.toml")
@@ -117,6 +126,8 @@ READERS = {
     "nli/RTE.txt": NLI_COMMAND,
     "own.csv": PROBE,
     "sentences.csv": LIKELIHOOD,
+    "text.txt": DETECTED,
+    "marked.txt": TRAIN_CUES,
 }
 NOT_TEXT = {
     "NUL": b"dance\nsm\0ke\n",
@@ -161,6 +172,10 @@ NAMED = {
     "nli --data": ("nli", "classifier", "--data"),
     "--original": (*NLI_COMMAND, "--original"),
     "cues": ("cues",),
+    "cues --detector": ("cues", "text.txt", "--detector"),
+    "cues of a detector": ("cues", "--detector", "detector"),
+    "cues train": ("cues", "train", "-o", "trained", "--encoder", "encoder"),
+    "cues train --test": (*TRAIN_CUES, "--test"),
     "score": ("score",),
     "score --model": ("score", "run", "--model"),
     "compare": ("compare",),

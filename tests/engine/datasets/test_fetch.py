@@ -8,7 +8,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 from negengine.engine.datasets.fetch import get
-from negengine.engine.datasets.sources import CACHE_VARIABLE, find
+from negengine.engine.datasets.sources import CACHE_VARIABLE, find, source
 from negengine.engine.errors import InputError
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
@@ -288,3 +288,48 @@ def test_a_file_that_is_not_there_leaves_the_data_set_incomplete(server, unfixed
         get("pairs", single_files=server.host, registry=unfixed)
     with pytest.raises(InputError, match="run `negengine data get pairs`"):
         find("pairs", registry=unfixed)
+
+
+# ---------------------------------------------------------------- files that may be gone
+
+
+@pytest.fixture
+def by_hand(unfixed):
+    unfixed.write_text(unfixed.read_text("utf-8") + 'by_hand = "ask its authors"\ncommand = "negengine cues train"\n')
+    return unfixed
+
+
+def test_where_files_are_gone_the_way_by_hand_is_told(server, by_hand, cache):
+    server.answers = [(404, b"", None)]
+    message = (
+        rf"one\.jsonl: cannot be fetched \(HTTP 404 Not Found\): try again later, or put one\.jsonl, two\.jsonl into "
+        rf"{cache / 'pairs'} and run the same command again; ask its authors$"
+    )
+    with pytest.raises(InputError, match=message):
+        get("pairs", single_files=server.host, registry=by_hand)
+
+
+def test_files_that_were_put_there_by_hand_are_taken(server, by_hand, cache):
+    (cache / "pairs").mkdir(parents=True)
+    for name in ("one", "two"):
+        (cache / "pairs" / f"{name}.jsonl").write_bytes(name.encode())
+    said = []
+    assert get("pairs", single_files=server.host, registry=by_hand, say=said.append) == cache / "pairs"
+    assert server.asked == []
+    assert f"taking the 2 files that lie in {cache / 'pairs'}" in said
+    assert find("pairs", registry=by_hand) == cache / "pairs"
+
+
+def test_a_part_of_the_files_is_not_taken(server, by_hand, cache):
+    (cache / "pairs").mkdir(parents=True)
+    (cache / "pairs" / "one.jsonl").write_bytes(b"mine")
+    server.answers = [(200, b"1\n", None), (200, b"2\n", None)]
+    get("pairs", single_files=server.host, registry=by_hand)
+    assert (cache / "pairs" / "one.jsonl").read_bytes() == b"1\n"
+
+
+def test_the_corpus_of_cues_has_the_files_that_the_training_reads():
+    from negengine.engine.probes.cues.cd_sco import DATA, TEST_FILES, TRAIN_FILES
+
+    assert {path.rpartition("/")[2] for path in source(DATA).unfixed} == {*TRAIN_FILES, *TEST_FILES}
+    assert source(DATA).reading.startswith("negengine cues train ")

@@ -30,7 +30,10 @@ from negengine.engine.inference.precision import Calibration
 from negengine.engine.inference.verified import VerifiedFiles
 from negengine.engine.negation.score import read_selected
 from negengine.engine.negation.several_scores import read_several
+from negengine.engine.probes.cues.columns import read_columns
+from negengine.engine.probes.cues.labels import cues_of, labels_of
 from negengine.engine.probes.cues.shares import cue_share
+from negengine.engine.probes.cues.texts import TextFile
 from negengine.engine.probes.diagnostics.files import read_diagnostics
 from negengine.engine.probes.lama.facts import read_facts
 from negengine.engine.probes.likelihood.columns import Columns
@@ -177,6 +180,17 @@ def read_pairs(folder: Path) -> object:
     return [known.read(part, faults) for part in range(len(known.parts))]
 
 
+def read_marked(folder: Path) -> None:
+    for sentence in read_columns(folder / "marked.txt"):
+        labels, lost = labels_of(sentence.words, sentence.cues)
+        assert len(cues_of(sentence.words, labels)) == len(sentence.cues) - len(lost)
+
+
+def read_text(folder: Path) -> None:
+    text = TextFile.scan(folder / "text.txt", 10)
+    assert sum(len(text.read(part)) for part in range(len(text.parts))) == sum(part.lines for part in text.parts)
+
+
 def read_digests(folder: Path) -> object:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("NEGENGINE_DATA", str(folder))
@@ -220,6 +234,8 @@ READERS = {
     "NLI, benchmark": Reader("RTE.txt", lambda folder: read_benchmark(folder / "RTE.txt", "RTE")),
     "NLI, original": Reader("dev.tsv", lambda folder: read_original(folder / "dev.tsv", "RTE")),
     "cues": Reader("text.txt", lambda folder: cue_share(folder / "text.txt")),
+    "marked cues": Reader("marked.txt", read_marked),
+    "a text of cues": Reader("text.txt", read_text),
     "pairs": Reader("pairs.jsonl", read_pairs),
     "digests of a data set": Reader("sets/pairs/digests.json", lambda folder: read_digests(folder / "sets")),
     **{name: Reader(name, read_stimuli(name)) for name in ("own.csv", "own.tsv", "own.jsonl", "own.parquet")},
@@ -384,6 +400,10 @@ models = ["mini"]
     "own.jsonl": '{"sentence": "A [MASK]", "n": 1, "tags": ["a"]}\n{"sentence": "B [MASK]", "n": 0.5}\n',
     "pairs.jsonl": '{"sentence_good": "A b.", "sentence_bad": "B a.", "UID": "x"}\n' * 2,
     "sets/pairs/digests.json": '{"one.jsonl": "0a"}',
+    "marked.txt": (
+        "t\t0\t0\tNeither\tx\tDT\t*\tNeither\t_\t_\t_\t_\t_\nt\t0\t1\tunhappy\tx\tJJ\t*\t_\thappy\t_\tun\t_\t_\n"
+        "t\t0\t2\tnor\tx\tCC\t*\tnor\t_\t_\t_\t_\t_\n\nt\t1\t0\tIt\tit\tPRP\t*\t***\n"
+    ),
     "text.txt": "He never said so. Mr. A. B. Smith isn't here, by no means.\nNo. 5 is alive!\n",
 }
 

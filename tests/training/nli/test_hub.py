@@ -1,26 +1,17 @@
 """GLUE's pairs from the hub, which a server on this machine stands in for."""
 
 import json
-import subprocess
-import sys
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import polars as pl
 import pytest
-
-COMMIT = "c" * 40
-FETCH = """
-import sys
+from huggingface_hub import constants, file_download
 from negengine.engine.errors import InputError
 from negengine.training.nli.data import read_data
-try:
-    found = read_data(sys.argv[1], None, fraction=None, benchmark=None, limit=None, seed=0, say=print)
-    print(list(found.original), list(found.dev), found.dev_file.name)
-except InputError as error:
-    print(error)
-"""
+
+COMMIT = "c" * 40
 
 
 class Hub(BaseHTTPRequestHandler):
@@ -39,8 +30,10 @@ class Hub(BaseHTTPRequestHandler):
             folder = self.server.folder / name
             if path.startswith(f"api/datasets/{name}"):
                 files = [own.relative_to(folder).as_posix() for own in sorted(folder.rglob("*.parquet"))]
-                siblings = [{"rfilename": own} for own in files]
-                return self.give(json.dumps({"id": name, "sha": COMMIT, "siblings": siblings}).encode(), body=body)
+                tree = [
+                    {"type": "file", "path": own, "size": (folder / own).stat().st_size, "oid": COMMIT} for own in files
+                ]
+                return self.give(json.dumps(tree).encode(), body=body)
             wanted = folder / path.removeprefix(f"datasets/{name}/resolve/main/").removeprefix(
                 f"datasets/{name}/resolve/{COMMIT}/"
             )
@@ -75,23 +68,22 @@ def hub(tmp_path):
 
 
 @pytest.fixture
-def fetch(hub, tmp_path):
-    """Runs in a process of its own: huggingface_hub reads its address when it is imported."""
+def fetch(hub, tmp_path, monkeypatch):
+    """Reads a source from the stand-in: the pairs, or the error."""
+    address = f"http://127.0.0.1:{hub.server_port}"
+    monkeypatch.setattr(constants, "ENDPOINT", address)
+    monkeypatch.setattr(
+        file_download, "HUGGINGFACE_CO_URL_TEMPLATE", f"{address}/{{repo_id}}/resolve/{{revision}}/{{filename}}"
+    )
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("NEGENGINE_DATA", str(tmp_path / "data"))
 
-    def run(source: str) -> list[str]:
-        environment = {
-            "HF_ENDPOINT": f"http://127.0.0.1:{hub.server_port}",
-            "HF_HOME": str(tmp_path / "cache"),
-            "NEGENGINE_DATA": str(tmp_path / "data"),
-            "PATH": "/usr/bin",
-            "HOME": str(tmp_path),
-            "HF_HUB_DISABLE_XET": "1",
-        }
-        done = subprocess.run(
-            [sys.executable, "-c", FETCH, source], env=environment, capture_output=True, text=True, check=False
-        )
-        assert done.returncode == 0, done.stderr
-        return done.stdout.splitlines()
+    def run(source: str):
+        try:
+            found = read_data(source, None, fraction=None, benchmark=None, limit=None, seed=0, say=lambda _: None)
+        except InputError as error:
+            return str(error)
+        return found.original, found.dev
 
     return run
 
@@ -106,12 +98,12 @@ def test_rte_is_fetched_once_and_kept_in_the_layout_of_glue(hub, fetch, tmp_path
     write(folder / "train-00000-of-00001.parquet", ("sentence1", "sentence2"), [("a\tb", "c", 0), ("d", "e\n", 1)])
     write(folder / "validation-00000-of-00001.parquet", ("sentence1", "sentence2"), [("f", "g", 1)])
     write(folder / "test-00000-of-00001.parquet", ("sentence1", "sentence2"), [("x", "y", -1)])
-    assert fetch("RTE")[-1] == "[('a b', 'c', 0), ('d', 'e', 1)] [('f', 'g', 1)] dev.tsv"
+    assert fetch("RTE") == ([("a b", "c", 0), ("d", "e", 1)], [("f", "g", 1)])
     assert (tmp_path / "data" / "glue-rte" / "train.tsv").read_text() == (
         "index\tsentence1\tsentence2\tgold_label\n0\ta b\tc\tentailment\n1\td\te\tnot_entailment\n"
     )
     hub.asked.clear()
-    assert fetch("RTE")[-1].endswith("dev.tsv")
+    assert fetch("RTE") == ([("a b", "c", 0), ("d", "e", 1)], [("f", "g", 1)])
     assert hub.asked == []
 
 
@@ -121,7 +113,7 @@ def test_labels_of_snli_are_its_own_and_pairs_without_one_are_not_used(hub, fetc
     write(folder / "train-00000-of-00001.parquet", ("premise", "hypothesis"), rows)
     write(folder / "validation-00000-of-00001.parquet", ("premise", "hypothesis"), rows[:2])
     # Numbers of the labels: entailment 0, contradiction 1, neutral 2; on the hub neutral is 1.
-    assert fetch("SNLI")[-1] == "[('a', 'b', 0), ('c', 'd', 2), ('e', 'f', 1)] [('a', 'b', 0), ('c', 'd', 2)] dev.tsv"
+    assert fetch("SNLI") == ([("a", "b", 0), ("c", "d", 2), ("e", "f", 1)], [("a", "b", 0), ("c", "d", 2)])
 
 
 def test_several_files_of_a_split_are_read_in_order(hub, fetch):
@@ -131,7 +123,7 @@ def test_several_files_of_a_split_are_read_in_order(hub, fetch):
         write(folder / name, ("premise", "hypothesis"), [(text, "h", 0)])
     write(folder / "validation_matched-00000-of-00001.parquet", ("premise", "hypothesis"), [("m", "h", 0)])
     write(folder / "validation_mismatched-00000-of-00001.parquet", ("premise", "hypothesis"), [("n", "h", 0)])
-    assert fetch("MNLI")[-1] == "[('first', 'h', 0), ('second', 'h', 0)] [('m', 'h', 0)] dev.tsv"
+    assert fetch("MNLI") == ([("first", "h", 0), ("second", "h", 0)], [("m", "h", 0)])
 
 
 @pytest.mark.parametrize(
@@ -144,11 +136,11 @@ def test_several_files_of_a_split_are_read_in_order(hub, fetch):
 def test_another_data_set_than_expected_is_refused(rows, said, hub, fetch, tmp_path):
     if rows is not None:
         write(hub.folder / "nyu-mll/glue/rte/train-0.parquet", ("sentence1", "sentence2"), rows)
-    assert fetch("RTE")[-1] == said
+    assert fetch("RTE") == said
     assert not list((tmp_path / "data").rglob("*.tsv"))
 
 
 def test_without_a_network_the_option_is_named(hub, fetch):
     hub.shutdown()
     hub.server_close()
-    assert fetch("RTE")[-1].endswith("give GLUE's folder with --data")
+    assert fetch("RTE").endswith("give GLUE's folder with --data")

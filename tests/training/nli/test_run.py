@@ -12,7 +12,8 @@ from negengine.engine.runs.lock import locked
 from negengine.training import needs
 from negengine.training.folder import read_training
 from negengine.training.nli.run import train_nli
-from transformers import AutoModelForSequenceClassification, AutoTokenizer
+from tiny_encoder import tokenizer
+from transformers import AutoModelForSequenceClassification, AutoTokenizer, XLNetConfig, XLNetModel
 
 from .conftest import SETTINGS
 
@@ -84,10 +85,10 @@ def test_the_engine_answers_as_pytorch(evaluated):
     """The same checkpoint in transformers, pair by pair."""
     one = evaluated.trained[-1]
     model = AutoModelForSequenceClassification.from_pretrained(one.planned.folder).eval()
-    tokenizer = AutoTokenizer.from_pretrained(one.planned.folder)
+    encode = AutoTokenizer.from_pretrained(one.planned.folder)
     for item in one.run.items.head(20).iter_rows(named=True):
         with torch.inference_mode():
-            logits = model(**tokenizer(item["premise"], item["hypothesis"], return_tensors="pt")).logits[0]
+            logits = model(**encode(item["premise"], item["hypothesis"], return_tensors="pt")).logits[0]
         assert model.config.id2label[int(logits.argmax())] == item["predicted"]
 
 
@@ -181,3 +182,16 @@ def test_a_folder_in_use_is_refused(encoder, glue, tmp_path):
     (tmp_path / "out").mkdir()
     with locked(tmp_path / "out"), pytest.raises(InputError, match="in use by process"):
         train_nli(str(encoder()), options, task="rte", data=glue)
+
+
+def test_xlnet_is_trained_but_its_evaluation_is_refused_before(glue, tmp_path):
+    """Optimum does not export it."""
+    words = tokenizer()
+    config = XLNetConfig(vocab_size=len(words), d_model=16, n_layer=1, n_head=2, d_inner=16, pad_token_id=0)
+    XLNetModel(config).save_pretrained(tmp_path / "xlnet")
+    words.save_pretrained(tmp_path / "xlnet")
+    options = TrainingOptions(output=tmp_path / "out", **QUICK)
+    with pytest.raises(InputError, match="xlnet: Optimum has no text-classification export for the family xlnet"):
+        train_nli(str(tmp_path / "xlnet"), options, task="rte", data=glue, evaluate=True)
+    assert not (tmp_path / "out").exists()
+    assert train_nli(str(tmp_path / "xlnet"), options, task="rte", data=glue).trained[0].record.finished

@@ -50,6 +50,24 @@ def test_items_are_the_sentences_with_a_cue(run):
     ]
 
 
+def test_sentences_where_the_detectors_disagree(run):
+    """Both find a cue in the same four sentences here."""
+    rows = run.sentences()
+    assert rows["failed"].to_list() == [False] * 8
+    assert set(rows["answer"]) >= {"n't", "neither nor|un-"}
+
+
+def test_a_sentence_with_a_cue_of_one_detector_alone_fails(detector, tmp_path):
+    (tmp_path / "text.txt").write_text("Without a coat.\nNever.\n")
+    model = ng.load(detector.folder, task="token-classification", device="cpu")
+    rows = ng.cues(model, tmp_path / "text.txt", output=tmp_path / "run", progress=False).sentences()
+    assert rows.select("sentence", "condition", "failed").rows() == [
+        ("Without a coat.", "words", True),
+        ("Never.", "words", False),
+        ("Never.", "model", False),
+    ]
+
+
 def test_how_often_each_cue_was_found(run):
     assert run.counts()["model"] == {"n't": 1, "nobody": 1, "not": 1, "neither nor": 1, "un-": 1, "-less": 1}
     assert run.counts()["words"]["unsure"] == 1

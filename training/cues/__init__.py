@@ -1,0 +1,1 @@
+"""Training detectors of negation cues: `negengine cues train`."""
