@@ -128,8 +128,8 @@ def export(
         document({"folder": str(folder), **info})
     else:
         show(str(folder))
-        command = "nli" if manifest.task == Task.TEXT_CLASSIFICATION else "select"
-        say(f"{folder}: {model} is exported; next, `negengine {command} {folder}`")
+        using = {Task.TEXT_CLASSIFICATION: "nli", Task.TOKEN_CLASSIFICATION: "cues FILE --detector"}
+        say(f"{folder}: {model} is exported; next, `negengine {using.get(Task(manifest.task), 'select')} {folder}`")
 
 
 for probe_command in probe_commands():

@@ -67,6 +67,7 @@ _NAMES = {
     "check_patterns": "negengine.engine.verification.patterns:check_patterns",
     "cite": "negengine.engine.report.citation:cite",
     "compare": "negengine.engine.comparison.compare:compare",
+    "cues": "negengine.engine.probes.cues.runs:cues",
     "diagnostics": "negengine.engine.probes.diagnostics.runs:diagnostics",
     "figures": "negengine.engine.report.figures:figures",
     "gh22": "negengine.engine.probes.gh22.runs:gh22",

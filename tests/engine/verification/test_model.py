@@ -7,6 +7,8 @@ import negengine as ng
 import pytest
 from negengine.engine.files.reading import file_sha256
 from negengine.engine.inference.manifest import read_manifest, write_manifest
+from negengine.engine.verification.checks import Outcome
+from negengine.engine.verification.model import verify_model
 
 
 def verify(folder, **options):
@@ -102,3 +104,15 @@ def test_a_reference_that_is_not_that_of_pytorch_is_found(exported):
 def test_options_of_runs_are_refused(exported):
     with pytest.raises(ng.InputError, match="--model and --lexicon are for runs"):
         verify(exported, model="mini")
+
+
+def test_a_token_classifier_is_verified_but_for_its_labels(once):
+    from cue_detectors import write_detector
+    from negengine.export.build import build
+
+    made = once("cue-detector", lambda folder: build(str(write_detector(folder / "detector")), folder / "out"))
+    checks = verify_model(made / "out", 5, 0, None).checks
+    assert not any(check.is_damage for check in checks)
+    assert [check.detail for check in checks if check.outcome is Outcome.NOT_CHECKED] == [
+        "its labels were compared with PyTorch when it was exported"
+    ]
