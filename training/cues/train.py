@@ -20,8 +20,8 @@ from ...engine.probes.cues.scorer import score
 from ...engine.runs.progress import Reporter
 from ...export.build import build
 from ...export.tasks.token_classification import TASK
+from ...export.trained import TrainingRecord
 from ..base import Base
-from ..folder import TrainingRecord
 from ..job import Job
 from ..run import Kind as TrainingKind
 from ..run import settings_of, train

@@ -60,6 +60,3 @@ def test_a_stopped_training_names_the_command_that_resumes_it(monkeypatch, capsy
         monkeypatch.setattr(sys, "argv", ["negengine", command, "train", "model", "-o", "out"])
         main.say_interrupted()
         assert f"To resume: negengine {command} train model -o out" in capsys.readouterr().err
-    monkeypatch.setattr(sys, "argv", ["negengine", "cues", "text.txt"])
-    main.say_interrupted()
-    assert "resume" not in capsys.readouterr().err
