@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from ..errors import InputError
 from ..inference.exported import PRECISIONS, REFERENCE
 from ..inference.model import Decider, Decisions
+from ..runs.part_rows import FURTHER
 from ..runs.record import StageRecord
 from ..runs.results import read_frame
 from ..sentences.spans import Bucket, small_buckets
@@ -28,7 +29,7 @@ ANSWERS_FILE = "answers.parquet"
 SAMPLE = 512
 """How many triplets are decided again before a scoring takes the answers of the selection."""
 
-_MARK = "answer: "  # no slot of a pattern has such a name
+_MARK = FURTHER  # no slot of a pattern has such a name
 _SCHEMA = {
     "top1": pl.String,
     "expected_rank": pl.Int32,
