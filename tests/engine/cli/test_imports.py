@@ -17,7 +17,6 @@ OF_SOME_COMMANDS = {
     "altair",
     "jinja2",
     "yaml",
-    "platformdirs",
 }
 NUMBERS = {"numpy", "polars", "onnxruntime", "tokenizers", "msgspec", "rich"}
 PROGRAM = """

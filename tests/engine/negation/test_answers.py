@@ -162,10 +162,7 @@ def test_a_wrong_decision_of_the_low_precision_model_is_noticed(mini, selection)
     """The fake one errs, and the audit of so few sentences does not see it."""
     stage, said = plan(mini, selection(Precision.MIXED)), []
     assert stage.known(stage.open(ModelOptions(precision=Precision.MIXED)), said.append) == {}
-    assert said == [
-        "CpTp: this machine decides otherwise about a verb than the selection has kept, so all sentences are decided "
-        "again"
-    ]
+    assert said[0].startswith("CpTp: this machine decides otherwise about a verb than the selection has kept, so all")
 
 
 def test_a_short_run_in_auto_does_not_take_numbers_of_the_low_precision_model(mini, selection):
