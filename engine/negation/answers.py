@@ -11,6 +11,7 @@ these rows may differ there, but not by more than a near-tie.
 
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -62,7 +63,7 @@ def columns_of(decisions: Decisions, tokenizer: MaskTokenizer) -> dict[str, pl.S
     """Decisions as columns of a result, with the types of answers.parquet."""
     ids, where = np.unique(decisions.top1, return_inverse=True)
     texts = pl.Series([tokenizer.token_text(int(i)) for i in ids], dtype=pl.String)
-    values = {
+    values: dict[str, Any] = {
         "top1": texts.gather(where),
         "expected_rank": decisions.expected_rank,
         "expected_logprob": decisions.expected_logprob,
