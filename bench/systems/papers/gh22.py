@@ -18,8 +18,9 @@ from ....engine.choices import Coreference
 from ....engine.inference.free_text import MASK
 from ....engine.negation.grid import pair_fillers, sample_pairs
 from ....engine.probes.gh22.acts import ACTS_FILE, RANKS, Acts
+from ....engine.probes.gh22.choices import Variant
 from ....engine.probes.gh22.repetitions import Repetitions
-from ....engine.probes.gh22.variants import Variant, load_variant
+from ....engine.probes.gh22.variants import load_variant
 from ....engine.probes.items import ITEMS_FILE
 from ....engine.runs.loop import run_stage
 from ....engine.runs.results import finished_stage, read_frame
