@@ -11,6 +11,7 @@ from negengine.bench.papers import SUBJECTS, bench_paper, table
 from negengine.bench.shapes import prepare_classifier
 from negengine.bench.systems.papers import ALONE, OURS, PAPER
 from negengine.bench.systems.system import Place
+from negengine.engine.choices import Task
 from negengine.engine.errors import InputError
 from negengine.engine.inference.device import CPU
 from negengine.engine.inference.exported import load_exported
@@ -28,7 +29,8 @@ def classifier_place(cache, tiny_shapes):
 def test_all_systems_give_the_same_results(subject, tiny_place, classifier_place):
     wanted = SUBJECTS[subject]
     place = classifier_place if subject == "nli" else tiny_place
-    items = wanted.items(load_exported(place.exported), None)(N)
+    task = Task.TEXT_CLASSIFICATION if subject == "nli" else Task.FILL_MASK
+    items = wanted.items(load_exported(place.exported, task=task), None)(N)
     assert len(items) == N
     answers = {}
     for system in wanted.systems():
