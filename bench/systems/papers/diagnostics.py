@@ -137,5 +137,5 @@ class Own(OwnRun):
     def run(self, work: Items, choice: Choice) -> Answers:  # noqa: ARG002
         """See `System`."""
         stage = DiagnosticsStage(self.exported, work.items, "", 1, 0)
-        items = self.finished(stage, lambda run: pl.read_parquet(run / ITEMS_FILE, columns=COLUMNS))
+        items = self.finished(stage, lambda run: pl.read_parquet(run / ITEMS_FILE, columns=[*COLUMNS]))
         return items.select(COLUMNS).to_numpy().astype(np.float64)
