@@ -9,14 +9,13 @@ from pathlib import Path
 from ..engine.choices import Precision
 from ..engine.inference.calibration import calibrate
 from ..engine.inference.device import Device
-from ..engine.inference.model import LanguageModel
 from ..engine.inference.precision import MixedDecider, Models, open_models
 from .shapes import MINI, prepare
 from .systems.mask.own import AUDIT_SHARE
 from .workload import Sentences, candidates, main_job
 
 
-def mixed_decider(models: Models[LanguageModel], sentences: Sentences) -> MixedDecider | None:
+def mixed_decider(models: Models, sentences: Sentences) -> MixedDecider | None:
     """Both models together, calibrated on some sentences; None without a low-precision model."""
     if models.low_precision is None:
         return None

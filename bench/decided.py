@@ -7,7 +7,7 @@ from typing import Any
 
 from ..engine.choices import Precision
 from ..engine.inference.device import CPU
-from ..engine.inference.model import Decider, LanguageModel
+from ..engine.inference.model import Decider
 from ..engine.inference.precision import Models
 from ..engine.negation.select import Selection
 from ..engine.runs.executors import ThisProcess
@@ -26,7 +26,7 @@ class _Decided(Selection):
         decider: Decides the selecting pattern.
     """
 
-    models: Models[LanguageModel]
+    models: Models
     decider: Decider
 
     def open(self, options: ModelOptions) -> PatternDeciders:  # noqa: ARG002
@@ -46,7 +46,7 @@ class _Decided(Selection):
         return model
 
 
-def run_selection(selection: Selection, models: Models[LanguageModel], decider: Decider, folder: Path) -> None:
+def run_selection(selection: Selection, models: Models, decider: Decider, folder: Path) -> None:
     """Run a selection from end to end.
 
     Args:

@@ -5,7 +5,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from ..engine.inference.model import Decider, LanguageModel
+from ..engine.inference.model import Decider
 from ..engine.inference.precision import Models
 from ..engine.negation.runs import SelectionRun
 from ..engine.negation.select import TRIPLETS_FILE, Selection, Settings
@@ -13,7 +13,7 @@ from .decided import run_selection
 
 
 def lazy_beside_exhaustive(
-    job: Selection, models: Models[LanguageModel], mixed: Decider | None, authors_rate: float, pairs: int
+    job: Selection, models: Models, mixed: Decider | None, authors_rate: float, pairs: int
 ) -> dict[str, Any]:
     """Lazy, in mixed precision where possible, against exhaustive in fp32, and the authors' program at its rate.
 

@@ -13,7 +13,6 @@ from ..engine.choices import Precision
 from ..engine.errors import InputError
 from ..engine.inference.device import CPU, Device, choose_device, cpu_threads
 from ..engine.inference.exported import ExportedModel
-from ..engine.inference.model import LanguageModel
 from ..engine.inference.opened import BATCH_TOKENS
 from ..engine.inference.precision import Models, open_models
 from ..export.checkpoint import locate
@@ -261,9 +260,7 @@ def _least(exported: ExportedModel, length: float) -> float:
     return least_flops(length, *sizes, embedding=config.get("embedding_size"))
 
 
-def _products(
-    exported: ExportedModel, device: Device, models: Models[LanguageModel], rounds: int
-) -> dict[str, dict[str, float]]:
+def _products(exported: ExportedModel, device: Device, models: Models, rounds: int) -> dict[str, dict[str, float]]:
     kinds = ("fp32", "int8", "bf16") if device == CPU else ("fp32", "fp16")
     sizes = exported.info["hidden_size"], exported.info["intermediate_size"]
     return {kind: product_rates(device, models.reference.batch_tokens, *sizes, kind, rounds=rounds) for kind in kinds}
