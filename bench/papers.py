@@ -34,6 +34,7 @@ from ..engine.tables import Column, Table
 from .comparison import Comparison, Effort, comparison_table, largest_difference, measure_comparison
 from .machine import describe
 from .made import made_diagnostics, made_facts, made_pairs, one_token_verbs
+from .rounds import Start
 from .shapes import SHAPES, Shape, cache_folder, prepare, prepare_classifier
 from .systems.papers import ALONE, LOOP, PAPER, ROW, diagnostics, gh22, lama, nli
 from .systems.papers.masked import LoopAlone, OwnAlone
@@ -75,6 +76,7 @@ def bench_paper(
     effort: Effort = EFFORT,
     cache: Path | None = None,
     shapes: Mapping[str, Shape] = SHAPES,
+    start: Start | None = None,
     say: Say,
 ) -> dict[str, Any]:
     """Measure models.
@@ -86,6 +88,7 @@ def bench_paper(
         effort: How much is measured.
         cache: Where checkpoints and exports are kept.
         shapes: Models with random weights.
+        start: See `compare`.
         say: Receives messages, one line each.
 
     Returns:
@@ -102,7 +105,7 @@ def bench_paper(
         times = {"times paper": PAPER, "times loop": LOOP, "times better loop": wanted.better_loop}
         comparison = Comparison(PAPER, times, wanted.judge, unjudged=ALONE)
         make = wanted.items(measured.exported, path)
-        result = measure_comparison(measured, wanted.systems(), make, comparison, effort, folder, say)
+        result = measure_comparison(measured, wanted.systems(), make, comparison, effort, folder, say, start)
         found.append({**result, "items": wanted.unit, "data": MADE if path is None and wanted.data else "the paper's"})
     return {"machine": describe(CPU), "threads": cpu_threads(), "subject": subject, "models": found}
 
