@@ -85,13 +85,15 @@ def measure_comparison(
         The figures as JSON values.
     """
     place = Place(measured.checkpoint, measured.exported.folder, CPU, cpu_threads(), cache)
-    baselines = {system.name for system in systems if not system.ours}
+    shares = {system.name: system.fewer for system in systems if not system.ours}
 
     def work(rates: Mapping[str, float]) -> W:
-        slowest = min(rate for name, rate in rates.items() if name in baselines)
+        slowest = min(rate * shares[name] for name, rate in rates.items() if name in shares)
         return make(int(min(max(effort.seconds * slowest, effort.fewest), effort.most)))
 
-    compared = compare(systems, place, make(effort.tried), work, effort.rounds, say, start=start)
+    compared = compare(
+        systems, place, make(effort.tried), work, effort.rounds, say, warm_up=max(1, effort.tried // 8), start=start
+    )
     outcomes = compared.by_name
     reference = outcomes[comparison.reference]
     return {

@@ -18,6 +18,7 @@ from typing import Any, Protocol
 import numpy as np
 import psutil
 
+from ..engine.errors import InputError
 from . import child
 from .child import Opened, Timed
 from .systems.system import Answers, Choice, Place, System, Unavailable, W
@@ -125,7 +126,7 @@ def compare(
         start: Starts what serves a system; by default a process of its own.
 
     Raises:
-        RuntimeError: One of our own systems failed.
+        InputError: One of our own systems cannot run or failed, or one that others are compared with.
     """
     missing: dict[str, str] = {}
     with ExitStack() as stack:
@@ -282,8 +283,8 @@ def _fails(call: Callable[[Any], None], argument: Any, system: System[Any], miss
 
 
 def _line(system: System[Any], why: Unavailable, say: Say) -> str:
-    if system.ours:
-        raise RuntimeError(f"{system.name}: {why}") from why
+    if system.ours or system.reference:
+        raise InputError(f"{system.name} cannot be measured: {why}") from why
     say(f"{system.name}: not measured: {why}")
     return str(why)
 

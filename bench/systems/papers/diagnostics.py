@@ -56,6 +56,8 @@ class Paper(TorchMasked):
     """Ettinger's program."""
 
     name = PAPER
+    reference = True
+    fewer = 8
 
     def about(self, choice: Choice) -> str:  # noqa: ARG002
         """See `System`."""
@@ -84,6 +86,7 @@ class _Looped(TorchMasked):
     """Each text once, in batches."""
 
     name = LOOP
+    reference = True
 
     def about(self, choice: Choice) -> str:
         """See `System`."""
@@ -123,6 +126,7 @@ class RowLoop(_Looped, TorchMaskRow):
     """The same, but the head sees the mask's row alone."""
 
     name = ROW
+    reference = False
 
 
 class Own(OwnRun):

@@ -125,6 +125,8 @@ class Paper(_Torch):
     """One sentence at a time."""
 
     name = PAPER
+    reference = True
+    fewer = 8
 
     def about(self, choice: Choice) -> str:  # noqa: ARG002
         """See `System`."""
@@ -140,6 +142,7 @@ class Loop(_Torch):
     """All logits, then the row of the mask."""
 
     name = LOOP
+    reference = True
 
     def about(self, choice: Choice) -> str:
         """See `System`."""
@@ -154,6 +157,7 @@ class RowLoop(Loop, TorchMaskRow):
     """The same, but the head sees the mask's row alone."""
 
     name = ROW
+    reference = False
 
 
 class Own(OwnRun):

@@ -104,6 +104,8 @@ class Paper(_Torch):
     """The authors' program."""
 
     name = PAPER
+    reference = True
+    fewer = 8
 
     def about(self, choice: Choice) -> str:  # noqa: ARG002
         """See `System`."""
@@ -122,6 +124,7 @@ class Loop(_Torch):
     """In the order of the file."""
 
     name = LOOP
+    reference = True
 
     def about(self, choice: Choice) -> str:
         """See `System`."""
