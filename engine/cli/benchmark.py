@@ -14,7 +14,6 @@ from ..commands.console import document, say, show
 from ..errors import InputError
 
 if TYPE_CHECKING:
-    from ...bench.comparison import Effort
     from ..tables import Table
 
 EXPORT, LIKELIHOOD, PROBE = "export", "likelihood", "probe"
@@ -170,8 +169,14 @@ _SUBJECTS: dict[str, Callable[[Wanted], Result]] = {
 }
 
 
-def _effort(subject: str, wanted: Wanted, usual: "Effort") -> "Effort":
-    """How often the systems on the CPU are timed, and for how long."""
+def _effort(subject: str, wanted: Wanted, usual: Any) -> Any:
+    """How often the systems on the CPU are timed, and for how long.
+
+    Args:
+        subject: What is measured.
+        wanted: The command line.
+        usual: An `Effort` of `bench/comparison.py`, without options.
+    """
     from dataclasses import replace
 
     if wanted.device not in {"auto", "cpu"}:
