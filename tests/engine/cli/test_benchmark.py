@@ -80,4 +80,3 @@ def test_options_of_other_benchmarks_are_refused(command, tmp_path):
     assert "--data is for lama, diagnostics, gh22, nli" in command("bench", "--data", tmp_path).said
     assert "--ray is for `bench` of the main job" in command("bench", "nli", "--ray").said
     assert "measured on the CPU; remove --device" in command("bench", "gh22", "--device", "cuda").said
-

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 from negengine.engine.errors import InputError
-from negengine.engine.inference import cuda, opened
+from negengine.engine.inference import cuda, kernels
 from negengine.engine.inference.device import Device
 from negengine.engine.inference.exported import load_exported
 from negengine.engine.inference.model import Decisions, MaskedLM
@@ -109,7 +109,7 @@ def test_the_bytes_do_not_depend_on_the_number_of_threads(name, mini):
 def test_the_graph_is_the_one_that_suits_the_processor(mini, engine, monkeypatch):
     decided = []
     for wide_vectors, graph in ((True, "model.cpu.onnx"), (False, "model.onnx")):
-        monkeypatch.setattr(opened, "prefers_convolutions", lambda found=wide_vectors: found)
+        monkeypatch.setattr(kernels, "prefers_convolutions", lambda found=wide_vectors: found)
         model = MaskedLM(mini)
         assert model.graph == mini.folder / graph
         decided.append(model.decide(*random_batch(50, 13)))
