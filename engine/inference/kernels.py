@@ -31,7 +31,7 @@ from .manifest import GRAPH
 from .measured import Measured, Say
 from .processor import processor
 
-GRAPH_KEY, BATCH_TOKENS = "graph", "batch tokens"
+GRAPH_KEY, TOKENS_KEY = "graph", "batch tokens"
 """Keys in the run's record."""
 
 USUAL_TOKENS = 512
@@ -73,7 +73,7 @@ class Kernels:
 
     def to_json(self) -> dict[str, Any]:
         """As the run's record has it."""
-        return {GRAPH_KEY: self.graph, BATCH_TOKENS: self.batch_tokens}
+        return {GRAPH_KEY: self.graph, TOKENS_KEY: self.batch_tokens}
 
     def __str__(self) -> str:
         return f"{self.graph}, batches of {self.batch_tokens} tokens"
@@ -159,7 +159,7 @@ def recorded_kernels(exported: ExportedModel, record: Mapping[str, Any]) -> Kern
     """
     if not record:
         return default_kernels(exported)
-    graph, tokens = record.get(GRAPH_KEY), record.get(BATCH_TOKENS)
+    graph, tokens = record.get(GRAPH_KEY), record.get(TOKENS_KEY)
     is_there = isinstance(graph, str) and graph in FIRST_LAYERS and graph in exported.info["files"]
     if not is_there or not isinstance(tokens, int) or tokens < 1:
         raise InputError(

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..choices import Precision
-from ..inference.kernels import BATCH_TOKENS, GRAPH_KEY
+from ..inference.kernels import GRAPH_KEY, TOKENS_KEY
 
 Calibration = Mapping[str, Mapping[str, Any]]
 _SHARDS = "shards"
@@ -65,7 +65,7 @@ def told_kernels(shards: Mapping[str, Mapping[str, Any]]) -> list[str]:
 
 
 def _ran(kernels: Mapping[str, Any]) -> str:
-    return f"{kernels.get(GRAPH_KEY)}, batches of {kernels.get(BATCH_TOKENS)} tokens"
+    return f"{kernels.get(GRAPH_KEY)}, batches of {kernels.get(TOKENS_KEY)} tokens"
 
 
 def told_differences(shards: Mapping[str, Calibration]) -> list[str]:

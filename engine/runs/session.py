@@ -16,7 +16,7 @@ from ..errors import InputError, first_line, shortened
 from ..files.home import without_home_inside
 from ..inference.device import CPU
 from ..inference.energy import EnergyMeter
-from ..inference.kernels import BATCH_TOKENS
+from ..inference.kernels import TOKENS_KEY
 from ..inference.machine import machine
 from ..inference.tally import Tally
 from ..versions import DECIDING, package_version, source_commit, versions
@@ -116,7 +116,7 @@ def used_models(
         choices: What the run has chosen.
         batch_tokens: What the user gave; else the workers on CPUs take the size of batches that was chosen.
     """
-    tokens = {key: value for key, value in choices.kernels.items() if key == BATCH_TOKENS and batch_tokens is None}
+    tokens = {key: value for key, value in choices.kernels.items() if key == TOKENS_KEY and batch_tokens is None}
     session.workers = [{**worker, **(tokens if worker.get("device") == str(CPU) else {})} for worker in workers]
     kinds = {
         pattern: str(choice["precision"]) for pattern, choice in choices.calibration.items() if "precision" in choice
