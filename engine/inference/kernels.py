@@ -160,13 +160,13 @@ def recorded_kernels(exported: ExportedModel, record: Mapping[str, Any]) -> Kern
     if not record:
         return default_kernels(exported)
     graph, tokens = record.get(GRAPH_KEY), record.get(TOKENS_KEY)
-    is_there = isinstance(graph, str) and graph in FIRST_LAYERS and graph in exported.info["files"]
-    if not is_there or not isinstance(tokens, int) or tokens < 1:
-        raise InputError(
-            f"this run was started with the kernels {str(graph)[:40]!r} in batches of {str(tokens)[:10]} tokens, which "
-            f"{exported.folder} does not have: choose another --output"
-        )
-    return Kernels(graph, tokens)
+    if isinstance(graph, str) and isinstance(tokens, int) and tokens > 0:
+        if graph in FIRST_LAYERS and graph in exported.info["files"]:
+            return Kernels(graph, tokens)
+    raise InputError(
+        f"this run was started with the kernels {str(graph)[:40]!r} in batches of {str(tokens)[:10]} tokens, which "
+        f"{exported.folder} does not have: choose another --output"
+    )
 
 
 def choose_kernels(

@@ -80,7 +80,7 @@ class _Here:
         return self.stage.choose(self.model, say)
 
     def run(self, numbers: Sequence[int], choices: Choices, finish: Finish, advance: Advance) -> None:
-        model = self.stage.chosen(self.model, choices)
+        model = self.stage.with_choices(self.model, choices)
 
         def decide(number: int, prepared: Any) -> tuple[PartResult, Tally]:
             return self.stage.decide(model, number, prepared, advance), tally.take()

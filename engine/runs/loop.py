@@ -94,16 +94,16 @@ def _decide(stage: Stage[Any, Any], run: RunFolder, execution: Execution) -> Non
             stage.check(reporter.detail)
         with meter.doing("opening the model"):
             workers = stack.enter_context(execution.executor.start(stage, execution.options, reporter.detail))
-        if (choices := run.choices) is None:
-            with meter.doing("choosing the precision") if stage.calibrates else nullcontext():
-                choices = workers.choose(reporter.detail)
+        recorded = run.choices
+        with meter.doing("choosing the precision") if recorded is None and stage.calibrates else nullcontext():
+            choices = workers.choose(reporter.detail) if recorded is None else recorded
         used_models(run.session, workers.descriptions, choices, execution.options.batch_tokens)
 
         def finish(number: int, part: EncodedPart) -> None:  # workers of a cluster may join later
             used_models(run.session, workers.descriptions, choices, execution.options.batch_tokens)
             run.write_part(number, part)
 
-        if run.choices is None:
+        if recorded is None:
             choices = run.set_choices(choices)
         workers.run(run.missing_parts, choices, finish, meter.advance)
         while narrower := run.narrower_parts(needed := run.needed_bounds()):

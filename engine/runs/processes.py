@@ -250,7 +250,7 @@ def _work(commands: "queue.SimpleQueue[bytes]", answer: Any) -> None:
         if kind == "choose":
             answer("chosen", stage.choose(model, lambda line: answer("say", line)))
         elif kind == "run":
-            _run(stage, stage.chosen(model, content[0]), commands, answer)
+            _run(stage, stage.with_choices(model, content[0]), commands, answer)
 
 
 def _run(stage: Stage[Any, Any], model: Any, commands: "queue.SimpleQueue[bytes]", answer: Any) -> None:

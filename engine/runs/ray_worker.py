@@ -184,7 +184,7 @@ class Worker:
                 prepared = stage.prepare(number)
             with self._deciding:
                 if self._used is None or self._used[0] != choices:
-                    self._used = choices, stage.chosen(self._model, choices)
+                    self._used = choices, stage.with_choices(self._model, choices)
                 result = stage.decide(self._used[1], number, prepared, advance)
                 counted = tally.take()
             return EncodedPart.of(result, counted), *self._done.get(number, (0, 0))

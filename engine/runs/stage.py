@@ -201,7 +201,7 @@ class Stage(ABC, Generic[Model, Prepared]):
         kernels = self.choose_kernels(model, say)
         return Choices(self.calibrate(self.with_kernels(model, kernels), say), kernels)
 
-    def chosen(self, model: Model, choices: Choices) -> Model:
+    def with_choices(self, model: Model, choices: Choices) -> Model:
         """The model as a run has chosen it."""
         return self.use(self.with_kernels(model, choices.kernels), choices.calibration)
 
