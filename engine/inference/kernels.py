@@ -160,9 +160,9 @@ def recorded_kernels(exported: ExportedModel, record: Mapping[str, Any]) -> Kern
     if not record:
         return default_kernels(exported)
     graph, tokens = record.get(GRAPH_KEY), record.get(TOKENS_KEY)
-    if isinstance(graph, str) and isinstance(tokens, int) and tokens > 0:
-        if graph in FIRST_LAYERS and graph in exported.info["files"]:
-            return Kernels(graph, tokens)
+    is_there = isinstance(graph, str) and graph in FIRST_LAYERS and graph in exported.info["files"]
+    if is_there and isinstance(tokens, int) and tokens > 0:
+        return Kernels(str(graph), tokens)
     raise InputError(
         f"this run was started with the kernels {str(graph)[:40]!r} in batches of {str(tokens)[:10]} tokens, which "
         f"{exported.folder} does not have: choose another --output"

@@ -82,7 +82,7 @@ def _kernels(stage: StageRecord) -> list[str]:
     """Such as `model.cpu.onnx (measured)`; of a merged run those of all shards."""
     shards = stage.kernels.get("shards")
     found = list(shards.values()) if isinstance(shards, dict) else [stage.kernels]
-    return [f"{own[GRAPH_KEY]} ({own.get('reason', 'unknown')})" for own in found if own.get(GRAPH_KEY)]
+    return [f"{own[GRAPH_KEY]} ({own.get('reason', 'unknown')})" for own in found if GRAPH_KEY in own]
 
 
 def _seconds(session: Session) -> float:
