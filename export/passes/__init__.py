@@ -15,6 +15,7 @@ from .fuse import fuse_operators
 from .half import halve
 from .head import add_decision_head
 from .hidden import cut_vocabulary, drop_hidden, keep_hidden
+from .leaders import quantize_vocabulary
 from .mask_row import hoist_mask_row
 from .masks import drop_neutral_masks
 from .narrow import narrow_ids
@@ -59,7 +60,7 @@ TEXT_GENERATION = (*CAUSAL, keep_hidden, hoist_mask_row, add_decision_head)
 
 # From the finished fp32 graph of a language model:
 CPU: tuple[Pass, ...] = (use_standard_attention, convolve)
-INT8: tuple[Pass, ...] = (split_outliers, smooth, quantize_products, use_standard_attention)
+INT8: tuple[Pass, ...] = (split_outliers, smooth, quantize_products, quantize_vocabulary, use_standard_attention)
 FP16: tuple[Pass, ...] = (fuse_residuals, halve)
 CAUSAL_INT8: tuple[Pass, ...] = (drop_hidden, *INT8)
 CAUSAL_FP16: tuple[Pass, ...] = (drop_hidden, *FP16)
