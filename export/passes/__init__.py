@@ -58,11 +58,13 @@ TEXT_CLASSIFICATION = (derive_segments, *COMMON, hoist_first_token, restore_segm
 TOKEN_CLASSIFICATION = (*COMMON, add_token_labels)
 TEXT_GENERATION = (*CAUSAL, keep_hidden, hoist_mask_row, add_decision_head)
 
-# From the finished fp32 graph of a language model:
+# From the finished fp32 graph:
 CPU: tuple[Pass, ...] = (use_standard_attention, convolve)
-INT8: tuple[Pass, ...] = (split_outliers, smooth, quantize_products, quantize_vocabulary, use_standard_attention)
+# For classifiers INT8, for language models LANGUAGE_INT8.
+INT8: tuple[Pass, ...] = (split_outliers, smooth, quantize_products, use_standard_attention)
+LANGUAGE_INT8: tuple[Pass, ...] = (*INT8, quantize_vocabulary)
 FP16: tuple[Pass, ...] = (fuse_residuals, halve)
-CAUSAL_INT8: tuple[Pass, ...] = (drop_hidden, *INT8)
+CAUSAL_INT8: tuple[Pass, ...] = (drop_hidden, *LANGUAGE_INT8)
 CAUSAL_FP16: tuple[Pass, ...] = (drop_hidden, *FP16)
 SHARING: tuple[Pass, ...] = (share_prefix,)
 VOCABULARY_ONLY: tuple[Pass, ...] = (cut_vocabulary,)
@@ -74,6 +76,7 @@ __all__ = [
     "FILL_MASK",
     "FP16",
     "INT8",
+    "LANGUAGE_INT8",
     "SHARING",
     "TEXT_CLASSIFICATION",
     "TEXT_GENERATION",

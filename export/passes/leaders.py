@@ -12,7 +12,7 @@ product in fp32. Rank and log-sum-exp count the other tokens, too, and take thei
 The true best token would be missed if 8 bits put it behind as many others as there are leaders. Calibration and audit
 measure this error with all others.
 
-Demands a finished graph. Logits that are scaled or capped after the product stay in fp32.
+Demands the finished graph of a language model. Logits that are scaled or capped after the product stay in fp32.
 """
 
 from collections.abc import Mapping
