@@ -1,4 +1,4 @@
-"""The process of one step: `python -m negengine.bench.gpu.child SETTING FUNCTION RESULT`, three times a path or name."""
+"""The process of one step: `python -m negengine.bench.gpu.child SETTING FUNCTION RESULT`."""
 
 import importlib
 import json

@@ -1,4 +1,4 @@
-"""What a device does while a block runs: utilisation, memory and power of a GPU, sampled; processor time of the host."""
+"""What a device does while a block runs: a GPU's utilisation, memory and power, and the host's processor time."""
 
 import os
 import statistics

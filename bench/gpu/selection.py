@@ -73,17 +73,14 @@ def _selected(model: Model, setting: Setting) -> dict[str, Any]:
 def _alone(model: Model, setting: Setting, pairs: int) -> tuple[dict[str, Any], int]:
     exported = model.exported
     job = main_job(exported)
-    stage = Selection.plan(exported, job.lexicon, job.patterns, Settings(pairs=pairs))
+    first, whole = (
+        Selection.plan(exported, job.lexicon, job.patterns, Settings(pairs=number)) for number in (1, pairs)
+    )
     low = MaskedLM(exported, setting.device, graph=low_precision_graph(model, setting))
     with TemporaryDirectory() as folder:
-        run_selection(
-            Selection.plan(exported, job.lexicon, job.patterns, Settings(pairs=1)),
-            Models(low),
-            low,
-            Path(folder) / "first",
-        )
+        run_selection(first, Models(low), low, Path(folder) / "first")  # the first batches of a session take longer
         with watched(setting.device) as seen:
-            run_selection(stage, Models(low), low, Path(folder) / "run")
+            run_selection(whole, Models(low), low, Path(folder) / "whole")
     return {"precision": low.precision, **seen}, pairs * len(job.verb)
 
 

@@ -55,7 +55,8 @@ def bench(
         typer.Argument(
             metavar="[export|gpu|likelihood|probe|lama|diagnostics|gh22|nli] [MODEL...]",
             help="mini, any checkpoint, or random weights: bert-base-shape, bert-large-shape, roberta-base-shape. "
-            "`bench export MODEL` measures exports, `bench gpu` all that needs a GPU, `bench likelihood MODEL` likelihoods of sentences, "
+            "`bench export MODEL` measures exports, `bench gpu` all that needs a GPU, "
+            "`bench likelihood MODEL` likelihoods of sentences, "
             "`bench probe MODEL` words in sentences, `bench lama MODEL` and the others the commands of these names.",
         ),
     ] = None,
