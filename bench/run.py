@@ -154,7 +154,7 @@ def measure(
     sentences = candidates(job, compared.by_name[AUTHORS].items)
     models = open_models(exported, device, Precision.AUTO)
     say("the ceiling")
-    flops = _least(exported, sentences.length)
+    flops = least(exported, sentences.length)
     products = _products(exported, device, models, effort.ceiling_rounds)
     ceilings = {kind: max(by_kernel.values()) for kind, by_kernel in products.items()}
     say("parts")
@@ -259,7 +259,8 @@ def _expected(systems: Sequence[dict[str, Any]], close: float) -> dict[str, Any]
     }
 
 
-def _least(exported: ExportedModel, length: float) -> float:
+def least(exported: ExportedModel, length: float) -> float:
+    """Operations that a sentence of this many tokens needs at the least; see `ceiling`."""
     info, config = exported.info, json.loads((exported.folder / "config.json").read_text(encoding="utf-8"))
     sizes = info["layers"], info["hidden_size"], info["intermediate_size"], exported.vocab_size
     return least_flops(length, *sizes, embedding=config.get("embedding_size"))
