@@ -11,7 +11,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo docs test test-wheel lint types torture coverage mutation export select score papers bench clean
+.PHONY: help setup demo docs test test-wheel lint types torture coverage mutation export select score papers bench gpu clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | awk -F'\t' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -104,6 +104,9 @@ papers: $(READY)  ## every experiment of the four papers with MODEL, small sampl
 
 bench: $(READY)  ## throughput beside the baselines and the ceiling of this machine
 	$(BIN)/negengine bench $(ARGS)
+
+gpu: $(READY)  ## measure everything that needs a GPU, in 25 minutes, and write gpu.json (ARGS=--rehearse: on the CPU)
+	$(BIN)/negengine bench gpu $(ARGS)
 
 clean:  ## remove what make has made; models/ and runs/ stay
 	rm -rf $(VENV) .types .coverage build dist site .mypy_cache .ruff_cache .pytest_cache .hypothesis *.egg-info

@@ -1,6 +1,6 @@
 """The process of one system: it opens the system, and runs it as often as the parent asks.
 
-The parent sends a call, the name of a method of `_Served` and its arguments, and gets an answer: `done` with a value,
+The parent sends a call, the name of a method of `Service` and its arguments, and gets an answer: `done` with a value,
 or `unavailable` or `failed` with a line that says why. What libraries print goes into a file.
 """
 
@@ -67,7 +67,7 @@ def serve(connection: Connection, pickled: bytes, threads: int, log: str) -> Non
         os.dup2(file.fileno(), 1)
         os.dup2(file.fileno(), 2)
     use_threads(threads)
-    served = _Served(pickled)
+    served = Service(pickled)
     while True:
         try:
             name, arguments = connection.recv()
@@ -76,7 +76,7 @@ def serve(connection: Connection, pickled: bytes, threads: int, log: str) -> Non
         connection.send(_answer(served, name, arguments))
 
 
-def _answer(served: "_Served", name: str, arguments: tuple[Any, ...]) -> tuple[str, Any]:
+def _answer(served: "Service", name: str, arguments: tuple[Any, ...]) -> tuple[str, Any]:
     try:
         return DONE, getattr(served, name)(*arguments)
     except Exception as error:  # noqa: BLE001 - whatever a library raises is a line in the parent
@@ -89,31 +89,40 @@ def _answer(served: "_Served", name: str, arguments: tuple[Any, ...]) -> tuple[s
         return FAILED, f"{type(error).__name__}: {said}"
 
 
-class _Served:
-    """What the parent may ask for."""
+class Service:
+    """What the parent may ask for: one system, opened and run.
+
+    Args:
+        pickled: The system and its place.
+    """
 
     def __init__(self, pickled: bytes) -> None:
         self._pickled = pickled
         self._work: Any = None
 
     def make(self) -> None:
+        """Make the system's files."""
         system, place = pickle.loads(self._pickled)  # noqa: S301 - from the parent
         system.make(place)
 
     def open(self) -> Opened:
+        """Open the system."""
         began = time.perf_counter()
         self._system, self._place = pickle.loads(self._pickled)  # noqa: S301 - from the parent
         self._system.open(self._place)
         return Opened(time.perf_counter() - began, peak_megabytes())
 
     def settle(self, work: Any) -> None:
+        """Let the system see the work."""
         self._system.settle(work)
 
     def take(self, work: Any) -> None:
+        """Keep the work for the next runs; the peak of the memory is counted from here."""
         self._work = work
         restart_peak()
 
     def run(self, choice: Mapping[str, int]) -> Timed:
+        """Run the system on the work."""
         from ..engine.inference.energy import energy_used  # noqa: PLC0415 - after the number of threads is set
 
         given = self._system.given(self._work, choice)
@@ -125,4 +134,5 @@ class _Served:
         return Timed(answers, seconds, usage().since(before, seconds), peak_megabytes(), joules[0])
 
     def found(self) -> Mapping[str, Any]:
+        """What else the system found."""
         return dict(self._system.found())

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..engine.runs.executors import Advance, Executor, Finish, Say, Workers
 from ..engine.runs.part import EncodedPart
-from ..engine.runs.stage import ModelOptions, Stage
+from ..engine.runs.stage import Choices, ModelOptions, Stage
 
 BUSY = "seconds of deciding"
 """The count of a part by which a clocked stage says how long its decision took."""
@@ -57,10 +57,10 @@ class _ClockedWorkers:
     def descriptions(self) -> Sequence[Mapping[str, Any]]:
         return self.workers.descriptions
 
-    def calibrate(self, say: Say) -> dict[str, Any]:
-        return self.workers.calibrate(say)
+    def choose(self, say: Say) -> Choices:
+        return self.workers.choose(say)
 
-    def run(self, numbers: Sequence[int], calibration: Mapping[str, Any], finish: Finish, advance: Advance) -> None:
+    def run(self, numbers: Sequence[int], choices: Choices, finish: Finish, advance: Advance) -> None:
         clocked = self.clocked
 
         def timed(number: int, part: EncodedPart) -> None:
@@ -74,6 +74,6 @@ class _ClockedWorkers:
             clocked.seconds_of_parts.append(seconds)
 
         began, own = time.perf_counter(), time.process_time()
-        self.workers.run(numbers, calibration, timed, advance)
+        self.workers.run(numbers, choices, timed, advance)
         clocked.deciding += time.perf_counter() - began
         clocked.own += time.process_time() - own

@@ -10,7 +10,7 @@ import polars as pl
 
 from ..engine.inference.device import CPU, cpu_threads
 from ..engine.tables import Column, Table
-from .rounds import compare
+from .rounds import Start, compare
 from .shapes import Measured
 from .systems.system import Answers, Place, System, W
 
@@ -67,6 +67,7 @@ def measure_comparison(
     effort: Effort,
     cache: Path,
     say: Say,
+    start: Start | None = None,
 ) -> dict[str, Any]:
     """Time systems on the CPU.
 
@@ -78,18 +79,21 @@ def measure_comparison(
         effort: How much is measured.
         cache: For files that systems make once.
         say: Receives messages, one line each.
+        start: See `compare`.
 
     Returns:
         The figures as JSON values.
     """
     place = Place(measured.checkpoint, measured.exported.folder, CPU, cpu_threads(), cache)
-    baselines = {system.name for system in systems if not system.ours}
+    shares = {system.name: system.fewer for system in systems if not system.ours}
 
     def work(rates: Mapping[str, float]) -> W:
-        slowest = min(rate for name, rate in rates.items() if name in baselines)
+        slowest = min(rate * shares[name] for name, rate in rates.items() if name in shares)
         return make(int(min(max(effort.seconds * slowest, effort.fewest), effort.most)))
 
-    compared = compare(systems, place, make(effort.tried), work, effort.rounds, say)
+    compared = compare(
+        systems, place, make(effort.tried), work, effort.rounds, say, warm_up=max(1, effort.tried // 8), start=start
+    )
     outcomes = compared.by_name
     reference = outcomes[comparison.reference]
     return {

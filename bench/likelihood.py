@@ -22,6 +22,7 @@ from ..engine.sentences.lexicon import load_lexicon
 from ..engine.tables import Column, Table
 from .comparison import Comparison, Effort, comparison_table, largest_difference, measure_comparison
 from .machine import describe
+from .rounds import Start
 from .shapes import SHAPES, Shape, cache_folder, prepare
 from .systems.likelihood import Texts
 from .systems.likelihood.loop import LOOP, CausalLoop, MaskedLoop, MaskedRowLoop
@@ -40,6 +41,7 @@ def bench_likelihood(
     effort: Effort = EFFORT,
     cache: Path | None = None,
     shapes: Mapping[str, Shape] = SHAPES,
+    start: Start | None = None,
     say: Say,
 ) -> dict[str, Any]:
     """Measure models.
@@ -49,6 +51,7 @@ def bench_likelihood(
         effort: How much is measured.
         cache: Where checkpoints and exports are kept.
         shapes: Models with random weights.
+        start: See `compare`.
         say: Receives messages, one line at a time.
 
     Returns:
@@ -61,7 +64,7 @@ def bench_likelihood(
     for name in names:
         measured = prepare(name, folder, shapes)
         is_causal = measured.exported.is_causal
-        result = measure_comparison(measured, systems(is_causal), sentences, COMPARISON, effort, folder, say)
+        result = measure_comparison(measured, systems(is_causal), sentences, COMPARISON, effort, folder, say, start)
         texts = sentences(result["sentences"]).texts
         tokens = np.mean([len(one.ids) for one in Encoder(measured.exported.tokenizer, is_causal).encode(texts)])
         found.append({**result, "causal": is_causal, "tokens": float(tokens)})

@@ -7,6 +7,7 @@ of the papers. What the words are makes no difference to the time. Whoever has t
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..engine.inference.exported import ExportedModel
 from ..engine.inference.free_text import MASK
@@ -23,6 +24,7 @@ _PAIRS = {
     "SNLI": ((3, 7, 8, 9, 10, 11, 12, 13, 15, 17, 27), (2, 5, 6, 6, 7, 7, 8, 9, 10, 11, 25)),
     "MNLI": ((2, 6, 8, 10, 12, 14, 16, 18, 21, 25, 33), (2, 6, 7, 8, 9, 9, 10, 11, 13, 15, 30)),
 }
+Words = NDArray[np.str_]
 _FACTS, _PER_SOURCE = 2_000, 1_500
 _PRAGMATIC, _REVERSALS, _SIMPLE, _NATURAL = 34, 44, 18, 16
 
@@ -127,11 +129,11 @@ def _lengths(random: np.random.Generator, deciles: Sequence[int], n: int) -> lis
     return [max(1, length) for length in np.rint(drawn).astype(int).tolist()]
 
 
-def _fillers() -> list[str]:
+def _fillers() -> Words:
     """Words to make texts of."""
     lexicon = load_lexicon()
-    return [*lexicon.verbs, *(word for name in lexicon.professions for word in name.split())]
+    return np.array([*lexicon.verbs, *(word for name in lexicon.professions for word in name.split())])
 
 
-def _words(random: np.random.Generator, fillers: Sequence[str], n: int) -> str:
-    return " ".join(str(word) for word in random.choice(fillers, n))
+def _words(random: np.random.Generator, fillers: Words, n: int) -> str:
+    return " ".join(random.choice(fillers, n).tolist())

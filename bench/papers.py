@@ -1,6 +1,7 @@
 """`negengine bench lama|diagnostics|gh22|nli`: our command against the paper's own program and against PyTorch.
 
-    the paper's program     as its authors wrote it, with the model of today's transformers (`systems/papers/` says how)
+    the paper's program     as its authors wrote it, with the model of today's transformers, on a part of the items;
+                            `systems/papers/` says how
     PyTorch, loop           the same results from batches of the size that is fastest, sorted by length and padded;
                             for `nli` in the order of the file
     PyTorch, mask row       the same, but the head sees the mask's row alone (`nli`: sorted by length)
@@ -34,6 +35,7 @@ from ..engine.tables import Column, Table
 from .comparison import Comparison, Effort, comparison_table, largest_difference, measure_comparison
 from .machine import describe
 from .made import made_diagnostics, made_facts, made_pairs, one_token_verbs
+from .rounds import Start
 from .shapes import SHAPES, Shape, cache_folder, prepare, prepare_classifier
 from .systems.papers import ALONE, LOOP, PAPER, ROW, diagnostics, gh22, lama, nli
 from .systems.papers.masked import LoopAlone, OwnAlone
@@ -56,6 +58,7 @@ class Subject:
         items: The model, the data or None for made items → number of items → the items.
         judge: See `Comparison`.
         better_loop: The better one of the loops.
+        tried: Items for finding the fastest settings, at most: a pair of `gh22` is 33 sentences.
     """
 
     name: str
@@ -65,6 +68,7 @@ class Subject:
     items: Callable[[ExportedModel, Path | None], Callable[[int], Any]]
     judge: Callable[[Answers, Answers], Mapping[str, float]]
     better_loop: str = ROW
+    tried: int = 64
 
 
 def bench_paper(
@@ -75,6 +79,7 @@ def bench_paper(
     effort: Effort = EFFORT,
     cache: Path | None = None,
     shapes: Mapping[str, Shape] = SHAPES,
+    start: Start | None = None,
     say: Say,
 ) -> dict[str, Any]:
     """Measure models.
@@ -86,6 +91,7 @@ def bench_paper(
         effort: How much is measured.
         cache: Where checkpoints and exports are kept.
         shapes: Models with random weights.
+        start: See `compare`.
         say: Receives messages, one line each.
 
     Returns:
@@ -96,13 +102,15 @@ def bench_paper(
     """
     wanted, folder, found = SUBJECTS[subject], cache or cache_folder(), []
     path = _data(wanted.data, data)
+    few = min(effort.tried, wanted.tried)
+    effort = replace(effort, tried=few, fewest=min(effort.fewest, wanted.tried))
     say(f"{wanted.name}: {MADE if path is None else path}" if wanted.data else f"{wanted.name}: the bundled lexicon")
     for name in names:
         measured = (prepare_classifier if subject == "nli" else prepare)(name, folder, shapes)
         times = {"times paper": PAPER, "times loop": LOOP, "times better loop": wanted.better_loop}
-        comparison = Comparison(PAPER, times, wanted.judge, unjudged=ALONE)
+        comparison = Comparison(LOOP, times, wanted.judge, unjudged=ALONE)
         make = wanted.items(measured.exported, path)
-        result = measure_comparison(measured, wanted.systems(), make, comparison, effort, folder, say)
+        result = measure_comparison(measured, wanted.systems(), make, comparison, effort, folder, say, start)
         found.append({**result, "items": wanted.unit, "data": MADE if path is None and wanted.data else "the paper's"})
     return {"machine": describe(CPU), "threads": cpu_threads(), "subject": subject, "models": found}
 
@@ -203,7 +211,7 @@ _MASKED = {
 }
 SUBJECTS = {
     **{
-        name: Subject(name, unit, data, _sentences(module), items, judge)
+        name: Subject(name, unit, data, _sentences(module), items, judge, tried=8 if name == "gh22" else 64)
         for name, (unit, data, module, items, judge) in _MASKED.items()
     },
     "nli": Subject("nli", "pairs", "negation-nli", _classifiers, _pairs, _same, better_loop=nli.SORTED),

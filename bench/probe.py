@@ -22,6 +22,7 @@ from ..engine.tables import Column, Table
 from .comparison import Comparison, Effort, comparison_table, largest_difference, measure_comparison
 from .machine import describe
 from .made import one_token_verbs
+from .rounds import Start
 from .shapes import SHAPES, Shape, cache_folder, prepare
 from .systems.system import System
 from .systems.targets import Stimuli
@@ -46,6 +47,7 @@ def bench_probe(
     effort: Effort = EFFORT,
     cache: Path | None = None,
     shapes: Mapping[str, Shape] = SHAPES,
+    start: Start | None = None,
     say: Say,
 ) -> dict[str, Any]:
     """Measure models.
@@ -55,6 +57,7 @@ def bench_probe(
         effort: How much is measured.
         cache: Where checkpoints and exports are kept.
         shapes: Models with random weights.
+        start: See `compare`.
         say: Receives messages, one line at a time.
 
     Returns:
@@ -70,7 +73,7 @@ def bench_probe(
         for count in range(1, len(TARGETS) + 1):
             say(f"{measured.name}: {count} target{'s' if count > 1 else ''}")
             make = partial(_stimuli, words=words, targets=TARGETS[:count])
-            result = measure_comparison(measured, systems(), make, COMPARISON, effort, folder, say)
+            result = measure_comparison(measured, systems(), make, COMPARISON, effort, folder, say, start)
             tokens = measured.exported.tokenizer.encode(make(result["sentences"]).table["sentence"].to_list())
             length = float(np.mean([len(ids) for ids in tokens]))
             found.append({**result, "targets": count, "tokens": length})

@@ -9,15 +9,16 @@ lives in the process of a system, its peak memory is its own.
 import multiprocessing
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import psutil
 
+from ..engine.errors import InputError
 from . import child
 from .child import Opened, Timed
 from .systems.system import Answers, Choice, Place, System, Unavailable, W
@@ -110,6 +111,7 @@ def compare(
     say: Say,
     *,
     warm_up: int = WARM_UP,
+    start: "Start | None" = None,
 ) -> Compared:
     """Time systems in alternation.
 
@@ -121,9 +123,10 @@ def compare(
         rounds: How often each system is timed.
         say: Receives messages, one line each.
         warm_up: Items that a system runs before a setting is timed.
+        start: Starts what serves a system; by default a process of its own.
 
     Raises:
-        RuntimeError: One of our own systems failed.
+        InputError: One of our own systems cannot run or failed, or one that others are compared with.
     """
     missing: dict[str, str] = {}
     with ExitStack() as stack:
@@ -132,7 +135,8 @@ def compare(
         for number, system in enumerate(systems):
             say(f"{system.name}: opening")
             try:
-                ready.append(_prepared(system, place, few, warm_up, folder / f"{number}.log", stack))
+                log = folder / f"{number}.log"
+                ready.append(_prepared(system, place, few, warm_up, log, stack, start or in_a_process))
             except Unavailable as why:
                 missing[system.name] = _line(system, why, say)
         items = work({one.system.name: one.rate for one in ready})
@@ -153,7 +157,7 @@ class _Ready:
         rate: Items a second, on a few.
     """
 
-    def __init__(self, system: System[Any], process: "_Child", opened: Opened, choice: Choice, rate: float) -> None:
+    def __init__(self, system: System[Any], process: "Served", opened: Opened, choice: Choice, rate: float) -> None:
         self.system, self.rate = system, rate
         self._process, self._opened, self._choice = process, opened, choice
         self._items, self._runs = 0, list[Timed]()
@@ -176,7 +180,9 @@ class _Ready:
         return Outcome(self.system, self._choice, self._items, answers, self._opened, runs, found)
 
 
-def _prepared(system: System[Any], place: Place, few: Any, warm_up: int, log: Path, stack: ExitStack) -> _Ready:
+def _prepared(
+    system: System[Any], place: Place, few: Any, warm_up: int, log: Path, stack: ExitStack, start: "Start"
+) -> _Ready:
     """Start a system's process, open it, and find its fastest settings.
 
     Raises:
@@ -185,9 +191,9 @@ def _prepared(system: System[Any], place: Place, few: Any, warm_up: int, log: Pa
     if why := system.missing(place) or _no_room(place):
         raise Unavailable(why)
     if type(system).make is not System.make:
-        with _process(system, place, log) as maker:
+        with start(system, place, log) as maker:
             maker.ask("make")
-    process = stack.enter_context(_process(system, place, log))
+    process = stack.enter_context(start(system, place, log))
     opened: Opened = process.ask("open")
     own = _share(system, few)
     process.ask("settle", own)
@@ -209,18 +215,29 @@ def _share(system: System[Any], work: Any) -> Any:
     return work if system.fewer == 1 else work.head(max(1, len(work) // system.fewer))
 
 
+class Served(Protocol):
+    """Whatever serves a system."""
+
+    def ask(self, name: str, *arguments: Any) -> Any:
+        """Call a method of `child.Service`.
+
+        Raises:
+            Unavailable: The system cannot run here, or it failed.
+        """
+
+
+Start = Callable[[System[Any], Place, Path], AbstractContextManager[Served]]
+"""A system, its place, and a file for what it prints → what serves it until the end of the block."""
+
+
 class _Child:
-    """The process of a system, seen from the parent."""
+    """The process of a system, seen from the parent; see `Served`."""
 
     def __init__(self, process: Any, connection: Any, log: Path) -> None:
         self._process, self._connection, self._log = process, connection, log
 
     def ask(self, name: str, *arguments: Any) -> Any:
-        """Call a method of `child._Served`.
-
-        Raises:
-            Unavailable: The system cannot run here, or it failed.
-        """
+        """See `Served`."""
         try:
             self._connection.send((name, arguments))
             kind, value = self._connection.recv()
@@ -238,7 +255,7 @@ class _Child:
 
 
 @contextmanager
-def _process(system: System[Any], place: Place, log: Path) -> Iterator[_Child]:
+def in_a_process(system: System[Any], place: Place, log: Path) -> Iterator[_Child]:
     """A process that serves a system, until the end of the block."""
     spawning = multiprocessing.get_context("spawn")
     here, there = spawning.Pipe()
@@ -266,8 +283,8 @@ def _fails(call: Callable[[Any], None], argument: Any, system: System[Any], miss
 
 
 def _line(system: System[Any], why: Unavailable, say: Say) -> str:
-    if system.ours:
-        raise RuntimeError(f"{system.name}: {why}") from why
+    if system.ours or system.reference:
+        raise InputError(f"{system.name} cannot be measured: {why}") from why
     say(f"{system.name}: not measured: {why}")
     return str(why)
 

@@ -21,7 +21,7 @@ from .close_calls import close_calls, expected_rate, mixed_decider
 from .lazy import lazy_beside_exhaustive
 from .machine import describe
 from .parts import PAIRS, sweep, take_apart
-from .rounds import WARM_UP, Compared, compare
+from .rounds import WARM_UP, Compared, Start, compare
 from .shapes import MINI, SHAPES, Measured, Shape, cache_folder, prepare
 from .systems.mask import baselines
 from .systems.mask.authors import AuthorsScoring, AuthorsSelection
@@ -78,6 +78,7 @@ def bench(
     cache: Path | None = None,
     shapes: Mapping[str, Shape] = SHAPES,
     only: Sequence[str] = (),
+    start: Start | None = None,
     say: Say,
 ) -> dict[str, Any]:
     """Measure models.
@@ -90,6 +91,7 @@ def bench(
         cache: Where checkpoints and exports made for measuring are kept; in the user's cache by default.
         shapes: Models with random weights.
         only: Names of baselines; the authors' programs and our own systems are always measured. All by default.
+        start: See `compare`.
         say: Receives messages, one line at a time.
 
     Returns:
@@ -107,7 +109,9 @@ def bench(
     results: list[dict[str, Any]] = []
     for name in names:
         say(f"{name}: preparing")
-        results.append(measure(prepare(name, folder, shapes), chosen, effort, others, cache=folder, say=say))
+        results.append(
+            measure(prepare(name, folder, shapes), chosen, effort, others, cache=folder, start=start, say=say)
+        )
     _expect_mixed(results, chosen, folder, effort.calibrated, say)
     return {"machine": describe(chosen), "command": " ".join(["negengine", *sys.argv[1:]]), "models": results}
 
@@ -132,6 +136,7 @@ def measure(
     others: Sequence[System[Sentences]],
     *,
     cache: Path,
+    start: Start | None = None,
     say: Say,
 ) -> dict[str, Any]:
     """Measure one model; the keys of the result say what they hold and in which unit."""
@@ -145,11 +150,11 @@ def measure(
 
     tried = candidates(job, effort.tried or _TRIED[device.kind])
     systems = [*others, *_own(measured, device)]
-    compared = compare(systems, place, tried, work, effort.rounds, say, warm_up=effort.warm_up)
+    compared = compare(systems, place, tried, work, effort.rounds, say, warm_up=effort.warm_up, start=start)
     sentences = candidates(job, compared.by_name[AUTHORS].items)
     models = open_models(exported, device, Precision.AUTO)
     say("the ceiling")
-    flops = _least(exported, sentences.length)
+    flops = least(exported, sentences.length)
     products = _products(exported, device, models, effort.ceiling_rounds)
     ceilings = {kind: max(by_kernel.values()) for kind, by_kernel in products.items()}
     say("parts")
@@ -254,7 +259,8 @@ def _expected(systems: Sequence[dict[str, Any]], close: float) -> dict[str, Any]
     }
 
 
-def _least(exported: ExportedModel, length: float) -> float:
+def least(exported: ExportedModel, length: float) -> float:
+    """Operations that a sentence of this many tokens needs at the least; see `ceiling`."""
     info, config = exported.info, json.loads((exported.folder / "config.json").read_text(encoding="utf-8"))
     sizes = info["layers"], info["hidden_size"], info["intermediate_size"], exported.vocab_size
     return least_flops(length, *sizes, embedding=config.get("embedding_size"))

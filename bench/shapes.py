@@ -113,7 +113,7 @@ def prepare_classifier(name: str, folder: Path, shapes: Mapping[str, Shape] = SH
     checkpoint = str(_random_classifier(name, folder, shapes)) if is_random else name
     source = locate(checkpoint)
     exported = build(checkpoint, folder / "exported" / source.name, task=Task.TEXT_CLASSIFICATION)
-    return Measured(name, source.location, load_exported(exported), is_random)
+    return Measured(name, source.location, load_exported(exported, task=Task.TEXT_CLASSIFICATION), is_random)
 
 
 def _random_classifier(name: str, folder: Path, shapes: Mapping[str, Shape]) -> Path:

@@ -48,6 +48,7 @@ from .samples import Sample, batches
 from .tasks import Task, task_named, task_of
 from .tasks.text_generation import begin_with_bos
 from .trace import optimum_config, takes_segments, trace
+from .trained import training_of
 
 Say = Callable[[str], None]
 
@@ -248,6 +249,7 @@ def _manifest(checkpoint: Checkpoint, task: Task, made_from: dict[str, str]) -> 
         "layers": int(checkpoint.config.num_hidden_layers),
         "hidden_size": int(checkpoint.config.hidden_size),
         **task.metadata(checkpoint),
+        **training_of(checkpoint.source),
     }
 
 

@@ -179,7 +179,7 @@ class Graph:
         return value
 
     def replace(self, old: ir.Value, new: ir.Value) -> None:
-        """Let every node and output of the graph that reads `old` read `new`; an output keeps its name.
+        """Let every node and output of the graph that reads `old` read `new`; an output keeps its name, type and shape.
 
         The new value is known to hold what the old one did (`stands_for`).
         """
@@ -187,12 +187,12 @@ class Graph:
         if not old.is_graph_output():
             old.replace_all_uses_with(new)
             return
-        name = str(old.name)
+        name, kind, shape = str(old.name), old.type, old.shape
         if new.is_graph_input() or new.is_initializer() or new.is_graph_output():
             new = self.add("Identity", [new], name)
         old.replace_all_uses_with(new, replace_graph_outputs=True)
         old.name = self.fresh(name)
-        new.name = name
+        new.name, new.type, new.shape = name, kind, shape
 
     def add_input(self, name: str, dtype: ir.DataType, shape: Sequence[int | str]) -> ir.Value:
         """Add an input."""

@@ -18,6 +18,7 @@ from scipy.special import logsumexp
 from transformers import PreTrainedModel
 
 from ..engine.errors import InputError
+from ..engine.inference.device import cpu_threads
 from ..engine.inference.exported import HIDDEN
 from .observe import Feeds, open_session, told_in_one_line
 from .samples import Batch, Sample, batches
@@ -196,7 +197,7 @@ def _torch_inputs(batch: Batch) -> dict[str, torch.Tensor]:
 def compare(
     graph: Path, samples: Sequence[Sample], reference: Logits, *, name: str, tolerance: float = TOLERANCE
 ) -> Parity:
-    """Run the exported graph on the CPU and compare.
+    """Run the exported graph on the CPU and compare. Each core has batches of its own, as in `reference_logits`.
 
     Args:
         graph: the exported model.onnx.
@@ -209,10 +210,13 @@ def compare(
         InputError: a logit is further off than the tolerance, or a top-1 differs that is not a tie; the graph's own
             labels are not those of its logits.
     """
-    session = open_session(name, str(graph), ort.SessionOptions())
-    largest, agreed = 0.0, 0
+    options = ort.SessionOptions()
+    options.intra_op_num_threads = 1
+    session = open_session(name, str(graph), options)
     rows_by_sample = rows_of(samples, reference)
-    for batch in batches(samples):
+
+    def compared(batch: Batch) -> tuple[float, int]:
+        """The largest difference, and how many top-1 are the same."""
         wanted = np.concatenate([reference[rows_by_sample[row]] for row in batch.rows])
         allowed = tolerance * np.maximum(1.0, np.abs(wanted).max(axis=1))
         logits, decisions = _run(session, batch.feeds, wanted.argmax(axis=1), name)
@@ -229,8 +233,11 @@ def compare(
         top, found = wanted.argmax(axis=1), logits.argmax(axis=1)
         if (wanted[rows, top] - wanted[rows, found] > allowed).any():
             raise InputError(f"{name}: the exported graph disagrees with PyTorch on a top-1; it cannot be used")
-        largest, agreed = max(largest, float(difference.max())), agreed + int((top == found).sum())
-    return Parity(len(samples), largest, agreed / len(reference), tolerance)
+        return float(difference.max()), int((top == found).sum())
+
+    with ThreadPoolExecutor(cpu_threads()) as pool:
+        differences, agreed = zip(*pool.map(compared, batches(samples)), strict=True)
+    return Parity(len(samples), max(differences), sum(agreed) / len(reference), tolerance)
 
 
 Decisions = tuple[NDArray[np.int32], Logits]  # as in passes/head.py

@@ -68,7 +68,7 @@ class Base:
             new_pooler: Whether layers that the checkpoint lacks may begin with random weights, too.
 
         Raises:
-            InputError: There is no such checkpoint, or it has no such head or no fast tokenizer.
+            InputError: There is no such checkpoint, or it has no such head, no fast tokenizer or no padding token.
         """
         source = locate(reference, revision)
         with quiet():
@@ -78,7 +78,10 @@ class Base:
             config.id2label = dict(enumerate(labels))
             config.label2id = {label: number for number, label in enumerate(labels)}
             config.problem_type = None
-            found = cls(source, head, config, load_tokenizer(source, head), allow_pickle, new_pooler)
+            tokenizer = load_tokenizer(source, head)
+            if tokenizer.pad_token_id is None:
+                raise InputError(f"{source.name}: its tokenizer has no padding token, which batches of a training need")
+            found = cls(source, head, config, tokenizer, allow_pickle, new_pooler)
             found._refuse_missing_pooler()
             return found
 

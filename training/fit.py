@@ -169,7 +169,7 @@ def _trainer(
     return trainer
 
 
-class _Saves(TrainerCallback):
+class _Saves(TrainerCallback):  # type: ignore[misc]  # transformers has no types
     """Checkpoints within an epoch, and the mark of a complete checkpoint."""
 
     def __init__(self, steps: int) -> None:
@@ -183,7 +183,7 @@ class _Saves(TrainerCallback):
         seal(Path(args.output_dir) / f"checkpoint-{state.global_step}")
 
 
-class _Watch(TrainerCallback):
+class _Watch(TrainerCallback):  # type: ignore[misc]
     """Progress; and an error where the loss is not a number any more."""
 
     def __init__(self, meter: Meter, reporter: Reporter, job: Job) -> None:
@@ -201,8 +201,8 @@ class _Watch(TrainerCallback):
 
     def on_evaluate(self, _: Any, state: Any, __: Any, metrics: Mapping[str, float], **___: Any) -> None:
         score = metrics[f"eval_{self._job.best}"]
-        said = f"epoch {round(state.epoch)} of {round(state.num_train_epochs)}: {self._job.best} {score:.1%} on dev"
-        self._reporter.say(said)
+        epoch = f"epoch {round(state.epoch)} of {round(state.num_train_epochs)}"
+        self._reporter.say(f"{epoch}: {self._job.best} {100 * score:.1f} % on dev")
 
 
 @contextmanager

@@ -15,8 +15,6 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from ..engine.errors import InputError
 from ..engine.files.atomic import is_leftover, make_folder, remove_leftovers, unwritable
 from ..engine.files.listing import paths_in
@@ -27,38 +25,13 @@ from ..engine.runs.lock import LOCK_FILE, locked
 from ..engine.runs.record import as_json, differences
 from ..engine.runs.results import unlike
 from ..engine.versions import source_commit, versions
+from ..export.trained import FORMAT, RECORD, TrainingRecord
 
-RECORD = "training.json"
 CHECKPOINTS = "checkpoints"
 _STAGED = ".result"
 _LAST = "config.json"  # what makes a folder a checkpoint
-_FORMAT = 1
 _REPAIR = "choose another --output, or remove the folder and train again"
 _PACKAGES = ("torch", "transformers", "accelerate", "tokenizers", "numpy")
-
-
-class TrainingRecord(msgspec.Struct):
-    """The whole of training.json.
-
-    Attributes:
-        format: Of this document.
-        negengine: Version.
-        kind: The command, such as `nli train`.
-        identity: Everything that the result depends on, but for the versions and the machine.
-        metadata: What else is told of the training: the first command, versions, machine.
-        finished: Whether the result is complete.
-        files: Its files → SHA-256.
-        result: Steps, epochs and scores.
-    """
-
-    format: int
-    negengine: str
-    kind: str
-    identity: dict[str, Any]
-    metadata: dict[str, Any] = {}
-    finished: bool = False
-    files: dict[str, str] = {}
-    result: dict[str, Any] = {}
 
 
 class TrainingFolder:
@@ -91,7 +64,7 @@ class TrainingFolder:
                 written. Nothing in it is changed then.
         """
         new = TrainingRecord(
-            _FORMAT,
+            FORMAT,
             version("negengine"),
             kind,
             as_json(identity),
@@ -191,7 +164,7 @@ def read_training(folder: Path) -> TrainingRecord:
     Raises:
         InputError: The folder does not hold one, or it is damaged.
     """
-    return read_sealed(folder / RECORD, TrainingRecord, made_as=_FORMAT, repair=_REPAIR)
+    return read_sealed(folder / RECORD, TrainingRecord, made_as=FORMAT, repair=_REPAIR)
 
 
 def _read(folder: Path) -> TrainingRecord | None:

@@ -12,10 +12,11 @@ from ..engine.errors import InputError
 from ..engine.files.limits import refuse_few_open_files
 from ..engine.runs.progress import Reporter
 from ..export.quiet import quiet
+from ..export.trained import TrainingRecord
 from . import needs
 from .base import Base
 from .fit import SAVE_STEPS, fit
-from .folder import TrainingFolder, TrainingRecord
+from .folder import TrainingFolder
 from .job import Job
 from .settings import Place, Settings
 

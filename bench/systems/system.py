@@ -78,7 +78,8 @@ class System(ABC, Generic[W]):
     Attributes:
         name: What it is called; no other system of a benchmark has this name.
         arithmetic: What its products are computed in: fp32, bf16, fp16, int8, or `mixed`.
-        ours: Whether it is the engine. Ours cannot be missing: it fails.
+        ours: Whether it is the engine.
+        reference: Whether others are compared with it. Neither ours nor a reference can be missing: it is an error.
         fewer: It is given one of so many items, because it is slow.
         needs: Modules that it imports, beyond those of the exporter.
         extra: Which of our extras installs them.
@@ -87,6 +88,7 @@ class System(ABC, Generic[W]):
     name: str
     arithmetic: str = "fp32"
     ours: bool = False
+    reference: bool = False
     fewer: int = 1
     needs: tuple[str, ...] = ()
     extra: str = "bench"

@@ -58,7 +58,7 @@ def head_at(model: Any, position: Ids) -> Iterator[None]:
         hook.remove()
 
 
-class MaskRow(torch.nn.Module):
+class MaskRow(torch.nn.Module):  # type: ignore[misc]  # torch is not checked
     """A masked language model whose head sees one position of each sentence, as one module to trace or to compile.
 
     Args:

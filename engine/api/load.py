@@ -1,5 +1,6 @@
 """`ng.load`: find a model, and export it on first use."""
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -92,9 +93,11 @@ def export(
     Raises:
         InputError: Packages that an export needs are missing, or the checkpoint cannot be exported.
     """
+    say = Reporter(silent=not progress).say
+    if "torch" not in sys.modules:
+        say("loading PyTorch and transformers, which takes some seconds")
     with _needs_packages(reference):
         from ...export.build import build
-    say = Reporter(silent=not progress).say
     folder = None if output is None else Path(output)
     return build(
         reference, folder, task=task, bos=bos, revision=revision, allow_pickle=allow_pickle, force=force, say=say

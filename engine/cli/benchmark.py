@@ -14,10 +14,9 @@ from ..commands.console import document, say, show
 from ..errors import InputError
 
 if TYPE_CHECKING:
-    from ...bench.comparison import Effort
     from ..tables import Table
 
-EXPORT, LIKELIHOOD, PROBE = "export", "likelihood", "probe"
+EXPORT, GPU, LIKELIHOOD, PROBE = "export", "gpu", "likelihood", "probe"
 PAPERS = ("lama", "diagnostics", "gh22", "nli")
 
 
@@ -32,6 +31,8 @@ class Wanted:
         device: Where.
         baselines: Names of the baselines to measure; none for all.
         data: The data of a paper; None for the usual copy.
+        rehearse: Whether `gpu` runs on the CPU, with little work.
+        output: The file that `gpu` writes; None for the usual one.
     """
 
     models: list[str]
@@ -40,6 +41,8 @@ class Wanted:
     device: str
     baselines: list[str]
     data: Path | None
+    rehearse: bool = False
+    output: Path | None = None
 
 
 Result = tuple["list[Table]", dict[str, Any]]
@@ -49,9 +52,10 @@ def bench(
     models: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[export|likelihood|probe|lama|diagnostics|gh22|nli] [MODEL...]",
+            metavar="[export|gpu|likelihood|probe|lama|diagnostics|gh22|nli] [MODEL...]",
             help="mini, any checkpoint, or random weights: bert-base-shape, bert-large-shape, roberta-base-shape. "
-            "`bench export MODEL` measures exports, `bench likelihood MODEL` likelihoods of sentences, "
+            "`bench export MODEL` measures exports, `bench gpu` all that needs a GPU, "
+            "`bench likelihood MODEL` likelihoods of sentences, "
             "`bench probe MODEL` words in sentences, `bench lama MODEL` and the others the commands of these names.",
         ),
     ] = None,
@@ -73,6 +77,13 @@ def bench(
     data: Annotated[
         Path | None,
         typer.Option(metavar="PATH", help="The data for lama, diagnostics or nli (default: the copy of `data get`)."),
+    ] = None,
+    rehearse: Annotated[
+        bool, typer.Option("--rehearse", help="For `bench gpu`: run all its steps on the CPU, with little work.")
+    ] = False,
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", metavar="FILE", help="For `bench gpu`: the file to write (default: gpu.json)."),
     ] = None,
     with_ray: Annotated[
         bool, typer.Option("--ray", help="Measure workers of Ray on this machine, and simulate more of them.")
@@ -98,8 +109,10 @@ def bench(
         raise InputError(f"bench {subject or '--ray'}: --baseline is for `bench` of the main job")
     if data is not None and subject not in PAPERS:
         raise InputError(f"bench: --data is for {', '.join(PAPERS)}")
+    if subject != GPU and (rehearse or output is not None):
+        raise InputError("bench: --rehearse and --output are for `bench gpu`")
     measure = _ray if with_ray else _SUBJECTS.get(subject, _speed)
-    wanted = Wanted(words[1:] if subject else words, quick, rounds, device, baseline or [], data)
+    wanted = Wanted(words[1:] if subject else words, quick, rounds, device, baseline or [], data, rehearse, output)
     try:
         tables, found = measure(wanted)
     except ModuleNotFoundError as error:
@@ -107,6 +120,14 @@ def bench(
             raise
         raise InputError(f"bench needs {error.name}: pip install 'negengine[export]'") from None
     _show(tables, found, form, as_json)
+    if subject == GPU and (lacking := _failed_steps(found)):
+        raise InputError(f"bench gpu: failed: {', '.join(lacking)}")
+
+
+def _failed_steps(found: dict[str, Any]) -> list[str]:
+    from ...bench.gpu.report import failed
+
+    return failed(found)
 
 
 def _speed(wanted: Wanted) -> Result:
@@ -140,6 +161,20 @@ def _export(wanted: Wanted) -> Result:
     return [table(costs)], as_document(costs)
 
 
+def _gpu(wanted: Wanted) -> Result:
+    from ...bench.gpu.report import table
+    from ...bench.gpu.run import MODELS, Plan, measure
+
+    if wanted.quick or wanted.rounds is not None:
+        raise InputError("bench gpu: --quick and --rounds are for `bench` of the main job")
+    device = "cuda" if wanted.device == "auto" else wanted.device
+    plan = Plan(wanted.models or MODELS, device, wanted.rehearse)
+    output = wanted.output or Path("gpu.json")
+    found = measure(plan, output, say)
+    say(f"{output} is written; please send it to the authors of negengine")
+    return [table(found)], found
+
+
 def _likelihood(wanted: Wanted) -> Result:
     from ...bench.likelihood import EFFORT, bench_likelihood, table
 
@@ -164,14 +199,21 @@ def _paper(subject: str, wanted: Wanted) -> Result:
 
 _SUBJECTS: dict[str, Callable[[Wanted], Result]] = {
     EXPORT: _export,
+    GPU: _gpu,
     LIKELIHOOD: _likelihood,
     PROBE: _probe,
     **{subject: partial(_paper, subject) for subject in PAPERS},
 }
 
 
-def _effort(subject: str, wanted: Wanted, usual: "Effort") -> "Effort":
-    """How often the systems on the CPU are timed, and for how long."""
+def _effort(subject: str, wanted: Wanted, usual: Any) -> Any:
+    """How often the systems on the CPU are timed, and for how long.
+
+    Args:
+        subject: What is measured.
+        wanted: The command line.
+        usual: An `Effort` of `bench/comparison.py`, without options.
+    """
     from dataclasses import replace
 
     if wanted.device not in {"auto", "cpu"}:

@@ -41,7 +41,6 @@ def show(*items: Any, form: "Format | None" = None) -> None:
         SystemExit: the reader of stdout has gone; status 0.
     """
     from ..choices import Format
-    from ..tables.table import Table
 
     if form in {None, Format.TABLE}:
         for item in items:
@@ -49,7 +48,7 @@ def show(*items: Any, form: "Format | None" = None) -> None:
         return
     for text in (item for item in items if isinstance(item, str)):
         say(text)
-    _show_formatted([item for item in items if isinstance(item, Table)], form)
+    _show_formatted([item for item in items if not isinstance(item, str)], form)
 
 
 def pieces(texts: "Iterable[str]") -> None:

@@ -22,6 +22,7 @@ from .calibration import Calibration, calibrate
 from .causal import open_language_model
 from .device import Device
 from .exported import REFERENCE, ExportedModel
+from .kernels import Kernels
 from .model import Decider, LanguageModel
 from .opened import OpenedModel
 from .precision import MixedDecider, ModelPair, open_pair
@@ -66,9 +67,12 @@ class Method(Generic[Opened, Deciding, Sample]):
         *,
         batch_tokens: int | None = None,
         threads: int | None = None,
+        chosen: Kernels | None = None,
     ) -> ModelPair[Opened]:
         """See `negengine.engine.inference.precision.open_pair`."""
-        return open_pair(self.opening, exported, device, precision, batch_tokens=batch_tokens, threads=threads)
+        return open_pair(
+            self.opening, exported, device, precision, batch_tokens=batch_tokens, threads=threads, chosen=chosen
+        )
 
 
 def _calibrated(low: Decider, reference: Decider, sample: EncodedSentences, seed: int) -> Calibration:

@@ -19,8 +19,12 @@ class Cores:
     """Several runs at the same time on one session, each in one thread; see `Runner`.
 
     Args:
-        graph: an .onnx file with the inputs and outputs of a finished export.
+        graph: an .onnx file; `run` needs the inputs and outputs of a finished export.
         count: runs at the same time.
+
+    Attributes:
+        inputs: the names of the graph's inputs, with their number of dimensions.
+        outputs: the names of the graph's outputs.
 
     Raises:
         InputError: the graph does not load.
@@ -28,6 +32,8 @@ class Cores:
 
     def __init__(self, graph: Path, count: int) -> None:
         self._session = open_session(graph, CPU, threads=1)
+        self.inputs = {value.name: len(value.shape) for value in self._session.get_inputs()}
+        self.outputs = [value.name for value in self._session.get_outputs()]
         self._threads = ThreadPoolExecutor(count, "core")
         self._options = run_options()
 

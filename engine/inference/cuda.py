@@ -42,7 +42,7 @@ from .device import Device
 from .session import on_cpu, open_session, run_options
 
 REPLAYED_TOKENS = 4096  # batches of at most this many tokens are captured as graphs
-_STREAMS = 3  # one batch is copied, one is computed, one is prepared
+STREAMS = 3  # batches that run at the same time: one batch is copied, one is computed, one is prepared
 _MOST_GRAPHS = 64  # lengths with a graph: each keeps its memory until the session is closed
 _FEWEST_SENTENCES = 8
 
@@ -59,10 +59,7 @@ def open_batches(graph: Path, device: Device, batch_tokens: int, *, half: bool) 
     Raises:
         InputError: it does not load, or not wholly on CUDA.
     """
-    # 3 is flash attention, and the memory-efficient kernel for attention with a bias, which flash does not have. The
-    # kernel of cuDNN, the default on new devices, takes hundreds of milliseconds to plan each new shape. 16 is unfused
-    # attention, as on the CPU: fp32 is the reference.
-    options = {"sdpa_kernel": "3" if half else "16"}
+    options = attention_options(half=half)
     if batch_tokens <= REPLAYED_TOKENS:
         # ONNX Runtime refuses to capture operators on the CPU, or a replay would skip them.
         with suppress(InputError):
@@ -70,6 +67,19 @@ def open_batches(graph: Path, device: Device, batch_tokens: int, *, half: bool) 
             if not on_cpu(session):
                 return Graphs(session, device, batch_tokens)
     return Streams(open_session(graph, device, cuda_options=options), device, batch_tokens)
+
+
+def attention_options(*, half: bool) -> dict[str, str]:
+    """The option of ONNX Runtime's CUDA provider for the kernel that computes attention.
+
+    3 is flash attention, and the memory-efficient kernel for attention with a bias, which flash does not have. The
+    kernel of cuDNN, the default on new devices, takes hundreds of milliseconds to plan each new shape. 16 is unfused
+    attention, as on the CPU: fp32 is the reference.
+
+    Args:
+        half: whether the graph computes in fp16, so that a fused kernel may compute its attention.
+    """
+    return {"sdpa_kernel": "3" if half else "16"}
 
 
 def rounded_up(n: int, full: int) -> int:
@@ -123,10 +133,12 @@ _WORK = _Work()  # one for the process: what any session does makes a capture fa
 class Streams:
     """Large batches: several runs at the same time on one session."""
 
-    def __init__(self, session: ort.InferenceSession, device: Device, batch_tokens: int) -> None:
+    def __init__(
+        self, session: ort.InferenceSession, device: Device, batch_tokens: int, streams: int = STREAMS
+    ) -> None:
         self._session, self._device, self._batch_tokens = session, device, batch_tokens
         self._options = run_options()
-        self._threads = ThreadPoolExecutor(_STREAMS, f"{device} streams")
+        self._threads = ThreadPoolExecutor(streams, f"{device} streams")
 
     def run(self, batches: Sequence[Batch], advance: Advance = ignored) -> None:
         """See `Runner`."""

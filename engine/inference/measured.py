@@ -83,9 +83,30 @@ class Measured:
             measure: Measures it; called at most once.
             say: Receives one line where a file is damaged, or where the number cannot be kept.
         """
-        for place in self.places:
-            if (found := self._kept(place, name, say)) is not None:
-                return found
+        return self.numbers([name], lambda: {name: measure()}, say)[name]
+
+    def kept(self, names: Sequence[str], say: Say = lambda _: None) -> dict[str, float] | None:
+        """Several numbers; None unless all of them are kept.
+
+        Args:
+            names: What they measure.
+            say: Receives one line where a file is damaged.
+        """
+        return next((found for place in self.places if (found := self._kept(place, names, say))), None)
+
+    def numbers(
+        self, names: Sequence[str], measure: Callable[[], Mapping[str, float]], say: Say = lambda _: None
+    ) -> dict[str, float]:
+        """Several numbers that are measured together; see `number`.
+
+        Args:
+            names: What is measured, at least one.
+            measure: Measures all of them; called at most once.
+            say: As for `number`.
+        """
+        told = names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
+        if (known := self.kept(names, say)) is not None:
+            return known
         for place in self.places:
             with ExitStack() as stack:
                 try:
@@ -93,25 +114,25 @@ class Measured:
                     stack.enter_context(FileLock(place.with_suffix(".lock"), self.wait, fallback_to_soft=False))
                 except (OSError, InputError, NotImplementedError, Timeout):
                     continue
-                if (found := self._kept(place, name, lambda _: None)) is not None:  # another process was first
-                    return found
+                if known := self._kept(place, names, lambda _: None):  # another process was first
+                    return known
                 found = _rounded(measure())
                 try:
-                    if 0 < found < math.inf:
-                        self._keep(place, name, found)
+                    if all(0 < value < math.inf for value in found.values()):
+                        self._keep(place, found)
                 except InputError as error:
-                    say(f"the measured {name} is not kept, and another process measures it again: {error}")
+                    say(f"the measured {told} is not kept, and another process measures it again: {error}")
                 return found
-        say(f"the measured {name} is not kept, and another process measures it again: {self.places[0]} is not writable")
+        say(f"the measured {told} is not kept, and another process measures it again: {self.places[0]} is not writable")
         return _rounded(measure())
 
-    def _kept(self, place: Path, name: str, say: Say) -> float | None:
+    def _kept(self, place: Path, names: Sequence[str], say: Say) -> dict[str, float] | None:
         for entry in _read(place, say):
-            if entry.conditions == self.conditions and name in entry.values:
-                return entry.values[name]
+            if entry.conditions == self.conditions and all(name in entry.values for name in names):
+                return {name: entry.values[name] for name in names}
         return None
 
-    def _keep(self, place: Path, name: str, value: float) -> None:
+    def _keep(self, place: Path, values: Mapping[str, float]) -> None:
         for path in place.parent.glob(f".{place.name}.*"):  # of killed processes: this one holds the lock
             if is_leftover(path):
                 with suppress(OSError):
@@ -119,7 +140,7 @@ class Measured:
         entries = _read(place, lambda _: None)
         own: dict[str, float] = next((entry.values for entry in entries if entry.conditions == self.conditions), {})
         others = [entry for entry in entries if entry.conditions != self.conditions]
-        kept = [*others, _Entry(dict(self.conditions), {**own, name: value})][-_MOST_KEPT:]
+        kept = [*others, _Entry(dict(self.conditions), {**own, **values})][-_MOST_KEPT:]
         write_sealed(place, _Document(_FORMAT, kept))
 
 
@@ -138,6 +159,6 @@ def _digest(value: Any) -> str:
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
 
 
-def _rounded(value: float) -> float:
-    """As it is kept: the process that measures uses the same number as those that read it."""
-    return float(f"{value:.{_DECIMALS}g}")
+def _rounded(values: Mapping[str, float]) -> dict[str, float]:
+    """As they are kept: the process that measures uses the same numbers as those that read them."""
+    return {name: float(f"{value:.{_DECIMALS}g}") for name, value in values.items()}

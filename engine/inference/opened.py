@@ -12,13 +12,13 @@ from ..errors import InputError
 from . import cuda
 from .batches import Runner, sentences_in
 from .cpu import Cores
-from .device import CPU, Device, cpu_threads, prefers_convolutions
+from .device import CPU, Device, cpu_threads
 from .exported import ExportedModel, graph_precision
+from .kernels import USUAL_TOKENS, Kernels, default_kernels
 
-# Tokens in a batch. On the CPU each core has a batch of its own: enough rows for matrix products to be efficient, few
-# enough for intermediate results to stay in the core's cache. On a GPU a batch is large enough to hide the time that
-# launching its kernels takes (about 130 kernels a batch in a model of 12 layers).
-BATCH_TOKENS = {"cpu": 512, "cuda": 16384}
+# Tokens in a batch. On the CPU each core has a batch of its own (`kernels.py`). On a GPU a batch is large enough to
+# hide the time that launching its kernels takes (about 130 kernels a batch in a model of 12 layers).
+BATCH_TOKENS = {"cpu": USUAL_TOKENS, "cuda": 16384}
 
 # The last digits of a sentence's logits depend on its batch, those of an int8 model even the first ones. So sentences
 # are divided into the same batches for any number of threads: into a multiple of 8 of the same size, so that 1, 2, 4 or
@@ -37,9 +37,12 @@ class OpenedModel:
         batch_tokens: the largest number of tokens in a batch.
         threads: number of batches that run at the same time on the CPU, each on one core; by default as many as this
             process has cores.
+        chosen: kernels of the fp32 graph on the CPU; by default the usual ones.
 
     Attributes:
         graph: the graph that runs.
+        batch_tokens: the largest number of tokens in a batch.
+        given_tokens: the same as the user gave it.
         precision: of that graph, one of `PRECISIONS`.
         at_a_time: number of batches that run at the same time.
         task: what the model must be exported for.
@@ -59,18 +62,42 @@ class OpenedModel:
         graph: Path | None = None,
         batch_tokens: int | None = None,
         threads: int | None = None,
+        chosen: Kernels | None = None,
     ) -> None:
         if exported.task != self.task:
             raise InputError(f"{exported.folder} is exported for {exported.task}, {self.task} is needed")
         self.exported = exported
         self.device = device
+        self.given_tokens = batch_tokens
         self.batch_tokens = batch_tokens or BATCH_TOKENS[device.kind]
-        by_device = exported.convolved if device == CPU and prefers_convolutions() else None
-        self.graph = graph or by_device or exported.graph
+        self.graph = graph or exported.graph
+        if graph is None and device == CPU:
+            self._take(chosen or default_kernels(exported))
         self.precision = graph_precision(self.graph)
         exported.verify_files(self.graph)
         self.at_a_time = (threads or cpu_threads()) if device == CPU else 1
         self._runner: Runner = self._open(self.graph)
+
+    def use(self, chosen: Kernels) -> None:
+        """Go on with other kernels, those of the fp32 graph on the CPU. What the user gave as `batch_tokens` stays.
+
+        Raises:
+            InputError: the graph is missing or damaged, or does not load.
+        """
+        before = self.graph
+        self._take(chosen)
+        if self.graph != before:
+            self.exported.verify_files(self.graph)
+            self._close()
+            self._runner = self._open(self.graph)
+
+    def _take(self, chosen: Kernels) -> None:
+        self.graph = self.exported.folder / chosen.graph
+        self.batch_tokens = self.given_tokens or chosen.batch_tokens
+
+    def _close(self) -> None:
+        """Give back the memory of the graph that ran."""
+        del self._runner
 
     def batch_size(self, length: int) -> int:
         """Number of sentences of this length that a caller gives at once: one batch on a GPU, 8 batches on the CPU.

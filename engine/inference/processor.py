@@ -6,19 +6,18 @@ from typing import Any
 import numpy as np
 import onnxruntime as ort
 
-from .device import CPU, Device, cpu_threads
+from .device import CPU, Device
 from .driver import cuda_name, cuda_version
 from .machine import cpu_information, cpu_model
 
 _DECIDING = re.compile(r"(sse4|avx|fma|f16c|amx|vnni|asimd|sve|i8mm|bf16)\w*|sme2?")  # of the flags in /proc/cpuinfo
 
 
-def processor(device: Device, threads: int | None = None) -> dict[str, Any]:
+def processor(device: Device) -> dict[str, Any]:
     """What the speed of a model depends on, beside the model; JSON values that are equal on equal machines.
 
     Args:
         device: Where the model runs.
-        threads: CPU threads; None for one for each core of this process.
     """
     # A virtual machine can hide the model's name, and Arm's cores have numbers alone.
     numbers = ("cpu family", "model", "CPU implementer", "CPU part")
@@ -30,7 +29,7 @@ def processor(device: Device, threads: int | None = None) -> dict[str, Any]:
         "onnxruntime": ort.__version__,
     }
     if device == CPU:
-        return {**found, "instructions": instruction_sets(), "threads": threads or cpu_threads()}
+        return {**found, "instructions": instruction_sets()}
     return {**found, "gpu": cuda_name(device.index), "driver": cuda_version()}
 
 

@@ -5,6 +5,7 @@ or operator by operator. This module does not allow that. A session for CUDA run
 shapes. If that is not possible, the session is not opened, and the error says why.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -34,6 +35,7 @@ def open_session(
     """
     options = ort.SessionOptions()
     options.log_severity_level = 3
+    options.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
     if device.kind == "cpu":
         options.intra_op_num_threads = threads or cpu_threads()
         session = _open(graph, options, ["CPUExecutionProvider"], _SLOWER_ON_CPU)
@@ -41,7 +43,6 @@ def open_session(
         return session
     if hasattr(ort, "preload_dlls"):
         ort.preload_dlls()
-    options.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
     chosen = {
         "device_id": str(device.index),
         "use_tf32": "0",  # fp32 is the reference: ten bits of mantissa would not be
@@ -72,8 +73,15 @@ _SHAPE_ARITHMETIC = frozenset(
 
 def on_cpu(session: ort.InferenceSession) -> set[str]:
     """The operators that a session on CUDA leaves to the CPU."""
-    placed = session.get_provider_graph_assignment_info()
-    return {node.op_type for group in placed if group.ep_name == "CPUExecutionProvider" for node in group.get_nodes()}
+    return set(placed(session).get("CPUExecutionProvider", {}))
+
+
+def placed(session: ort.InferenceSession) -> dict[str, Counter[str]]:
+    """Provider → how many nodes of each operator it runs, of a session from `open_session`."""
+    found: dict[str, Counter[str]] = {}
+    for group in session.get_provider_graph_assignment_info():
+        found.setdefault(group.ep_name, Counter()).update(node.op_type for node in group.get_nodes())
+    return found
 
 
 def run_options() -> ort.RunOptions:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..sentences.spans import Bucket, EncodedSentences
+from .device import CPU
 from .measured import Measured, Say
 from .model import Decider, LanguageModel
 from .opened import OpenedModel
@@ -32,7 +33,8 @@ def kept_speed_ratio(
         say: Receives one line where a file is damaged, or where the number cannot be kept.
     """
     conditions = {
-        **processor(reference.device, reference.at_a_time),
+        **processor(reference.device),
+        **({"threads": reference.at_a_time} if reference.device == CPU else {}),
         "batch tokens": reference.batch_tokens,
         "graphs": {
             model.graph.name: model.exported.info["files"].get(model.graph.name) for model in (low_precision, reference)

@@ -17,6 +17,8 @@ from .opened import OpenedModel
 
 Ids = NDArray[np.int32]
 
+_ROUNDS = 4  # batches for each core between two reports of progress: enough that no core waits long
+
 
 class TokenClassifier(OpenedModel):
     """A token classifier on one device; see `OpenedModel` for its arguments and attributes."""
@@ -28,18 +30,22 @@ class TokenClassifier(OpenedModel):
 
         Args:
             sentences: each int32 [L], special tokens included, at most as long as the model takes.
-            advance: called after each batch with its number of sentences; several threads may call it.
+            advance: called with the number of sentences that are done since the last call.
 
         Returns:
             For each sentence int32 [L]: positions in the export's labels.
         """
         found: list[NDArray[np.int32]] = [np.empty(0, np.int32)] * len(sentences)
         batches = list(self._batches(sentences))
-        feeds: list[Feeds] = [{"input_ids": np.stack([sentences[row] for row in rows])} for rows in batches]
-        for rows, (labels,) in zip(batches, self._runner.fetch(["labels"], feeds, advance), strict=True):
-            tally.count(*labels.shape)
-            for row, own in zip(rows, labels, strict=True):
-                found[row] = own.astype(np.int32, copy=False)
+        for start in range(0, len(batches), _ROUNDS * self.at_a_time):
+            part = batches[start : start + _ROUNDS * self.at_a_time]
+            feeds: list[Feeds] = [{"input_ids": np.stack([sentences[row] for row in rows])} for rows in part]
+            for rows, (labels,) in zip(part, self._runner.fetch(["labels"], feeds), strict=True):
+                for row, own in zip(rows, labels, strict=True):
+                    found[row] = own.astype(np.int32, copy=False)
+            for own in feeds:
+                tally.count(*own["input_ids"].shape)
+            advance(sum(len(rows) for rows in part))
         return found
 
     def _batches(self, sentences: Sequence[Ids]) -> Iterator[NDArray[np.int64]]:

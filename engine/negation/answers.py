@@ -11,6 +11,7 @@ these rows may differ there, but not by more than a near-tie.
 
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -19,6 +20,7 @@ from numpy.typing import NDArray
 from ..errors import InputError
 from ..inference.exported import PRECISIONS, REFERENCE
 from ..inference.model import Decider, Decisions
+from ..runs.part_rows import FURTHER
 from ..runs.record import StageRecord
 from ..runs.results import read_frame
 from ..sentences.spans import Bucket, small_buckets
@@ -28,7 +30,7 @@ ANSWERS_FILE = "answers.parquet"
 SAMPLE = 512
 """How many triplets are decided again before a scoring takes the answers of the selection."""
 
-_MARK = "answer: "  # no slot of a pattern has such a name
+_MARK = FURTHER  # no slot of a pattern has such a name
 _SCHEMA = {
     "top1": pl.String,
     "expected_rank": pl.Int32,
@@ -61,7 +63,7 @@ def columns_of(decisions: Decisions, tokenizer: MaskTokenizer) -> dict[str, pl.S
     """Decisions as columns of a result, with the types of answers.parquet."""
     ids, where = np.unique(decisions.top1, return_inverse=True)
     texts = pl.Series([tokenizer.token_text(int(i)) for i in ids], dtype=pl.String)
-    values = {
+    values: dict[str, Any] = {
         "top1": texts.gather(where),
         "expected_rank": decisions.expected_rank,
         "expected_logprob": decisions.expected_logprob,

@@ -98,7 +98,8 @@ def plan_of(stage: Selection | WholeWordSelection, folder: Path, shard: Shard) -
     """
     several = stage.several if isinstance(stage, WholeWordSelection) else None
     stage = stage.single if isinstance(stage, WholeWordSelection) else stage
-    pairs, verbs, patterns = len(stage.grid.pairs), stage.grid.verbs, len(stage.patterns.all)
+    # Of the patterns, the selection answers the selecting one.
+    pairs, verbs, patterns = len(stage.grid.pairs), stage.grid.verbs, len(stage.patterns.scored)
     most = min(stage.settings.max_verbs, verbs)
     parts = shard.parts(len(stage.parts))
     own = sum(len(stage.parts[number]) for number in parts)

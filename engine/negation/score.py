@@ -213,7 +213,7 @@ class ScoredPattern:
 
 
 @dataclass(frozen=True, eq=False)
-class Scoring(DecidingStage[list[list[Bucket]]]):
+class Scoring(DecidingStage[list[list[Bucket] | None]]):
     """The scoring of a selection.
 
     Attributes:
@@ -390,6 +390,7 @@ class Scoring(DecidingStage[list[list[Bucket]]]):
         """
         part, frames = self.parts[number], []
         counts: dict[str, int] = {}
+        same_text: int | None
         for pattern, buckets in zip(self.patterns, prepared or self.prepare(number), strict=True):
             if pattern.decided_as in model.taken:
                 answers, same_text = self._taken(model.taken[pattern.decided_as], part), 0

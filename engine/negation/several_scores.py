@@ -94,7 +94,7 @@ class ScoredWords(ScoredPattern):
 
     def expected_words(self, rows: NDArray[np.int64] | slice) -> TokenSequences:
         """The verbs of some triplets."""
-        return self.words.take(self.fillers[VERB][rows])
+        return self.words.take(self.fillers[VERB][rows].astype(np.int64))
 
     def sample(self, n: int, *, seed: int) -> EncodedSentences:
         """Random queries of the run, for the calibration: each token of a verb is as likely."""

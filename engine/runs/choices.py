@@ -9,14 +9,16 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..choices import Precision
+from ..inference.kernels import GRAPH_KEY, TOKENS_KEY
 
-Choices = Mapping[str, Mapping[str, Any]]
+Calibration = Mapping[str, Mapping[str, Any]]
+_SHARDS = "shards"
 # They decide nothing once the precision is chosen.
 _SPEEDS = {"speed_ratio", "speedup", "reason", "taken_from", "answers_sha256"}
 
 
-def joined(shards: Mapping[str, Choices]) -> dict[str, dict[str, Any]]:
-    """The choices of the merged run.
+def joined(shards: Mapping[str, Calibration]) -> dict[str, dict[str, Any]]:
+    """How each pattern of the merged run was decided.
 
     Args:
         shards: Shard → pattern → how it is decided, in the order of the shards.
@@ -31,11 +33,42 @@ def joined(shards: Mapping[str, Choices]) -> dict[str, dict[str, Any]]:
         mixed = [choice for choice in own.values() if choice.get("precision") == Precision.MIXED]
         chosen = [*mixed, *own.values()][0]
         differ = any(choice != chosen for choice in own.values())
-        whole[pattern] = {**chosen, **({"shards": own} if differ else {})}
+        whole[pattern] = {**chosen, **({_SHARDS: own} if differ else {})}
     return whole
 
 
-def told_differences(shards: Mapping[str, Choices]) -> list[str]:
+def joined_kernels(shards: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """The kernels of the merged run.
+
+    Args:
+        shards: Shard → its kernels, in the order of the shards.
+
+    Returns:
+        Those of the first shard that has any. If shards differ, `shards` holds each one's own.
+    """
+    own = {shard: dict(kernels) for shard, kernels in shards.items() if kernels}
+    first: dict[str, Any] = next(iter(own.values()), {})
+    differ = any(_ran(kernels) != _ran(first) for kernels in own.values())
+    return {**first, **({_SHARDS: own} if differ else {})}
+
+
+def told_kernels(shards: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """One line if shards ran with different kernels; args as for `joined_kernels`."""
+    ran: dict[str, list[str]] = {}
+    for shard, kernels in shards.items():
+        if kernels:
+            ran.setdefault(_ran(kernels), []).append(shard)
+    if len(ran) < 2:
+        return []
+    parts = "; ".join(f"{', '.join(members)} with {kernels}" for kernels, members in ran.items())
+    return [f"the shards ran with different kernels: {parts}. The last digits of fp32 log-probabilities can differ"]
+
+
+def _ran(kernels: Mapping[str, Any]) -> str:
+    return f"{kernels.get(GRAPH_KEY)}, batches of {kernels.get(TOKENS_KEY)} tokens"
+
+
+def told_differences(shards: Mapping[str, Calibration]) -> list[str]:
     """One line for each pattern that shards decided in different ways; args as for `joined`."""
     lines = []
     for pattern in dict.fromkeys(pattern for choices in shards.values() for pattern in choices):

@@ -19,7 +19,7 @@ from ..inference.machine import hardware
 from ..inference.tally import Tally
 from .overlap import overlap
 from .part import EncodedPart
-from .stage import ModelOptions, PartResult, Stage
+from .stage import Choices, ModelOptions, PartResult, Stage
 
 Finish = Callable[[int, EncodedPart], None]
 Advance = Callable[[int, int], None]
@@ -33,15 +33,15 @@ class Workers(Protocol):
     def descriptions(self) -> Sequence[Mapping[str, Any]]:
         """What the run's record says about each process that decides parts; JSON values."""
 
-    def calibrate(self, say: Say) -> dict[str, Any]:
-        """Measure once what the decisions depend on; see `Stage.calibrate`."""
+    def choose(self, say: Say) -> Choices:
+        """Choose once what the decisions depend on; see `Stage.choose`."""
 
-    def run(self, numbers: Sequence[int], calibration: Mapping[str, Any], finish: Finish, advance: Advance) -> None:
+    def run(self, numbers: Sequence[int], choices: Choices, finish: Finish, advance: Advance) -> None:
         """Decide parts, in any order.
 
         Args:
             numbers: Which ones.
-            calibration: From `calibrate`, or from the run's record.
+            choices: From `choose`, or from the run's record.
             finish: Called with every part once it is decided.
             advance: Called after each batch with the work done and the number of sentences run.
         """
@@ -76,11 +76,11 @@ class _Here:
     model: Any
     descriptions: Sequence[Mapping[str, Any]]
 
-    def calibrate(self, say: Say) -> dict[str, Any]:
-        return self.stage.calibrate(self.model, say)
+    def choose(self, say: Say) -> Choices:
+        return self.stage.choose(self.model, say)
 
-    def run(self, numbers: Sequence[int], calibration: Mapping[str, Any], finish: Finish, advance: Advance) -> None:
-        model = self.stage.use(self.model, calibration)
+    def run(self, numbers: Sequence[int], choices: Choices, finish: Finish, advance: Advance) -> None:
+        model = self.stage.with_choices(self.model, choices)
 
         def decide(number: int, prepared: Any) -> tuple[PartResult, Tally]:
             return self.stage.decide(model, number, prepared, advance), tally.take()

@@ -26,7 +26,7 @@ from .record import FORMAT, PARTS_FOLDER, RunRecord, StageRecord, as_json, read_
 from .results import finished_stage, put_together, read_result, summed_counts, unlike, write_result
 from .session import Clock, Session, count_part, ended_early
 from .shard import Shard
-from .stage import Files, Publish
+from .stage import Choices, Files, Publish
 
 
 class RunFolder:
@@ -187,11 +187,19 @@ class RunFolder:
         self._clock.read(self.session)
         self._save()  # with every part, so that a process that is killed leaves its time until now
 
-    def set_calibration(self, calibration: Mapping[str, Any]) -> None:
-        """Record how each pattern is decided, so that every later process decides alike."""
+    @property
+    def choices(self) -> Choices | None:
+        """What the run has chosen; None before that."""
+        found = self.record.calibration
+        return None if found is None else Choices(found, self.record.kernels)
+
+    def set_choices(self, choices: Choices) -> Choices:
+        """Record what the run has chosen, so that every later process decides alike; returns it as it is read again."""
         self.begin()
-        self.record.calibration = as_json(calibration)
+        self.record.calibration = as_json(choices.calibration)
+        self.record.kernels = as_json(choices.kernels)
         self._save()
+        return Choices(self.record.calibration, self.record.kernels)
 
     def finish(self, publish: Publish) -> None:
         """Write the final files and mark the stage as finished. A shard has no final files: `merge` makes them.

@@ -1,7 +1,7 @@
 """The loop that runs any stage, on any executor, in any run folder.
 
-    refuse another identity → finished? → check → open the model → calibrate once → decide the missing parts
-    → decide again what a too narrow margin decided → put the parts together
+    refuse another identity → finished? → check → open the model → choose kernels and precision once
+    → decide the missing parts → decide again what a too narrow margin decided → put the parts together
 
 All checks come before a model is opened. For a finished stage no model is opened.
 """
@@ -9,7 +9,7 @@ All checks come before a model is opened. For a finished stage no model is opene
 import time
 from collections.abc import Mapping
 from contextlib import ExitStack, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,6 @@ from .executors import Executor
 from .folder import RunFolder
 from .part import EncodedPart
 from .progress import Reporter
-from .record import as_json
 from .session import Session, used_models
 from .shard import Shard
 from .stage import ModelOptions, Stage
@@ -95,24 +94,25 @@ def _decide(stage: Stage[Any, Any], run: RunFolder, execution: Execution) -> Non
             stage.check(reporter.detail)
         with meter.doing("opening the model"):
             workers = stack.enter_context(execution.executor.start(stage, execution.options, reporter.detail))
-        calibration = run.record.calibration
-        if calibration is None:
-            with meter.doing("choosing the precision") if stage.calibrates else nullcontext():
-                calibration = as_json(workers.calibrate(reporter.detail))
-        used_models(run.session, workers.descriptions, calibration)
+        recorded = run.choices
+        with meter.doing("choosing the precision") if recorded is None and stage.calibrates else nullcontext():
+            choices = workers.choose(reporter.detail) if recorded is None else recorded
+        used_models(run.session, workers.descriptions, choices, execution.options.batch_tokens)
 
-        def finish(number: int, part: EncodedPart) -> None:
-            used_models(run.session, workers.descriptions, calibration)  # workers of a cluster may join later
+        def finish(number: int, part: EncodedPart) -> None:  # workers of a cluster may join later
+            used_models(run.session, workers.descriptions, choices, execution.options.batch_tokens)
             run.write_part(number, part)
 
-        if run.record.calibration is None:
-            run.set_calibration(calibration)
-        workers.run(run.missing_parts, calibration, finish, meter.advance)
+        if recorded is None:
+            choices = run.set_choices(choices)
+        workers.run(run.missing_parts, choices, finish, meter.advance)
         while narrower := run.narrower_parts(needed := run.needed_bounds()):
             reporter.say(
                 f"{stage.name}: an audit found a wrong decision; {counted(len(narrower), 'part is', 'parts are')} "
                 "decided again"
             )
             meter.extend(sum(sizes[number] for number in narrower))
-            wider = {pattern: widened(choice, needed.get(pattern, 0.0)) for pattern, choice in calibration.items()}
-            workers.run(narrower, wider, finish, meter.advance)
+            wider = {
+                pattern: widened(choice, needed.get(pattern, 0.0)) for pattern, choice in choices.calibration.items()
+            }
+            workers.run(narrower, replace(choices, calibration=wider), finish, meter.advance)

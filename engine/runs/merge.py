@@ -15,14 +15,14 @@ from ..errors import InputError
 from ..files.home import without_home
 from ..files.listing import paths_in
 from ..printable import counted
-from .choices import joined, told_differences
+from .choices import joined, joined_kernels, told_differences, told_kernels
 from .folder import RunFolder
 from .part import EncodedPart, PartFiles
 from .record import StageRecord, differences, read_run
 from .results import resume_hint, whole_command
 from .session import Session
 from .shard import Shard
-from .stage import Publish
+from .stage import Choices, Publish
 
 
 def merge(
@@ -89,9 +89,10 @@ def gather(
             for shard in sorted(found, key=lambda shard: shard.shard.index)
             if shard.record.calibration is not None
         }
-        if run.record.calibration is None and calibrations:
-            run.set_calibration(joined(calibrations))
-        for line in told_differences(calibrations):
+        kernels = {shard: next(s.record.kernels for s in found if str(s.shard) == shard) for shard in calibrations}
+        if run.choices is None and calibrations:
+            run.set_choices(Choices(joined(calibrations), joined_kernels(kernels)))
+        for line in [*told_differences(calibrations), *told_kernels(kernels)]:
             say(line)
         for number in run.missing_parts:
             run.write_part(number, owners[number].read(number))

@@ -10,6 +10,9 @@ from ..errors import InputError
 from ..files.frames import parquet_frame
 from .part import PartFiles
 
+FURTHER = "further: "
+"""Begins the names of columns that parts of another version may not have."""
+
 
 def part_files(folder: Path, stage: str, parts: int) -> Iterator[PartFiles]:
     """Where all parts of a stage lie, in the order of their numbers.
@@ -26,7 +29,7 @@ def part_rows(folder: Path, stage: str, parts: int) -> pl.LazyFrame:
     """The rows of all parts, in the order of their numbers; arguments as for `part_files`.
 
     Each part is compared with its marker's digest when it is read, so each use of the frame reads whole parts or fails.
-    The first part says which columns there are. A part of another version can lack one of them, which is null then.
+    The first part says which columns there are. Of `FURTHER` ones, others may lack some, which are null then.
 
     Raises:
         InputError: The first part is missing or damaged; where the frame is used: any part.
@@ -58,13 +61,12 @@ def damaged_part(files: PartFiles) -> InputError:
 
 
 def _with_columns_of(schema: pl.Schema, rows: pl.DataFrame) -> pl.DataFrame:
-    """The rows with exactly these columns, in this order."""
+    """The rows with the `FURTHER` columns of the schema, and no other ones."""
     if rows.columns == list(schema):
         return rows
-    there = set(rows.columns)
-    return rows.select(
-        pl.col(name) if name in there else pl.lit(None, kind).alias(name) for name, kind in schema.items()
-    )
+    missing = {name: kind for name, kind in schema.items() if name.startswith(FURTHER) and name not in rows.columns}
+    rows = rows.drop(name for name in rows.columns if name.startswith(FURTHER) and name not in schema)
+    return rows.with_columns(pl.lit(None, kind).alias(name) for name, kind in missing.items())
 
 
 def _rows(files: PartFiles) -> pl.DataFrame:

@@ -31,7 +31,7 @@ from ..inference.tally import Tally
 from .executors import Advance, Finish, Say, Workers, opened, worker
 from .overlap import overlap
 from .part import EncodedPart
-from .stage import ModelOptions, PartResult, Stage
+from .stage import Choices, ModelOptions, PartResult, Stage
 from .stderr import Stderr
 
 _IN_FLIGHT = 3  # parts that a process has: one is decided, one is composed, one waits
@@ -87,18 +87,18 @@ class _Pool:
     inbox: _Inbox
     descriptions: Sequence[Mapping[str, Any]]
 
-    def calibrate(self, say: Say) -> dict[str, Any]:
-        self.children[0].write(_encoded(("calibrate",)))
+    def choose(self, say: Say) -> Choices:
+        self.children[0].write(_encoded(("choose",)))
         while True:
             index, message = _next(self.inbox)
             if message is not None and message[0] == "say":
                 say(message[1])
                 continue
-            (calibration,) = self.children[index].expect("calibrated", message)
-            found: dict[str, Any] = calibration
+            (choices,) = self.children[index].expect("chosen", message)
+            found: Choices = choices
             return found
 
-    def run(self, numbers: Sequence[int], calibration: Mapping[str, Any], finish: Finish, advance: Advance) -> None:
+    def run(self, numbers: Sequence[int], choices: Choices, finish: Finish, advance: Advance) -> None:
         waiting = iter(numbers)
         running = 0
         all_given = False
@@ -114,7 +114,7 @@ class _Pool:
                     other.write(_encoded(("end",)))
 
         for child in self.children:
-            child.write(_encoded(("run", dict(calibration))))
+            child.write(_encoded(("run", choices)))
         for child in [*self.children] * _IN_FLIGHT:
             give(child)
         while running:
@@ -247,10 +247,10 @@ def _work(commands: "queue.SimpleQueue[bytes]", answer: Any) -> None:
     answer("opened", dict(stage.describe(model)))
     while True:
         kind, *content = _decoded(commands.get())
-        if kind == "calibrate":
-            answer("calibrated", stage.calibrate(model, lambda line: answer("say", line)))
+        if kind == "choose":
+            answer("chosen", stage.choose(model, lambda line: answer("say", line)))
         elif kind == "run":
-            _run(stage, stage.use(model, content[0]), commands, answer)
+            _run(stage, stage.with_choices(model, content[0]), commands, answer)
 
 
 def _run(stage: Stage[Any, Any], model: Any, commands: "queue.SimpleQueue[bytes]", answer: Any) -> None:

@@ -37,7 +37,7 @@ from .ray_files import Pieces, SentFile
 from .ray_nodes import Nodes
 from .ray_plan import WorkerPlan
 from .ray_worker import IN_FLIGHT, THREADS, FilesMissing, NotOpenError, Opened, Order, Progress, Worker
-from .stage import ModelOptions, Stage
+from .stage import Choices, ModelOptions, Stage
 
 _MOST_DEATHS = 4  # of the workers of one part, and of one worker before its first part
 _RESUME = "finished parts are kept, run the same command again to resume"
@@ -120,16 +120,16 @@ class _Pool:
         self._next_question = self._next_message = 0.0
         self._heard = time.monotonic()
         self._call = 0  # which call of `run`; late answers to an earlier one do not count
-        self._reset([], {}, _nothing, _nothing)
+        self._reset([], Choices(), _nothing, _nothing)
 
-    def _reset(self, numbers: Iterable[int], calibration: Mapping[str, Any], finish: Finish, advance: Advance) -> None:
+    def _reset(self, numbers: Iterable[int], choices: Choices, finish: Finish, advance: Advance) -> None:
         self._call += 1
         self._waiting = deque(numbers)
         self._left = set(self._waiting)
         self._holders: dict[int, set[_Slot]] = {}  # in the order in which the parts were given
         self._told: dict[int, tuple[int, int]] = {}  # part → units and sentences that the meter knows of
         self._deaths: Counter[int] = Counter()
-        self._calibration, self._finish, self._advance = calibration, finish, advance
+        self._choices, self._finish, self._advance = choices, finish, advance
         for slot in self._slots:
             slot.parts.clear()
             slot.heard = time.monotonic()
@@ -172,28 +172,28 @@ class _Pool:
         self._slots.clear()
         self._pieces.clear()
 
-    def calibrate(self, say: Say) -> dict[str, Any]:
+    def choose(self, say: Say) -> Choices:
         """See `Workers`; in one worker, in another one if that dies."""
-        found: list[tuple[dict[str, Any], list[str]]] = []
+        found: list[tuple[Choices, list[str]]] = []
         asked: _Slot | None = None
         while not found:
             if asked is None or asked.state is not _State.READY:
                 asked = next((slot for slot in self._slots if slot.state is _State.READY), None)
                 if asked is not None:
-                    self._expect(asked, "calibrated", asked.actor.calibrate.remote())
+                    self._expect(asked, "chosen", asked.actor.choose.remote())
             self._listen(found)
-        calibration, lines = found[0]
+        choices, lines = found[0]
         for line in lines:
             say(line)
-        return calibration
+        return choices
 
-    def run(self, numbers: Sequence[int], calibration: Mapping[str, Any], finish: Finish, advance: Advance) -> None:
+    def run(self, numbers: Sequence[int], choices: Choices, finish: Finish, advance: Advance) -> None:
         """See `Workers`; parts are finished in a thread, so that an interrupt does not cut one off."""
         with Behind(finish) as behind:
-            self._run(numbers, calibration, behind.finish, advance)
+            self._run(numbers, choices, behind.finish, advance)
 
-    def _run(self, numbers: Sequence[int], calibration: Mapping[str, Any], finish: Finish, advance: Advance) -> None:
-        self._reset(numbers, calibration, finish, advance)
+    def _run(self, numbers: Sequence[int], choices: Choices, finish: Finish, advance: Advance) -> None:
+        self._reset(numbers, choices, finish, advance)
         for _ in range(IN_FLIGHT):  # one for each worker, then the second one
             for slot in self._slots:
                 self._give(slot, 1)
@@ -201,13 +201,13 @@ class _Pool:
             while self._left:
                 self._listen()
         finally:
-            self._reset([], {}, _nothing, _nothing)
+            self._reset([], Choices(), _nothing, _nothing)
         self._tell_nodes()
 
-    def _listen(self, calibrated: list[Any] | None = None) -> None:
+    def _listen(self, chosen: list[Any] | None = None) -> None:
         """Take one answer, or wait a moment for one; ask how far the workers are when it is time."""
         with suppress(queue.Empty):
-            self._take(self._inbox.get(timeout=self._patience.progress), calibrated)
+            self._take(self._inbox.get(timeout=self._patience.progress), chosen)
         now = time.monotonic()
         if now >= self._next_question:
             # More rarely with very many workers, as each answer costs this process time.
@@ -222,7 +222,7 @@ class _Pool:
                 f"cluster: see `ray status`); {_RESUME}"
             )
 
-    def _take(self, answer: "_Answer", calibrated: list[Any] | None) -> None:
+    def _take(self, answer: "_Answer", chosen: list[Any] | None) -> None:
         slot = answer.slot
         if slot.actor is not answer.actor:
             return  # the actor has been replaced
@@ -249,8 +249,8 @@ class _Pool:
             self._told_progress(slot, value)
         elif answer.kind == "open":
             self._has_opened(slot, value)
-        elif calibrated is not None:
-            calibrated.append(value)
+        elif chosen is not None:
+            chosen.append(value)
 
     def _has_opened(self, slot: _Slot, answer: Opened | FilesMissing) -> None:
         if isinstance(answer, FilesMissing):
@@ -369,7 +369,7 @@ class _Pool:
                 return
             slot.parts.add(number)
             self._holders.setdefault(number, set()).add(slot)
-            decided = slot.actor.decide.remote(number, self._calibration)
+            decided = slot.actor.decide.remote(number, self._choices)
             self._expect(slot, "part", decided, number)
 
     def _next_part(self, slot: _Slot) -> int | None:

@@ -23,7 +23,7 @@ from ..versions import DECIDING, versions
 from .executors import worker
 from .part import EncodedPart
 from .ray_files import Pieces, SentFile
-from .stage import ModelOptions, Stage
+from .stage import Choices, ModelOptions, Stage
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,7 +113,7 @@ class Worker:
         self._preparing, self._deciding = threading.Lock(), threading.Lock()
         self._stage: Stage[Any, Any] | None = None
         self._model: Any = None
-        self._used: tuple[Mapping[str, Any], Any] | None = None
+        self._used: tuple[Choices, Any] | None = None
         self._done: dict[int, tuple[int, int]] = {}
         self._counting = threading.Lock()
 
@@ -157,15 +157,15 @@ class Worker:
         described = {**self._stage.describe(self._model), **worker(self._device, self._threads), "machine": machine()}
         return Opened(node, described, versions(DECIDING))
 
-    def calibrate(self) -> tuple[dict[str, Any], list[str]]:
-        """What `Stage.calibrate` finds, and the lines that it says."""
+    def choose(self) -> tuple[Choices, list[str]]:
+        """What `Stage.choose` finds, and the lines that it says."""
         stage = self._opened()
         said: list[str] = []
         with self._deciding:
-            return stage.calibrate(self._model, said.append), said
+            return stage.choose(self._model, said.append), said
 
     @_in_threads(PARTS)
-    def decide(self, number: int, calibration: Mapping[str, Any]) -> tuple[EncodedPart, int, int]:
+    def decide(self, number: int, choices: Choices) -> tuple[EncodedPart, int, int]:
         """A part, the work done for it in the unit of the stage's sizes, and the number of sentences run.
 
         Raises:
@@ -183,8 +183,8 @@ class Worker:
             with self._preparing:
                 prepared = stage.prepare(number)
             with self._deciding:
-                if self._used is None or self._used[0] != calibration:
-                    self._used = calibration, stage.use(self._model, calibration)
+                if self._used is None or self._used[0] != choices:
+                    self._used = choices, stage.with_choices(self._model, choices)
                 result = stage.decide(self._used[1], number, prepared, advance)
                 counted = tally.take()
             return EncodedPart.of(result, counted), *self._done.get(number, (0, 0))

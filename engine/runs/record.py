@@ -44,6 +44,7 @@ class StageRecord(msgspec.Struct):
         files: Final file → its SHA-256.
         counts: The parts' counts, summed; once finished.
         calibration: Pattern → how it is decided; None before it is known.
+        kernels: The graph and the size of the batches that decide in fp32 on CPUs; empty where there was no choice.
         sessions: One entry for each process that worked on it.
     """
 
@@ -55,6 +56,7 @@ class StageRecord(msgspec.Struct):
     files: dict[str, str] = {}
     counts: dict[str, int | float] = {}
     calibration: dict[str, dict[str, Any]] | None = None
+    kernels: dict[str, Any] = {}
     sessions: list[Session] = []
 
     def __post_init__(self) -> None:

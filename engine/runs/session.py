@@ -16,9 +16,11 @@ from ..errors import InputError, first_line, shortened
 from ..files.home import without_home_inside
 from ..inference.device import CPU
 from ..inference.energy import EnergyMeter
+from ..inference.kernels import TOKENS_KEY
 from ..inference.machine import machine
 from ..inference.tally import Tally
 from ..versions import DECIDING, package_version, source_commit, versions
+from .stage import Choices
 
 PYTHON = "python"
 """The command of a session that no script and no program has started."""
@@ -103,16 +105,22 @@ class Clock:
         session.joules = {device: round(joules[device], 3) for device in joules if device in used}
 
 
-def used_models(session: Session, workers: Sequence[Mapping[str, Any]], calibration: Mapping[str, Any]) -> None:
+def used_models(
+    session: Session, workers: Sequence[Mapping[str, Any]], choices: Choices, batch_tokens: int | None = None
+) -> None:
     """Write down what a session has opened, and how it decides each pattern.
 
     Args:
         session: Is changed.
         workers: The description of each process that decides parts.
-        calibration: Pattern → how it is decided.
+        choices: What the run has chosen.
+        batch_tokens: What the user gave; else the workers on CPUs take the size of batches that was chosen.
     """
-    session.workers = [dict(worker) for worker in workers]
-    kinds = {pattern: str(choice["precision"]) for pattern, choice in calibration.items() if "precision" in choice}
+    tokens = {key: value for key, value in choices.kernels.items() if key == TOKENS_KEY and batch_tokens is None}
+    session.workers = [{**worker, **(tokens if worker.get("device") == str(CPU) else {})} for worker in workers]
+    kinds = {
+        pattern: str(choice["precision"]) for pattern, choice in choices.calibration.items() if "precision" in choice
+    }
     told = {str(worker["precision"]) for worker in workers if "precision" in worker}
     words = set(kinds.values()) or told
     session.precision = kinds if len(words) > 1 else next(iter(words), None)

@@ -9,12 +9,14 @@ from .casts import drop_casts
 from .causal_masks import unify_causal_masks
 from .context import Context, Pass, run_passes
 from .convolve import convolve
+from .first_layer import keep_first_layer
 from .first_token import hoist_first_token
 from .fold import fold_constants, fold_shapes
 from .fuse import fuse_operators
 from .half import halve
 from .head import add_decision_head
 from .hidden import cut_vocabulary, drop_hidden, keep_hidden
+from .leaders import quantize_vocabulary
 from .mask_row import hoist_mask_row
 from .masks import drop_neutral_masks
 from .narrow import narrow_ids
@@ -57,12 +59,15 @@ TEXT_CLASSIFICATION = (derive_segments, *COMMON, hoist_first_token, restore_segm
 TOKEN_CLASSIFICATION = (*COMMON, add_token_labels)
 TEXT_GENERATION = (*CAUSAL, keep_hidden, hoist_mask_row, add_decision_head)
 
-# From the finished fp32 graph of a language model:
+# From the finished fp32 graph:
 CPU: tuple[Pass, ...] = (use_standard_attention, convolve)
+# For classifiers INT8, for language models LANGUAGE_INT8.
 INT8: tuple[Pass, ...] = (split_outliers, smooth, quantize_products, use_standard_attention)
+LANGUAGE_INT8: tuple[Pass, ...] = (*INT8, quantize_vocabulary)
 FP16: tuple[Pass, ...] = (fuse_residuals, halve)
-CAUSAL_INT8: tuple[Pass, ...] = (drop_hidden, *INT8)
+CAUSAL_INT8: tuple[Pass, ...] = (drop_hidden, *LANGUAGE_INT8)
 CAUSAL_FP16: tuple[Pass, ...] = (drop_hidden, *FP16)
+FIRST_LAYER: tuple[Pass, ...] = (keep_first_layer,)
 SHARING: tuple[Pass, ...] = (share_prefix,)
 VOCABULARY_ONLY: tuple[Pass, ...] = (cut_vocabulary,)
 
@@ -71,8 +76,10 @@ __all__ = [
     "CAUSAL_INT8",
     "CPU",
     "FILL_MASK",
+    "FIRST_LAYER",
     "FP16",
     "INT8",
+    "LANGUAGE_INT8",
     "SHARING",
     "TEXT_CLASSIFICATION",
     "TEXT_GENERATION",

@@ -1,7 +1,7 @@
 """Which products become int8: those over all positions, by a constant matrix.
 
-Products for one row of each sentence (the mask's, a classifier's first) and the vocabulary projection stay in fp32:
-they cost next to nothing after the hoist, and are closest to the logits.
+Products for one row of each sentence (the mask's, a classifier's first) stay in fp32: they cost next to nothing after
+the hoist, and are closest to the logits. The vocabulary projection is an exception, see `leaders`.
 """
 
 import onnx_ir as ir

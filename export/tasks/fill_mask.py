@@ -11,9 +11,9 @@ from ...engine.errors import InputError
 from ...engine.inference.exported import CONVOLVED, LOW_PRECISION
 from ..checkpoint import Checkpoint, Head
 from ..families import intermediate_size
-from ..passes import CPU, FILL_MASK, FP16, INT8
+from ..passes import CPU, FILL_MASK, FP16, LANGUAGE_INT8
 from ..samples import Sample, pattern_texts, random_strings
-from .task import Task, Variant
+from .task import TO_MEASURE, Task, Variant
 
 
 def samples(checkpoint: Checkpoint, _: bool) -> Sequence[Sample]:
@@ -59,7 +59,8 @@ TASK = Task(
     passes=FILL_MASK,
     variants=(
         Variant(CONVOLVED, CPU, "rewriting for CPUs", size=0, is_exact=True),
-        Variant(LOW_PRECISION["cpu"], INT8, "quantizing to int8", size=0.3, is_exact=False),
+        *TO_MEASURE,
+        Variant(LOW_PRECISION["cpu"], LANGUAGE_INT8, "quantizing to int8", size=0.3, is_exact=False),
         Variant(LOW_PRECISION["cuda"], FP16, "converting to fp16", size=0.5, is_exact=False),
     ),
     takes_segments=False,

@@ -20,7 +20,7 @@ from ..checkpoint import Checkpoint, Head
 from ..families import intermediate_size
 from ..passes import CAUSAL_FP16, CAUSAL_INT8, CPU, SHARING, TEXT_GENERATION, VOCABULARY_ONLY
 from ..samples import Sample, pattern_texts, random_strings
-from .task import Task, Variant
+from .task import TO_MEASURE, Task, Variant
 
 
 def begin_with_bos(tokenizer: PreTrainedTokenizerFast, name: str) -> None:
@@ -106,6 +106,7 @@ TASK = Task(
     variants=(
         Variant(VOCABULARY, VOCABULARY_ONLY, "cutting out the vocabulary projection", size=0, is_exact=False),
         Variant(CONVOLVED, CPU, "rewriting for CPUs", size=0, is_exact=True),
+        *TO_MEASURE,
         Variant(LOW_PRECISION["cpu"], CAUSAL_INT8, "quantizing to int8", size=0.3, is_exact=False),
         *(
             Variant(

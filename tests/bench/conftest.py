@@ -1,6 +1,7 @@
 """What the tests of benchmarks share: a tiny shape, and a cache that holds it and the bundled model."""
 
 import pytest
+import torch
 from negengine.bench.shapes import prepare
 from negengine.bench.systems.system import Place
 from negengine.engine.inference.device import CPU
@@ -8,6 +9,14 @@ from transformers import BertConfig
 
 SIZES = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 64}
 TINY = {"bert-base-shape": (BertConfig, SIZES | {"vocab_size": 13_000})}
+
+
+@pytest.fixture(autouse=True)
+def _threads_as_before():
+    """Systems that run in this process set PyTorch's threads."""
+    before = torch.get_num_threads()
+    yield
+    torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="session")

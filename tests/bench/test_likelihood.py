@@ -8,6 +8,7 @@ from negengine.bench.comparison import Effort
 from negengine.bench.likelihood import bench_likelihood, sentences, table
 from negengine.bench.systems.likelihood.loop import LOOP, ROW
 from negengine.bench.systems.likelihood.own import OURS
+from served_here import here
 from transformers import BertConfig, GPT2Config
 
 SIZES = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 64}
@@ -23,7 +24,7 @@ def found(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(sys.modules, "minicons", None)  # as if it were not installed
         effort = Effort(rounds=1, seconds=0, tried=4, fewest=8)
-        return bench_likelihood(list(SHAPES), effort=effort, cache=folder, shapes=SHAPES, say=[].append)
+        return bench_likelihood(list(SHAPES), effort=effort, cache=folder, shapes=SHAPES, start=here, say=[].append)
 
 
 def test_all_systems_give_the_same_sums(found):

@@ -11,9 +11,11 @@ from negengine.bench.papers import SUBJECTS, bench_paper, table
 from negengine.bench.shapes import prepare_classifier
 from negengine.bench.systems.papers import ALONE, OURS, PAPER
 from negengine.bench.systems.system import Place
+from negengine.engine.choices import Task
 from negengine.engine.errors import InputError
 from negengine.engine.inference.device import CPU
 from negengine.engine.inference.exported import load_exported
+from served_here import here
 
 N = 9
 
@@ -28,7 +30,8 @@ def classifier_place(cache, tiny_shapes):
 def test_all_systems_give_the_same_results(subject, tiny_place, classifier_place):
     wanted = SUBJECTS[subject]
     place = classifier_place if subject == "nli" else tiny_place
-    items = wanted.items(load_exported(place.exported), None)(N)
+    task = Task.TEXT_CLASSIFICATION if subject == "nli" else Task.FILL_MASK
+    items = wanted.items(load_exported(place.exported, task=task), None)(N)
     assert len(items) == N
     answers = {}
     for system in wanted.systems():
@@ -53,7 +56,9 @@ def test_a_paper_is_measured_with_made_items_where_its_data_are_missing(cache, t
     monkeypatch.setenv("NEGENGINE_DATA", str(tmp_path))
     said = []
     effort = Effort(rounds=1, seconds=0, tried=4, fewest=8)
-    found = bench_paper("lama", ["bert-base-shape"], effort=effort, cache=cache, shapes=tiny_shapes, say=said.append)
+    found = bench_paper(
+        "lama", ["bert-base-shape"], effort=effort, cache=cache, shapes=tiny_shapes, start=here, say=said.append
+    )
     (result,) = json.loads(json.dumps(found))["models"]
     assert said[0] == "lama: made items of the same lengths"
     assert (result["sentences"], result["items"]) == (8, "facts")
@@ -69,9 +74,9 @@ def test_a_paper_is_measured_with_made_items_where_its_data_are_missing(cache, t
 
 def test_data_that_do_not_exist_or_are_not_read_are_refused(tmp_path):
     with pytest.raises(InputError, match="no such file or folder"):
-        bench_paper("nli", ["mini"], data=tmp_path / "none", say=[].append)
+        bench_paper("nli", ["mini"], data=tmp_path / "none", start=here, say=[].append)
     with pytest.raises(InputError, match="this benchmark reads no data"):
-        bench_paper("gh22", ["mini"], data=tmp_path, say=[].append)
+        bench_paper("gh22", ["mini"], data=tmp_path, start=here, say=[].append)
 
 
 def test_the_papers_own_data_are_read(tiny_place, shared_data):

@@ -5,12 +5,13 @@ from negengine.bench.comparison import Effort
 from negengine.bench.probe import bench_probe, stimuli, table
 from negengine.bench.systems.targets.loop import LOOP, ROW
 from negengine.bench.systems.targets.own import OURS
+from served_here import here
 
 
 @pytest.fixture(scope="module")
 def found(cache, tiny_shapes):
     effort = Effort(rounds=1, seconds=0, tried=8, fewest=8)
-    return bench_probe(["bert-base-shape"], effort=effort, cache=cache, shapes=tiny_shapes, say=[].append)
+    return bench_probe(["bert-base-shape"], effort=effort, cache=cache, shapes=tiny_shapes, start=here, say=[].append)
 
 
 def test_all_systems_compute_the_same(found):

@@ -6,6 +6,7 @@ import pytest
 from counting_systems import Adding, Making, Numbers
 from negengine.bench.rounds import compare
 from negengine.bench.systems.system import Place
+from negengine.engine.errors import InputError
 from negengine.engine.inference.device import CPU
 
 FEW, WORK = Numbers((1, 2, 3, 4)), Numbers(tuple(range(8)))
@@ -96,9 +97,12 @@ def test_a_baseline_that_fails_is_a_line_and_the_others_go_on(place, log, fails,
     assert found.by_name["one"].answers.tolist() == list(range(1, 9))
 
 
-def test_our_own_system_may_not_be_missing(place, log):
-    with pytest.raises(RuntimeError, match="ours: the processor is too old"):
-        compared([Adding("ours", 1, str(log), ours=True, fails="opening")], place)
+@pytest.mark.parametrize("kind", ["ours", "reference"])
+def test_neither_our_own_system_nor_a_reference_may_be_missing(place, log, kind):
+    system = Adding("one", 1, str(log), fails="opening")
+    setattr(system, kind, True)
+    with pytest.raises(InputError, match="one cannot be measured: the processor is too old"):
+        compared([system], place)
 
 
 def test_what_is_made_once_is_made_in_a_process_that_has_ended(place, log):

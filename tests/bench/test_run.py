@@ -10,6 +10,7 @@ from negengine.bench.shapes import prepare
 from negengine.engine.errors import InputError
 from negengine.engine.tables.render import to_rich
 from rich.console import Console
+from served_here import here
 
 LITTLE = run.Effort(
     rounds=2, seconds=0.1, fewest=24, most=24, tried=8, warm_up=4, ceiling_rounds=1, calibrated=100, lazy_pairs=1,
@@ -23,7 +24,14 @@ def test_random_weights_are_measured_without_mixed_precision(cache, tiny_shapes,
     monkeypatch.setattr("sys.argv", ["negengine", "bench", "bert-base-shape", "--quick"])
     only = ["PyTorch fp16 at the mask"]
     document = run.bench(
-        ["bert-base-shape"], device="cpu", effort=LITTLE, cache=cache, shapes=tiny_shapes, only=only, say=[].append
+        ["bert-base-shape"],
+        device="cpu",
+        effort=LITTLE,
+        cache=cache,
+        shapes=tiny_shapes,
+        only=only,
+        start=here,
+        say=[].append,
     )
     document = json.loads(json.dumps(document))
     assert document["machine"]["cores"] >= 1
@@ -48,7 +56,9 @@ def test_random_weights_are_measured_without_mixed_precision(cache, tiny_shapes,
 def test_the_bundled_model_is_measured_at_mixed_precision_and_lazily(cache):
     said = []
     only = ["PyTorch fp16 at the mask"]
-    document = run.bench(["mini"], device="cpu", effort=LITTLE, rounds=1, cache=cache, only=only, say=said.append)
+    document = run.bench(
+        ["mini"], device="cpu", effort=LITTLE, rounds=1, cache=cache, only=only, start=here, say=said.append
+    )
     (found,) = json.loads(json.dumps(document))["models"]
     assert [row["system"] for row in found["systems"]] == [*ALWAYS, "mixed"]
     for row in found["systems"]:

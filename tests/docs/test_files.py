@@ -79,7 +79,7 @@ def columns(path):
     return list(pl.read_parquet_schema(path))
 
 
-@pytest.mark.parametrize("file", ["triplets.parquet", "scores.parquet", "rates.parquet"])
+@pytest.mark.parametrize("file", ["triplets.parquet", "answers.parquet", "scores.parquet", "rates.parquet"])
 def test_the_files_of_the_negation_test_are_documented(file, scored_run):
     assert documented(file) == columns(scored_run / file)
 

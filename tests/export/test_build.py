@@ -16,7 +16,7 @@ from transformers import BertConfig, BertForMaskedLM, BertModel
 from .hub import serve
 
 GRAPHS = {
-    *("model.onnx", "model.onnx_data", "model.cpu.onnx"),
+    *("model.onnx", "model.onnx_data", "model.cpu.onnx", "model.layer.onnx", "model.cpu.layer.onnx"),
     *("model.int8.onnx", "model.int8.onnx_data", "model.fp16.onnx", "model.fp16.onnx_data"),
 }
 FILES = GRAPHS | {"tokenizer.json", "export.json", "config.json"}

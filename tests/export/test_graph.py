@@ -92,6 +92,7 @@ def test_new_constants_go_to_the_file_if_they_are_large(tmp_path):
     )
     graph.replace(graph.outputs["logits"], graph.add("Add", [total, graph.inputs["input_ids"]], "end"))
     graph.prune()
+    assert graph.outputs["logits"].dtype == ir.DataType.FLOAT
     assert small not in graph.initializers
     assert graph.save(tmp_path / "model.onnx") == [tmp_path / "model.onnx", tmp_path / "weights"]
     again = Graph.open(tmp_path / "model.onnx")

@@ -5,7 +5,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 
 _STORE = ("folder", "part", "record", "results", "session", "lock", "shard", "ranges")
-_PRECISION = ("precision", "audit", "calibration", "choosing", "measured", "speed_ratio")
+_PRECISION = ("precision", "mixing", "label_precision", "audit", "calibration", "choosing", "measured", "speed_ratio")
 
 
 def _modules(folder: str) -> tuple[str, ...]:
@@ -22,7 +22,9 @@ GROUPS: dict[str, tuple[str, ...]] = {
 TESTS: dict[str, tuple[str, ...]] = {
     "store": ("tests/engine/runs/test_folder.py", "tests/engine/runs/test_loop.py"),
     "merge": ("tests/engine/runs/test_merge.py",),
-    "precision": ("tests/engine/inference/test_precision.py", "tests/engine/inference/test_choosing.py"),
+    "precision": tuple(
+        f"tests/engine/inference/test_{name}.py" for name in ("precision", "label_precision", "choosing")
+    ),
     "statistics": ("tests/engine/statistics",),
 }
 """Group → the tests for all of its modules; a mutant is given to them if its module's own tests do not find it."""

@@ -95,6 +95,12 @@ class _Fake:
     def describe(self, model: PatternDeciders) -> dict[str, Any]:
         return {"device": "fake"}
 
+    def choose_kernels(self, model: PatternDeciders, say: Any) -> dict[str, Any]:
+        return {}
+
+    def with_kernels(self, model: PatternDeciders, kernels: Any) -> PatternDeciders:
+        return model
+
     def calibrate(self, model: PatternDeciders, say: Any) -> dict[str, Any]:
         workloads: list[Workload] = self.workloads()  # type: ignore[attr-defined]
         if model.precision is not Precision.AUTO:

@@ -210,16 +210,39 @@ class InterruptedAfter(ThisProcess):
 class _Interrupted:
     def __init__(self, workers: Any, left: list[int]) -> None:
         self.workers, self.left = workers, left
-        self.descriptions, self.calibrate = workers.descriptions, workers.calibrate
+        self.descriptions, self.choose = workers.descriptions, workers.choose
 
-    def run(self, numbers: Any, calibration: Any, finish: Any, advance: Any) -> None:
+    def run(self, numbers: Any, choices: Any, finish: Any, advance: Any) -> None:
         def finish_and_count(number: int, part: EncodedPart) -> None:
             if not self.left[0]:
                 raise KeyboardInterrupt
             self.left[0] -= 1
             finish(number, part)
 
-        self.workers.run(numbers, calibration, finish_and_count, advance)
+        self.workers.run(numbers, choices, finish_and_count, advance)
+
+
+@dataclass(frozen=True)
+class Kernelled(Squares):
+    """Squares whose rows tell the kernels that computed them.
+
+    Attributes:
+        fastest: What this process would measure as the fastest kernels.
+    """
+
+    name: ClassVar[str] = "kernelled"
+
+    fastest: str = "products"
+
+    def choose_kernels(self, model: dict[str, Any], say: Any) -> dict[str, Any]:
+        return {"graph": self.fastest, "batch tokens": 256}
+
+    def with_kernels(self, model: dict[str, Any], kernels: Mapping[str, Any]) -> dict[str, Any]:
+        return {**model, "graph": kernels["graph"]}
+
+    def decide(self, model: Any, number: int, prepared: int | None, advance: Any) -> PartResult:
+        rows = super().decide(model, number, prepared, advance).rows
+        return PartResult(rows.with_columns(graph=pl.lit(model["graph"])))
 
 
 class Counted(Squares):

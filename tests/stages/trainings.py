@@ -10,8 +10,8 @@ import synthetic_pairs
 from negengine.engine.commands.train_command import TrainingOptions
 from negengine.engine.runs.progress import Reporter
 from negengine.export.tasks.text_classification import TASK
+from negengine.export.trained import TrainingRecord
 from negengine.training.base import Base
-from negengine.training.folder import TrainingRecord
 from negengine.training.job import Job
 from negengine.training.run import Kind, settings_of, train
 from negengine.training.settings import Place

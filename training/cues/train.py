@@ -12,7 +12,6 @@ from pathlib import Path
 
 from ...engine.choices import Task
 from ...engine.commands.train_command import TrainingOptions
-from ...engine.errors import InputError
 from ...engine.inference.device import CPU
 from ...engine.inference.exported import load_exported
 from ...engine.probes.cues.detector import CueDetector
@@ -21,8 +20,8 @@ from ...engine.probes.cues.scorer import score
 from ...engine.runs.progress import Reporter
 from ...export.build import build
 from ...export.tasks.token_classification import TASK
+from ...export.trained import TrainingRecord
 from ..base import Base
-from ..folder import TrainingRecord
 from ..job import Job
 from ..run import Kind as TrainingKind
 from ..run import settings_of, train
@@ -69,8 +68,6 @@ def train_cues(
         reporter.say(f"{len(lost)} cues cannot be learned as labels of words: {'; '.join(lost[:_SHOWN])}{more}")
     place = Place.find(options.device, options.threads)
     base = Base.find(encoder, TASK.head, LABELS, revision=options.revision, allow_pickle=options.allow_pickle)
-    if base.tokenizer.pad_token_id is None:
-        raise InputError(f"{base.name}: its tokenizer has no padding token, which batches of a training need")
     trained = []
     for number in range(options.seeds or 1):
         own = replace(

@@ -7,6 +7,7 @@ that flips the signs of seeds, ask whether other seeds would show it. That test 
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -97,7 +98,7 @@ def gain(without: Sequence[NliRun], with_: Sequence[NliRun], condition: str, spl
     if seeds == 1:
         return Gain(paired_difference(after[0], before[0], clusters), None, None)
     sums = paired_difference(after.sum(axis=0).astype(np.float64), before.sum(axis=0).astype(np.float64), clusters)
-    over_seeds = {
+    over_seeds: dict[str, Any] = {
         name: None if figure is None else figure / seeds
         for name, figure in (("low", sums.low), ("high", sums.high), ("detectable", sums.detectable))
     }
@@ -106,7 +107,7 @@ def gain(without: Sequence[NliRun], with_: Sequence[NliRun], condition: str, spl
     return Gain(replace(sums, value=sums.value / seeds, **over_seeds), deviation, sign_flips(gains))
 
 
-def _row(summary: pl.DataFrame, condition: str, split: str) -> dict[str, float] | None:
+def _row(summary: pl.DataFrame, condition: str, split: str) -> dict[str, Any] | None:
     found = summary.filter(
         (pl.col("condition") == condition) & (pl.col("split") == split) & (pl.col("metric") == "accuracy")
     )

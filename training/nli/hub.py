@@ -103,7 +103,7 @@ def _download(wanted: HubSet, split: str) -> list[Path]:
 def _frame(files: Sequence[Path], wanted: HubSet) -> pl.DataFrame:
     """Index, sentences and label as in GLUE; white space within a sentence is one space, as a tab ends a field."""
     try:
-        found = pl.read_parquet(files, columns=[*wanted.columns, "label"])
+        found = pl.read_parquet(list(files), columns=[*wanted.columns, "label"])
     except (pl.exceptions.PolarsError, OSError) as error:
         raise InputError(
             f"{wanted.repository} on the hub: {files[0].name} is not as expected ({first_line(error)}); give GLUE's "

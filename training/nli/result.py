@@ -240,7 +240,7 @@ class NliTraining(Shown):
             else "paper: Table 8 as section 6.2 quotes it, lowest and highest of its three models; on dev Table 7"
         ]
         if self.negation is not None and self.negation != 0.7:
-            notes.append(f"ours are trained with {self.negation:.0%} of the new pairs, the paper's with 70 %")
+            notes.append(f"ours are trained with {100 * self.negation:.0f} % of the new pairs, the paper's with 70 %")
         if seeds > 1:
             notes.append(f"ours: mean ± standard deviation over {seeds} seeds")
         else:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ...engine.probes.nli.runs import NliRun
-from ..folder import TrainingRecord
+from ...export.trained import TrainingRecord
 
 ORIGINAL, NEGATION = "original", "negation"  # the two conditions: what a classifier learns from
 

@@ -16,6 +16,7 @@ LOOP, ROW = "PyTorch, loop", "PyTorch, mask row"
 
 class _Loop(System[Texts]):
     name = LOOP
+    reference = True
     _kind: Any
 
     def about(self, choice: Choice) -> str:
@@ -83,6 +84,7 @@ class MaskedRowLoop(MaskedLoop):
     """The same, but the head sees the mask's row alone."""
 
     name = ROW
+    reference = False
 
     def _at(self, padded: Any, places: Any) -> torch.Tensor:
         with head_at(self._model, places):

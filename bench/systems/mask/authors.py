@@ -18,6 +18,7 @@ _SLOWER = 8
 class _Padded(System[Sentences]):
     """PyTorch, batches padded to their longest sentence."""
 
+    reference = True
     size: int
 
     def open(self, place: Place) -> None:

@@ -39,13 +39,18 @@ class Optimum(System[Sentences]):
 
         options = ort.SessionOptions()
         options.intra_op_num_threads = place.threads
-        provider = "CPUExecutionProvider" if place.device.kind == "cpu" else "CUDAExecutionProvider"
-        where = None if place.device.kind == "cpu" else {"device_id": place.device.index}
+        provider, where = self._provider(place)
         with quiet():
             self._model = ORTModelForMaskedLM.from_pretrained(
                 plain_export(place), provider=provider, provider_options=where, session_options=options
             )
         self._tokenizer = tokenizer_of(place)
+
+    def _provider(self, place: Place) -> tuple[str, dict[str, object] | None]:
+        """ONNX Runtime's provider and its options."""
+        if place.device.kind == "cpu":
+            return "CPUExecutionProvider", None
+        return "CUDAExecutionProvider", {"device_id": place.device.index}
 
     def run(self, work: Sentences, choice: Choice) -> Answers:
         """See `System`."""

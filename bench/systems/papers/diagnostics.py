@@ -56,6 +56,8 @@ class Paper(TorchMasked):
     """Ettinger's program."""
 
     name = PAPER
+    reference = True
+    fewer = 8
 
     def about(self, choice: Choice) -> str:  # noqa: ARG002
         """See `System`."""
@@ -84,6 +86,7 @@ class _Looped(TorchMasked):
     """Each text once, in batches."""
 
     name = LOOP
+    reference = True
 
     def about(self, choice: Choice) -> str:
         """See `System`."""
@@ -123,6 +126,7 @@ class RowLoop(_Looped, TorchMaskRow):
     """The same, but the head sees the mask's row alone."""
 
     name = ROW
+    reference = False
 
 
 class Own(OwnRun):
@@ -137,5 +141,5 @@ class Own(OwnRun):
     def run(self, work: Items, choice: Choice) -> Answers:  # noqa: ARG002
         """See `System`."""
         stage = DiagnosticsStage(self.exported, work.items, "", 1, 0)
-        items = self.finished(stage, lambda run: pl.read_parquet(run / ITEMS_FILE, columns=COLUMNS))
+        items = self.finished(stage, lambda run: pl.read_parquet(run / ITEMS_FILE, columns=[*COLUMNS]))
         return items.select(COLUMNS).to_numpy().astype(np.float64)

@@ -18,8 +18,9 @@ from ....engine.choices import Coreference
 from ....engine.inference.free_text import MASK
 from ....engine.negation.grid import pair_fillers, sample_pairs
 from ....engine.probes.gh22.acts import ACTS_FILE, RANKS, Acts
+from ....engine.probes.gh22.choices import Variant
 from ....engine.probes.gh22.repetitions import Repetitions
-from ....engine.probes.gh22.variants import Variant, load_variant
+from ....engine.probes.gh22.variants import load_variant
 from ....engine.probes.items import ITEMS_FILE
 from ....engine.runs.loop import run_stage
 from ....engine.runs.results import finished_stage, read_frame
@@ -100,8 +101,8 @@ class _Torch(TorchMasked):
         """See `System`: whether each verb is repeated, bool [pairs, ranks × patterns]."""
         verbs = np.empty((len(work), len(RANKS)), np.int64)
         for rows, logits in self.some(work.choosing(), choice):
-            logits[:, self._unranked] = -torch.inf
-            best = logits.argsort(1, descending=True)[:, [rank - 1 for rank in RANKS]]
+            words = logits.index_fill(1, self._unranked, -torch.inf)
+            best = words.argsort(1, descending=True)[:, [rank - 1 for rank in RANKS]]
             verbs[rows] = best.cpu().numpy()
         texts = [[self._tokenizer.convert_ids_to_tokens(int(verb)) for verb in own] for own in verbs]
         found = np.empty(len(work) * len(RANKS) * len(work.patterns), np.int64)
@@ -112,8 +113,8 @@ class _Torch(TorchMasked):
         return answers
 
     @cached_property
-    def _unranked(self) -> list[int]:
-        return sorted(self._tokenizer.all_special_ids)
+    def _unranked(self) -> torch.Tensor:
+        return torch.tensor(sorted(self._tokenizer.all_special_ids), device=self._device)
 
     def some(self, texts: Sequence[str], choice: Choice) -> Iterator[tuple[np.ndarray, torch.Tensor]]:
         """Rows of the texts, and their logits at the mask."""
@@ -124,6 +125,8 @@ class Paper(_Torch):
     """One sentence at a time."""
 
     name = PAPER
+    reference = True
+    fewer = 8
 
     def about(self, choice: Choice) -> str:  # noqa: ARG002
         """See `System`."""
@@ -139,6 +142,7 @@ class Loop(_Torch):
     """All logits, then the row of the mask."""
 
     name = LOOP
+    reference = True
 
     def about(self, choice: Choice) -> str:
         """See `System`."""
@@ -153,6 +157,7 @@ class RowLoop(Loop, TorchMaskRow):
     """The same, but the head sees the mask's row alone."""
 
     name = ROW
+    reference = False
 
 
 class Own(OwnRun):

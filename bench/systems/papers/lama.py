@@ -58,6 +58,8 @@ class Paper(TorchMasked):
     """LAMA's own program."""
 
     name = PAPER
+    reference = True
+    fewer = 4
 
     def about(self, choice: Choice) -> str:  # noqa: ARG002
         """See `System`."""
@@ -126,6 +128,7 @@ class _Looped(TorchMasked):
     """Both queries of all facts in batches; ranks and correlations for a batch at once."""
 
     name = LOOP
+    reference = True
 
     def about(self, choice: Choice) -> str:
         """See `System`."""
@@ -167,6 +170,7 @@ class RowLoop(_Looped, TorchMaskRow):
     """The same, but the head sees the mask's row alone."""
 
     name = ROW
+    reference = False
 
 
 class Own(OwnRun):

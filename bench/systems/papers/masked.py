@@ -104,7 +104,7 @@ class LoopAlone(TorchMaskRow):
         return in_order([rows for rows, _ in work], found)
 
 
-class OwnAlone(System[Asked]):
+class OwnAlone(System[Any]):
     """Our reference model alone: texts are encoded before the clock starts."""
 
     name = OURS_ALONE

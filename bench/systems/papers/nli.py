@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 from transformers import AutoModelForSequenceClassification
 
-from ....engine.choices import Precision
+from ....engine.choices import Precision, Task
 from ....engine.inference.classifier import EncodedPairs, PairClassifier, encode_pairs, labels
 from ....engine.inference.exported import load_exported
 from ....engine.probes.items import ITEMS_FILE
@@ -104,6 +104,8 @@ class Paper(_Torch):
     """The authors' program."""
 
     name = PAPER
+    reference = True
+    fewer = 8
 
     def about(self, choice: Choice) -> str:  # noqa: ARG002
         """See `System`."""
@@ -122,6 +124,7 @@ class Loop(_Torch):
     """In the order of the file."""
 
     name = LOOP
+    reference = True
 
     def about(self, choice: Choice) -> str:
         """See `System`."""
@@ -175,6 +178,7 @@ class Own(OwnRun):
     """
 
     command = "nli"
+    task = Task.TEXT_CLASSIFICATION
 
     def __init__(self, precision: Precision = Precision.AUTO) -> None:
         super().__init__(precision)
@@ -222,7 +226,7 @@ class OwnAlone(System[Any]):
 
     def open(self, place: Place) -> None:
         """See `System`."""
-        self._exported = load_exported(place.exported)
+        self._exported = load_exported(place.exported, task=Task.TEXT_CLASSIFICATION)
         graph = self._exported.low_precision(place.device.kind) if self._low_precision else None
         self._model = PairClassifier(self._exported, place.device, graph=graph, threads=place.threads)
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 
-from ....engine.choices import Precision
+from ....engine.choices import Precision, Task
 from ....engine.inference.exported import load_exported
 from ....engine.runs.executors import ThisProcess
 from ....engine.runs.loop import Execution, run_stage
@@ -28,6 +28,7 @@ class OwnRun(System[Any]):
     name = OURS
     ours = True
     command: str
+    task: Task | None = None
 
     def __init__(self, precision: Precision = Precision.AUTO) -> None:
         self._precision = precision
@@ -38,7 +39,7 @@ class OwnRun(System[Any]):
 
     def open(self, place: Place) -> None:
         """See `System`."""
-        self.exported = load_exported(place.exported)
+        self.exported = load_exported(place.exported, task=self.task)
         self.options = ModelOptions(place.device, self._precision, threads=place.threads)
         self.model = self.any_stage().open(self.options)
 

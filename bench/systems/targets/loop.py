@@ -20,6 +20,7 @@ class Loop(System[Stimuli]):
     """All logits, then the row of the mask: log-probability and rank of the targets, and the first choice."""
 
     name = LOOP
+    reference = True
 
     def about(self, choice: Choice) -> str:
         """See `System`."""
@@ -65,6 +66,7 @@ class RowLoop(Loop):
     """The same, but the head sees the mask's row alone."""
 
     name = ROW
+    reference = False
 
     def _at_mask(self, encoded: Any) -> torch.Tensor:
         _, position = (encoded["input_ids"] == self._tokenizer.mask_token_id).nonzero(as_tuple=True)

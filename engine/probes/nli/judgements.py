@@ -96,6 +96,7 @@ class Judgements(MixedStage[PairClassifier, Classifier, EncodedPairs]):
         """What the tables and readers need."""
         return {
             "family": self.exported.family,
+            "training": self.exported.info.get("training"),
             "model folder": without_home(self.exported.folder.resolve()),
             "without a gold label": {
                 f"{pairs.source} {pairs.condition}": pairs.skipped for pairs in self.sets if pairs.skipped

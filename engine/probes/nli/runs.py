@@ -26,6 +26,7 @@ from .pairs import KINDS, NEW, read_sets
 from .recount import recounts
 from .sentences import sentence_rows
 from .tables import accuracy_table, comparison_table, drops_table, label_table
+from .trained import TRAINER, training_told
 
 DATA = "negation-nli"
 
@@ -55,13 +56,19 @@ class NliRun(SummaryRun):
 
     def methods(self, test: str) -> str:
         """See `Run`."""
+        told = training_told(self.record.metadata.get("training"))
         original, labels = self.told(ORIGINAL, ALL, "accuracy"), ", ".join(self.record.identity["labels"])
-        return (
+        return told + (
             f"We judged the pairs with negation of {test} with the labels {labels} and at most "
             f"{self.record.identity['max length']} tokens. Accuracy on the new pairs, with 95 % intervals: "
             f"{self.told(NEW, ALL, 'accuracy')}."
             + (f" Accuracy on the original dev sets: {original}." if original else "")
         )
+
+    @property
+    def used(self) -> str:
+        """See `Run`."""
+        return TRAINER if self.record.metadata.get("training") else ""
 
     @property
     def conditions(self) -> dict[str, Any]:

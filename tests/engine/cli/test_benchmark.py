@@ -1,9 +1,10 @@
 """`negengine bench`: what is measured is chosen by the first word, and the last line is JSON."""
 
 import json
+from unittest.mock import create_autospec
 
 import pytest
-from negengine.bench import export, papers, run
+from negengine.bench import export, likelihood, papers, probe, run
 from negengine.engine.cli import benchmark
 
 COST = export.ExportCost("mini", "Optimum", 12.0, 20.0, 10**9, 10**8)
@@ -81,3 +82,17 @@ def test_options_of_other_benchmarks_are_refused(command, tmp_path):
     assert "--ray is for `bench` of the main job" in command("bench", "nli", "--ray").said
     assert "measured on the CPU; remove --device" in command("bench", "gh22", "--device", "cuda").said
 
+
+@pytest.mark.parametrize(("module", "name"), [(probe, "bench_probe"), (likelihood, "bench_likelihood")])
+def test_loops_are_measured_as_often_and_as_long_as_the_command_line_says(module, name, command, monkeypatch):
+    """The stand-in takes only the arguments that the real function takes."""
+    measure = create_autospec(getattr(module, name), return_value={"models": []})
+    monkeypatch.setattr(module, name, measure)
+    subject = name.removeprefix("bench_")
+    assert command("bench", subject, "mini", "--rounds", 5).status == 0
+    assert command("bench", subject, "roberta-base-shape", "--quick").status == 0
+    usual, quick = (call.kwargs["effort"] for call in measure.call_args_list)
+    assert [call.args for call in measure.call_args_list] == [(["mini"],), (["roberta-base-shape"],)]
+    assert usual == module.EFFORT
+    assert (quick.rounds, quick.tried) == (3, module.EFFORT.tried)
+    assert quick.seconds < usual.seconds

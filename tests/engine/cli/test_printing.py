@@ -27,7 +27,7 @@ def test_json_is_one_document_on_stdout_and_nothing_else(mini, small_lexicon, co
 def test_tables_and_the_next_command_are_shown(selected_run, mini, small_lexicon, command):
     done = command("select", mini.folder, "--lexicon", small_lexicon, "-o", selected_run)
     assert "6. Selected triplets" in done.out
-    written = f"{selected_run}: triplets.parquet and selection.json are written"
+    written = f"{selected_run}: triplets.parquet, answers.parquet and selection.json are written"
     assert done.out.endswith(f"{written}; next, `negengine score {selected_run}`\n")
 
 

@@ -12,7 +12,8 @@ from negengine.engine.negation.score import read_selected
 from negengine.engine.runs.part import PartFiles
 from small_stages import work
 
-SELECTED = {"selection.json", "triplets.parquet"}
+SELECTED = {"selection.json", "triplets.parquet", "answers.parquet"}
+SCORED = {"scores.parquet", "rates.parquet"}
 MASKS = (0x01, 0x20, 0x80, 0xFF)
 
 
@@ -38,11 +39,12 @@ def run(scored_run, tmp_path_factory) -> Path:
 
 def test_every_file_of_a_run_is_looked_at(run):
     names = {path.name for path in run.iterdir() if path.is_file()}
-    assert names == {"run.json", ".lock", "selection.json", "triplets.parquet", "scores.parquet", "rates.parquet"}
+    assert names == {"run.json", ".lock", "selection.json", "triplets.parquet", "answers.parquet", *SCORED}
 
 
 @pytest.mark.parametrize(
-    ("name", "step"), [("run.json", 1), ("selection.json", 1), ("triplets.parquet", 3), ("rates.parquet", 3)]
+    ("name", "step"),
+    [("run.json", 1), ("selection.json", 1), ("triplets.parquet", 3), ("answers.parquet", 5), ("rates.parquet", 3)],
 )
 def test_a_flipped_bit_in_a_file_of_a_run_is_noticed(run, name, step):
     for _ in flips(run / name, step):

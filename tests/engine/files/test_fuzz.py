@@ -23,11 +23,13 @@ from hypothesis import strategies as st
 from negengine.engine.datasets.sources import Source
 from negengine.engine.errors import InputError
 from negengine.engine.files.frames import parquet_bytes, parquet_frame
+from negengine.engine.files.reading import file_sha256
 from negengine.engine.files.sealed import seal, unseal
 from negengine.engine.inference.exported import exported_names, load_exported
 from negengine.engine.inference.manifest import read_origin
 from negengine.engine.inference.precision import Calibration
 from negengine.engine.inference.verified import VerifiedFiles
+from negengine.engine.negation.answers import ANSWERS_FILE, kept_answers
 from negengine.engine.negation.score import read_selected
 from negengine.engine.negation.several_scores import read_several
 from negengine.engine.probes.cues.columns import read_columns
@@ -44,6 +46,7 @@ from negengine.engine.probes.nli.pairs import read_benchmark, read_original
 from negengine.engine.probes.vocabulary import Ranked
 from negengine.engine.runs import merge
 from negengine.engine.runs.part import PartFiles
+from negengine.engine.runs.record import read_run
 from negengine.engine.runs.results import begun_stages, finished_stage
 from negengine.engine.sentences.language import load_language
 from negengine.engine.sentences.lexicon import load_lexicon
@@ -131,6 +134,14 @@ def read_run_folder(folder: Path) -> None:
     opened = ng.open(run)
     assert opened.model_name, opened.conditions
     read_selected(run).patterns  # noqa: B018 - a property
+
+
+def read_answers(folder: Path) -> None:
+    """Also one that somebody has made, with its digest in run.json."""
+    run = folder / "run"
+    stage = read_run(run).stages["select"]
+    stage.files[ANSWERS_FILE] = file_sha256(run / ANSWERS_FILE)
+    kept_answers(run, stage, 1)
 
 
 def read_whole_words(folder: Path) -> None:
@@ -246,6 +257,7 @@ READERS = {
     "run.json, merged": Reader(SMALL, gather, edited),
     "run.json with verbs of several tokens": Reader("whole-words/run.json", read_whole_words, edited),
     "triplets_several_tokens.parquet": Reader("whole-words/triplets_several_tokens.parquet", read_whole_words),
+    "answers.parquet": Reader("run/answers.parquet", read_answers),
     "selection.json": Reader("run/selection.json", read_run_folder),
     "rates.parquet": Reader("run/rates.parquet", read_run_folder),
     "a marker": Reader(f"{PART}.json", read_part),

@@ -1,13 +1,14 @@
 """The engine's decisions: exact against PyTorch on the real sentences, whatever the batch."""
 
 import shutil
+import threading
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from negengine.engine.errors import InputError
-from negengine.engine.inference import cuda, opened
+from negengine.engine.inference import cuda, kernels, tally
 from negengine.engine.inference.device import Device
 from negengine.engine.inference.exported import load_exported
 from negengine.engine.inference.model import Decisions, MaskedLM
@@ -106,10 +107,30 @@ def test_the_bytes_do_not_depend_on_the_number_of_threads(name, mini):
     assert (one.logits.tobytes(), one.ids.tobytes()) == (other.logits.tobytes(), other.ids.tobytes())
 
 
+def test_what_is_reduced_are_the_logits_of_each_batch_in_its_order(mini, engine):
+    """Batches of one and of two lengths; each is reduced where it ran, and all of its sentences are counted."""
+    short, long = random_batch(9, 8), random_batch(5, 13)
+    batches = [[short[:2], long[:2]], [long[:2]], [short[:2]]]
+    threads = set()
+
+    def reduce(number, logits):
+        threads.add(threading.current_thread().name)
+        return number, [own.copy() for own in logits]
+
+    tally.take()
+    found = list(MaskedLM(mini, threads=2).reduce_logits(batches, reduce))
+    assert tally.take().sentences == 14 + 5 + 9
+    assert [number for number, _ in found] == [0, 1, 2]
+    for (_, logits), batch in zip(found, batches, strict=True):
+        for own, asked in zip(logits, batch, strict=True):
+            np.testing.assert_allclose(own, engine.logits(*asked), atol=1e-4)
+    assert threading.current_thread().name not in threads
+
+
 def test_the_graph_is_the_one_that_suits_the_processor(mini, engine, monkeypatch):
     decided = []
     for wide_vectors, graph in ((True, "model.cpu.onnx"), (False, "model.onnx")):
-        monkeypatch.setattr(opened, "prefers_convolutions", lambda found=wide_vectors: found)
+        monkeypatch.setattr(kernels, "prefers_convolutions", lambda found=wide_vectors: found)
         model = MaskedLM(mini)
         assert model.graph == mini.folder / graph
         decided.append(model.decide(*random_batch(50, 13)))

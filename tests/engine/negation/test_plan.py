@@ -21,7 +21,7 @@ def test_a_plan_says_what_the_run_does(planned, selected_run):
     assert work["verbs that are one token"] == summary["verbs"]
     assert work["pairs"] == summary["pairs"] == 12
     assert work["candidates"] == work["sentences"] == summary["tested"]
-    assert work["sentences of the scoring, at most"] == 5 * work["selected triplets, at most"]
+    assert work["sentences of the scoring, at most"] == 4 * work["selected triplets, at most"]
 
 
 def test_a_lazy_plan_says_the_fewest_and_the_most_sentences(planned):

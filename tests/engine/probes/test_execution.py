@@ -88,14 +88,14 @@ class Watched(ThisProcess):
 class _WatchedWorkers:
     def __init__(self, workers, executor):
         self._workers, self._executor = workers, executor
-        self.descriptions, self.calibrate = workers.descriptions, workers.calibrate
+        self.descriptions, self.choose = workers.descriptions, workers.choose
 
-    def run(self, numbers, calibration, finish, advance):
+    def run(self, numbers, choices, finish, advance):
         for number in numbers:
             if len(self._executor.decided) == self._executor.interrupted_at:
                 raise KeyboardInterrupt
             self._executor.decided.append(number)
-            self._workers.run([number], calibration, finish, advance)
+            self._workers.run([number], choices, finish, advance)
 
 
 def run(stage, folder, executor=None, shard="1/1"):

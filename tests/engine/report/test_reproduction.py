@@ -21,6 +21,7 @@ def test_the_same_run_again_has_the_same_bytes(again, scored_run):
     assert again.is_same
     assert {found.file for found in again.differences} == {
         "triplets.parquet",
+        "answers.parquet",
         "selection.json",
         "scores.parquet",
         "rates.parquet",
@@ -41,7 +42,7 @@ def test_all_stages_are_made_again_with_their_arguments(again, scored_run):
 def test_its_document_is_one_json_value(again):
     document = json.loads(json.dumps(again.document()))
     assert document["same"]
-    assert len(document["differences"]) == 4
+    assert len(document["differences"]) == 5
 
 
 @pytest.fixture

@@ -4,14 +4,14 @@ import pytest
 from negengine.engine.errors import InputError
 from negengine.engine.inference.device import CPU
 from negengine.engine.runs.executors import ThisProcess, opened
-from negengine.engine.runs.stage import ModelOptions
+from negengine.engine.runs.stage import Choices, ModelOptions
 from small_stages import Squares
 
 
 def decide(stage, numbers, say=lambda _: None):
     finished, told = {}, []
     with ThisProcess(CPU).start(stage, ModelOptions(threads=3), say) as workers:
-        workers.run(numbers, {}, finished.__setitem__, lambda *done: told.append(done))
+        workers.run(numbers, Choices(), finished.__setitem__, lambda *done: told.append(done))
         return workers, finished, told
 
 
@@ -34,8 +34,8 @@ def test_a_model_that_does_not_open_is_told():
         decide(Squares(fault="open"), [0])
 
 
-def test_this_process_calibrates():
+def test_this_process_chooses():
     said = []
     with ThisProcess(CPU).start(Squares(), ModelOptions(), lambda _: None) as workers:
-        assert workers.calibrate(said.append)["Cn"]["bound"] == 0.5
+        assert workers.choose(said.append).calibration["Cn"]["bound"] == 0.5
     assert said == ["calibrated"]

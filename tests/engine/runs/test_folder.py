@@ -22,7 +22,7 @@ from negengine.engine.runs.record import read_run
 from negengine.engine.runs.results import finished_stage
 from negengine.engine.runs.session import Session
 from negengine.engine.runs.shard import Shard
-from negengine.engine.runs.stage import PartResult
+from negengine.engine.runs.stage import Choices, PartResult
 from sealed_documents import reseal
 from small_stages import IDENTITY, PARTS, hold, part, publish, rows, work
 
@@ -144,7 +144,7 @@ def test_a_stage_that_did_nothing_claims_nothing(tmp_path):
 def test_a_calibration_survives_the_process_bit_by_bit(tmp_path):
     calibration = {"CpTp": {"precision": "mixed", "bound": 0.1 + 0.2, "never": (3, 5)}}
     with hold(tmp_path / "run") as run:
-        run.set_calibration(calibration)
+        run.set_choices(Choices(calibration))
     with hold(tmp_path / "run") as run:
         assert run.record.calibration == {"CpTp": {"precision": "mixed", "bound": 0.1 + 0.2, "never": [3, 5]}}
 

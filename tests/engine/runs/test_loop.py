@@ -15,7 +15,8 @@ from negengine.engine.runs.record import read_run
 from negengine.engine.runs.results import finished_stage
 from negengine.engine.runs.session import Session
 from negengine.engine.runs.shard import Shard
-from small_stages import InterruptedAfter, Margins, Squares
+from negengine.engine.runs.stage import ModelOptions
+from small_stages import InterruptedAfter, Kernelled, Margins, Squares
 
 
 class NoExecutor:
@@ -233,3 +234,45 @@ def test_shards_that_widen_merge_to_the_bytes_of_the_whole_run_where_the_refusal
     assert files(tmp_path / "merged") == whole
     merge(shards, tmp_path / "merged", {"margins": Margins.publish})  # finished, so nothing is left to refuse
     assert files(tmp_path / "merged") == whole
+
+
+# ---------------------------------------------------------------- kernels
+
+
+def computed_with(folder):
+    return set(pl.read_parquet(folder / "squares.parquet")["graph"])
+
+
+def test_a_resumed_run_goes_on_with_the_kernels_that_it_has_recorded(tmp_path):
+    with pytest.raises(KeyboardInterrupt):
+        run(Kernelled(), tmp_path, executor=InterruptedAfter(2))
+    assert record(tmp_path, Kernelled.name).kernels == {"graph": "products", "batch tokens": 256}
+    run(Kernelled(fastest="convolutions"), tmp_path)  # another machine, or another stopwatch
+    assert computed_with(tmp_path) == {"products"}
+    assert record(tmp_path, Kernelled.name).kernels["graph"] == "products"
+
+
+def test_the_record_says_with_what_batches_the_workers_ran(tmp_path):
+    run(Kernelled(), tmp_path / "chosen")
+    run(Kernelled(), tmp_path / "given", options=ModelOptions(batch_tokens=96))
+    told = [record(tmp_path / name, Kernelled.name).sessions[0].workers[0] for name in ("chosen", "given")]
+    assert told[0]["batch tokens"] == 256
+    assert "batch tokens" not in told[1]  # this stage does not describe what was given
+
+
+def test_shards_that_ran_with_different_kernels_are_merged_and_say_so(tmp_path):
+    graphs = ("products", "convolutions")
+    shards = [
+        run(Kernelled(fastest=graph), tmp_path / graph, shard=Shard(number, 2))
+        for number, graph in enumerate(graphs, 1)
+    ]
+    said = []
+    merge(shards, tmp_path / "whole", {Kernelled.name: Kernelled.publish}, said.append)
+    assert computed_with(tmp_path / "whole") == set(graphs)
+    kernels = record(tmp_path / "whole", Kernelled.name).kernels
+    assert kernels["graph"] == "products"
+    assert kernels["shards"]["2/2"]["graph"] == "convolutions"
+    (line,) = [line for line in said if "kernels" in line]
+    assert line.startswith(
+        "the shards ran with different kernels: 1/2 with products, batches of 256 tokens; 2/2 with convolutions"
+    )

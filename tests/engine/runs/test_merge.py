@@ -11,7 +11,7 @@ from negengine.engine.runs.record import read_run
 from negengine.engine.runs.results import finished_stage
 from negengine.engine.runs.session import Session
 from negengine.engine.runs.shard import Shard
-from negengine.engine.runs.stage import FinishedParts, PartResult
+from negengine.engine.runs.stage import Choices, FinishedParts, PartResult
 from sealed_documents import reseal
 from small_stages import rows
 
@@ -259,7 +259,7 @@ def test_a_selection_of_other_bytes_is_not_overwritten(tmp_path, scored):
 def audited(folder: Path, index: int, needed: float, **session) -> Path:
     made = Session(**session)
     with RunFolder.create_or_resume(folder, "select", IDENTITY, parts=4, shard=Shard(index, 2), session=made) as run:
-        run.set_calibration({"Cp": {"precision": "mixed", "bound": 0.5}})
+        run.set_choices(Choices({"Cp": {"precision": "mixed", "bound": 0.5}}))
         for number in run.missing_parts:
             run.write_part(
                 number, EncodedPart.of(PartResult(rows(number), {}, {"Cp": max(needed, 0.5)}, {"Cp": needed}))
@@ -299,7 +299,7 @@ def test_shards_of_different_precisions_are_merged_and_told(tmp_path):
     for index, choice in choices.items():
         folder, shard = tmp_path / str(index), Shard(index, 2)
         with RunFolder.create_or_resume(folder, "select", IDENTITY, parts=PARTS, shard=shard) as run:
-            run.set_calibration({"Cp": choice})
+            run.set_choices(Choices({"Cp": choice}))
             for number in run.missing_parts:
                 bounds = {"Cp": choice["bound"]} if "bound" in choice else {}
                 run.write_part(number, EncodedPart.of(PartResult(rows(number), {"tested": number}, bounds)))

@@ -4,7 +4,7 @@ import polars as pl
 import pytest
 from negengine.engine.errors import InputError
 from negengine.engine.runs.part import EncodedPart, PartFiles
-from negengine.engine.runs.part_rows import part_rows
+from negengine.engine.runs.part_rows import FURTHER, part_rows
 from negengine.engine.runs.stage import PartResult
 
 SIZES = (3, 0, 4, 2)
@@ -48,6 +48,19 @@ def rows(folder):
 @pytest.mark.parametrize("engine", ["streaming", "in-memory"])
 def test_a_query_gives_what_it_gives_on_the_whole_frame(tmp_path, whole, query, engine):
     assert query(rows(tmp_path)).collect(engine=engine).equals(query(whole.lazy()).collect())
+
+
+@pytest.mark.parametrize("first_has_it", [True, False])
+def test_a_further_column_may_be_missing_in_some_parts(tmp_path, whole, first_has_it):
+    """Another version, which resumed the run, wrote other columns."""
+    for number in (0, 3) if first_has_it else (3,):
+        files = PartFiles.of(tmp_path, "select", number)
+        files.write(EncodedPart.of(PartResult(pl.read_parquet(files.rows).with_columns(pl.lit(1).alias(FURTHER)))))
+    found = rows(tmp_path).collect()
+    assert found.select(whole.columns).equals(whole)
+    assert found.columns == [*whole.columns, *[FURTHER] * first_has_it]
+    if first_has_it:
+        assert found[FURTHER].is_null().to_list() == [False] * 3 + [True] * 4 + [False] * 2
 
 
 def test_parts_behind_the_rows_that_are_asked_for_are_not_read(tmp_path, whole):

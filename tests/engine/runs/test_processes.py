@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -16,8 +17,8 @@ from negengine.engine.runs.loop import Execution, run_stage
 from negengine.engine.runs.processes import Processes
 from negengine.engine.runs.progress import Reporter
 from negengine.engine.runs.record import read_run
-from negengine.engine.runs.stage import ModelOptions
-from small_stages import Squares, Unreadable
+from negengine.engine.runs.stage import Choices, ModelOptions
+from small_stages import Kernelled, Squares, Unreadable
 
 STAGES = str(Path(sys.modules["small_stages"].__file__).parent)
 TWO = Processes((CPU, CPU))
@@ -53,6 +54,11 @@ def test_two_processes_give_the_bytes_of_one(tmp_path, whole):
     assert "calibrated" in said
 
 
+def test_all_processes_run_with_the_kernels_of_the_run(tmp_path):
+    run(Kernelled(fastest="convolutions"), tmp_path, TWO)
+    assert set(pl.read_parquet(tmp_path / "squares.parquet")["graph"]) == {"convolutions"}
+
+
 @pytest.fixture(scope="module", params=[1, 3])
 def pool(request):
     """Opened processes, for many runs."""
@@ -65,7 +71,7 @@ def pool(request):
 def test_any_number_of_parts_is_decided_once_each(pool, numbers):
     """Without a deadlock: a process looks one part ahead, and must learn at once that there is none."""
     finished, told = [], []
-    pool.run(numbers, {}, lambda *part: finished.append(part[0]), lambda *done: told.append(done[0]))
+    pool.run(numbers, Choices(), lambda *part: finished.append(part[0]), lambda *done: told.append(done[0]))
     assert sorted(finished) == sorted(numbers)
     assert sorted(told) == sorted(number + 1 for number in numbers)
 

@@ -25,7 +25,7 @@ from negengine.engine.runs.progress import Reporter
 from negengine.engine.runs.ray import Ray
 from negengine.engine.runs.ray_cluster import Patience
 from negengine.engine.runs.record import read_run
-from negengine.engine.runs.stage import ModelOptions
+from negengine.engine.runs.stage import Choices, ModelOptions
 from negengine.engine.sentences.lexicon import load_lexicon
 from negengine.engine.sentences.patterns import load_patterns
 from small_stages import Counted, Squares
@@ -105,7 +105,7 @@ def test_progress_counts_every_part_once(cluster, tmp_path):
         for numbers in ([5], range(PARTS), []):
             finished.clear()
             told.clear()
-            workers.run(numbers, {}, lambda *part: finished.append(part[0]), lambda *done: told.append(done))
+            workers.run(numbers, Choices(), lambda *part: finished.append(part[0]), lambda *done: told.append(done))
             assert sorted(finished) == sorted(numbers)
             assert sum(units for units, _ in told) == sum(number + 1 for number in numbers)
 

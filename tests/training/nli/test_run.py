@@ -8,6 +8,7 @@ import pytest
 import torch
 from negengine.engine.commands.train_command import TrainingOptions
 from negengine.engine.errors import InputError
+from negengine.engine.report.citation import cite
 from negengine.engine.runs.lock import locked
 from negengine.training import needs
 from negengine.training.folder import read_training
@@ -90,6 +91,17 @@ def test_the_engine_answers_as_pytorch(evaluated):
         with torch.inference_mode():
             logits = model(**encode(item["premise"], item["hypothesis"], return_tensors="pt")).logits[0]
         assert model.config.id2label[int(logits.argmax())] == item["predicted"]
+
+
+def test_the_methods_text_of_the_run_tells_the_training(evaluated):
+    _, with_negation, *_ = evaluated.trained
+    said = with_negation.run.methods("Hossain et al., 2020")
+    assert said.startswith(
+        "We fine-tuned encoder-whole on the original training split of RTE, with 70 % of the new pairs; the other new "
+        "pairs are the test (transformers' Trainer; 4 epochs, batches of 16, learning rate 0.005, weight decay 0, at "
+        "most 32 tokens, seed 42). We judged the pairs"
+    )
+    assert "wolf-etal-2020-transformers" in {reference.key for reference in cite(with_negation.run).references}
 
 
 def test_each_classifier_has_its_own_seed_and_record(evaluated):

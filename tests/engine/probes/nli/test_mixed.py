@@ -6,6 +6,7 @@ audit must find it, and every part is decided again with a wider bound.
 
 from dataclasses import dataclass
 
+import numpy as np
 import pytest
 from label_table import HashClassifier, label_calibration
 from negengine.engine.choices import Precision
@@ -15,6 +16,8 @@ from negengine.engine.probes.nli.runs import NliRun
 from negengine.engine.runs.loop import run_stage
 from negengine.engine.runs.masked_stages import Deciders
 from negengine.engine.runs.merge import merge
+from negengine.engine.verification.agreement import Verdict
+from negengine.engine.verification.sample import _label
 
 from .conftest import execution, judgements, results
 
@@ -91,3 +94,11 @@ def test_shards_are_merged_to_the_same_bytes(classifiers, data, mixed, tmp_path)
 def test_a_run_in_fp32_has_no_audit(exact):
     assert "decided" not in exact.record.counts
     assert "Mixed precision" not in str(exact)
+
+
+def test_a_probability_of_low_precision_is_not_compared_with_the_reference_model():
+    """The label is; a wrong one among them counts as one that the audit allows."""
+    logits = np.array([0.0, 2.0, 0.0], np.float32)
+    assert _label(logits, ("a", "b", "c"), "b", None) == (Verdict.AGREES, "")
+    assert _label(logits, ("a", "b", "c"), "b", 0.5)[0] is Verdict.WRONG
+    assert _label(logits, ("a", "b", "c"), "a", None)[0] is Verdict.WRONG

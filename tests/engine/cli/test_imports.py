@@ -1,0 +1,53 @@
+"""What a command imports: no library that it does not use, since imports are most of its time."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+EXPORT = {"torch", "transformers", "optimum", "onnx", "onnx_ir", "safetensors", "accelerate"}
+OF_SOME_COMMANDS = {
+    "scipy",
+    "tabulate",
+    "pynvml",
+    "requests",
+    "pooch",
+    "ray",
+    "altair",
+    "jinja2",
+    "yaml",
+}
+NUMBERS = {"numpy", "polars", "onnxruntime", "tokenizers", "msgspec", "rich"}
+PROGRAM = """
+import json, sys
+sys.argv = ["negengine", *sys.argv[1:]]
+from negengine.engine.cli.main import run
+status = run()
+names = {name.partition(".")[0] for name in sys.modules}
+print("imported", json.dumps(sorted(names)), file=sys.stderr)
+sys.exit(status)
+"""
+
+
+def imported(*arguments) -> set[str]:
+    command = [sys.executable, "-c", PROGRAM, *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return set(json.loads(done.stderr.rpartition("imported ")[2]))
+
+
+@pytest.mark.parametrize("arguments", [["--version"], ["--help"], ["select", "--help"], ["gh22", "--help"]])
+def test_help_needs_no_numbers(arguments):
+    assert not imported(*arguments) & (EXPORT | OF_SOME_COMMANDS | NUMBERS)
+
+
+def test_a_prediction_needs_nothing_but_the_model(mini):
+    found = imported("predict", mini.folder, "She is happy to [MASK].")
+    assert not found & (EXPORT | OF_SOME_COMMANDS)
+    assert found >= {"onnxruntime", "tokenizers"}
+
+
+def test_a_finished_selection_is_shown_without_statistics(selected_run, mini, small_lexicon):
+    found = imported("select", mini.folder, "--lexicon", small_lexicon, "-o", selected_run)
+    assert not found & (EXPORT | OF_SOME_COMMANDS)

@@ -1,0 +1,33 @@
+"""The options that all trainings share."""
+
+import inspect
+from typing import Annotated
+
+import pytest
+import typer
+from negengine.engine.choices import Format, Precision
+from negengine.engine.commands.train_command import TrainingOptions, train_command
+from negengine.engine.errors import InputError
+
+
+def train_nothing(options: TrainingOptions, model: Annotated[str, typer.Argument()]) -> None:
+    """Train nothing."""
+    raise ModuleNotFoundError("No module named 'accelerate'", name="accelerate")
+
+
+def test_a_missing_extra_is_named_with_the_command():
+    command = train_command(train_nothing)
+    parameters = inspect.signature(command).parameters
+    values = {name: parameter.default for name, parameter in parameters.items()}
+    with pytest.raises(InputError, match=r"nothing train needs accelerate: pip install 'negengine\[train\]'"):
+        command(**values | {"model": "m", "output": "out", "form": Format.TABLE})
+
+
+def test_every_shared_option_is_one_of_the_command():
+    names = set(inspect.signature(train_command(train_nothing)).parameters)
+    assert names == {"model", "form", "as_json", *TrainingOptions.__annotations__} - {"progress", "command"}
+
+
+def test_only_hyperparameters_that_were_given_replace_the_defaults():
+    options = TrainingOptions("out", epochs=3, learning_rate=1e-5, precision=Precision.FP32)
+    assert options.hyperparameters() == {"epochs": 3, "learning_rate": 1e-5}
