@@ -1,5 +1,7 @@
 """The kernels of attention that ONNX Runtime has for CUDA, one after the other."""
 
+from typing import Any
+
 from ..workload import candidates, main_job
 from .deciding import OnRunner, low_precision_graph, same_top1, timed
 from .runners import plain
@@ -24,7 +26,8 @@ def attention(setting: Setting) -> Found:
         graph = low_precision_graph(model, setting)
         encoded = candidates(main_job(model.exported), setting.amount.timed).encoded
         tokens = min(_TOKENS, max(setting.amount.batch_tokens))
-        rows, reference = {}, None
+        rows: dict[str, dict[str, Any]] = {}
+        reference = None
         for name, number in _KERNELS.items():
             try:
                 opening = plain(setting, options={"sdpa_kernel": str(number)})

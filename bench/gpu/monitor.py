@@ -42,7 +42,9 @@ def watched(device: Device) -> Iterator[dict[str, Any]]:
     seen["seconds"] = seconds
     seen["host, cores"] = (_processor_seconds() - before) / seconds
     seen["J"] = joules[0]
-    for index, (name, take) in enumerate({"utilisation %": statistics.mean, "GB": max, "W": statistics.mean}.items()):
+    figures: dict[str, Callable[[list[float]], float]]
+    figures = {"utilisation %": statistics.mean, "GB": max, "W": statistics.mean}
+    for index, (name, take) in enumerate(figures.items()):
         values = [row[index] for row in samples]
         seen[name] = take(values) if values else None
 

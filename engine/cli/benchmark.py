@@ -136,8 +136,14 @@ def _speed(wanted: Wanted) -> Result:
     from ...bench.run import bench as measure
 
     effort = QUICK if wanted.quick else None
-    settings = {"device": wanted.device, "effort": effort, "rounds": wanted.rounds, "only": wanted.baselines}
-    found = measure(wanted.models or ["mini"], **settings, say=say)
+    found = measure(
+        wanted.models or ["mini"],
+        device=wanted.device,
+        effort=effort,
+        rounds=wanted.rounds,
+        only=wanted.baselines,
+        say=say,
+    )
     return [table for result in found["models"] for table in tables(result)], found
 
 

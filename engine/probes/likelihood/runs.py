@@ -67,7 +67,7 @@ class LikelihoodRun(SummaryRun):
 
     def methods(self, test: str) -> str:
         """See `Run`."""
-        n = self.record.counts["sentences"]
+        n = int(self.record.counts["sentences"])
         cited = f" ({test})" if test else ""
         if self.is_causal:
             scored = f"We computed the log-likelihoods of {counted(n, 'sentence')} from left to right"
@@ -100,7 +100,7 @@ class LikelihoodRun(SummaryRun):
             what = "sentences hold a word that the vocabulary cannot express; its token is the unknown one"
             said.append(f"{counts['with unknown tokens']:,} {what}")
         if counts["skipped"]:
-            said.append(f"{counted(counts['skipped'], 'row was', 'rows were')} skipped: skipped.parquet says why")
+            said.append(f"{counted(int(counts['skipped']), 'row was', 'rows were')} skipped: skipped.parquet says why")
         if self.columns.pair is not None:
             incomplete = self.items.filter((pl.col(SIDE) == GOOD) & pl.col(RATES["accuracy"]).is_null())
             said += [f"{len(incomplete):,} pairs are not complete and do not count"] * (not incomplete.is_empty())
