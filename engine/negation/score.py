@@ -354,9 +354,8 @@ class Scoring(DecidingStage[list[list[Bucket] | None]]):
         pattern = self.patterns[0]
         if self.kept is None or self.kept.is_empty():
             return {}
-        exact = is_exact(self.kept)
         is_short = model.precision is Precision.AUTO and len(self.kept) < SHORT_RUN
-        if not exact and (model.precision is Precision.FP32 or is_short):
+        if not is_exact(self.kept) and (model.precision is Precision.FP32 or is_short):
             return {}
         rows = pattern.sample_rows(SAMPLE, self.seed)
         expected = pattern.expected[rows]
@@ -365,8 +364,9 @@ class Scoring(DecidingStage[list[list[Bucket] | None]]):
             say(f"{pattern.decided_as}: {other} than the selection has kept, so all sentences are decided again")
             return {}
         say(f"{pattern.decided_as}: the selection's answers are taken; {len(rows)} of them were decided again")
+        selected_in = (self.selected.record.calibration or {}).get(pattern.decided_as, {}).get("precision")
         choice = {
-            "precision": str(Precision.FP32 if exact else Precision.MIXED),
+            "precision": str(selected_in or Precision.FP32),
             "reason": "the selection's answers are taken",
             TAKEN_FROM: Selection.name,
             ANSWERS_SHA256: self.selected.record.files[ANSWERS_FILE],

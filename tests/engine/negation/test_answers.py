@@ -152,7 +152,7 @@ def test_numbers_of_the_low_precision_model_are_taken_with_their_mark(mini, sele
     )
     stage = changed(stage, kept=low)
     model = stage.open(ModelOptions(precision=Precision.MIXED))
-    assert stage.known(model, lambda _: None)["CpTp"]["precision"] == "mixed"
+    assert stage.known(model, lambda _: None)["CpTp"]["taken_from"] == "select"
     own = stage._taken({"answers_sha256": stage.selected.record.files[ANSWERS_FILE]}, range(3))
     assert own["precision"].to_list() == ["int8"] * 3
     assert own["repeated"].to_list() == [True] * 3
