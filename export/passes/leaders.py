@@ -49,7 +49,8 @@ def quantize_vocabulary(graph: Graph, _: Context) -> Mapping[str, Any]:
         return graph.constant(np.array(values, np.int64), "number")
 
     count = numbers(min(_LEADERS, matrix.shape[1]))
-    _, leaders = graph.add_node("TopK", [coarse, count], ["leading", "leaders"], axis=-1, largest=1, sorted=0)
+    stems = ["leading", "leaders"]
+    leaders = graph.add_node("TopK", [coarse, count], stems, axis=-1, largest=1, sorted=0)[1]
     expected = graph.add("Cast", [graph.inputs["expected_id"]], "expected_wide", to=int(ir.DataType.INT64))
     expected = graph.add("Unsqueeze", [expected, numbers(-1)], "expected")
     leaders = graph.add("Concat", [leaders, expected], "leaders", axis=-1)
