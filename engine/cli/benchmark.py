@@ -52,11 +52,12 @@ def bench(
     models: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[export|gpu|likelihood|probe|lama|diagnostics|gh22|nli] [MODEL...]",
+            metavar="[WHAT] [MODEL...]",
             help="mini, any checkpoint, or random weights: bert-base-shape, bert-large-shape, roberta-base-shape. "
             "`bench export MODEL` measures exports, `bench gpu` all that needs a GPU, "
             "`bench likelihood MODEL` likelihoods of sentences, "
-            "`bench probe MODEL` words in sentences, `bench lama MODEL` and the others the commands of these names.",
+            "`bench probe MODEL` words in sentences; "
+            "`bench lama MODEL`, diagnostics, gh22 and nli measure the commands of these names.",
         ),
     ] = None,
     quick: Annotated[
