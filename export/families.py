@@ -82,6 +82,11 @@ FAMILIES = {
     "perceiver": Family(refused=_always("it reads bytes through latents: no row of it belongs to a mask alone")),
     "rembert": Family(standard_attention=True),
     "roberta": Family(standard_attention=True, first_position=_AFTER_PADDING),
+    "xlnet": Family(
+        intermediate_size="d_inner",
+        settings={"use_mems_eval": False, "use_mems_train": False},  # a graph has no memory of earlier texts
+        most_tokens=lambda _: 512,  # its positions have no limit; it was trained with so many tokens
+    ),
     "xlm-roberta": Family(standard_attention=True, first_position=_AFTER_PADDING),
 }
 

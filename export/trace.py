@@ -16,8 +16,9 @@ import onnx_ir as ir
 import torch
 from optimum.exporters.onnx import OnnxConfig
 from optimum.exporters.onnx import model_configs as _registered  # noqa: F401 - fills the table of families
+from optimum.exporters.onnx.config import TextEncoderOnnxConfig
 from optimum.exporters.tasks import TasksManager
-from optimum.utils import DEFAULT_DUMMY_SHAPES
+from optimum.utils import DEFAULT_DUMMY_SHAPES, NormalizedTextConfig
 from transformers import PretrainedConfig, PreTrainedModel
 
 from ..engine.errors import InputError
@@ -28,10 +29,21 @@ from .observe import told_in_one_line
 OPSET = 17  # the first with LayerNormalization; ONNX Runtime's fusions know it well
 
 _TRIED = ("optimum-onnx", "transformers", "torch")  # the packages that decide what can be exported
-# Families that were traced without Optimum, by torch.onnx.export alone: a classifier of XLNet with segments and without
-# padding gives a graph whose logits are not the model's.
-_WITHOUT_OPTIMUM = ("xlnet",)
-_TRACED_WRONGLY = "; PyTorch's tracer alone gives a graph with other logits"
+
+
+class _XLNet(TextEncoderOnnxConfig):  # type: ignore[misc]  # Optimum has no types
+    """Optimum has no description of XLNet; this one is as BERT's."""
+
+    NORMALIZED_CONFIG_CLASS = NormalizedTextConfig
+
+    @property
+    def inputs(self) -> dict[str, dict[int, str]]:
+        axes = {0: "batch_size", 1: "sequence_length"}
+        return {"input_ids": axes, "attention_mask": axes, "token_type_ids": axes}
+
+
+_OWN = {("xlnet", "text-classification"): _XLNet}
+_THREE_SEGMENTS = ("xlnet",)  # whose configuration does not count segments: first text, second text, end
 
 _FIXED = {"logits_to_keep": 0}  # numbers that PyTorch's tracer would turn into inputs of the graph; 0 keeps all rows
 
@@ -47,18 +59,21 @@ def optimum_config(name: str, config: PretrainedConfig, task: str) -> OnnxConfig
             "onnx", model_type=config.model_type, task=task, library_name="transformers"
         )
     except (KeyError, ValueError):
-        tried = ", ".join(f"{package} {found}" for package, found in versions(_TRIED).items())
-        traced = _TRACED_WRONGLY if config.model_type in _WITHOUT_OPTIMUM else ""
-        raise InputError(
-            f"{name}: Optimum has no {task} export for the family {config.model_type} (tried: {tried}){traced}"
-        ) from None
+        own = _OWN.get((config.model_type, task))
+        if own is None:
+            tried = ", ".join(f"{package} {found}" for package, found in versions(_TRIED).items())
+            raise InputError(
+                f"{name}: Optimum has no {task} export for the family {config.model_type} (tried: {tried})"
+            ) from None
+        constructor = own
     return constructor(config, task=task)
 
 
 def takes_segments(config: OnnxConfig, model_config: PretrainedConfig, tokenizer_inputs: Sequence[str]) -> bool:
     """Whether the model tells a first text from a second one by their segments."""
     known = "token_type_ids" in config.inputs and "token_type_ids" in tokenizer_inputs
-    return known and getattr(model_config, "type_vocab_size", 0) > 1
+    several = getattr(model_config, "type_vocab_size", 0) > 1 or model_config.model_type in _THREE_SEGMENTS
+    return known and several
 
 
 def trace(

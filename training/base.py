@@ -97,9 +97,8 @@ class Base:
 
     @property
     def longest(self) -> int:
-        """The largest number of tokens that the model takes; a very large number where it has no limit."""
-        longest = longest_input(self.config)
-        return longest if longest > 0 else 2**30
+        """The largest number of tokens that the model takes."""
+        return longest_input(self.config)
 
     @property
     def bytes_of_weights(self) -> float | None:
