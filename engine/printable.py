@@ -33,7 +33,7 @@ def _escape(match: re.Match[str]) -> str:
     return _SHORT.get(match[0]) or (f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}")
 
 
-def counted(n: int, one: str, several: str = "") -> str:
+def counted(n: float, one: str, several: str = "") -> str:
     """A number and what is counted: `1 row`, `2,000 rows`.
 
     Args:
