@@ -38,9 +38,8 @@ def estimate(weights: float, config: PretrainedConfig, settings: Settings) -> Ne
 
 def activations(config: PretrainedConfig, settings: Settings) -> float:
     """Bytes that the layers keep of a batch whose texts are as long as they may be."""
-    layers, width, heads = (
-        int(getattr(config, name)) for name in ("num_hidden_layers", "hidden_size", "num_attention_heads")
-    )
+    layers, width = int(config.num_hidden_layers), int(config.hidden_size)
+    heads = int(getattr(config, "num_attention_heads", 0))  # FNet has none
     tokens = settings.max_length
     in_half = tokens * settings.batch_size * width * (34 + 5 * heads * tokens / width)
     return layers * in_half * (2 if settings.precision == "fp32" else 1)
