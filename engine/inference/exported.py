@@ -132,6 +132,15 @@ class ExportedModel:
         """The low-precision graph for `cpu` or `cuda`, if the export holds it."""
         return self.folder / LOW_PRECISION[kind] if LOW_PRECISION[kind] in self.info["files"] else None
 
+    def low_precision_sha256(self, precision: str) -> str:
+        """The digest of the digests of a low-precision graph and its weights, as `sha256` is one of the other files.
+
+        Args:
+            precision: `int8` or `fp16`; there are no files of another one.
+        """
+        stems = [_stem(name) for name in LOW_PRECISION.values() if graph_precision(Path(name)) == precision]
+        return _together({name: own for name, own in self.info["files"].items() if name.startswith(tuple(stems))})
+
     def verify_files(self, graph: Path | None = None) -> None:
         """Compare files with their SHA-256 in export.json; a file that did not change since then is not read again.
 
@@ -158,6 +167,11 @@ def graph_precision(graph: Path) -> str:
     """The precision of a graph of an export, one of `PRECISIONS`."""
     words = {LOW_PRECISION["cpu"]: "int8", LOW_PRECISION["cuda"]: "fp16"}
     return words.get(graph.name, REFERENCE)
+
+
+def _together(digests: dict[str, str]) -> str:
+    """The digest of the digests of some files."""
+    return hashlib.sha256(json.dumps(digests, sort_keys=True).encode()).hexdigest()
 
 
 def _is_low_precision(name: str) -> bool:
@@ -227,7 +241,7 @@ def load_exported(reference: str | Path, *, task: str | None = None) -> Exported
         folder=folder,
         name=manifest.name,
         revision=manifest.made_from["revision"],
-        sha256=hashlib.sha256(json.dumps(deciding, sort_keys=True).encode()).hexdigest(),
+        sha256=_together(deciding),
         task=manifest.task,
         family=manifest.family,
         mask_token=manifest.mask_token,

@@ -31,6 +31,7 @@ TAKEN_FROM = "taken_from"
 """The key of a recorded choice with the stage that the decisions of the pattern are taken from."""
 
 _MODEL = "model"
+_LOW_PRECISION_SHA256 = "low_precision_sha256"
 
 
 class ExportedStage(Stage[Model, Prepared]):
@@ -114,6 +115,9 @@ class MixedStage(ExportedStage[Deciders[Opened, Deciding], Prepared], Generic[Op
         chosen = choose_precisions(
             model.models, model.precision, workloads, seed=self.seed, method=self.method, say=say
         )
+        for choice in chosen.values():
+            if "low_precision" in choice:
+                choice[_LOW_PRECISION_SHA256] = self.exported.low_precision_sha256(choice["low_precision"])
         return {**known, **chosen}
 
     def known(self, model: Deciders[Opened, Deciding], say: Callable[[str], None]) -> dict[str, dict[str, Any]]:  # noqa: ARG002
@@ -129,7 +133,18 @@ class MixedStage(ExportedStage[Deciders[Opened, Deciding], Prepared], Generic[Op
         return {}
 
     def use(self, model: Deciders[Opened, Deciding], calibration: Mapping[str, Any]) -> Deciders[Opened, Deciding]:
-        """See `Stage`."""
+        """See `Stage`.
+
+        Raises:
+            InputError: The run was calibrated with another low-precision model than the export holds now.
+        """
+        for choice in calibration.values():
+            recorded = choice.get(_LOW_PRECISION_SHA256)
+            if recorded not in {None, self.exported.low_precision_sha256(str(choice.get("low_precision")))}:
+                raise InputError(
+                    f"this run was started with another {choice['low_precision']} model than {self.exported.folder} "
+                    "holds now: choose another --output, or give the export with which it was started"
+                )
         deciders = {
             pattern: open_decider(model.models, model.precision, choice, self.method)
             for pattern, choice in calibration.items()

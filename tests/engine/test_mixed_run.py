@@ -390,3 +390,20 @@ def test_the_bundled_model_gives_the_same_bytes_in_processes_in_shards_and_with_
         shards = [run(f"{run.__name__} {i}", shard=Shard(i, 2), threads=i) for i in (1, 2)]
         merge(shards[::-1], tmp_path / f"merged {run.__name__}", PUBLISHERS)
         assert files(tmp_path / f"merged {run.__name__}") == files(one)
+
+
+def test_a_run_goes_on_with_the_low_precision_model_that_it_was_started_with(mini, tmp_path):
+    """A new export can have the same fp32 model and another int8 model, whose errors nobody has measured."""
+    lexicon = Lexicon(("Maria",), ("f",), ("a dancer", "a doctor"), load_lexicon().verbs[:30])
+    plan = Selection.plan(mini, lexicon, load_patterns(), candidates_per_part=15)
+    with pytest.raises(KeyboardInterrupt):
+        execute(plan, tmp_path, executor=InterruptedAfter(1))
+    (choice,) = read_run(tmp_path).stages["select"].calibration.values()
+    assert choice["low_precision_sha256"] == mini.low_precision_sha256("int8")
+    files_now = {**mini.info["files"], "model.int8.onnx_data": "0" * 64}
+    other = replace(mini, info={**mini.info, "files": files_now})
+    assert other.low_precision_sha256("int8") != mini.low_precision_sha256("int8")
+    assert other.low_precision_sha256("fp16") == mini.low_precision_sha256("fp16")
+    with pytest.raises(InputError, match="this run was started with another int8 model than"):
+        replace(plan, exported=other).use(plan.open(ModelOptions(precision=Precision.MIXED)), {"CpTp": choice})
+    execute(plan, tmp_path)
