@@ -13,6 +13,8 @@ from ..inference.kernels import GRAPH_KEY, TOKENS_KEY
 
 Calibration = Mapping[str, Mapping[str, Any]]
 _SHARDS = "shards"
+LOW_PRECISION_SHA256 = "low_precision_sha256"
+"""The key of a recorded choice with the digest of the low-precision model."""
 # They decide nothing once the precision is chosen.
 _SPEEDS = {"speed_ratio", "speedup", "reason", "taken_from", "answers_sha256"}
 
@@ -84,8 +86,10 @@ def told_differences(shards: Mapping[str, Calibration]) -> list[str]:
                 "each. The log-probabilities are those of the model that the column `precision` names"
             )
         elif any(choice != deciding[0] for choice in deciding):
+            models = {choice.get(LOW_PRECISION_SHA256) for choice in deciding}
+            why = "with different low-precision models" if len(models) > 1 else "on different kinds of processors"
             lines.append(
-                f"{pattern}: the shards were calibrated on different kinds of processors. The decisions are exact; the "
+                f"{pattern}: the shards were calibrated {why}. The decisions are exact; the "
                 "low-precision model's log-probabilities can differ from those of an undivided run"
             )
     return lines

@@ -20,6 +20,7 @@ from ..inference.kernels import Kernels, is_worth_measuring, kept_kernels, kerne
 from ..inference.model import Decider, LanguageModel
 from ..inference.opened import OpenedModel
 from ..inference.precision import ModelPair
+from .choices import LOW_PRECISION_SHA256
 from .stage import Model, ModelOptions, Stage, changed
 
 Opened = TypeVar("Opened", bound=OpenedModel)
@@ -31,7 +32,6 @@ TAKEN_FROM = "taken_from"
 """The key of a recorded choice with the stage that the decisions of the pattern are taken from."""
 
 _MODEL = "model"
-_LOW_PRECISION_SHA256 = "low_precision_sha256"
 
 
 class ExportedStage(Stage[Model, Prepared]):
@@ -117,7 +117,7 @@ class MixedStage(ExportedStage[Deciders[Opened, Deciding], Prepared], Generic[Op
         )
         for choice in chosen.values():
             if "low_precision" in choice:
-                choice[_LOW_PRECISION_SHA256] = self.exported.low_precision_sha256(choice["low_precision"])
+                choice[LOW_PRECISION_SHA256] = self.exported.low_precision_sha256(choice["low_precision"])
         return {**known, **chosen}
 
     def known(self, model: Deciders[Opened, Deciding], say: Callable[[str], None]) -> dict[str, dict[str, Any]]:  # noqa: ARG002
@@ -139,7 +139,7 @@ class MixedStage(ExportedStage[Deciders[Opened, Deciding], Prepared], Generic[Op
             InputError: The run was calibrated with another low-precision model than the export holds now.
         """
         for choice in calibration.values():
-            recorded = choice.get(_LOW_PRECISION_SHA256)
+            recorded = choice.get(LOW_PRECISION_SHA256)
             if recorded not in {None, self.exported.low_precision_sha256(str(choice.get("low_precision")))}:
                 raise InputError(
                     f"this run was started with another {choice['low_precision']} model than {self.exported.folder} "

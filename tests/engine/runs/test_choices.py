@@ -32,6 +32,13 @@ def test_another_calibration_is_told():
     assert line.startswith("Cp: the shards were calibrated on different kinds of processors.")
 
 
+def test_another_low_precision_model_is_told():
+    (line,) = told_differences({str(i): {"Cp": {**INT8, "low_precision_sha256": str(i)}} for i in (1, 2)})
+    assert line.startswith(
+        "Cp: the shards were calibrated with different low-precision models. The decisions are exact;"
+    )
+
+
 def test_another_speed_decides_nothing():
     assert told_differences({"1/2": {"Cp": INT8}, "2/2": {"Cp": {**INT8, "speed_ratio": 2.1, "speedup": 1.9}}}) == []
 
