@@ -1,5 +1,6 @@
 """What many tests share: the bundled model exported once, finished runs, small tokenizers, the data sets."""
 
+import itertools
 import json
 import os
 import re
@@ -338,8 +339,26 @@ def seen_ids(monkeypatch) -> set[tuple[int, ...]]:
 
         return judged
 
+    def watched_groups(judge):
+        def judged(self, groups, *args, **options):
+            for ids, *_ in groups:
+                seen.update(map(tuple, ids.tolist()))
+            return judge(self, groups, *args, **options)
+
+        return judged
+
+    def watched_batches(judge):
+        def judged(self, batches, *args, **options):
+            for ids, *_ in itertools.chain.from_iterable(batches):
+                seen.update(map(tuple, ids.tolist()))
+            return judge(self, batches, *args, **options)
+
+        return judged
+
     for name in ("decide", "logits"):
         monkeypatch.setattr(MaskedLM, name, watched(getattr(MaskedLM, name)))
+    monkeypatch.setattr(MaskedLM, "decide_each", watched_groups(MaskedLM.decide_each))
+    monkeypatch.setattr(MaskedLM, "reduce_logits", watched_batches(MaskedLM.reduce_logits))
     return seen
 
 

@@ -78,6 +78,20 @@ def marked(columns: Mapping[str, pl.Series]) -> list[pl.Series]:
     return [values.alias(f"{_MARK}{name}") for name, values in columns.items()]
 
 
+def rejoined(files: Mapping[str, pl.LazyFrame], triplets: str) -> pl.LazyFrame:
+    """The inverse of `divided`: the rows of a selection's parts from its final files.
+
+    Args:
+        files: The files that have rows → their content. Those of answers.parquet belong to the rows of `triplets`.
+        triplets: The file with the triplets that have answers.
+    """
+    rows = dict(files)
+    if (answers := rows.pop(ANSWERS_FILE, None)) is not None:
+        marks = answers.drop("triplet").select(pl.all().name.prefix(_MARK))
+        rows[triplets] = pl.concat([rows[triplets], marks], how="horizontal", strict=True)
+    return pl.concat(rows.values(), how="diagonal")
+
+
 def divided(rows: pl.LazyFrame) -> tuple[pl.LazyFrame, pl.LazyFrame | None]:
     """The rows of a selection's parts as triplets and answers; None where an earlier version has kept no answers."""
     marks = [name for name in rows.collect_schema().names() if name.startswith(_MARK)]

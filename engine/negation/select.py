@@ -35,7 +35,7 @@ from ..sentences.slots import AT_MASK, NAME, PROFESSION, PRONOUN, VERB, WORD_SLO
 from ..sentences.spans import EncodedSentences
 from ..sentences.tokenizer import MaskTokenizer
 from ..sentences.verbs import mask_fillers
-from .answers import ANSWERS_FILE, columns_of, decide_all, divided, marked
+from .answers import ANSWERS_FILE, columns_of, decide_all, divided, marked, rejoined
 from .grid import Grid, PairFillers, all_pairs, pair_fillers, sample_pairs, verb_order
 from .lazy import fewest_tests, first_repeating, share_interval
 
@@ -97,6 +97,7 @@ class Selection(DecidingStage[EncodedSentences]):
 
     name: ClassVar[str] = "select"
     rows_file: ClassVar[str | None] = TRIPLETS_FILE
+    further_rows_files: ClassVar[tuple[str, ...]] = (ANSWERS_FILE,)
 
     exported: ExportedModel
     tokenizer: MaskTokenizer
@@ -398,6 +399,11 @@ class Selection(DecidingStage[EncodedSentences]):
         """Each pair's usable verbs by ascending key, int64 [pairs, verbs]."""
         keys = verb_order(self.lexicon, self.settings.seed, name, profession, self.verb)
         return np.argsort(keys, axis=1, kind="stable")
+
+    @classmethod
+    def rows_of(cls, files: Mapping[str, pl.LazyFrame]) -> pl.LazyFrame:
+        """See `Stage`."""
+        return rejoined(files, TRIPLETS_FILE)
 
     @staticmethod
     def publish(parts: FinishedParts) -> Files:

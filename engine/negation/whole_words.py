@@ -5,12 +5,14 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
+import polars as pl
 
 from ..choices import VerbConvention
 from ..inference.exported import ExportedModel
 from ..runs.stage import Files, FinishedParts, Result
 from ..sentences.lexicon import Lexicon
 from ..sentences.patterns import PatternSet
+from .answers import rejoined
 from .both_kinds import BothKinds, of_several, of_single
 from .select import (
     CANDIDATES_PER_PART,
@@ -46,7 +48,7 @@ class WholeWordSelection(BothKinds):
 
     name: ClassVar[str] = Selection.name
     rows_file: ClassVar[str | None] = TRIPLETS_FILE
-    further_rows_files: ClassVar[tuple[str, ...]] = (SEVERAL_TRIPLETS_FILE,)
+    further_rows_files: ClassVar[tuple[str, ...]] = (*Selection.further_rows_files, SEVERAL_TRIPLETS_FILE)
 
     single: Selection
     several: SeveralSelection
@@ -93,6 +95,11 @@ class WholeWordSelection(BothKinds):
             "verbs": str(VerbConvention.WHOLE_WORDS),
             f"pairs per part, {SEVERAL}": self.several.pairs_per_part,
         }
+
+    @classmethod
+    def rows_of(cls, files: Mapping[str, pl.LazyFrame]) -> pl.LazyFrame:
+        """See `Stage`."""
+        return rejoined(files, TRIPLETS_FILE)
 
     @staticmethod
     def publish(parts: FinishedParts) -> Files:

@@ -96,7 +96,8 @@ class Stage(ABC, Generic[Model, Prepared]):
         name: Its name in run.json, and the folder of its parts.
         rows_file: The final file with the rows of all parts, from which `publish` can make the other files again; None
             where no file has them.
-        further_rows_files: Files of a run that have the other rows, where one file does not have all of them.
+        further_rows_files: Files of a run that have the other rows, or other columns of the rows, where one file does
+            not have all of them; see `rows_of`.
         calibrates: Whether `calibrate` measures anything.
     """
 
@@ -104,6 +105,15 @@ class Stage(ABC, Generic[Model, Prepared]):
     rows_file: ClassVar[str | None] = None
     further_rows_files: ClassVar[tuple[str, ...]] = ()
     calibrates: ClassVar[bool] = False
+
+    @classmethod
+    def rows_of(cls, files: Mapping[str, pl.LazyFrame]) -> pl.LazyFrame:
+        """The rows of all parts, as `publish` takes them, from the final files that have them.
+
+        Args:
+            files: `rows_file` and those of `further_rows_files` that the run has → their content.
+        """
+        return pl.concat(files.values(), how="diagonal")
 
     @property
     @abstractmethod

@@ -123,7 +123,7 @@ def _tables_of_items(stored: StoredStage, stage: type[Stage[Any, Any]]) -> Check
         return replace(check, outcome=Outcome.NOT_CHECKED, detail="no file has the rows of all parts")
     names = [name, *(further for further in stage.further_rows_files if further in stored.record.files)]
     try:
-        rows = pl.concat([pl.scan_parquet(stored.folder / own) for own in names], how="diagonal")
+        rows = stage.rows_of({own: pl.scan_parquet(stored.folder / own) for own in names})
         n = int(rows.select(pl.len()).collect().item())
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
         detail = f"{named(names)} cannot be read ({one_line(error)})"

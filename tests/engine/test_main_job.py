@@ -292,5 +292,5 @@ def test_a_pattern_longer_than_the_model_takes_is_refused_before_a_model_is_open
         f'context = "{{NAME}} is {{PROF}} who likes to {{ACT}}."\ntarget = "{{PRON}} is {long} happy to {{MASK}}."\n'
     )
     plan = Selection.plan(mini, LEXICON, load_patterns(tmp_path / "long.toml"))
-    with pytest.raises(InputError, match=r"L: a sentence has 6\d\d tokens, mini takes 512"):
+    with pytest.raises(InputError, match=r"L: 6\d\d tokens, but mini takes at most 512: shorten it"):
         execute(plan, tmp_path / "run")

@@ -9,6 +9,7 @@ PROBE = Probe(
     functions={"cues": "negengine.engine.probes.cues.runs:cues"},
     commands=("negengine.engine.probes.cues.commands:cues",),
     subcommands={"cues": {"train": "negengine.engine.probes.cues.train_commands:train_cues"}},
+    sections={"cues": "negengine.engine.probes.cues.sections:sections"},
     references="negengine.engine.probes.cues:references.toml",
     title="Negation cues in texts",
 )

@@ -244,8 +244,8 @@ def test_a_run_interrupted_anywhere_resumes_to_the_same_bytes(lazy, mini, whole,
         with pytest.raises(KeyboardInterrupt):
             run_select(mini, tmp_path, lazy=lazy, how={"executor": InterruptedAfter(parts)})
     run_select(mini, tmp_path, lazy=lazy)
-    triplets = {name: content for name, content in files(whole).items() if name.startswith("triplets")}
-    assert files(tmp_path) == triplets
+    selected = {name: content for name, content in files(whole).items() if name.startswith(("triplets", "answers"))}
+    assert files(tmp_path) == selected
     with pytest.raises(KeyboardInterrupt):
         run_score(plan_scores(mini, tmp_path), tmp_path, executor=InterruptedAfter(3))
     assert files(run_score(plan_scores(mini, tmp_path), tmp_path)) == files(whole)

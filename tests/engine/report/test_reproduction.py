@@ -132,7 +132,7 @@ def test_columns_are_compared_row_by_row():
 
 def test_other_rows_and_other_columns_are_told():
     frame = pl.DataFrame({"a": [1, 2]})
-    assert compare_frames("f", frame, frame.head(1))[0].result == "2 and 1 rows"
+    assert compare_frames("f", frame, frame.head(1))[0].result == "2 rows and 1 row"
     assert compare_frames("f", frame, frame.rename({"a": "b"}))[0].result == "other columns"
     assert compare_frames("f", frame, frame)[0].result == "same values, other bytes"
     assert SAME not in {one.result for one in compare_frames("f", frame, frame)}
