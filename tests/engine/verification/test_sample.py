@@ -89,7 +89,9 @@ def test_a_repeated_verb_that_was_not_selected_is_found(selected, verify):
     candidates = run.summary["pairs"] * run.summary["verbs"]
     summary = {**run.summary, "selected": len(fewer), "repeating": round(counts["repeating"])}
     summary["ratio"] = 100 * counts["repeating"] / candidates
+    answers = pl.read_parquet(selected / "answers.parquet")
     lie(selected, "select", "triplets.parquet", fewer, **counts)
+    lie(selected, "select", "answers.parquet", answers[1:].with_columns(triplet=answers["triplet"][:-1]))
     lie(selected, "select", "selection.json", summary)
     assert not verify(selected, sample=0).damage
     found = verify(selected)
