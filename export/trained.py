@@ -21,7 +21,7 @@ class TrainingRecord(msgspec.Struct):
         format: Of this document.
         negengine: Version.
         kind: The command, such as `nli train`.
-        identity: Everything that the result depends on, but for the versions and the machine.
+        identity: Everything that the result depends on, except the versions and the machine.
         metadata: What else is told of the training: the first command, versions, machine.
         finished: Whether the result is complete.
         files: Its files → SHA-256.

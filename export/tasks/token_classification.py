@@ -1,6 +1,6 @@
 """token-classification: a model that gives every token of a sentence a label.
 
-Every row of the last layer is needed, so nothing of it can be left out as for a mask or a pair of texts. All tokens of
+Every row of the last layer is needed, so nothing of it is saved, as it is for a mask or a pair of texts. All tokens of
 a sentence belong to one text: where a family tells two texts apart, the graph takes them as the first one.
 """
 

@@ -1,7 +1,7 @@
 """Files in the layouts of GLUE and of the benchmark with negation, for a synthetic task that a tiny model learns.
 
 A pair is an entailment if its hypothesis holds `dog`; but a hypothesis with `not` is never entailed. The original pairs
-hold no `not` (but for every tenth, in the text, where it changes nothing), so only the pairs with negation teach the
+hold no `not` (except every tenth, in the text, where it changes nothing), so only the pairs with negation teach the
 second rule. The words are in a random order: the task says nothing about language.
 """
 

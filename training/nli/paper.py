@@ -22,7 +22,7 @@ def source_of(task: str) -> str:
 
 
 def paper_settings(source: str, family: str) -> dict[str, Any]:
-    """The hyperparameters by their names in `negengine.training.settings.Settings`, but for the seed.
+    """The hyperparameters by their names in `negengine.training.settings.Settings`, without the seed.
 
     Args:
         source: RTE, SNLI or MNLI.

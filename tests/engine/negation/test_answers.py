@@ -32,7 +32,7 @@ class Taking(FakeScoring):
 
 
 class Deaf(Taking):
-    """Its model fails for the sentences of the selecting pattern, but for those that are compared."""
+    """Its model fails for the sentences of the selecting pattern, except those that are compared."""
 
     def decide(self, model, number, prepared, advance):
         assert "CpTp" not in model.deciders

@@ -30,7 +30,7 @@ CASES = {  # gold, system → gold, system, TP, FP, FN
     "the first of two": ([cue(0, 1)], [cue(0), cue(0, 1)], (1, 2, 0, 1, 1)),
     "cues in another order": ([cue(0), cue(6, part="un")], [cue(6, part="un"), cue(0)], (2, 2, 2, 0, 0)),
     "other capitals": ([cue(0)], [MarkedCue((0,), ("no",), Kind.PARTICLE)], (1, 1, 0, 0, 1)),
-    # Punctuation is left out in scopes only.
+    # Punctuation is ignored in scopes only.
     "a full stop in the cue": ([cue(0)], [cue(0, 9)], (1, 1, 0, 0, 1)),
 }
 
