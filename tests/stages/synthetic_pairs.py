@@ -4,7 +4,6 @@ The texts are words in a random order. The task says nothing about language; it 
 """
 
 import random
-from collections.abc import Sequence
 
 WORDS = ["man", "woman", "dog", "sleeping", "running", "outside", "park", "two", "walk", "eat"]
 
@@ -24,22 +23,3 @@ def pairs(n: int, seed: int = 0) -> list[tuple[str, str, int]]:
 def accuracy(logits, labels) -> dict[str, float]:
     """The score of a job of this task."""
     return {"accuracy": float((logits.argmax(-1) == labels).mean())}
-
-
-def collate_with(tokenizer, max_length: int = 32):
-    """Encode a batch of these pairs."""
-    import torch
-
-    def collate(examples: Sequence[tuple[str, str, int]]):
-        texts, hypotheses, labels = zip(*examples, strict=True)
-        encoded = tokenizer(
-            list(texts),
-            list(hypotheses),
-            truncation="longest_first",
-            max_length=max_length,
-            padding=True,
-            return_tensors="pt",
-        )
-        return {**encoded, "labels": torch.tensor(labels)}
-
-    return collate

@@ -13,6 +13,7 @@ from negengine.export.tasks.text_classification import TASK
 from negengine.export.trained import TrainingRecord
 from negengine.training.base import Base
 from negengine.training.job import Job
+from negengine.training.nli.job import pair_encoder
 from negengine.training.run import Kind, settings_of, train
 from negengine.training.settings import Place
 
@@ -66,7 +67,7 @@ def run(
     calls = 0
 
     def job() -> Job:
-        encode = synthetic_pairs.collate_with(base.tokenizer)
+        encode = pair_encoder(base.tokenizer, 32)
         learned = synthetic_pairs.pairs(80)
 
         def collate(examples):

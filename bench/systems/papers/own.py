@@ -1,5 +1,6 @@
 """A run of the engine whose model is open already, with its run folder and all its files."""
 
+from abc import abstractmethod
 from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -43,9 +44,9 @@ class OwnRun(System[Any]):
         self.options = ModelOptions(place.device, self._precision, threads=place.threads)
         self.model = self.any_stage().open(self.options)
 
+    @abstractmethod
     def any_stage(self) -> Stage[Any, Any]:
         """A stage that opens the model."""
-        raise NotImplementedError
 
     def finished(self, stage: Stage[Any, Any], read: Callable[[Path], T]) -> T:
         """Run a stage from end to end, and read its results."""
