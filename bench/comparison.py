@@ -135,12 +135,12 @@ def comparison_table(found: Mapping[str, Any], title: str, columns: Sequence[Col
     frame = pl.DataFrame(found["systems"], schema_overrides=numbers, infer_schema_length=None)
     own = [
         Column("system", "system", wrap=False),
-        Column("how", "about"),
         Column(f"{unit}/s", "sentences/s", significant=3, wrap=False),
         *columns,
         Column("MB", "MB", decimals=0, wrap=False),
     ]
     notes = [
+        *(f"{row['system']}: {row['about']}" for row in found["systems"]),
         f"{found['threads']} threads each, a process of its own each; MB: peak memory of the process",
         *(f"missing: {why}" for why in found["missing"]),
     ]

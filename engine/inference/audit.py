@@ -3,8 +3,8 @@
 If none of n checked decisions is wrong, at most 3 / n of all are wrong, with a confidence of 95 % (exactly, Clopper and
 Pearson 1934). A run checks so many that this is 0.02 %: about 15,000, or 5 % of the decisions where that is fewer. The
 5 % limit the cost: an audit costs what the reference model needs for its sentences. With a low-precision model that is
-twice as fast and 8 % close calls, 5 % make a run 9 % longer. A smaller run checks 1,000 sentences at least, about as
-many as the calibration has measured before.
+twice as fast and 8 % close calls, 5 % make a run 9 % longer. A smaller run checks as many as the smallest calibration
+measures: 1,000 sentences, or 300 pairs of texts.
 """
 
 import math
@@ -16,7 +16,6 @@ from ..choices import Precision
 CONFIDENCE = 0.95
 AIM = 2e-4  # the upper bound on the share of wrong decisions, if the audit finds none
 MOST = 0.05  # the largest share of the decisions that is audited, except in runs with few sentences
-FEWEST = 1_000  # sentences of a run
 DISAGREEMENTS = "disagreements"
 """The name of the count of audited decisions that were wrong. They are corrected, and the margin is widened."""
 _PERCENTAGES = {"close_calls": 1, "disagreement_rate_upper_bound": 3}  # and their digits
@@ -33,19 +32,20 @@ class Audit:
     disagreements: int = 0
 
 
-def audit_share(decided: Sequence[tuple[int, float]]) -> float:
+def audit_share(decided: Sequence[tuple[int, float]], fewest: int) -> float:
     """The share of the low-precision model's decisions that a run audits.
 
     Args:
         decided: For each pattern that has mixed precision, the number of sentences that the whole run has at least,
             and the share of close calls.
+        fewest: How many decisions even a small run audits.
     """
     sentences = sum(n for n, _ in decided)
     alone = sum(n * (1 - close) for n, close in decided)
     enough = math.log(1 - CONFIDENCE) / math.log1p(-AIM)
     enough += _SPREAD * math.sqrt(enough)
     share = min(MOST, enough / max(alone, 1.0))
-    return min(1.0, max(share, FEWEST / max(sentences, 1)))
+    return min(1.0, max(share, fewest / max(sentences, 1)))
 
 
 def disagreement_bound(disagreements: int, audited: int, confidence: float = CONFIDENCE) -> float:

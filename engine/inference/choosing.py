@@ -50,7 +50,7 @@ class Method(Generic[Opened, Deciding, Sample]):
             calibration.
         timed: From a sample and the reference model to what either model does while its speed is measured.
         mixed: From low-precision model, reference model and calibration to what decides with both.
-        measured: How many sentences a calibration has, fewest and most.
+        measured: How many sentences a calibration has, fewest and most. An audit has the fewest, too.
     """
 
     opening: Callable[..., Opened]
@@ -175,7 +175,7 @@ def choose_precisions(
             candidates.append(_measured(models, workload, seed, method, speed_ratio or kept))
     chosen = candidates
     while True:  # the fewer patterns have mixed precision, the more each of them must audit
-        share = audit_share([candidate.weight for candidate in chosen])
+        share = audit_share([candidate.weight for candidate in chosen], method.measured[0])
         worth_it = [
             candidate for candidate in chosen if precision is Precision.MIXED or candidate.speedup(share) >= _WORTH_IT
         ]
@@ -183,7 +183,7 @@ def choose_precisions(
             break
         chosen = worth_it
     for candidate in candidates:
-        own = share if candidate in chosen else audit_share([candidate.weight])
+        own = share if candidate in chosen else audit_share([candidate.weight], method.measured[0])
         choices[candidate.workload.pattern] = _choice(candidate, own, is_mixed=candidate in chosen, say=say)
     return {workload.pattern: choices[workload.pattern] for workload in workloads}
 

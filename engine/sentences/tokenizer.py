@@ -230,6 +230,15 @@ class MaskTokenizer:
         unknown_id = self.unknown_id
         return frozenset(special if unknown_id is None else special | {unknown_id})
 
+    def unranked_ids(self, size: int) -> NDArray[np.int64]:
+        """The outputs of a model that are not words, int64, ascending: special tokens, and rows without a token.
+
+        Args:
+            size: The number of the model's outputs; it may be larger than the tokenizer's vocabulary.
+        """
+        special = self.special_ids()
+        return np.array([i for i in range(size) if i in special or self.backend.id_to_token(i) is None], np.int64)
+
     def special_token_in(self, texts: Sequence[str]) -> list[str | None]:
         """The first special token that each text holds, such as "[PAD]"; a word that is unknown is not one."""
         special = self._special_tokens() - {self.unknown_id}

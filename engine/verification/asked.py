@@ -153,7 +153,7 @@ def drawn_acts(run: Gh22Run, exported: ExportedModel, sample: int, seed: int) ->
     if run.record.identity["sentence"] != pattern.sentence:
         return []
     words = Vocabularies.of(exported)
-    unranked = np.array(sorted(i for i in words.tokenizer.special_ids() if i < words.size), np.int64)
+    unranked = words.tokenizer.unranked_ids(words.size)
     rows = run.acts.sample(min(sample, len(run.acts)), seed=seed)
     return [
         Recorded(

@@ -114,7 +114,9 @@ class _Torch(TorchMasked):
 
     @cached_property
     def _unranked(self) -> torch.Tensor:
-        return torch.tensor(sorted(self._tokenizer.all_special_ids), device=self._device)
+        """Special tokens, and outputs for which the tokenizer has no token."""
+        without = range(len(self._tokenizer), self._model.config.vocab_size)
+        return torch.tensor(sorted({*self._tokenizer.all_special_ids, *without}), device=self._device)
 
     def some(self, texts: Sequence[str], choice: Choice) -> Iterator[tuple[np.ndarray, torch.Tensor]]:
         """Rows of the texts, and their logits at the mask."""

@@ -125,11 +125,8 @@ class OwnAlone(System[Any]):
 
     def run(self, work: list[Bucket], choice: Choice) -> Answers:  # noqa: ARG002
         """See `System`."""
-        found = [
-            self._model.decide(bucket.ids, bucket.mask_position, np.zeros(len(bucket.rows), np.int32)).top1
-            for bucket in work
-        ]
-        return in_order([bucket.rows for bucket in work], found)
+        groups = [(bucket.ids, bucket.mask_position, np.zeros(len(bucket.rows), np.int32)) for bucket in work]
+        return in_order([bucket.rows for bucket in work], [found.top1 for found in self._model.decide_each(groups)])
 
 
 def in_order(rows: Sequence[Rows], found: Sequence[Answers]) -> Answers:

@@ -52,7 +52,7 @@ class Acts(ReferenceStage[list[Bucket]]):
         ranks: Ascending; 1 is the most probable token.
         fillers: Slot → what fills it for each [NAME, PROF] pair.
         pairs: int64 [n], ids of [NAME, PROF] pairs, ascending.
-        unranked: int64, ids of tokens that have no rank.
+        unranked: From `MaskTokenizer.unranked_ids`.
         seed: Of the sample of pairs.
         pairs_per_part: Size of a part.
     """
@@ -104,7 +104,7 @@ class Acts(ReferenceStage[list[Bucket]]):
             raise InputError(
                 f"the sentence that chooses the ACTs has the slot {other!r}; it may have {', '.join(fillers)}"
             )
-        unranked = np.array(sorted(i for i in tokenizer.special_ids() if i < exported.vocab_size), np.int64)
+        unranked = tokenizer.unranked_ids(exported.vocab_size)
         check_ranks(ranks, exported.vocab_size - len(unranked) - COORDINATED)
         return cls(
             exported=exported,
