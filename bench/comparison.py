@@ -100,7 +100,7 @@ def measure_comparison(
         "model": measured.name,
         "random weights": measured.is_random,
         "threads": place.threads,
-        "sentences": reference.items,
+        "sentences": max(outcome.items for outcome in compared.outcomes),
         "rounds": effort.rounds,
         "systems": [
             {
@@ -113,7 +113,7 @@ def measure_comparison(
                 **(
                     {}
                     if outcome.system.name in comparison.unjudged
-                    else comparison.judge(outcome.answers, reference.answers[: outcome.items])
+                    else comparison.judge(outcome.answers[: reference.items], reference.answers[: outcome.items])
                 ),
             }
             for outcome in compared.outcomes

@@ -7,7 +7,7 @@ is kept beside the export, the speed of the low-precision model over fp32 (`spee
     speed of mixed precision over fp32 = 1 / (1 / r + close calls + audit)
 
 with close calls and audit as shares of all sentences. `auto` chooses mixed precision where this is at least 1.1, for
-runs of at least 20,000 sentences or 6,000 pairs of texts. The run records the choice.
+runs of at least 10,000 sentences or 3,000 pairs of texts. The run records the choice.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -28,8 +28,9 @@ from .opened import OpenedModel
 from .precision import MixedDecider, ModelPair, open_pair
 from .speed_ratio import deciding, kept_speed_ratio
 
-CALIBRATION_SENTENCES = (1_000, 3_000)  # fewest and most; in between, a twentieth of the run
-_TIMES = 20  # a run that is shorter than so many times the fewest would spend too much on its calibration
+CALIBRATION_SENTENCES = (1_000, 3_000)  # fewest and most
+_SHARE = 20  # between the two, a calibration has one of so many sentences of the run
+_TIMES = 10  # a run that is shorter than so many times the fewest would spend too much on its calibration and audit
 SHORT_RUN = _TIMES * CALIBRATION_SENTENCES[0]
 _WORTH_IT = 1.1  # `auto` wants at least this much more speed
 _SURE = 0.999  # confidence of the largest share of repetitions that the sample allows
@@ -197,7 +198,7 @@ def _measured(
 ) -> _Candidate:
     """The sample depends on the whole run, not on the shard: all shards of a run measure the same sentences."""
     fewest, most = method.measured
-    n = max(1, min(workload.total, max(fewest, min(workload.total // _TIMES, most))))
+    n = max(1, min(workload.total, max(fewest, min(workload.total // _SHARE, most))))
     sample, low = workload.sample(n), _low_precision(models)
     ratio = speed_ratio(sample)
     found = method.calibrate(low, models.reference, sample, seed)

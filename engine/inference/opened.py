@@ -112,8 +112,8 @@ class OpenedModel:
         return sentences_in(self.batch_tokens, length)
 
     def occupying(self, length: int) -> int:
-        """Number of sentences of this length that occupy the whole device, on a CPU with many cores too."""
-        return self.batch_size(length) * math.ceil(self.at_a_time / CORES)
+        """Number of sentences of this length that occupy the whole device: two full batches for each core of a CPU."""
+        return (2 * self.at_a_time if self.device == CPU else 1) * self.one_batch(length)
 
     def divide_together(self, shapes: Sequence[tuple[int, int]]) -> list[list[slice]]:
         """Divide groups of n sentences of some length into batches that run together, each group into equal ones.
