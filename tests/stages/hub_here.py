@@ -1,8 +1,8 @@
-"""As much of the Hugging Face hub as an export needs, served on this machine: one repository, two revisions."""
+"""As much of the Hugging Face hub as the tests need, served on this machine: models and data sets, two revisions."""
 
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -11,7 +11,7 @@ COMMITS = {"main": "a" * 40, "v1": "b" * 40, "a" * 40: "a" * 40, "b" * 40: "b" *
 
 
 class Hub(BaseHTTPRequestHandler):
-    """As much of the hub as a download needs: one repository, two revisions."""
+    """Answers as the hub does: `api/models/NAME/revision/REVISION`, `…/tree/REVISION`, `NAME/resolve/REVISION/FILE`."""
 
     def do_HEAD(self):
         self.answer(body=False)
@@ -20,23 +20,29 @@ class Hub(BaseHTTPRequestHandler):
         self.answer(body=True)
 
     def answer(self, *, body):
-        parts = self.path.partition("?")[0].strip("/").split("/")
-        self.server.asked.append(self.path)
-        if parts[:5] == ["api", "models", "lab", "tiny", "revision"]:
-            return self.give(json.dumps({"id": "lab/tiny", "siblings": self.files()}).encode(), body=body)
-        if parts[:2] == ["api", "models"]:  # is there a folder of chat templates?
-            return self.fail(404, "EntryNotFound")
-        if parts[:2] != ["lab", "tiny"]:
-            return self.fail(404, "RepoNotFound")
-        if parts[3] not in COMMITS:
-            return self.fail(404, "RevisionNotFound")
-        path = self.server.folder / "/".join(parts[4:])
-        if not path.is_file():
-            return self.fail(404, "EntryNotFound")
-        return self.give(path.read_bytes(), body=body, commit=COMMITS[parts[3]])
+        path = self.path.partition("?")[0].strip("/")
+        self.server.asked.append(path)
+        # The API names models and data sets by their kind; files of a model are below its bare name.
+        name = path.removeprefix("api/").removeprefix("models/")
+        repository = next((own for own in self.server.folders if name.startswith(f"{own}/")), None)
+        if repository is None:
+            return self.fail("RepoNotFound")
+        verb, revision, *parts = name.removeprefix(f"{repository}/").split("/")
+        if revision not in COMMITS:
+            return self.fail("RevisionNotFound")
+        found = self.server.folders[repository].joinpath(*parts)
+        match verb:
+            case "revision":
+                siblings = [{"rfilename": file["path"], "size": file["size"]} for file in files(found)]
+                return self.give_json({"id": repository, "siblings": siblings}, body=body)
+            case "tree" if found.is_dir():
+                return self.give_json(files(found), body=body)
+            case "resolve" if found.is_file():
+                return self.give(found.read_bytes(), body=body, commit=COMMITS[revision])
+        return self.fail("EntryNotFound")
 
-    def files(self):
-        return [{"rfilename": path.name, "size": path.stat().st_size} for path in self.server.folder.iterdir()]
+    def give_json(self, document, *, body):
+        self.give(json.dumps(document).encode(), body=body)
 
     def give(self, content, *, body, commit=COMMITS["main"]):
         self.send_response(200)
@@ -47,8 +53,8 @@ class Hub(BaseHTTPRequestHandler):
         if body:
             self.wfile.write(content)
 
-    def fail(self, status, code):
-        self.send_response(status)
+    def fail(self, code):
+        self.send_response(404)
         self.send_header("X-Error-Code", code)
         self.send_header("Content-Length", "0")
         self.end_headers()
@@ -57,19 +63,28 @@ class Hub(BaseHTTPRequestHandler):
         pass
 
 
-class Served(ThreadingHTTPServer):
-    """The server, the folder that it serves as `lab/tiny`, and the paths that were asked for."""
+def files(folder: Path) -> list[dict[str, object]]:
+    """All files of a repository."""
+    return [
+        {"type": "file", "path": path.relative_to(folder).as_posix(), "size": path.stat().st_size, "oid": "c" * 40}
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    ]
 
-    def __init__(self, folder: Path) -> None:
+
+class Served(ThreadingHTTPServer):
+    """The server, the folder of each repository, and the paths that were asked for."""
+
+    def __init__(self, folders: Mapping[str, Path]) -> None:
         super().__init__(("127.0.0.1", 0), Hub)
-        self.folder, self.asked = folder, []
+        self.folders, self.asked = folders, []
         self.address = f"http://127.0.0.1:{self.server_port}"
 
 
 @contextmanager
-def serve(folder: Path) -> Iterator[Served]:
-    """Serve a checkpoint's folder."""
-    server = Served(folder)
+def serve(folders: Mapping[str, Path]) -> Iterator[Served]:
+    """Serve folders, by the names of their repositories: `lab/tiny`, `datasets/lab/pairs`."""
+    server = Served(folders)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
         yield server
