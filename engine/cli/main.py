@@ -13,6 +13,7 @@ import typer
 from ..choices import Task
 from ..commands import options
 from ..commands.console import document, open_standard_streams, say, show
+from ..commands.program import Program
 from ..commands.run_command import resuming_command, table_command
 from ..commands.subcommands import with_subcommands
 from ..errors import OF_THE_MACHINE, InputError, shortened
@@ -20,17 +21,14 @@ from ..library.registry import commands as probe_commands
 from ..library.registry import resumable, subcommands
 from . import benchmark, comparison, data, paper, patterns, sentences, shards, suite, verify
 from . import report as reports
-from .group import Commands
 
 if TYPE_CHECKING:
     from ..library.run import Shown
 
-app = typer.Typer(
+app = Program(
     name="negengine",
-    cls=Commands,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
 )
 

@@ -10,13 +10,14 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import typer
-from typer.core import TyperCommand
+
+from .program import Command, Program
 
 if TYPE_CHECKING:
     from typer import _click
 
 
-class CommandWithSubcommands(TyperCommand):
+class CommandWithSubcommands(Command):
     """A command that runs itself, unless its first argument names one of its subcommands.
 
     Attributes:
@@ -28,7 +29,7 @@ class CommandWithSubcommands(TyperCommand):
     @cached_property
     def commands(self) -> "dict[str, _click.Command]":
         """Name → subcommand."""
-        app = typer.Typer(add_completion=False, rich_markup_mode=None)
+        app = Program(add_completion=False)
         app.callback()(_nothing)  # so that a single subcommand keeps its name
         for name, function in self.functions.items():
             app.command(name)(function)
@@ -51,14 +52,14 @@ class CommandWithSubcommands(TyperCommand):
             )
 
 
-def with_subcommands(functions: Mapping[str, Callable[..., Any]]) -> type[TyperCommand]:
-    """The class of a command with these subcommands; Typer's own class if there are none.
+def with_subcommands(functions: Mapping[str, Callable[..., Any]]) -> type[Command]:
+    """The class of a command with these subcommands; the class of all commands if there are none.
 
     Args:
         functions: Name → the function of the subcommand.
     """
     if not functions:
-        return TyperCommand
+        return Command
     return type("Command", (CommandWithSubcommands,), {"functions": functions})
 
 

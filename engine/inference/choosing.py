@@ -20,12 +20,10 @@ from ..sentences.spans import EncodedSentences
 from .audit import audit_share, disagreement_bound
 from .calibration import Calibration, calibrate
 from .causal import open_language_model
-from .device import Device
-from .exported import REFERENCE, ExportedModel
-from .kernels import Kernels
+from .exported import REFERENCE
 from .model import Decider, LanguageModel
 from .opened import OpenedModel
-from .precision import MixedDecider, ModelPair, open_pair
+from .precision import MixedDecider, ModelPair
 from .speed_ratio import deciding, kept_speed_ratio
 
 CALIBRATION_SENTENCES = (1_000, 3_000)  # fewest and most
@@ -59,21 +57,6 @@ class Method(Generic[Opened, Deciding, Sample]):
     timed: Callable[[Sample, Opened], Callable[[Any], object]]
     mixed: Callable[[Any, Any, Calibration], Deciding]
     measured: tuple[int, int] = CALIBRATION_SENTENCES
-
-    def open(
-        self,
-        exported: ExportedModel,
-        device: Device,
-        precision: Precision,
-        *,
-        batch_tokens: int | None = None,
-        threads: int | None = None,
-        chosen: Kernels | None = None,
-    ) -> ModelPair[Opened]:
-        """See `negengine.engine.inference.precision.open_pair`."""
-        return open_pair(
-            self.opening, exported, device, precision, batch_tokens=batch_tokens, threads=threads, chosen=chosen
-        )
 
 
 def _calibrated(low: Decider, reference: Decider, sample: EncodedSentences, seed: int) -> Calibration:
@@ -142,7 +125,7 @@ def choose_precisions(
     """Choose how each pattern of a run is decided.
 
     Args:
-        models: From `Method.open`.
+        models: From `open_pair`.
         precision: What was asked for.
         workloads: The sentences of each pattern.
         seed: Seed of the audit's hash.
@@ -232,7 +215,7 @@ def open_decider(
     """What decides one pattern.
 
     Args:
-        models: From `Method.open`.
+        models: From `open_pair`.
         precision: What was asked for; `auto` takes what the run has recorded.
         choice: From `choose_precisions`, or from the run's record.
         method: For the kind of decision.

@@ -22,7 +22,7 @@ from ....engine.probes.nli.judgements import PAPER_LENGTH, Judgements
 from ....engine.probes.nli.labels import SOURCES, map_head
 from ....engine.probes.nli.pairs import NEW, Pair, PairSet
 from ..system import Answers, Choice, Place, System, batch_sizes
-from ..torch_models import load, tokenizer_of
+from ..torch_models import TorchSystem
 from . import INT8_ALONE, LOOP, LOOP_ALONE, OURS, OURS_ALONE, PAPER
 from .masked import in_order
 from .own import OwnRun
@@ -61,13 +61,10 @@ class Judged:
         return {source: np.flatnonzero(sources == source) for source in SOURCES if (sources == source).any()}
 
 
-class _Torch(System[Any]):
+class _Torch(TorchSystem[Any]):
     """Batches of pairs, padded."""
 
-    def open(self, place: Place) -> None:
-        """See `System`."""
-        self._model = load(AutoModelForSequenceClassification, place)
-        self._tokenizer, self._device = tokenizer_of(place), place.torch_device
+    kind = AutoModelForSequenceClassification
 
     def choices(self, place: Place) -> Sequence[Choice]:
         """See `System`."""
