@@ -9,7 +9,7 @@ from ..commands.program import Program
 from ..commands.run_command import table_command
 
 if TYPE_CHECKING:
-    from ..library.run import Shown
+    from ..library.shown import Shown
 
 app = Program(help="Fetch the data sets of other authors.", no_args_is_help=True)
 

@@ -23,7 +23,7 @@ from . import benchmark, comparison, data, paper, patterns, sentences, shards, s
 from . import report as reports
 
 if TYPE_CHECKING:
-    from ..library.run import Shown
+    from ..library.shown import Shown
 
 app = Program(
     name="negengine",
@@ -154,11 +154,13 @@ def predict(
 
     Example: negengine predict mini "Jessica is a dancer. She is happy to [MASK]."
     """
-    from ..api.predict import Predictions
-    from ..api.predict import predict as run_predict
     from ..library.model import find_model
 
-    return Predictions(run_predict(find_model(model, device=device), texts, top=top))
+    opening = find_model(model, device=device).opening()  # while the imports below take their time
+    from ..api.predict import Predictions
+    from ..api.predict import predict as run_predict
+
+    return Predictions(run_predict(opening, texts, top=top))
 
 
 app.command()(reports.report)

@@ -18,7 +18,7 @@ from . import options
 from .run_command import PRINTING, command_line, print_result, with_options
 
 if TYPE_CHECKING:
-    from ..library.run import Shown
+    from ..library.shown import Shown
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from ..commands import options
 from ..commands.run_command import Setup, run_command
 
 if TYPE_CHECKING:
-    from ..library.run import Shown
+    from ..library.shown import Shown
 
 
 @run_command

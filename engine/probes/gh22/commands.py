@@ -10,7 +10,7 @@ from ...errors import InputError
 from .choices import Variant
 
 if TYPE_CHECKING:
-    from ...library.run import Shown
+    from ...library.shown import Shown
 
 
 @run_command

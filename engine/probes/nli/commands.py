@@ -11,7 +11,7 @@ from ...errors import InputError
 from .labels import Source
 
 if TYPE_CHECKING:
-    from ...library.run import Shown
+    from ...library.shown import Shown
 
 
 @run_command

@@ -9,7 +9,7 @@ import typer
 from ...commands.train_command import TrainingOptions, train_command
 
 if TYPE_CHECKING:
-    from ...library.run import Shown
+    from ...library.shown import Shown
 
 
 class NliTask(StrEnum):
