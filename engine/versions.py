@@ -20,6 +20,13 @@ def versions(packages: Iterable[str]) -> dict[str, str]:
     return {name: found for name in packages if (found := package_version(name)) is not None}
 
 
+@cache
+def own_version() -> str:
+    """The version of negengine."""
+    return version("negengine")
+
+
+@cache
 def package_version(package: str) -> str | None:
     """The installed version of a package; None if it is not installed."""
     try:

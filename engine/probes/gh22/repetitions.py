@@ -28,6 +28,7 @@ from ...sentences.composition import Composer, composer
 from ...sentences.patterns import Pattern, PatternSet
 from ...sentences.slots import NAME, PROFESSION, PRONOUN, VERB, column
 from ...sentences.spans import Bucket
+from ...statistics import LIBRARIES
 from ..items import ITEMS_FILE, SUMMARY_FILE
 from .acts import Acts
 from .choices import Variant
@@ -69,6 +70,7 @@ class Repetitions(ReferenceStage[list[list[Bucket]]]):
 
     name: ClassVar[str] = "gh22"
     rows_file: ClassVar[str | None] = ITEMS_FILE
+    libraries: ClassVar[tuple[str, ...]] = LIBRARIES
 
     exported: ExportedModel
     chosen: Acts

@@ -28,6 +28,7 @@ from ...runs.model_metadata import model_metadata
 from ...runs.ranges import part_ranges
 from ...runs.stage import Advance, Files, FinishedParts, PartResult
 from ...sentences.tokenizer import NOT_ONE_TOKEN, MaskTokenizer
+from ...statistics import LIBRARIES
 from ..items import ITEMS_FILE, ORIGINAL, SUMMARY_FILE, model_identity
 from ..targets import target_ids
 from ..vocabulary import Ranked
@@ -79,6 +80,7 @@ class Lama(ReferenceStage[Prepared]):
 
     name: ClassVar[str] = "lama"
     rows_file: ClassVar[str | None] = ITEMS_FILE
+    libraries: ClassVar[tuple[str, ...]] = LIBRARIES
 
     exported: ExportedModel
     facts: tuple[Fact, ...]
