@@ -297,8 +297,8 @@ class Scoring(DecidingStage[list[list[Bucket] | None]]):
         scored = []
         for pattern in self.selected.patterns.all:
             lists = {slot: words[slot].to_list() for slot in pattern.slots}
-            made = composer(self.tokenizer, pattern, lists, self.seed)
             fillers = {slot: rows[slot] for slot in (VERB, *pattern.slots)}
+            made = composer(self.tokenizer, pattern, lists, self.seed, sentences=fillers)
             base = {slot: own[0] for slot, own in lists.items()}
             found = self.expecting(pattern, made, fillers, words[VERB], base)
             refuse_too_long(self.exported, made.longest() + found.further_masks, pattern.name)

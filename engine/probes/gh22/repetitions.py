@@ -139,20 +139,15 @@ class Repetitions(ReferenceStage[list[list[Bucket]]]):
             .to_numpy()
             for slot, name in _COLUMNS.items()
         }
+
+        def composed(variant: Variant, pattern: Pattern) -> ComposedPattern:
+            lists = {slot: words[slot].to_list() for slot in pattern.slots}
+            own = {slot: rows[slot] for slot in (VERB, *pattern.slots)}
+            made = composer(self.chosen.tokenizer, pattern, lists, self.chosen.seed, sentences=own)
+            return ComposedPattern(variant, pattern, made, own)
+
         return tuple(
-            ComposedPattern(
-                variant,
-                pattern,
-                composer(
-                    self.chosen.tokenizer,
-                    pattern,
-                    {slot: words[slot].to_list() for slot in pattern.slots},
-                    self.chosen.seed,
-                ),
-                {slot: rows[slot] for slot in (VERB, *pattern.slots)},
-            )
-            for variant, patterns in self.variants.items()
-            for pattern in patterns.scored
+            composed(variant, pattern) for variant, patterns in self.variants.items() for pattern in patterns.scored
         )
 
     def check(self, say: Callable[[str], None]) -> None:
