@@ -3,7 +3,7 @@
 import json
 import os
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib.metadata import Distribution, PackageNotFoundError, distribution, version
 from pathlib import Path
@@ -13,6 +13,12 @@ DECIDING = ("numpy", "polars", "onnxruntime", "onnxruntime-gpu", "tokenizers", "
 
 _ROOT = Path(__file__).resolve().parents[1]
 _SECONDS_FOR_GIT = 10
+
+
+@cache
+def deciding_versions() -> Mapping[str, str]:
+    """Package → version, of those of `DECIDING` that are installed."""
+    return versions(DECIDING)
 
 
 def versions(packages: Iterable[str]) -> dict[str, str]:
@@ -26,7 +32,6 @@ def own_version() -> str:
     return version("negengine")
 
 
-@cache
 def package_version(package: str) -> str | None:
     """The installed version of a package; None if it is not installed."""
     try:

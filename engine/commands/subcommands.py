@@ -29,11 +29,7 @@ class CommandWithSubcommands(Command):
     @cached_property
     def commands(self) -> "dict[str, _click.Command]":
         """Name → subcommand."""
-        app = Program(add_completion=False)
-        app.callback()(_nothing)  # so that a single subcommand keeps its name
-        for name, function in self.functions.items():
-            app.command(name)(function)
-        return dict(typer.main.get_command(app).commands)  # type: ignore[attr-defined]
+        return {name: as_command(name, function) for name, function in self.functions.items()}
 
     def make_context(
         self, info_name: str | None, args: list[str], parent: "_click.Context | None" = None, **extra: Any
@@ -50,6 +46,24 @@ class CommandWithSubcommands(Command):
             formatter.write_dl(
                 [(f"{self.name} {name}", found.get_short_help_str(1000)) for name, found in self.commands.items()]
             )
+
+
+def as_command(name: str, made: Any, kind: type[Command] = Command) -> "_click.Command":
+    """A function, or a `typer.Typer` with several, as a command.
+
+    Args:
+        name: Of the command.
+        made: The function or the Typer.
+        kind: The class of the command of a function.
+    """
+    app = Program(add_completion=False)
+    app.callback()(_nothing)  # so that a single command keeps its name
+    if isinstance(made, typer.Typer):
+        app.add_typer(made, name=name)
+    else:
+        app.command(name, cls=kind)(made)
+    found: _click.Command = typer.main.get_command(app).commands[name]  # type: ignore[attr-defined]
+    return found
 
 
 def with_subcommands(functions: Mapping[str, Callable[..., Any]]) -> type[Command]:

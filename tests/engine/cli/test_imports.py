@@ -49,6 +49,21 @@ def test_a_prediction_needs_nothing_but_the_model(mini):
     assert found >= {"onnxruntime", "tokenizers"}
 
 
+def test_a_command_imports_no_other_one():
+    program = (
+        "import sys\n"
+        "from negengine.engine.cli.main import run\n"
+        "sys.argv = ['negengine', 'predict', '--help']\n"
+        "run()\n"
+        "print(*sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    names = set(done.stdout.splitlines()[-1].split())
+    assert "negengine.engine.cli.predict" in names
+    assert not {name for name in names if name.endswith((".benchmark", ".comparison", ".suite"))}
+    assert not {name for name in names if name.endswith(".commands") and "probes" in name}
+
+
 def test_a_model_is_found_and_begins_to_open_before_frames_and_tables_are_imported():
     program = "import sys, negengine.engine.library.model; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
