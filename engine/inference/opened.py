@@ -109,7 +109,7 @@ class OpenedModel:
 
     def occupying(self, length: int) -> int:
         """Number of sentences of this length that occupy the whole device: two full batches for each core of a CPU."""
-        return (2 * self.at_a_time if self.device == CPU else 1) * self.one_batch(length)
+        return (2 * self.at_a_time if self.device == CPU else 1) * sentences_in(self.batch_tokens, length)
 
     def divide_together(self, shapes: Sequence[tuple[int, int]]) -> list[list[slice]]:
         """Divide groups of n sentences of some length into batches that run together, each group into equal ones.
