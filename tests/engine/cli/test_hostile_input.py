@@ -90,11 +90,13 @@ def refused(command, material, tmp_path, no_session):
         shutil.copytree(material, tmp_path, dirs_exist_ok=True)
         prepare(tmp_path)
         done = command(*arguments)
-        lines = done.err.splitlines()
-        assert (done.status, done.out, len(lines)) == (2, "", 1), done.err[-2_000:]
-        assert lines[0].startswith("negengine: ")
-        assert len(lines[0]) <= LONGEST + len(str(tmp_path))
-        assert said in lines[0], lines[0]
+        *before, line = done.err.splitlines()
+        if arguments[:2] == ("nli", "train"):
+            before = [other for other in before if not other.startswith("RTE: 1 pairs to learn from")]
+        assert (done.status, done.out, before) == (2, "", []), done.err[-2_000:]
+        assert line.startswith("negengine: ")
+        assert len(line) <= LONGEST + len(str(tmp_path))
+        assert said in line, line
 
     return run
 
