@@ -39,6 +39,21 @@ def test_a_low_precision_model_that_is_off_by_a_constant_is_corrected_by_it():
     assert mixed.decide(ids, position, expected).repeated(expected).tolist() == [False, False, True]
 
 
+def test_a_margin_of_nothing_is_never_trusted():
+    """Corrected by the bias it is wide, but no sign says what it was."""
+    exact = MarginDecider([0.25])
+    mixed = MixedDecider(MarginDecider([0.0]), exact, calibration(0.5, bias=1.0))
+    mixed.decide(*sentences(1))
+    assert exact.decided == [0]
+
+
+def test_what_is_a_little_beyond_the_bound_is_decided_without_fp32():
+    exact = MarginDecider([0.625, -0.625, 0.5])
+    mixed = MixedDecider(MarginDecider([0.625, -0.625, 0.5]), exact, calibration(0.5))
+    mixed.decide(*sentences(3))
+    assert exact.decided == [2]
+
+
 def test_verbs_that_the_low_precision_model_gets_wrong_are_left_to_fp32():
     exact = MarginDecider([9, 9, 9])
     mixed = MixedDecider(MarginDecider([9, 9, 9]), exact, calibration(0.5, never=(7,)))
