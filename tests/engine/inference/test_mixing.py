@@ -42,7 +42,7 @@ class Table(Mixed):
         return self.certain[asked]
 
     def decided(self, found, asked):
-        return found.values
+        return found.values.copy()
 
     def even(self, asked):
         return self.evens[asked]

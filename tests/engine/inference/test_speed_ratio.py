@@ -86,7 +86,7 @@ def test_a_models_number_is_measured_once(mini, tmp_path):
     (entry,) = json.loads((folder / ".measured.json").read_bytes())["kept"]
     conditions, reference = entry["conditions"], models.reference
     assert (conditions["threads"], conditions["batch tokens"]) == (reference.at_a_time, reference.batch_tokens)
-    assert conditions["graphs"] == {name: mini.info["files"][name] for name in ("model.int8.onnx", "model.onnx")}
+    assert conditions["graphs"] == {name: mini.info["files"][name] for name in ("model.int8.onnx", "model.cpu.onnx")}
     assert conditions.items() > processor(CPU).items()
 
 

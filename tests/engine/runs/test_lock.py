@@ -131,8 +131,7 @@ def test_a_folder_in_use_is_asked_for_four_times_within_a_moment(tmp_path, monke
 def test_a_long_name_of_a_holder_is_cut(tmp_path):
     with locked(tmp_path):
         (tmp_path / LOCK_FILE).write_text(" " + "x" * 1_000)
-        with pytest.raises(InputError, match=rf": in use by {'x' * 200}; wait"):
-            refuse_held(tmp_path)
+        assert lock.holder(tmp_path) == "x" * 200
 
 
 def test_other_users_of_a_shared_folder_may_lock_it_too(tmp_path):

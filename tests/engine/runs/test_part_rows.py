@@ -100,8 +100,15 @@ def test_of_several_further_columns_each_part_has_its_own(tmp_path, whole):
     assert found[two].to_list() == [0] * 3 + [None] * 4 + [3] * 2
 
 
-def test_columns_in_another_order_are_an_error(tmp_path, whole):
+def test_columns_in_another_order_are_the_same_columns(tmp_path, whole):
     files = PartFiles.of(tmp_path, "select", 2)
     files.write(EncodedPart.of(PartResult(pl.read_parquet(files.rows).select("verb", "n"))))
+    assert rows(tmp_path).collect().equals(whole)
+
+
+@pytest.mark.parametrize("change", [lambda rows: rows.drop("verb"), lambda rows: rows.with_columns(noun=pl.lit("x"))])
+def test_a_part_with_fewer_columns_or_more_is_an_error(tmp_path, whole, change):
+    files = PartFiles.of(tmp_path, "select", 2)
+    files.write(EncodedPart.of(PartResult(change(pl.read_parquet(files.rows)))))
     with pytest.raises(pl.exceptions.PolarsError):
         rows(tmp_path).collect()
