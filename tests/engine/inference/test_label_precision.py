@@ -103,6 +103,13 @@ def test_the_certainty_is_the_margin_of_the_two_best_labels_unless_the_correctio
     assert certainty(found, (1, 0, 0, 0)).tolist() == [1, 0.5]
 
 
+def test_the_certainty_among_many_labels():
+    logits = random_logits(200, 11, labels=40)
+    found = certainty(LabelTable(logits, "int8").classify(numbered_pairs(200)), 0.0)
+    ordered = np.sort(logits.astype(np.float32), axis=1)
+    np.testing.assert_array_equal(found, ordered[:, -1] - ordered[:, -2])
+
+
 # ---------------------------------------------------------------- the calibration
 
 
@@ -168,10 +175,11 @@ def test_pairs_that_occupy_the_device_are_timed(pairs, timed):
     assert sorted(reference.classified) == list(range(timed))
 
 
-def test_no_pair_can_be_timed_too():
+@pytest.mark.parametrize(("pairs", "length"), [(0, 1), (1, 2)])
+def test_no_pair_or_one_can_be_timed_too(pairs, length):
     reference = Occupied(5)
-    classifying(numbered_pairs(0), reference)(reference)
-    assert (reference.lengths, reference.classified) == ([1], [])
+    classifying(numbered_pairs(pairs), reference)(reference)
+    assert (reference.lengths, reference.classified) == ([length], list(range(pairs)))
 
 
 def test_a_calibration_comes_back_from_the_record_as_it_was():

@@ -113,3 +113,12 @@ def test_even_numbers_are_even():
     assert found.min() >= 0
     assert found.max() < 1
     assert np.histogram(found, 10, (0, 1))[0] == pytest.approx(1_000, abs=150)
+
+
+@pytest.mark.parametrize("name", ["answers", "exact_answers", "certainty", "decided", "even"])
+def test_a_kind_of_decision_that_lacks_a_function_cannot_be_made(name):
+    others = {other: getattr(Table, other) for other in Mixed.__abstractmethods__ - {name}}
+    with pytest.raises(
+        TypeError, match=rf"without an implementation for abstract method '?{name}|abstract method {name}"
+    ):
+        type("Incomplete", (Mixed,), others)(calibration(0.5))

@@ -161,6 +161,14 @@ def test_fp32_opens_the_reference_model_alone(mini):
     assert open_models(mini, CPU, Precision.FP32).low_precision is None
 
 
+@pytest.mark.parametrize("precision", [Precision.AUTO, Precision.MIXED])
+def test_the_low_precision_model_is_opened_when_it_is_asked_for_first(mini, precision):
+    models = open_models(mini, CPU, precision)
+    assert models.open_low_precision is not None
+    assert (models.low_precision.precision, models.reference.precision) == ("int8", "fp32")
+    assert models.low_precision is models.low_precision
+
+
 def test_progress_moves_with_every_batch(mini):
     """A call of many sentences can take a minute: each batch is told, whichever thread ran it."""
     models = open_models(mini, CPU, Precision.MIXED, batch_tokens=32, threads=2)

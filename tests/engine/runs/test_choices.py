@@ -78,6 +78,11 @@ def test_the_first_shards_kernels_are_taken_and_all_are_recorded(other):
     assert line == told
 
 
+def test_three_kinds_of_kernels_are_told_in_the_order_of_the_shards():
+    (line,) = told_kernels({"1/3": FUSED, "2/3": PRODUCTS, "3/3": {**PRODUCTS, "batch tokens": 512}})
+    assert [part.split()[0] for part in line.split(": ")[1].split("; ")] == ["1/3", "2/3", "3/3"]
+
+
 def test_what_else_a_choice_of_kernels_records_makes_no_difference():
     """Such as the speeds by which it was chosen."""
     assert joined_kernels({"1/2": {**PRODUCTS, "speed": 1.2}, "2/2": PRODUCTS}) == {**PRODUCTS, "speed": 1.2}

@@ -195,6 +195,12 @@ def test_a_missing_shard_is_named(tmp_path):
     refused(shards, tmp_path / "merged", r"^shard 2/4, 4/4 is missing; merge needs all 4$")
 
 
+@pytest.mark.parametrize("count", [2, 3])
+def test_the_last_shard_is_missed_too(tmp_path, count):
+    shards = [work(tmp_path / f"shard {index}", shard=Shard(index, count)) for index in range(1, count)]
+    refused(shards, tmp_path / "merged", rf"^shard {count}/{count} is missing; merge needs all {count}$")
+
+
 def test_a_shard_given_twice_is_named(tmp_path, halves):
     again = work(tmp_path / "again", shard=Shard(1, 2))
     refused([*halves, again], tmp_path / "merged", r"^shard 1/2 is given twice: .*half 1 and .*again$")

@@ -48,6 +48,15 @@ def test_a_difference_has_newcombes_interval(table, wanted):
     assert interval(*outcomes(*table)) == pytest.approx(wanted, abs=5e-5)
 
 
+@pytest.mark.parametrize("table", [(2, 2, 1, 2), (3, 1, 1, 1), (4, 2, 2, 2)])
+def test_a_correlation_that_the_correction_takes_away_is_none(table):
+    """Newcombe's continuity correction takes n / 2 from the determinant of the table, but not more than there is."""
+    both, only_first, only_second, neither = table
+    assert 0 < both * neither - only_first * only_second <= sum(table) / 2
+    sides = [proportion(both + own, sum(table)) for own in (only_first, only_second)]
+    assert interval(*outcomes(*table))[1:] == pytest.approx(combined(*sides))
+
+
 @pytest.mark.parametrize("same", [True, False])
 def test_outcomes_that_are_all_the_same_do_not_make_a_difference_certain(same):
     """Student's interval is then [0.0, 0.0]. Wilson's interval of 0 in 30 ends at z² / (30 + z²)."""

@@ -82,6 +82,20 @@ def test_many_sums_have_the_p_of_the_exact_distribution(shift):
     assert sign_flips(doubled / 2, many=100) == pytest.approx(sign_flips(doubled), rel=4e-3)
 
 
+def test_sums_that_all_have_one_sign_are_the_extreme_also_where_their_total_is_rounded():
+    """Scaled first or summed first, the same total can differ in its last digit."""
+    random = np.random.default_rng(5)
+    assert {sign_flips(random.random(300), many=100) for _ in range(30)} == {SMALLEST_P}
+
+
+def test_a_total_of_almost_nothing_has_the_p_of_the_normal_distribution():
+    sums = np.resize([1.5, -1.5], 300)
+    sums[0] += 0.01
+    wanted = 2 * stats.norm.sf(0.01 / np.sqrt((sums**2).sum()))
+    assert 1 - wanted > 2e-4
+    assert sign_flips(sums, many=100) == pytest.approx(wanted, abs=1e-6)
+
+
 def test_the_approximation_is_for_more_sums_than_are_given():
     sums = np.random.default_rng(4).normal(0.2, 1, 50)
     assert sign_flips(sums, many=50) == sign_flips(sums)
