@@ -49,12 +49,11 @@ torture: $(READY)  ## kill and break runs for an hour, resume and compare (ARGS=
 	PYTHONPATH=tests $(BIN)/python -m torture $(ARGS)
 
 # Exactly the tests of these files: what other tests happen to run does not count.
-COVERED := $(addprefix tests/engine/runs/test_,$(addsuffix .py,choices folder lock loop merge part part_rows ranges record results session shard)) \
-	tests/engine/files tests/engine/statistics \
-	$(addprefix tests/engine/inference/test_,$(addsuffix .py,audit calibration choosing measured precision speed_ratio))
+MEASURED := $(BIN)/python tests/mutation/groups.py
 coverage: $(READY)  ## branch coverage of store, merge, precision and statistics by their own tests; at least 98 %
 	@rm -f .coverage .coverage.*
-	$(BIN)/python -m coverage run -m pytest -q -n auto --dist loadfile $(ARGS) $(COVERED)
+	$(BIN)/python -m coverage run --include="$$($(MEASURED) modules)" \
+		-m pytest -q -n auto --dist loadfile $(ARGS) $$($(MEASURED) tests)
 	@$(BIN)/python -m coverage combine -q
 	$(BIN)/python -m coverage report
 

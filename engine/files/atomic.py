@@ -42,7 +42,7 @@ def write_atomically(path: Path, write: Callable[[Path], None]) -> None:
         raise unwritable(path, error) from error
     finally:
         with suppress(OSError):
-            temporary.unlink(missing_ok=True)
+            temporary.unlink()
 
 
 def write_bytes(path: Path, content: bytes) -> None:

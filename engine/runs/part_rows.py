@@ -61,12 +61,10 @@ def damaged_part(files: PartFiles) -> InputError:
 
 
 def _with_columns_of(schema: pl.Schema, rows: pl.DataFrame) -> pl.DataFrame:
-    """The rows with the `FURTHER` columns of the schema, and no other ones."""
-    if rows.columns == list(schema):
-        return rows
+    """The rows with the `FURTHER` columns of the schema, in its order, and no other ones."""
     missing = {name: kind for name, kind in schema.items() if name.startswith(FURTHER) and name not in rows.columns}
-    rows = rows.drop(name for name in rows.columns if name.startswith(FURTHER) and name not in schema)
-    return rows.with_columns(pl.lit(None, kind).alias(name) for name, kind in missing.items())
+    wrong = [name for name in rows.columns if name not in schema and not name.startswith(FURTHER)]
+    return rows.with_columns(pl.lit(None, kind).alias(name) for name, kind in missing.items()).select(*schema, *wrong)
 
 
 def _rows(files: PartFiles) -> pl.DataFrame:

@@ -213,11 +213,10 @@ def _variance(deviations: NDArray[np.float64], n: int) -> float:
 
 
 def _freedom(deviations: NDArray[np.float64]) -> float:
-    """Satterthwaite's degrees of freedom, from 1 to c - 1; 0 for a single cluster."""
-    clusters = len(deviations)
-    if clusters < 2:
-        return 0.0
+    """Satterthwaite's degrees of freedom, at most c - 1, so 0 for a single cluster; above 2 but for that, as k < c."""
+    most = float(len(deviations) - 1)
     squares = float((deviations**2).sum())
-    kurtosis = clusters * float((deviations**4).sum()) / squares**2 if squares > 0 else 1.0
-    found = 2 * clusters / (kurtosis - 1) if kurtosis > 1 else clusters - 1
-    return float(min(max(found, 1.0), clusters - 1))
+    if squares == 0:
+        return most
+    kurtosis = len(deviations) * float((deviations**4).sum()) / squares**2
+    return min(2 * len(deviations) / (kurtosis - 1), most) if kurtosis > 1 else most

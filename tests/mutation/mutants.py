@@ -33,6 +33,7 @@ class Mutant:
         operator: What kind of change.
         before: The line as it is.
         after: The same line of the mutant.
+        original: The whole module.
         source: The whole mutant.
     """
 
@@ -41,6 +42,7 @@ class Mutant:
     operator: str
     before: str
     after: str
+    original: str
     source: str
 
 
@@ -95,7 +97,7 @@ class Spot:
             changed = mutate_code(source, operator, occurrence)
             if changed is not None and _is_another_program(source, changed):
                 before, after = (text.splitlines()[line - 1].strip() for text in (source, changed))
-                return Mutant(self.module, line, name, before, after, changed)
+                return Mutant(self.module, line, name, before, after, source, changed)
         return None
 
 

@@ -1,20 +1,28 @@
-"""Trials: the tests of a mutant, in a copy of the repository and a process of its own.
+"""Trials: the tests of a mutant, in a copy of the repository and in a process of its own.
 
-A process that has imported the large libraries forks one for each mutant, so a trial does not begin with seconds of
-imports. The tests' own subprocesses see the mutant, too.
+A process collects the tests once, and forks another one for each trial. There the mutant is put in place
+(`in_place`), and the tests run until one fails. A mutant that cannot be put in place has its tests collected anew. The
+tests' own subprocesses import the mutant from the copy.
 """
 
+import compileall
 import multiprocessing
 import os
+import py_compile
 import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
-from contextlib import suppress
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection
 from pathlib import Path
+from typing import Any
 
 from .groups import ROOT
+from .in_place import live_functions, put_in_place
 from .mutants import Mutant
 
 _LIBRARIES = [
@@ -24,6 +32,7 @@ _LIBRARIES = [
     "polars",
     "scipy.stats",
     "scipy.special",
+    "scipy.optimize",
     "onnxruntime",
     "tokenizers",
     "typer",
@@ -32,8 +41,12 @@ _LIBRARIES = [
     "msgspec",
     "platformdirs",
     "filelock",
+    "coverage",
 ]
 _FOLDERS = ("engine", "export", "training", "bench")
+_COLLECTING = 120.0  # seconds, at most
+_MEMORY = 6 * 2**30  # bytes of a trial
+_LATE, _CRASHED = "too slow", "ended the process"
 FORKS = multiprocessing.get_context("forkserver") if hasattr(os, "fork") else None
 
 
@@ -42,11 +55,13 @@ class Copy:
 
     Args:
         folder: Where to make it; it must not exist.
+        temporary: For the tests' files. Copies may share it: what the fixture `once` makes is made once then.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self.root, self._packages = folder / "repository", folder / "packages"
-        (folder / "temporary").mkdir(parents=True)
+    def __init__(self, folder: Path, temporary: Path) -> None:
+        self.root, self.packages, self.log = folder / "repository", folder / "packages", folder / "log"
+        self.temporary = temporary / folder.name
+        temporary.mkdir(parents=True, exist_ok=True)
         listed = subprocess.run(
             ["git", "ls-files", "-z", "-co", "--exclude-standard"], cwd=ROOT, check=True, stdout=subprocess.PIPE
         )
@@ -54,65 +69,228 @@ class Copy:
             if (ROOT / name).is_file():
                 (self.root / name).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy(ROOT / name, self.root / name)
-        package = self._packages / "negengine"
+        package = self.packages / "negengine"
         package.mkdir(parents=True)
         for name in _FOLDERS:
             (package / name).symlink_to(self.root / name)
         for path in (self.root / "engine" / "public").iterdir():
             (package / path.name).symlink_to(path)
+        # Bytecode with the digest of its source: by their times, two mutants of one size and second would be the same.
+        checked = py_compile.PycInvalidationMode.CHECKED_HASH
+        for name in ("engine", "export"):
+            compileall.compile_dir(self.root / name, quiet=2, invalidation_mode=checked)
 
-    def log(self) -> str:
-        """What the last trial printed."""
-        return (self.root.parent / "log").read_text("utf-8", "replace")
+    def end_of_log(self) -> str:
+        """The last lines that the tests have printed."""
+        return self.log.read_text("utf-8", "replace")[-4_000:]
 
-    def passes(self, tests: Sequence[str], seconds: float, mutant: Mutant | None = None) -> bool | None:
-        """Whether tests pass; None if they do not end in time.
+    @contextmanager
+    def holding(self, mutant: Mutant) -> Iterator[None]:
+        """Let a mutant stand in the place of its module's file."""
+        path = self.root / mutant.module
+        original = path.read_bytes()
+        path.write_text(mutant.source, "utf-8")
+        try:
+            yield
+        finally:
+            path.write_bytes(original)
 
-        Args:
-            tests: Files or folders of tests.
-            seconds: How long they may take.
-            mutant: What stands in the place of its module.
-        """
+
+@dataclass(frozen=True)
+class Trial:
+    """What one process of tests does.
+
+    Attributes:
+        tests: The tests, in their order.
+        seconds: Test → how long it may take; others may take for ever.
+        mutant: What is put in the place of its module; None for the code as it is, or as the copy holds it.
+        watched: Modules whose executed lines are told.
+    """
+
+    tests: Sequence[str]
+    seconds: Mapping[str, float] = field(default_factory=dict)
+    mutant: Mutant | None = None
+    watched: Sequence[str] = ()
+
+
+@dataclass
+class Outcome:
+    """What became of a trial.
+
+    Attributes:
+        in_place: Whether the mutant could be put in place; no test was run otherwise.
+        failed: Why the tests did not pass: the test that failed, say; None if all passed.
+        seconds: Test → how long it took.
+        lines: Watched module → line → the tests that run it.
+    """
+
+    in_place: bool = True
+    failed: str | None = None
+    seconds: dict[str, float] = field(default_factory=dict)
+    lines: dict[str, dict[int, list[str]]] = field(default_factory=dict)
+
+
+class Collected:
+    """Tests that are collected, ready for trials.
+
+    Args:
+        copy: Where the code and the tests lie.
+        files: The files of the tests.
+
+    Attributes:
+        failed: Why the tests cannot be collected; None if they are.
+        tests: File → its tests, in their order.
+    """
+
+    def __init__(self, copy: Copy, files: Sequence[str]) -> None:
         if FORKS is None:
             raise OSError("mutants are tested in forked processes, which this operating system does not have")
-        if mutant is not None:
-            path = self.root / mutant.module
-            original = path.read_bytes()
-            path.write_text(mutant.source, "utf-8")
+        self._connection, theirs = FORKS.Pipe()
+        self._process = FORKS.Process(target=_collect, args=(copy, tuple(files), theirs))
+        self._process.start()
+        theirs.close()
+        self.tests: dict[str, list[str]] = {name: [] for name in files}
+        found = self._received(_COLLECTING)
+        self.failed = found if isinstance(found, str) else None
+        for name in () if isinstance(found, str) else found:
+            self.tests[name.partition("::")[0]].append(name)
+
+    def run(self, trial: Trial) -> Outcome:
+        """Run a trial in a forked process."""
+        self._connection.send(trial)
+        found = self._received(None)
+        return found if isinstance(found, Outcome) else Outcome(failed=found)
+
+    def close(self) -> None:
+        """End the process."""
+        self._process.kill()
+        self._process.join()
+        self._connection.close()
+
+    def _received(self, seconds: float | None) -> Any:
         try:
-            trial = FORKS.Process(target=_run, args=(self.root, self._packages, tuple(tests)))
-            trial.start()
-            trial.join(seconds)
-            late = trial.exitcode is None
-            with suppress(ProcessLookupError):
-                os.killpg(trial.pid, signal.SIGKILL)  # the tests' own processes, too
-            trial.join()
-        finally:
-            if mutant is not None:
-                path.write_bytes(original)
-        return None if late else trial.exitcode == 0
+            return self._connection.recv() if self._connection.poll(seconds) else _LATE
+        except (EOFError, OSError):
+            return _CRASHED
 
 
 def preload() -> None:
-    """Let the process that forks import the large libraries."""
+    """Let the process that forks import the large libraries, without threads: a forked process does not have them."""
+    os.environ |= {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
     if FORKS is not None:
         FORKS.set_forkserver_preload(_LIBRARIES)
 
 
-def _run(root: Path, packages: Path, tests: tuple[str, ...]) -> None:
+def _collect(copy: Copy, files: tuple[str, ...], connection: Connection) -> None:
     os.setpgrp()
-    os.chdir(root)
+    os.chdir(copy.root)
     os.environ |= {
-        "PYTHONPATH": os.pathsep.join([str(packages), os.environ.get("PYTHONPATH", "")]),
-        "PYTHONDONTWRITEBYTECODE": "1",  # two mutants of one size and second would share their bytecode
+        "PYTHONPATH": os.pathsep.join([str(copy.packages), os.environ.get("PYTHONPATH", "")]),
+        "PYTHONDONTWRITEBYTECODE": "1",
         "PYTEST_XDIST_WORKER": "trial",  # what the fixture `once` makes is kept between trials
+        "HYPOTHESIS_PROFILE": "trial",
+        "XDG_CACHE_HOME": str(copy.root.parent / "cache"),
     }
-    sys.path[:0] = [str(packages)]
+    sys.path[:0] = [str(copy.packages)]
     sys.dont_write_bytecode = True
-    log = os.open(root.parent / "log", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    log = os.open(copy.log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     os.dup2(log, 1)
     os.dup2(log, 2)
+    import hypothesis
     import pytest
 
-    options = ["-x", "-q", "--no-header", "-p", "no:cacheprovider", "-p", "no:xdist", "--hypothesis-seed=0"]
-    os._exit(pytest.main([*options, f"--basetemp={root.parent / 'temporary' / 'own'}", *tests]))
+    # A failing example is not made smaller, nor tried again with the next mutant.
+    phases = (hypothesis.Phase.explicit, hypothesis.Phase.generate)
+    hypothesis.settings.register_profile("trial", deadline=None, database=None, phases=phases)
+    options = ["-q", "-s", "--no-header", "-p", "no:cacheprovider", "-p", "no:xdist", "--hypothesis-seed=0"]
+    pytest.main([*options, f"--basetemp={copy.temporary}", *files], [_Plugin(copy, connection)])
+    os._exit(0)
+
+
+class _Plugin:
+    """Of pytest: in the place of its loop over all tests, one over trials."""
+
+    def __init__(self, copy: Copy, connection: Connection) -> None:
+        self._copy, self._connection = copy, connection
+        self._items: dict[str, Any] = {}
+
+    def pytest_runtestloop(self, session: Any) -> bool:
+        if session.testsfailed:
+            self._connection.send("the tests cannot be imported")
+            return True
+        if (tasks := Path("/proc/self/task")).exists() and len(list(tasks.iterdir())) > 1:
+            self._connection.send("a file of tests begins threads when it is imported; a forked process lacks them")
+            return True
+        self._items = {item.nodeid: item for item in session.items}
+        files = [path for module in sys.modules.values() if (path := getattr(module, "__file__", None))]
+        own = [path for path in files if path.startswith(str(self._copy.packages))]
+        self._functions = live_functions(own)
+        self._connection.send(list(self._items))
+        with suppress(EOFError):
+            while True:
+                self._fork(session, self._connection.recv())
+        return True
+
+    def pytest_runtest_logreport(self, report: Any) -> None:
+        if report.failed:
+            print(report.longreprtext)  # to the log
+
+    def _fork(self, session: Any, trial: Trial) -> None:
+        import resource  # where there is no fork, it is missing too
+
+        sys.stdout.flush()
+        sys.stderr.flush()
+        process = os.fork()
+        if process == 0:
+            os.setpgrp()
+            resource.setrlimit(resource.RLIMIT_DATA, (_MEMORY, resource.RLIM_INFINITY))
+            outcome = Outcome(failed=_CRASHED)
+            try:
+                outcome = self._tried(session, trial)
+            finally:
+                sys.stdout.flush()
+                self._connection.send(outcome)
+                os._exit(0)
+        _, status = os.waitpid(process, 0)
+        with suppress(ProcessLookupError):
+            os.killpg(process, signal.SIGKILL)  # the tests' own processes, too
+        if status != 0:
+            late = os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGALRM
+            self._connection.send(_LATE if late else _CRASHED)
+
+    def _tried(self, session: Any, trial: Trial) -> Outcome:
+        if trial.mutant is not None:
+            module = str(self._copy.packages / "negengine" / trial.mutant.module)
+            if not put_in_place(module, trial.mutant.original, trial.mutant.source, self._functions):
+                return Outcome(in_place=False)
+        outcome, watch = Outcome(), None
+        if trial.watched:
+            import coverage
+
+            watch = coverage.Coverage(
+                data_file=None, config_file=False, include=[f"*/{module}" for module in trial.watched]
+            )
+            watch.start()
+        items = [self._items[name] for name in trial.tests]
+        for item, following in zip(items, [*items[1:], None], strict=True):
+            if watch:
+                watch.switch_context(item.nodeid)
+            started = time.monotonic()
+            signal.setitimer(signal.ITIMER_REAL, trial.seconds.get(item.nodeid, 0.0))
+            try:
+                item.ihook.pytest_runtest_protocol(item=item, nextitem=following)
+            except BaseException as error:  # noqa: BLE001 - such as an interrupt that a test has made, and that nobody took
+                print(repr(error))
+                session.testsfailed += 1
+            signal.setitimer(signal.ITIMER_REAL, 0.0)
+            outcome.seconds[item.nodeid] = time.monotonic() - started
+            if session.testsfailed:
+                outcome.failed = item.nodeid
+                break
+        if watch:
+            watch.stop()
+            data = watch.get_data()
+            for name in data.measured_files():
+                module = str(Path(name).resolve().relative_to(self._copy.root))
+                outcome.lines[module] = data.contexts_by_lineno(name)
+        return outcome

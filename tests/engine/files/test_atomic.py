@@ -3,11 +3,19 @@
 import errno
 import os
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from negengine.engine.errors import InputError
 from negengine.engine.files import atomic
-from negengine.engine.files.atomic import make_folder, remove_leftovers, unwritable, write_atomically, write_bytes
+from negengine.engine.files.atomic import (
+    json_bytes,
+    make_folder,
+    remove_leftovers,
+    unwritable,
+    write_atomically,
+    write_bytes,
+)
 
 
 @pytest.fixture
@@ -86,3 +94,30 @@ def test_a_full_disk_whose_folder_is_gone_is_still_one_line(tmp_path):
 
 def test_an_error_without_words_of_the_system(tmp_path):
     assert str(unwritable(tmp_path / "x", OSError("odd"))) == f"{tmp_path}/x: cannot be written (odd)"
+
+
+def test_the_free_space_is_told_in_megabytes(tmp_path, monkeypatch):
+    monkeypatch.setattr(atomic.shutil, "disk_usage", lambda path: SimpleNamespace(free=123_456_789_012))
+    text = str(unwritable(tmp_path / "x", OSError(errno.ENOSPC, "No space left on device")))
+    assert text == (
+        f"{tmp_path}: no space left to write x (123,456.8 MB free); free some space, then run the same command again: "
+        "it continues with what is not finished"
+    )
+
+
+def test_json_is_for_people():
+    assert json_bytes({"verb": "lächeln", "n": [1]}) == '{\n  "verb": "lächeln",\n  "n": [\n    1\n  ]\n}\n'.encode()
+
+
+def test_a_temporary_file_that_is_gone_already_is_no_error(tmp_path, monkeypatch):
+    """Somebody else has removed it after the folder was listed."""
+    monkeypatch.setattr(Path, "iterdir", lambda path: iter([path / ".x.1f2e.negengine-tmp"]))
+    remove_leftovers(tmp_path)
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="open files are counted in /proc")
+def test_no_file_stays_open(tmp_path):
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    make_folder(tmp_path / "a" / "b")
+    write_bytes(tmp_path / "a" / "b" / "x", b"content")
+    assert len(list(Path("/proc/self/fd").iterdir())) == before

@@ -76,3 +76,17 @@ def test_without_any_home_nothing_is_changed(monkeypatch):
     assert without_home("/home/jane/x") == "/home/jane/x"
     assert with_home("~/x") == Path("~/x")
     assert words_of(shell_command(["a", "/home/jane/x"])) == ["a", "/home/jane/x"]
+
+
+def test_a_home_right_below_the_root_is_one_too(monkeypatch):
+    """As that of root."""
+    monkeypatch.setenv("HOME", "/root")
+    assert without_home("/root/x") == "~/x"
+    assert with_home("~/x") == Path("/root/x")
+
+
+def test_a_message_in_which_nothing_is_below_the_home_stays(monkeypatch):
+    monkeypatch.setenv("HOME", "/")
+    assert without_home_inside("/data/x: empty") == "/data/x: empty"
+    assert with_home("~/x") == Path("~/x")
+    assert words_of("a '$HOME' b") == ["a", "$HOME", "b"]

@@ -54,3 +54,18 @@ def test_the_deepest_level_is_read_and_one_more_is_not():
     parse_json(nested(DEEPEST), "here")
     with pytest.raises(InputError, match="here: lists or objects in more than 32 levels"):
         parse_json(nested(DEEPEST + 1), "here")
+
+
+def test_lists_and_objects_are_levels_alike():
+    def nested(pairs):
+        return '[{"a":' * pairs + "1" + "}]" * pairs
+
+    assert parse_json(nested(DEEPEST // 2), "f:1")
+    with pytest.raises(InputError, match="lists or objects in more than"):
+        parse_json(nested(DEEPEST // 2 + 1), "f:1")
+
+
+def test_the_first_character_that_is_not_text_is_named():
+    with pytest.raises(InputError) as caught:
+        parse_json(r'["b", "a\u0007\u0008"]', "f:1")
+    assert str(caught.value) == "f:1: the character U+0007 in a string is not text; remove it"

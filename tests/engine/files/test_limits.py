@@ -61,3 +61,8 @@ def test_a_limit_without_an_upper_end_is_raised(monkeypatch):
     monkeypatch.setattr(resource, "setrlimit", lambda kind, limits: asked.append(limits))
     refuse_few_open_files()
     assert asked == [(NEEDED, resource.RLIM_INFINITY)]
+
+
+def test_an_upper_end_that_is_just_enough_is_enough():
+    assert limited(20, NEEDED).stdout.split() == [str(NEEDED)] * 2
+    assert limited(20, NEEDED - 1).returncode == 1

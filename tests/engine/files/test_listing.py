@@ -40,3 +40,49 @@ def test_what_is_not_a_folder_has_no_entries(folder, name):
 def test_a_folder_that_cannot_be_listed_is_refused(unlistable, of):
     with pytest.raises(InputError, match="cannot be read \\(Permission denied\\)"):
         of(unlistable)
+
+
+def test_a_folder_below_that_cannot_be_listed_is_named(folder, monkeypatch):
+    whole = os.scandir
+
+    def refuse(path):
+        if os.fspath(path).endswith("below"):
+            raise PermissionError(13, "Permission denied", os.fspath(path))
+        return whole(path)
+
+    monkeypatch.setattr(os, "scandir", refuse)
+    with pytest.raises(InputError) as caught:
+        files_below(folder)
+    assert str(caught.value) == f"{folder / 'below'}: cannot be read (Permission denied)"
+
+
+def test_a_name_that_no_folder_can_have_is_one_line(tmp_path):
+    with pytest.raises(InputError, match="cannot be read"):
+        paths_in(tmp_path / "a\0b")
+
+
+def test_a_wrong_folder_with_very_many_files_is_refused(monkeypatch, tmp_path):
+    def walk(folder, onerror):
+        yield str(folder), ["below"], [f"{n}.txt" for n in range(50_000)]
+        yield str(folder / "below"), [], [f"{n}.txt" for n in range(number)]
+
+    monkeypatch.setattr(os, "walk", walk)
+    number = 49_999
+    assert len(files_below(tmp_path)) == 99_999
+    number = 50_000
+    with pytest.raises(InputError) as caught:
+        files_below(tmp_path)
+    text = f"{tmp_path}: more than 100,000 files in it; give the folder of the data alone"
+    assert str(caught.value) == text
+
+
+def test_a_walk_goes_on_where_a_folder_has_just_been_removed(folder, monkeypatch):
+    whole = os.scandir
+
+    def gone(path):
+        if os.fspath(path).endswith("below"):
+            raise FileNotFoundError(2, "No such file or directory", os.fspath(path))
+        return whole(path)
+
+    monkeypatch.setattr(os, "scandir", gone)
+    assert [path.name for path in files_below(folder)] == ["a.txt", "b.txt", "c.TXT"]

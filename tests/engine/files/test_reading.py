@@ -6,7 +6,16 @@ from pathlib import Path
 
 import pytest
 from negengine.engine.errors import InputError
-from negengine.engine.files.reading import LargerError, MissingFileError, file_sha256, open_regular, read_regular
+from negengine.engine.files.reading import (
+    LargerError,
+    MissingFileError,
+    exists,
+    file_sha256,
+    is_file,
+    is_folder,
+    open_regular,
+    read_regular,
+)
 
 
 @pytest.fixture(params=[lambda path: read_regular(path, 100), file_sha256, lambda path: open_regular(path).close()])
@@ -34,10 +43,17 @@ def test_a_pipe_is_not_waited_for(tmp_path, read):
 
 
 @pytest.mark.skipif(not Path("/dev/zero").exists(), reason="no devices")
-@pytest.mark.parametrize("device", ["/dev/zero", "/dev/null", "/dev/stdin"])
+@pytest.mark.parametrize("device", ["/dev/zero", "/dev/null"])
 def test_a_device_is_not_read(device, read):
-    with pytest.raises(InputError, match=f"{device}: cannot be read"):
+    with pytest.raises(InputError, match=rf"^{device}: cannot be read \(it is a device, not a file\)$"):
         read(Path(device))
+
+
+@pytest.mark.skipif(not Path("/dev/stdin").exists(), reason="no name for the standard input")
+def test_the_standard_input_is_not_read(read):
+    """It may be a pipe, a device or a regular file; pytest gives the device that is always empty."""
+    with pytest.raises(InputError, match=r"^/dev/stdin: cannot be read"):
+        read(Path("/dev/stdin"))
 
 
 def test_a_folder_is_not_a_file(tmp_path, read):
@@ -81,3 +97,37 @@ def test_a_file_that_does_not_tell_its_kind_is_one_line_and_closed(tmp_path, mon
             open_regular(tmp_path / "x", "look at it")
     with pytest.raises(OSError, match="Bad file descriptor"):
         os.fstat(asked[0])
+
+
+REFUSED = {
+    "missing": "cannot be read (No such file or directory)",
+    "folder": "cannot be read (it is a folder, not a file)",
+    "loop": "cannot be read (Too many levels of symbolic links)",
+    "large": "larger than 3 bytes",
+}
+
+
+@pytest.mark.parametrize(("hint", "end"), [("", ""), ("give another one", "; give another one")])
+@pytest.mark.parametrize("name", REFUSED)
+def test_the_hint_ends_the_line_and_nothing_stays_open(tmp_path, name, hint, end):
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "loop").symlink_to("loop")
+    (tmp_path / "large").write_bytes(b"1234")
+    before = open_files()
+    with pytest.raises(InputError) as caught:
+        read_regular(tmp_path / name, 3, hint)
+    assert str(caught.value) == f"{tmp_path / name}: {REFUSED[name]}{end}"
+    assert open_files() == before
+
+
+def open_files() -> int:
+    """How many files this process has open; 0 where the system does not tell."""
+    folder = Path("/proc/self/fd")
+    return len(list(folder.iterdir())) if folder.exists() else 0
+
+
+def test_what_a_name_stands_for(tmp_path):
+    (tmp_path / "file").touch()
+    assert [kind(tmp_path / "file") for kind in (is_file, is_folder, exists)] == [True, False, True]
+    assert [kind(tmp_path) for kind in (is_file, is_folder, exists)] == [False, True, True]
+    assert [kind(tmp_path / "a\0b") for kind in (is_file, is_folder, exists)] == [False] * 3

@@ -1,5 +1,6 @@
 """A sealed document is read only as it was written."""
 
+import hashlib
 import json
 
 import msgspec
@@ -98,3 +99,26 @@ def test_another_format_is_named(tmp_path, made_as):
 def test_a_damaged_document_has_no_format():
     assert format_of(seal(DOCUMENT)) == 3
     assert format_of(seal(DOCUMENT).replace(b'"format": 3', b'"format": 7')) is None
+
+
+def test_the_form_of_a_document_byte_by_byte():
+    content = b'{\n  "format": 3,\n  "n": [\n    1\n  ]'
+    digest = hashlib.sha256(content).hexdigest().encode()
+    assert seal({"format": 3, "n": [1]}) == content + b',\n  "content_sha256": "' + digest + b'"\n}\n'
+
+
+def test_what_a_document_lacks_is_told_in_few_words():
+    class Long(msgspec.Struct):
+        format: int
+        some: int = msgspec.field(name="x" * 500)
+
+    with pytest.raises(DamagedError) as caught:
+        unseal(seal({"format": 3}), Long)
+    assert str(caught.value).startswith("Object missing required field `xxx")
+    assert len(str(caught.value)) == 120
+
+
+def test_a_document_without_a_format_has_none():
+    assert format_of(seal({"name": "x"})) is None
+    assert format_of(b'{"name": "x"}') is None
+    assert format_of(b'{"format": 2}') == 2

@@ -101,3 +101,18 @@ def test_the_sentence_tells_of_a_single_wrong_decision_and_only_of_known_costs()
 
 def test_fp32_has_no_audit_to_tell_of():
     assert told({"tested": 3}) == []
+
+
+def test_where_every_audited_decision_was_wrong_nothing_is_known():
+    assert disagreement_bound(3, 3) == 1.0
+    assert disagreement_bound(2, 3) < 1.0
+
+
+def test_a_run_of_which_nothing_is_known_audits_everything():
+    assert audit_share([], FEWEST) == 1.0
+    assert audit_share([(0, 0.0)], FEWEST) == 1.0
+    assert audit_share([(1, 1.0)], 1) == 1.0
+
+
+def test_a_summary_tells_what_the_audit_cost():
+    assert audit_summary({"decided": 1_000, "close": 100, "audited": 50, "disagreements": 0})["audit_cost"] == 0.05

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from margin_decider import MarginDecider, calibration, sample, sentences
 from negengine.engine.errors import InputError
-from negengine.engine.inference.calibration import Calibration, calibrate
+from negengine.engine.inference.calibration import Calibration, calibrate, widest
 from negengine.engine.inference.precision import MixedDecider
 
 
@@ -48,6 +48,50 @@ def test_where_errors_are_large_everywhere_no_verb_is_excluded():
     found = calibrate(MarginDecider(truth + noise), MarginDecider(truth), sample(2000, expected))
     assert found.never == ()
     assert found.bound > np.abs(noise).max() * 0.9
+
+
+def calibrated(n, *more, truth=10.0):
+    """Errors of 1 and -1 in turn, each of a verb of its own, and some more errors."""
+    error = np.concatenate([np.resize([1.0, -1.0], n), more])
+    exact = np.full(len(error), truth)
+    verbs = np.arange(len(error), dtype=np.int32)
+    return calibrate(MarginDecider(exact + error), MarginDecider(exact), sample(len(error), verbs), seed=5)
+
+
+def test_an_error_beyond_four_and_a_half_robust_deviations_is_outlying():
+    """The median of the sizes is 1, so the limit is 4.5 · 1.4826 = 6.6717."""
+    assert calibrated(98, 6.625, -6.625).never == ()
+    assert calibrated(98, 6.75, -6.75).never == (98, 99)
+    assert calibrated(0, *[0.0] * 50, 1.0).never == (50,)
+
+
+def test_no_more_than_a_twentieth_of_the_sentences_is_outlying():
+    assert len(calibrated(76, *[8.0, -8.0] * 2).never) == 4
+    found = calibrated(94, *[8.0, -8.0] * 3)
+    assert found.never == ()
+    assert found.bound == pytest.approx(max(4.5 * found.deviation, 8.8))
+
+
+def test_what_a_calibration_records():
+    found = calibrated(98, 6.75, -6.75)
+    assert (found.bias, found.deviation, found.bound) == (0.0, 1.0, 4.5)
+    assert (found.close, found.sentences, found.repeated) == (0.02, 100, 100)
+    assert (found.audit_share, found.seed, found.low_precision) == (0.0, 5, "int8")
+
+
+def test_a_margin_as_wide_as_the_bound_is_close_and_one_of_nothing_is_no_repetition():
+    error = np.resize([1.0, -1.0], 100)
+    exact = np.full(100, 10.0)
+    exact[:4] = [3.5, -3.5, 0.0, -9.0]  # with their errors 4.5, -4.5, 1 and -10
+    found = calibrate(MarginDecider(exact + error), MarginDecider(exact), sample(100))
+    assert (found.bound, found.close, found.repeated) == (4.5, 0.03, 97)
+
+
+@pytest.mark.parametrize(
+    ("error", "bound"), [([1.0, -1.0], 4.5), ([0.0] * 999 + [10.0], 11.0), ([-10.0] + [0.0] * 999, 11.0)]
+)
+def test_the_bound_is_four_and_a_half_deviations_or_a_tenth_more_than_the_largest_error(error, bound):
+    assert widest(np.array(error)) == pytest.approx(bound)
 
 
 @given(

@@ -176,3 +176,56 @@ def test_the_low_precision_model_of_another_device_is_refused():
 def test_a_choice_is_never_narrowed_and_fp32_stays_fp32():
     assert widened({"precision": "mixed", "bound": 0.5}, 0.0)["bound"] == 0.5
     assert widened({"precision": "fp32"}, 3.0) == {"precision": "fp32"}
+
+
+# ---------------------------------------------------------------- the numbers
+
+
+def noisy(error=0.3):
+    """Models of which the low-precision one leaves some close calls."""
+    random = np.random.default_rng(0)
+    truth = random.normal(0, 3, 3_000)
+    noise = random.normal(0, error, 3_000)
+    return Models(MarginDecider(truth), lambda: MarginDecider(truth + noise, "int8"))
+
+
+def test_the_speed_is_that_of_close_calls_and_audit():
+    found = choose(Precision.MIXED, workload(30_000), models=noisy())[0]["CpTp"]
+    close, audited = found["close"], found["audit_share"]
+    assert 0.05 < close < 0.6
+    assert audited == 0.05
+    assert found["speedup"] == pytest.approx(1 / (1 / 2.5 + close + audited * (1 - close)))
+
+
+def test_what_fp32_decides_is_told_with_an_audit_of_its_own():
+    found, said = choose(Precision.AUTO, workload(20_000), ratio=1.0)
+    assert found["CpTp"]["speedup"] == pytest.approx(1 / 1.05)
+    assert said[0].endswith("(0.0% of 1,000 measured sentences are checked again in fp32)")
+
+
+def test_a_small_run_audits_as_many_as_the_smallest_calibration_measures():
+    assert choose(Precision.MIXED, workload(5_000))[0]["CpTp"]["audit_share"] == 1_000 / 5_000
+
+
+@pytest.mark.parametrize(("total", "precision"), [(SHORT_RUN - 1, "fp32"), (SHORT_RUN, "mixed")])
+def test_a_run_of_twenty_thousand_sentences_is_not_short(total, precision):
+    assert SHORT_RUN == 20_000
+    assert choose(Precision.AUTO, workload(total))[0]["CpTp"]["precision"] == precision
+
+
+@pytest.mark.parametrize("total", [0, 1])
+def test_at_least_one_sentence_is_measured(total):
+    assert choose(Precision.MIXED, workload(total))[0]["CpTp"]["sentences"] == 1
+
+
+def test_a_lazy_run_has_fewer_sentences_the_more_of_them_may_repeat():
+    """Half of 3,000 repeat, so the largest credible share is a little above a half, at a confidence of 99.9 %."""
+    margins = np.resize([9.0, -9.0], 3_000)
+    models, asked = Models(MarginDecider(margins), lambda: MarginDecider(margins, "int8")), []
+
+    def at_least(rate):
+        asked.append(rate)
+        return 364_000
+
+    choose(Precision.MIXED, workload(728_000, at_least=at_least), models=models)
+    assert set(asked) == {disagreement_bound(1_500, 3_000, 0.999)}

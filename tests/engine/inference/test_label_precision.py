@@ -12,7 +12,7 @@ from negengine.engine.choices import Precision
 from negengine.engine.errors import InputError
 from negengine.engine.inference.calibration import Calibration
 from negengine.engine.inference.choosing import Workload, choose_precisions, open_decider, widened
-from negengine.engine.inference.label_precision import LABELS, MixedClassifier, calibrate_labels
+from negengine.engine.inference.label_precision import LABELS, MixedClassifier, calibrate_labels, certainty, classifying
 from negengine.engine.inference.mixing import take_audits
 from negengine.engine.inference.precision import Models
 
@@ -96,6 +96,20 @@ def test_a_disagreement_is_corrected_and_asks_for_a_wider_bound():
     assert (audited.bounds, audited.needed) == ({"pairs": 0.5}, {"pairs": 1.5 * 2.0})
 
 
+def test_the_certainty_is_the_margin_of_the_two_best_labels_unless_the_correction_changes_the_label():
+    found = LabelTable([[4, 1, 2, 0], [0, 3, 2.5, 1]], "int8").classify(numbered_pairs(2))
+    assert certainty(found, 0.0).tolist() == [2, 0.5]
+    assert certainty(found, (0, 1, 0, 0)).tolist() == [2, 0]
+    assert certainty(found, (1, 0, 0, 0)).tolist() == [1, 0.5]
+
+
+def test_the_certainty_among_many_labels():
+    logits = random_logits(200, 11, labels=40)
+    found = certainty(LabelTable(logits, "int8").classify(numbered_pairs(200)), 0.0)
+    ordered = np.sort(logits.astype(np.float32), axis=1)
+    np.testing.assert_array_equal(found, ordered[:, -1] - ordered[:, -2])
+
+
 # ---------------------------------------------------------------- the calibration
 
 
@@ -128,6 +142,46 @@ def test_the_label_with_the_larger_error_sets_the_bound():
     assert found.deviation == pytest.approx(0.3, rel=0.05)
 
 
+def test_what_a_calibration_of_labels_measures():
+    """The first label is too high by 1 and 0.5 in turn, the others by nothing. Without its bias, the margin of the last
+    pair is as wide as the bound."""
+    truth = np.tile([8.0, 0.0, 0.0], (8, 1))
+    truth[7, 0] = 4.5 * 0.25 + 0.25
+    low = truth + np.outer(np.resize([1.0, 0.5], 8), [1, 0, 0])
+    found = calibrate_labels(LabelTable(low, "int8"), LabelTable(truth), numbered_pairs(8), seed=0)
+    assert found.bias == pytest.approx((0.5, -0.25, -0.25))
+    assert (found.deviation, found.bound) == (0.25, 4.5 * 0.25)
+    assert (found.close, found.repeated, found.never) == (1 / 8, 0, ())
+
+
+class Occupied(LabelTable):
+    """Tells how many pairs of a length occupy the device."""
+
+    def __init__(self, pairs):
+        super().__init__(np.zeros((7, 3)))
+        self.pairs, self.lengths = pairs, []
+
+    def occupying(self, length):
+        self.lengths.append(length)
+        return self.pairs
+
+
+@pytest.mark.parametrize(("pairs", "timed"), [(5, 5), (7, 7), (9, 7)])
+def test_pairs_that_occupy_the_device_are_timed(pairs, timed):
+    """Seven pairs of 2, 3 or 4 tokens have 20 in all: 2 each."""
+    reference = Occupied(pairs)
+    classifying(numbered_pairs(7), reference)(reference)
+    assert reference.lengths == [2]
+    assert sorted(reference.classified) == list(range(timed))
+
+
+@pytest.mark.parametrize(("pairs", "length"), [(0, 1), (1, 2)])
+def test_no_pair_or_one_can_be_timed_too(pairs, length):
+    reference = Occupied(5)
+    classifying(numbered_pairs(pairs), reference)(reference)
+    assert (reference.lengths, reference.classified) == ([length], list(range(pairs)))
+
+
 def test_a_calibration_comes_back_from_the_record_as_it_was():
     own = label_calibration(0.5, (0.1, -0.1))
     assert Calibration.from_json(json.loads(json.dumps(own.to_json()))) == own
@@ -148,6 +202,7 @@ def test_auto_chooses_mixed_precision_for_a_long_run_and_fp32_for_a_short_one():
         work = Workload("pairs", numbered_pairs, total)
         found = choose_precisions(models(), Precision.AUTO, [work], seed=0, method=LABELS, speed_ratio=lambda _: 2.5)
         chosen[total] = found["pairs"]["precision"]
+        assert found["pairs"].get("sentences", 300) == 300
         assert json.loads(json.dumps(found)) == found
     assert chosen == {2_999: "fp32", 3_000: "mixed"}
 

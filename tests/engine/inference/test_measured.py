@@ -159,3 +159,49 @@ def test_temporary_files_of_killed_processes_are_removed_and_no_others(kept):
     kept.number("speed", lambda: 2.5)
     left = {"..measured.json.mine", ".another.1f.negengine-tmp", ".measured.json", ".measured.lock"}
     assert {path.name for path in folder.iterdir()} == left
+
+
+def test_a_number_below_one_is_kept(kept):
+    assert kept.number("speed", lambda: 0.5) == 0.5
+    assert kept.number("speed", never) == 0.5
+
+
+def test_several_numbers_are_measured_together_and_kept_together(kept):
+    found = {"one": 1.5, "two": 2.5, "three": 0.123456}
+    rounded = {**found, "three": 0.1235}
+    assert kept.kept(list(found)) is None
+    assert kept.numbers(list(found), lambda: found) == rounded
+    assert kept.numbers(list(found), never) == rounded
+    assert kept.kept(["two", "one"]) == {"two": 2.5, "one": 1.5}
+    assert kept.kept(["two", "four"]) is None
+    assert Measured({**HERE, "threads": 4}, kept.places).kept(["two"]) is None
+
+
+@pytest.mark.parametrize(("names", "told"), [(["one"], "one"), (["one", "two", "three"], "one and 2 more")])
+def test_numbers_that_cannot_be_kept_are_told_by_their_names(kept, tmp_path, names, told):
+    for name in ("model", "cache"):
+        (tmp_path / name).write_bytes(b"a file in place of the folder")
+    said = []
+    assert kept.numbers(names, lambda: dict.fromkeys(names, 2.0), said.append) == dict.fromkeys(names, 2.0)
+    text = f"the measured {told} is not kept, and another process measures it again: {kept.places[0]} is not writable"
+    assert said == [text]
+
+
+def test_one_number_that_is_none_keeps_the_others_from_being_kept(kept):
+    kept.numbers(["one", "two"], lambda: {"one": 1.0, "two": 0.0})
+    assert kept.kept(["one"]) is None
+    assert kept.numbers(["one"], lambda: {"one": 3.0}) == {"one": 3.0}
+
+
+def test_a_number_that_another_process_has_kept_meanwhile_is_taken(kept, monkeypatch):
+    """Between the first look and the lock."""
+    other = Measured(dict(HERE), kept.places)
+    whole, looked = Measured.kept, []
+
+    def first_looks_too_early(self, names, say=lambda _: None):
+        looked.append(names)
+        return None if len(looked) == 1 else whole(self, names, say)
+
+    other.number("speed", lambda: 2.5)
+    monkeypatch.setattr(Measured, "kept", first_looks_too_early)
+    assert kept.number("speed", never) == 2.5

@@ -39,6 +39,21 @@ def test_a_low_precision_model_that_is_off_by_a_constant_is_corrected_by_it():
     assert mixed.decide(ids, position, expected).repeated(expected).tolist() == [False, False, True]
 
 
+def test_a_margin_of_nothing_is_never_trusted():
+    """Corrected by the bias it is wide, but no sign says what it was."""
+    exact = MarginDecider([0.25])
+    mixed = MixedDecider(MarginDecider([0.0]), exact, calibration(0.5, bias=1.0))
+    mixed.decide(*sentences(1))
+    assert exact.decided == [0]
+
+
+def test_what_is_a_little_beyond_the_bound_is_decided_without_fp32():
+    exact = MarginDecider([0.625, -0.625, 0.5])
+    mixed = MixedDecider(MarginDecider([0.625, -0.625, 0.5]), exact, calibration(0.5))
+    mixed.decide(*sentences(3))
+    assert exact.decided == [2]
+
+
 def test_verbs_that_the_low_precision_model_gets_wrong_are_left_to_fp32():
     exact = MarginDecider([9, 9, 9])
     mixed = MixedDecider(MarginDecider([9, 9, 9]), exact, calibration(0.5, never=(7,)))
@@ -144,6 +159,14 @@ def test_mixed_without_a_low_precision_model_is_one_line(mini, monkeypatch):
 
 def test_fp32_opens_the_reference_model_alone(mini):
     assert open_models(mini, CPU, Precision.FP32).low_precision is None
+
+
+@pytest.mark.parametrize("precision", [Precision.AUTO, Precision.MIXED])
+def test_the_low_precision_model_is_opened_when_it_is_asked_for_first(mini, precision):
+    models = open_models(mini, CPU, precision)
+    assert models.open_low_precision is not None
+    assert (models.low_precision.precision, models.reference.precision) == ("int8", "fp32")
+    assert models.low_precision is models.low_precision
 
 
 def test_progress_moves_with_every_batch(mini):

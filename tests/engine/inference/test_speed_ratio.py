@@ -1,11 +1,15 @@
 """The speed of the low-precision model over fp32, by a clock that the test holds."""
 
+import json
+from typing import ClassVar
+
 import numpy as np
 import pytest
 from margin_decider import MarginDecider, sample
 from negengine.engine.choices import Precision
 from negengine.engine.inference.device import CPU
 from negengine.engine.inference.precision import open_models
+from negengine.engine.inference.processor import processor
 from negengine.engine.inference.speed_ratio import deciding, kept_speed_ratio, some_of, speed_ratio
 from negengine.engine.sentences.spans import Bucket, EncodedSentences
 
@@ -79,3 +83,31 @@ def test_a_models_number_is_measured_once(mini, tmp_path):
     assert first > 0
     assert kept_speed_ratio(models.low_precision, models.reference, timed, said.append) == first
     assert said == []
+    (entry,) = json.loads((folder / ".measured.json").read_bytes())["kept"]
+    conditions, reference = entry["conditions"], models.reference
+    assert (conditions["threads"], conditions["batch tokens"]) == (reference.at_a_time, reference.batch_tokens)
+    assert conditions["graphs"] == {name: mini.info["files"][name] for name in ("model.int8.onnx", "model.cpu.onnx")}
+    assert conditions.items() > processor(CPU).items()
+
+
+@pytest.mark.parametrize(("seconds", "rounds"), [(0.5, 3), (0.375, 4), (0.25, 6), (0.125, 7)])
+def test_rounds_go_on_for_three_seconds(seconds, rounds):
+    """A round times both models. Three rounds of a second are enough, and more than seven never are needed."""
+    clock = Clock()
+    clock.now = 1_000.0
+    low = Timed(clock, [9, seconds])
+    assert speed_ratio(low, Timed(clock, [seconds]), some_of(sample(20), 8), clock=clock) == 1.0
+    assert len(low.sizes) == 1 + rounds
+
+
+def test_sentences_of_the_most_frequent_length_that_occupy_the_device_are_timed():
+    class Reference:
+        asked: ClassVar[list[int]] = []
+
+        def occupying(self, length):
+            self.asked.append(length)
+            return 6
+
+    timed = Timed(Clock(), [0])
+    deciding(sample(20), Reference())(timed)
+    assert (Reference.asked, timed.sizes, timed.decided) == ([3], [6], [0, 1, 2, 3, 4, 5])

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from negengine.engine.errors import InputError
 from negengine.engine.files.atomic import write_atomically, write_bytes
 from negengine.engine.files.frames import parquet_bytes
+from negengine.engine.runs.folder import RunFolder
 from negengine.engine.runs.part import EncodedPart, PartFiles
 from negengine.engine.runs.record import RunRecord, read_run
 from negengine.engine.runs.results import finished_stage
@@ -175,6 +176,109 @@ def test_an_error_in_the_middle_leaves_a_run_that_resumes(tmp_path, whole):
         assert run.missing_parts == [0, 2]
     work(tmp_path / "run")
     assert results(tmp_path / "run") == whole
+
+
+# ---------------------------------------------------------------- what is on disk before the process ends
+
+
+def stage_of(folder):
+    return read_run(folder).stages["select"]
+
+
+def test_what_was_chosen_is_on_disk_at_once(tmp_path):
+    with hold(tmp_path / "run") as run:
+        run.set_choices(Choices({"Cp": {"precision": "fp32"}}, {"graph": "products"}))
+        found = stage_of(tmp_path / "run")
+        assert (found.calibration, found.kernels) == ({"Cp": {"precision": "fp32"}}, {"graph": "products"})
+        assert len(found.sessions) == 1
+        assert run.choices == Choices({"Cp": {"precision": "fp32"}}, {"graph": "products"})
+
+
+def test_a_finished_stage_is_on_disk_at_once(tmp_path):
+    with hold(tmp_path / "run") as run:
+        for number in run.missing_parts:
+            run.write_part(number, part(number))
+        run.finish(publish)
+        assert finished_stage(tmp_path / "run", "select").finished
+
+
+def test_a_stage_is_unfinished_on_disk_before_a_part_of_it_is_replaced(tmp_path, monkeypatch):
+    """A process that is killed between the two leaves final files that do not match the parts."""
+    work(tmp_path / "run")
+
+    def killed(files, part):
+        raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(PartFiles, "write", killed)
+        patch.setattr(RunFolder, "_close", lambda run: None)
+        with pytest.raises(Killed), hold(tmp_path / "run") as run:
+            run.write_part(1, part(2))
+    assert not stage_of(tmp_path / "run").finished
+
+
+def test_a_process_that_only_finishes_has_a_session(tmp_path):
+    folder = unfinished(tmp_path / "run")
+    with hold(folder) as run:
+        run.write_part(2, part(2))
+    with hold(folder) as run:
+        run.finish(publish)
+    assert [session.parts for session in stage_of(folder).sessions] == [2, 1, 0]
+
+
+def test_a_session_lasts_until_its_process_leaves_the_folder(tmp_path, monkeypatch):
+    from negengine.engine.runs import session
+
+    now = [1_000.0]
+    monkeypatch.setattr(session.time, "monotonic", lambda: now[0])
+    with hold(tmp_path / "run") as run:
+        now[0] += 5
+        run.write_part(0, part(0))
+        assert stage_of(tmp_path / "run").sessions[0].seconds == 5.0
+        now[0] += 60
+    assert stage_of(tmp_path / "run").sessions[0].seconds == 65.0
+
+
+def test_a_session_that_fails_tells_why_and_when(tmp_path, monkeypatch):
+    from negengine.engine.runs import session
+
+    now = [1_000.0]
+    monkeypatch.setattr(session.time, "monotonic", lambda: now[0])
+
+    def fail():
+        with hold(tmp_path / "run") as run:
+            run.write_part(0, part(0))
+            now[0] += 7
+            raise InputError("no space left")
+
+    with pytest.raises(InputError, match=r"^no space left$"):
+        fail()
+    (found,) = stage_of(tmp_path / "run").sessions
+    assert (found.failed, found.seconds) == ("no space left", 7.0)
+
+
+def test_metadata_stay_where_a_process_has_none(tmp_path):
+    work(tmp_path / "run", metadata={"model folder": "there"})
+    work(tmp_path / "run")
+    assert stage_of(tmp_path / "run").metadata == {"model folder": "there"}
+
+
+def test_what_is_left_of_an_unfinished_part_is_removed_when_the_folder_is_held(tmp_path):
+    folder = unfinished(tmp_path / "run")
+    files = PartFiles.of(folder, "select", 1)
+    truncate(files.marker)
+    with hold(folder):
+        assert not files.marker.exists()
+        assert not files.rows.exists()
+        assert PartFiles.of(folder, "select", 0).read() is not None
+
+
+def test_where_too_few_files_may_be_open_nothing_is_begun(tmp_path, monkeypatch):
+    resource = pytest.importorskip("resource")
+    monkeypatch.setattr(resource, "getrlimit", lambda kind: (20, 20))
+    with pytest.raises(InputError, match="this process may have 20 files open"), hold(tmp_path / "run"):
+        pass
+    assert not (tmp_path / "run").exists()
 
 
 # ---------------------------------------------------------------- margins
@@ -597,6 +701,44 @@ def test_a_stage_is_carried_once(tmp_path):
         run.carry_stage(tmp_path / "run", "select")
     assert (tmp_path / "other" / "run.json").stat().st_mtime_ns == before
     assert finished_stage(tmp_path / "other", "select") == finished_stage(tmp_path / "run", "select")
+
+
+def test_a_stage_that_was_only_begun_there_is_carried(tmp_path):
+    work(tmp_path / "run")
+    unfinished(tmp_path / "other")
+    with hold(tmp_path / "other", "score", parts=1) as run:
+        run.carry_stage(tmp_path / "run", "select")
+    assert finished_stage(tmp_path / "other", "select") == finished_stage(tmp_path / "run", "select")
+
+
+def test_a_carried_stage_comes_before_all_others(tmp_path):
+    work(tmp_path / "run")
+    for stage in ("agreement", "verify"):
+        with hold(tmp_path / "other", stage, parts=1) as run:
+            run.write_part(0, part(0))
+    with hold(tmp_path / "other", "score", parts=1) as run:
+        run.carry_stage(tmp_path / "run", "select")
+        run.write_part(0, part(0))
+    assert list(read_run(tmp_path / "other").stages) == ["select", "agreement", "verify", "score"]
+
+
+def test_a_file_that_is_there_already_is_not_written_again(tmp_path):
+    work(tmp_path / "run")
+    work(tmp_path / "other")
+    times = [(tmp_path / "other" / name).stat().st_mtime_ns for name in ("triplets.parquet", "selection.json")]
+    (tmp_path / "other" / "selection.json").unlink()
+    with hold(tmp_path / "other", "score", parts=1) as run:
+        run.carry_stage(tmp_path / "run", "select")
+    assert (tmp_path / "other" / "triplets.parquet").stat().st_mtime_ns == times[0]
+    assert (tmp_path / "other" / "selection.json").stat().st_mtime_ns != times[1]
+
+
+def test_a_folder_has_its_own_stages_already(tmp_path):
+    work(tmp_path / "run")
+    before = everything(tmp_path / "run")
+    with hold(tmp_path / "run", "score") as run:
+        run.carry_stage(tmp_path / "run" / ".." / "run", "select")
+    assert everything(tmp_path / "run") == before
 
 
 def test_an_unfinished_stage_is_not_carried(tmp_path):

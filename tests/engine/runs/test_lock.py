@@ -115,3 +115,46 @@ def test_a_folder_whose_holder_lets_go_at_once_is_not_refused(tmp_path, monkeypa
     monkeypatch.setattr(lock, "lock_descriptor", first_refused)
     with locked(tmp_path):
         assert answers == []
+
+
+def test_a_folder_in_use_is_asked_for_four_times_within_a_moment(tmp_path, monkeypatch):
+    """Who asks who holds a folder has its lock for an instant; more than a moment nobody should wait."""
+    asked, waited = [], []
+    monkeypatch.setattr(lock, "lock_descriptor", lambda descriptor, blocking: bool(asked.append(blocking)))
+    monkeypatch.setattr(lock.time, "sleep", waited.append)
+    with pytest.raises(InputError, match="in use by another process"), locked(tmp_path):
+        pass
+    assert asked == [False] * 4
+    assert waited == [0.02] * 3
+
+
+def test_a_long_name_of_a_holder_is_cut(tmp_path):
+    with locked(tmp_path):
+        (tmp_path / LOCK_FILE).write_text(" " + "x" * 1_000)
+        assert lock.holder(tmp_path) == "x" * 200
+
+
+def test_other_users_of_a_shared_folder_may_lock_it_too(tmp_path):
+    """As far as the user's own mask allows."""
+    before = os.umask(0o002)
+    try:
+        with locked(tmp_path):
+            assert (tmp_path / LOCK_FILE).stat().st_mode & 0o777 == 0o664
+    finally:
+        os.umask(before)
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="open files are counted in /proc")  # noqa: PTH112
+def test_no_file_stays_open(holder, tmp_path):
+    def refused(use):
+        with pytest.raises(InputError, match="in use by"):
+            use()
+
+    def take():
+        with locked(tmp_path):
+            pass
+
+    before = len(os.listdir("/proc/self/fd"))  # noqa: PTH208
+    refused(take)
+    refused(lambda: refuse_held(tmp_path))
+    assert len(os.listdir("/proc/self/fd")) == before  # noqa: PTH208

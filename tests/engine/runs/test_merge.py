@@ -83,6 +83,44 @@ def test_the_sessions_of_the_shards_are_kept(tmp_path, halves):
     assert sessions[-1].merged == [str(folder) for folder in halves]
 
 
+def test_shards_that_have_chosen_nothing_are_merged_without_a_choice(tmp_path, halves):
+    merge(halves, tmp_path / "merged")
+    record = finished_stage(tmp_path / "merged", "select")
+    assert (record.calibration, record.kernels) == (None, {})
+
+
+def test_the_metadata_are_those_of_the_first_shard(tmp_path):
+    shards = []
+    for index in (1, 2, 3):
+        folder, note = tmp_path / str(index), {"model folder": f"models/{index}"}
+        with RunFolder.create_or_resume(
+            folder, "select", IDENTITY, parts=3, shard=Shard(index, 3), metadata=note
+        ) as run:
+            run.write_part(index - 1, EncodedPart.of(PartResult(rows(index), {})))
+            run.finish(publish_triplets)
+        shards.append(folder)
+    merge(shards, tmp_path / "merged")
+    assert finished_stage(tmp_path / "merged", "select").metadata == {"model folder": "models/1"}
+
+
+def test_the_kernels_of_each_shard_are_recorded_and_told(tmp_path):
+    shards = []
+    for index, graph in enumerate(["products", "fused"], 1):
+        folder = tmp_path / str(index)
+        with RunFolder.create_or_resume(folder, "select", IDENTITY, parts=PARTS, shard=Shard(index, 2)) as run:
+            run.set_choices(Choices({"Cp": {"precision": "fp32"}}, {"graph": graph, "batch tokens": 256}))
+            for number in run.missing_parts:
+                run.write_part(number, EncodedPart.of(PartResult(rows(number), {"tested": number})))
+            run.finish(publish_triplets)
+        shards.append(folder)
+    said = []
+    merging.merge(shards[::-1], tmp_path / "merged", PUBLISHERS, said.append)
+    assert [line.split(":")[0] for line in said] == ["the shards ran with different kernels"]
+    kernels = finished_stage(tmp_path / "merged", "select").kernels
+    assert kernels["graph"] == "products"
+    assert [own["graph"] for own in kernels["shards"].values()] == ["products", "fused"]
+
+
 def test_the_shards_stay_as_they_are(tmp_path, halves):
     before = [everything(folder) for folder in halves]
     merge(halves, tmp_path / "merged")
@@ -155,6 +193,12 @@ def refused(shards, output, message) -> None:
 def test_a_missing_shard_is_named(tmp_path):
     shards = [work(tmp_path / f"shard {index}", shard=Shard(index, 4)) for index in (1, 3)]
     refused(shards, tmp_path / "merged", r"^shard 2/4, 4/4 is missing; merge needs all 4$")
+
+
+@pytest.mark.parametrize("count", [2, 3])
+def test_the_last_shard_is_missed_too(tmp_path, count):
+    shards = [work(tmp_path / f"shard {index}", shard=Shard(index, count)) for index in range(1, count)]
+    refused(shards, tmp_path / "merged", rf"^shard {count}/{count} is missing; merge needs all {count}$")
 
 
 def test_a_shard_given_twice_is_named(tmp_path, halves):

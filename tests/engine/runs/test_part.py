@@ -2,10 +2,12 @@
 
 import hashlib
 import json
+import os
 
 import polars as pl
 import pytest
 from negengine.engine.errors import InputError
+from negengine.engine.files.reading import MOST_JSON
 from negengine.engine.runs.part import EncodedPart, PartFiles
 from negengine.engine.runs.stage import PartResult
 from small_stages import part
@@ -95,8 +97,8 @@ def test_the_same_rows_give_the_same_part(files):
 
 def test_the_wider_of_two_margins_is_kept():
     earlier = part(0, needed={"Cp": 0.5, "Cn": 2.0, "Cv": 0.1}).marker
-    again = part(0, bounds={"Cp": 0.5, "Cn": 1.0}, needed={"Cp": 0.7, "Cn": 1.0}).with_findings(earlier)
-    assert again.marker.needed == {"Cp": 0.7, "Cn": 2.0, "Cv": 0.1}
+    again = part(0, bounds={"Cp": 0.5, "Cn": 1.0}, needed={"Cp": 0.7, "Cn": 1.0, "Cw": 0.3}).with_findings(earlier)
+    assert again.marker.needed == {"Cp": 0.7, "Cn": 2.0, "Cv": 0.1, "Cw": 0.3}
     assert again.marker.bounds == {"Cp": 0.5, "Cn": 1.0}
 
 
@@ -122,4 +124,21 @@ def test_a_removed_part_leaves_nothing_and_can_be_removed_again(files):
     files.remove()
     assert list(files.rows.parent.iterdir()) == []
     files.remove()
+    assert files.read() is None
+
+
+def test_a_first_decision_in_fp32_had_nothing_wrong():
+    """It has no audit, so its marker does not count disagreements."""
+    earlier = EncodedPart.of(PartResult(pl.DataFrame())).marker
+    again = EncodedPart.of(PartResult(pl.DataFrame(), {"disagreements": 0})).with_findings(earlier)
+    assert again.marker.counts == {"disagreements": 0, "rows": 0}
+
+
+def test_rows_with_more_bytes_than_the_marker_tells_are_not_a_part(files):
+    files.rows.write_bytes(files.rows.read_bytes() + b"x")
+    assert files.read() is None
+
+
+def test_a_marker_that_is_too_large_is_not_a_part(files):
+    os.truncate(files.marker, MOST_JSON + 1)
     assert files.read() is None

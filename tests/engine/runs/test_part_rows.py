@@ -85,3 +85,30 @@ def test_a_part_with_other_columns_is_an_error_and_no_wrong_row(tmp_path, whole)
     PartFiles.of(tmp_path, "select", 2).write(odd)
     with pytest.raises(pl.exceptions.PolarsError):
         rows(tmp_path).collect()
+
+
+def test_of_several_further_columns_each_part_has_its_own(tmp_path, whole):
+    """The first part says which there are: others lack some of them, and have some more."""
+    one, two, three = (f"{FURTHER}{name}" for name in ("one", "two", "three"))
+    for number, names in enumerate([(one, two), (one, two), (one,), (two, three)]):
+        files = PartFiles.of(tmp_path, "select", number)
+        more = [pl.lit(number).alias(name) for name in names]
+        files.write(EncodedPart.of(PartResult(pl.read_parquet(files.rows).with_columns(more))))
+    found = rows(tmp_path).collect()
+    assert found.columns == [*whole.columns, one, two]
+    assert found[one].to_list() == [0] * 3 + [2] * 4 + [None] * 2
+    assert found[two].to_list() == [0] * 3 + [None] * 4 + [3] * 2
+
+
+def test_columns_in_another_order_are_the_same_columns(tmp_path, whole):
+    files = PartFiles.of(tmp_path, "select", 2)
+    files.write(EncodedPart.of(PartResult(pl.read_parquet(files.rows).select("verb", "n"))))
+    assert rows(tmp_path).collect().equals(whole)
+
+
+@pytest.mark.parametrize("change", [lambda rows: rows.drop("verb"), lambda rows: rows.with_columns(noun=pl.lit("x"))])
+def test_a_part_with_fewer_columns_or_more_is_an_error(tmp_path, whole, change):
+    files = PartFiles.of(tmp_path, "select", 2)
+    files.write(EncodedPart.of(PartResult(change(pl.read_parquet(files.rows)))))
+    with pytest.raises(pl.exceptions.PolarsError):
+        rows(tmp_path).collect()

@@ -107,13 +107,27 @@ def test_another_format_is_refused(tmp_path, made_as, content):
         "x\0",
         ".lock",
         "run.json",
+        "Run.JSON",
         "parts",
+        "PARTS",
     ],
 )
 def test_a_final_file_is_a_plain_name_in_the_folder(tmp_path, name):
     write(tmp_path, document(finished=True, files={name: "0" * 64}))
     with pytest.raises(InputError, match="is not the name of a final file"):
         read_run(tmp_path)
+
+
+def test_the_first_wrong_name_is_told_and_a_long_one_is_cut(tmp_path):
+    files = {"triplets.parquet": "0" * 64, "." + "x" * 60: "0" * 64, "parts": "0" * 64}
+    write(tmp_path, document(files=files))
+    with pytest.raises(InputError, match=rf"\('\.{'x' * 39}' is not the name of a final file"):
+        read_run(tmp_path)
+
+
+def test_a_stage_may_have_no_part(tmp_path):
+    write(tmp_path, document(parts=0))
+    assert read_run(tmp_path).stages["select"].parts == 0
 
 
 @pytest.mark.parametrize("name", ["triplets.parquet", "summary-2.json", "Ergebnisse für GH22.parquet"])
@@ -146,6 +160,27 @@ def test_differences_are_told_key_by_key():
 def test_long_values_are_cut():
     found = differences({"a": "ab" * 32, "b": "word " * 1_000}, {"a": "cd" * 32, "b": 0}, "there")
     assert found == "a abababababab…, there cdcdcdcdcdcd…; b " + ("word " * 12) + "…, there 0"
+
+
+def test_a_value_is_cut_only_where_it_is_too_long():
+    whole = {"word": "w" * 60, "digest": "ab" * 20, "short": "ab" * 19 + "a"}
+    cut = {"word": "w" * 61, "digest": "ab" * 21, "short": "0" * 12}
+    assert differences(whole, cut) == (
+        f"word {'w' * 60}, now {'w' * 60}…; digest abababababab…, now abababababab…; short {'ab' * 19}a, now {'0' * 12}"
+    )
+
+
+def test_values_that_are_no_text_are_told_as_json():
+    assert differences({"a": ["ü", None]}, {"a": True}) == 'a ["ü", null], now true'
+
+
+@pytest.mark.parametrize("name", [".lock", ".run.json.0f1e.negengine-tmp"])
+def test_a_folder_in_which_a_run_was_only_about_to_begin_is_not_foreign(tmp_path, name):
+    (tmp_path / name).touch()
+    assert read_record(tmp_path) is None
+    (tmp_path / "mine.txt").touch()
+    with pytest.raises(InputError, match=r"holds 'mine\.txt' but no run\.json"):
+        read_record(tmp_path)
 
 
 def test_a_key_that_run_json_lacks_is_bad_input():

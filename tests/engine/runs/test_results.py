@@ -6,16 +6,22 @@ import polars as pl
 import pytest
 from negengine.engine.errors import InputError
 from negengine.engine.files.atomic import sha256
+from negengine.engine.runs.part import PartFiles
 from negengine.engine.runs.record import FORMAT, RunRecord, StageRecord, read_run
 from negengine.engine.runs.results import (
     begun_stages,
+    finished_stage,
     last_command,
+    put_together,
     read_document,
     read_frame,
     read_result,
+    result_sha256,
     resume_hint,
     shard_command,
+    unlike,
     whole_command,
+    write_result,
 )
 from negengine.engine.runs.session import PYTHON, Session
 from negengine.engine.runs.shard import Shard
@@ -96,3 +102,39 @@ def test_the_command_of_another_shard():
     command = shard_command(record, Path("runs/mini-3-of-4"), Shard(3, 4))
     assert command == "negengine select mini --lazy --shard 3/4 --output runs/mini-3-of-4"
     assert shard_command(record_of("python own.py"), Path("runs/x"), Shard(3, 4)) is None
+
+
+@pytest.mark.parametrize(
+    "content", [pl.DataFrame({"x": [1, 2]}), pl.LazyFrame({"x": [1, 2]}), {"verb": "lächeln", "n": 3}]
+)
+def test_the_digest_of_a_result_is_that_of_its_file(tmp_path, content):
+    digest = write_result(tmp_path / "x", content)
+    assert digest == result_sha256(content) == sha256((tmp_path / "x").read_bytes())
+
+
+def test_a_document_is_written_for_people(tmp_path):
+    write_result(tmp_path / "x", {"verb": "lächeln", "n": 3})
+    assert (tmp_path / "x").read_text("utf-8") == '{\n  "verb": "lächeln",\n  "n": 3\n}\n'
+
+
+def test_files_that_differ_are_named(run):
+    files = read_run(run).stages["select"].files
+    assert unlike(run, files) == []
+    (run / "selection.json").write_text("{}")
+    assert unlike(run, {**files, "none": "0" * 64}) == ["selection.json", "none"]
+
+
+def test_a_part_without_its_marker_is_told_before_anything_is_put_together(run):
+    record = read_run(run).stages["select"]
+    assert put_together(run, "select", record).counts == record.counts
+    PartFiles.of(run, "select", 1).marker.unlink()
+    with pytest.raises(InputError, match=r"part-00001\.parquet: missing or damaged; run the same command again"):
+        put_together(run, "select", record)
+
+
+def test_the_checks_of_a_finished_stage_are_told_one_by_one(run):
+    with pytest.raises(InputError, match=r"score has not been run here; the folder holds select$"):
+        finished_stage(run, "score")
+    (run / "triplets.parquet").unlink()
+    with pytest.raises(InputError, match=r"triplets\.parquet: missing, or changed since the run wrote it"):
+        finished_stage(run, "select")

@@ -4,7 +4,7 @@ import io
 import platform
 import re
 import time
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from negengine.engine.errors import InputError
@@ -19,6 +19,7 @@ from negengine.engine.runs.progress import Reporter
 from negengine.engine.runs.record import read_run
 from negengine.engine.runs.session import INTERRUPTED, Session
 from negengine.engine.runs.shard import Shard
+from negengine.engine.runs.stage import Choices
 from negengine.engine.versions import DECIDING, source_commit, versions
 from small_stages import Counted, InterruptedAfter, hold, part
 
@@ -209,3 +210,53 @@ def test_a_session_that_did_no_work_leaves_nothing(tmp_path):
     with pytest.raises(InputError):
         fail()
     assert read_run(tmp_path / "run").stages == {}
+
+
+def test_a_session_began_when_the_command_did(clock):
+    """Not when the first part did: `started` is told in the seconds of a clock that is never set."""
+    before = datetime.now(UTC).replace(microsecond=0)
+    session = Session()
+    own.Clock(clock[0] - 600).begin(session)
+    after = datetime.now(UTC)
+    assert before - timedelta(minutes=10) <= datetime.fromisoformat(session.started) <= after - timedelta(minutes=10)
+    assert session.seconds == 600.0
+
+
+def test_seconds_and_energy_are_told_to_a_thousandth(clock, monkeypatch):
+    class Meter:
+        def joules(self):
+            return {"cpu": 1.23456}
+
+    monkeypatch.setattr(own, "EnergyMeter", Meter)
+    session, begun = Session(), own.Clock()
+    clock[0] += 2.34567
+    begun.read(session)
+    assert (session.seconds, session.joules) == (2.346, {"cpu": 1.235})
+
+
+CHOSEN = {"graph": "products", "batch tokens": 256}
+WORKERS = [{"device": "cpu", "batch tokens": 512}, {"device": "cuda:0", "batch tokens": 4_096}]
+
+
+@pytest.mark.parametrize(("given", "batches"), [(None, [256, 4_096]), (512, [512, 4_096])])
+def test_workers_on_cpus_take_the_batches_that_were_chosen_unless_the_user_gave_them(given, batches):
+    session = Session()
+    own.used_models(session, WORKERS, Choices({}, CHOSEN), given)
+    assert [worker["batch tokens"] for worker in session.workers] == batches
+    assert all("graph" not in worker for worker in session.workers)
+
+
+@pytest.mark.parametrize(
+    ("calibration", "workers", "told"),
+    [
+        ({"Cp": {"precision": "mixed"}, "Cn": {"precision": "mixed"}, "Cv": {}}, [], "mixed"),
+        ({"Cp": {"precision": "mixed"}, "Cn": {"precision": "fp32"}}, [], {"Cp": "mixed", "Cn": "fp32"}),
+        ({}, [{"precision": "fp32"}, {"device": "cpu"}], "fp32"),
+        ({"Cp": {"precision": "mixed"}}, [{"precision": "fp32"}], "mixed"),
+        ({}, [], None),
+    ],
+)
+def test_the_precision_is_that_of_the_patterns_or_of_the_workers(calibration, workers, told):
+    session = Session()
+    own.used_models(session, workers, Choices(calibration))
+    assert session.precision == told

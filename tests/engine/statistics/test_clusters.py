@@ -8,10 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from negengine.engine.statistics import (
     cluster_interval,
+    cluster_sums,
     clustered_mean,
     crossed_mean,
     effective_sample_size,
+    grouped_mean,
     proportion_interval,
+    student_interval,
 )
 from scipy import stats
 
@@ -223,3 +226,42 @@ def test_crossed_clusters_cover_where_pairs_and_verbs_have_rates_of_their_own():
         alone += low <= truth <= high
     assert both >= 0.90 * 200
     assert alone < both
+
+
+def test_sums_are_those_of_the_clusters_that_there_are():
+    sums, sizes = cluster_sums(np.array([1.0, 2.0, 4.0, 8.0]), np.array([5, 0, 5, 2]))
+    assert (sums.tolist(), sizes.tolist()) == ([2.0, 8.0, 5.0], [1, 1, 2])
+    assert cluster_sums(np.array([True, True]), np.array([0, 0]))[0].tolist() == [2.0]
+
+
+def test_the_degrees_of_freedom_of_crossed_clusters_are_the_fewer_ones():
+    random = np.random.default_rng(5)
+    first, second = np.repeat(np.arange(12), 10), np.tile(np.arange(10), 12)
+    values = random.normal(0, 1, 12)[first] ** 3 + random.normal(0, 1, 10)[second]
+    mean = crossed_mean(values, first, second)
+    kinds = [clustered_mean(*cluster_sums(values, kind)).freedom for kind in (first, second)]
+    assert mean.freedom == pytest.approx(min(kinds))
+    assert min(kinds) < max(kinds) - 0.5
+    swapped = crossed_mean(values, second, first)
+    assert (swapped.freedom, swapped.variance, swapped.clusters) == pytest.approx((min(kinds), mean.variance, 10))
+
+
+@pytest.mark.parametrize(("sums", "freedom"), [([2, 0], 1), ([3, 3, 3], 2), ([5], 0), ([1, 1, 0, 0], 3)])
+def test_the_degrees_of_freedom_by_hand(sums, freedom):
+    assert clustered_mean(np.array(sums), np.full(len(sums), 5)).freedom == freedom
+
+
+def test_an_interval_of_another_confidence():
+    repetitions, n = np.array([2, 1, 0, 2]), np.full(4, 2)
+    mean = clustered_mean(repetitions, n)
+    narrow, wide = (cluster_interval(repetitions, n, confidence) for confidence in (0.8, 0.95))
+    assert wide[0] < narrow[0] < mean.value < narrow[1] < wide[1]
+    effective = effective_sample_size(mean, 0.8)
+    low = stats.beta.ppf(0.1, effective * mean.value, effective * (1 - mean.value) + 1)
+    assert narrow[0] == pytest.approx(low)
+    half = stats.t.ppf(0.9, mean.freedom) * mean.standard_error
+    assert student_interval(mean, 0.8) == pytest.approx((mean.value - half, mean.value + half))
+
+
+def test_a_single_cluster_has_no_interval_of_numbers():
+    assert grouped_mean(np.array([1.0, 2.0]), np.zeros(2, int)) == (1.5, None, None)

@@ -4,7 +4,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from negengine.engine.statistics import grouped_mean, mean, proportion, relative_drop_interval
+from negengine.engine.statistics import (
+    exact_proportion_interval,
+    grouped_mean,
+    mean,
+    proportion,
+    relative_drop_interval,
+)
 from scipy import stats
 
 
@@ -95,3 +101,16 @@ def test_a_relative_drop_takes_effective_numbers():
 def test_a_relative_drop_from_or_to_nothing_or_between_ones_has_no_interval(counts):
     """SciPy's bounds are then nan, infinite or equal."""
     assert relative_drop_interval(*counts) == (None, None)
+
+
+@pytest.mark.parametrize(("successes", "n"), [(0, 9), (3, 9), (9, 9)])
+@pytest.mark.parametrize("confidence", [0.8, 0.95])
+def test_whole_numbers_have_scipys_exact_interval(successes, n, confidence):
+    wanted = stats.binomtest(successes, n).proportion_ci(confidence, "exact")
+    assert exact_proportion_interval(successes / n, n, confidence) == pytest.approx((wanted.low, wanted.high))
+
+
+def test_the_exact_interval_of_half_an_observation():
+    low, high = exact_proportion_interval(0.25, 2.5)
+    assert stats.beta.cdf(low, 0.625, 2.875) == pytest.approx(0.025)
+    assert stats.beta.cdf(high, 1.625, 1.875) == pytest.approx(0.975)

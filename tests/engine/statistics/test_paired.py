@@ -5,11 +5,14 @@ import pytest
 from hypothesis import given
 from hypothesis.extra.numpy import arrays
 from negengine.engine.statistics import (
+    cluster_sums,
+    clustered_mean,
     combined,
     crossed_interval,
     crossed_mean,
     paired_difference,
     proportion,
+    proportion_interval,
     student_interval,
 )
 from scipy import stats
@@ -43,6 +46,15 @@ def test_two_samples_have_newcombes_interval_of_unpaired_proportions():
 def test_a_difference_has_newcombes_interval(table, wanted):
     """Tables of Newcombe (1998), with the figures of method 10."""
     assert interval(*outcomes(*table)) == pytest.approx(wanted, abs=5e-5)
+
+
+@pytest.mark.parametrize("table", [(2, 2, 1, 2), (3, 1, 1, 1), (4, 2, 2, 2)])
+def test_a_correlation_that_the_correction_takes_away_is_none(table):
+    """Newcombe's continuity correction takes n / 2 from the determinant of the table, but not more than there is."""
+    both, only_first, only_second, neither = table
+    assert 0 < both * neither - only_first * only_second <= sum(table) / 2
+    sides = [proportion(both + own, sum(table)) for own in (only_first, only_second)]
+    assert interval(*outcomes(*table))[1:] == pytest.approx(combined(*sides))
 
 
 @pytest.mark.parametrize("same", [True, False])
@@ -169,3 +181,65 @@ def test_crossed_outcomes_that_are_all_the_same_are_not_certain():
     low, high = crossed_interval(every, every, pairs, verbs)
     assert low == pytest.approx(-high)
     assert 0.3 < high < 0.6  # six verbs: none of six has an upper bound of 46 %
+
+
+def from_the_ends(first, second, correlation):
+    """The formula of Zou and Donner (2008), with each step written out."""
+    (p, p_low, p_high), (q, q_low, q_high) = first, second
+    below = (p - p_low) ** 2 + (q_high - q) ** 2 - 2 * correlation * (p - p_low) * (q_high - q)
+    above = (p_high - p) ** 2 + (q - q_low) ** 2 - 2 * correlation * (p_high - p) * (q - q_low)
+    return p - q - below**0.5, p - q + above**0.5
+
+
+@pytest.mark.parametrize("correlation", [-1.0, -0.4, 0.0, 0.5])
+def test_two_values_are_combined_with_the_ends_that_face_each_other(correlation):
+    first, second = (0.7, 0.6, 0.75), (0.4, 0.1, 0.6)
+    wanted = from_the_ends(first, second, correlation)
+    assert combined(first, second, correlation) == pytest.approx(wanted)
+
+
+def test_ends_that_move_together_leave_nothing_to_be_uncertain_of():
+    assert combined((0.7, 0.6, 0.8), (0.4, 0.3, 0.5), 1.0) == pytest.approx((0.3, 0.3))
+
+
+def with_ends(mean):
+    return mean.value, *proportion_interval(mean)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_clustered_difference_has_the_interval_of_the_formulas(seed):
+    """The correlation is that of the clusters' sums of deviations, the interval of each side its own."""
+    first, second, labels = next(iter(clustered_samples(15, 6, (0.6, 0.3), 1, seed=seed)))
+    second = second if seed % 2 else ~second  # goes against the first one
+    sides = [clustered_mean(*cluster_sums(side, labels)) for side in (first, second)]
+    one, other = (
+        np.bincount(labels, side) - mean.value * np.bincount(labels)
+        for side, mean in zip((first, second), sides, strict=True)
+    )
+    correlation = (one @ other) / ((one @ one) * (other @ other)) ** 0.5
+    assert correlation * (1 if seed % 2 else -1) > 0.1
+    wanted = from_the_ends(with_ends(sides[0]), with_ends(sides[1]), correlation)
+    found = paired_difference(first, second, labels)
+    assert (found.low, found.high) == pytest.approx(wanted)
+    assert found.value == pytest.approx(first.mean() - second.mean())
+
+
+def test_a_side_that_is_always_the_same_has_no_correlation():
+    _, second, labels = next(iter(clustered_samples(8, 5, (0.6, 0.3), 1)))
+    for same in (np.ones(40, bool), np.zeros(40, bool)):
+        sides = [clustered_mean(*cluster_sums(side, labels)) for side in (same, second)]
+        found = paired_difference(same, second, labels)
+        assert (found.low, found.high) == pytest.approx(from_the_ends(*map(with_ends, sides), 0.0))
+
+
+def test_a_crossed_difference_has_the_interval_of_the_formulas():
+    random = np.random.default_rng(2)
+    pairs, verbs = np.divmod(np.arange(120), 10)
+    common = random.normal(size=12)[pairs] + random.normal(size=10)[verbs]
+    first, second = (common + random.normal(size=120) > limit for limit in (-0.5, 0.5))
+    one, other = (crossed_mean(side, pairs, verbs) for side in (first, second))
+    both = crossed_mean(first.astype(float) - second, pairs, verbs)
+    correlation = (one.variance + other.variance - both.variance) / 2 / (one.variance * other.variance) ** 0.5
+    assert 0.1 < correlation < 1
+    wanted = from_the_ends(with_ends(one), with_ends(other), correlation)
+    assert crossed_interval(first, second, pairs, verbs) == pytest.approx(wanted)

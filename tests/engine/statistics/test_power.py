@@ -84,3 +84,13 @@ def test_one_cluster_less_does_not_make_the_width(width, rate, size, correlation
 def test_the_normal_quantiles_of_five_and_eighty_percent():
     assert normal_quantiles() == pytest.approx((1.959964, 0.841621), abs=1e-6)
     assert normal_quantiles(0.5)[1] == pytest.approx(0)
+
+
+def test_a_power_of_a_half_needs_no_more_than_the_test_itself():
+    """Student's quantile of a half is 0."""
+    mean = clustered_mean(np.array([1.0, 3.0] * 5), np.ones(10, int))
+    assert detectable(mean, 0.5) == pytest.approx(2.262157 / 3, abs=1e-6)
+
+
+def test_two_clusters_are_needed_at_least():
+    assert clusters_needed(1.0, 0.01, 1_000, 0.0) == 2
