@@ -260,13 +260,13 @@ def _compute_once() -> None:
     from negengine.engine.sentences import composition
 
     versions.version = functools.cache(versions.version)
-    versions.versions(versions.DECIDING)
+    versions.deciding_versions(), versions.own_version()
     versions.source_commit()
     machine.machine()
     typer.main.get_command = functools.cache(typer.main.get_command)
-    typer.main.get_command(main.app)
-    prove = composition._prove
-    composition._prove = lambda slotwise, whole, seed, n: prove(slotwise, whole, seed, min(n, _COMBINATIONS))
+    dict(typer.main.get_command(main.app).commands)  # type: ignore[attr-defined]  # imports and builds all of them
+    sample = composition._sample
+    composition._sample = lambda whole, seed, n: sample(whole, seed, min(n, _COMBINATIONS))
 
 
 def limit_files(most: int) -> Callable[[], None]:
