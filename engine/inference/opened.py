@@ -22,9 +22,9 @@ BATCH_TOKENS = {"cpu": USUAL_TOKENS, "cuda": 16384}
 
 # The last digits of a sentence's logits depend on its batch, those of an int8 model even the first ones. So sentences
 # are divided into the same batches for any number of threads: into a multiple of 8 of the same size, so that 1, 2, 4 or
-# 8 cores have equal work, unless the batches would be too small to be efficient. A token of a batch of 128 takes 1 to 3 %
-# longer than one of a batch of 512 (bert-base's shape, one core of an AMD EPYC), one of 54 takes 7 to 10 % longer, one
-# of 27 a quarter. So padding, to join sentences of several lengths, would not make larger batches faster.
+# 8 cores have equal work, unless the batches would be too small to be efficient. A token of a batch of 128 takes 1 to
+# 3 % longer than one of a batch of 512 (bert-base's shape, one core of an AMD EPYC), one of 54 takes 7 to 10 % longer,
+# one of 27 a quarter. So padding, to join sentences of several lengths, would not make larger batches faster.
 CORES = 8
 FEWEST_TOKENS = 128
 
