@@ -101,7 +101,7 @@ def test_what_is_not_a_terminal_has_80_columns(capsys):
 def test_columns_can_be_asked_for(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "40")
     show(Table("t", pl.DataFrame({"word": ["word " * 40]}), [Column("word", "word")]))
-    assert {len(line) for line in capsys.readouterr().out.splitlines()} == {40}
+    assert max(len(line) for line in capsys.readouterr().out.splitlines()) == 40
 
 
 # ---------------------------------------------------------------- other encodings
