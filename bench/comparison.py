@@ -1,9 +1,9 @@
-"""Systems that do the same items, compared: what `bench likelihood`, `probe`, `lama` and the others have in common."""
+"""Systems that do the same items, compared: how each subject of `bench` is measured, and the table of its figures."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic
 
 import numpy as np
 import polars as pl
@@ -15,6 +15,8 @@ from .shapes import Measured
 from .systems.system import Answers, Place, System, W
 
 Say = Callable[[str], None]
+Judge = Callable[[Answers, Answers], Mapping[str, float]]
+_DIFFERENCE, _SAME = "difference", "same"
 
 
 @dataclass(frozen=True)
@@ -49,20 +51,39 @@ class Comparison:
 
     reference: str
     times: Mapping[str, str]
-    judge: Callable[[Answers, Answers], Mapping[str, float]]
+    judge: Judge
     unjudged: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class Measurement(Generic[W]):
+    """What the systems are given to do with one model.
+
+    Attributes:
+        systems: All of them.
+        make: Number of items → the items; it may give fewer.
+        known: The items of a round → what else is reported about them, as JSON values.
+    """
+
+    systems: Sequence[System[W]]
+    make: Callable[[int], W]
+    known: Callable[[W], Mapping[str, Any]] = lambda _: {}
 
 
 def largest_difference(answers: Answers, reference: Answers) -> dict[str, float]:
     """How far scores lie apart; values that neither side has do not count."""
     both = np.isnan(answers) & np.isnan(reference)
-    return {"difference": float(np.where(both, 0.0, np.abs(answers - reference)).max())}
+    return {_DIFFERENCE: float(np.where(both, 0.0, np.abs(answers - reference)).max())}
+
+
+def share_of_same(answers: Answers, reference: Answers) -> dict[str, float]:
+    """The share of equal answers."""
+    return {_SAME: float(np.mean(answers == reference))}
 
 
 def measure_comparison(
     measured: Measured,
-    systems: Sequence[System[W]],
-    make: Callable[[int], W],
+    measurement: Measurement[W],
     comparison: Comparison,
     effort: Effort,
     cache: Path,
@@ -73,8 +94,7 @@ def measure_comparison(
 
     Args:
         measured: The model.
-        systems: All of them.
-        make: Number of items → the items; it may give fewer.
+        measurement: The systems and their items.
         comparison: What is compared with what.
         effort: How much is measured.
         cache: For files that systems make once.
@@ -84,6 +104,7 @@ def measure_comparison(
     Returns:
         The figures as JSON values.
     """
+    systems, make = measurement.systems, measurement.make
     place = Place(measured.checkpoint, measured.exported.folder, CPU, cpu_threads(), cache)
     shares = {system.name: system.fewer for system in systems if not system.ours}
 
@@ -100,7 +121,7 @@ def measure_comparison(
         "model": measured.name,
         "random weights": measured.is_random,
         "threads": place.threads,
-        "sentences": reference.items,
+        "sentences": max(outcome.items for outcome in compared.outcomes),
         "rounds": effort.rounds,
         "systems": [
             {
@@ -113,38 +134,44 @@ def measure_comparison(
                 **(
                     {}
                     if outcome.system.name in comparison.unjudged
-                    else comparison.judge(outcome.answers, reference.answers[: outcome.items])
+                    else comparison.judge(outcome.answers[: reference.items], reference.answers[: outcome.items])
                 ),
             }
             for outcome in compared.outcomes
         ],
         "missing": [f"{name}: {why}" for name, why in compared.missing.items()],
+        **measurement.known(make(reference.items)),
     }
 
 
-def comparison_table(found: Mapping[str, Any], title: str, columns: Sequence[Column], unit: str = "sentences") -> Table:
+def comparison_table(found: Mapping[str, Any], title: str, comparison: Comparison) -> Table:
     """The figures of one comparison as a table.
 
     Args:
         found: From `measure_comparison`.
         title: Of the table.
-        columns: Behind the rate: ratios, and what the judge gave.
-        unit: What the items are.
+        comparison: What was compared with what.
     """
     numbers = {key: pl.Float64 for row in found["systems"] for key, value in row.items() if not _is_kept(value)}
     frame = pl.DataFrame(found["systems"], schema_overrides=numbers, infer_schema_length=None)
-    own = [
+    is_difference = any(_DIFFERENCE in row for row in found["systems"])
+    columns = [
         Column("system", "system", wrap=False),
-        Column(f"{unit}/s", "sentences/s", significant=3, wrap=False),
-        *columns,
+        Column("a second", "sentences/s", significant=3),
+        Column("with opening", "with opening/s", significant=3),
+        *(Column(key.replace("times", "×"), key, decimals=2) for key in comparison.times),
+        Column("largest difference", _DIFFERENCE, significant=2)
+        if is_difference
+        else Column("same answers", _SAME, decimals=1, scale=100, unit="%"),
         Column("MB", "MB", decimals=0, wrap=False),
     ]
     notes = [
         *(f"{row['system']}: {row['about']}" for row in found["systems"]),
-        f"{found['threads']} threads each, a process of its own each; MB: peak memory of the process",
+        f"each system: {found['threads']} threads, a process of its own; MB: peak memory of the process",
+        "with opening: items a second if the time to load libraries and the model counts too",
         *(f"missing: {why}" for why in found["missing"]),
     ]
-    return Table(title, frame, own, notes=notes)
+    return Table(title, frame, columns, notes=notes)
 
 
 def _is_kept(value: Any) -> bool:

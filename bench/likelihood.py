@@ -10,71 +10,23 @@ the same.
     ours                 `negengine likelihood` without its files
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ..engine.inference.device import CPU, cpu_threads
 from ..engine.probes.likelihood.encoding import Encoder
 from ..engine.sentences.lexicon import load_lexicon
-from ..engine.tables import Column, Table
-from .comparison import Comparison, Effort, comparison_table, largest_difference, measure_comparison
-from .machine import describe
-from .rounds import Start
-from .shapes import SHAPES, Shape, cache_folder, prepare
+from .comparison import Comparison, Effort, Measurement, largest_difference
+from .shapes import Measured
+from .subject import Subject
+from .systems import LOOP
 from .systems.likelihood import Texts
-from .systems.likelihood.loop import LOOP, CausalLoop, MaskedLoop, MaskedRowLoop
+from .systems.likelihood.loop import CausalLoop, MaskedLoop, MaskedRowLoop
 from .systems.likelihood.minicons import Minicons
 from .systems.likelihood.own import Own
 from .systems.system import System
-
-EFFORT = Effort(tried=16, fewest=32)
-COMPARISON = Comparison(LOOP, {"times minicons": Minicons.name, "times loop": LOOP}, largest_difference)
-Say = Callable[[str], None]
-
-
-def bench_likelihood(
-    names: Sequence[str],
-    *,
-    effort: Effort = EFFORT,
-    cache: Path | None = None,
-    shapes: Mapping[str, Shape] = SHAPES,
-    start: Start | None = None,
-    say: Say,
-) -> dict[str, Any]:
-    """Measure models.
-
-    Args:
-        names: Names of `shapes.SHAPES`, or what `negengine export` takes.
-        effort: How much is measured.
-        cache: Where checkpoints and exports are kept.
-        shapes: Models with random weights.
-        start: See `compare`.
-        say: Receives messages, one line at a time.
-
-    Returns:
-        A JSON document: the machine, and for each model the systems with their figures.
-
-    Raises:
-        InputError: A model does not exist.
-    """
-    folder, found = cache or cache_folder(), []
-    for name in names:
-        measured = prepare(name, folder, shapes)
-        is_causal = measured.exported.is_causal
-        result = measure_comparison(measured, systems(is_causal), sentences, COMPARISON, effort, folder, say, start)
-        texts = sentences(result["sentences"]).texts
-        tokens = np.mean([len(one.ids) for one in Encoder(measured.exported.tokenizer, is_causal).encode(texts)])
-        found.append({**result, "causal": is_causal, "tokens": float(tokens)})
-    return {"machine": describe(CPU), "threads": cpu_threads(), "models": found}
-
-
-def systems(is_causal: bool) -> list[System[Texts]]:
-    """All systems for a kind of model."""
-    loops: list[System[Texts]] = [CausalLoop()] if is_causal else [MaskedLoop(), MaskedRowLoop()]
-    return [*loops, Minicons(), Own()]
 
 
 def sentences(n: int, seed: int = 0) -> Texts:
@@ -89,12 +41,23 @@ def sentences(n: int, seed: int = 0) -> Texts:
     )
 
 
-def table(found: Mapping[str, Any]) -> Table:
-    """The figures of one model as a table."""
-    columns = [
-        Column("× minicons", "times minicons", decimals=2),
-        Column("× loop", "times loop", decimals=2),
-        Column("largest difference", "difference", significant=2),
-    ]
-    title = f"{found['model']}: {found['sentences']:,} sentences of {found['tokens']:.1f} tokens, fp32"
-    return comparison_table(found, title, columns)
+def _measurements(measured: Measured, _data: Path | None) -> Iterator[Measurement[Texts]]:
+    is_causal = measured.exported.is_causal
+    encoder = Encoder(measured.exported.tokenizer, is_causal)
+    loops: list[System[Texts]] = [CausalLoop()] if is_causal else [MaskedLoop(), MaskedRowLoop()]
+
+    def known(work: Texts) -> dict[str, Any]:
+        tokens = np.mean([len(one.ids) for one in encoder.encode(work.texts)])
+        return {"causal": is_causal, "tokens": float(tokens)}
+
+    yield Measurement([*loops, Minicons(), Own()], sentences, known)
+
+
+SUBJECT = Subject(
+    "likelihood",
+    "sentences",
+    Comparison(LOOP, {"times minicons": Minicons.name, "times loop": LOOP}, largest_difference),
+    _measurements,
+    Effort(tried=16, fewest=32),
+    described=lambda found: f"of {found['tokens']:.1f} tokens, fp32",
+)

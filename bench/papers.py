@@ -8,21 +8,19 @@
     ours                    the whole command in one process, with its run folder and all results
     …, model alone          the models alone, on ids that are there already
 
-So three times are told apart: `items/s` counts everything from texts to results, `with opening` adds what the process
+So three times are told apart: `a second` counts everything from texts to results, `with opening` adds what the process
 took to import its libraries and to load the model, and the rows of models alone leave everything else away.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ..engine.choices import Precision
-from ..engine.datasets.sources import find
 from ..engine.errors import InputError
-from ..engine.inference.device import CPU, cpu_threads
 from ..engine.inference.exported import ExportedModel
 from ..engine.probes.diagnostics.files import read_diagnostics
 from ..engine.probes.diagnostics.stage import DiagnosticsStage
@@ -31,124 +29,17 @@ from ..engine.probes.lama.stage import SAME_AS_AFFIRMATIVE, Lama
 from ..engine.probes.nli.labels import SOURCES
 from ..engine.probes.nli.pairs import read_benchmark
 from ..engine.sentences.tokenizer import NOT_ONE_TOKEN
-from ..engine.tables import Column, Table
-from .comparison import Comparison, Effort, comparison_table, largest_difference, measure_comparison
-from .machine import describe
+from .comparison import Comparison, Effort, Judge, Measurement, largest_difference, share_of_same
 from .made import made_diagnostics, made_facts, made_pairs, one_token_verbs
-from .rounds import Start
-from .shapes import SHAPES, Shape, cache_folder, prepare, prepare_classifier
+from .shapes import prepare_classifier
+from .subject import Measurements, Subject
 from .systems.papers import ALONE, LOOP, PAPER, ROW, diagnostics, gh22, lama, nli
 from .systems.papers.masked import LoopAlone, OwnAlone
-from .systems.system import Answers, System
+from .systems.system import System
 
 EFFORT = Effort(rounds=3, seconds=20, tried=64, fewest=64)
-MADE = "made items of the same lengths"
-Say = Callable[[str], None]
-
-
-@dataclass(frozen=True)
-class Subject:
-    """One of the papers.
-
-    Attributes:
-        name: Of the command.
-        unit: What its items are called.
-        data: The data set that it reads; empty for none.
-        systems: Makes all systems.
-        items: The model, the data or None for made items → number of items → the items.
-        judge: See `Comparison`.
-        better_loop: The better one of the loops.
-        tried: Items for finding the fastest settings, at most: a pair of `gh22` is 33 sentences.
-    """
-
-    name: str
-    unit: str
-    data: str
-    systems: Callable[[], list[System[Any]]]
-    items: Callable[[ExportedModel, Path | None], Callable[[int], Any]]
-    judge: Callable[[Answers, Answers], Mapping[str, float]]
-    better_loop: str = ROW
-    tried: int = 64
-
-
-def bench_paper(
-    subject: str,
-    names: Sequence[str],
-    *,
-    data: Path | None = None,
-    effort: Effort = EFFORT,
-    cache: Path | None = None,
-    shapes: Mapping[str, Shape] = SHAPES,
-    start: Start | None = None,
-    say: Say,
-) -> dict[str, Any]:
-    """Measure models.
-
-    Args:
-        subject: A key of `SUBJECTS`.
-        names: Names of `shapes`, or what `negengine export` takes.
-        data: The paper's data; by default the copy of `negengine data`, and made items if there is none.
-        effort: How much is measured.
-        cache: Where checkpoints and exports are kept.
-        shapes: Models with random weights.
-        start: See `compare`.
-        say: Receives messages, one line each.
-
-    Returns:
-        A JSON document: the machine, and for each model the systems with their figures.
-
-    Raises:
-        InputError: A model or the data do not exist.
-    """
-    wanted, folder, found = SUBJECTS[subject], cache or cache_folder(), []
-    path = _data(wanted.data, data)
-    few = min(effort.tried, wanted.tried)
-    effort = replace(effort, tried=few, fewest=min(effort.fewest, wanted.tried))
-    say(f"{wanted.name}: {MADE if path is None else path}" if wanted.data else f"{wanted.name}: the bundled lexicon")
-    for name in names:
-        measured = (prepare_classifier if subject == "nli" else prepare)(name, folder, shapes)
-        times = {"times paper": PAPER, "times loop": LOOP, "times better loop": wanted.better_loop}
-        comparison = Comparison(LOOP, times, wanted.judge, unjudged=ALONE)
-        make = wanted.items(measured.exported, path)
-        result = measure_comparison(measured, wanted.systems(), make, comparison, effort, folder, say, start)
-        found.append({**result, "items": wanted.unit, "data": MADE if path is None and wanted.data else "the paper's"})
-    return {"machine": describe(CPU), "threads": cpu_threads(), "subject": subject, "models": found}
-
-
-def table(found: Mapping[str, Any]) -> Table:
-    """The figures of one model as a table."""
-    columns = [
-        Column("with opening", "with opening/s", significant=3),
-        Column("× paper", "times paper", decimals=2),
-        Column("× loop", "times loop", decimals=2),
-        Column("× better loop", "times better loop", decimals=2),
-    ]
-    if any("difference" in row for row in found["systems"]):
-        columns.append(Column("largest difference", "difference", significant=2))
-    else:
-        columns.append(Column("same answers", "same", decimals=1, scale=100, unit="%"))
-    title = f"{found['model']}: {found['sentences']:,} {found['items']} ({found['data']})"
-    return comparison_table(found, title, columns, found["items"])
-
-
-def _data(name: str, given: Path | None) -> Path | None:
-    """The folder of a data set; None if it is not given and there is no copy.
-
-    Raises:
-        InputError: It is given and does not exist.
-    """
-    if not name:
-        if given is not None:
-            raise InputError(
-                f"--data {given}: this benchmark reads no data; its pairs are those of the bundled lexicon"
-            )
-        return None
-    try:
-        return find(name, given)
-    except InputError:
-        if given is not None:
-            raise
-        return None
+Items = Callable[[ExportedModel, Path | None], Callable[[int], Any]]
+"""The model, the data or None for made items → number of items → the items."""
 
 
 def _facts(exported: ExportedModel, path: Path | None) -> Callable[[int], lama.Queries]:
@@ -189,11 +80,6 @@ def _mixed_up(rows: Sequence[int]) -> list[int]:
     return [rows[place] for place in order.tolist()]
 
 
-def _same(answers: Answers, reference: Answers) -> dict[str, float]:
-    """The share of equal answers."""
-    return {"same": float(np.mean(answers == reference))}
-
-
 def _sentences(names: Any) -> Callable[[], list[System[Any]]]:
     """The systems of a paper whose items are sentences with a mask."""
     return lambda: [names.Paper(), names.Loop(), names.RowLoop(), LoopAlone(), names.Own(), OwnAlone()]
@@ -204,15 +90,50 @@ def _classifiers() -> list[System[Any]]:
     return [nli.Paper(), nli.Loop(), nli.SortedLoop(), nli.LoopAlone(), *own]
 
 
-_MASKED = {
-    "lama": ("facts", "negated-lama", lama, _facts, largest_difference),
-    "diagnostics": ("items", "lm-diagnostics", diagnostics, _items, largest_difference),
-    "gh22": ("pairs", "", gh22, lambda _exported, _path: gh22.Pairs, _same),
-}
+def _against(judge: Judge, better_loop: str = ROW) -> Comparison:
+    """The paper's program, the loop, and the better one of the loops."""
+    times = {"times paper": PAPER, "times loop": LOOP, "times better loop": better_loop}
+    return Comparison(LOOP, times, judge, unjudged=ALONE)
+
+
+def _measured(systems: Callable[[], list[System[Any]]], items: Items) -> Measurements:
+    return lambda measured, path: [Measurement(systems(), items(measured.exported, path))]
+
+
 SUBJECTS = {
-    **{
-        name: Subject(name, unit, data, _sentences(module), items, judge, tried=8 if name == "gh22" else 64)
-        for name, (unit, data, module, items, judge) in _MASKED.items()
-    },
-    "nli": Subject("nli", "pairs", "negation-nli", _classifiers, _pairs, _same, better_loop=nli.SORTED),
+    subject.name: subject
+    for subject in (
+        Subject(
+            "lama",
+            "facts",
+            _against(largest_difference),
+            _measured(_sentences(lama), _facts),
+            EFFORT,
+            data="negated-lama",
+        ),
+        Subject(
+            "diagnostics",
+            "items",
+            _against(largest_difference),
+            _measured(_sentences(diagnostics), _items),
+            EFFORT,
+            data="lm-diagnostics",
+        ),
+        Subject(
+            "gh22",
+            "pairs",
+            _against(share_of_same),
+            _measured(_sentences(gh22), lambda _exported, _path: gh22.Pairs),
+            replace(EFFORT, tried=8, fewest=8),  # a pair is 33 sentences
+        ),
+        Subject(
+            "nli",
+            "pairs",
+            _against(share_of_same, nli.SORTED),
+            _measured(_classifiers, _pairs),
+            EFFORT,
+            data="negation-nli",
+            prepare=prepare_classifier,
+        ),
+    )
 }

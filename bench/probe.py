@@ -8,7 +8,7 @@ All systems give the log-probability of each target: every measurement is also a
     ours                `negengine probe` without its files: it reads and checks a table, and makes the rows of results
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,73 +16,23 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from ..engine.inference.device import CPU, cpu_threads
 from ..engine.sentences.lexicon import load_lexicon
-from ..engine.tables import Column, Table
-from .comparison import Comparison, Effort, comparison_table, largest_difference, measure_comparison
-from .machine import describe
+from .comparison import Comparison, Effort, Measurement, largest_difference
 from .made import one_token_verbs
-from .rounds import Start
-from .shapes import SHAPES, Shape, cache_folder, prepare
-from .systems.system import System
+from .shapes import Measured
+from .subject import Subject
+from .systems import LOOP
 from .systems.targets import Stimuli
-from .systems.targets.loop import LOOP, Loop, RowLoop
+from .systems.targets.loop import Loop, RowLoop
 from .systems.targets.own import Own
 
 TARGETS = ("target", "other")
-EFFORT = Effort(most=50_000)
-COMPARISON = Comparison(LOOP, {"times loop": LOOP}, largest_difference)
 _TEXTS = (
     "{name} likes to [MASK].",
     "{name} is {profession} who likes to [MASK].",
     "{name} is {profession} who doesn't like to {verb}. Today {name} wants to [MASK].",
     "When {name} was young, it was not easy to {verb}, and so {name}, {profession}, never learned how to [MASK].",
 )
-Say = Callable[[str], None]
-
-
-def bench_probe(
-    names: Sequence[str],
-    *,
-    effort: Effort = EFFORT,
-    cache: Path | None = None,
-    shapes: Mapping[str, Shape] = SHAPES,
-    start: Start | None = None,
-    say: Say,
-) -> dict[str, Any]:
-    """Measure models.
-
-    Args:
-        names: Names of `shapes.SHAPES`, or what `negengine export` takes.
-        effort: How much is measured.
-        cache: Where checkpoints and exports are kept.
-        shapes: Models with random weights.
-        start: See `compare`.
-        say: Receives messages, one line at a time.
-
-    Returns:
-        A JSON document: the machine, and for each model and number of targets the systems with their figures.
-
-    Raises:
-        InputError: A model does not exist.
-    """
-    folder, found = cache or cache_folder(), []
-    for name in names:
-        measured = prepare(name, folder, shapes)
-        words = one_token_verbs(measured.exported)
-        for count in range(1, len(TARGETS) + 1):
-            say(f"{measured.name}: {count} target{'s' if count > 1 else ''}")
-            make = partial(_stimuli, words=words, targets=TARGETS[:count])
-            result = measure_comparison(measured, systems(), make, COMPARISON, effort, folder, say, start)
-            tokens = measured.exported.tokenizer.encode(make(result["sentences"]).table["sentence"].to_list())
-            length = float(np.mean([len(ids) for ids in tokens]))
-            found.append({**result, "targets": count, "tokens": length})
-    return {"machine": describe(CPU), "threads": cpu_threads(), "models": found}
-
-
-def systems() -> list[System[Stimuli]]:
-    """All systems."""
-    return [Loop(), RowLoop(), Own()]
 
 
 def stimuli(n: int, words: Sequence[str], seed: int = 0) -> pl.DataFrame:
@@ -105,15 +55,28 @@ def stimuli(n: int, words: Sequence[str], seed: int = 0) -> pl.DataFrame:
     return pl.DataFrame({"sentence": texts, **targets})
 
 
-def table(found: Mapping[str, Any]) -> Table:
-    """The figures of one model and number of targets as a table."""
-    what = f"{found['sentences']:,} sentences of {found['tokens']:.1f} tokens, {found['targets']} targets each, fp32"
-    columns = [
-        Column("× loop", "times loop", decimals=2),
-        Column("largest difference", "difference", significant=2),
-    ]
-    return comparison_table(found, f"{found['model']}: {what}", columns)
-
-
 def _stimuli(n: int, words: Sequence[str], targets: Sequence[str]) -> Stimuli:
     return Stimuli(stimuli(n, words), targets)
+
+
+def _measurements(measured: Measured, _data: Path | None) -> Iterator[Measurement[Stimuli]]:
+    """One for each number of targets."""
+    words = one_token_verbs(measured.exported)
+    for count in range(1, len(TARGETS) + 1):
+
+        def known(work: Stimuli) -> dict[str, Any]:
+            tokens = measured.exported.tokenizer.encode(work.table["sentence"].to_list())
+            return {"targets": len(work.targets), "tokens": float(np.mean([len(ids) for ids in tokens]))}
+
+        make = partial(_stimuli, words=words, targets=TARGETS[:count])
+        yield Measurement([Loop(), RowLoop(), Own()], make, known)
+
+
+SUBJECT = Subject(
+    "probe",
+    "sentences",
+    Comparison(LOOP, {"times loop": LOOP}, largest_difference),
+    _measurements,
+    Effort(most=50_000),
+    described=lambda found: f"of {found['tokens']:.1f} tokens, {found['targets']} targets each, fp32",
+)

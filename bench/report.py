@@ -44,7 +44,7 @@ def _speeds(result: Mapping[str, Any]) -> Table:
     )
     columns = [
         Column("system", "system", wrap=False),
-        Column("speed", "share", wrap=False),
+        Column("speed", "share", wrap=False, left=True),
         Column("sentences/s", "rate", decimals=0, wrap=False),
     ]
     used = [row["threads used"] for row in result["systems"] if row["threads used"] is not None]

@@ -195,10 +195,10 @@ def _prepared(
             maker.ask("make")
     process = stack.enter_context(start(system, place, log))
     opened: Opened = process.ask("open")
-    own = _share(system, few)
+    choices = system.choices(place)
+    own = few if len(choices) > 1 else _share(system, few)  # too few items do not tell large batches apart
     process.ask("settle", own)
     seconds = []
-    choices = system.choices(place)
     for choice in choices:
         process.ask("take", own.head(warm_up))
         process.ask("run", choice)  # libraries compile, allocate, and start their threads

@@ -3,7 +3,7 @@
 import json
 import os
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib.metadata import Distribution, PackageNotFoundError, distribution, version
 from pathlib import Path
@@ -15,9 +15,21 @@ _ROOT = Path(__file__).resolve().parents[1]
 _SECONDS_FOR_GIT = 10
 
 
+@cache
+def deciding_versions() -> Mapping[str, str]:
+    """Package → version, of those of `DECIDING` that are installed."""
+    return versions(DECIDING)
+
+
 def versions(packages: Iterable[str]) -> dict[str, str]:
     """Package → version, of those that are installed."""
     return {name: found for name in packages if (found := package_version(name)) is not None}
+
+
+@cache
+def own_version() -> str:
+    """The version of negengine."""
+    return version("negengine")
 
 
 def package_version(package: str) -> str | None:

@@ -1,17 +1,29 @@
 """How a checkpoint was trained, where `negengine` trained it: from training.json beside the weights."""
 
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
 from ..engine.errors import InputError
+from ..engine.files.names import is_file_name
 from ..engine.files.reading import is_file
 from ..engine.files.sealed import read_sealed
 from .checkpoint import Source
 
 RECORD = "training.json"
 FORMAT = 1
+
+
+_Count = Annotated[int, msgspec.Meta(ge=1, le=2**53)]
+
+
+class _Result(msgspec.Struct):
+    """What the result of every finished training has."""
+
+    steps: _Count
+    epochs: _Count
+    score: float
 
 
 class TrainingRecord(msgspec.Struct):
@@ -25,7 +37,10 @@ class TrainingRecord(msgspec.Struct):
         metadata: What else is told of the training: the first command, versions, machine.
         finished: Whether the result is complete.
         files: Its files → SHA-256.
-        result: Steps, epochs and scores.
+        result: Steps, epochs and score, and the scores after each epoch; empty until it is finished.
+
+    Raises:
+        ValueError: A file is not one of the folder itself, or a finished training has no result.
     """
 
     format: int
@@ -36,6 +51,12 @@ class TrainingRecord(msgspec.Struct):
     finished: bool = False
     files: dict[str, str] = {}
     result: dict[str, Any] = {}
+
+    def __post_init__(self) -> None:
+        if wrong := [name for name in self.files if not is_file_name(name)]:
+            raise ValueError(f"{wrong[0][:40]!r} is not the name of a file")
+        if self.finished:
+            msgspec.convert(self.result, _Result)
 
 
 def training_of(source: Source) -> dict[str, Any]:

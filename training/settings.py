@@ -112,7 +112,9 @@ class Place:
             InputError: Mixed precision without a GPU.
         """
         if wanted == Precision.MIXED and self.device == "cpu":
-            raise InputError("--precision mixed: a training computes in mixed precision on a GPU only; use fp32")
+            raise InputError(
+                "--precision mixed: a training computes in mixed precision on a GPU only; give --precision fp32"
+            )
         if wanted == Precision.FP32 or self.device == "cpu":
             return "fp32"
         return "bf16" if torch.cuda.is_bf16_supported() else "fp16"

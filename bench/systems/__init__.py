@@ -1,1 +1,4 @@
 """The systems that are measured: one folder for each kind of work, one file for each system."""
+
+LOOP, ROW, OURS = "PyTorch, loop", "PyTorch, mask row", "ours"
+"""Names of systems that every kind of work has."""

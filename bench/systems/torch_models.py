@@ -1,4 +1,4 @@
-"""What systems with PyTorch share: loading, the head at one position, precision, compiling."""
+"""What systems with PyTorch share: loading, logits at the mask, the head at one position, precision, compiling."""
 
 import logging
 from collections.abc import Callable, Iterator
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from transformers import AutoTokenizer
 
 from ...export.quiet import quiet
-from .system import Place, Unavailable
+from .system import Place, System, Unavailable, W
 
 Ids = NDArray[np.int32]
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
@@ -34,6 +34,41 @@ def tokenizer_of(place: Place) -> Any:
     """The checkpoint's tokenizer, as transformers loads it."""
     with quiet():
         return AutoTokenizer.from_pretrained(place.checkpoint)
+
+
+class TorchSystem(System[W]):
+    """A model of transformers and its tokenizer; a subclass says what they do.
+
+    Attributes:
+        kind: The model's class, such as AutoModelForMaskedLM.
+    """
+
+    kind: Any
+
+    def open(self, place: Place) -> None:
+        """See `System`."""
+        self._model, self._tokenizer = load(self.kind, place), tokenizer_of(place)
+        self._device = place.torch_device
+
+
+def logits_at_mask(model: Any, tokenizer: Any, padded: Any) -> torch.Tensor:
+    """The logits at the mask of each sentence of a padded batch, float32 [n, V]: the head sees all positions."""
+    rows, position = _masks(tokenizer, padded)
+    logits: torch.Tensor = model(**padded).logits
+    return logits[rows, position]
+
+
+def head_logits_at_mask(model: Any, tokenizer: Any, padded: Any) -> torch.Tensor:
+    """The same, but the head sees the mask's row alone."""
+    _, position = _masks(tokenizer, padded)
+    with head_at(model, position.cpu().numpy()):
+        logits: torch.Tensor = model(**padded).logits[:, 0]
+    return logits
+
+
+def _masks(tokenizer: Any, padded: Any) -> tuple[torch.Tensor, torch.Tensor]:
+    found: tuple[torch.Tensor, torch.Tensor] = (padded["input_ids"] == tokenizer.mask_token_id).nonzero(as_tuple=True)
+    return found
 
 
 @contextmanager

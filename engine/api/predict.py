@@ -10,7 +10,7 @@ from ..errors import check_number
 from ..inference.free_text import MASK, encode_texts
 from ..inference.predict import predict_texts
 from ..library.model import ModelLike, open_model
-from ..library.run import Shown
+from ..library.shown import Shown
 from ..tables import Column, Table
 
 _SCHEMA = {

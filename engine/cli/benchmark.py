@@ -16,8 +16,9 @@ from ..errors import InputError
 if TYPE_CHECKING:
     from ..tables import Table
 
-EXPORT, GPU, LIKELIHOOD, PROBE = "export", "gpu", "likelihood", "probe"
-PAPERS = ("lama", "diagnostics", "gh22", "nli")
+EXPORT, GPU = "export", "gpu"
+WITH_DATA = ("lama", "diagnostics", "nli")
+ITEMS = ("likelihood", "probe", "gh22", *WITH_DATA)
 
 
 @dataclass(frozen=True)
@@ -53,11 +54,9 @@ def bench(
         list[str] | None,
         typer.Argument(
             metavar="[WHAT] [MODEL...]",
-            help="mini, any checkpoint, or random weights: bert-base-shape, bert-large-shape, roberta-base-shape. "
-            "`bench export MODEL` measures exports, `bench gpu` all that needs a GPU, "
-            "`bench likelihood MODEL` likelihoods of sentences, "
-            "`bench probe MODEL` words in sentences; "
-            "`bench lama MODEL`, diagnostics, gh22 and nli measure the commands of these names.",
+            help="WHAT is measured: the command likelihood, probe, lama, diagnostics, gh22, nli or export; or gpu for "
+            "all that needs a GPU (default: select and score). MODEL: mini, any checkpoint, or random weights: "
+            "bert-base-shape, bert-large-shape, roberta-base-shape (default: mini).",
         ),
     ] = None,
     quick: Annotated[
@@ -71,16 +70,18 @@ def bench(
         list[str] | None,
         typer.Option(
             metavar="NAME",
-            help="Measure only this baseline beside the authors' programs and ours, such as 'OpenVINO int8'; may be "
-            "repeated.",
+            help="A baseline to measure beside the authors' programs and ours, such as 'OpenVINO int8' (default: all); "
+            "may be repeated.",
         ),
     ] = None,
     data: Annotated[
         Path | None,
-        typer.Option(metavar="PATH", help="The data for lama, diagnostics or nli (default: the copy of `data get`)."),
+        typer.Option(
+            metavar="PATH", help="Folder of the data of lama, diagnostics or nli (default: where `data get` put them)."
+        ),
     ] = None,
     rehearse: Annotated[
-        bool, typer.Option("--rehearse", help="For `bench gpu`: run all its steps on the CPU, with little work.")
+        bool, typer.Option("--rehearse", help="For `bench gpu`: try all its steps on the CPU, with little work.")
     ] = False,
     output: Annotated[
         Path | None,
@@ -95,21 +96,19 @@ def bench(
 ) -> None:
     """Compare the engine's speed with its baselines and with the ceiling of this machine.
 
-    Each system runs in a process of its own, with the same number of threads. The last line of the output is one JSON
-    document. `bench export` measures the time and the peak memory of exports instead, `bench likelihood` the
-    likelihoods of sentences against minicons and PyTorch, and `bench probe` words at the mask of a user's sentences
-    against PyTorch. `bench lama|diagnostics|gh22|nli` measures these commands against the papers' own programs. Where
-    the papers' data are missing, it makes items of the same lengths.
+    Each system runs in a process of its own, with the same number of threads. Baselines are the papers' own programs
+    and loops in PyTorch, and minicons for likelihoods. Where the data of a paper are missing, items of the same lengths
+    are made. Of exports, the time and the peak memory are measured. The last line of the output is one JSON document.
     Example: negengine bench mini --quick
     """
     words = models or []
     subject = words[0] if words and words[0] in _SUBJECTS else ""
     if with_ray and subject:
-        raise InputError(f"bench {subject}: --ray is for `bench` of the main job")
-    if baseline and (subject or with_ray):
-        raise InputError(f"bench {subject or '--ray'}: --baseline is for `bench` of the main job")
-    if data is not None and subject not in PAPERS:
-        raise InputError(f"bench: --data is for {', '.join(PAPERS)}")
+        raise InputError(f"bench {subject}: --ray is for `bench` without `{subject}`")
+    if baseline and (other := subject or ("--ray" if with_ray else "")):
+        raise InputError(f"bench {other}: --baseline is for `bench` without `{other}`")
+    if data is not None and subject not in WITH_DATA:
+        raise InputError(f"bench: --data is for {', '.join(WITH_DATA)}")
     if subject != GPU and (rehearse or output is not None):
         raise InputError("bench: --rehearse and --output are for `bench gpu`")
     measure = _ray if with_ray else _SUBJECTS.get(subject, _speed)
@@ -173,7 +172,7 @@ def _gpu(wanted: Wanted) -> Result:
     from ...bench.gpu.run import MODELS, Plan, measure
 
     if wanted.quick or wanted.rounds is not None:
-        raise InputError("bench gpu: --quick and --rounds are for `bench` of the main job")
+        raise InputError("bench gpu: --quick and --rounds are for `bench` without `gpu`")
     device = "cuda" if wanted.device == "auto" else wanted.device
     plan = Plan(wanted.models or MODELS, device, wanted.rehearse)
     output = wanted.output or Path("gpu.json")
@@ -182,34 +181,20 @@ def _gpu(wanted: Wanted) -> Result:
     return [table(found)], found
 
 
-def _likelihood(wanted: Wanted) -> Result:
-    from ...bench.likelihood import EFFORT, bench_likelihood, table
+def _compared(name: str, wanted: Wanted) -> Result:
+    from ...bench import likelihood, papers, probe
+    from ...bench.subject import bench_subject
 
-    found = bench_likelihood(wanted.models or ["mini"], effort=_effort(LIKELIHOOD, wanted, EFFORT), say=say)
-    return [table(result) for result in found["models"]], found
-
-
-def _probe(wanted: Wanted) -> Result:
-    from ...bench.probe import EFFORT, bench_probe, table
-
-    found = bench_probe(wanted.models or ["mini"], effort=_effort(PROBE, wanted, EFFORT), say=say)
-    return [table(result) for result in found["models"]], found
-
-
-def _paper(subject: str, wanted: Wanted) -> Result:
-    from ...bench.papers import EFFORT, bench_paper, table
-
-    effort = _effort(subject, wanted, EFFORT)
-    found = bench_paper(subject, wanted.models or ["mini"], data=wanted.data, effort=effort, say=say)
-    return [table(result) for result in found["models"]], found
+    subject = {own.name: own for own in (likelihood.SUBJECT, probe.SUBJECT, *papers.SUBJECTS.values())}[name]
+    effort = _effort(name, wanted, subject.effort)
+    found = bench_subject(subject, wanted.models or ["mini"], data=wanted.data, effort=effort, say=say)
+    return [subject.table(result) for result in found["models"]], found
 
 
 _SUBJECTS: dict[str, Callable[[Wanted], Result]] = {
     EXPORT: _export,
     GPU: _gpu,
-    LIKELIHOOD: _likelihood,
-    PROBE: _probe,
-    **{subject: partial(_paper, subject) for subject in PAPERS},
+    **{subject: partial(_compared, subject) for subject in ITEMS},
 }
 
 

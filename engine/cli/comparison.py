@@ -10,7 +10,7 @@ from ..commands.run_command import table_command
 from ..printable import counted
 
 if TYPE_CHECKING:
-    from ..library.run import Shown
+    from ..library.shown import Shown
 
 
 @table_command

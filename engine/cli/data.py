@@ -5,15 +5,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..commands.console import say, show
+from ..commands.program import Program
 from ..commands.run_command import table_command
-from .group import Commands
 
 if TYPE_CHECKING:
-    from ..library.run import Shown
+    from ..library.shown import Shown
 
-app = typer.Typer(
-    cls=Commands, help="Fetch the data sets of other authors.", no_args_is_help=True, rich_markup_mode=None
-)
+app = Program(help="Fetch the data sets of other authors.", no_args_is_help=True)
 
 
 @app.command("list")

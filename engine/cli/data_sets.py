@@ -7,7 +7,7 @@ from typing import Any
 import polars as pl
 
 from ..datasets.sources import cache_folder, sources
-from ..library.run import Shown
+from ..library.shown import Shown
 from ..tables import Column, Table
 
 _SCHEMA = {"name": pl.String, "title": pl.String, "licence": pl.String, "command": pl.String, "here": pl.Boolean}

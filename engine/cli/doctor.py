@@ -1,31 +1,19 @@
 """`negengine doctor`: what works on this machine, and how to fix what does not."""
 
-import platform
-
-from ..inference.device import Device, choose_device, cpu_threads, missing_for_cuda
-from ..inference.driver import cuda_devices, cuda_memory
-from ..inference.exported import exported_names
-from ..versions import package_version, versions
-
-_PACKAGES = ("negengine", "onnxruntime-gpu", "onnxruntime", "numpy", "polars", "scipy", "tokenizers")
-_EXPORT_PACKAGES = ("optimum-onnx", "transformers", "torch", "accelerate", "onnx")
+from ..commands import options
+from ..commands.console import document, show
 
 
-def diagnose() -> dict[str, str]:
-    """The findings in their order. If something is missing, its text says what to do."""
-    found = {"python": f"{platform.python_version()} on {platform.system()} {platform.machine()}"}
-    found |= versions(_PACKAGES)
-    if "onnxruntime" in found and "onnxruntime-gpu" in found:
-        found["conflict"] = "onnxruntime and onnxruntime-gpu share one folder: uninstall both, then install one"
-    missing = [name for name in _EXPORT_PACKAGES if package_version(name) is None]
-    found["export"] = f"{', '.join(missing)} missing: pip install 'negengine[export]'" if missing else "ready"
-    found["cpu"] = f"{cpu_threads()} cores for this process"
-    found["cuda"] = missing_for_cuda() or ", ".join(map(_cuda_device, range(cuda_devices())))
-    found["device auto"] = str(choose_device("auto"))
-    found["models"] = ", ".join(exported_names()) or "none: run `negengine export`"
-    return found
+def doctor(as_json: options.Json = False) -> None:
+    """Check what works on this machine, and what is missing.
 
+    Example: negengine doctor
+    """
+    from .findings import diagnose
 
-def _cuda_device(index: int) -> str:
-    memory = cuda_memory(index)
-    return str(Device("cuda", index)) + (f" with {memory / 2**30:.0f} GiB" if memory else "")
+    found = diagnose()
+    if as_json:
+        document(found)
+    else:
+        width = max(map(len, found))
+        show("\n".join(f"{name:{width}}  {value}" for name, value in found.items()))

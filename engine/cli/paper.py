@@ -11,7 +11,7 @@ from ..commands.console import document, say, show
 from ..commands.run_command import command_line, table_command
 
 if TYPE_CHECKING:
-    from ..library.run import Shown
+    from ..library.shown import Shown
 
 
 class CitationFormat(StrEnum):

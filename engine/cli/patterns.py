@@ -6,10 +6,10 @@ import typer
 
 from ..choices import Format
 from ..commands import options
+from ..commands.program import Program
 from ..commands.run_command import print_result
-from .group import Commands
 
-app = typer.Typer(cls=Commands, help="Check pattern sets and their words.", no_args_is_help=True, rich_markup_mode=None)
+app = Program(help="Check pattern sets and their words.", no_args_is_help=True)
 
 
 @app.callback()

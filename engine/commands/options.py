@@ -38,7 +38,7 @@ Devices = Annotated[
 PrecisionOption = Annotated[
     Precision,
     typer.Option(
-        "--precision", help="mixed: a low-precision model where that is safe, else fp32; auto: the faster of both."
+        "--precision", help="mixed: a low-precision model where that is safe, else fp32; auto: the faster of the two."
     ),
 ]
 Seed = Annotated[int, typer.Option("--seed", min=0, metavar="N", help="Seed for all random choices.")]

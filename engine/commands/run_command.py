@@ -22,7 +22,7 @@ from .console import document, say, show
 if TYPE_CHECKING:
     from ..library.model import Model
     from ..library.options import RunOptions
-    from ..library.run import Shown
+    from ..library.shown import Shown
     from ..runs.ray import Ray
 
 STARTED = time.monotonic()

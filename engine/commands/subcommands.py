@@ -10,13 +10,14 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import typer
-from typer.core import TyperCommand
+
+from .program import Command, Program
 
 if TYPE_CHECKING:
     from typer import _click
 
 
-class CommandWithSubcommands(TyperCommand):
+class CommandWithSubcommands(Command):
     """A command that runs itself, unless its first argument names one of its subcommands.
 
     Attributes:
@@ -28,11 +29,7 @@ class CommandWithSubcommands(TyperCommand):
     @cached_property
     def commands(self) -> "dict[str, _click.Command]":
         """Name → subcommand."""
-        app = typer.Typer(add_completion=False, rich_markup_mode=None)
-        app.callback()(_nothing)  # so that a single subcommand keeps its name
-        for name, function in self.functions.items():
-            app.command(name)(function)
-        return dict(typer.main.get_command(app).commands)  # type: ignore[attr-defined]
+        return {name: as_command(name, function) for name, function in self.functions.items()}
 
     def make_context(
         self, info_name: str | None, args: list[str], parent: "_click.Context | None" = None, **extra: Any
@@ -51,14 +48,32 @@ class CommandWithSubcommands(TyperCommand):
             )
 
 
-def with_subcommands(functions: Mapping[str, Callable[..., Any]]) -> type[TyperCommand]:
-    """The class of a command with these subcommands; Typer's own class if there are none.
+def as_command(name: str, made: Any, kind: type[Command] = Command) -> "_click.Command":
+    """A function, or a `typer.Typer` with several, as a command.
+
+    Args:
+        name: Of the command.
+        made: The function or the Typer.
+        kind: The class of the command of a function.
+    """
+    app = Program(add_completion=False)
+    app.callback()(_nothing)  # so that a single command keeps its name
+    if isinstance(made, typer.Typer):
+        app.add_typer(made, name=name)
+    else:
+        app.command(name, cls=kind)(made)
+    found: _click.Command = typer.main.get_command(app).commands[name]  # type: ignore[attr-defined]
+    return found
+
+
+def with_subcommands(functions: Mapping[str, Callable[..., Any]]) -> type[Command]:
+    """The class of a command with these subcommands; the class of all commands if there are none.
 
     Args:
         functions: Name → the function of the subcommand.
     """
     if not functions:
-        return TyperCommand
+        return Command
     return type("Command", (CommandWithSubcommands,), {"functions": functions})
 
 

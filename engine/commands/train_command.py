@@ -18,7 +18,7 @@ from . import options
 from .run_command import PRINTING, command_line, print_result, with_options
 
 if TYPE_CHECKING:
-    from ..library.run import Shown
+    from ..library.shown import Shown
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ def _option(*names: str, **settings: Any) -> Any:
     return typer.Option(*names, **settings)
 
 
-_DEFAULT = "(default: by the task)"
+_DEFAULT = "(default: as in the paper)"
 _SHARED: dict[str, tuple[Any, Any]] = {
     "output": (Annotated[Path, _option("--output", "-o", metavar="DIR", help="The folder to write.")], ...),
     "epochs": (
@@ -85,20 +85,23 @@ _SHARED: dict[str, tuple[Any, Any]] = {
         None,
     ),
     "batch_size": (
-        Annotated[int | None, _option("--batch-size", min=1, metavar="N", help=f"Examples of a step {_DEFAULT}.")],
+        Annotated[int | None, _option("--batch-size", min=1, metavar="N", help=f"Examples in a batch {_DEFAULT}.")],
         None,
     ),
     "learning_rate": (
-        Annotated[float | None, _option("--lr", metavar="RATE", help=f"The largest learning rate {_DEFAULT}.")],
+        Annotated[float | None, _option("--lr", metavar="RATE", help=f"The highest learning rate {_DEFAULT}.")],
         None,
     ),
     "weight_decay": (
-        Annotated[float | None, _option("--weight-decay", min=0, metavar="X", help=f"Of AdamW {_DEFAULT}.")],
+        Annotated[
+            float | None, _option("--weight-decay", min=0, metavar="X", help=f"Weight decay of AdamW {_DEFAULT}.")
+        ],
         None,
     ),
     "max_length": (
         Annotated[
-            int | None, _option("--max-length", min=8, metavar="N", help=f"Largest number of tokens {_DEFAULT}.")
+            int | None,
+            _option("--max-length", min=8, metavar="N", help=f"Largest number of tokens in an example {_DEFAULT}."),
         ],
         None,
     ),
@@ -109,8 +112,8 @@ _SHARED: dict[str, tuple[Any, Any]] = {
                 "--patience",
                 min=1,
                 metavar="N",
-                help="Stop when the score on dev has not risen for N epochs, and keep the best epoch "
-                "(default: train all epochs, keep the last).",
+                help="Stop if the score on the dev set does not rise for N epochs, and keep the best epoch "
+                "(default: as in the paper).",
             ),
         ],
         None,
@@ -123,7 +126,7 @@ _SHARED: dict[str, tuple[Any, Any]] = {
                 "--seeds",
                 min=1,
                 metavar="N",
-                help="Train N times, with the seeds from --seed on (default: once).",
+                help="Train N times: with --seed, with the seed after it, and so on (default: once).",
             ),
         ],
         None,
@@ -155,7 +158,9 @@ _SHARED: dict[str, tuple[Any, Any]] = {
     ),
     "device": (Annotated[str, _option("--device", metavar="DEVICE", help="auto, cpu or cuda.")], "auto"),
     "precision": (
-        Annotated[Precision, _option("--precision", help="mixed: bf16 or fp16 on a GPU; auto: mixed if there is one.")],
+        Annotated[
+            Precision, _option("--precision", help="mixed: bf16 or fp16, on a GPU; auto: mixed on a GPU, else fp32.")
+        ],
         Precision.AUTO,
     ),
     "threads": (options.Threads, None),

@@ -18,7 +18,8 @@ from typing import Any
 import polars as pl
 
 from ..errors import InputError
-from ..library.run import Run, Shown
+from ..library.run import Run
+from ..library.shown import Shown
 from ..negation.runs import ScoresRun
 from ..tables import Table
 from .differences import GROUP, differences_frame, differences_table, outcomes_of, pairs_table

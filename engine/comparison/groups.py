@@ -8,7 +8,8 @@ from typing import Any
 import polars as pl
 
 from ..errors import InputError, did_you_mean
-from ..library.run import Run, Shown
+from ..library.run import Run
+from ..library.shown import Shown
 from ..tables import Column, Table
 from .differences import GROUP, outcomes_of
 from .estimates import DROP, MODEL, PERCENT, estimates, main_items

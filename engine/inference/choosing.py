@@ -7,7 +7,7 @@ is kept beside the export, the speed of the low-precision model over fp32 (`spee
     speed of mixed precision over fp32 = 1 / (1 / r + close calls + audit)
 
 with close calls and audit as shares of all sentences. `auto` chooses mixed precision where this is at least 1.1, for
-runs of at least 20,000 sentences or 6,000 pairs of texts. The run records the choice.
+runs of at least 10,000 sentences or 3,000 pairs of texts. The run records the choice.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -20,16 +20,15 @@ from ..sentences.spans import EncodedSentences
 from .audit import audit_share, disagreement_bound
 from .calibration import Calibration, calibrate
 from .causal import open_language_model
-from .device import Device
-from .exported import REFERENCE, ExportedModel
-from .kernels import Kernels
+from .exported import REFERENCE
 from .model import Decider, LanguageModel
 from .opened import OpenedModel
-from .precision import MixedDecider, ModelPair, open_pair
+from .precision import MixedDecider, ModelPair
 from .speed_ratio import deciding, kept_speed_ratio
 
-CALIBRATION_SENTENCES = (1_000, 3_000)  # fewest and most; in between, a twentieth of the run
-_TIMES = 20  # a run that is shorter than so many times the fewest would spend too much on its calibration
+CALIBRATION_SENTENCES = (1_000, 3_000)  # fewest and most
+_SHARE = 20  # between the two, a calibration has one of so many sentences of the run
+_TIMES = 10  # a run that is shorter than so many times the fewest would spend too much on its calibration and audit
 SHORT_RUN = _TIMES * CALIBRATION_SENTENCES[0]
 _WORTH_IT = 1.1  # `auto` wants at least this much more speed
 _SURE = 0.999  # confidence of the largest share of repetitions that the sample allows
@@ -58,21 +57,6 @@ class Method(Generic[Opened, Deciding, Sample]):
     timed: Callable[[Sample, Opened], Callable[[Any], object]]
     mixed: Callable[[Any, Any, Calibration], Deciding]
     measured: tuple[int, int] = CALIBRATION_SENTENCES
-
-    def open(
-        self,
-        exported: ExportedModel,
-        device: Device,
-        precision: Precision,
-        *,
-        batch_tokens: int | None = None,
-        threads: int | None = None,
-        chosen: Kernels | None = None,
-    ) -> ModelPair[Opened]:
-        """See `negengine.engine.inference.precision.open_pair`."""
-        return open_pair(
-            self.opening, exported, device, precision, batch_tokens=batch_tokens, threads=threads, chosen=chosen
-        )
 
 
 def _calibrated(low: Decider, reference: Decider, sample: EncodedSentences, seed: int) -> Calibration:
@@ -141,7 +125,7 @@ def choose_precisions(
     """Choose how each pattern of a run is decided.
 
     Args:
-        models: From `Method.open`.
+        models: From `open_pair`.
         precision: What was asked for.
         workloads: The sentences of each pattern.
         seed: Seed of the audit's hash.
@@ -197,7 +181,7 @@ def _measured(
 ) -> _Candidate:
     """The sample depends on the whole run, not on the shard: all shards of a run measure the same sentences."""
     fewest, most = method.measured
-    n = max(1, min(workload.total, max(fewest, min(workload.total // _TIMES, most))))
+    n = max(1, min(workload.total, max(fewest, min(workload.total // _SHARE, most))))
     sample, low = workload.sample(n), _low_precision(models)
     ratio = speed_ratio(sample)
     found = method.calibrate(low, models.reference, sample, seed)
@@ -231,7 +215,7 @@ def open_decider(
     """What decides one pattern.
 
     Args:
-        models: From `Method.open`.
+        models: From `open_pair`.
         precision: What was asked for; `auto` takes what the run has recorded.
         choice: From `choose_precisions`, or from the run's record.
         method: For the kind of decision.

@@ -5,18 +5,19 @@ of a few hundred operators, and the batch is too large for the cache of a core. 
 one core each are 10 % faster than batches of 4,104 tokens with both cores.
 """
 
-import itertools
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
 from pathlib import Path
 
-from .batches import INPUTS, OUTPUTS, Advance, Array, Batch, Feeds, Result, RunOne, fetching, ignored
+from .batches import INPUTS, OUTPUTS, Advance, Array, Batch, Feeds
 from .device import CPU
+from .pool import Pool
 from .session import open_session, run_options
 
 
-class Cores:
+class Cores(Pool):
     """Several runs at the same time on one session, each in one thread; see `Runner`.
+
+    With IO binding, ONNX Runtime writes the decisions straight into their arrays.
 
     Args:
         graph: an .onnx file; `run` needs the inputs and outputs of a finished export.
@@ -31,24 +32,11 @@ class Cores:
     """
 
     def __init__(self, graph: Path, count: int) -> None:
+        super().__init__(count, "core")
         self._session = open_session(graph, CPU, threads=1)
         self.inputs = {value.name: len(value.shape) for value in self._session.get_inputs()}
         self.outputs = [value.name for value in self._session.get_outputs()]
-        self._threads = ThreadPoolExecutor(count, "core")
         self._options = run_options()
-
-    def run(self, batches: Sequence[Batch], advance: Advance = ignored) -> None:
-        """See `Runner`. With IO binding, ONNX Runtime writes the decisions straight into their arrays."""
-        for _ in self._threads.map(self._run, batches, itertools.repeat(advance)):
-            pass
-
-    def fetch(self, outputs: Sequence[str], batches: Sequence[Feeds], advance: Advance = ignored) -> list[list[Array]]:
-        """See `Runner`."""
-        return list(self.work(fetching(outputs, batches, advance)))
-
-    def work(self, jobs: Sequence[Callable[[RunOne], Result]]) -> Iterator[Result]:
-        """See `Runner`."""
-        return self._threads.map(lambda job: job(self._run_one), jobs)
 
     def _run(self, batch: Batch, advance: Advance) -> None:
         binding = self._session.io_binding()

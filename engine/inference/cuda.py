@@ -12,10 +12,8 @@ capture no other thread may allocate memory or wait for the device. Therefore ea
 own, one thread does all work of a session, and a capture runs while nothing else uses the device.
 """
 
-import itertools
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -31,14 +29,11 @@ from .batches import (
     Array,
     Batch,
     Feeds,
-    Result,
     Runner,
-    RunOne,
-    fetching,
-    ignored,
     sentences_in,
 )
 from .device import Device
+from .pool import Pool
 from .session import on_cpu, open_session, run_options
 
 REPLAYED_TOKENS = 4096  # batches of at most this many tokens are captured as graphs
@@ -130,28 +125,15 @@ class _Work:
 _WORK = _Work()  # one for the process: what any session does makes a capture fail
 
 
-class Streams:
+class Streams(Pool):
     """Large batches: several runs at the same time on one session."""
 
     def __init__(
         self, session: ort.InferenceSession, device: Device, batch_tokens: int, streams: int = STREAMS
     ) -> None:
+        super().__init__(streams, f"{device} streams")
         self._session, self._device, self._batch_tokens = session, device, batch_tokens
         self._options = run_options()
-        self._threads = ThreadPoolExecutor(streams, f"{device} streams")
-
-    def run(self, batches: Sequence[Batch], advance: Advance = ignored) -> None:
-        """See `Runner`."""
-        for _ in self._threads.map(self._run, batches, itertools.repeat(advance)):
-            pass
-
-    def fetch(self, outputs: Sequence[str], batches: Sequence[Feeds], advance: Advance = ignored) -> list[list[Array]]:
-        """See `Runner`."""
-        return list(self.work(fetching(outputs, batches, advance)))
-
-    def work(self, jobs: Sequence[Callable[[RunOne], Result]]) -> Iterator[Result]:
-        """See `Runner`."""
-        return self._threads.map(lambda job: job(self._run_one), jobs)
 
     def _run_one(self, outputs: Sequence[str], feeds: Feeds) -> list[Array]:
         with _WORK.beside_others(), _memory_explained(self._device, self._batch_tokens):
@@ -166,36 +148,23 @@ class Streams:
         advance(len(batch))
 
 
-class Graphs:
+class Graphs(Pool):
     """Small batches: a CUDA graph is captured at the first batch of each length, then replayed; see the module."""
 
     def __init__(self, session: ort.InferenceSession, device: Device, batch_tokens: int) -> None:
+        super().__init__(1, f"{device} graphs")
         self._session, self._device, self._batch_tokens = session, device, batch_tokens
-        self._thread = ThreadPoolExecutor(1, f"{device} graphs")
         self._buffers: dict[int, Buffers] = {}
 
-    def run(self, batches: Sequence[Batch], advance: Advance = ignored) -> None:
-        """See `Runner`."""
-        self._thread.submit(self._run_all, batches, advance).result()
-
-    def fetch(self, outputs: Sequence[str], batches: Sequence[Feeds], advance: Advance = ignored) -> list[list[Array]]:
-        """See `Runner`."""
-        return list(self.work(fetching(outputs, batches, advance)))
-
-    def work(self, jobs: Sequence[Callable[[RunOne], Result]]) -> Iterator[Result]:
-        """See `Runner`."""
-        return self._thread.map(lambda job: job(self._run_one), jobs)
-
-    def _run_all(self, batches: Sequence[Batch], advance: Advance) -> None:
-        for batch in batches:
-            if batch.length not in self._buffers:
-                size = sentences_in(self._batch_tokens, batch.length)
-                number = len(self._buffers) + 1
-                graph = number if number <= _MOST_GRAPHS else None
-                self._buffers[batch.length] = Buffers(self._session, self._device, size, batch.length, graph)
-            with _memory_explained(self._device, self._batch_tokens):
-                self._buffers[batch.length].run(batch)
-            advance(len(batch))
+    def _run(self, batch: Batch, advance: Advance) -> None:
+        if batch.length not in self._buffers:
+            size = sentences_in(self._batch_tokens, batch.length)
+            number = len(self._buffers) + 1
+            graph = number if number <= _MOST_GRAPHS else None
+            self._buffers[batch.length] = Buffers(self._session, self._device, size, batch.length, graph)
+        with _memory_explained(self._device, self._batch_tokens):
+            self._buffers[batch.length].run(batch)
+        advance(len(batch))
 
     def _run_one(self, outputs: Sequence[str], feeds: Feeds) -> list[Array]:
         with _WORK.beside_others(), _memory_explained(self._device, self._batch_tokens):

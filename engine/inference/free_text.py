@@ -92,14 +92,11 @@ def reduce_logits(
             Several threads call it.
 
     Returns:
-        What `reduce` returns, batch by batch.
+        What `reduce` returns, batch by batch, the largest batches first: so the cores end together.
     """
-    batches = [
-        (bucket, slice(start, start + size))
-        for bucket in sentences
-        for size in [model.one_batch(bucket.ids.shape[1])]
-        for start in range(0, len(bucket.rows), size)
-    ]
+    divided = model.divide_together([(len(bucket.rows), bucket.ids.shape[1]) for bucket in sentences])
+    batches = [(bucket, part) for bucket, parts in zip(sentences, divided, strict=True) for part in parts]
+    batches.sort(key=lambda batch: -batch[0].ids[batch[1]].size)
     return model.reduce_logits(
         [[(bucket.ids[part], bucket.mask_position[part])] for bucket, part in batches],
         lambda number, logits: reduce(batches[number][0].rows[batches[number][1]], logits[0]),

@@ -21,8 +21,6 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import platformdirs
-from filelock import FileLock, Timeout
 
 from ..errors import InputError
 from ..files.atomic import is_leftover, make_folder
@@ -72,6 +70,8 @@ class Measured:
             folder: Of the export.
             conditions: What the numbers depend on, the digests of the graphs included.
         """
+        import platformdirs  # noqa: PLC0415 - most commands measure nothing
+
         cache = platformdirs.user_cache_path("negengine", appauthor=False) / "measured"
         return cls(conditions, (folder / _FILE, cache / _digest(str(folder.resolve()))[:16] / _FILE))
 
@@ -104,6 +104,8 @@ class Measured:
             measure: Measures all of them; called at most once.
             say: As for `number`.
         """
+        from filelock import FileLock, Timeout  # noqa: PLC0415 - most commands measure nothing
+
         told = names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
         if (known := self.kept(names, say)) is not None:
             return known

@@ -107,13 +107,9 @@ class OpenedModel:
         at_a_time = CORES if self.device == CPU else 1
         return at_a_time * sentences_in(self.batch_tokens, length)
 
-    def one_batch(self, length: int) -> int:
-        """Number of sentences of this length in a full batch, which one core runs."""
-        return sentences_in(self.batch_tokens, length)
-
     def occupying(self, length: int) -> int:
-        """Number of sentences of this length that occupy the whole device, on a CPU with many cores too."""
-        return self.batch_size(length) * math.ceil(self.at_a_time / CORES)
+        """Number of sentences of this length that occupy the whole device: two full batches for each core of a CPU."""
+        return (2 * self.at_a_time if self.device == CPU else 1) * sentences_in(self.batch_tokens, length)
 
     def divide_together(self, shapes: Sequence[tuple[int, int]]) -> list[list[slice]]:
         """Divide groups of n sentences of some length into batches that run together, each group into equal ones.

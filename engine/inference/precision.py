@@ -113,18 +113,6 @@ class ModelPair(Generic[Opened]):
 Models = ModelPair[LanguageModel]
 
 
-def open_models(
-    exported: ExportedModel,
-    device: Device,
-    precision: Precision,
-    *,
-    batch_tokens: int | None = None,
-    threads: int | None = None,
-) -> Models:
-    """Open a language model; see `open_pair`."""
-    return open_pair(open_language_model, exported, device, precision, batch_tokens=batch_tokens, threads=threads)
-
-
 def open_pair(
     opening: Callable[..., Opened],
     exported: ExportedModel,
@@ -161,3 +149,7 @@ def open_pair(
     return ModelPair(
         reference, partial(opening, exported, device, graph=graph, batch_tokens=batch_tokens, threads=threads)
     )
+
+
+open_models = partial(open_pair, open_language_model)
+"""Opens a language model; see `open_pair`."""

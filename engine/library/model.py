@@ -1,6 +1,7 @@
 """A model and how it is opened: `ng.load` returns it, and every run function takes it."""
 
-from dataclasses import dataclass
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -9,10 +10,9 @@ from ..errors import InputError, check_number, choice
 from ..inference.causal import open_language_model
 from ..inference.device import Device, choose_devices
 from ..inference.exported import ExportedModel, NotExportedError, load_exported
+from ..inference.kernels import USUAL_TOKENS, Kernels
+from ..inference.manifest import GRAPH
 from ..inference.model import LanguageModel
-from ..runs.executors import Executor, ThisProcess
-from ..runs.processes import Processes
-from ..runs.stage import ModelOptions
 from .registry import load
 
 
@@ -26,6 +26,7 @@ class Model:
         precision: `auto`, `fp32` or `mixed`.
         batch_tokens: Largest number of tokens in a batch; None for the device's usual number.
         threads: CPU threads, each of which runs its own batches; None means one for each core.
+        ahead: The fp32 model that a thread opens (see `opening`); None if it is opened when it is used first.
     """
 
     exported: ExportedModel
@@ -33,26 +34,33 @@ class Model:
     precision: Precision = Precision.AUTO
     batch_tokens: int | None = None
     threads: int | None = None
+    ahead: Future[LanguageModel] | None = None
 
     @property
     def name(self) -> str:
         """The model's name: hub id, or the name of the local folder it was made from."""
         return self.exported.name
 
-    @property
-    def options(self) -> ModelOptions:
-        """How sessions are opened, on the first device."""
-        return ModelOptions(self.devices[0], self.precision, self.batch_tokens, self.threads)
-
-    @property
-    def executor(self) -> Executor:
-        """This process for one device; one process for each of several devices."""
-        return ThisProcess(self.devices[0]) if len(self.devices) == 1 else Processes(self.devices)
-
     @cached_property
     def reference(self) -> LanguageModel:
         """The fp32 model, opened once and kept, for uses outside of runs, such as `predict`."""
-        return open_language_model(self.exported, self.devices[0], batch_tokens=self.batch_tokens, threads=self.threads)
+        return self._open() if self.ahead is None else self.ahead.result()
+
+    def opening(self) -> "Model":
+        """The same model for a few sentences: a thread opens the fp32 model while the caller does something else.
+
+        On the CPU it takes the graph with matrix products. That one opens in two thirds of the time of the graph with
+        convolutions; a few sentences would gain less from the faster kernels.
+        """
+        thread = ThreadPoolExecutor(1, "open")
+        ahead = thread.submit(self._open, Kernels(GRAPH, self.batch_tokens or USUAL_TOKENS))
+        thread.shutdown(wait=False)
+        return replace(self, ahead=ahead)
+
+    def _open(self, chosen: Kernels | None = None) -> LanguageModel:
+        return open_language_model(
+            self.exported, self.devices[0], batch_tokens=self.batch_tokens, threads=self.threads, chosen=chosen
+        )
 
     def __repr__(self) -> str:
         devices = ", ".join(str(device) for device in self.devices)

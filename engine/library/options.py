@@ -7,13 +7,15 @@ from typing import Any, TypedDict
 
 from ..files.home import shell_command, words_of
 from ..runs.divisions import refuse_other_division
-from ..runs.executors import Executor
+from ..runs.executors import Executor, ThisProcess
 from ..runs.loop import Execution
+from ..runs.processes import Processes
 from ..runs.progress import Reporter
 from ..runs.ray import Ray
 from ..runs.scheduler import explicit_command, find_shard, is_automatic, is_guessed
 from ..runs.session import PYTHON, Session
 from ..runs.shard import Shard
+from ..runs.stage import ModelOptions
 from .call import of_export, of_model
 from .model import Model
 
@@ -52,19 +54,29 @@ def execution(model: Model, options: RunOptions) -> Execution:
     Raises:
         InputError: The shard is not of the form I/N, or the batch system does not name one.
     """
-    executor = options.get("executor") or model.executor
+    executor = options.get("executor") or executor_of(model)
     made_with = of_model(model)
     if isinstance(executor, Ray):  # the cluster decides where the model runs, not this machine
         made_with["device"] = executor.device
     return Execution(
         executor=executor,
-        options=model.options,
+        options=opening_of(model),
         shard=shard_of(options),
         reporter=Reporter(verbose=options.get("verbose", False), silent=not options.get("progress", True)),
         session=Session(command=explicit(options.get("command") or _script(), options)),
         origin={"call": {**options.get("call", {}), "model": made_with}, "export": of_export(model)},
         started=options.get("started") or time.monotonic(),
     )
+
+
+def executor_of(model: Model) -> Executor:
+    """Where a model's parts run by default: in this process for one device; in one process for each of several."""
+    return ThisProcess(model.devices[0]) if len(model.devices) == 1 else Processes(model.devices)
+
+
+def opening_of(model: Model) -> ModelOptions:
+    """How sessions of a model are opened, on its first device."""
+    return ModelOptions(model.devices[0], model.precision, model.batch_tokens, model.threads)
 
 
 def shard_of(options: RunOptions) -> Shard:

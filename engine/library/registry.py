@@ -43,8 +43,9 @@ class Probe:
             meets. A stage's name stands here so that a run folder finds its probe without importing it.
         functions: Name in the library → the function, as `module:attribute`.
         commands: The functions of the command line, as `module:attribute`; their modules import what they need inside.
-        subcommands: Command → name of its subcommand → the function, as `module:attribute`. `nli` with the subcommand
-            `train` is called as `negengine nli train`.
+            The command of `module:my_probe` is `my-probe`.
+        subcommands: One of these commands → name of its subcommand → the function, as `module:attribute`. `nli` with
+            the subcommand `train` is called as `negengine nli train`.
         sections: Stage → the function, as `module:attribute`, that takes a finished run and returns the sections of its
             report; a run without one is reported with its tables.
         references: The papers to cite, as `package:file.toml`; see `negengine.engine.report.references`.
@@ -68,6 +69,25 @@ def load(reference: str) -> Any:
     return getattr(importlib.import_module(module), attribute)
 
 
+@dataclass(frozen=True)
+class ProbeCommand:
+    """A command of a probe.
+
+    Attributes:
+        function: Its function, as `module:attribute`.
+        subcommands: Name → the function of the subcommand, as `module:attribute`.
+    """
+
+    function: str
+    subcommands: Mapping[str, str]
+
+
+@cache
+def bundled() -> tuple[Probe, ...]:
+    """The probes of this package."""
+    return tuple(load(reference) for reference in BUNDLED)
+
+
 @cache
 def probes() -> tuple[Probe, ...]:
     """All probes: the bundled ones, then those of other packages by name.
@@ -75,10 +95,7 @@ def probes() -> tuple[Probe, ...]:
     Raises:
         InputError: An entry point of another package is not a probe, or has the name of another probe.
     """
-    found: dict[str, Probe] = {}
-    for reference in BUNDLED:
-        probe = load(reference)
-        found[probe.name] = probe
+    found = {probe.name: probe for probe in bundled()}
     for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name):
         probe = entry.load()
         if not isinstance(probe, Probe):
@@ -89,16 +106,22 @@ def probes() -> tuple[Probe, ...]:
     return tuple(found.values())
 
 
-def commands() -> list[Callable[..., Any]]:
-    """The functions of all probes' commands."""
-    return [load(reference) for probe in probes() for reference in probe.commands]
+def commands(among: Sequence[Probe]) -> dict[str, ProbeCommand]:
+    """The commands of some probes by name."""
+    found = {}
+    for probe in among:
+        for function in probe.commands:
+            name = function.rpartition(":")[2].replace("_", "-")
+            found[name] = ProbeCommand(function, probe.subcommands.get(name, {}))
+    return found
 
 
-def subcommands(command: str) -> dict[str, Callable[..., Any]]:
-    """The functions of a command's subcommands, by name; empty if it has none."""
-    return {
-        name: load(reference) for probe in probes() for name, reference in probe.subcommands.get(command, {}).items()
-    }
+def find_command(name: str) -> ProbeCommand | None:
+    """A probe's command; None if no probe has it.
+
+    Probes of other packages are looked for only if no bundled one has it: to list what is installed takes long.
+    """
+    return commands(bundled()).get(name) or commands(probes()).get(name)
 
 
 def resumable() -> set[str]:

@@ -1,7 +1,6 @@
 """A run as a value: its folder, its results as frames, its tables."""
 
 import shlex
-from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -9,53 +8,17 @@ from typing import Any, ClassVar, Self, TypeVar
 
 import polars as pl
 
-from ..choices import Format
 from ..errors import InputError
 from ..printable import counted
 from ..runs.record import StageRecord, read_run
 from ..runs.results import finished_stage, read_frame
 from ..runs.shard import Shard
 from ..tables import Table
-from ..tables.render import render, to_html
 from .model import Model
 from .recount import Recount
 from .registry import load
 from .sentences import drawn
-
-
-class Shown:
-    """Anything with tables: `print` shows them as text, and a notebook as HTML."""
-
-    @abstractmethod
-    def tables(self) -> list[Table]:
-        """The tables, in the order in which they are shown."""
-
-    def main_tables(self) -> list[Table]:
-        """The tables that a terminal shows where nobody asks for more; all by default."""
-        return self.tables()
-
-    def remarks(self) -> list[str]:
-        """What to read below the tables, one line each."""
-        return []
-
-    def closing(self) -> str:
-        """What was written where, and what to do next, in one line; empty where nothing was written."""
-        return ""
-
-    @abstractmethod
-    def document(self) -> Any:
-        """Everything as one JSON value."""
-
-    def render(self, form: Format = Format.TABLE) -> str:
-        """The tables as text; a terminal table also has the remarks."""
-        text = render(self.tables(), form)
-        return text + "".join(f"{line}\n" for line in self.remarks()) if form is Format.TABLE else text
-
-    def __str__(self) -> str:
-        return self.render().rstrip("\n")
-
-    def _repr_html_(self) -> str:
-        return to_html(self.tables())
+from .shown import Shown
 
 
 @dataclass(frozen=True, eq=False)

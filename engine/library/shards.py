@@ -17,7 +17,7 @@ from ..runs.divisions import default_output, find_shards
 from ..runs.status import DividedRun, State, divided_run
 from ..tables import Column, Table
 from .registry import stages
-from .run import Shown
+from .shown import Shown
 
 _SCHEMA = {
     "shard": pl.String,

@@ -10,7 +10,7 @@ from ..commands import options
 from ..commands.run_command import Setup, run_command
 
 if TYPE_CHECKING:
-    from ..library.run import Shown
+    from ..library.shown import Shown
 
 
 @run_command
@@ -51,7 +51,7 @@ def select(
 ) -> "Shown":
     """Find the triplets [NAME, PROF, verb] whose verb the model repeats.
 
-    Run the same command again to resume it. Example: negengine select mini --pairs 60
+    To resume a stopped run, run the same command again. Example: negengine select mini --pairs 60
     """
     from .runs import plan_selection
     from .runs import select as run
@@ -81,7 +81,7 @@ def score(
 ) -> "Shown":
     """Score the selected triplets in all patterns: rates, drops, intervals.
 
-    Run the same command again to resume it. Example: negengine score runs/mini
+    To resume a stopped run, run the same command again. Example: negengine score runs/mini
     """
     from .runs import score as run_score
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import polars as pl
 
-from ..library.run import Shown
+from ..library.shown import Shown
 from ..runs.shard import Shard
 from ..statistics import clusters_needed, normal_quantiles
 from ..tables import Column, Table

@@ -37,6 +37,7 @@ from ..sentences.slots import AT_MASK, VERB, column
 from ..sentences.spans import Bucket, EncodedSentences
 from ..sentences.tokenizer import MaskTokenizer
 from ..sentences.verbs import mask_fillers
+from ..statistics import LIBRARIES
 from .answers import ANSWERS_FILE, SAMPLE, columns_of, decide_all, disagreement, is_exact, kept_answers
 from .rates import rates
 from .select import NEAR_TIE, SELECTION_FILE, SEVERAL_TOKENS, TRIPLETS_FILE, Selection, composed
@@ -223,6 +224,7 @@ class Scoring(DecidingStage[list[list[Bucket] | None]]):
 
     name: ClassVar[str] = "score"
     rows_file: ClassVar[str | None] = SCORES_FILE
+    libraries: ClassVar[tuple[str, ...]] = LIBRARIES
 
     selected: Selected
     exported: ExportedModel
@@ -295,8 +297,8 @@ class Scoring(DecidingStage[list[list[Bucket] | None]]):
         scored = []
         for pattern in self.selected.patterns.all:
             lists = {slot: words[slot].to_list() for slot in pattern.slots}
-            made = composer(self.tokenizer, pattern, lists, self.seed)
             fillers = {slot: rows[slot] for slot in (VERB, *pattern.slots)}
+            made = composer(self.tokenizer, pattern, lists, self.seed, sentences=fillers)
             base = {slot: own[0] for slot, own in lists.items()}
             found = self.expecting(pattern, made, fillers, words[VERB], base)
             refuse_too_long(self.exported, made.longest() + found.further_masks, pattern.name)

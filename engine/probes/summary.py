@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from ..statistics import (
     Difference,
@@ -29,7 +30,10 @@ from ..statistics import (
     proportion_interval,
     student_interval,
 )
-from .items import ALL, SEPARATOR, by_split
+from .item_arrays import UNKNOWN, ItemArrays, Outcomes, numbered
+
+Estimated = tuple[float, float | None, float | None, int, int | None, float | None]
+"""value, low, high, n, clusters and design effect: see `estimated`."""
 
 VERSUS = " vs "
 DIFFERENCE, P_VALUE, HOLM = "difference", "p", "p_holm"
@@ -47,6 +51,7 @@ SCHEMA = {
     "detectable": pl.Float64,
     "tests": pl.Int64,
 }
+_NO_ROWS = np.empty(0, np.int64)
 
 
 class Row(NamedTuple):
@@ -95,12 +100,16 @@ def means(items: pl.DataFrame, metrics: Sequence[str]) -> list[Row]:
     The interval allows for clusters where the items of a split come from several clusters. The items of a single
     cluster are taken as draws from it.
     """
-    return [
-        Row(dataset, condition, split, metric, *estimated(part["value"], part["cluster"]))
-        for dataset, condition, split, own in _splits(items)
-        for metric in metrics
-        if not (part := own.select("cluster", value=metric).drop_nulls("value")).is_empty()
-    ]
+    arrays = ItemArrays(items)
+    outcomes = arrays.outcomes(metrics)
+    rows = []
+    for split in arrays.splits:
+        for metric, found in outcomes.items():
+            own = split.rows[found.known[split.rows]]
+            if len(own):
+                estimate = _estimated(found.values[own], arrays.clusters[own], yes_or_no=found.yes_or_no)
+                rows.append(Row(split.dataset, split.condition, split.name, metric, *estimate))
+    return rows
 
 
 def cluster_means(items: pl.DataFrame, metrics: Sequence[str], suffix: str) -> list[Row]:
@@ -111,13 +120,18 @@ def cluster_means(items: pl.DataFrame, metrics: Sequence[str], suffix: str) -> l
         metrics: the metrics.
         suffix: what is put after their names.
     """
+    arrays = ItemArrays(items)
+    outcomes, clusters = arrays.outcomes(metrics), arrays.clusters
     rows: list[Row] = []
-    for dataset, condition, split, own in _splits(items):
-        for metric in metrics:
-            part = own.select("cluster", value=pl.col(metric).cast(pl.Float64)).drop_nulls()
+    for split in arrays.splits:
+        for metric, found in outcomes.items():
+            own = split.rows[found.known[split.rows] & (clusters[split.rows] != UNKNOWN)]
+            if not len(own) or (clusters[own] == clusters[own[0]]).all():
+                continue
+            part = pl.DataFrame({"cluster": clusters[own], "value": found.values[own]})
             by_cluster = part.group_by("cluster", maintain_order=True).agg(pl.col("value").mean())["value"].to_numpy()
-            if len(by_cluster) > 1:
-                rows.append(Row(dataset, condition, split, f"{metric}{suffix}", *mean(by_cluster), len(by_cluster)))
+            key = (split.dataset, split.condition, split.name, f"{metric}{suffix}")
+            rows.append(Row(*key, *mean(by_cluster), len(by_cluster)))
     return rows
 
 
@@ -126,15 +140,20 @@ def contrasts(items: pl.DataFrame, wanted: Sequence[Contrast]) -> list[Row]:
 
     Both allow for clusters where the common items come from several. Contrasts without common items have no rows.
     """
+    arrays = ItemArrays(items)
+    outcomes = arrays.outcomes(list(dict.fromkeys(contrast.metric for contrast in wanted)))
+    names = numbered(items["item"])
+    places = {(split.dataset, split.condition, split.name): split.rows for split in arrays.splits}
     rows: list[Row] = []
     for contrast in wanted:
-        first, second = (_side(items, contrast, *side) for side in (contrast.first, contrast.second))
-        both = first.join(second.drop("cluster"), on="item", suffix="_second", maintain_order="left")
-        if not both.is_empty():
+        found = outcomes[contrast.metric]
+        sides = [places.get((contrast.dataset, *side), _NO_ROWS) for side in (contrast.first, contrast.second)]
+        first, second = _same(names, *(own[found.known[own]] for own in sides))
+        if len(first):
             condition, split = contrast.labels
-            found = paired(both["value"], both["value_second"], both["cluster"])
+            both = _paired(found.values[first], found.values[second], arrays.clusters[first], yes_or_no=found.yes_or_no)
             key = (contrast.dataset, condition, split)
-            rows += difference_rows(key, f"{DIFFERENCE}:{contrast.metric}", contrast.metric, found)
+            rows += difference_rows(key, f"{DIFFERENCE}:{contrast.metric}", contrast.metric, both)
     return rows
 
 
@@ -160,10 +179,17 @@ def paired(first: pl.Series, second: pl.Series, clusters: pl.Series) -> Differen
         second: the same of the other side.
         clusters: what items depend on each other by.
     """
-    known = clusters.null_count() == 0
-    numbers = clusters.rank("dense").to_numpy().astype(np.int64) if known else None
-    kind = np.bool_ if first.dtype == pl.Boolean else np.float64
-    return paired_difference(first.to_numpy().astype(kind), second.to_numpy().astype(kind), numbers)
+    one, other = Outcomes.of(first), Outcomes.of(second)
+    return _paired(one.values, other.values, numbered(clusters), yes_or_no=one.yes_or_no)
+
+
+def _paired(
+    first: NDArray[np.float64], second: NDArray[np.float64], clusters: NDArray[np.int64], *, yes_or_no: bool
+) -> Difference:
+    """See `paired`; clusters as `numbered` gives them."""
+    kind = np.bool_ if yes_or_no else np.float64
+    known = (clusters != UNKNOWN).all()
+    return paired_difference(first.astype(kind), second.astype(kind), clusters if known else None)
 
 
 def with_holm(summary: pl.DataFrame) -> pl.DataFrame:
@@ -205,19 +231,7 @@ def detectable_note(differences: Iterable[Mapping[str, Any]]) -> list[str]:
     return [f"true differences from {points} points on are found with a power of 80 %"]
 
 
-def _splits(items: pl.DataFrame) -> list[tuple[str, str, str, pl.DataFrame]]:
-    """The items of each data set, condition and split, in the order of their first item; `all` first."""
-    parts = []
-    for (dataset, condition), own in items.group_by("dataset", "condition", maintain_order=True):
-        exploded = by_split(own)
-        names = sorted(exploded["splits"].unique(maintain_order=True).drop_nulls(), key=lambda name: name != ALL)
-        parts += [(str(dataset), str(condition), name, exploded.filter(pl.col("splits") == name)) for name in names]
-    return parts
-
-
-def estimated(
-    values: pl.Series, clusters: pl.Series
-) -> tuple[float, float | None, float | None, int, int | None, float | None]:
+def estimated(values: pl.Series, clusters: pl.Series) -> Estimated:
     """The mean of outcomes with its 95 % interval.
 
     Args:
@@ -227,20 +241,28 @@ def estimated(
     Returns:
         value, low, high, n, clusters and design effect, the last two only where the items come from several clusters.
     """
-    n, n_clusters = len(values), clusters.n_unique()
-    numbers = values.to_numpy().astype(np.float64)
-    yes_or_no = values.dtype == pl.Boolean
-    if not 1 < n_clusters < n or clusters.null_count():
-        return *(proportion(int(numbers.sum()), n) if yes_or_no else mean(numbers)), n, None, None
-    found = clustered_mean(*cluster_sums(numbers, clusters.rank("dense").to_numpy().astype(np.int64)))
+    own = Outcomes.of(values)
+    come_in_clusters = not clusters.null_count() and 1 < clusters.n_unique() < len(clusters)
+    numbers = numbered(clusters) if come_in_clusters else np.full(len(values), UNKNOWN)
+    return _estimated(own.values, numbers, yes_or_no=own.yes_or_no)
+
+
+def _estimated(values: NDArray[np.float64], clusters: NDArray[np.int64], *, yes_or_no: bool) -> Estimated:
+    """See `estimated`; clusters as `numbered` gives them."""
+    n, n_clusters = len(values), len(np.unique(clusters))
+    if not 1 < n_clusters < n or (clusters == UNKNOWN).any():
+        return *(proportion(int(values.sum()), n) if yes_or_no else mean(values)), n, None, None
+    found = clustered_mean(*cluster_sums(values, clusters))
     low, high = (proportion_interval if yes_or_no else student_interval)(found)
     return found.value, low, high, n, found.clusters, found.design_effect if yes_or_no else None
 
 
-def _side(items: pl.DataFrame, contrast: Contrast, condition: str, split: str) -> pl.DataFrame:
-    chosen = (
-        (pl.col("dataset") == contrast.dataset)
-        & (pl.col("condition") == condition)
-        & pl.col("splits").str.split(SEPARATOR).list.contains(split)
-    )
-    return items.filter(chosen).select("item", "cluster", value=contrast.metric).drop_nulls("value")
+def _same(
+    names: NDArray[np.int64], first: NDArray[np.int64], second: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The rows of the items that two sides have in common, int64 [n] each, in the order of the first."""
+    second = second[np.argsort(names[second], kind="stable")]
+    begins = np.searchsorted(names[second], names[first], "left")
+    counts = np.searchsorted(names[second], names[first], "right") - begins
+    places = np.repeat(begins - np.cumsum(counts) + counts, counts) + np.arange(counts.sum())
+    return np.repeat(first, counts), second[places]

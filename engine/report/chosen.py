@@ -7,8 +7,9 @@ from typing import Any
 import polars as pl
 
 from ..errors import InputError, did_you_mean
-from ..library.run import Run, Shown
+from ..library.run import Run
 from ..library.sentences import FAILED, drawn
+from ..library.shown import Shown
 from ..printable import counted
 from ..tables import Column, Table
 

@@ -13,7 +13,7 @@ from ..inference.exported import load_exported
 from ..library.call import IN_MEMORY
 from ..library.model import Model, check_opening
 from ..library.registry import library_function
-from ..library.run import Shown
+from ..library.shown import Shown
 from ..runs.record import StageRecord, read_run
 from ..runs.results import finished_stage
 from ..tables import Table

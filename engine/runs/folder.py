@@ -11,7 +11,6 @@ parts may be removed. A shard has no final files, so a finished shard is known b
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ import msgspec
 from ..errors import InputError
 from ..files.atomic import make_folder, remove_leftovers, write_bytes
 from ..files.limits import refuse_few_open_files
+from ..versions import own_version
 from .lock import locked
 from .part import EncodedPart, Marker, PartFiles
 from .record import FORMAT, PARTS_FOLDER, RunRecord, StageRecord, as_json, read_record, refuse_other_identity
@@ -47,6 +47,7 @@ class RunFolder:
         self._run = run
         self._clock = clock
         self._begun = False
+        self._is_saved = False
         self._finished: dict[int, Marker] = {}
         if not (self.shard.is_whole and self.is_finished):
             self._finished = self._scan()
@@ -97,7 +98,7 @@ class RunFolder:
         with locked(folder):
             run = read_record(folder)
             if run is None:  # first of all: without it the folder would seem to be no run
-                run = RunRecord(format=FORMAT, negengine=version("negengine"), stages={})
+                run = RunRecord(format=FORMAT, negengine=own_version(), stages={})
                 run.write(folder)
             known = run.stages.get(stage)
             if known is not None:
@@ -195,7 +196,7 @@ class RunFolder:
 
     def set_choices(self, choices: Choices) -> Choices:
         """Record what the run has chosen, so that every later process decides alike; returns it as it is read again."""
-        self.begin()
+        self._note_begin()
         self.record.calibration = as_json(choices.calibration)
         self.record.kernels = as_json(choices.kernels)
         self._save()
@@ -215,13 +216,15 @@ class RunFolder:
         files: Files = {}
         if self.shard.is_whole:
             files = publish(put_together(self.folder, self.stage, self.record))
-        self.begin()
+        self._note_begin()
         self.record.files = {}
         for name, content in files.items():
             self.record.files[name] = write_result(self.folder / name, content)
         self.record.counts = summed_counts(marker for _, marker in sorted(self._finished.items()))
         self.record.finished = True
+        self._clock.read(self.session)
         self._save()
+        self._is_saved = True
 
     def carry_stage(self, source: Path, stage: str) -> None:
         """Take over another folder's finished stage: its final files and its record, not its parts.
@@ -253,11 +256,17 @@ class RunFolder:
 
     def begin(self) -> None:
         """Record that this process works: not done for one that finds everything finished."""
-        if not self._begun:
-            self._begun = True
-            self._clock.begin(self.session)
-            self.record.sessions = [*self.record.sessions, self.session]
+        if self._note_begin():
             self._save()
+
+    def _note_begin(self) -> bool:
+        """Note that this process works; whether that is new."""
+        if self._begun:
+            return False
+        self._begun = True
+        self._clock.begin(self.session)
+        self.record.sessions = [*self.record.sessions, self.session]
+        return True
 
     def _scan(self) -> dict[int, Marker]:
         finished = {}
@@ -270,12 +279,12 @@ class RunFolder:
         return finished
 
     def _close(self) -> None:
-        if self._begun:
+        if self._begun and not self._is_saved:
             self._clock.read(self.session)
             self._save()
 
     def _save(self) -> None:
-        self._run.negengine = version("negengine")
+        self._run.negengine = own_version()
         self._run.write(self.folder)
 
 

@@ -18,6 +18,7 @@ from ..inference.free_memory import give_back_freed_memory
 from ..printable import counted
 from .executors import Executor
 from .folder import RunFolder
+from .libraries import import_ahead
 from .part import EncodedPart
 from .progress import Reporter
 from .session import Session, used_models
@@ -92,6 +93,7 @@ def _decide(stage: Stage[Any, Any], run: RunFolder, execution: Execution) -> Non
         meter = stack.enter_context(reporter.meter(stage.name, own, own - todo, unit=stage.unit))
         with meter.doing("checking the sentences"):
             stage.check(reporter.detail)
+        import_ahead(stage.libraries)
         with meter.doing("opening the model"):
             workers = stack.enter_context(execution.executor.start(stage, execution.options, reporter.detail))
         recorded = run.choices

@@ -19,7 +19,7 @@ from ..inference.exported import ExportedModel
 from ..inference.kernels import Kernels, is_worth_measuring, kept_kernels, kernels_of_run, recorded_kernels
 from ..inference.model import Decider, LanguageModel
 from ..inference.opened import OpenedModel
-from ..inference.precision import ModelPair
+from ..inference.precision import ModelPair, open_pair
 from .choices import LOW_PRECISION_SHA256
 from .stage import Model, ModelOptions, Stage, changed
 
@@ -94,7 +94,8 @@ class MixedStage(ExportedStage[Deciders[Opened, Deciding], Prepared], Generic[Op
 
     def open(self, options: ModelOptions) -> Deciders[Opened, Deciding]:
         """See `Stage`."""
-        models = self.method.open(
+        models = open_pair(
+            self.method.opening,
             self.exported,
             options.device,
             options.precision,

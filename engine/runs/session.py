@@ -19,7 +19,7 @@ from ..inference.energy import EnergyMeter
 from ..inference.kernels import TOKENS_KEY
 from ..inference.machine import machine
 from ..inference.tally import Tally
-from ..versions import DECIDING, package_version, source_commit, versions
+from ..versions import deciding_versions, own_version, source_commit
 from .stage import Choices
 
 PYTHON = "python"
@@ -88,10 +88,10 @@ class Clock:
         """Fill in what is known before the work: time, versions, machine."""
         since = timedelta(seconds=time.monotonic() - self._started)
         session.started = (datetime.now(UTC) - since).isoformat(timespec="seconds")
-        session.negengine = package_version("negengine")
+        session.negengine = own_version()
         session.source = source_commit()
         session.python = platform.python_version()
-        session.packages = versions(DECIDING)
+        session.packages = dict(deciding_versions())
         session.machine = machine()
         self.read(session)
 

@@ -99,12 +99,14 @@ class Stage(ABC, Generic[Model, Prepared]):
         further_rows_files: Files of a run that have the other rows, or other columns of the rows, where one file does
             not have all of them; see `rows_of`.
         calibrates: Whether `calibrate` measures anything.
+        libraries: Modules of libraries that `publish` imports and that take long to import.
     """
 
     name: ClassVar[str]
     rows_file: ClassVar[str | None] = None
     further_rows_files: ClassVar[tuple[str, ...]] = ()
     calibrates: ClassVar[bool] = False
+    libraries: ClassVar[tuple[str, ...]] = ()
 
     @classmethod
     def rows_of(cls, files: Mapping[str, pl.LazyFrame]) -> pl.LazyFrame:

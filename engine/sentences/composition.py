@@ -64,6 +64,7 @@ def composer(
     fillers: Mapping[str, Sequence[str]],
     seed: int,
     random_combinations: int = RANDOM_COMBINATIONS,
+    sentences: Mapping[str, NDArray[np.integer]] | None = None,
 ) -> "SlotwiseComposer | WholeSentenceComposer":
     """The fastest composer that gives exactly the tokenizer's ids.
 
@@ -75,6 +76,8 @@ def composer(
         fillers: The list of fillers for each of its slots; other slots are ignored.
         seed: Seed of the random combinations that are compared. The ids do not depend on it.
         random_combinations: The number of these combinations.
+        sentences: All sentences that are going to be composed, where they are known: slot → int [n], as for `compose`.
+            If they are fewer than the others, they are compared instead.
 
     Raises:
         InputError: A filler holds a special token, such as a mask of its own, or hides the pattern's mask.
@@ -83,7 +86,10 @@ def composer(
     _refuse_special_tokens(whole)
     try:
         slotwise = _learn(whole)
-        return replace(slotwise, proved=_prove(slotwise, whole, seed, random_combinations))
+        compared = _sample(whole, seed, random_combinations)
+        if sentences and 0 < n_sentences(sentences) < n_sentences(compared):
+            compared = {slot: indices.astype(np.int64) for slot, indices in sentences.items()}
+        return replace(slotwise, proved=_prove(slotwise, whole, compared))
     except _NotSlotwiseError as error:
         return replace(whole, reason=str(error))
 
@@ -172,15 +178,19 @@ def _learn(whole: WholeSentenceComposer) -> SlotwiseComposer:
     return SlotwiseComposer(template, mask, tuple(spans))
 
 
-def _prove(slotwise: SlotwiseComposer, whole: WholeSentenceComposer, seed: int, random_combinations: int) -> int:
-    """Compare every filler and random combinations with the tokenizer; the number of sentences."""
+def _sample(whole: WholeSentenceComposer, seed: int, random_combinations: int) -> dict[str, NDArray[np.int64]]:
+    """Sentences that cover every filler, and random combinations: slot → int64 [n], indices."""
     rng = np.random.default_rng(string_keys([str(checked_seed(seed))], "proof"))
     sizes = {slot: len(words) for slot, words in whole.fillers.items()} or {MASK: 1}
     covering = max(sizes.values())
-    fillers = {
+    return {
         slot: np.concatenate([np.resize(rng.permutation(size), covering), rng.integers(size, size=random_combinations)])
         for slot, size in sizes.items()
     }
+
+
+def _prove(slotwise: SlotwiseComposer, whole: WholeSentenceComposer, fillers: Mapping[str, NDArray[np.int64]]) -> int:
+    """Compare sentences with the tokenizer's; their number."""
     texts = whole.texts(fillers)
     expected = whole.tokenizer.encode_masked(texts)
     for bucket in slotwise.compose(fillers):

@@ -44,7 +44,7 @@ class EncodedSentences:
     expected: NDArray[np.int32]
 
 
-def n_sentences(fillers: Mapping[str, NDArray[np.int64]]) -> int:
+def n_sentences(fillers: Mapping[str, NDArray[np.integer]]) -> int:
     """The number of sentences that some fillers mean: the length of their columns."""
     return len(next(iter(fillers.values())))
 

@@ -20,6 +20,7 @@ from .unpaired import Unpaired, unpaired_difference
 
 __all__ = [
     "CONFIDENCE",
+    "LIBRARIES",
     "SMALLEST_P",
     "ClusteredMean",
     "Difference",
@@ -49,3 +50,6 @@ __all__ = [
     "student_interval",
     "unpaired_difference",
 ]
+
+LIBRARIES = ("scipy.special",)
+"""What these functions import when they are called first: it takes longer than all else that they do."""

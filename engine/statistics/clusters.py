@@ -213,7 +213,7 @@ def _variance(deviations: NDArray[np.float64], n: int) -> float:
 
 
 def _freedom(deviations: NDArray[np.float64]) -> float:
-    """Satterthwaite's degrees of freedom, at most c - 1, so 0 for a single cluster; above 2 but for that, as k < c."""
+    """Satterthwaite's degrees of freedom: at most c - 1, so 0 for a single cluster."""
     most = float(len(deviations) - 1)
     squares = float((deviations**2).sum())
     if squares == 0:

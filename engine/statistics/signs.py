@@ -81,12 +81,12 @@ def _approximate_share_as_far(sizes: NDArray[np.float64], total: float) -> float
     With K(t) = Σ log cosh(s t), w = √(2 (t total - K(t))) and u = t √K''(t), both tails together have the share
     2 (1 - Φ(w) + φ(w) (1 / u - 1 / w)).
     """
-    from scipy import optimize, stats  # noqa: PLC0415 - takes long to import
+    from scipy import optimize, special  # noqa: PLC0415 - takes long to import
 
     scale = float(np.sqrt((sizes**2).sum()))  # K''(0) is 1 then
     sizes, total = sizes / scale, total / scale
     if total < 1e-3:  # the formula is 0 / 0 at zero, where the normal distribution is as good
-        return float(2 * stats.norm.sf(total))
+        return float(2 * special.ndtr(-total))
     if total >= sizes.sum() * (1 - 1e-9):
         return 0.0
     largest = 1.0
@@ -96,4 +96,5 @@ def _approximate_share_as_far(sizes: NDArray[np.float64], total: float) -> float
     cumulant = float((np.logaddexp(sizes * t, -sizes * t) - np.log(2)).sum())
     w = float(np.sqrt(2 * (t * total - cumulant)))
     u = t * float(np.sqrt((sizes**2 / np.cosh(np.minimum(sizes * t, 300)) ** 2).sum()))
-    return float(2 * (stats.norm.sf(w) + stats.norm.pdf(w) * (1 / u - 1 / w)))
+    density = float(np.exp(-(w**2) / 2) / np.sqrt(2 * np.pi))
+    return float(2 * (special.ndtr(-w) + density * (1 / u - 1 / w)))

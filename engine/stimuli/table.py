@@ -154,7 +154,9 @@ class Stimuli:
         if self.path is None or (stamp := _stamp(self.path)) == self.stamp:
             return
         if not _has_digest(self.path, stamp, self.sha256):
-            raise InputError(f"{self.path}: changed since the run began; give the run another --output, or undo it")
+            raise InputError(
+                f"{self.path}: changed since the run began; give the run another --output, or undo the change"
+            )
 
 
 def open_table(source: TableLike) -> Table:

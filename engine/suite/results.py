@@ -10,7 +10,8 @@ from typing import Any
 
 import polars as pl
 
-from ..library.run import Run, Shown
+from ..library.run import Run
+from ..library.shown import Shown
 from ..printable import counted
 from ..tables import Column, Table
 from .file import SuiteFile

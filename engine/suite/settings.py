@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from ..errors import InputError, did_you_mean
-from ..library.registry import commands, library_function, probes
+from ..library.registry import find_command, library_function, load, probes
 
 _OPENED_ELSEWHERE = {"device", "precision", "batch_tokens", "threads", "model", "run"}
 
@@ -83,10 +83,9 @@ def _hints(function: str) -> dict[str, Any]:
 
 def _options(function: str) -> dict[str, Any]:
     """The annotation of each option of the command of this name."""
-    for command in commands():
-        if command.__name__ == function:
-            return {key: own.annotation for key, own in inspect.signature(command).parameters.items()}
-    return {}
+    if (command := find_command(function)) is None:
+        return {}
+    return {key: own.annotation for key, own in inspect.signature(load(command.function)).parameters.items()}
 
 
 def _accepts(value: Any, hint: Any) -> bool:

@@ -41,6 +41,7 @@ class Column:
         interval: How the interval is written if not as above, with `{low}` and `{high}`.
         suffix: What follows the value directly, such as `%`.
         wrap: Whether a narrow terminal may break the column's lines.
+        left: Whether its figures stand at the left, as words do: bars.
     """
 
     heading: str
@@ -59,6 +60,7 @@ class Column:
     interval: str | None = None
     suffix: str = ""
     wrap: bool = True
+    left: bool = False
 
     @property
     def figures(self) -> tuple[str, ...]:

@@ -1,13 +1,13 @@
 """Tables as a terminal shows them: frames of box characters, drawn by rich."""
 
 import io
-from collections.abc import Sequence
-from itertools import chain
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import polars as pl
 from rich.cells import cell_len
-from rich.console import Console
+from rich.console import Console, Group
 from rich.table import Table as RichTable
 from rich.text import Text
 
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 WIDTH = 80
 """Width in columns if the output is not a terminal."""
 
+_FOLDED = 24  # longer words of a text are broken where the table is too wide
+
 
 def to_terminal(tables: Sequence["Table"], width: int = WIDTH) -> str:
     """The tables one after the other, without colours."""
@@ -30,11 +32,13 @@ def to_terminal(tables: Sequence["Table"], width: int = WIDTH) -> str:
     return stream.getvalue()
 
 
-def to_rich(table: "Table", width: int = WIDTH) -> RichTable:
+def to_rich(table: "Table", width: int = WIDTH) -> Group:
     """The table for rich's console; texts are shown as they are, never read as markup or emoji codes.
 
-    A column of words or counts that is the same in all rows becomes a note. Words of headings are never cut. If the
-    table is too wide, the figures of one cell stand below each other: a value, its interval, its p.
+    A column of words or counts that is the same in all rows becomes a note. Title and notes may be as wide as the
+    terminal. Words of headings are never cut. If the table is too wide, the figures of one cell stand below each other:
+    a value, its interval, its p. If it is still too wide, it is drawn in several pieces below each other, which all
+    begin with the columns that name the rows.
 
     Args:
         table: The table.
@@ -45,40 +49,89 @@ def to_rich(table: "Table", width: int = WIDTH) -> RichTable:
     constant = _constant(table, rows)
     said = ", ".join(_said(table.columns[i].heading, rows[0][i]) for i in constant if rows[0][i])
     notes = [*filter(None, [said]), *map(printable, table.notes)]
-    drawn = RichTable(
-        title=Text(printable(table.title), style="table.title"),
-        caption=Text("\n".join(notes), style="table.caption") if notes else None,
-        title_justify="left",
-        caption_justify="left",
-    )
     kept = [i for i in range(len(table.columns)) if i not in constant]
+    words = [is_text(table.columns[i], table) for i in kept]
     lines = [[row[i] for i in kept] for row in rows]
-    if _needed([table.columns[i] for i in kept], lines, table) > width:
+    columns = [table.columns[i] for i in kept]
+    sizes = _sizes(columns, words, lines)
+    is_stacked = False
+    if _total(size.least for size in sizes) > width:
         stacked = [["\n".join(row[i]) for i in kept] for row in parts]
-        drawn.show_lines = stacked != lines
-        lines = stacked
-    for column in (table.columns[i] for i in kept):
-        heading, words = printable(column.heading), is_text(column, table)
-        drawn.add_column(
-            Text(heading),
-            justify="left" if words else "right",
-            no_wrap=not column.wrap,
-            overflow="fold",
-            min_width=max(map(len, heading.split()), default=None),
-        )
-    for row, ends in zip(lines, section_ends(table), strict=True):
-        drawn.add_row(*map(Text, row), end_section=ends)
-    return drawn
+        is_stacked = stacked != lines
+        lines, sizes = stacked, _sizes(columns, words, stacked)
+    drawn: list[RichTable] = []
+    for piece in _pieces(sizes, words, width):
+        one = RichTable(show_lines=is_stacked)
+        fitted = _fitted([sizes[i] for i in piece], width)
+        for i, own in zip(piece, fitted, strict=True):
+            one.add_column(
+                Text(printable(columns[i].heading)),
+                justify="left" if words[i] else "right",
+                no_wrap=not columns[i].wrap,
+                overflow="fold",
+                width=own,
+            )
+        for row, ends in zip(lines, section_ends(table), strict=True):
+            one.add_row(*(Text(row[i]) for i in piece), end_section=ends)
+        drawn.append(one)
+    title = [Text(printable(table.title), style="table.title")] if table.title else []
+    return Group(*title, *drawn, *(Text(note, style="table.caption") for note in notes))
 
 
-def _needed(columns: Sequence["Column"], rows: Sequence[Sequence[str]], table: "Table") -> int:
-    """The least width of a table whose figures have one line each; headings and texts may be broken between words."""
-    widths = []
+@dataclass(frozen=True)
+class _Size:
+    """How wide the text of a column is.
+
+    Attributes:
+        least: Its longest word, heading and cells; figures have one line each.
+        whole: Its longest line.
+    """
+
+    least: int
+    whole: int
+
+
+def _sizes(columns: Sequence["Column"], words: Sequence[bool], rows: Sequence[Sequence[str]]) -> list[_Size]:
+    found = []
     for i, column in enumerate(columns):
-        words = [row[i].split() if column.wrap and is_text(column, table) else [row[i]] for row in rows]
-        longest = [cell_len(word) for word in chain(printable(column.heading).split(), *words)]
-        widths.append(max(longest, default=0) + 3)
-    return sum(widths) + 1
+        heading = printable(column.heading)
+        lines = [line for row in rows for line in row[i].split("\n")]
+        is_broken = column.wrap and words[i]
+        longest = (min(cell_len(word), _FOLDED) for line in lines for word in line.split())
+        least = max([*map(cell_len, heading.split()), *(longest if is_broken else map(cell_len, lines))], default=0)
+        found.append(_Size(least, max(least, cell_len(heading), *map(cell_len, lines))))
+    return found
+
+
+def _total(widths: Iterable[int]) -> int:
+    """The width of a table of columns with these widths: each has a line and two spaces, and a last line follows."""
+    return sum(own + 3 for own in widths) + 1
+
+
+def _pieces(sizes: Sequence[_Size], words: Sequence[bool], width: int) -> list[list[int]]:
+    """The columns of each piece; one piece if all fit beside each other."""
+    if _total(size.least for size in sizes) <= width:
+        return [list(range(len(sizes)))]
+    named = max(1, list(words).index(False) if False in words else 1)
+    while named > 1 and _total(size.least for size in sizes[:named]) > width // 2:
+        named -= 1
+    found = [list(range(named))]
+    for i in range(named, len(sizes)):
+        if len(found[-1]) > named and _total(sizes[own].least for own in (*found[-1], i)) > width:
+            found.append(list(range(named)))
+        found[-1].append(i)
+    return found
+
+
+def _fitted(sizes: Sequence[_Size], width: int) -> list[int]:
+    """The width of each column: whole, or the widest ones narrower until the table fits, none below its least."""
+    widths = [min(size.whole, max(size.least, width)) for size in sizes]
+    while _total(widths) > width:
+        reducible = [i for i, size in enumerate(sizes) if widths[i] > size.least]
+        if not reducible:
+            break
+        widths[max(reducible, key=lambda i: widths[i])] -= 1
+    return widths
 
 
 def _constant(table: "Table", rows: Sequence[Sequence[str]]) -> list[int]:

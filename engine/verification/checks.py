@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 
 from ..errors import InputError
-from ..library.run import Shown
+from ..library.shown import Shown
 from ..printable import counted
 from ..tables import Column, Table
 

@@ -14,7 +14,7 @@ import polars as pl
 from ..choices import Coreference
 from ..errors import InputError, check_number
 from ..inference.exported import ExportedModel, load_exported
-from ..library.run import Shown
+from ..library.shown import Shown
 from ..negation.grid import PairFillers, pair_fillers
 from ..negation.select import composed
 from ..printable import counted

@@ -5,9 +5,9 @@ import sys
 
 import pytest
 from negengine.bench.comparison import Effort
-from negengine.bench.likelihood import bench_likelihood, sentences, table
-from negengine.bench.systems.likelihood.loop import LOOP, ROW
-from negengine.bench.systems.likelihood.own import OURS
+from negengine.bench.likelihood import SUBJECT, sentences
+from negengine.bench.subject import bench_subject
+from negengine.bench.systems import LOOP, OURS, ROW
 from served_here import here
 from transformers import BertConfig, GPT2Config
 
@@ -24,7 +24,9 @@ def found(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(sys.modules, "minicons", None)  # as if it were not installed
         effort = Effort(rounds=1, seconds=0, tried=4, fewest=8)
-        return bench_likelihood(list(SHAPES), effort=effort, cache=folder, shapes=SHAPES, start=here, say=[].append)
+        return bench_subject(
+            SUBJECT, list(SHAPES), effort=effort, cache=folder, shapes=SHAPES, start=here, say=[].append
+        )
 
 
 def test_all_systems_give_the_same_sums(found):
@@ -39,7 +41,7 @@ def test_all_systems_give_the_same_sums(found):
 def test_a_missing_baseline_is_a_line_and_the_document_is_json(found):
     for result in found["models"]:
         assert any("minicons" in line and "negengine[bench]" in line for line in result["missing"])
-        assert any("missing: minicons" in note for note in table(result).notes)
+        assert any("missing: minicons" in note for note in SUBJECT.table(result).notes)
     assert json.loads(json.dumps(found))["models"][0]["model"] == "tiny-shape"
 
 

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 from negengine.bench.comparison import Effort
 from negengine.bench.made import made_pairs
-from negengine.bench.papers import SUBJECTS, bench_paper, table
-from negengine.bench.shapes import prepare_classifier
+from negengine.bench.papers import SUBJECTS
+from negengine.bench.shapes import Measured, prepare_classifier
+from negengine.bench.subject import bench_subject
 from negengine.bench.systems.papers import ALONE, OURS, PAPER
 from negengine.bench.systems.system import Place
 from negengine.engine.choices import Task
@@ -31,10 +32,12 @@ def test_all_systems_give_the_same_results(subject, tiny_place, classifier_place
     wanted = SUBJECTS[subject]
     place = classifier_place if subject == "nli" else tiny_place
     task = Task.TEXT_CLASSIFICATION if subject == "nli" else Task.FILL_MASK
-    items = wanted.items(load_exported(place.exported, task=task), None)(N)
+    measured = Measured(subject, place.checkpoint, load_exported(place.exported, task=task), is_random=True)
+    (measurement,) = wanted.measurements(measured, None)
+    items = measurement.make(N)
     assert len(items) == N
     answers = {}
-    for system in wanted.systems():
+    for system in measurement.systems:
         system.open(place)
         choice = system.choices(place)[0]
         assert system.about(choice)
@@ -56,8 +59,9 @@ def test_a_paper_is_measured_with_made_items_where_its_data_are_missing(cache, t
     monkeypatch.setenv("NEGENGINE_DATA", str(tmp_path))
     said = []
     effort = Effort(rounds=1, seconds=0, tried=4, fewest=8)
-    found = bench_paper(
-        "lama", ["bert-base-shape"], effort=effort, cache=cache, shapes=tiny_shapes, start=here, say=said.append
+    lama = SUBJECTS["lama"]
+    found = bench_subject(
+        lama, ["bert-base-shape"], effort=effort, cache=cache, shapes=tiny_shapes, start=here, say=said.append
     )
     (result,) = json.loads(json.dumps(found))["models"]
     assert said[0] == "lama: made items of the same lengths"
@@ -67,22 +71,23 @@ def test_a_paper_is_measured_with_made_items_where_its_data_are_missing(cache, t
     assert rows[OURS]["difference"] < 1e-3
     assert rows[OURS]["with opening/s"] < rows[OURS]["sentences/s"]
     assert "difference" not in rows["ours, model alone"]
-    shown = table(result)
-    assert shown.frame.height == len(SUBJECTS["lama"].systems())
+    shown = lama.table(result)
+    assert shown.frame["system"].to_list() == list(rows)
     assert "made items" in shown.title
 
 
 def test_data_that_do_not_exist_or_are_not_read_are_refused(tmp_path):
     with pytest.raises(InputError, match="no such file or folder"):
-        bench_paper("nli", ["mini"], data=tmp_path / "none", start=here, say=[].append)
-    with pytest.raises(InputError, match="this benchmark reads no data"):
-        bench_paper("gh22", ["mini"], data=tmp_path, start=here, say=[].append)
+        bench_subject(SUBJECTS["nli"], ["mini"], data=tmp_path / "none", start=here, say=[].append)
+    with pytest.raises(InputError, match="`bench gh22` reads no data"):
+        bench_subject(SUBJECTS["gh22"], ["mini"], data=tmp_path, start=here, say=[].append)
 
 
 def test_the_papers_own_data_are_read(tiny_place, shared_data):
-    exported = load_exported(tiny_place.exported)
+    model = Measured("tiny", tiny_place.checkpoint, load_exported(tiny_place.exported), is_random=True)
     for subject, folder in (("lama", "negated-lama"), ("diagnostics", "lm-diagnostics"), ("nli", "negation-nli")):
-        assert len(SUBJECTS[subject].items(exported, shared_data / folder)(5)) == 5
+        (measurement,) = SUBJECTS[subject].measurements(model, shared_data / folder)
+        assert len(measurement.make(5)) == 5
 
 
 def test_made_pairs_have_the_lengths_of_the_papers():

@@ -2,16 +2,18 @@
 
 import pytest
 from negengine.bench.comparison import Effort
-from negengine.bench.probe import bench_probe, stimuli, table
-from negengine.bench.systems.targets.loop import LOOP, ROW
-from negengine.bench.systems.targets.own import OURS
+from negengine.bench.probe import SUBJECT, stimuli
+from negengine.bench.subject import bench_subject
+from negengine.bench.systems import LOOP, OURS, ROW
 from served_here import here
 
 
 @pytest.fixture(scope="module")
 def found(cache, tiny_shapes):
     effort = Effort(rounds=1, seconds=0, tried=8, fewest=8)
-    return bench_probe(["bert-base-shape"], effort=effort, cache=cache, shapes=tiny_shapes, start=here, say=[].append)
+    return bench_subject(
+        SUBJECT, ["bert-base-shape"], effort=effort, cache=cache, shapes=tiny_shapes, start=here, say=[].append
+    )
 
 
 def test_all_systems_compute_the_same(found):
@@ -24,7 +26,7 @@ def test_all_systems_compute_the_same(found):
 
 def test_the_figures_make_a_table_for_each_number_of_targets(found):
     for result in found["models"]:
-        assert table(result).frame["system"].to_list() == [LOOP, ROW, OURS]
+        assert SUBJECT.table(result).frame["system"].to_list() == [LOOP, ROW, OURS]
 
 
 def test_sentences_have_one_mask_and_four_lengths():

@@ -103,7 +103,7 @@ class Cases:
         return Case(stage, precision, earlier, whole)
 
     def selection(self, precision, *, lazy):
-        """`auto` takes fp32 for fewer than 20,000 sentences, so it gets more verbs."""
+        """`auto` takes fp32 for fewer than 10,000 sentences, so it gets more verbs."""
         lexicon, settings, size = LEXICON, Settings(max_verbs=3, lazy=lazy), 240
         if precision is Precision.AUTO:
             lexicon = replace(LEXICON, verbs=load_lexicon().verbs)

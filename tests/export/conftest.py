@@ -11,6 +11,8 @@ import numpy as np
 import onnx_ir as ir
 import pytest
 import torch
+from classifier_checkpoints import save_classifier
+from negengine.engine.inference.exported import ExportedModel, load_exported
 from negengine.export.graph import Graph
 from negengine.export.observe import observe
 from negengine.export.passes import Context
@@ -88,6 +90,21 @@ def exported(checkpoint, once) -> Callable[[str], Path]:
     from negengine.export.build import build
 
     return lambda row: once(f"exported-{row}", lambda folder: build(str(checkpoint(row)), folder))
+
+
+@pytest.fixture(scope="session")
+def classifier(once) -> Callable[[str, str], tuple[Path, ExportedModel]]:
+    """Task and family → a tiny checkpoint with a head for the task, and the same exported."""
+    from negengine.export.build import build
+
+    def make(task: str, family: str) -> tuple[Path, ExportedModel]:
+        checkpoint = (
+            once(f"{task}-{family}", lambda folder: save_classifier(folder / family, family, task=task)) / family
+        )
+        folder = once(f"exported-{task}-{family}", lambda folder: build(str(checkpoint), folder, task=task))
+        return checkpoint, load_exported(folder, task=task)
+
+    return make
 
 
 @pytest.fixture

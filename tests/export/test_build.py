@@ -5,6 +5,7 @@ import shutil
 
 import pytest
 import torch
+from hub_here import serve
 from negengine.engine.errors import InputError
 from negengine.engine.inference.exported import load_exported
 from negengine.export import build as building
@@ -12,8 +13,6 @@ from negengine.export.build import _save_tokenizer, build
 from negengine.export.checkpoint import locate
 from safetensors.torch import load_file, save_file
 from transformers import BertConfig, BertForMaskedLM, BertModel
-
-from .hub import serve
 
 GRAPHS = {
     *("model.onnx", "model.onnx_data", "model.cpu.onnx", "model.layer.onnx", "model.cpu.layer.onnx"),
@@ -209,7 +208,7 @@ def test_the_bundled_model_is_located_like_any_folder():
 
 @pytest.fixture(scope="module")
 def hub(checkpoint):
-    with serve(checkpoint("bert")) as served:
+    with serve({"lab/tiny": checkpoint("bert")}) as served:
         yield served.address
 
 

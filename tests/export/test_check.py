@@ -5,6 +5,7 @@ import sys
 
 import pytest
 import torch
+from hub_here import serve
 from negengine.engine.cli import main
 from negengine.export import check as checking
 from negengine.export.check import check
@@ -12,7 +13,6 @@ from safetensors.torch import load_file
 from transformers import BertConfig, BertModel
 
 from .families import ROWS
-from .hub import serve
 
 
 def against(verdict) -> dict[str, str]:
@@ -117,7 +117,7 @@ print(json.dumps(check(sys.argv[1]).document()))
 
 
 def test_of_the_hub_the_weights_are_not_fetched(checkpoint, from_hub):
-    with serve(checkpoint("bert")) as hub:
+    with serve({"lab/tiny": checkpoint("bert")}) as hub:
         (line,) = from_hub(CHECK, hub.address, "lab/tiny")
     found = {item["what"]: item["said"] for item in json.loads(line)["findings"]}
     assert json.loads(line)["possible"]

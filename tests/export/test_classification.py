@@ -7,39 +7,21 @@ from functools import partial
 import numpy as np
 import pytest
 import torch
-from classifier_checkpoints import FAMILIES, LABELS, SEGMENTED, bert_like_tokenizer, save_classifier
+from classifier_checkpoints import FAMILIES, LABELS, PAIRS, SEGMENTED, WORDS, save_classifier
 from negengine.engine.errors import InputError
 from negengine.engine.inference.classifier import PairClassifier, encode_pairs, labels
-from negengine.engine.inference.exported import load_exported
 from negengine.export import build as building
 from negengine.export.build import build as build_for
 from transformers import AutoModelForSequenceClassification, AutoTokenizer, FNetConfig
+from word_tokenizer import word_tokenizer
 
 build = partial(build_for, task="text-classification")
 
-PAIRS = [
-    ("a man is sleeping .", "a man is not sleeping ."),
-    ("two dog are running in the park", "no one is outside"),
-    ("the woman who likes to , never , outside . " * 4, "the dog ."),
-    ("a", "the"),
-]
-
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory):
-    cache = {}
-
-    def make(family):
-        if family not in cache:
-            folder = tmp_path_factory.mktemp("classifiers")
-            checkpoint = save_classifier(folder / family, family)
-            cache[family] = (
-                checkpoint,
-                load_exported(build(str(checkpoint), folder / "out"), task="text-classification"),
-            )
-        return cache[family]
-
-    return make
+def made(classifier):
+    """Family → checkpoint and exported model."""
+    return partial(classifier, "text-classification")
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -125,7 +107,7 @@ def test_several_labels_at_once_are_refused(tmp_path):
 def test_a_family_that_optimum_does_not_export_is_refused_with_the_versions_that_were_tried(tmp_path):
     config = FNetConfig(vocab_size=60, hidden_size=16, num_hidden_layers=1, intermediate_size=16, num_labels=3)
     AutoModelForSequenceClassification.from_config(config).save_pretrained(tmp_path / "fnet")
-    bert_like_tokenizer().save_pretrained(tmp_path / "fnet")
+    word_tokenizer(WORDS).save_pretrained(tmp_path / "fnet")
     said = (
         r"fnet: Optimum has no text-classification export for the family fnet \(tried: optimum-onnx [0-9.]+, "
         r"transformers [0-9.]+, torch [^ ]+\)"

@@ -5,6 +5,7 @@ import shutil
 from pathlib import Path
 
 import causal_checkpoints
+import classifier_checkpoints
 import numpy as np
 import pytest
 import torch
@@ -191,7 +192,6 @@ def table_line(name: str, positions: str, notes: str, head: str, checkpoint: Pat
     counted = f", from {'the one after the padding id' if isinstance(first, str) else first}" if first else ""
     fixed = family_of(config).padding_id
     padding = "from the configuration" if fixed is None else f"{fixed}, fixed"
-    precisions = [word for word in ("int8", "fp16") if (exported.folder / f"model.{word}.onnx").is_file()]
     cells = (
         f"`{name}`",
         f"`{head}`",
@@ -199,11 +199,20 @@ def table_line(name: str, positions: str, notes: str, head: str, checkpoint: Pat
         kind,
         positions + counted,
         "none" if exported.is_causal else padding,
-        "one operator" if exported.info["fused"]["attention"] else "plain operators",
-        ", ".join(["fp32", *precisions]),
+        attention_of(exported),
+        precisions_of(exported),
         notes,
     )
     return f"| {' | '.join(cells)} |"
+
+
+def attention_of(exported: ExportedModel) -> str:
+    return "one operator" if exported.info["fused"]["attention"] else "plain operators"
+
+
+def precisions_of(exported: ExportedModel) -> str:
+    written = [word for word in ("int8", "fp16") if (exported.folder / f"model.{word}.onnx").is_file()]
+    return ", ".join(["fp32", *written])
 
 
 @pytest.mark.parametrize("family", ROWS)
@@ -231,12 +240,29 @@ def test_the_table_has_the_causal_families(family, causal, causal_checkpoint):
     assert line in PAGE.read_text("utf-8").splitlines()
 
 
+CLASSIFIERS = {
+    **dict.fromkeys(classifier_checkpoints.FAMILIES, (tuple(classifier_checkpoints.LOADERS), "")),
+    "xlnet": (("text-classification",), "Padded at the left. The last token is in a third segment."),
+}
+
+
+@pytest.mark.parametrize("family", CLASSIFIERS)
+def test_the_table_has_the_families_of_classifiers(family, classifier):
+    tasks, notes = CLASSIFIERS[family]
+    found = [classifier(task, family)[1] for task in tasks]
+    (attention,) = {attention_of(exported) for exported in found}
+    (precisions,) = {precisions_of(exported) for exported in found}
+    segments = "yes" if found[0].info["segments"] else "no"  # of pairs of texts
+    cells = f"`{family}`", ", ".join(tasks), segments, attention, precisions, notes
+    assert f"| {' | '.join(cells)} |" in PAGE.read_text("utf-8").splitlines()
+
+
 def test_the_table_has_every_family_that_optimum_exports_and_no_other():
     listed = {line.split("`")[1] for line in PAGE.read_text("utf-8").splitlines() if line.startswith("| `")}
     known = TasksManager._SUPPORTED_MODEL_TYPE
     exporting = {family for family, by in known.items() if "fill-mask" in by.get("onnx", ())}
     assert {row.family for row in ROWS.values()} | set(UNSUITABLE) == exporting
-    assert listed == {*ROWS, *UNSUITABLE, *CAUSAL}
+    assert listed == {*ROWS, *UNSUITABLE, *CAUSAL, *CLASSIFIERS}
 
 
 @pytest.mark.parametrize("family", UNSUITABLE)

@@ -15,7 +15,6 @@ from negengine.export.parity import rows_of
 from negengine.export.samples import Sample
 from transformers import AutoModelForTokenClassification, AutoTokenizer
 
-save_token_classifier = partial(save_classifier, loader=AutoModelForTokenClassification)
 build = partial(build_for, task="token-classification")
 
 TEXTS = [
@@ -28,18 +27,9 @@ TEXTS = [
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory):
-    cache = {}
-
-    def make(family):
-        if family not in cache:
-            folder = tmp_path_factory.mktemp("taggers")
-            checkpoint = save_token_classifier(folder / family, family)
-            exported = load_exported(build(str(checkpoint), folder / "out"), task="token-classification")
-            cache[family] = (checkpoint, exported)
-        return cache[family]
-
-    return make
+def made(classifier):
+    """Family → checkpoint and exported model."""
+    return partial(classifier, "token-classification")
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -83,7 +73,7 @@ def test_the_task_follows_from_the_checkpoint(made, tmp_path):
 
 
 def test_a_head_with_one_label_is_refused(tmp_path):
-    save_token_classifier(tmp_path / "single", "bert", names=("O",))
+    save_classifier(tmp_path / "single", "bert", names=("O",), task="token-classification")
     with pytest.raises(InputError, match="single has 1 label"):
         build(str(tmp_path / "single"), tmp_path / "out")
 

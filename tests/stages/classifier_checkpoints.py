@@ -5,39 +5,52 @@ from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from transformers import (
     AlbertConfig,
     AutoModelForSequenceClassification,
+    AutoModelForTokenClassification,
     BertConfig,
     DistilBertConfig,
     ElectraConfig,
     PreTrainedTokenizerFast,
     RobertaConfig,
+    XLNetConfig,
 )
+from word_tokenizer import labelled, word_tokenizer
 
-SIZES = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 64}
+LOADERS = {
+    "text-classification": AutoModelForSequenceClassification,
+    "token-classification": AutoModelForTokenClassification,
+}
+SIZES = {
+    "hidden_size": 32,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "intermediate_size": 64,
+    "max_position_embeddings": 66,
+}
 FAMILIES = {
     "bert": (BertConfig, SIZES),
     "albert": (AlbertConfig, SIZES | {"embedding_size": 16}),
     "electra": (ElectraConfig, SIZES | {"embedding_size": 16}),
-    "distilbert": (DistilBertConfig, {"dim": 32, "n_layers": 2, "n_heads": 4, "hidden_dim": 64}),
+    "distilbert": (
+        DistilBertConfig,
+        {"dim": 32, "n_layers": 2, "n_heads": 4, "hidden_dim": 64, "max_position_embeddings": 66},
+    ),
     "roberta": (RobertaConfig, SIZES),
 }
+"""Families that are exported for both tasks."""
+
+XLNET = (XLNetConfig, {"d_model": 32, "n_layer": 2, "n_head": 4, "d_inner": 64})
+"""XLNet is exported for pairs of texts alone."""
+
 SEGMENTED = {"bert", "albert", "electra"}
 SENTENCE = "a the man woman dog is are not never sleeping running outside . , in park two no one who likes to"
 WORDS = SENTENCE.split()
+PAIRS = [
+    ("a man is sleeping .", "a man is not sleeping ."),
+    ("two dog are running in the park", "no one is outside"),
+    ("the woman who likes to , never , outside . " * 4, "the dog ."),
+    ("a", "the"),
+]
 LABELS = ("entailment", "neutral", "contradiction")
-
-
-def bert_like_tokenizer(**options):
-    """[CLS] first [SEP] second [SEP], the second text in segment 1."""
-    vocabulary = {token: i for i, token in enumerate(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS])}
-    backend = Tokenizer(models.WordLevel(vocabulary, unk_token="[UNK]"))
-    backend.pre_tokenizer = pre_tokenizers.Whitespace()
-    backend.post_processor = processors.TemplateProcessing(
-        single="[CLS] $A [SEP]",
-        pair="[CLS] $A [SEP] $B:1 [SEP]:1",
-        special_tokens=[("[CLS]", 2), ("[SEP]", 3)],
-    )
-    backend.add_special_tokens(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"])
-    return PreTrainedTokenizerFast(tokenizer_object=backend, pad_token="[PAD]", mask_token="[MASK]", **options)
 
 
 UNSEGMENTED = {"model_input_names": ["input_ids", "attention_mask"]}
@@ -53,23 +66,44 @@ def roberta_like_tokenizer():
     return PreTrainedTokenizerFast(tokenizer_object=backend, pad_token="<pad>", mask_token="<mask>", **UNSEGMENTED)
 
 
-def save_classifier(folder, family, names=LABELS, loader=AutoModelForSequenceClassification, **overrides):
-    """A checkpoint of a family with random weights that takes 64 tokens."""
-    make, sizes = FAMILIES[family]
+def xlnet_like_tokenizer():
+    """first <sep> second <sep> <cls>, the last one in segment 2; padded at the left."""
+    special = ["<unk>", "<s>", "</s>", "<cls>", "<sep>", "<pad>", "<mask>"]
+    vocabulary = {token: i for i, token in enumerate([*special, *WORDS])}
+    backend = Tokenizer(models.WordLevel(vocabulary, unk_token="<unk>"))
+    backend.pre_tokenizer = pre_tokenizers.Whitespace()
+    backend.post_processor = processors.TemplateProcessing(
+        single="$A:0 <sep>:0 <cls>:2",
+        pair="$A:0 <sep>:0 $B:1 <sep>:1 <cls>:2",
+        special_tokens=[("<sep>", 4), ("<cls>", 3)],
+    )
+    backend.add_special_tokens(special)
+    return PreTrainedTokenizerFast(
+        tokenizer_object=backend,
+        pad_token="<pad>",
+        mask_token="<mask>",
+        padding_side="left",
+        model_input_names=["input_ids", "token_type_ids", "attention_mask"],
+    )
+
+
+def save_classifier(folder, family, names=LABELS, task="text-classification", **overrides):
+    """A checkpoint of a family with random weights that takes 64 tokens; XLNet takes 512."""
+    make, sizes = (FAMILIES | {"xlnet": XLNET})[family]
     if family == "roberta":
         tokenizer = roberta_like_tokenizer()
+    elif family == "xlnet":
+        tokenizer = xlnet_like_tokenizer()
     else:
-        tokenizer = bert_like_tokenizer(**({} if family in SEGMENTED else UNSEGMENTED))
+        tokenizer = word_tokenizer(WORDS, **({} if family in SEGMENTED else UNSEGMENTED))
     config = make(
         vocab_size=len(tokenizer),
-        max_position_embeddings=66,
         pad_token_id=tokenizer.pad_token_id,
-        id2label=dict(enumerate(names)),
-        label2id={name: i for i, name in enumerate(names)},
+        **labelled(names),
         **sizes | overrides,
     )
     torch.manual_seed(0)
-    model = loader.from_config(config).eval()
+    model = LOADERS[task].from_config(config).eval()
     with torch.no_grad():  # biases and normalisations too, so that nothing is neutral by chance
         for parameter in model.parameters():
             parameter.add_(torch.randn_like(parameter) * 0.2)

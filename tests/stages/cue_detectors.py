@@ -4,8 +4,9 @@ from pathlib import Path
 
 import torch
 from negengine.engine.probes.cues.labels import LABELS
-from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
-from transformers import BertConfig, BertForTokenClassification, PreTrainedTokenizerFast
+from tokenizers import normalizers, pre_tokenizers
+from transformers import BertConfig, BertForTokenClassification
+from word_tokenizer import UNMASKED, labelled, word_tokenizer
 
 LABELLED = {
     "not": "SINGLE",
@@ -23,32 +24,28 @@ LONGEST = 24
 
 def write_detector(folder: Path, labels=LABELS) -> Path:
     """A checkpoint that takes 24 tokens."""
-    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]"]
-    ids = {token: i for i, token in enumerate([*special, *LABELLED, *OTHERS])}
-    backend = Tokenizer(models.WordLevel(ids, unk_token="[UNK]"))
-    backend.normalizer = normalizers.Lowercase()
-    backend.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-    backend.post_processor = processors.TemplateProcessing(
-        single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
+    tokenizer = word_tokenizer(
+        [*LABELLED, *OTHERS],
+        UNMASKED,
+        normalizer=normalizers.Lowercase(),
+        pre_tokenizer=pre_tokenizers.WhitespaceSplit(),
     )
-    backend.add_special_tokens(special)
-    PreTrainedTokenizerFast(tokenizer_object=backend, pad_token="[PAD]").save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
     config = BertConfig(
-        vocab_size=len(ids),
+        vocab_size=len(tokenizer),
         hidden_size=16,
         num_hidden_layers=1,
         num_attention_heads=2,
         intermediate_size=16,
         max_position_embeddings=LONGEST,
-        id2label=dict(enumerate(labels)),
-        label2id={name: i for i, name in enumerate(labels)},
+        **labelled(labels),
     )
     torch.manual_seed(0)
     model = BertForTokenClassification(config).eval()
     with torch.no_grad():
         words = model.bert.embeddings.word_embeddings.weight
         words.zero_()
-        for token, number in ids.items():
+        for token, number in tokenizer.get_vocab().items():
             words[number, labels.index(LABELLED.get(token, labels[0])) if len(labels) == len(LABELS) else 0] = 1.0
         model.bert.embeddings.position_embeddings.weight.mul_(0.01)
         model.classifier.weight.zero_()

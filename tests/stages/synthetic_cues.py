@@ -7,13 +7,13 @@ nothing about CD-SCO; it shows that a training learns, and that what it has lear
 import random
 from pathlib import Path
 
-from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
+from tokenizers import normalizers, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
+from word_tokenizer import word_tokenizer
 
 PLAIN = ["man", "woman", "dog", "sleeping", "running", "outside", "park", "two", "walk", "eat", ",", "or"]
 SINGLE, AFFIXES = ["not", "n't", "never", "nobody"], {"unhappy": "un", "impossible": "im", "carelessly": "less"}
 SEVERAL = [("neither", "nor"), ("by", "no", "means")]
-SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 
 
 def sentence(draw: random.Random) -> list[tuple[str, list[str]]]:
@@ -53,12 +53,6 @@ def write_corpus(path: Path, n: int, seed: int = 0) -> Path:
 def tokenizer() -> PreTrainedTokenizerFast:
     """A token for each word of the task."""
     words = [*PLAIN, *SINGLE, *AFFIXES, *(word for cue in SEVERAL for word in cue)]
-    ids = {token: number for number, token in enumerate([*SPECIAL, *dict.fromkeys(words)])}
-    backend = Tokenizer(models.WordLevel(ids, unk_token="[UNK]"))
-    backend.normalizer = normalizers.Lowercase()
-    backend.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-    backend.post_processor = processors.TemplateProcessing(
-        single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
+    return word_tokenizer(
+        dict.fromkeys(words), normalizer=normalizers.Lowercase(), pre_tokenizer=pre_tokenizers.WhitespaceSplit()
     )
-    backend.add_special_tokens(SPECIAL)
-    return PreTrainedTokenizerFast(tokenizer_object=backend, pad_token="[PAD]", mask_token="[MASK]")

@@ -53,7 +53,7 @@ def test_a_result_that_cannot_be_written_leaves_no_checkpoint(tmp_path):
 
 def test_a_result_that_was_changed_is_not_finished(tmp_path):
     with TrainingFolder.hold(tmp_path, "nli train", IDENTITY) as held:
-        held.publish(lambda folder: (folder / "config.json").write_text("{}"), {"score": 1.0})
+        held.publish(lambda folder: (folder / "config.json").write_text("{}"), {"steps": 1, "epochs": 1, "score": 1.0})
         assert held.is_finished
     (tmp_path / "config.json").write_text("{ }")
     with TrainingFolder.hold(tmp_path, "nli train", IDENTITY) as held:

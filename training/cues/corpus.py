@@ -72,7 +72,9 @@ class Corpus:
         for part, sentences, given in (("train", corpus.train, files), ("dev", corpus.dev, dev or files)):
             if not any(sentence.cues for sentence in sentences):
                 names = ", ".join(map(str, given))
-                raise InputError(f"{names}: no cue in the {len(sentences):,} sentences of the {part} part; give more")
+                raise InputError(
+                    f"{names}: no cue in the {len(sentences):,} sentences of the {part} part; give more files"
+                )
         return corpus
 
     @property

@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 from ...engine.files.home import shell_command
-from ...engine.library.run import Shown
+from ...engine.library.shown import Shown
 from ...engine.probes.cues.scorer import CueCounts
 from ...engine.probes.cues.tables import published
 from ...engine.probes.cues.word_list import Kind

@@ -121,7 +121,7 @@ def _file(folder: Path, names: Sequence[str], source: str) -> Path:
 def _read(path: Path, source: str, labels: Sequence[Label]) -> list[Example]:
     found = [_example(pair, labels) for pair in stream_original(path, source) if pair is not None]
     if not found:
-        raise InputError(f"{path}:2: no row has a gold label")
+        raise InputError(f"{path}:2: no row has a gold label; give a file with labels")
     return found
 
 

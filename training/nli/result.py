@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from ...engine.library.run import Shown
+from ...engine.library.shown import Shown
 from ...engine.probes.items import ALL
 from ...engine.probes.nli.pairs import NEW
 from ...engine.probes.nli.runs import NliRun

@@ -51,7 +51,7 @@ def split(pairs: Sequence[Pair], fraction: float, seed: int) -> Split:
     parts = [tuple(pair for pair in pairs if (_triple(pair) in learned) == is_learned) for is_learned in (True, False)]
     if not all(parts):
         raise InputError(
-            f"--negation {fraction:g}: of {len(pairs):,} pairs nothing is left to learn from or to test on"
+            f"--negation {fraction:g}: of {len(pairs):,} pairs, none is left to learn or to test; give another part"
         )
     texts = {pair.text for pair in parts[0]}
     return Split(parts[0], parts[1], sum(pair.text in texts for pair in parts[1]))

@@ -7,17 +7,15 @@ import numpy as np
 import torch
 from transformers import AutoModelForCausalLM, AutoModelForMaskedLM
 
-from ..system import Answers, Choice, Place, System, batch_sizes
-from ..torch_models import head_at, load, tokenizer_of
+from .. import LOOP, ROW
+from ..system import Answers, Choice, Place, batch_sizes
+from ..torch_models import TorchSystem, head_at
 from . import Texts
 
-LOOP, ROW = "PyTorch, loop", "PyTorch, mask row"
 
-
-class _Loop(System[Texts]):
+class _Loop(TorchSystem[Texts]):
     name = LOOP
     reference = True
-    _kind: Any
 
     def about(self, choice: Choice) -> str:
         """See `System`."""
@@ -27,16 +25,11 @@ class _Loop(System[Texts]):
         """See `System`."""
         return batch_sizes(place)
 
-    def open(self, place: Place) -> None:
-        """See `System`."""
-        self._model, self._tokenizer = load(self._kind, place), tokenizer_of(place)
-        self._device = place.torch_device
-
 
 class CausalLoop(_Loop):
     """Sentences through a causal model, with the logits of all tokens."""
 
-    _kind = AutoModelForCausalLM
+    kind = AutoModelForCausalLM
 
     def run(self, work: Texts, choice: Choice) -> Answers:
         """See `System`."""
@@ -60,7 +53,7 @@ class CausalLoop(_Loop):
 class MaskedLoop(_Loop):
     """The masked copies of all sentences; all logits, then the row of the mask."""
 
-    _kind = AutoModelForMaskedLM
+    kind = AutoModelForMaskedLM
 
     def run(self, work: Texts, choice: Choice) -> Answers:
         """See `System`."""

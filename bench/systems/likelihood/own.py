@@ -2,31 +2,20 @@
 
 import numpy as np
 
-from ....engine.inference.causal import open_language_model
-from ....engine.inference.exported import load_exported
 from ....engine.probes.likelihood.choices import Method
 from ....engine.probes.likelihood.encoding import Encoder
 from ....engine.probes.likelihood.scores import causal_logprobs, pseudo_logprobs
-from ..system import Answers, Choice, Place, System
+from ..own import Fp32
+from ..system import Answers, Choice, Place
 from . import Texts
 
-OURS = "ours"
 
-
-class Own(System[Texts]):
+class Own(Fp32[Texts]):
     """Our engine, fp32."""
-
-    name = OURS
-    ours = True
-
-    def about(self, choice: Choice) -> str:  # noqa: ARG002
-        """See `System`."""
-        return "batches of a fixed number of tokens on each core"
 
     def open(self, place: Place) -> None:
         """See `System`."""
-        self._exported = load_exported(place.exported)
-        self._model = open_language_model(self._exported, place.device, threads=place.threads)
+        super().open(place)
         self._encoder = Encoder(self._exported.tokenizer, self._exported.is_causal)
 
     def run(self, work: Texts, choice: Choice) -> Answers:  # noqa: ARG002

@@ -1,30 +1,25 @@
 """The authors' programs: a padded batch, or one sentence at a time, with the logits at all positions."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import numpy as np
 import torch
 from transformers import AutoModelForMaskedLM
 
 from ...workload import Sentences
-from ..system import Answers, Choice, Place, System
-from ..torch_models import Ids, as_ids, load, tokenizer_of
+from ..system import Answers, Choice
+from ..torch_models import Ids, TorchSystem, as_ids, logits_at_mask
 
 _BATCH = 100
 _SLOWER = 8
 
 
-class _Padded(System[Sentences]):
+class _Padded(TorchSystem[Sentences]):
     """PyTorch, batches padded to their longest sentence."""
 
+    kind = AutoModelForMaskedLM
     reference = True
     size: int
-
-    def open(self, place: Place) -> None:
-        """See `System`."""
-        self._model, self._tokenizer = load(AutoModelForMaskedLM, place), tokenizer_of(place)
-        self._device = place.torch_device
 
     def run(self, work: Sentences, choice: Choice) -> Answers:  # noqa: ARG002
         """See `System`."""
@@ -33,9 +28,8 @@ class _Padded(System[Sentences]):
     def _top1(self, texts: Sequence[str]) -> Ids:
         encoded = self._tokenizer(list(texts), padding=True, return_tensors="pt").to(self._device)
         with torch.inference_mode():
-            logits = self._model(**encoded).logits
-        rows, positions = mask_positions(encoded, self._tokenizer)
-        return as_ids(logits[rows, positions].topk(1).indices[:, 0])
+            logits = logits_at_mask(self._model, self._tokenizer, encoded)
+        return as_ids(logits.topk(1).indices[:, 0])
 
 
 class AuthorsSelection(_Padded):
@@ -59,12 +53,6 @@ class AuthorsScoring(_Padded):
     def about(self, choice: Choice) -> str:  # noqa: ARG002
         """See `System`."""
         return "PyTorch, one sentence at a time"
-
-
-def mask_positions(encoded: Any, tokenizer: Any) -> tuple[torch.Tensor, torch.Tensor]:
-    """Rows and positions of the masks in a padded batch."""
-    found: tuple[torch.Tensor, torch.Tensor] = (encoded["input_ids"] == tokenizer.mask_token_id).nonzero(as_tuple=True)
-    return found
 
 
 def batches(texts: Sequence[str], size: int) -> Iterator[Sequence[str]]:

@@ -9,8 +9,8 @@ from ....export.quiet import quiet
 from ...workload import Sentences
 from ..cached import once
 from ..system import Answers, Choice, Place, System, batch_sizes
-from ..torch_models import as_ids, tokenizer_of
-from .authors import batches, mask_positions
+from ..torch_models import as_ids, logits_at_mask, tokenizer_of
+from .authors import batches
 
 
 class Optimum(System[Sentences]):
@@ -57,8 +57,7 @@ class Optimum(System[Sentences]):
         found = []
         for texts in batches(work.texts, choice["batch"]):
             encoded = self._tokenizer(list(texts), padding=True, return_tensors="pt").to(self._model.device)
-            logits = self._model(**encoded).logits
-            found.append(as_ids(logits[mask_positions(encoded, self._tokenizer)].argmax(-1)))
+            found.append(as_ids(logits_at_mask(self._model, self._tokenizer, encoded).argmax(-1)))
         return np.concatenate(found)
 
 

@@ -8,12 +8,11 @@ import torch
 from numpy.typing import NDArray
 from transformers import AutoModelForMaskedLM
 
-from ....engine.inference.causal import open_language_model
-from ....engine.inference.exported import load_exported
 from ....engine.inference.free_text import MASK, encode_texts
 from ....engine.sentences.spans import Bucket
-from ..system import Answers, Choice, Place, System, batch_sizes
-from ..torch_models import head_at, load, tokenizer_of
+from ..own import Fp32
+from ..system import Answers, Choice, Place, batch_sizes
+from ..torch_models import TorchSystem, head_logits_at_mask, logits_at_mask
 from . import LOOP_ALONE, OURS_ALONE
 
 Rows = NDArray[np.int64]
@@ -33,13 +32,10 @@ class Asked(Protocol):
         """All texts of the items, each with one [MASK]."""
 
 
-class TorchMasked(System[Any]):
+class TorchMasked(TorchSystem[Any]):
     """PyTorch with all logits of a text, and the row of its mask."""
 
-    def open(self, place: Place) -> None:
-        """See `System`."""
-        self._model, self._tokenizer = load(AutoModelForMaskedLM, place), tokenizer_of(place)
-        self._device = place.torch_device
+    kind = AutoModelForMaskedLM
 
     def one_by_one(self, texts: Sequence[str]) -> Iterator[torch.Tensor]:
         """The logits at the mask of each text, float32 [V], one text at a time."""
@@ -64,9 +60,7 @@ class TorchMasked(System[Any]):
 
     def at_mask(self, padded: Any) -> torch.Tensor:
         """The logits at the mask of a padded batch."""
-        rows, position = (padded["input_ids"] == self._tokenizer.mask_token_id).nonzero(as_tuple=True)
-        logits: torch.Tensor = self._model(**padded).logits
-        return logits[rows, position]
+        return logits_at_mask(self._model, self._tokenizer, padded)
 
 
 class TorchMaskRow(TorchMasked):
@@ -74,10 +68,7 @@ class TorchMaskRow(TorchMasked):
 
     def at_mask(self, padded: Any) -> torch.Tensor:
         """See `TorchMasked`."""
-        _, position = (padded["input_ids"] == self._tokenizer.mask_token_id).nonzero(as_tuple=True)
-        with head_at(self._model, position.cpu().numpy()):
-            logits: torch.Tensor = self._model(**padded).logits[:, 0]
-        return logits
+        return head_logits_at_mask(self._model, self._tokenizer, padded)
 
 
 class LoopAlone(TorchMaskRow):
@@ -104,20 +95,14 @@ class LoopAlone(TorchMaskRow):
         return in_order([rows for rows, _ in work], found)
 
 
-class OwnAlone(System[Any]):
+class OwnAlone(Fp32[Any]):
     """Our reference model alone: texts are encoded before the clock starts."""
 
     name = OURS_ALONE
-    ours = True
 
-    def about(self, choice: Choice) -> str:  # noqa: ARG002
+    def about(self, choice: Choice) -> str:
         """See `System`."""
-        return "batches of a fixed number of tokens on each core; no texts, no results"
-
-    def open(self, place: Place) -> None:
-        """See `System`."""
-        self._exported = load_exported(place.exported)
-        self._model = open_language_model(self._exported, place.device, threads=place.threads)
+        return f"{super().about(choice)}; no texts, no results"
 
     def given(self, work: Asked, choice: Choice) -> list[Bucket]:  # noqa: ARG002
         """The encoded texts."""

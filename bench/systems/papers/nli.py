@@ -22,13 +22,14 @@ from ....engine.probes.nli.judgements import PAPER_LENGTH, Judgements
 from ....engine.probes.nli.labels import SOURCES, map_head
 from ....engine.probes.nli.pairs import NEW, Pair, PairSet
 from ..system import Answers, Choice, Place, System, batch_sizes
-from ..torch_models import load, tokenizer_of
+from ..torch_models import TorchSystem
 from . import INT8_ALONE, LOOP, LOOP_ALONE, OURS, OURS_ALONE, PAPER
 from .masked import in_order
 from .own import OwnRun
 
 SORTED = "PyTorch, sorted loop"
 _BATCH = 8
+_FEWER = 16  # a run of many pairs spends a smaller part of its time on its calibration; other rates stay the same
 Batch = tuple[NDArray[np.int64], Any]
 
 
@@ -60,13 +61,10 @@ class Judged:
         return {source: np.flatnonzero(sources == source) for source in SOURCES if (sources == source).any()}
 
 
-class _Torch(System[Any]):
+class _Torch(TorchSystem[Any]):
     """Batches of pairs, padded."""
 
-    def open(self, place: Place) -> None:
-        """See `System`."""
-        self._model = load(AutoModelForSequenceClassification, place)
-        self._tokenizer, self._device = tokenizer_of(place), place.torch_device
+    kind = AutoModelForSequenceClassification
 
     def choices(self, place: Place) -> Sequence[Choice]:
         """See `System`."""
@@ -105,7 +103,7 @@ class Paper(_Torch):
 
     name = PAPER
     reference = True
-    fewer = 8
+    fewer = 2 * _FEWER
 
     def about(self, choice: Choice) -> str:  # noqa: ARG002
         """See `System`."""
@@ -125,6 +123,7 @@ class Loop(_Torch):
 
     name = LOOP
     reference = True
+    fewer = _FEWER
 
     def about(self, choice: Choice) -> str:
         """See `System`."""
@@ -135,6 +134,7 @@ class SortedLoop(_Torch):
     """Sorted by the number of tokens."""
 
     name = SORTED
+    fewer = _FEWER
 
     def about(self, choice: Choice) -> str:
         """See `System`."""
@@ -183,7 +183,7 @@ class Own(OwnRun):
     def __init__(self, precision: Precision = Precision.AUTO) -> None:
         super().__init__(precision)
         if precision is Precision.FP32:
-            self.name, self.command = f"{OURS}, fp32", "nli --precision fp32"
+            self.name, self.command, self.fewer = f"{OURS}, fp32", "nli --precision fp32", _FEWER
         else:
             self.arithmetic = "mixed"
 
@@ -214,6 +214,7 @@ class OwnAlone(System[Any]):
     """
 
     ours = True
+    fewer = _FEWER
 
     def __init__(self, *, low_precision: bool = False) -> None:
         self._low_precision = low_precision

@@ -8,18 +8,19 @@ import torch
 from transformers import AutoModelForMaskedLM
 
 from ....engine.inference.free_text import MASK
-from ..system import Answers, Choice, Place, System
-from ..torch_models import head_at, load, tokenizer_of
+from .. import LOOP, ROW
+from ..system import Answers, Choice, Place
+from ..torch_models import TorchSystem, head_logits_at_mask, logits_at_mask
 from . import Stimuli
 
-LOOP, ROW = "PyTorch, loop", "PyTorch, mask row"
 _BATCHES = (8, 16, 32, 64, 128)
 
 
-class Loop(System[Stimuli]):
+class Loop(TorchSystem[Stimuli]):
     """All logits, then the row of the mask: log-probability and rank of the targets, and the first choice."""
 
     name = LOOP
+    kind = AutoModelForMaskedLM
     reference = True
 
     def about(self, choice: Choice) -> str:
@@ -29,11 +30,6 @@ class Loop(System[Stimuli]):
     def choices(self, place: Place) -> Sequence[Choice]:  # noqa: ARG002
         """See `System`."""
         return [{"batch": size} for size in _BATCHES]
-
-    def open(self, place: Place) -> None:
-        """See `System`."""
-        self._model, self._tokenizer = load(AutoModelForMaskedLM, place), tokenizer_of(place)
-        self._device = place.torch_device
 
     def run(self, work: Stimuli, choice: Choice) -> Answers:
         """See `System`."""
@@ -57,9 +53,7 @@ class Loop(System[Stimuli]):
         return scores
 
     def _at_mask(self, encoded: Any) -> torch.Tensor:
-        found, position = (encoded["input_ids"] == self._tokenizer.mask_token_id).nonzero(as_tuple=True)
-        logits: torch.Tensor = self._model(**encoded).logits
-        return logits[found, position]
+        return logits_at_mask(self._model, self._tokenizer, encoded)
 
 
 class RowLoop(Loop):
@@ -69,7 +63,4 @@ class RowLoop(Loop):
     reference = False
 
     def _at_mask(self, encoded: Any) -> torch.Tensor:
-        _, position = (encoded["input_ids"] == self._tokenizer.mask_token_id).nonzero(as_tuple=True)
-        with head_at(self._model, position.cpu().numpy()):
-            logits: torch.Tensor = self._model(**encoded).logits[:, 0]
-        return logits
+        return head_logits_at_mask(self._model, self._tokenizer, encoded)

@@ -7,8 +7,6 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from ....engine.inference.exported import load_exported
-from ....engine.inference.model import MaskedLM
 from ....engine.probes.probe.columns import LOGPROB, Columns
 from ....engine.probes.probe.stage import OwnStimuli
 from ....engine.probes.vocabulary import Ranked
@@ -16,26 +14,13 @@ from ....engine.runs.overlap import overlap
 from ....engine.runs.part import EncodedPart
 from ....engine.runs.stage import PartResult
 from ....engine.stimuli import open_table
-from ..system import Answers, Choice, Place, System
+from ..own import Fp32
+from ..system import Answers, Choice
 from . import Stimuli
 
-OURS = "ours"
 
-
-class Own(System[Stimuli]):
+class Own(Fp32[Stimuli]):
     """Our engine, fp32."""
-
-    name = OURS
-    ours = True
-
-    def about(self, choice: Choice) -> str:  # noqa: ARG002
-        """See `System`."""
-        return "batches of a fixed number of tokens on each core"
-
-    def open(self, place: Place) -> None:
-        """See `System`."""
-        self._exported = load_exported(place.exported)
-        self._model = MaskedLM(self._exported, place.device, threads=place.threads)
 
     def run(self, work: Stimuli, choice: Choice) -> Answers:  # noqa: ARG002
         """See `System`."""

@@ -10,7 +10,7 @@ from ...commands.run_command import Setup, run_command
 from ...errors import InputError
 
 if TYPE_CHECKING:
-    from ...library.run import Shown
+    from ...library.shown import Shown
 
 _WORDS = "words"
 
@@ -18,7 +18,7 @@ _WORDS = "words"
 @run_command
 def cues(
     setup: Setup,
-    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="UTF-8 texts, also .gz.")],
+    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Texts in UTF-8; also packed, as .gz.")],
     detector: Annotated[
         str,
         typer.Option(
@@ -27,9 +27,10 @@ def cues(
         ),
     ] = _WORDS,
 ) -> "Shown":
-    """Count the sentences that contain a negation cue, by a list of words or also by a trained detector.
+    """Count the sentences that contain a negation cue.
 
-    With a detector, run the same command again to resume it; its tables have both, side by side.
+    A list of words finds the cues. With --detector, a trained model finds them too, and the tables show both. To resume
+    such a run, run the same command again.
     Example: negengine cues corpus.txt --detector detector
     """
     if detector == _WORDS:

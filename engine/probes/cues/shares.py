@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 from ...errors import InputError
-from ...library.run import Shown
+from ...library.shown import Shown
 from ...sentences.textfiles import stream_lines
 from ...tables import Column, Table
 from .sentences import split_sentences

@@ -5,11 +5,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ...commands import options
 from ...commands.train_command import TrainingOptions, train_command
 
 if TYPE_CHECKING:
-    from ...library.run import Shown
+    from ...library.shown import Shown
 
 _DEFAULT_ENCODER = "distilbert-base-uncased"
 
@@ -19,27 +18,31 @@ def train_cues(
     setup: TrainingOptions,
     files: Annotated[
         list[Path] | None,
-        typer.Argument(metavar="[FILE]...", help="Marked sentences in the columns of CD-SCO (default: CD-SCO itself)."),
+        typer.Argument(metavar="FILE...", help="Marked sentences in the columns of CD-SCO (default: CD-SCO itself)."),
     ] = None,
     encoder: Annotated[
-        str, typer.Option(metavar="MODEL", help="The checkpoint to start from: a hub id, a folder, or mini.")
+        str, typer.Option(metavar="MODEL", help="The checkpoint to start from: a hub id, a local folder, or mini.")
     ] = _DEFAULT_ENCODER,
     dev: Annotated[
         list[Path] | None,
-        typer.Option(metavar="FILE", help="Score on these sentences after each epoch (default: 15 % of all)."),
+        typer.Option(metavar="FILE", help="Marked sentences for the score after each epoch (default: 15 % of FILE)."),
     ] = None,
     test: Annotated[
         list[Path] | None,
-        typer.Option(metavar="FILE", help="With --evaluate: the sentences to evaluate on (default: those of dev)."),
+        typer.Option(metavar="FILE", help="With --evaluate: marked sentences for the test (default: the dev set)."),
     ] = None,
-    data: options.Data = None,
+    data: Annotated[
+        Path | None,
+        typer.Option(metavar="PATH", help="Folder of CD-SCO (default: where `data get` put it)."),
+    ] = None,
     evaluate: Annotated[
-        bool, typer.Option("--evaluate", help="Export the detector, and score its export by kind of cue.")
+        bool, typer.Option("--evaluate", help="Export the detector, and test its export by kind of cue.")
     ] = False,
 ) -> "Shown":
     """Train a detector of negation cues, for `negengine cues FILE --detector`.
 
-    Run the same command again to go on with a training that was stopped.
+    The default settings are those of Khandelwal and Sawant (2020). To resume a stopped training, run the same command
+    again.
     Example: negengine cues train --evaluate -o detector
     """
     from ....training.cues.train import train_cues as train

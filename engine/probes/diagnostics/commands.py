@@ -9,7 +9,7 @@ from ...commands.run_command import Setup, run_command
 from .choices import Dataset
 
 if TYPE_CHECKING:
-    from ...library.run import Shown
+    from ...library.shown import Shown
 
 
 @run_command
@@ -25,7 +25,7 @@ def diagnostics(
 ) -> "Shown":
     """Compare a model's predictions with people's (Ettinger 2020): accuracy, sensitivity, perturbed contexts.
 
-    Run the same command again to resume it. Example: negengine diagnostics mini --dataset ROLE-88
+    To resume a stopped run, run the same command again. Example: negengine diagnostics mini --dataset ROLE-88
     """
     from .runs import diagnostics as run
 

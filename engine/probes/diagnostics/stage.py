@@ -19,6 +19,7 @@ from ...runs.stage import Advance, Files, FinishedParts, PartResult
 from ...sentences.keys import checked_seed
 from ...sentences.spans import Bucket
 from ...sentences.tokenizer import MaskTokenizer
+from ...statistics import LIBRARIES
 from ..items import ITEMS_FILE, SUMMARY_FILE, model_identity
 from ..targets import target_ids
 from .files import Diagnostics
@@ -45,6 +46,7 @@ class DiagnosticsStage(ReferenceStage[list[Bucket]]):
 
     name: ClassVar[str] = "diagnostics"
     rows_file: ClassVar[str | None] = ITEMS_FILE
+    libraries: ClassVar[tuple[str, ...]] = LIBRARIES
 
     exported: ExportedModel
     items: tuple[Item, ...]

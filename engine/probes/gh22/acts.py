@@ -146,7 +146,8 @@ class Acts(ReferenceStage[list[Bucket]]):
     def composer(self) -> Composer:
         """Makes the sentences."""
         words = {slot: filler.words for slot, filler in self.fillers.items()}
-        return composer(self.tokenizer, self.pattern, words, self.seed)
+        every = self._indices(range(len(self.pairs)))
+        return composer(self.tokenizer, self.pattern, words, self.seed, sentences=every)
 
     def check(self, say: Callable[[str], None]) -> None:  # noqa: ARG002
         """See `Stage`."""

@@ -10,7 +10,7 @@ from ...errors import InputError
 from .choices import Variant
 
 if TYPE_CHECKING:
-    from ...library.run import Shown
+    from ...library.shown import Shown
 
 
 @run_command
@@ -29,7 +29,7 @@ def gh22(
 ) -> "Shown":
     """Replicate the test of Gubelmann & Handschuh (2022), with ACTs that the model chooses itself.
 
-    Run the same command again to resume it. Example: negengine gh22 mini --pairs 100
+    To resume a stopped run, run the same command again. Example: negengine gh22 mini --pairs 100
     """
     from .runs import gh22 as run
 

@@ -28,6 +28,7 @@ from ...sentences.composition import Composer, composer
 from ...sentences.patterns import Pattern, PatternSet
 from ...sentences.slots import NAME, PROFESSION, PRONOUN, VERB, column
 from ...sentences.spans import Bucket
+from ...statistics import LIBRARIES
 from ..items import ITEMS_FILE, SUMMARY_FILE
 from .acts import Acts
 from .choices import Variant
@@ -69,6 +70,7 @@ class Repetitions(ReferenceStage[list[list[Bucket]]]):
 
     name: ClassVar[str] = "gh22"
     rows_file: ClassVar[str | None] = ITEMS_FILE
+    libraries: ClassVar[tuple[str, ...]] = LIBRARIES
 
     exported: ExportedModel
     chosen: Acts
@@ -137,20 +139,15 @@ class Repetitions(ReferenceStage[list[list[Bucket]]]):
             .to_numpy()
             for slot, name in _COLUMNS.items()
         }
+
+        def composed(variant: Variant, pattern: Pattern) -> ComposedPattern:
+            lists = {slot: words[slot].to_list() for slot in pattern.slots}
+            own = {slot: rows[slot] for slot in (VERB, *pattern.slots)}
+            made = composer(self.chosen.tokenizer, pattern, lists, self.chosen.seed, sentences=own)
+            return ComposedPattern(variant, pattern, made, own)
+
         return tuple(
-            ComposedPattern(
-                variant,
-                pattern,
-                composer(
-                    self.chosen.tokenizer,
-                    pattern,
-                    {slot: words[slot].to_list() for slot in pattern.slots},
-                    self.chosen.seed,
-                ),
-                {slot: rows[slot] for slot in (VERB, *pattern.slots)},
-            )
-            for variant, patterns in self.variants.items()
-            for pattern in patterns.scored
+            composed(variant, pattern) for variant, patterns in self.variants.items() for pattern in patterns.scored
         )
 
     def check(self, say: Callable[[str], None]) -> None:

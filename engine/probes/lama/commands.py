@@ -10,7 +10,7 @@ from ...commands.run_command import Setup, run_command
 from .choices import Corpus
 
 if TYPE_CHECKING:
-    from ...library.run import Shown
+    from ...library.shown import Shown
 
 
 @run_command
@@ -35,7 +35,7 @@ def lama(
 ) -> "Shown":
     """Query facts, their negations and misprimed copies (Kassner and Schütze 2020).
 
-    Run the same command again to resume it. Example: negengine lama mini --corpus GoogleRE
+    To resume a stopped run, run the same command again. Example: negengine lama mini --corpus GoogleRE
     """
     from .runs import lama as run
 

@@ -82,11 +82,11 @@ class Answers:
             np.empty((sides, n, top), np.float32),
         )
 
-    def put(self, rows: Sequence[int], logits: Sequence[Logits], gold: Ids, ranked: Ids) -> None:
+    def put(self, rows: NDArray[np.int64], logits: Sequence[Logits], gold: Ids, ranked: Ids) -> None:
         """Judge a batch.
 
         Args:
-            rows: Which facts it has.
+            rows: int64 [rows], which facts it has.
             logits: For the query, then for its negation, float32 [rows, V].
             gold: int32 [rows], the gold answers' tokens.
             ranked: int32 [m], the ranked tokens.
@@ -105,20 +105,24 @@ class Answers:
 
 
 def item_rows(
-    facts: Sequence[Fact], condition: str, queries: Sequence[Sequence[str]], answers: Answers, tokenizer: MaskTokenizer
+    facts: Sequence[Fact],
+    conditions: Sequence[str],
+    queries: Sequence[Sequence[str]],
+    answers: Answers,
+    tokenizer: MaskTokenizer,
 ) -> pl.DataFrame:
-    """The rows of items.parquet for some facts in one condition.
+    """The rows of items.parquet for some facts, each in one condition.
 
     Args:
         facts: n facts.
-        condition: Such as `original`.
+        conditions: n conditions, such as `original`.
         queries: n queries; then, if there are any, n negations.
         answers: What the model answers.
         tokenizer: The model's tokenizer.
     """
     columns: dict[str, Any] = {
         "dataset": [fact.corpus for fact in facts],
-        "condition": [condition] * len(facts),
+        "condition": list(conditions),
         "item": [fact.item for fact in facts],
         "splits": [joined([ALL, fact.relation, *trex_group(fact.corpus, fact.relation)]) for fact in facts],
         "cluster": [fact.relation for fact in facts],
@@ -168,14 +172,13 @@ def spearman(first: Logits, second: Logits) -> NDArray[np.float64]:
 def mean_ranks(scores: Logits) -> NDArray[np.float64]:
     """The rank of each value from the lowest one, 1, up; equal values have the mean of their ranks, float64 [m].
 
-    The same numbers as `scipy.stats.rankdata`, in half the time: values that are equal may be sorted in any order, and
-    only few are equal.
+    The same numbers as `scipy.stats.rankdata`, in a quarter of the time: only few values are equal.
     """
-    order = np.argsort(scores)
+    order = ascending(scores)
     ranks = np.empty(len(scores))
     ranks[order] = np.arange(1, len(scores) + 1)
-    ascending = scores[order]
-    like_next = np.flatnonzero(ascending[:-1] == ascending[1:])
+    values = scores[order]
+    like_next = np.flatnonzero(values[:-1] == values[1:])
     if len(like_next):
         begins = np.flatnonzero(np.diff(like_next, prepend=-2) != 1)
         first = like_next[begins]
@@ -184,3 +187,19 @@ def mean_ranks(scores: Logits) -> NDArray[np.float64]:
         equal = np.repeat(first, sizes) + np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
         ranks[order[equal]] = np.repeat((first + last) / 2 + 1, sizes)
     return ranks
+
+
+def ascending(scores: Logits) -> NDArray[np.int64]:
+    """The positions of values from the lowest to the highest one, int64 [m]; of equal ones the first position first.
+
+    The bits of floating-point numbers of one sign have the order of the numbers. NumPy sorts whole numbers of 16 bits
+    by counting, so two such sorts take less than half of the time of `argsort` on processors where that has no fast
+    kernel: 0.5 ms for 30,522 values on an AMD EPYC, instead of 1.2 ms.
+    """
+    bits = (scores + np.float32(0)).view(np.uint32)  # -0 is 0
+    negative = (bits.view(np.int32) >> 31).view(np.uint32)
+    keys = bits ^ (negative | np.uint32(1 << 31))
+    by_last_bits = np.argsort(keys.astype(np.uint16), kind="stable")
+    first_bits = (keys >> np.uint32(16)).astype(np.uint16)[by_last_bits]
+    order: NDArray[np.int64] = by_last_bits[np.argsort(first_bits, kind="stable")]
+    return order

@@ -10,7 +10,7 @@ answer.
 A part is a range of facts. Which facts count is known once the part's token ids are made, not before the run.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
@@ -28,9 +28,11 @@ from ...runs.model_metadata import model_metadata
 from ...runs.ranges import part_ranges
 from ...runs.stage import Advance, Files, FinishedParts, PartResult
 from ...sentences.tokenizer import NOT_ONE_TOKEN, MaskTokenizer
+from ...statistics import LIBRARIES
 from ..items import ITEMS_FILE, ORIGINAL, SUMMARY_FILE, model_identity
 from ..targets import target_ids
 from ..vocabulary import Ranked
+from .batches import Asked, batches
 from .facts import Fact, Facts
 from .items import SCHEMA, TOP, Answers, Ids, Logits, item_rows
 from .summary import USED, summarise
@@ -44,23 +46,6 @@ SAME = "the negation of P159 is the affirmative sentence itself"
 NOT_READ = "words follow the answer, which a causal model does not read"
 SEVERAL, NOT_RANKED = "the answer is not one token of the model", "the answer is not among the ranked tokens"
 _ORDER = "order"
-
-
-@dataclass(frozen=True, eq=False)
-class Asked:
-    """Facts with queries of one kind: in one condition, one query for each, or a query and its negation.
-
-    Attributes:
-        condition: One of `CONDITIONS`.
-        rows: Which facts of the part.
-        queries: A text for each fact; then, if there are any, a negation for each.
-        encoded: For each of `queries`, token ids and the position of the mask.
-    """
-
-    condition: str
-    rows: tuple[int, ...]
-    queries: tuple[tuple[str, ...], ...]
-    encoded: tuple[list[tuple[Ids, int]], ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,6 +80,7 @@ class Lama(ReferenceStage[Prepared]):
 
     name: ClassVar[str] = "lama"
     rows_file: ClassVar[str | None] = ITEMS_FILE
+    libraries: ClassVar[tuple[str, ...]] = LIBRARIES
 
     exported: ExportedModel
     facts: tuple[Fact, ...]
@@ -207,11 +193,11 @@ class Lama(ReferenceStage[Prepared]):
         """The token ids of a part's queries."""
         part = self.parts[number]
         counting, excluded = self._counting(part)
-        groups: dict[tuple[str, int], list[tuple[int, tuple[str, ...]]]] = {}
+        groups: dict[int, list[tuple[str, int, tuple[str, ...]]]] = {}
         for row in counting:
             for condition, texts in queries(self.facts[row]).items():
-                groups.setdefault((condition, len(texts)), []).append((row, texts))
-        asked = [self._encode(condition, *zip(*own, strict=True)) for (condition, _), own in groups.items()]
+                groups.setdefault(len(texts), []).append((condition, row, texts))
+        asked = [self._encode(*zip(*own, strict=True)) for own in groups.values()]
         skipped = sum(_n_queries(self.facts[row]) for row in set(part) - set(counting))
         return Prepared(tuple(asked), excluded, skipped)
 
@@ -223,7 +209,8 @@ class Lama(ReferenceStage[Prepared]):
         """
         prepared = prepared or self.prepare(number)
         advance(prepared.skipped, 0)
-        frames = [self._ask(model, asked, advance) for asked in prepared.asked]
+        answers = self._answers(model, prepared.asked, advance)
+        frames = [self._rows(*own) for own in zip(prepared.asked, answers, strict=True)]
         rows = pl.concat([pl.DataFrame(schema={**SCHEMA, _ORDER: pl.Int64}), *frames], how="diagonal")
         return PartResult(_in_order(rows, _ORDER).drop(_ORDER), dict(prepared.excluded))
 
@@ -247,7 +234,7 @@ class Lama(ReferenceStage[Prepared]):
         """Whether the model reads all words of a fact's queries."""
         return all(self.tokenizer.reads(text) for texts in queries(fact).values() for text in texts)
 
-    def _encode(self, condition: str, rows: Sequence[int], texts: Sequence[tuple[str, ...]]) -> Asked:
+    def _encode(self, conditions: Sequence[str], rows: Sequence[int], texts: Sequence[tuple[str, ...]]) -> Asked:
         by_side = tuple(zip(*texts, strict=True))
         locations = [self.facts[row].location for row in rows]
         encoded = []
@@ -258,34 +245,32 @@ class Lama(ReferenceStage[Prepared]):
                     bucket.rows.tolist(), zip(bucket.ids, bucket.mask_position.tolist(), strict=True), strict=True
                 )
             encoded.append([found[row] for row in range(len(rows))])
-        return Asked(condition, tuple(rows), by_side, tuple(encoded))
+        return Asked(tuple(conditions), tuple(rows), by_side, tuple(encoded))
 
-    def _ask(self, model: LanguageModel, asked: Asked, advance: Advance) -> pl.DataFrame:
-        gold = self.gold[list(asked.rows)]
-        answers = Answers.empty(len(asked.queries), len(asked.rows), min(TOP, len(self.ranked_ids)))
-        batches = list(self._batches(model, asked))
+    def _answers(self, model: LanguageModel, asked: Sequence[Asked], advance: Advance) -> list[Answers]:
+        """What the model answers to each of `asked`; the batches of all of them run together."""
+        gold = [self.gold[list(own.rows)] for own in asked]
+        top = min(TOP, len(self.ranked_ids))
+        answers = [Answers.empty(len(own.queries), len(own.rows), top) for own in asked]
+        planned = batches(model, asked, max(1, self.logits_at_once // self.exported.vocab_size))
 
         def judge(number: int, logits: list[Logits]) -> None:
-            rows = batches[number]
-            answers.put(rows, logits, gold[rows], self.ranked_ids)
-            advance(len(logits) * len(rows), len(logits) * len(rows))
+            batch = planned[number]
+            first, *negations = logits
+            for place, part in enumerate(batch.alike):
+                rows, sides = batch.rows[part], [first[part], *negations[place : place + 1]]
+                answers[batch.group].put(rows, sides, gold[batch.group][rows], self.ranked_ids)
+            done = sum(map(len, logits))
+            advance(done, done)
 
-        queries = [[_stacked(side, rows) for side in asked.encoded] for rows in batches]
-        for _ in model.reduce_logits(queries, judge):
+        for _ in model.reduce_logits([batch.sentences for batch in planned], judge):
             pass
-        facts = [self.facts[row] for row in asked.rows]
-        items = item_rows(facts, asked.condition, asked.queries, answers, self.tokenizer)
-        return items.with_columns(pl.Series(_ORDER, asked.rows, dtype=pl.Int64))
+        return answers
 
-    def _batches(self, model: LanguageModel, asked: Asked) -> Iterator[list[int]]:
-        """Rows whose queries have the same lengths, as many at once as a batch holds."""
-        by_length: dict[tuple[int, ...], list[int]] = {}
-        for row, sides in enumerate(zip(*asked.encoded, strict=True)):
-            by_length.setdefault(tuple(len(ids) for ids, _ in sides), []).append(row)
-        for lengths, rows in sorted(by_length.items()):
-            size = max(1, min(model.one_batch(max(lengths)), self.logits_at_once // self.exported.vocab_size))
-            for start in range(0, len(rows), size):
-                yield rows[start : start + size]
+    def _rows(self, asked: Asked, answers: Answers) -> pl.DataFrame:
+        facts = [self.facts[row] for row in asked.rows]
+        items = item_rows(facts, asked.conditions, asked.queries, answers, self.tokenizer)
+        return items.with_columns(pl.Series(_ORDER, asked.rows, dtype=pl.Int64))
 
 
 def queries(fact: Fact) -> dict[str, tuple[str, ...]]:
@@ -296,11 +281,6 @@ def queries(fact: Fact) -> dict[str, tuple[str, ...]]:
 
 def _n_queries(fact: Fact) -> int:
     return 1 + (fact.negated is not None) + len(fact.misprimed)
-
-
-def _stacked(side: Sequence[tuple[Ids, int]], rows: Sequence[int]) -> tuple[Ids, Ids]:
-    """Queries of one length as a model takes them."""
-    return np.stack([side[row][0] for row in rows]), np.array([side[row][1] for row in rows], np.int32)
 
 
 def _in_order(rows: pl.DataFrame, *then: str) -> pl.DataFrame:

@@ -10,7 +10,7 @@ from ...commands.run_command import Setup, run_command
 from .choices import BLIMP, Method
 
 if TYPE_CHECKING:
-    from ...library.run import Shown
+    from ...library.shown import Shown
 
 
 @run_command
@@ -24,32 +24,48 @@ def likelihood(
         Method | None, typer.Option(help="How a masked model scores a sentence (default: original).")
     ] = None,
     sentence: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="The sentences (default: sentence or text).")
+        str | None, typer.Option(metavar="COLUMN", help="The column with the sentences (default: sentence or text).")
     ] = None,
     good: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="Good sentences of pairs (default: sentence_good or good).")
+        str | None,
+        typer.Option(
+            metavar="COLUMN", help="The column with the good sentence of each pair (default: sentence_good or good)."
+        ),
     ] = None,
     bad: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="Bad sentences of pairs (default: sentence_bad or bad).")
+        str | None,
+        typer.Option(
+            metavar="COLUMN", help="The column with the bad sentence of each pair (default: sentence_bad or bad)."
+        ),
     ] = None,
     pair: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="What the two rows of a pair share (default: no such pairs).")
+        str | None,
+        typer.Option(
+            metavar="COLUMN", help="If a pair is two rows: the column with the name of the pair (default: none)."
+        ),
     ] = None,
     acceptable: Annotated[
         str | None,
         typer.Option(
-            metavar="COLUMN", help="Which row of such a pair is good: true or false, 1 or 0 (default: no such pairs)."
+            metavar="COLUMN",
+            help="If a pair is two rows: the column that says which is good, by true and false or 1 and 0 "
+            "(default: none).",
         ),
     ] = None,
     group: Annotated[
         list[str] | None,
-        typer.Option(metavar="COLUMN", help="Means for each value (default: group); may be repeated."),
+        typer.Option(
+            metavar="COLUMN", help="A column with conditions: each gets a mean (default: group); may be repeated."
+        ),
     ] = None,
     cluster: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="What dependent rows share (default: cluster).")
+        str | None,
+        typer.Option(
+            metavar="COLUMN", help="A column with the same value in rows that depend on each other (default: cluster)."
+        ),
     ] = None,
     windows: Annotated[
-        bool, typer.Option("--windows", help="Read sentences that are longer than the model in windows.")
+        bool, typer.Option("--windows", help="Score sentences that are too long for the model in parts (windows).")
     ] = False,
     per_token: Annotated[
         bool, typer.Option("--per-token", help="Write tokens.parquet: the score of each token.")
@@ -59,7 +75,7 @@ def likelihood(
         bool, typer.Option("--skip-bad", help="Skip rows that cannot be scored, and write them to skipped.parquet.")
     ] = False,
     plan: Annotated[
-        bool, typer.Option("--plan", help="Say what would be done and how long it takes; write nothing.")
+        bool, typer.Option("--plan", help="Say what the run would do, and about how long it takes; run nothing.")
     ] = False,
 ) -> "Shown":
     """Compute likelihoods of whole sentences, and accuracies on minimal pairs such as BLiMP.
@@ -67,7 +83,7 @@ def likelihood(
     Masked models: --method original (Salazar and others 2020) or within-word-l2r (Kauf and Ivanova 2023).
     Causal models need no method: their log-likelihoods are exact.
 
-    Run the same command again to resume it. Example: negengine likelihood mini sentences.csv --per-word
+    To resume a stopped run, run the same command again. Example: negengine likelihood mini sentences.csv --per-word
     """
     from .runs import likelihood as run
     from .runs import plan_likelihood

@@ -14,7 +14,7 @@ from ...files.reading import exists
 from ...inference.exported import ExportedModel
 from ...library.call import recorded
 from ...library.model import Model, ModelLike, open_model
-from ...library.options import RunOptions, run_folder, shard_of
+from ...library.options import RunOptions, opening_of, run_folder, shard_of
 from ...library.recount import Recount
 from ...library.run import ShardRun
 from ...printable import counted
@@ -223,7 +223,7 @@ def plan_likelihood(
     details = {"windows": windows, "per_token": per_token, "per_word": per_word, "skip_bad": skip_bad}
     stage = plan_stage(opened, data, columns, method, details)
     return plan_of(
-        stage, opened.options, len(opened.devices), run_folder(opened, options, stage.name), shard_of(options)
+        stage, opening_of(opened), len(opened.devices), run_folder(opened, options, stage.name), shard_of(options)
     )
 
 

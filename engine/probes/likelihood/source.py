@@ -105,12 +105,12 @@ def open_tables(source: TableLike) -> tuple[str, list[Table]]:
         return path.stem, [open_table(path)]
     paths = [own for own in paths_in(path) if own.suffix.lower() in ENDINGS]
     if not paths:
-        raise InputError(f"{path}: no table is in this folder; their names end in {', '.join(ENDINGS)}")
+        raise InputError(f"{path}: there is no table in this folder; names of tables end in {', '.join(ENDINGS)}")
     tables = [open_table(own) for own in paths]
     for own, table in zip(paths[1:], tables[1:], strict=True):
         if set(table.columns) != set(tables[0].columns):
             other = sorted(set(table.columns) ^ set(tables[0].columns))
-            raise InputError(f"{own}: the column {other[0]!r} is in one of this file and {paths[0]}, not in both")
+            raise InputError(f"{own}: only one of this file and {paths[0]} has the column {other[0]!r}")
     return path.resolve().name, tables
 
 

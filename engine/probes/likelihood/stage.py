@@ -23,6 +23,7 @@ from ...printable import counted
 from ...runs.masked_stages import ReferenceStage
 from ...runs.model_metadata import model_metadata
 from ...runs.stage import Advance, Files, FinishedParts, PartResult, changed
+from ...statistics import LIBRARIES
 from ...stimuli import Rows
 from ..items import ITEMS_FILE, SUMMARY_FILE, model_identity
 from ..probe.columns import ROW, SKIPPED
@@ -86,6 +87,7 @@ class Likelihoods(ReferenceStage[Prepared]):
 
     name: ClassVar[str] = "likelihood"
     rows_file: ClassVar[str | None] = ITEMS_FILE
+    libraries: ClassVar[tuple[str, ...]] = LIBRARIES
 
     exported: ExportedModel
     tables: Tables

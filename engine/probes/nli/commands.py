@@ -11,28 +11,34 @@ from ...errors import InputError
 from .labels import Source
 
 if TYPE_CHECKING:
-    from ...library.run import Shown
+    from ...library.shown import Shown
 
 
 @run_command
 def nli(
     setup: Setup,
     model: Annotated[
-        str, typer.Argument(metavar="MODEL", help="A classifier of text pairs: exported folder, or name under models/.")
+        str,
+        typer.Argument(
+            metavar="MODEL", help="A classifier of text pairs: an exported folder, or its name under models/."
+        ),
     ],
     data: options.Data = None,
     source: Annotated[
-        list[Source] | None, typer.Option(help="Source of the pairs (default: all); may be repeated.")
+        list[Source] | None, typer.Option(help="A data set whose pairs are judged (default: all); may be repeated.")
     ] = None,
     original: Annotated[
         list[str] | None,
-        typer.Option(metavar="SOURCE=FILE", help="An original dev set in the layout of GLUE; may be repeated."),
+        typer.Option(
+            metavar="SOURCE=FILE",
+            help="Also judge an original dev set in the columns of GLUE: RTE=dev.tsv; may be repeated.",
+        ),
     ] = None,
     labels: Annotated[
         str | None,
         typer.Option(
             metavar="LABEL,...",
-            help="The labels of the logits in their order, if the model does not name them (default: its own).",
+            help="The labels in the order of the logits (default: as the model names them).",
         ),
     ] = None,
     max_length: Annotated[
@@ -42,7 +48,7 @@ def nli(
 ) -> "Shown":
     """Run a classifier on the pairs with negation of Hossain and others (2020).
 
-    Export the classifier with --task text-classification. Run the same command again to resume it.
+    First export the classifier with --task text-classification. To resume a stopped run, run the same command again.
     Example: negengine nli textattack/bert-base-uncased-RTE --source RTE
     """
     from .runs import nli as run

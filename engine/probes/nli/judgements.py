@@ -20,6 +20,7 @@ from ...inference.mixing import take_audits
 from ...runs.masked_stages import Deciders, MixedStage
 from ...runs.ranges import part_ranges
 from ...runs.stage import Advance, Files, FinishedParts, PartResult
+from ...statistics import LIBRARIES
 from ..cues.word_list import has_cue
 from ..items import ITEMS_FILE, SUMMARY_FILE, model_identity
 from .labels import Label, coarsen, common_scheme
@@ -45,6 +46,7 @@ class Judgements(MixedStage[PairClassifier, Classifier, EncodedPairs]):
 
     name: ClassVar[str] = "nli"
     rows_file: ClassVar[str | None] = ITEMS_FILE
+    libraries: ClassVar[tuple[str, ...]] = LIBRARIES
     method: ClassVar[Method[Any, Any, Any]] = LABELS
 
     exported: ExportedModel

@@ -110,11 +110,11 @@ def read_benchmark(path: Path, source: str) -> PairSet:
     for row in rows:
         number = row.fields[index]
         if not re.fullmatch("[0-9]{1,9}", number):
-            raise InputError(f"{row.location}: index {number!r} is not a number; the type of a pair follows from it")
+            raise InputError(f"{row.location}: index {number!r} is not a whole number; it says of which type a pair is")
         item = int(number)
         if (earlier := locations.setdefault(item, row.location)) != row.location:
             raise InputError(
-                f"{row.location}: {earlier} has the index {item}, too; the type of a pair follows from its index"
+                f"{row.location}: {earlier} has the index {item}, too; give each pair its own, which says its type"
             )
         pairs.append(_pair(path, row, source, item, KINDS[item % len(KINDS)]))
     return PairSet(source, NEW, _with_ids(pairs), hashlib.sha256(content).hexdigest())

@@ -9,7 +9,7 @@ import typer
 from ...commands.train_command import TrainingOptions, train_command
 
 if TYPE_CHECKING:
-    from ...library.run import Shown
+    from ...library.shown import Shown
 
 
 class NliTask(StrEnum):
@@ -24,39 +24,44 @@ class NliTask(StrEnum):
 def train_nli(
     options: TrainingOptions,
     model: Annotated[
-        str, typer.Argument(metavar="MODEL", help="The encoder to start from: hub id, local folder, or mini.")
+        str, typer.Argument(metavar="MODEL", help="The encoder to start from: a hub id, a local folder, or mini.")
     ],
-    task: Annotated[NliTask, typer.Option("--task", help="The pairs to learn.")],
+    task: Annotated[NliTask, typer.Option("--task", help="The task to learn.")],
     data: Annotated[
         Path | None,
-        typer.Option("--data", metavar="DIR", help="GLUE's train.tsv and dev.tsv (default: fetched from the hub)."),
+        typer.Option(
+            "--data", metavar="DIR", help="Folder with train.tsv and dev.tsv of GLUE (default: fetched from the hub)."
+        ),
     ] = None,
     negation: Annotated[
         float | None,
         typer.Option(
             "--negation",
             metavar="FRACTION",
-            help="Also learn this part of the pairs with negation, as 0.7; the rest is held out (default: none).",
+            help="Also learn this part of the pairs with negation, such as 0.7; hold the others out (default: none).",
         ),
     ] = None,
     negation_data: Annotated[
         Path | None,
         typer.Option(
-            "--negation-data", metavar="DIR", help="Folder of these pairs (default: where `data get` put them)."
+            "--negation-data",
+            metavar="DIR",
+            help="Folder of the pairs with negation (default: where `data get` put them).",
         ),
     ] = None,
     new_pooler: Annotated[
-        bool, typer.Option("--new-pooler", help="Begin with a random pooler where MODEL has none.")
+        bool, typer.Option("--new-pooler", help="If MODEL has no pooler, begin with one of random weights.")
     ] = False,
     evaluate: Annotated[
-        bool, typer.Option("--evaluate", help="Export each classifier, test it, and print the paper's figures, too.")
+        bool, typer.Option("--evaluate", help="Export and test each classifier; print the figures beside the paper's.")
     ] = False,
 ) -> "Shown":
     """Train a classifier of text pairs, with or without pairs with negation.
 
-    It ends as a checkpoint that `export` takes. What is not given is as in Hossain and others (2020). With --seeds and
-    --negation, each seed is trained with and without these pairs, and both are compared. Run the same command again to
-    resume it. Example: negengine nli train bert-base-cased --task rte --data glue/RTE --negation 0.7 -o models/rte
+    The result is a checkpoint for `negengine export`. The default settings are those of Hossain and others (2020). With
+    --seeds and --negation, each seed trains two classifiers, with and without these pairs, and the two are compared.
+    To resume a stopped training, run the same command again.
+    Example: negengine nli train bert-base-cased --task rte --data glue/RTE --negation 0.7 -o models/rte
     """
     from ....training.nli.run import train_nli as run
 

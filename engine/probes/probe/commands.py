@@ -10,7 +10,7 @@ from ...commands import options
 from ...commands.run_command import Setup, run_command
 
 if TYPE_CHECKING:
-    from ...library.run import Shown
+    from ...library.shown import Shown
 
 _COLUMN = "COLUMN"
 
@@ -37,13 +37,13 @@ def probe(
     cluster: Annotated[
         str | None,
         typer.Option(
-            metavar=_COLUMN, help="The column with what rows share that depend on each other (default: cluster)."
+            metavar=_COLUMN, help="A column with the same value in rows that depend on each other (default: cluster)."
         ),
     ] = None,
     item: Annotated[
         str | None,
         typer.Option(
-            metavar=_COLUMN, help="The column with what the rows of a minimal pair share (default: item or pair)."
+            metavar=_COLUMN, help="A column with the same value in the rows of a minimal pair (default: item or pair)."
         ),
     ] = None,
     top: Annotated[
@@ -53,7 +53,7 @@ def probe(
         str,
         typer.Option(
             metavar="all|words|FILE",
-            help="The words that compete: all tokens, all words, or a file with one word per line.",
+            help="The tokens that are ranked: all tokens, all words, or those in a file with one word per line.",
         ),
     ] = "all",
     method: Annotated[
@@ -61,7 +61,7 @@ def probe(
     ] = TargetMethod.LEFT_TO_RIGHT,
     skip_bad: Annotated[
         bool,
-        typer.Option("--skip-bad", help="Skip rows that cannot be asked, and list them with the reason, not stop."),
+        typer.Option("--skip-bad", help="Skip rows that cannot be used, and list them with the reason."),
     ] = False,
     plan: Annotated[
         bool, typer.Option("--plan", help="Say what the run would do, and about how long it takes; run nothing.")
@@ -69,7 +69,7 @@ def probe(
 ) -> "Shown":
     """Ask about your own sentences: probability and rank of target words, by group.
 
-    Run the same command again to resume it. Example: negengine probe mini sentences.csv --group condition
+    To resume a stopped run, run the same command again. Example: negengine probe mini sentences.csv --group condition
     """
     from .runs import plan_probe
     from .runs import probe as run

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from ...inference.model import LanguageModel
-from ...library.run import Shown
+from ...library.shown import Shown
 from ...printable import counted
 from ...runs.shard import Shard
 from ...runs.stage import ModelOptions

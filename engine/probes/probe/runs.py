@@ -12,12 +12,11 @@ from ...errors import InputError, check_number, choice
 from ...inference.words import refuse_undefined
 from ...library.call import recorded
 from ...library.model import Model, ModelLike, open_model
-from ...library.options import RunOptions, run_folder, shard_of
+from ...library.options import RunOptions, opening_of, run_folder, shard_of
 from ...library.recount import Recount
 from ...library.run import ShardRun
 from ...printable import counted
 from ...runs.model_metadata import mask_token
-from ...runs.stage import ModelOptions
 from ...stimuli import TableLike, open_table
 from ...tables import Table
 from ..items import ALL
@@ -243,8 +242,7 @@ def plan_probe(
         skip_bad=skip_bad,
     )
     folder, shard = run_folder(opened, options, stage.name), shard_of(options)
-    model_options: ModelOptions = opened.options
-    return plan_of(stage, model_options, len(opened.devices), folder, shard)
+    return plan_of(stage, opening_of(opened), len(opened.devices), folder, shard)
 
 
 def _stage(

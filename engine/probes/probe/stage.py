@@ -24,6 +24,7 @@ from ...runs.model_metadata import model_metadata
 from ...runs.stage import Advance, Files, FinishedParts, PartResult, changed
 from ...sentences.tokenizer import MaskTokenizer
 from ...sentences.word_marks import WordMarks
+from ...statistics import LIBRARIES
 from ...stimuli import Stimuli
 from ..items import ITEMS_FILE, SUMMARY_FILE, model_identity
 from ..vocabulary import Ranked, Vocabulary
@@ -55,6 +56,7 @@ class OwnStimuli(ReferenceStage[Encoded]):
     """
 
     name: ClassVar[str] = "probe"
+    libraries: ClassVar[tuple[str, ...]] = LIBRARIES
 
     exported: ExportedModel
     stimuli: Stimuli

@@ -1,10 +1,11 @@
 """`negengine bench`: what is measured is chosen by the first word, and the last line is JSON."""
 
 import json
+from dataclasses import replace
 from unittest.mock import create_autospec
 
 import pytest
-from negengine.bench import export, likelihood, papers, probe, run
+from negengine.bench import export, likelihood, papers, probe, run, subject
 from negengine.engine.cli import benchmark
 
 COST = export.ExportCost("mini", "Optimum", 12.0, 20.0, 10**9, 10**8)
@@ -60,39 +61,43 @@ def test_a_baseline_may_be_chosen_for_the_main_job_alone(measured, command, monk
     assert command("bench", "--baseline", "Optimum", "--baseline", "OpenVINO int8").status == 0
     assert chosen == [["Optimum", "OpenVINO int8"]]
     done = command("bench", "likelihood", "--baseline", "minicons")
-    assert done.said == "negengine: bench likelihood: --baseline is for `bench` of the main job"
+    assert done.said == "negengine: bench likelihood: --baseline is for `bench` without `likelihood`"
 
 
-@pytest.mark.parametrize("subject", benchmark.PAPERS)
-def test_a_papers_command_is_measured_after_its_name(subject, command, monkeypatch, tmp_path):
-    asked = []
+SUBJECTS = {"likelihood": likelihood.SUBJECT, "probe": probe.SUBJECT, **papers.SUBJECTS}
 
-    def measure(*given, **options):
-        asked.append((*given, options["data"], options["effort"].rounds))
-        return {"models": []}
 
-    monkeypatch.setattr(papers, "bench_paper", measure)
-    assert command("bench", subject, "bert-base-shape", "--rounds", 4, "--data", tmp_path).status == 0
-    assert command("bench", subject, "--quick").status == 0
-    assert asked == [(subject, ["bert-base-shape"], tmp_path, 4), (subject, ["mini"], None, 3)]
+@pytest.fixture
+def compared(monkeypatch):
+    """Stands in for what compares systems; takes only the arguments that the real function takes."""
+    measure = create_autospec(subject.bench_subject, return_value={"models": []})
+    monkeypatch.setattr(subject, "bench_subject", measure)
+    return measure
+
+
+@pytest.mark.parametrize("name", benchmark.WITH_DATA)
+def test_data_are_those_of_the_command_line(name, command, compared, tmp_path):
+    assert command("bench", name, "--data", tmp_path).status == 0
+    assert compared.call_args.args == (SUBJECTS[name], ["mini"])
+    assert compared.call_args.kwargs["data"] == tmp_path
 
 
 def test_options_of_other_benchmarks_are_refused(command, tmp_path):
-    assert "--data is for lama, diagnostics, gh22, nli" in command("bench", "--data", tmp_path).said
-    assert "--ray is for `bench` of the main job" in command("bench", "nli", "--ray").said
+    assert "--data is for lama, diagnostics, nli" in command("bench", "gh22", "--data", tmp_path).said
+    assert "--ray is for `bench` without `nli`" in command("bench", "nli", "--ray").said
     assert "measured on the CPU; remove --device" in command("bench", "gh22", "--device", "cuda").said
 
 
-@pytest.mark.parametrize(("module", "name"), [(probe, "bench_probe"), (likelihood, "bench_likelihood")])
-def test_loops_are_measured_as_often_and_as_long_as_the_command_line_says(module, name, command, monkeypatch):
-    """The stand-in takes only the arguments that the real function takes."""
-    measure = create_autospec(getattr(module, name), return_value={"models": []})
-    monkeypatch.setattr(module, name, measure)
-    subject = name.removeprefix("bench_")
-    assert command("bench", subject, "mini", "--rounds", 5).status == 0
-    assert command("bench", subject, "roberta-base-shape", "--quick").status == 0
-    usual, quick = (call.kwargs["effort"] for call in measure.call_args_list)
-    assert [call.args for call in measure.call_args_list] == [(["mini"],), (["roberta-base-shape"],)]
-    assert usual == module.EFFORT
-    assert (quick.rounds, quick.tried) == (3, module.EFFORT.tried)
+@pytest.mark.parametrize("name", SUBJECTS)
+def test_systems_are_measured_as_often_and_as_long_as_the_command_line_says(name, command, compared):
+    assert command("bench", name, "--rounds", 5).status == 0
+    assert command("bench", name, "roberta-base-shape", "--quick").status == 0
+    assert [call.args for call in compared.call_args_list] == [
+        (SUBJECTS[name], ["mini"]),
+        (SUBJECTS[name], ["roberta-base-shape"]),
+    ]
+    longer, quick = (call.kwargs["effort"] for call in compared.call_args_list)
+    usual = SUBJECTS[name].effort
+    assert longer == replace(usual, rounds=5)
+    assert (quick.rounds, quick.tried) == (3, usual.tried)
     assert quick.seconds < usual.seconds

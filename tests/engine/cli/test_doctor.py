@@ -4,7 +4,7 @@ from importlib.metadata import PackageNotFoundError
 
 import pytest
 from negengine.engine import versions
-from negengine.engine.cli import doctor
+from negengine.engine.cli import findings
 from negengine.engine.inference import device
 
 
@@ -30,7 +30,7 @@ def empty_folder(tmp_path, monkeypatch):
 def test_what_is_missing_is_told_with_what_to_do(packages, monkeypatch):
     monkeypatch.setattr(device, "cuda_devices", lambda: 0)
     packages |= {"torch", "onnx"}
-    found = doctor.diagnose()
+    found = findings.diagnose()
     assert found["export"] == "torch, onnx missing: pip install 'negengine[export]'"
     assert found["models"] == "none: run `negengine export`"
     assert found["device auto"] == "cpu"
@@ -40,16 +40,16 @@ def test_what_is_missing_is_told_with_what_to_do(packages, monkeypatch):
 
 def test_both_builds_of_onnx_runtime_are_a_conflict(packages):
     packages.clear()
-    assert "uninstall both" in doctor.diagnose()["conflict"]
+    assert "uninstall both" in findings.diagnose()["conflict"]
 
 
 @pytest.mark.usefixtures("packages")
 def test_cuda_devices_are_listed_with_their_memory(monkeypatch):
-    for module in (doctor, device):
+    for module in (findings, device):
         monkeypatch.setattr(module, "cuda_devices", lambda: 2)
         monkeypatch.setattr(module, "missing_for_cuda", lambda: None)
-    monkeypatch.setattr(doctor, "cuda_memory", {0: 140 << 30, 1: None}.get)
-    found = doctor.diagnose()
+    monkeypatch.setattr(findings, "cuda_memory", {0: 140 << 30, 1: None}.get)
+    found = findings.diagnose()
     assert found["cuda"] == "cuda:0 with 140 GiB, cuda:1"
     assert found["device auto"] == "cuda:0"
     assert found["export"] == "ready"

@@ -32,6 +32,21 @@ def test_every_option_says_what_it_is_for(name):
         assert parameter.help, f"{name} {parameter.name}"
 
 
+@pytest.mark.parametrize(
+    ("name", "usage"),
+    [
+        ("bench", "[WHAT] [MODEL...]"),
+        ("cues", "FILE..."),
+        ("cues train", "[FILE...]"),
+        ("export", "[MODEL]"),
+        ("predict", "MODEL TEXT..."),
+        ("doctor", ""),
+    ],
+)
+def test_the_usage_names_each_argument_once(name, usage, command):
+    assert command(*name.split(), "--help").out.splitlines()[0] == f"Usage: negengine {name} [OPTIONS] {usage}".strip()
+
+
 def test_choices_are_shown(command):
     out = "".join(command("select", "--help").out.split())
     assert "auto|fp32|mixed" in out

@@ -58,6 +58,9 @@ def material(tmp_path_factory, small_tokenizers, small_lexicon) -> Path:
     )
     (folder / "own.csv").write_text(OWN)
     work(folder / "run")
+    (folder / "glue").mkdir()
+    for part in ("train", "dev"):
+        (folder / "glue" / f"{part}.tsv").write_text(GLUE)
     return folder
 
 
@@ -75,6 +78,7 @@ LAMA = json.dumps(
 SIMPLE = "item\tcontext_aff\tcontext_neg\ttarget_aff\ttarget_neg\n0\tAnna is\tAnna is not\tdancer\tsmoke\n"
 OWN = "sentence,target,group\nAnna likes to [MASK].,dance,a\nJohn likes to [MASK].,smoke,b\n"
 MARKED = "t\t0\t0\tnever\tnever\tRB\t*\tnever\t_\t_\n\n" * 9
+GLUE = "index\tsentence1\tsentence2\tlabel\n0\tAnna dances.\tAnna does not.\tnot_entailment\n"
 NLI = "index\tText\tHypothesis\tgold_label\n0\tAnna likes to dance.\tAnna does not.\tnot_entailment\n"
 
 
@@ -86,11 +90,13 @@ def refused(command, material, tmp_path, no_session):
         shutil.copytree(material, tmp_path, dirs_exist_ok=True)
         prepare(tmp_path)
         done = command(*arguments)
-        lines = done.err.splitlines()
-        assert (done.status, done.out, len(lines)) == (2, "", 1), done.err[-2_000:]
-        assert lines[0].startswith("negengine: ")
-        assert len(lines[0]) <= LONGEST + len(str(tmp_path))
-        assert said in lines[0], lines[0]
+        *before, line = done.err.splitlines()
+        if arguments[:2] == ("nli", "train"):
+            before = [other for other in before if not other.startswith("RTE: 1 pairs to learn from")]
+        assert (done.status, done.out, before) == (2, "", []), done.err[-2_000:]
+        assert line.startswith("negengine: ")
+        assert len(line) <= LONGEST + len(str(tmp_path))
+        assert said in line, line
 
     return run
 
@@ -103,6 +109,10 @@ NLI_COMMAND = ("nli", "classifier", "--data", "nli", "--source", "RTE")
 WORDS = (*LAMA_COMMAND, "--vocabulary", "words.txt")
 CUES = ("cues", "words.txt")
 DETECTED = ("cues", "text.txt", "--detector", "detector")
+TRAIN_NLI = (
+    *("nli", "train", "mini", "--new-pooler", "--task", "rte", "--data", "glue", "-o", "trained", "--device", "cpu"),
+    *("--max-length", "32"),
+)
 TRAIN_CUES = ("cues", "train", "marked.txt", "-o", "trained", "--encoder", "encoder")
 PROBE = ("probe", "model", "own.csv")
 LIKELIHOOD = ("likelihood", "model", "sentences.csv")
@@ -128,6 +138,7 @@ READERS = {
     "sentences.csv": LIKELIHOOD,
     "text.txt": DETECTED,
     "marked.txt": TRAIN_CUES,
+    "glue/train.tsv": TRAIN_NLI,
 }
 NOT_TEXT = {
     "NUL": b"dance\nsm\0ke\n",
@@ -513,6 +524,7 @@ DOCUMENTS = {
 }
 READ_BY = {
     "run/run.json": [("score", "run"), ("compare", "run"), ("merge", "run", "-o", "whole"), (*SELECT, "-o", "run")],
+    "trained/training.json": [TRAIN_NLI, (*TRAIN_CUES[:-2], "--encoder", "mini", "--device", "cpu")],
     "model/export.json": [SELECT, ("predict", "model", "a [MASK]"), ("gh22", "model")],
 }
 
@@ -524,7 +536,11 @@ READ_BY = {
     ids=lambda value: value if isinstance(value, str) else value[0],
 )
 def test_a_document_that_is_not_one(refused, name, arguments, content):
-    refused(arguments, name, lambda folder: (folder / name).write_bytes(DOCUMENTS[content]))
+    def spoil(folder: Path) -> None:
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_bytes(DOCUMENTS[content])
+
+    refused(arguments, name, spoil)
 
 
 STAGE = {
@@ -581,6 +597,33 @@ def test_an_export_that_somebody_made_with_a_right_digest(refused, change):
         reseal(folder / "model/export.json", lambda document: document.update(EXPORT[change]))
 
     refused(SELECT, "", spoil)
+
+
+TRAINING = {
+    "finished without a result": {"finished": True},
+    "no epochs": {"finished": True, "result": {"steps": 1, "epochs": 0, "score": 0.5}},
+    "a word for the epochs": {"finished": True, "result": {"steps": 1, "epochs": "three", "score": 0.5}},
+    "steps of 2**63": {"finished": True, "result": {"steps": 2**63, "epochs": 1, "score": 0.5}},
+    "null for the score": {"finished": True, "result": {"steps": 1, "epochs": 1, "score": None}},
+    "a list for the result": {"result": []},
+    "a file elsewhere": {"files": {"../../payload": "0" * 64}},
+    "an absolute file": {"files": {"/etc/passwd": "0" * 64}},
+    "a file of 5,000 letters": {"files": {LETTERS: "0" * 64}},
+    "another command": {"kind": LETTERS},
+    "another model": {"identity": {"model": LETTERS}},
+    "1,000 other settings": {"identity": {f"{LETTERS}{i}": i for i in range(1_000)}},
+    "an identity of nested lists": {"identity": {"model": json.loads("[" * 200 + "]" * 200)}},
+}
+
+
+@pytest.mark.parametrize("change", TRAINING)
+def test_a_training_that_somebody_made_with_a_right_digest(refused, change):
+    def spoil(folder: Path) -> None:
+        (folder / "trained").mkdir()
+        record = {"format": 1, "negengine": "0.1.0", "kind": "nli train", "identity": {}} | TRAINING[change]
+        (folder / "trained/training.json").write_bytes(seal(record))
+
+    refused(TRAIN_NLI, "trained", spoil)
 
 
 TOKENIZERS = {

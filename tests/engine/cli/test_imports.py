@@ -18,6 +18,7 @@ OF_SOME_COMMANDS = {
     "jinja2",
     "yaml",
 }
+OF_RUNS = {"filelock", "platformdirs"}
 NUMBERS = {"numpy", "polars", "onnxruntime", "tokenizers", "msgspec", "rich"}
 PROGRAM = """
 import json, sys
@@ -44,8 +45,29 @@ def test_help_needs_no_numbers(arguments):
 
 def test_a_prediction_needs_nothing_but_the_model(mini):
     found = imported("predict", mini.folder, "She is happy to [MASK].")
-    assert not found & (EXPORT | OF_SOME_COMMANDS)
+    assert not found & (EXPORT | OF_SOME_COMMANDS | OF_RUNS)
     assert found >= {"onnxruntime", "tokenizers"}
+
+
+def test_a_command_imports_no_other_one():
+    program = (
+        "import sys\n"
+        "from negengine.engine.cli.main import run\n"
+        "sys.argv = ['negengine', 'predict', '--help']\n"
+        "run()\n"
+        "print(*sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    names = set(done.stdout.splitlines()[-1].split())
+    assert "negengine.engine.cli.predict" in names
+    assert not {name for name in names if name.endswith((".benchmark", ".comparison", ".suite"))}
+    assert not {name for name in names if name.endswith(".commands") and "probes" in name}
+
+
+def test_a_model_is_found_and_begins_to_open_before_frames_and_tables_are_imported():
+    program = "import sys, negengine.engine.library.model; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert not set(done.stdout.split()) & {"polars", "rich", "negengine.engine.runs"}
 
 
 def test_a_finished_selection_is_shown_without_statistics(selected_run, mini, small_lexicon):

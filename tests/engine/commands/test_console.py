@@ -95,7 +95,7 @@ def test_in_another_format_the_result_is_the_tables_alone(capsys):
 
 def test_what_is_not_a_terminal_has_80_columns(capsys):
     show(Table("t", pl.DataFrame({"word": ["word " * 40]}), [Column("word", "word")]))
-    assert {len(line) for line in capsys.readouterr().out.splitlines()} == {80}
+    assert max(len(line) for line in capsys.readouterr().out.splitlines()) == 80
 
 
 def test_columns_can_be_asked_for(capsys, monkeypatch):

@@ -182,6 +182,21 @@ def lexicon(folder: Path) -> None:
     assert load_lexicon(folder / "lexicon").sha256
 
 
+def read_training(folder: Path) -> None:
+    """Also for the export of what was trained."""
+    from negengine.export.checkpoint import Source
+    from negengine.export.trained import training_of
+    from negengine.training.folder import TrainingFolder
+
+    trained = folder / "trained"
+    assert "command" in training_of(Source("trained", str(trained), "0" * 40, is_local=True, origin=str(trained))).get(
+        "training", {"command": ""}
+    )
+    with TrainingFolder.hold(trained, TRAINED["kind"], TRAINED["identity"]) as held:
+        if held.is_finished:
+            assert held.record.result["epochs"] > 0
+
+
 def read_pairs(folder: Path) -> object:
     tokenizer = MaskTokenizer.load(folder / "model", "[MASK]")
     name, tables = open_tables(folder / "pairs.jsonl")
@@ -266,6 +281,8 @@ READERS = {
     "a table of elsewhere": Reader("table.parquet", lambda folder: parquet_frame(*both(folder / "table.parquet"))),
     "export.json": Reader("model/export.json", read_model),
     "export.json, edited": Reader("model/export.json", read_model, edited),
+    "training.json": Reader("trained/training.json", read_training),
+    "training.json, edited": Reader("trained/training.json", read_training, edited),
     "verified files": Reader(
         "model/.verified.json", lambda folder: VerifiedFiles(folder / "model").sha256("model.onnx")
     ),
@@ -280,6 +297,16 @@ def both(path: Path) -> tuple[bytes, Path]:
     return path.read_bytes(), path
 
 
+TRAINED = {
+    "format": 1,
+    "negengine": "0.1.0",
+    "kind": "nli train",
+    "identity": {"model": "mini", "seed": 42, "learning_rate": 2e-5},
+    "metadata": {"command": "negengine nli train mini"},
+    "finished": True,
+    "files": {"config.json": hashlib.sha256(b"{}").hexdigest()},
+    "result": {"steps": 20, "epochs": 2, "score": 0.5, "history": [{"epoch": 1, "accuracy": 0.5, "loss": 0.7}]},
+}
 PRIMED = {
     "sub_label": "Paris", "obj_label": "France", "masked_sentences": ["Paris is in [MASK]."],
     "masked_negations": ["Paris is not in [MASK]."], "masked_misprimed": ["Italy? Paris is in [MASK]."], "pred": "P36",
@@ -429,6 +456,9 @@ def material(tmp_path_factory, small_tokenizers, small_lexicon, scored_run, whol
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(text.encode("cp1252" if name == "RTE.txt" else "utf-8"))
     write_fake_export(folder / "model", small_tokenizers["WordPiece cased"].backend.to_str())
+    (folder / "trained").mkdir()
+    (folder / "trained/config.json").write_bytes(b"{}")
+    (folder / "trained/training.json").write_bytes(seal(TRAINED))
     known = {"model.onnx": {"stamp": [5, 1, 1], "sha256": hashlib.sha256(b"graph").hexdigest()}}
     (folder / "model/.verified.json").write_bytes(seal({"files": known}))
     shutil.copytree(scored_run, folder / "run")

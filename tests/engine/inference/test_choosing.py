@@ -49,7 +49,7 @@ def test_auto_takes_fp32_where_the_low_precision_model_is_not_faster():
 
 
 def test_the_audit_counts_when_auto_chooses():
-    """1.13 times as fast without an audit; 20,000 sentences need the largest one."""
+    """1.13 times as fast without an audit; a short run needs the largest one."""
     assert choose(Precision.AUTO, workload(10**7), ratio=1.13)[0]["CpTp"]["precision"] == "mixed"
     assert choose(Precision.AUTO, workload(SHORT_RUN), ratio=1.13)[0]["CpTp"]["precision"] == "fp32"
 

@@ -9,8 +9,9 @@ from negengine.engine.errors import InputError
 from negengine.engine.inference.classifier import PairClassifier, encode_pairs, labels
 from negengine.engine.inference.exported import load_exported
 from negengine.export.build import build
-from tokenizers import Tokenizer, models, pre_tokenizers, processors
-from transformers import AutoTokenizer, BertConfig, BertForSequenceClassification, PreTrainedTokenizerFast
+from tokenizers import pre_tokenizers
+from transformers import AutoTokenizer, BertConfig, BertForSequenceClassification
+from word_tokenizer import UNMASKED, labelled, word_tokenizer
 
 LONGEST = 24
 WORDS = [f"w{i}" for i in range(40)]
@@ -19,26 +20,19 @@ SHORT, MIDDLE, LONG = " ".join(WORDS[:3]), " ".join(WORDS[3:15]), " ".join(WORDS
 
 @pytest.fixture(scope="module")
 def checkpoint(tmp_path_factory):
-    ids = {token: i for i, token in enumerate(["[PAD]", "[UNK]", "[CLS]", "[SEP]", *WORDS])}
-    backend = Tokenizer(models.WordLevel(ids, unk_token="[UNK]"))
-    backend.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-    backend.post_processor = processors.TemplateProcessing(
-        single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B:1 [SEP]:1", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
-    )
-    backend.add_special_tokens(["[PAD]", "[UNK]", "[CLS]", "[SEP]"])
     folder = tmp_path_factory.mktemp("checkpoint")
-    PreTrainedTokenizerFast(tokenizer_object=backend, pad_token="[PAD]").save_pretrained(folder)
+    tokenizer = word_tokenizer(WORDS, UNMASKED, pre_tokenizer=pre_tokenizers.WhitespaceSplit())
+    tokenizer.save_pretrained(folder)
     torch.manual_seed(1)
     config = BertConfig(
-        vocab_size=len(ids),
+        vocab_size=len(tokenizer),
         hidden_size=32,
         num_hidden_layers=2,
         num_attention_heads=4,
         intermediate_size=64,
         max_position_embeddings=LONGEST,
-        id2label={0: "entailment", 1: "not_entailment"},
-        label2id={"entailment": 0, "not_entailment": 1},
         initializer_range=0.3,
+        **labelled(["entailment", "not_entailment"]),
     )
     BertForSequenceClassification(config).save_pretrained(folder)
     return folder

@@ -198,13 +198,13 @@ def models(error=0.1):
 
 def test_auto_chooses_mixed_precision_for_a_long_run_and_fp32_for_a_short_one():
     chosen = {}
-    for total in (5_999, 6_000):
+    for total in (2_999, 3_000):
         work = Workload("pairs", numbered_pairs, total)
         found = choose_precisions(models(), Precision.AUTO, [work], seed=0, method=LABELS, speed_ratio=lambda _: 2.5)
         chosen[total] = found["pairs"]["precision"]
         assert found["pairs"].get("sentences", 300) == 300
         assert json.loads(json.dumps(found)) == found
-    assert chosen == {5_999: "fp32", 6_000: "mixed"}
+    assert chosen == {2_999: "fp32", 3_000: "mixed"}
 
 
 def test_a_short_run_does_not_open_the_low_precision_model():

@@ -108,6 +108,23 @@ def test_listing_probes_imports_none_of_them():
     assert done.stdout == "[]\n"
 
 
+def test_a_bundled_command_is_found_without_a_look_at_what_is_installed(monkeypatch):
+    monkeypatch.setattr(registry, "entry_points", lambda group: pytest.fail("all installed packages were listed"))
+    registry.probes.cache_clear()
+    found = registry.find_command("nli")
+    monkeypatch.undo()
+    assert found.function == "negengine.engine.probes.nli.commands:nli"
+    assert list(found.subcommands) == ["train"]
+
+
+def test_the_commands_of_all_probes_have_their_functions_names():
+    found = registry.commands(PROBES)
+    assert {name: registry.load(own.function).__name__ for name, own in found.items()} == {
+        name: name.replace("-", "_") for name in found
+    }
+    assert registry.find_command("no-such-command") is None
+
+
 class Entry:
     """An entry point that somebody's package names."""
 

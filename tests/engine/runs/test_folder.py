@@ -19,7 +19,7 @@ from negengine.engine.files.atomic import write_atomically, write_bytes
 from negengine.engine.files.frames import parquet_bytes
 from negengine.engine.runs.folder import RunFolder
 from negengine.engine.runs.part import EncodedPart, PartFiles
-from negengine.engine.runs.record import read_run
+from negengine.engine.runs.record import RunRecord, read_run
 from negengine.engine.runs.results import finished_stage
 from negengine.engine.runs.session import Session
 from negengine.engine.runs.shard import Shard
@@ -86,6 +86,18 @@ def test_run_json_tells_what_made_it(tmp_path):
     assert record.finished
     assert [session.shard for session in record.sessions] == ["1/1"]
     assert None not in {record.sessions[0].started, record.sessions[0].seconds, record.sessions[0].negengine}
+
+
+def test_the_record_is_written_no_more_often_than_needed(tmp_path, monkeypatch):
+    """When the folder is made, when the run has chosen, with each part, and at the end."""
+    written, write = [], RunRecord.write
+    monkeypatch.setattr(RunRecord, "write", lambda self, folder: (written.append(folder), write(self, folder)))
+    with hold(tmp_path / "run") as run:
+        run.set_choices(Choices({}))
+        for number in range(PARTS):
+            run.write_part(number, part(number))
+        run.finish(publish)
+    assert len(written) == 3 + PARTS
 
 
 def test_seconds_are_counted_from_the_start_of_the_command(tmp_path, monkeypatch):

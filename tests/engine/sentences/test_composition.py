@@ -207,6 +207,33 @@ def test_the_proof_covers_every_filler(small_tokenizers, monkeypatch):
     assert made.proved == 4
 
 
+def test_the_sentences_of_a_short_run_are_all_compared_and_no_others(small_tokenizers, monkeypatch):
+    tokenizer, compared = small_tokenizers["Unigram"], []
+    monkeypatch.setattr(WholeSentenceComposer, "texts", recording(WholeSentenceComposer.texts, compared))
+    run = random_rows(FILLERS, 9)
+    made = composer(tokenizer, PATTERNS.selecting, FILLERS, seed=0, random_combinations=6, sentences=run)
+    assert (made.slotwise, made.proved) == (True, 9)
+    assert {slot: indices.tolist() for slot, indices in compared[0].items()} == {
+        slot: indices.tolist() for slot, indices in run.items()
+    }
+
+
+@pytest.mark.parametrize("n", [0, 10, 11])
+def test_a_long_run_is_compared_by_its_sample(small_tokenizers, n):
+    """The sample has 4 sentences that cover every filler, and 6 random ones."""
+    tokenizer, run = small_tokenizers["Unigram"], random_rows(FILLERS, n)
+    made = composer(tokenizer, PATTERNS.selecting, FILLERS, seed=0, random_combinations=6, sentences=run)
+    assert made.proved == 10
+
+
+def test_a_sentence_of_a_short_run_that_is_not_slotwise_is_found():
+    tokenizer = with_replacement("dance. He", "happy")
+    alone = {slot: np.array([1]) for slot in WORDS}
+    made = composer(tokenizer, PATTERNS.selecting, WORDS, seed=0, sentences=alone)
+    assert not made.slotwise
+    assert composed(made, alone) == tokenized(tokenizer, texts_of(PATTERNS.selecting, WORDS, alone, tokenizer))
+
+
 def recording(function, arguments):
     def recorded(self, argument):
         arguments.append(argument)

@@ -30,6 +30,19 @@ def test_proportion_lies_in_its_interval(counts):
     assert value - 1e-12 <= high <= 1 + 1e-12
 
 
+@given(st.integers(1, 5_000).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))
+def test_the_interval_of_a_proportion_is_scipys(counts):
+    interval = stats.binomtest(*counts).proportion_ci(0.95, method="wilson")
+    assert proportion(*counts)[1:] == (interval.low, interval.high)
+
+
+@given(st.lists(st.integers(-1_000, 1_000), min_size=2, max_size=50).filter(lambda own: len(set(own)) > 1))
+def test_the_interval_of_a_mean_is_scipys(numbers):
+    values = np.array(numbers) / 7
+    interval = stats.ttest_1samp(values, 0).confidence_interval(0.95)
+    assert mean(values)[1:] == pytest.approx((interval.low, interval.high), rel=1e-12, abs=1e-12)
+
+
 def test_mean_has_students_interval():
     # Values 1, 2, 3: mean 2, standard error 1/sqrt(3), and Student's quantile for 2 degrees of freedom is 4.302653.
     assert mean(np.array([1.0, 2, 3])) == pytest.approx((2, 2 - 4.302653 / 3**0.5, 2 + 4.302653 / 3**0.5), abs=1e-6)

@@ -34,7 +34,7 @@ WORDS = Table("Words", pl.DataFrame({"word": ["[/b] a|b, c"], "drop": ["none"]})
 
 def test_a_terminal_shows_title_columns_sections_and_notes():
     assert render([DROPS], Format.TABLE) == (
-        "Drops: mini                                         \n"
+        "Drops: mini\n"
         "┏━━━━━━━━━┳━━━━━━━━━━━━━┳━━━━━━━━━━━━━━━┳━━━━━━━━━━┓\n"
         "┃ pattern ┃        drop ┃ 95 % interval ┃ triplets ┃\n"
         "┡━━━━━━━━━╇━━━━━━━━━━━━━╇━━━━━━━━━━━━━━━╇━━━━━━━━━━┩\n"
@@ -43,7 +43,7 @@ def test_a_terminal_shows_title_columns_sections_and_notes():
         "├─────────┼─────────────┼───────────────┼──────────┤\n"
         "│ CnTn    │       (9.7) │               │        0 │\n"
         "└─────────┴─────────────┴───────────────┴──────────┘\n"
-        "in brackets: the paper                              \n"
+        "in brackets: the paper\n"
     )
 
 
@@ -101,6 +101,59 @@ def test_the_figures_of_a_cell_stand_below_each_other_where_the_table_is_too_wid
         "│   │    p < 0.001 │    p < 0.001 │\n"
         "└───┴──────────────┴──────────────┘\n"
     )
+
+
+def test_title_and_notes_may_be_wider_than_the_table():
+    table = Table("A title of some words", FRAME, [Column("n", "n")], notes=["a note of many words"])
+    lines = render([table], Format.TABLE).splitlines()
+    assert (lines[0], lines[-1]) == ("A title of some words", "a note of many words")
+
+
+def test_a_table_that_is_too_wide_is_drawn_in_pieces_that_begin_with_the_names_of_its_rows():
+    frame = pl.DataFrame({"system": ["ours", "theirs"], "speed": [1000, 20], "memory": [1.5, 2.5]})
+    columns = [Column("system", "system"), Column("speed", "speed"), Column("memory", "memory", decimals=1)]
+    assert render([Table("Systems", frame, columns)], Format.TABLE, width=24) == (
+        "Systems\n"
+        "┏━━━━━━━━┳━━━━━━━┓\n"
+        "┃ system ┃ speed ┃\n"
+        "┡━━━━━━━━╇━━━━━━━┩\n"
+        "│ ours   │ 1,000 │\n"
+        "│ theirs │    20 │\n"
+        "└────────┴───────┘\n"
+        "┏━━━━━━━━┳━━━━━━━━┓\n"
+        "┃ system ┃ memory ┃\n"
+        "┡━━━━━━━━╇━━━━━━━━┩\n"
+        "│ ours   │    1.5 │\n"
+        "│ theirs │    2.5 │\n"
+        "└────────┴────────┘\n"
+    )
+
+
+@pytest.mark.parametrize("width", range(40, 120, 7))
+def test_no_table_is_wider_than_the_terminal_and_no_figure_is_cut(width):
+    """Texts are broken before figures are; a column of words beside others gets what they leave."""
+    frame = pl.DataFrame(
+        {
+            "name": ["a name that is not broken"] * 2,
+            "text": ["several words that a narrow terminal breaks", "others"],
+            **{f"figure {i}": [1234567.25 * 10**i, 2.0] for i in range(5)},
+        }
+    )
+    columns = [
+        Column("name", "name", wrap=False),
+        Column("text", "text"),
+        *(Column(f"figure {i}", f"figure {i}", decimals=2) for i in range(5)),
+    ]
+    shown = render([Table("Wide", frame.with_row_index("number"), columns)], Format.TABLE, width=width)
+    assert max(map(len, shown.splitlines())) <= width
+    for value in frame.select(pl.selectors.numeric()).row(0):
+        assert f"{value:,.2f}" in shown
+
+
+def test_bars_stand_at_the_left():
+    frame = pl.DataFrame({"share": [0.25, 1.0], "bar": ["#", "####"]})
+    table = Table("Shares", frame, [Column("share", "share", left=True)], texts={"share": "bar"})
+    assert "│ #     │\n│ ####  │" in render([table], Format.TABLE)
 
 
 def test_markdown_is_a_pipe_table():
@@ -203,7 +256,7 @@ def test_a_terminal_says_below_the_table_what_is_the_same_in_all_rows():
     shown = [Column("corpus", "corpus"), Column("split", "split"), Column("rate", "rate", decimals=1), Column("n", "n")]
     lines = render([Table("Rates", frame, shown)], Format.TABLE).splitlines()
     assert lines[2].replace("┃", " ").split() == ["split", "rate"]
-    assert " ".join(" ".join(lines[-2:]).split()) == "corpus: SQuAD, n: 12"
+    assert lines[-1] == "corpus: SQuAD, n: 12"
     assert "corpus" in render([Table("Rates", frame, shown)], Format.MARKDOWN).splitlines()[2]
 
 

@@ -1,79 +1,32 @@
 """GLUE's pairs from the hub, which a server on this machine stands in for."""
 
-import json
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import polars as pl
 import pytest
+from hub_here import serve
 from huggingface_hub import constants, file_download
 from negengine.engine.errors import InputError
 from negengine.training.nli.data import read_data
 
-COMMIT = "c" * 40
-
-
-class Hub(BaseHTTPRequestHandler):
-    """As much of the hub as two data sets need: the list of their files, and the files."""
-
-    def do_HEAD(self):
-        self.answer(body=False)
-
-    def do_GET(self):
-        self.answer(body=True)
-
-    def answer(self, *, body):
-        path = self.path.partition("?")[0].strip("/")
-        self.server.asked.append(path)
-        for name in ("nyu-mll/glue", "stanfordnlp/snli"):
-            folder = self.server.folder / name
-            if path.startswith(f"api/datasets/{name}"):
-                files = [own.relative_to(folder).as_posix() for own in sorted(folder.rglob("*.parquet"))]
-                tree = [
-                    {"type": "file", "path": own, "size": (folder / own).stat().st_size, "oid": COMMIT} for own in files
-                ]
-                return self.give(json.dumps(tree).encode(), body=body)
-            wanted = folder / path.removeprefix(f"datasets/{name}/resolve/main/").removeprefix(
-                f"datasets/{name}/resolve/{COMMIT}/"
-            )
-            if path.startswith(f"datasets/{name}/resolve/") and wanted.is_file():
-                return self.give(wanted.read_bytes(), body=body)
-        self.send_response(404)
-        self.send_header("X-Error-Code", "EntryNotFound")
-        self.send_header("Content-Length", "0")
-        return self.end_headers()
-
-    def give(self, content, *, body):
-        self.send_response(200)
-        self.send_header("X-Repo-Commit", COMMIT)
-        self.send_header("ETag", f'"{hash(content) & 0xFFFFFFFF:x}"')
-        self.send_header("Content-Length", str(len(content)))
-        self.end_headers()
-        if body:
-            self.wfile.write(content)
-
-    def log_message(self, *_):
-        pass
+GLUE, SNLI = "datasets/nyu-mll/glue", "datasets/stanfordnlp/snli"
 
 
 @pytest.fixture
 def hub(tmp_path):
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Hub)
-    server.folder, server.asked = tmp_path / "hub", []
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield server
-    server.shutdown()
-    server.server_close()
+    folders = {name: tmp_path / "hub" / name for name in (GLUE, SNLI)}
+    for folder in folders.values():
+        folder.mkdir(parents=True)
+    with serve(folders) as served:
+        yield served
 
 
 @pytest.fixture
 def fetch(hub, tmp_path, monkeypatch):
     """Reads a source from the stand-in: the pairs, or the error."""
-    address = f"http://127.0.0.1:{hub.server_port}"
-    monkeypatch.setattr(constants, "ENDPOINT", address)
+    monkeypatch.setattr(constants, "ENDPOINT", hub.address)
     monkeypatch.setattr(
-        file_download, "HUGGINGFACE_CO_URL_TEMPLATE", f"{address}/{{repo_id}}/resolve/{{revision}}/{{filename}}"
+        file_download, "HUGGINGFACE_CO_URL_TEMPLATE", f"{hub.address}/{{repo_id}}/resolve/{{revision}}/{{filename}}"
     )
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("NEGENGINE_DATA", str(tmp_path / "data"))
@@ -94,7 +47,7 @@ def write(path: Path, columns: tuple[str, str], rows: list[tuple[str, str, int]]
 
 
 def test_rte_is_fetched_once_and_kept_in_the_layout_of_glue(hub, fetch, tmp_path):
-    folder = hub.folder / "nyu-mll" / "glue" / "rte"
+    folder = hub.folders[GLUE] / "rte"
     write(folder / "train-00000-of-00001.parquet", ("sentence1", "sentence2"), [("a\tb", "c", 0), ("d", "e\n", 1)])
     write(folder / "validation-00000-of-00001.parquet", ("sentence1", "sentence2"), [("f", "g", 1)])
     write(folder / "test-00000-of-00001.parquet", ("sentence1", "sentence2"), [("x", "y", -1)])
@@ -108,7 +61,7 @@ def test_rte_is_fetched_once_and_kept_in_the_layout_of_glue(hub, fetch, tmp_path
 
 
 def test_labels_of_snli_are_its_own_and_pairs_without_one_are_not_used(hub, fetch):
-    folder = hub.folder / "stanfordnlp" / "snli" / "plain_text"
+    folder = hub.folders[SNLI] / "plain_text"
     rows = [("a", "b", 0), ("c", "d", 1), ("e", "f", 2), ("g", "h", -1)]
     write(folder / "train-00000-of-00001.parquet", ("premise", "hypothesis"), rows)
     write(folder / "validation-00000-of-00001.parquet", ("premise", "hypothesis"), rows[:2])
@@ -117,7 +70,7 @@ def test_labels_of_snli_are_its_own_and_pairs_without_one_are_not_used(hub, fetc
 
 
 def test_several_files_of_a_split_are_read_in_order(hub, fetch):
-    folder = hub.folder / "nyu-mll" / "glue" / "mnli"
+    folder = hub.folders[GLUE] / "mnli"
     for number, text in enumerate(("first", "second")):
         name = f"train-0000{number}-of-00002.parquet"
         write(folder / name, ("premise", "hypothesis"), [(text, "h", 0)])
@@ -135,7 +88,7 @@ def test_several_files_of_a_split_are_read_in_order(hub, fetch):
 )
 def test_another_data_set_than_expected_is_refused(rows, said, hub, fetch, tmp_path):
     if rows is not None:
-        write(hub.folder / "nyu-mll/glue/rte/train-0.parquet", ("sentence1", "sentence2"), rows)
+        write(hub.folders[GLUE] / "rte/train-0.parquet", ("sentence1", "sentence2"), rows)
     assert fetch("RTE") == said
     assert not list((tmp_path / "data").rglob("*.tsv"))
 

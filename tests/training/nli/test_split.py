@@ -64,7 +64,7 @@ def test_the_seed_decides():
 
 @pytest.mark.parametrize(
     ("fraction", "said"),
-    [(0, "between 0 and 1"), (1, "between 0 and 1"), (70, "between 0 and 1"), (0.01, "nothing is left to learn")],
+    [(0, "between 0 and 1"), (1, "between 0 and 1"), (70, "between 0 and 1"), (0.01, "none is left to learn")],
 )
 def test_a_fraction_that_leaves_nothing_is_refused(fraction, said):
     with pytest.raises(InputError, match=f"--negation {fraction}: .*{said}"):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from negengine.engine.probes.lama.items import mean_ranks, spearman
+from negengine.engine.probes.lama.items import ascending, mean_ranks, spearman
 from scipy import stats
 
 
@@ -28,3 +28,9 @@ def test_rank_correlation_is_scipys(pairs):
 def test_equal_values_have_the_mean_of_their_ranks(values):
     scores = np.array(values, np.float32)
     np.testing.assert_array_equal(mean_ranks(scores), stats.rankdata(scores))
+
+
+@given(st.lists(st.floats(width=32, allow_nan=False), min_size=1, max_size=50))
+def test_values_are_sorted_as_numpy_sorts_them(values):
+    scores = np.array(values, np.float32)
+    np.testing.assert_array_equal(ascending(scores), np.argsort(scores, kind="stable"))

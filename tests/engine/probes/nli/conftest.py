@@ -19,8 +19,8 @@ from negengine.engine.runs.progress import Reporter
 from negengine.engine.runs.shard import Shard
 from negengine.engine.runs.stage import ModelOptions
 from negengine.export.build import build
-from tokenizers import Tokenizer, models, pre_tokenizers, processors
-from transformers import BertConfig, BertForSequenceClassification, PreTrainedTokenizerFast
+from transformers import BertConfig, BertForSequenceClassification
+from word_tokenizer import UNMASKED, labelled, word_tokenizer
 
 BENCHMARK = "data/datasets/negation-nli"
 HEADER = "index\tText\tHypothesis\tgold_label\r\n"
@@ -32,25 +32,18 @@ PAIRS_PER_PART = 40
 
 
 def save_checkpoint(folder, names, seed):
-    ids = {token: i for i, token in enumerate(["[PAD]", "[UNK]", "[CLS]", "[SEP]", *WORDS])}
-    backend = Tokenizer(models.WordLevel(ids, unk_token="[UNK]"))
-    backend.pre_tokenizer = pre_tokenizers.Whitespace()
-    backend.post_processor = processors.TemplateProcessing(
-        single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B:1 [SEP]:1", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
-    )
-    backend.add_special_tokens(["[PAD]", "[UNK]", "[CLS]", "[SEP]"])
-    PreTrainedTokenizerFast(tokenizer_object=backend, pad_token="[PAD]").save_pretrained(folder)
+    tokenizer = word_tokenizer(WORDS, UNMASKED)
+    tokenizer.save_pretrained(folder)
     torch.manual_seed(seed)
     config = BertConfig(
-        vocab_size=len(ids),
+        vocab_size=len(tokenizer),
         hidden_size=32,
         num_hidden_layers=2,
         num_attention_heads=4,
         intermediate_size=64,
         max_position_embeddings=40,
-        id2label=dict(enumerate(names)),
-        label2id={name: i for i, name in enumerate(names)},
         initializer_range=0.5,
+        **labelled(names),
     )
     BertForSequenceClassification(config).save_pretrained(folder)
     return folder

@@ -6,7 +6,7 @@ from negengine.engine.commands import options
 from negengine.engine.commands.run_command import Setup, run_command
 
 if TYPE_CHECKING:
-    from negengine.engine.library.run import Shown
+    from negengine.engine.library.shown import Shown
 
 
 @run_command

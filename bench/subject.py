@@ -1,0 +1,110 @@
+"""What `bench likelihood`, `probe`, `lama` and the others compare, and the one loop over models that they have."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..engine.datasets.sources import find
+from ..engine.errors import InputError
+from ..engine.inference.device import CPU, cpu_threads
+from ..engine.tables import Table
+from .comparison import Comparison, Effort, Measurement, Say, comparison_table, measure_comparison
+from .machine import describe
+from .rounds import Start
+from .shapes import SHAPES, Measured, Shape, cache_folder, prepare
+
+Measurements = Callable[[Measured, Path | None], Iterable[Measurement[Any]]]
+"""The model, and the data or None → what is measured with it, one after the other."""
+OWN, MADE, LEXICON = "the paper's", "made items of the same lengths", "the bundled lexicon"
+
+
+@dataclass(frozen=True)
+class Subject:
+    """One command that is measured.
+
+    Attributes:
+        name: Of the command.
+        unit: What its items are called.
+        comparison: What is compared with what.
+        measurements: What is measured with a model.
+        effort: How much is measured.
+        described: The figures of a measurement → what the title of its table says about the items.
+        data: The data set that it reads; empty if its items are made of the bundled lexicon.
+        prepare: Makes a model, or finds it; see `shapes.prepare`.
+    """
+
+    name: str
+    unit: str
+    comparison: Comparison
+    measurements: Measurements
+    effort: Effort
+    described: Callable[[Mapping[str, Any]], str] = lambda found: f"({found['data']})"
+    data: str = ""
+    prepare: Callable[[str, Path, Mapping[str, Shape]], Measured] = prepare
+
+    def table(self, found: Mapping[str, Any]) -> Table:
+        """The figures of one measurement as a table."""
+        title = f"{found['model']}: {found['sentences']:,} {self.unit} {self.described(found)}"
+        return comparison_table(found, title, self.comparison)
+
+
+def bench_subject(
+    subject: Subject,
+    names: Sequence[str],
+    *,
+    data: Path | None = None,
+    effort: Effort | None = None,
+    cache: Path | None = None,
+    shapes: Mapping[str, Shape] = SHAPES,
+    start: Start | None = None,
+    say: Say,
+) -> dict[str, Any]:
+    """Measure models.
+
+    Args:
+        subject: What is compared.
+        names: Names of `shapes`, or what `negengine export` takes.
+        data: The data set; by default the copy of `negengine data`, and made items if there is none.
+        effort: How much is measured; by default as the subject says.
+        cache: Where checkpoints and exports are kept.
+        shapes: Models with random weights.
+        start: See `compare`.
+        say: Receives messages, one line each.
+
+    Returns:
+        A JSON document: the machine, and for each model and measurement the systems with their figures.
+
+    Raises:
+        InputError: A model or the data do not exist.
+    """
+    folder, found = cache or cache_folder(), []
+    path = _data(subject, data)
+    items = LEXICON if not subject.data else MADE if path is None else OWN
+    say(f"{subject.name}: {path or items}")
+    for name in names:
+        measured = subject.prepare(name, folder, shapes)
+        for measurement in subject.measurements(measured, path):
+            result = measure_comparison(
+                measured, measurement, subject.comparison, effort or subject.effort, folder, say, start
+            )
+            found.append({**result, "items": subject.unit, "data": items})
+    return {"machine": describe(CPU), "threads": cpu_threads(), "subject": subject.name, "models": found}
+
+
+def _data(subject: Subject, given: Path | None) -> Path | None:
+    """The folder of the data set; None if the subject has none, or if it is not given and there is no copy.
+
+    Raises:
+        InputError: It is given and does not exist, or the subject has none.
+    """
+    if not subject.data:
+        if given is not None:
+            raise InputError(f"--data {given}: `bench {subject.name}` reads no data; its items are made of {LEXICON}")
+        return None
+    try:
+        return find(subject.data, given)
+    except InputError:
+        if given is not None:
+            raise
+        return None

@@ -1,0 +1,104 @@
+"""The program and its groups of commands: how they say what commands there are, and how one is used."""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import typer
+from typer.core import TyperArgument, TyperCommand, TyperGroup
+
+if TYPE_CHECKING:
+    from typer import _click
+
+F = TypeVar("F", bound=Callable[..., Any])
+_NO_LIMIT = 1000
+_SEVERAL = re.compile(r"<list\[(.*)\]>")
+
+
+class Command(TyperCommand):
+    """A command whose usage names each argument once: `negengine bench [OPTIONS] [WHAT] [MODEL...]`.
+
+    `MODEL` must be given, `[MODEL]` may be left out, and of `MODEL...` there may be several. A name that has brackets
+    or dots already is shown as it is.
+    """
+
+    def collect_usage_pieces(self, ctx: "_click.Context") -> list[str]:
+        """What follows the command's name."""
+        arguments = [own for own in self.get_params(ctx) if isinstance(own, TyperArgument)]
+        return [self.options_metavar or "", *map(_usage, arguments)]
+
+    def format_options(self, ctx: "_click.Context", formatter: "_click.HelpFormatter") -> None:
+        """Write the sections `Arguments` and `Options` of the help, without names of Python's types."""
+        sections: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Options": []}
+        for own in self.get_params(ctx):
+            if (record := own.get_help_record(ctx)) is None:
+                continue
+            name, said = record
+            if isinstance(own, TyperArgument):
+                sections["Arguments"].append((own.display_name_raw, said))
+            else:
+                sections["Options"].append((_SEVERAL.sub(r"<\1>", name), said))
+        for heading, rows in sections.items():
+            if rows:
+                with formatter.section(heading):
+                    formatter.write_dl(rows)
+
+
+class Commands(TyperGroup):
+    """A group of commands; its help shows the whole first sentence of each, on several lines where it is long."""
+
+    def format_commands(self, ctx: "_click.Context", formatter: "_click.HelpFormatter") -> None:
+        """Write the section `Commands` of the help."""
+        found = {name: self.get_command(ctx, name) for name in self.list_commands(ctx)}
+        rows = [(name, command.get_short_help_str(_NO_LIMIT)) for name, command in found.items() if command]
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
+
+
+class CommandsByName(Mapping[str, "_click.Command"]):
+    """Commands that are imported and built when they are asked for.
+
+    To build all of them would take a tenth of the time of a short command.
+
+    Args:
+        names: Gives the names of all commands, in the order of the help.
+        find: From a name to the command; None if there is none of this name.
+    """
+
+    def __init__(self, names: Callable[[], Iterable[str]], find: "Callable[[str], _click.Command | None]") -> None:
+        self._names = names
+        self._find = find
+        self._found: dict[str, _click.Command | None] = {}
+
+    def __getitem__(self, name: str) -> "_click.Command":
+        if name not in self._found:
+            self._found[name] = self._find(name)
+        if (found := self._found[name]) is None:
+            raise KeyError(name)
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names())
+
+    def __len__(self) -> int:
+        return len(list(self._names()))
+
+
+class Program(typer.Typer):
+    """Typer's program, with `Commands` and `Command`, without markup."""
+
+    def __init__(self, *, cls: type[Commands] = Commands, **options: Any) -> None:
+        super().__init__(cls=cls, rich_markup_mode=None, **options)
+
+    def command(
+        self, name: str | None = None, *, cls: type[TyperCommand] | None = Command, **options: Any
+    ) -> Callable[[F], F]:
+        """See Typer."""
+        return super().command(name, cls=cls, **options)
+
+
+def _usage(argument: TyperArgument) -> str:
+    name = argument.display_name_raw
+    if argument.nargs != 1 and "..." not in name:
+        name += "..."
+    return name if argument.required or name.startswith("[") else f"[{name}]"

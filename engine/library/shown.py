@@ -1,0 +1,43 @@
+"""Results that have tables: `print` shows them as text, a notebook as HTML, a command in any format."""
+
+from abc import abstractmethod
+from typing import Any
+
+from ..choices import Format
+from ..tables import Table
+from ..tables.render import render, to_html
+
+
+class Shown:
+    """Anything with tables: `print` shows them as text, and a notebook as HTML."""
+
+    @abstractmethod
+    def tables(self) -> list[Table]:
+        """The tables, in the order in which they are shown."""
+
+    def main_tables(self) -> list[Table]:
+        """The tables that a terminal shows where nobody asks for more; all by default."""
+        return self.tables()
+
+    def remarks(self) -> list[str]:
+        """What to read below the tables, one line each."""
+        return []
+
+    def closing(self) -> str:
+        """What was written where, and what to do next, in one line; empty where nothing was written."""
+        return ""
+
+    @abstractmethod
+    def document(self) -> Any:
+        """Everything as one JSON value."""
+
+    def render(self, form: Format = Format.TABLE) -> str:
+        """The tables as text; a terminal table also has the remarks."""
+        text = render(self.tables(), form)
+        return text + "".join(f"{line}\n" for line in self.remarks()) if form is Format.TABLE else text
+
+    def __str__(self) -> str:
+        return self.render().rstrip("\n")
+
+    def _repr_html_(self) -> str:
+        return to_html(self.tables())
