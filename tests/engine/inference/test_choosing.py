@@ -208,8 +208,8 @@ def test_a_small_run_audits_as_many_as_the_smallest_calibration_measures():
 
 
 @pytest.mark.parametrize(("total", "precision"), [(SHORT_RUN - 1, "fp32"), (SHORT_RUN, "mixed")])
-def test_a_run_of_twenty_thousand_sentences_is_not_short(total, precision):
-    assert SHORT_RUN == 20_000
+def test_a_run_of_ten_thousand_sentences_is_not_short(total, precision):
+    assert SHORT_RUN == 10_000
     assert choose(Precision.AUTO, workload(total))[0]["CpTp"]["precision"] == precision
 
 

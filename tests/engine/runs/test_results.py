@@ -77,6 +77,7 @@ def test_a_run_without_a_stage_is_told(tmp_path):
 
 def test_the_last_command_that_was_recorded_is_the_hint():
     assert last_command(record_of("negengine select a", "negengine select b", None, PYTHON)) == "negengine select b"
+    assert last_command(record_of("negengine select a", "srun negengine select b")) == "srun negengine select b"
     assert last_command(record_of(None, PYTHON)) is None
     assert resume_hint(record_of("negengine select a")) == "to resume it: negengine select a"
     assert resume_hint(record_of(PYTHON)) == "run the same command again to resume it"

@@ -180,6 +180,7 @@ def test_the_design_effect_of_clusters_that_agree_is_their_size():
 @pytest.mark.parametrize("sums", [[0, 0], [3, 3], [2]])
 def test_a_design_effect_that_nothing_tells_is_none(sums):
     assert clustered_mean(np.array(sums), np.full(len(sums), 3)).design_effect is None
+    assert clustered_mean(np.array(sums[:1]) / 3, np.ones(1, int)).design_effect is None
 
 
 def test_crossed_clusters_add_up():

@@ -135,3 +135,11 @@ def test_clusters_of_one_item_are_independent_items():
     first, second = np.arange(10) < 7, np.arange(8) < 2
     alone = unpaired_difference(first, second)
     assert unpaired_difference(first, second, (np.arange(10), 10 + np.arange(8))) == alone
+
+
+@pytest.mark.parametrize(("kind", "ends"), [(np.float64, (None, None)), (np.bool_, (-(0.5**0.5), 0.5**0.5))])
+def test_a_single_cluster_in_both_groups_tells_nothing(kind, ends):
+    first, second = np.array([1, 0, 1, 0], kind), np.array([0, 1], kind)
+    found = unpaired_difference(first, second, (np.zeros(4, int), np.zeros(2, int)))
+    assert (found.value, found.clusters) == (0, 1)
+    assert (found.low, found.high) == (pytest.approx(ends) if kind is np.bool_ else ends)
