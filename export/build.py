@@ -150,6 +150,7 @@ def _write(
     length = min(task.length, checkpoint.longest)
     plain_flops = count_flops(graph, length)
     told = run_passes(task.passes, graph, context)
+    context = replace(context, said=dict(told))
     flops = count_flops(graph, length)
     say(f"an input of {length} tokens needs {flops / 1e9:.2f} GFLOP (before: {plain_flops / 1e9:.2f})")
     files = graph.save(staged / GRAPH)
