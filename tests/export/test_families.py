@@ -229,6 +229,7 @@ CAUSAL = {
     "gpt_neox": ("rotary", "Pythia."),
     "llama": ("rotary", ""),
     "mistral": ("rotary", "No text is longer than its window."),
+    "qwen2": ("rotary", ""),
 }
 
 
