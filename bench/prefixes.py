@@ -3,9 +3,9 @@
     python -m negengine.bench.prefixes pythia-160m-shape
     python -m negengine.bench.prefixes models/before models/after
 
-Groups of 85 sentences of 15 tokens share their first 9, as the sentences of one [NAME, PROF] pair do. If the groups take
-turns, no neighbours begin alike, so each sentence is computed whole. Both orders of all models run alternately, by one
-thread, and the CPU time that this process takes is counted: other programs on the machine do not count.
+Groups of 85 sentences of 15 tokens share their first 9, as the sentences of one [NAME, PROF] pair do. If the groups
+take turns, no neighbours begin alike, so each sentence is computed whole. Both orders of all models run alternately, by
+one thread, and the CPU time that this process takes is counted: other programs on the machine do not count.
 """
 
 import time

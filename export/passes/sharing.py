@@ -54,12 +54,8 @@ def _can_share(graph: Graph) -> bool:
 
 
 def _is_length(node: ir.Node, ids: ir.Value) -> bool:
-    return node.op_type == "Shape" and node.inputs[0] is ids and (_bound(node, "start"), _bound(node, "end")) == (1, 2)
-
-
-def _bound(shape: ir.Node, name: str) -> int | None:
-    bound: int | None = attribute(shape, name)
-    return bound
+    bounds = (attribute(node, "start"), attribute(node, "end"))
+    return node.op_type == "Shape" and node.inputs[0] is ids and bounds == (1, 2)
 
 
 def _takes_row(node: ir.Node) -> bool:

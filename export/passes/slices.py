@@ -1,4 +1,4 @@
-"""Slices of the last axis by constant bounds: a part of the channels of a value."""
+"""Slices of the last axis by constant bounds: some channels of a value."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,11 +11,10 @@ from ..observe import Layout
 
 @dataclass(frozen=True)
 class Part:
-    """Channels `start` to `stop` of a value, as indices from 0."""
+    """Some channels of a value, as indices from 0."""
 
     whole: ir.Value
-    start: int
-    stop: int
+    channels: range
 
 
 def part_of_last_axis(value: ir.Value | None, known: Mapping[ir.Value, Layout]) -> Part | None:
@@ -31,16 +30,15 @@ def part_of_last_axis(value: ir.Value | None, known: Mapping[ir.Value, Layout]) 
         return None
     rank, width = len(known[whole].shape), known[whole].shape[-1]
     if node.op_type == "Split":
-        if attribute(node, "axis", 0) not in {-1, rank - 1}:
-            return None
         before = node.outputs[: node.outputs.index(value)]
         start = sum(known[one].shape[-1] for one in before)
-        return Part(whole, start, start + known[value].shape[-1])
+        along_last_axis = attribute(node, "axis", 0) in {-1, rank - 1}
+        return Part(whole, range(start, start + known[value].shape[-1])) if along_last_axis else None
     bounds = node.inputs[1:]
     if len(bounds) < 3 or not all(map(is_constant, bounds)):
         return None
     numbers = [array(bound).tolist() for bound in bounds]
-    if any(len(each) != 1 for each in numbers) or numbers[2][0] not in {-1, rank - 1} or numbers[3:] not in ([], [[1]]):
+    if any(len(each) != 1 for each in numbers) or numbers[2][0] not in {-1, rank - 1}:
         return None
-    start, stop, _ = slice(numbers[0][0], numbers[1][0]).indices(width)
-    return Part(whole, start, stop)
+    step = numbers[3][0] if len(numbers) > 3 else 1
+    return Part(whole, range(width)[numbers[0][0] : numbers[1][0] : step])

@@ -29,17 +29,23 @@ class Decoder:
         keys: Heads of keys and values.
         side_by_side: Queries, keys and values of a head come out of one product, side by side (GPT-NeoX).
         pairs: What is rotated together: `halves` of a head's channels, or `neighbours` (GPT-J).
-        unequal: The two halves of the tables are not equal.
+        tokens_first: Heads are rotated as [B, L, heads, d], before tokens and heads change places (GPT-J).
+        unequal: The channels of a pair have tables that differ.
         distance: A bias on the scores that grows with the position.
     """
 
-    def __init__(self, *, rotated=D, keys=HEADS, side_by_side=False, pairs="halves", unequal=False, distance=False):
+    def __init__(
+        self, *, rotated=D, keys=HEADS, side_by_side=False, pairs="halves", tokens_first=False, unequal=False,
+        distance=False,
+    ):  # fmt: skip
         self.nodes, self.constants, self.random = [], {}, np.random.default_rng(0)
-        self.rotated, self.pairs = rotated, pairs
+        self.rotated, self.pairs, self.tokens_first = rotated, pairs, tokens_first
         x = self.add("Gather", [self.weight(VOCABULARY, WIDTH), "input_ids"])
         cos, sin = self.tables(unequal=unequal)
         query, key, value = self.side_by_side(x) if side_by_side else self.heads(x, keys)
         query, key = self.rotate(query, cos, sin), self.rotate(key, cos, sin)
+        if tokens_first:
+            query, key, value = (self.add("Transpose", [each], perm=[0, 2, 1, 3]) for each in (query, key, value))
         if keys != HEADS:
             key, value = self.repeat(key), self.repeat(value)
         scores = self.add("MatMul", [query, self.add("Transpose", [key], perm=[0, 1, 3, 2])])
@@ -80,19 +86,28 @@ class Decoder:
         return self.add("Cast", [numbers], to=TensorProto.FLOAT)
 
     def tables(self, *, unequal):
-        """Cosines and sines [1, 1, L, rotated]."""
+        """Cosines and sines [1, 1, L, rotated], or [1, L, 1, rotated]."""
         rates = self.keep((0.3 ** np.arange(self.rotated // 2)).astype(np.float32))
         angles = self.add("Mul", [self.add("Unsqueeze", [self.positions(), self.numbers(0, 2)]), rates])
         others = self.add("Mul", [angles, self.keep(np.float32(1.5))]) if unequal else angles
-        angles = self.add("Concat", [angles, others], axis=-1)
-        return [self.add("Unsqueeze", [self.add(kind, [angles]), self.numbers(1)]) for kind in ("Cos", "Sin")]
+        if self.pairs == "neighbours":
+            angles = self.interleaved(angles, others)
+        else:
+            angles = self.add("Concat", [angles, others], axis=-1)
+        axis = self.numbers(2 if self.tokens_first else 1)
+        return [self.add("Unsqueeze", [self.add(kind, [angles]), axis]) for kind in ("Cos", "Sin")]
+
+    def interleaved(self, one, other):
+        pairs = self.add("Concat", [self.add("Unsqueeze", [each, self.numbers(-1)]) for each in (one, other)], axis=-1)
+        before = self.add("Shape", [one], start=0, end=-1)
+        return self.add("Reshape", [pairs, self.add("Concat", [before, self.numbers(self.rotated)], axis=0)])
 
     def heads(self, x, keys):
         made = []
         for heads in (HEADS, keys, keys):
             rows = self.add("MatMul", [x, self.weight(WIDTH, heads * D)])
             made.append(self.add("Reshape", [rows, self.numbers(0, 0, heads, D)]))
-        return [self.add("Transpose", [each], perm=[0, 2, 1, 3]) for each in made]
+        return made if self.tokens_first else [self.add("Transpose", [each], perm=[0, 2, 1, 3]) for each in made]
 
     def side_by_side(self, x):
         rows = self.add("MatMul", [x, self.weight(WIDTH, 3 * WIDTH)])
@@ -117,9 +132,7 @@ class Decoder:
         if self.pairs == "halves":
             second = self.add("Neg", [self.slice(x, self.rotated // 2, end)])
             return self.add("Concat", [second, self.slice(x, 0, self.rotated // 2)], axis=-1)
-        odd, even = self.add("Neg", [self.slice(x, 1, end, 2)]), self.slice(x, 0, end, 2)
-        pairs = self.add("Concat", [self.add("Unsqueeze", [each, self.numbers(-1)]) for each in (odd, even)], axis=-1)
-        return self.add("Reshape", [pairs, self.numbers(0, 0, 0, -1)])
+        return self.interleaved(self.add("Neg", [self.slice(x, 1, end, 2)]), self.slice(x, 0, end, 2))
 
     def repeat(self, x):
         before, after = self.add("Shape", [x], start=0, end=2), self.add("Shape", [x], start=2, end=4)
@@ -162,10 +175,12 @@ KNOWN = {
     "the first channels of a head": {"rotated": 4},
     "shared keys": {"keys": 2},
     "queries, keys and values side by side": {"side_by_side": True, "rotated": 6},
+    "neighbouring channels": {"pairs": "neighbours"},
+    "neighbouring channels of heads behind tokens": {"pairs": "neighbours", "tokens_first": True, "rotated": 4},
 }
 UNKNOWN = {
-    "neighbouring channels": {"pairs": "neighbours"},
     "halves of a table that differ": {"unequal": True},
+    "neighbours in a table that differ": {"unequal": True, "pairs": "neighbours"},
 }
 
 
