@@ -27,7 +27,7 @@ from ..observe import Layout, layouts
 from .causal_masks import causal_mask
 from .context import Context
 from .hidden import drop_hidden
-from .sharing import position_rows
+from .sharing import position_rows, takes_row
 
 _KINDS = {"MultiHeadAttention": ("unidirectional", 5), "Attention": ("is_causal", 3)}  # attribute, input of the mask
 
@@ -45,7 +45,7 @@ def share_prefix(graph: Graph, context: Context) -> Mapping[str, Any]:
             graph.replace(node.outputs[0], lines.length)
         elif node.op_type == "RotaryEmbedding" and len(lines.known[_given(node.inputs[1])].shape) == 1:
             graph.replace(node.outputs[0], lines.rotated(node))
-        elif node.op_type == "GatherND":
+        elif takes_row(node):
             graph.replace(node.outputs[0], lines.rows(_given(node.inputs[0])))
         elif node.op_type in _KINDS:
             graph.replace(node.outputs[0], lines.attention(node))

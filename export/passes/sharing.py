@@ -40,7 +40,7 @@ def _can_share(graph: Graph) -> bool:
     rules, ids = RowRules(graph), graph.inputs["input_ids"]
     of_tokens = {ids}
     for node in graph.nodes:
-        if of_tokens.isdisjoint(reads(node)) or _is_length(node, ids) or _takes_row(node):
+        if of_tokens.isdisjoint(reads(node)) or _is_length(node, ids) or takes_row(node):
             continue
         attends = node.op_type == "MultiHeadAttention"
         if attends and node.inputs[0] not in of_tokens:  # the mask's row, which sees the rows before it
@@ -58,7 +58,7 @@ def _is_length(node: ir.Node, ids: ir.Value) -> bool:
     return node.op_type == "Shape" and node.inputs[0] is ids and bounds == (1, 2)
 
 
-def _takes_row(node: ir.Node) -> bool:
+def takes_row(node: ir.Node) -> bool:
     """Whether a node gathers one row of each sentence, as `hoist` does."""
     return node.op_type == "GatherND" and attribute(node, "batch_dims", 0) == 1
 

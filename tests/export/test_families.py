@@ -230,6 +230,7 @@ CAUSAL = {
     "llama": ("rotary", ""),
     "mistral": ("rotary", "No text is longer than its window."),
     "qwen2": ("rotary", ""),
+    "bloom": ("relative", "A bias that grows with the distance of two tokens."),
 }
 
 

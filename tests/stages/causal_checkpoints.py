@@ -10,6 +10,7 @@ import torch
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 from transformers import (
     AutoModelForCausalLM,
+    BloomConfig,
     GPT2Config,
     GPTNeoXConfig,
     LlamaConfig,
@@ -118,6 +119,8 @@ FAMILIES = {
     "mistral": Family(MistralConfig, llama_like, _COMMON | {"num_key_value_heads": 2, "sliding_window": 40}, fused=3),
     # Queries, keys and values have biases; all heads share one head of keys and values.
     "qwen2": Family(Qwen2Config, byte_level, _COMMON | {"num_key_value_heads": 1}, fused=3),
+    # A bias on the scores grows with the distance of two tokens.
+    "bloom": Family(BloomConfig, byte_level, {"hidden_size": 48, "n_layer": 3, "n_head": 4, "seq_length": 130}),
 }
 
 
