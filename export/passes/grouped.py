@@ -66,7 +66,7 @@ def repeated(graph: Graph, rows: ir.Value, heads: int, times: int) -> ir.Value:
     return reshape(graph.add("Expand", [apart, sizes], "repeated"), -1)
 
 
-def before_repetition(rows: ir.Value) -> tuple[ir.Value, int]:
+def before_repetition(rows: ir.Value | None) -> tuple[ir.Value | None, int]:
     """The rows whose heads are repeated, and how often; the rows themselves and 1 if they are not."""
     found = _before_expand(rows, _ROWS)
     apart = written_by(found[0], "Reshape") if found is not None else None
