@@ -19,6 +19,8 @@ from transformers import (
     AutoTokenizer,
     BertConfig,
     GPT2Config,
+    GPTNeoXConfig,
+    LlamaConfig,
     RobertaConfig,
     XLMRobertaConfig,
 )
@@ -47,12 +49,20 @@ SHAPES: dict[str, Shape] = {
         _LARGE | {"vocab_size": 50265, "max_position_embeddings": 514, "type_vocab_size": 1},
     ),
     "gpt2-shape": (GPT2Config, {"vocab_size": 50257}),
+    "pythia-160m-shape": (GPTNeoXConfig, _BASE | {"vocab_size": 50304, "max_position_embeddings": 2048}),
+    # Three heads share one head of keys and values.
+    "smollm-135m-shape": (
+        LlamaConfig,
+        {"hidden_size": 576, "num_hidden_layers": 30, "num_attention_heads": 9, "num_key_value_heads": 3}
+        | {"intermediate_size": 1536, "vocab_size": 49152, "max_position_embeddings": 2048},
+    ),
     # 2.24 GB: more than protobuf can serialise.
     "xlm-roberta-large-shape": (
         XLMRobertaConfig,
         _LARGE | {"vocab_size": 250002, "max_position_embeddings": 514, "type_vocab_size": 1},
     ),
 }
+_CAUSAL = (GPT2Config, GPTNeoXConfig, LlamaConfig)
 
 
 @dataclass(frozen=True)
@@ -161,7 +171,7 @@ def _write_random(name: str, shape: Shape, folder: Path) -> None:
     torch.manual_seed(0)
     config = make(**sizes, pad_token_id=tokenizer.pad_token_id)
     try:
-        head = AutoModelForCausalLM if make is GPT2Config else AutoModelForMaskedLM
+        head = AutoModelForCausalLM if make in _CAUSAL else AutoModelForMaskedLM
         head.from_config(config).save_pretrained(folder)
         tokenizer.save_pretrained(folder)
         (folder / "complete").touch()

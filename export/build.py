@@ -150,6 +150,7 @@ def _write(
     length = min(task.length, checkpoint.longest)
     plain_flops = count_flops(graph, length)
     told = run_passes(task.passes, graph, context)
+    context = replace(context, said=dict(told))
     flops = count_flops(graph, length)
     say(f"an input of {length} tokens needs {flops / 1e9:.2f} GFLOP (before: {plain_flops / 1e9:.2f})")
     files = graph.save(staged / GRAPH)
@@ -173,9 +174,7 @@ def _write(
         say(f"comparing {VOCABULARY} with PyTorch on {len(traced.token_logprobs)} inputs")
         for path in exact:
             compare_tokens(path, staged / VOCABULARY, traced.samples, traced.token_logprobs, name=checkpoint.name)
-            sharing = staged / SHARING_PREFIXES[path.name]
-            if sharing in files:
-                compare_prefixes(sharing, traced.samples, traced.reference, name=checkpoint.name)
+        files = _without_wrong_sharing(files, [SHARING_PREFIXES[path.name] for path in exact], traced, say)
     manifest = _manifest(checkpoint, task, made_from) | told
     manifest |= {
         "parameters": traced.parameters,
@@ -232,6 +231,28 @@ def _compare(graphs: Sequence[Path], traced: _Traced, name: str, say: Say) -> Pa
     worst = max(found, key=lambda parity: parity.largest_difference)
     say(f"max |Δlogit| {worst.largest_difference:.1e}, top-1 agreement {worst.top1_agreement:.1%}")
     return worst
+
+
+def _without_wrong_sharing(files: Sequence[Path], exact: Sequence[str], traced: _Traced, say: Say) -> list[Path]:
+    """Remove the graphs that share beginnings if one of them disagrees with PyTorch: they save time, and no more.
+
+    Args:
+        files: All files of the export.
+        exact: Names of those that compute in fp32, which are compared.
+        traced: What PyTorch computed.
+        say: Is told why.
+    """
+    sharing = [path for path in files if path.name in SHARING_PREFIXES.values()]
+    try:
+        for path in sharing:
+            if path.name in exact:
+                compare_prefixes(path, traced.samples, traced.reference)
+    except InputError as error:
+        say(f"beginnings of sentences are not shared: {error}")
+        for path in sharing:
+            path.unlink()
+        return [path for path in files if path not in sharing]
+    return list(files)
 
 
 def _manifest(checkpoint: Checkpoint, task: Task, made_from: dict[str, str]) -> dict[str, Any]:

@@ -19,7 +19,7 @@ class Family:
 
     Attributes:
         standard_attention: its attention has the standard form, so that one fused operator computes it in every layer:
-            anything else is an error. The others (rotary or disentangled positions) may keep plain operators.
+            anything else is an error. The others may keep plain operators (disentangled positions, some rotary ones).
         first_position: the position that its first token has in the table of positions: a number, or "after padding",
             the number after the padding id. The table's entries before it are lost to sentences.
         padding_id: the padding id, where the model takes a fixed one whatever its configuration says.

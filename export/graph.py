@@ -150,7 +150,7 @@ class Graph:
     def _kept(self, values: Array, name: str) -> ir.TensorProtocol:
         if self.weights is not None and values.nbytes >= _SMALLEST_APART:
             return self.weights.append(values, name)
-        return ir.tensor(np.ascontiguousarray(values), name=name)
+        return ir.tensor(np.asarray(values, order="C"), name=name)  # `ascontiguousarray` gives a number an axis
 
     def keep(self, value: ir.Value, values: Array) -> None:
         """Turn a value that no node writes into an initializer."""

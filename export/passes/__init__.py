@@ -13,6 +13,7 @@ from .first_layer import keep_first_layer
 from .first_token import hoist_first_token
 from .fold import fold_constants, fold_shapes
 from .fuse import fuse_operators
+from .grouped import fix_repetitions
 from .half import halve
 from .head import add_decision_head
 from .hidden import cut_vocabulary, drop_hidden, keep_hidden
@@ -25,8 +26,10 @@ from .positions import slice_position_tables
 from .quantize import quantize_products
 from .reshapes import fix_reshapes
 from .residual import fuse_residuals
+from .rotate import fuse_rotations
 from .segments import derive_segments, restore_segments
 from .share_prefix import share_prefix
+from .sharing import find_sharing
 from .smooth import smooth
 from .standard_attention import use_standard_attention
 from .token_labels import add_token_labels
@@ -42,13 +45,15 @@ COMMON: tuple[Pass, ...] = (
     fuse_operators,
 )
 CAUSAL: tuple[Pass, ...] = (
-    fold_constants,
     fold_shapes,
+    fold_constants,
     drop_casts,
     drop_neutral_masks,
     unify_causal_masks,
     slice_position_tables,
     fix_reshapes,
+    fix_repetitions,
+    fuse_rotations,
     keep_tokens_apart,
     narrow_ids,
     fuse_attention,
@@ -57,7 +62,7 @@ CAUSAL: tuple[Pass, ...] = (
 FILL_MASK = (*COMMON, hoist_mask_row, add_decision_head)
 TEXT_CLASSIFICATION = (derive_segments, *COMMON, hoist_first_token, restore_segments)
 TOKEN_CLASSIFICATION = (*COMMON, add_token_labels)
-TEXT_GENERATION = (*CAUSAL, keep_hidden, hoist_mask_row, add_decision_head)
+TEXT_GENERATION = (*CAUSAL, keep_hidden, hoist_mask_row, add_decision_head, find_sharing)
 
 # From the finished fp32 graph:
 CPU: tuple[Pass, ...] = (use_standard_attention, convolve)

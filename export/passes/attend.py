@@ -4,7 +4,8 @@ ONNX Runtime's own optimizer packs the three projections into its `Attention` op
 them sentence by sentence and head by head: matrices of 18 rows. `MultiHeadAttention` takes Q, K and V as they come out
 of three products over all tokens of the batch, which is where a processor reaches its speed, and lets the mask's query
 differ in length from the keys (`hoist`). This pass also recognises the forms that the optimizer does not: a scale
-applied to Q or to K, a bias on the scores (MPNet's relative positions).
+applied to Q or to K, a bias on the scores (MPNet's relative positions), rotated heads (`rotate`), heads that share keys
+and values (`grouped`), and heads whose queries, keys and values come out of one product side by side (GPT-NeoX).
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,9 +15,10 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from ..graph import Graph, array, attribute, dims, is_constant, only_reader, written_by
+from ..graph import Graph, array, attribute, attributes, dims, is_constant, only_reader, written_by
 from .causal_masks import is_causal_mask
 from .context import Context
+from .grouped import repeated, repeated_heads
 
 _HEADS_FIRST = [0, 2, 1, 3]  # [B, L, heads, d] -> [B, heads, L, d], and back
 _KEYS_LAST = [0, 2, 3, 1]  # [B, L, heads, d] -> [B, heads, d, L]
@@ -51,9 +53,9 @@ def _fuse_one(graph: Graph, softmax: ir.Node) -> None:
     context = only_reader(softmax.outputs[0], "MatMul")
     if product is None or context is None or context.inputs[0] is not softmax.outputs[0]:
         return
-    query = _heads(product.inputs[0], keys=False)
-    key = _heads(product.inputs[1], keys=True)
-    value = _heads(context.inputs[1], keys=False)
+    query = _heads(graph, product.inputs[0])
+    key = _keys(graph, product.inputs[1])
+    value = _heads(graph, context.inputs[1])
     joined = _joined(context.outputs[0])
     if query is None or key is None or value is None or joined is None or value.scale != 1.0:
         return
@@ -102,24 +104,85 @@ def _split_bias(add: ir.Node) -> tuple[ir.Value | None, ir.Value | None]:
     return (second, first) if is_scores else (first, second)
 
 
-def _heads(value: ir.Value | None, *, keys: bool) -> _Heads | None:
-    """The [B, L, hidden] value behind Transpose(Reshape(·)); for keys, transposed once more."""
-    value, outer = _unscale(value)
+def _keys(graph: Graph, value: ir.Value | None) -> _Heads | None:
+    """The rows behind keys [B, heads, d, L]."""
+    value, scale = _unscale(value)
     node = written_by(value, "Transpose")
-    wanted = _KEYS_LAST if keys else _HEADS_FIRST
-    if keys and node is not None and _order(node) == _SWAP_LAST:
-        value, inner = _unscale(node.inputs[0])
-        node, outer, wanted = written_by(value, "Transpose"), outer * inner, _HEADS_FIRST
-    if node is None or _order(node) != wanted:
+    if node is None:
         return None
-    reshape = written_by(node.inputs[0], "Reshape")
-    if reshape is None or not is_constant(reshape.inputs[1]):
+    if _order(node) == _SWAP_LAST:
+        return _scaled(_heads(graph, node.inputs[0]), scale)
+    return _scaled(_divided(graph, node.inputs[0]), scale) if _order(node) == _KEYS_LAST else None
+
+
+def _heads(graph: Graph, value: ir.Value | None, heads: int = 0) -> _Heads | None:
+    """The rows [B, L, hidden] behind heads [B, heads, L, d].
+
+    Args:
+        graph: gets the operators that treat heads, as operators that treat rows.
+        value: the heads.
+        heads: how many they are, where that is known.
+    """
+    value, scale = _unscale(value)
+    node = value.producer() if value is not None else None
+    found = None
+    if node is not None and node.op_type == "Transpose" and _order(node) == _HEADS_FIRST:
+        found = _divided(graph, node.inputs[0], heads)
+    elif node is not None and node.op_type == "RotaryEmbedding":
+        found = _rotated(graph, node)
+    elif node is not None and node.op_type == "Slice":
+        found = _side_by_side(graph, node)
+    elif (shared := repeated_heads(value)) is not None and (found := _heads(graph, shared[0])) is not None:
+        rows = repeated(graph, found.value, found.heads, shared[1])
+        found = _Heads(rows, found.heads * shared[1], found.scale)
+    return _scaled(found, scale)
+
+
+def _scaled(found: _Heads | None, scale: float) -> _Heads | None:
+    return None if found is None else _Heads(found.value, found.heads, found.scale * scale)
+
+
+def _divided(graph: Graph, value: ir.Value | None, heads: int = 0) -> _Heads | None:
+    """The rows behind [B, L, heads, d]: what is reshaped to it, or it, reshaped, where the number of heads is known."""
+    reshape = written_by(value, "Reshape")
+    found = _heads_of(reshape)
+    if reshape is not None and found:
+        source, scale = _unscale(reshape.inputs[0])
+        return None if source is None else _Heads(source, found, scale)
+    return _Heads(_rows(graph, value), heads, 1.0) if heads and value is not None else None
+
+
+def _heads_of(reshape: ir.Node | None) -> int:
+    """The number of heads, where a Reshape divides rows into heads; else 0."""
+    target = array(reshape.inputs[1]).tolist() if reshape is not None and is_constant(reshape.inputs[1]) else []
+    divides = len(target) == 4 and target[:2] in ([0, 0], [0, -1]) and min(target[2:]) > 0
+    return int(target[2]) if divides else 0
+
+
+def _rotated(graph: Graph, node: ir.Node) -> _Heads | None:
+    """The rows of rotated heads."""
+    before = _heads(graph, node.inputs[0], attribute(node, "num_heads"))
+    if before is None:
         return None
-    target = array(reshape.inputs[1]).tolist()
-    if len(target) != 4 or target[:2] not in ([0, 0], [0, -1]) or min(target[2:]) < 1:
+    inputs = [before.value, *node.inputs[1:]]
+    rotated = graph.add("RotaryEmbedding", inputs, "rotated", domain=node.domain, **attributes(node))
+    return _Heads(rotated, before.heads, before.scale)
+
+
+def _side_by_side(graph: Graph, part: ir.Node) -> _Heads | None:
+    """The rows of heads that are a part of wider ones, by constant bounds along their last axis."""
+    transpose, bounds = written_by(part.inputs[0], "Transpose"), part.inputs[1:]
+    if transpose is None or _order(transpose) != _HEADS_FIRST or len(bounds) < 3 or not all(map(is_constant, bounds)):
         return None
-    source, inner = _unscale(reshape.inputs[0])
-    return None if source is None else _Heads(source, int(target[2]), outer * inner)
+    heads = _heads_of(written_by(transpose.inputs[0], "Reshape"))
+    if not heads or array(bounds[2]).tolist() not in ([-1], [3]):
+        return None
+    return _Heads(_rows(graph, graph.add("Slice", [transpose.inputs[0], *bounds], "part")), heads, 1.0)
+
+
+def _rows(graph: Graph, divided: ir.Value) -> ir.Value:
+    """[B, L, heads, d] as rows [B, L, heads × d]."""
+    return graph.add("Reshape", [divided, graph.constant(np.array([0, 0, -1], np.int64), "target")], "rows")
 
 
 def _order(transpose: ir.Node) -> list[int]:

@@ -26,6 +26,7 @@ class Context:
         outputs: number of logits: the vocabulary's size, or the number of labels.
         standard_attention: whether one fused attention a layer is demanded (`families`).
         family: the architecture's name in transformers.
+        said: for the passes on the finished graph, what the passes before them have said about it.
         peaks: for the passes on the finished graph, the largest magnitude of each channel of its fp32 values on real
             sentences and strings of random tokens, float32 [channels], by name of the value.
     """
@@ -37,6 +38,7 @@ class Context:
     outputs: int
     standard_attention: bool
     family: str
+    said: Mapping[str, Any] = field(default_factory=dict)
     peaks: Mapping[str, NDArray[np.float32]] = field(default_factory=dict)
 
     def peaks_of(self, value: ir.Value) -> NDArray[np.float32]:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import onnx_ir as ir
 
 from ..graph import Graph
 from ..observe import layouts, observe
@@ -35,25 +36,41 @@ def fold_constants(graph: Graph, context: Context) -> Mapping[str, Any]:
 
 
 def fold_shapes(graph: Graph, context: Context) -> Mapping[str, Any]:
-    """Replace what is computed from shapes by its value, where it is small and the same for all shapes.
+    """Replace numbers computed from shapes: what is the same for all shapes, and what is the length of `input_ids`.
 
-    Some models take the width of their attention's heads, for the scale of its scores, from the shape of their keys.
-    Demands a graph whose only input is `input_ids`.
+    Some models take the width of their attention's heads, for the scale of its scores or for the halves that are
+    rotated, from the shape of their keys, and the number of tokens from the shape of their embeddings. What a number is
+    is observed at several shapes. Demands a graph whose only input is `input_ids`.
     """
-    constant = graph.from_constants()
-    static = value_independent(graph, constant)
+    static = value_independent(graph, graph.from_constants())
     known = layouts(graph)
-    read_outside = [
+    numbers = [
         value
         for node in graph.nodes
         for value in node.outputs
-        if value in static and known[value].is_float32 and np.prod(known[value].shape, dtype=int) == 1
-        if any(static.isdisjoint(reader.outputs) for reader in value.consumers())
+        if value in static and known[value].kind in _NUMBERS and np.prod(known[value].shape, dtype=int) == 1
     ]
-    seen = observe(graph, context.probes(), read_outside)
-    for value in read_outside:
-        first = seen[0][value]
-        if all(values[value].shape == first.shape and (values[value] == first).all() for values in seen):
+    probes = context.probes()
+    seen = observe(graph, probes, numbers)
+    lengths = [batch["input_ids"].shape[1] for batch in probes]
+    for value in numbers:
+        first, *others = (values[value] for values in seen)
+        if any(other.shape != first.shape for other in others):
+            continue
+        if all((other == first).all() for other in others):
             graph.replace(value, graph.constant(first, "folded"))
+        elif first.dtype == np.int64 and [int(values[value].item()) for values in seen] == lengths:
+            graph.replace(value, _length(graph, first.ndim))
     graph.prune()
     return {}
+
+
+_NUMBERS = frozenset({"tensor(float)", "tensor(int64)"})
+
+
+def _length(graph: Graph, rank: int) -> ir.Value:
+    """The number of tokens of a sentence, int64 with a size of 1 along each of its axes."""
+    length = graph.add("Shape", [graph.inputs["input_ids"]], "length", start=1, end=2)
+    if rank == 1:
+        return length
+    return graph.add("Reshape", [length, graph.constant(np.ones(rank, np.int64), "target")], "length")

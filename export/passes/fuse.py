@@ -30,7 +30,7 @@ def fuse_operators(graph: Graph, context: Context) -> Mapping[str, Any]:
     options.enable_skip_layer_norm = False
     options.enable_bias_skip_layer_norm = False
     options.enable_bias_gelu = False
-    options.enable_rotary_embeddings = False  # its operator wants the positions of each sentence
+    options.enable_rotary_embeddings = False  # `rotate` has done that, where the form is known
     options.enable_embed_layer_norm = False  # its operator wants position and segment machinery that is gone by now
     weights = {value.name: value.const_value for value in graph.initializers}
     with told_in_one_line(graph.name, "fusing its operators"):

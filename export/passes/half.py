@@ -34,6 +34,7 @@ HEADROOM = 8.0  # between the largest value seen and the end of the range: other
 _PRODUCTS = frozenset({"MatMul", "Gemm"})
 _SAFE = _PRODUCTS | {
     "MultiHeadAttention",
+    "RotaryEmbedding",
     "LayerNormalization",
     "SkipLayerNormalization",
     *("Gelu", "BiasGelu", "FastGelu", "Relu", "Tanh", "Erf", "Sigmoid"),

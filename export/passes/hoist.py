@@ -17,42 +17,9 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from ..graph import Graph, array, attribute, attributes, is_constant
-from ..observe import PROBE, layouts
+from ..graph import Graph, array, attributes, is_constant
 from .causal_masks import causal_mask
-
-ELEMENTWISE = frozenset(
-    [
-        "Add",
-        "Sub",
-        "Mul",
-        "Div",
-        "Pow",
-        "Sqrt",
-        "Neg",
-        "Exp",
-        "Erf",
-        "Tanh",
-        "Sigmoid",
-        "Relu",
-        "Gelu",
-        "FastGelu",
-        "QuickGelu",
-        "BiasGelu",
-        "Cast",
-        "Identity",
-        "Clip",
-        "Where",
-        "Max",
-        "Min",
-        "Reciprocal",
-        "Softplus",
-    ]
-)
-NORMALISING = frozenset(
-    ["LayerNormalization", "SimplifiedLayerNormalization", "SkipLayerNormalization", "SkipSimplifiedLayerNormalization"]
-)
-_ALONG_LAST_AXIS = frozenset({"Softmax", "LogSoftmax", "Split"})
+from .rows import RESHAPING, RowRules
 
 
 def hoist(graph: Graph, logits: ir.Value, index: ir.Value) -> ir.Value:
@@ -66,14 +33,14 @@ def hoist(graph: Graph, logits: ir.Value, index: ir.Value) -> ir.Value:
     Returns:
         The row, [B, ·].
     """
-    rules = _Rules(graph, index)
+    rules = _OneRow(graph, index)
     nodes = graph.nodes
     row_wanted, all_wanted = {logits}, set[ir.Value]()
     gathered: set[ir.Value] = set()
     narrowed: set[ir.Node] = set()
     for node in reversed(nodes):
         outputs = [value for value in node.outputs if value in row_wanted]
-        if outputs and all_wanted.isdisjoint(node.outputs) and rules.apply_to(node):
+        if outputs and all_wanted.isdisjoint(node.outputs) and rules.acts_by_row(node):
             narrowed.add(node)
             row_wanted.update(rules.row_inputs(node))
             all_wanted.update(rules.whole_inputs(node))
@@ -91,49 +58,16 @@ def hoist(graph: Graph, logits: ir.Value, index: ir.Value) -> ir.Value:
     return rows[logits]
 
 
-class _Rules:
-    """Which operators act row by row, and what they become when they get one row for each sentence."""
+class _OneRow(RowRules):
+    """What operators that act row by row become when they get one row for each sentence."""
 
     def __init__(self, graph: Graph, index: ir.Value) -> None:
+        super().__init__(graph)
         self.graph, self.index = graph, index
-        self.constant = graph.from_constants()
-        self.layouts = layouts(graph)
-
-    def _shape(self, value: ir.Value) -> tuple[int, ...]:
-        return self.layouts[value].shape if value in self.layouts else ()
-
-    def _is_rows(self, value: ir.Value | None) -> bool:
-        """True for a value [B, L, ·] that is not a constant."""
-        if value is None or value in self.constant:
-            return False
-        shape = self._shape(value)
-        return len(shape) == 3 and shape[:2] == PROBE
-
-    def _is_shared(self, value: ir.Value | None) -> bool:
-        """True for a constant that is the same for every row: it has no extent but along the last axis."""
-        return value is None or (value in self.constant and all(size == 1 for size in self._shape(value)[:-1]))
-
-    def apply_to(self, node: ir.Node) -> bool:
-        """Whether there is a rule for the node as it stands."""
-        kind, inputs = node.op_type, node.inputs
-        if kind == "MatMul":
-            left, right = inputs
-            return self._is_rows(left) and right in self.constant and right is not None and len(self._shape(right)) == 2
-        if kind in ELEMENTWISE or kind in NORMALISING:
-            whole_rows = kind in ELEMENTWISE or attribute(node, "axis", -1) in {-1, 2}
-            return whole_rows and all(self._is_rows(value) or self._is_shared(value) for value in inputs)
-        if kind == "ReduceMean":
-            return self._is_rows(inputs[0]) and bool(attribute(node, "keepdims", 1)) and _axes(node) in ([-1], [2])
-        if kind in _ALONG_LAST_AXIS:
-            default = 0 if kind == "Split" else -1
-            return self._is_rows(inputs[0]) and attribute(node, "axis", default) in {-1, 2}
-        if kind == "MultiHeadAttention":
-            return all(self._is_rows(value) for value in inputs[:3]) and not any(inputs[4:])
-        return False
 
     def row_inputs(self, node: ir.Node) -> Sequence[ir.Value]:
         """Inputs of which one row is enough."""
-        rows = [value for value in node.inputs if value is not None and self._is_rows(value)]
+        rows = [value for value in node.inputs if value is not None and self.is_rows(value)]
         return rows[:1] if node.op_type in {"MultiHeadAttention", "MatMul"} else rows
 
     def whole_inputs(self, node: ir.Node) -> Sequence[ir.Value]:
@@ -145,7 +79,13 @@ class _Rules:
         """Add the node for one row; returns the one-row value for each of its outputs."""
         if node.op_type == "MultiHeadAttention":
             return {node.outputs[0]: self._attend(node, rows)}
+        if node.op_type == "RotaryEmbedding":
+            return {node.outputs[0]: self._rotate(node, rows)}
         inputs = [value and (rows.get(value) or self._flat(value)) for value in node.inputs]
+        if node.op_type in RESHAPING:  # without the axis of tokens
+            inputs[1] = self._numbers(*array(node.inputs[1]).tolist()[1:])
+        if node.op_type == "Slice":
+            inputs[3] = self._numbers(-1)
         last: dict[str, Any] = {"axis": -1, "axes": [-1]}
         changed = attributes(node) | {name: value for name, value in last.items() if name in node.attributes}
         stems = ["at_mask" if value.name else "" for value in node.outputs]
@@ -163,12 +103,21 @@ class _Rules:
     def _attend(self, node: ir.Node, rows: Mapping[ir.Value, ir.Value]) -> ir.Value:
         """The same attention for one row's query alone: it has length 1."""
         graph, axis = self.graph, self._numbers(1)
-        query = graph.add("Unsqueeze", [rows[self.row_inputs(node)[0]], axis], "query")
-        inputs, changed = [query, *node.inputs[1:]], attributes(node)
+        inputs, changed = [self._as_sentence(node, rows), *node.inputs[1:]], attributes(node)
         if changed.pop("unidirectional", 0):
             inputs = [*inputs, *[None] * (5 - len(inputs)), self._seen_by_row]
         context = graph.add("MultiHeadAttention", inputs, "context", domain=node.domain, **changed)
         return graph.add("Squeeze", [context, axis], "context")
+
+    def _rotate(self, node: ir.Node, rows: Mapping[ir.Value, ir.Value]) -> ir.Value:
+        """The rotation of one row, by its own position."""
+        inputs = [self._as_sentence(node, rows), self.index, *node.inputs[2:]]
+        rotated = self.graph.add("RotaryEmbedding", inputs, "rotated", domain=node.domain, **attributes(node))
+        return self.graph.add("Squeeze", [rotated, self._numbers(1)], "rotated")
+
+    def _as_sentence(self, node: ir.Node, rows: Mapping[ir.Value, ir.Value]) -> ir.Value:
+        """The row of a node's first input as a sentence of one token, [B, 1, ·]."""
+        return self.graph.add("Unsqueeze", [rows[self.row_inputs(node)[0]], self._numbers(1)], "one_token")
 
     @cached_property
     def _seen_by_row(self) -> ir.Value:
@@ -180,10 +129,3 @@ class _Rules:
 
     def _numbers(self, *values: int) -> ir.Value:
         return self.graph.constant(np.array(values, np.int64), "number")
-
-
-def _axes(node: ir.Node) -> list[int]:
-    """The axes of a reduction: an attribute, or an input since operator set 18."""
-    if len(node.inputs) > 1:
-        return [int(axis) for axis in array(node.inputs[1]).flat] if is_constant(node.inputs[1]) else []
-    return list(attribute(node, "axes", ()))

@@ -8,24 +8,26 @@ pair share the first half of their sentences, so its rows are computed once for 
 
 All rows lie in one line, P + B × S of them, and every operator that treats rows one by one runs over that line. Only
 the attention takes it apart: prefix rows attend to each other, suffix rows to the prefix and to their own sentence.
-`mask_position` counts in whole sentences, as before.
+`mask_position` counts in whole sentences, as before. Positions are those in whole sentences, too, whether they are rows
+of a table (GPT-2, OPT) or rotate queries and keys (`rotate`).
 
-Demands a finished graph whose attentions are all fused, and whose positions are rows of a table (GPT-2, OPT). It is
-compared with PyTorch as every other graph.
+Demands a finished graph that `find_sharing` allows. The result is compared with PyTorch as every other graph.
 """
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import onnx_ir as ir
 
 from ...engine.inference.exported import HIDDEN
-from ..graph import Graph, attribute, attributes, dims, is_constant
+from ..graph import Graph, attribute, attributes
 from ..observe import Layout, layouts
 from .causal_masks import causal_mask
 from .context import Context
 from .hidden import drop_hidden
+from .sharing import position_rows, takes_row
 
 _KINDS = {"MultiHeadAttention": ("unidirectional", 5), "Attention": ("is_causal", 3)}  # attribute, input of the mask
 
@@ -37,11 +39,13 @@ def share_prefix(graph: Graph, context: Context) -> Mapping[str, Any]:
     nodes, ids = graph.nodes, graph.inputs["input_ids"]
     lines = _Lines(graph, layouts(graph))
     for node in nodes:
+        if (number := position_rows(node, lines.known)) is not None:
+            node.replace_input_with(number, lines.repeated(_given(node.inputs[number])))
         if node.op_type == "Shape" and node.inputs[0] is ids:
             graph.replace(node.outputs[0], lines.length)
-        elif node.op_type == "Slice" and is_constant(node.inputs[0]):  # of the table of positions
-            graph.replace(node.outputs[0], lines.repeated(node))
-        elif node.op_type == "GatherND":
+        elif node.op_type == "RotaryEmbedding" and len(lines.known[_given(node.inputs[1])].shape) == 1:
+            graph.replace(node.outputs[0], lines.rotated(node))
+        elif takes_row(node):
             graph.replace(node.outputs[0], lines.rows(_given(node.inputs[0])))
         elif node.op_type in _KINDS:
             graph.replace(node.outputs[0], lines.attention(node))
@@ -54,7 +58,7 @@ def share_prefix(graph: Graph, context: Context) -> Mapping[str, Any]:
 class _Lines:
     """Sentences with a common prefix as one line of rows."""
 
-    def __init__(self, graph: Graph, known: Mapping[ir.Value, Layout]) -> None:
+    def __init__(self, graph: Graph, known: dict[ir.Value, Layout]) -> None:
         self.graph, self.known = graph, known
         prefix = graph.add_input("prefix_ids", ir.DataType.INT32, [1, "prefix"])
         suffix = graph.add_input("suffix_ids", ir.DataType.INT32, ["batch", "suffix"])
@@ -67,7 +71,7 @@ class _Lines:
         self.ids = graph.add("Concat", [prefix, line], "line", axis=1)
         self.end = self.number(np.iinfo(np.int64).max)
         self.index = self._index()
-        self._mask: ir.Value | None = None
+        self._repeated: dict[ir.Value, ir.Value] = {}
 
     def number(self, *values: int) -> ir.Value:
         return self.graph.constant(np.array(values, np.int64), "number")
@@ -99,14 +103,44 @@ class _Lines:
         line = self.graph.add("Reshape", [suffix, self.number(1, -1, width)], "line")
         return self.graph.add("Concat", [prefix, line], "line", axis=1)
 
-    def repeated(self, node: ir.Node) -> ir.Value:
-        """The rows of positions that a Slice takes of their table, [1, P + S, H], for the line."""
+    def repeated(self, positions: ir.Value) -> ir.Value:
+        """Rows that belong to positions, [1, P + S, H], for the line."""
+        if positions not in self._repeated:
+            width = self.known[positions].shape[-1]
+            self._repeated[positions] = self._along_line(positions, width)
+        return self._repeated[positions]
+
+    @cached_property
+    def positions(self) -> ir.Value:
+        """The position of each row of the line in its sentence, int64 [P + B × S, 1]."""
         graph = self.graph
-        positions = graph.add("Slice", node.inputs, "whole_positions")
-        head = graph.add("Slice", [positions, self.zero, self.first, self.one], "head")
-        tail = graph.add("Slice", [positions, self.first, self.end, self.one], "tail")
+        start, step = (graph.constant(np.array(number, np.int64), "scalar") for number in (0, 1))
+        count = graph.add("Squeeze", [self.length, self.zero], "count")
+        numbers = graph.add("Range", [start, count, step], "positions")
+        column = graph.add("Reshape", [numbers, self.number(1, -1, 1)], "positions")
+        return graph.add("Reshape", [self._along_line(column, 1), self.number(-1, 1)], "positions")
+
+    def rotated(self, node: ir.Node) -> ir.Value:
+        """The rotation of each row of the line by its own position.
+
+        The operator takes no more tokens in a sentence than its tables have positions, so each row is a sentence.
+        """
+        rows, _, *tables = node.inputs
+        result, width = node.outputs[0], self.known[node.outputs[0]].shape[-1]
+        apart = self.graph.add("Reshape", [rows, self.number(-1, 1, width)], "apart")
+        inputs, own = [apart, self.positions, *tables], attributes(node)
+        turned = self.graph.add(node.op_type, inputs, "rotated", domain=node.domain, **own)
+        line = self.graph.add("Reshape", [turned, self.number(1, -1, width)], "line")
+        self.known[line] = self.known[result]
+        return line
+
+    def _along_line(self, whole: ir.Value, width: int) -> ir.Value:
+        """What belongs to the positions of whole sentences, [1, P + S, width], for the line."""
+        graph = self.graph
+        head = graph.add("Slice", [whole, self.zero, self.first, self.one], "head")
+        tail = graph.add("Slice", [whole, self.first, self.end, self.one], "tail")
         times = graph.add("Concat", [self.one, self.batch, self.one], "times", axis=0)
-        return self.joined(head, graph.add("Tile", [tail, times], "tails"), dims(node.inputs[0])[-1])
+        return self.joined(head, graph.add("Tile", [tail, times], "tails"), width)
 
     def rows(self, value: ir.Value) -> ir.Value:
         """One row of each sentence, [B, H]."""
@@ -122,13 +156,11 @@ class _Lines:
         both = graph.add("Concat", [copies, self.part(value, of_prefix=False)], "both", axis=1)
         return graph.add("Reshape", [both, self.number(0, 0, self.known[value].shape[-1])], "whole")
 
-    @property
+    @cached_property
     def mask(self) -> ir.Value:
         """The causal mask of the suffix rows, [1, 1, S, P + S]."""
-        if self._mask is None:
-            full = causal_mask(self.graph, self.length)
-            self._mask = self.graph.add("Slice", [full, self.first, self.end, self.number(2)], "suffix_mask")
-        return self._mask
+        full = causal_mask(self.graph, self.length)
+        return self.graph.add("Slice", [full, self.first, self.end, self.number(2)], "suffix_mask")
 
     def attention(self, node: ir.Node) -> ir.Value:
         """The attention over the line, or of one row of each sentence."""

@@ -16,7 +16,7 @@ import onnx_ir as ir
 from ..graph import Graph, attribute, attributes, dims, is_constant
 from ..observe import PROBE, Layout, layouts
 from .context import Context
-from .hoist import ELEMENTWISE, NORMALISING
+from .rows import ELEMENTWISE, NORMALISING
 
 _FLAT = PROBE[0] * PROBE[1]
 

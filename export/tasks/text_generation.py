@@ -19,6 +19,7 @@ from ...engine.sentences.causal_tokenizer import MASK_TOKEN, CausalTokenizer
 from ..checkpoint import Checkpoint, Head
 from ..families import intermediate_size
 from ..passes import CAUSAL_FP16, CAUSAL_INT8, CPU, SHARING, TEXT_GENERATION, VOCABULARY_ONLY
+from ..passes.sharing import SHARES_PREFIXES
 from ..samples import Sample, pattern_texts, random_strings
 from .task import TO_MEASURE, Task, Variant
 
@@ -116,7 +117,7 @@ TASK = Task(
                 size=0,
                 is_exact=False,
                 source=source,
-                applies=lambda context: context.standard_attention,
+                applies=lambda context: bool(context.said[SHARES_PREFIXES]),
             )
             for source, file in SHARING_PREFIXES.items()
         ),

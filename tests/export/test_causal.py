@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,7 +13,9 @@ from negengine.engine.inference.causal import CausalLM
 from negengine.engine.inference.exported import load_exported
 from negengine.engine.sentences.lexicon import load_lexicon
 from negengine.engine.sentences.patterns import load_patterns
-from negengine.export.build import build
+from negengine.export.build import _Traced, _without_wrong_sharing, build
+from negengine.export.graph import Graph
+from negengine.export.samples import Sample
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 
@@ -94,6 +97,31 @@ def test_one_row_alone_reaches_the_vocabulary(family, causal):
     info = causal(family).info
     of_a_row = 2 * info["vocab_size"] * info["hidden_size"]
     assert info["flops"]["optimum"] - info["flops"]["hoisted"] > (info["flops"]["length"] - 1) * of_a_row
+
+
+@pytest.mark.parametrize("right", [True, False])
+def test_graphs_that_share_beginnings_wrongly_are_left_out(right, causal, tmp_path):
+    exported = causal("llama")
+    folder = Path(shutil.copytree(exported.folder, tmp_path / "llama"))
+    ids = np.random.default_rng(0).integers(5, exported.vocab_size, (4, 9)).astype(np.int32)
+    logits = CausalLM(exported).logits(ids, np.full(4, 8, np.int32))  # of the row before
+    samples = [Sample(row, 7) for row in ids]
+    said = []
+    files = _without_wrong_sharing(
+        sorted(folder.iterdir()),
+        ["model.prefix.onnx", "model.cpu.prefix.onnx"],
+        _Traced(Graph.open(folder / "model.onnx"), samples, logits if right else logits + 1, {}, 0),
+        said.append,
+    )
+    assert sorted(folder.iterdir()) == files
+    assert sum("prefix" in path.name for path in files) == (3 if right else 0)
+    assert len(said) == (0 if right else 1)
+
+
+def test_a_family_whose_attention_is_not_recognised_is_exported_without_them(causal):
+    exported = causal("bloom")
+    assert exported.sharing_prefixes(exported.graph) is None
+    assert exported.info["shares_prefixes"] is False
 
 
 def test_what_the_manifest_says_of_a_causal_model(causal):

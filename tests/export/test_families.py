@@ -229,6 +229,8 @@ CAUSAL = {
     "gpt_neox": ("rotary", "Pythia."),
     "llama": ("rotary", ""),
     "mistral": ("rotary", "No text is longer than its window."),
+    "qwen2": ("rotary", ""),
+    "bloom": ("relative", "A bias that grows with the distance of two tokens."),
 }
 
 

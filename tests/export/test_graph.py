@@ -6,7 +6,7 @@ import numpy as np
 import onnx
 import onnx_ir as ir
 import pytest
-from negengine.export.graph import Graph, array, reads
+from negengine.export.graph import Graph, array, dims, reads
 from negengine.export.observe import channel_peaks, layouts, observe
 from onnx import TensorProto, helper
 
@@ -52,6 +52,13 @@ def test_weights_beyond_two_gibibytes_are_observed_and_saved(huge, tmp_path):
     assert path.stat().st_size < 10_000
     again = Graph.open(path)
     assert layouts(again)[again.outputs["logits"]].shape == (2, 5, WIDTH)
+
+
+def test_a_number_has_no_axis():
+    """A Range does not take a number with an axis."""
+    graph = graph_of([helper.make_node("Neg", ["x"], ["y"])], [("x", 1, None)], [("y", 1, None)], {})
+    assert dims(graph.constant(np.array(2, np.int64), "two")) == ()
+    assert dims(graph.constant(np.array([[1, 2]]).T, "column")) == (2, 1)
 
 
 def test_graphs_of_an_export_hold_no_weights(exported):

@@ -101,3 +101,13 @@ def test_other_families_leave_no_more_than_shape_arithmetic_to_the_cpu(family, p
     on_cpu = set(placed.operators.get("CPUExecutionProvider", {}))
     assert not on_cpu & {"MatMul", "Gemm", "MultiHeadAttention", "Softmax", "LayerNormalization", "Gelu", "TopK"}
     assert placed.operators[CUDA]["MatMul"] > 10
+
+
+@pytest.mark.parametrize("precision", ["single", "half"], scope="function")
+@pytest.mark.parametrize("family", ["gpt_neox", "llama"])
+def test_rotary_models_rotate_and_attend_on_cuda(family, precision, causal, place_on_cuda):
+    graph = causal(family).folder / {"single": "model.onnx", "half": "model.fp16.onnx"}[precision]
+    placed = place_on_cuda(graph, STREAMS, precision, [18])
+    assert set(placed.operators.get("CPUExecutionProvider", {})) <= {"Concat"}  # of the mask's shape
+    assert placed.operators[CUDA]["RotaryEmbedding"] == 6  # queries and keys of three layers
+    assert placed.operators[CUDA]["MultiHeadAttention"] == 3

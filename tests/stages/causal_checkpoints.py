@@ -10,6 +10,7 @@ import torch
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 from transformers import (
     AutoModelForCausalLM,
+    BloomConfig,
     GPT2Config,
     GPTNeoXConfig,
     LlamaConfig,
@@ -17,6 +18,7 @@ from transformers import (
     OPTConfig,
     PreTrainedModel,
     PreTrainedTokenizerFast,
+    Qwen2Config,
 )
 
 _WORDS = "smoke dance sing swim walk argue sleep hunt dig laugh agree cook"
@@ -110,11 +112,15 @@ FAMILIES = {
         fused=3,
     ),
     # Pythia: a quarter of each head is rotated, the blocks are parallel, and the vocabulary has rows without tokens.
-    "gpt_neox": Family(GPTNeoXConfig, byte_level, _COMMON, beyond=7),
+    "gpt_neox": Family(GPTNeoXConfig, byte_level, _COMMON, fused=3, beyond=7),
     # Keys and values are shared by two heads each.
-    "llama": Family(LlamaConfig, llama_like, _COMMON | {"num_key_value_heads": 2}),
+    "llama": Family(LlamaConfig, llama_like, _COMMON | {"num_key_value_heads": 2}, fused=3),
     # Its layers see the last 40 tokens only, so it takes no longer texts.
-    "mistral": Family(MistralConfig, llama_like, _COMMON | {"num_key_value_heads": 2, "sliding_window": 40}),
+    "mistral": Family(MistralConfig, llama_like, _COMMON | {"num_key_value_heads": 2, "sliding_window": 40}, fused=3),
+    # Queries, keys and values have biases; all heads share one head of keys and values.
+    "qwen2": Family(Qwen2Config, byte_level, _COMMON | {"num_key_value_heads": 1}, fused=3),
+    # A bias on the scores grows with the distance of two tokens.
+    "bloom": Family(BloomConfig, byte_level, {"hidden_size": 48, "n_layer": 3, "n_head": 4, "seq_length": 130}),
 }
 
 

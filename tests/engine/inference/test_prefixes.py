@@ -2,9 +2,11 @@
 
 import numpy as np
 import pytest
+from causal_checkpoints import FAMILIES
 from negengine.engine.inference.causal import CausalLM
 from negengine.engine.inference.prefixes import common_prefixes
 
+SHARING = [name for name, family in FAMILIES.items() if family.fused]
 GROUPS, SIZE, SHARED, REST = 4, 30, 9, 6
 
 
@@ -33,7 +35,7 @@ def test_small_groups_are_not_worth_it():
     assert common_prefixes(pairs) is None
 
 
-@pytest.mark.parametrize("family", ["gpt2", "opt"])
+@pytest.mark.parametrize("family", SHARING)
 @pytest.mark.parametrize("name", ["model.onnx", "model.cpu.onnx", "model.int8.onnx"])
 def test_decisions_are_those_of_single_sentences(causal, family, name):
     exported = causal(family)
@@ -53,7 +55,7 @@ def test_decisions_are_those_of_single_sentences(causal, family, name):
     np.testing.assert_allclose(found.logits, logits, atol=1e-4)
 
 
-def test_the_graph_is_there_where_all_attentions_are_fused(causal):
-    for family, there in (("gpt2", True), ("opt", True), ("llama", False), ("gpt_neox", False)):
-        exported = causal(family)
-        assert (exported.sharing_prefixes(exported.graph) is not None) == there
+@pytest.mark.parametrize("family", SHARING)
+def test_every_family_of_the_table_has_the_graph(family, causal):
+    exported = causal(family)
+    assert exported.sharing_prefixes(exported.graph) is not None

@@ -1,0 +1,205 @@
+"""Fuse rotary positions into one RotaryEmbedding operator (Su et al. 2021, RoFormer).
+
+Queries and keys of a token are turned by angles that grow with its position, pair by pair of the channels of a head:
+
+    x · cos + turned · sin  ->  RotaryEmbedding(x, positions, cos, sin)
+
+    turned = [-x₂, x₁], halves of the channels x = [x₁, x₂]            GPT-NeoX, Llama, Mistral, Qwen2, Phi, Gemma
+    turned = [-x₁, x₀, -x₃, x₂, …], neighbouring channels              GPT-J, CodeGen, Cohere
+
+Some rotate the first channels of each head alone, and join the others to them; the operator does that, too. It has the
+positions as an input of its own. So it can rotate one row of each sentence (`hoist`), or a line of rows
+(`share_prefix`).
+
+Tables of cosines and sines stay what they are in the graph, but of the two equal channels of a pair one is kept. That
+they are equal, in one row a position that is the same for all sentences and heads, is observed at several lengths.
+
+Demands a graph whose only input is `input_ids`, and bounds of slices that are constants (`fold`).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+from ..graph import Array, Graph, attribute, only_reader, written_by
+from ..observe import PROBE, Layout, layouts, observe
+from .context import Context
+from .masks import value_independent
+from .slices import part_of_last_axis
+
+_CONTRIB = "com.microsoft"
+_ROUNDING = 1e-6  # a kernel rounds the cosine of one angle differently at the end of a vector
+
+
+@dataclass(frozen=True)
+class _Rotation:
+    """How heads `before` become heads `after`.
+
+    Attributes:
+        before: [B, heads, L, d] or [B, L, heads, d].
+        after: the same, rotated.
+        tables: cosines and sines.
+        tokens: the axis of tokens, 2 or 1.
+        width: channels of each head that are rotated, the first ones.
+        neighbours: whether neighbouring channels are pairs, and not the halves.
+    """
+
+    before: ir.Value
+    after: ir.Value
+    tables: tuple[ir.Value, ir.Value]
+    tokens: int
+    width: int
+    neighbours: bool
+
+
+def fuse_rotations(graph: Graph, context: Context) -> Mapping[str, Any]:
+    """See the module."""
+    if not any(node.op_type == "Neg" for node in graph.nodes):
+        return {}
+    known = layouts(graph)
+    static = value_independent(graph, graph.from_constants())
+    found = [each for node in graph.nodes if (each := _rotation(node, known)) is not None]
+    found = [each for each in found if static.issuperset(each.tables)]
+    probes = context.probes()
+    seen = observe(graph, probes, [table for each in found for table in each.tables])
+    lengths = [batch["input_ids"].shape[1] for batch in probes]
+    made: dict[ir.Value, ir.Value] = {}
+    for each in found:
+        if all(_is_table(values[one], n, each) for values, n in zip(seen, lengths, strict=True) for one in each.tables):
+            for table in each.tables:
+                made[table] = made.get(table) or _one_of_pairs(graph, table, seen[0][table].ndim, each)
+            graph.replace(each.after, _rotated(graph, each, [made[table] for table in each.tables], known))
+    graph.model.graph.opset_imports[_CONTRIB] = 1
+    graph.prune()
+    return {}
+
+
+# ---------------------------------------------------------------- the form
+
+
+def _rotation(add: ir.Node, known: Mapping[ir.Value, Layout]) -> _Rotation | None:
+    """The rotation that a sum ends, or that a Concat behind it ends."""
+    products = [written_by(value, "Mul") for value in add.inputs] if add.op_type == "Add" else []
+    for straight, crossed in (products, products[::-1]) if len(products) == 2 else ():
+        for turned, sin in _either(crossed):
+            value, neighbours = _turned(turned, known)
+            cos = next((cos for one, cos in _either(straight) if one is value), None)
+            tokens = _axis_of_tokens(value, cos, known)
+            if value is not None and cos is not None and sin is not None and tokens:
+                width = known[value].shape[-1]
+                return _whole(_Rotation(value, add.outputs[0], (cos, sin), tokens, width, neighbours), known)
+    return None
+
+
+def _either(product: ir.Node | None) -> list[tuple[ir.Value | None, ir.Value | None]]:
+    """The two factors of a product, in both orders."""
+    if product is None:
+        return []
+    one, other = product.inputs
+    return [(one, other), (other, one)]
+
+
+def _turned(value: ir.Value | None, known: Mapping[ir.Value, Layout]) -> tuple[ir.Value | None, bool]:
+    """The x of which a value is the turned form, and whether its pairs are neighbours."""
+    flat = written_by(value, "Reshape")
+    concat = written_by(flat.inputs[0] if flat is not None else value, "Concat")
+    if concat is None or len(concat.inputs) != 2 or not _is_along_last_axis(concat, known):
+        return None, False
+    pair = list(concat.inputs)
+    if flat is not None:  # each channel of a pair had an axis of its own
+        apart = [written_by(one, "Unsqueeze") for one in pair]
+        if any(one is None or known[one.outputs[0]].shape[-1] != 1 for one in apart):
+            return None, False
+        pair = [one.inputs[0] for one in apart if one is not None]
+    negative = written_by(pair[0], "Neg")
+    second = part_of_last_axis(negative.inputs[0], known) if negative is not None else None
+    first = part_of_last_axis(pair[1], known)
+    if value is None or first is None or second is None or first.whole is not second.whole:
+        return None, False
+    shape = known[first.whole].shape
+    channels, half = range(shape[-1]), shape[-1] // 2
+    wanted = (channels[::2], channels[1::2]) if flat is not None else (channels[:half], channels[half:])
+    fits = (first.channels, second.channels) == wanted and shape[-1] == 2 * half and known[value].shape == shape
+    return (first.whole if fits else None), flat is not None
+
+
+def _axis_of_tokens(value: ir.Value | None, cos: ir.Value | None, known: Mapping[ir.Value, Layout]) -> int:
+    """Which axis of fp32 heads, [B, heads, L, d] or [B, L, heads, d], the tokens are; 0 if a value is neither."""
+    if value is None or cos is None or not known[value].is_float32:
+        return 0
+    shape, table = known[value].shape, known[cos].shape
+    if len(shape) != 4 or shape[0] != PROBE[0] or len(table) < 2:
+        return 0
+    if shape[2] == table[-2] == PROBE[1]:
+        return 2
+    return 1 if len(table) > 2 and shape[1] == table[-3] == PROBE[1] else 0
+
+
+def _whole(rotation: _Rotation, known: Mapping[ir.Value, Layout]) -> _Rotation:
+    """The rotation of whole heads, where it is one of their first channels and a Concat joins the others to them."""
+    rotated = part_of_last_axis(rotation.before, known)
+    concat = only_reader(rotation.after, "Concat")
+    if rotated is None or concat is None or len(concat.inputs) != 2 or not _is_along_last_axis(concat, known):
+        return rotation
+    rest = part_of_last_axis(concat.inputs[1], known)
+    if concat.inputs[0] is not rotation.after or rest is None or rest.whole is not rotated.whole:
+        return rotation
+    channels = range(known[rotated.whole].shape[-1])
+    if (rotated.channels, rest.channels) != (channels[: rotation.width], channels[rotation.width :]):
+        return rotation
+    return replace(rotation, before=rotated.whole, after=concat.outputs[0])
+
+
+def _is_along_last_axis(concat: ir.Node, known: Mapping[ir.Value, Layout]) -> bool:
+    return attribute(concat, "axis") in {-1, len(known[concat.outputs[0]].shape) - 1}
+
+
+def _is_table(values: Array, length: int, rotation: _Rotation) -> bool:
+    """Whether each position has one row for all sentences and heads, in which the channels of a pair are equal."""
+    rows = np.moveaxis(values, rotation.tokens - 4, 0)  # of the axes of the heads, counted from behind
+    if rows.shape[0] != length or rows.shape[-1] != rotation.width:
+        return False
+    half = rotation.width // 2
+    pairs = rows.reshape(length, -1, *((half, 2) if rotation.neighbours else (2, half)))
+    one = pairs[:, :1, :, :1] if rotation.neighbours else pairs[:, :1, :1]
+    return bool(np.allclose(pairs, one, rtol=0, atol=_ROUNDING))
+
+
+# ---------------------------------------------------------------- the operator
+
+
+def _one_of_pairs(graph: Graph, table: ir.Value, rank: int, rotation: _Rotation) -> ir.Value:
+    """One channel of each pair of a table, [L, width / 2]."""
+
+    def numbers(*values: int) -> ir.Value:
+        return graph.constant(np.array(values, np.int64), "number")
+
+    last = (0, rotation.width, 2) if rotation.neighbours else (0, rotation.width // 2, 1)
+    axes = [axis for axis in range(rank) if axis != rank + rotation.tokens - 4]
+    bounds = [numbers(*[first] * (len(axes) - 1), end) for first, end in zip((0, 1, 1), last, strict=True)]
+    start, stop, step = bounds
+    part = graph.add("Slice", [table, start, stop, numbers(*axes), step], "one_of_pairs")
+    return graph.add("Reshape", [part, numbers(-1, rotation.width // 2)], "table")
+
+
+def _rotated(graph: Graph, rotation: _Rotation, tables: list[ir.Value], known: Mapping[ir.Value, Layout]) -> ir.Value:
+    """The operator, over heads [B, heads, L, d], or over rows [B, L, heads × d]."""
+
+    def reshape(value: ir.Value, *sizes: int) -> ir.Value:
+        return graph.add("Reshape", [value, graph.constant(np.array(sizes, np.int64), "target")], "rows")
+
+    heads, width = known[rotation.before].shape[3 - rotation.tokens], known[rotation.before].shape[-1]
+    rows = rotation.before if rotation.tokens == 2 else reshape(rotation.before, 0, 0, heads * width)
+    result = graph.add(
+        "RotaryEmbedding",
+        [rows, graph.constant(np.array([0], np.int64), "first_position"), *tables],
+        "rotated",
+        domain=_CONTRIB,
+        num_heads=heads,
+        rotary_embedding_dim=rotation.width,
+        interleaved=int(rotation.neighbours),
+    )
+    return result if rotation.tokens == 2 else reshape(result, 0, 0, heads, width)
