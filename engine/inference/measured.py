@@ -23,7 +23,7 @@ from typing import Any
 import msgspec
 
 from ..errors import InputError
-from ..files.atomic import is_leftover, make_folder
+from ..files.atomic import is_leftover
 from ..files.reading import MissingFileError
 from ..files.sealed import read_sealed, write_sealed
 
@@ -112,9 +112,9 @@ class Measured:
         for place in self.places:
             with ExitStack() as stack:
                 try:
-                    make_folder(place.parent)
+                    # The lock makes the folder, too.
                     stack.enter_context(FileLock(place.with_suffix(".lock"), self.wait, fallback_to_soft=False))
-                except (OSError, InputError, NotImplementedError, Timeout):
+                except (OSError, NotImplementedError, Timeout):
                     continue
                 if known := self._kept(place, names, lambda _: None):  # another process was first
                     return known

@@ -587,6 +587,15 @@ def test_another_identity_is_refused_key_by_key_and_nothing_changes(tmp_path):
     assert results(tmp_path / "run") == before
 
 
+def test_a_run_of_another_identity_does_not_even_get_a_lock_file(tmp_path):
+    work(tmp_path / "run")
+    (tmp_path / "run" / ".lock").unlink()
+    before = everything(tmp_path / "run")
+    with pytest.raises(InputError, match="seed 0, now 1"), hold(tmp_path / "run", identity={**IDENTITY, "seed": 1}):
+        pass
+    assert everything(tmp_path / "run") == before
+
+
 def test_another_shard_is_refused(tmp_path):
     work(tmp_path / "run", shard=Shard(1, 2))
     with pytest.raises(InputError, match="shard 1/2, now none: choose"):
