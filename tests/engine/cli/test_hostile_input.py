@@ -5,6 +5,7 @@ import json
 import os
 import shutil
 import signal
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -37,6 +38,8 @@ def patience():
 @pytest.fixture(scope="session")
 def material(tmp_path_factory, small_tokenizers, small_lexicon) -> Path:
     """Models that are never opened, word lists, tables, runs: all of them right."""
+    for module in ("training.cues.train", "training.nli.run"):
+        import_module(f"negengine.{module}")  # so that the seconds of `patience` are not spent on imports
     folder = tmp_path_factory.mktemp("material")
     tokenizer = small_tokenizers["WordPiece cased"].backend.to_str()
     write_fake_export(folder / "model", tokenizer)
