@@ -75,7 +75,7 @@ def test_a_copy_saved_as_utf8_is_read_as_such(tmp_path):
         ),
         (HEADER, "0\ta\tb\tneutral\r\n", "RTE.txt:2: unknown label 'neutral'; RTE has entailment, not_entailment"),
         (HEADER, "0\ta\tb\r\n", "RTE.txt:2: 3 fields, but the header has 4"),
-        (HEADER, "x\ta\tb\tentailment\r\n", "RTE.txt:2: index 'x' is not a number"),
+        (HEADER, "x\ta\tb\tentailment\r\n", "RTE.txt:2: index 'x' is not a whole number"),
         (HEADER, "0\ta\tb\tentailment\r\n0\tc\td\tentailment", "RTE.txt:2 has the index 0, too"),
         (HEADER, "0\ta\t \tentailment\r\n", "RTE.txt:2: the hypothesis is empty"),
         (HEADER, "0\t\tb\tentailment\r\n", "RTE.txt:2: the text is empty"),
