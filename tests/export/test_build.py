@@ -15,6 +15,8 @@ from negengine.export.checkpoint import locate
 from safetensors.torch import load_file, save_file
 from transformers import BertConfig, BertForMaskedLM, BertModel
 
+pytestmark = pytest.mark.long
+
 GRAPHS = {
     *("model.onnx", "model.onnx_data", "model.cpu.onnx", "model.layer.onnx", "model.cpu.layer.onnx"),
     *("model.int8.onnx", "model.int8.onnx_data", "model.fp16.onnx", "model.fp16.onnx_data"),

@@ -41,6 +41,8 @@ from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING, 
 from .families import ROWS, SIZES
 from .tokenizer_files import tokenizer_json
 
+pytestmark = pytest.mark.long
+
 PAGE = Path(__file__).parents[2] / "docs" / "families.md"
 
 

@@ -10,6 +10,8 @@ from negengine.bench.gpu.setting import REHEARSAL, Model, NotHere, Setting
 from negengine.bench.gpu.steps import EXPORT, STEPS
 from negengine.bench.shapes import prepare
 
+pytestmark = pytest.mark.long
+
 MINI, RANDOM = "mini", "bert-base-shape"
 
 
