@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from string import ascii_letters, ascii_lowercase, digits
@@ -27,6 +28,23 @@ settings.register_profile("default", deadline=None)
 settings.register_profile("long", deadline=None, max_examples=2_500)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
+
+def _folder_in_memory() -> Path | None:
+    """A file system in memory, if there is one with room for a test run, from which programs can be started.
+
+    Every finished part of a run is flushed to the disk with its folder. The tests would wait for that ten thousands of
+    times.
+    """
+    memory = Path("/dev/shm")  # noqa: S108
+    with suppress(OSError, AttributeError):
+        found = os.statvfs(memory)
+        if found.f_bavail * found.f_frsize > 3 << 30 and not found.f_flag & os.ST_NOEXEC and os.access(memory, os.W_OK):
+            return memory
+    return None
+
+
+if folder := _folder_in_memory():
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(folder))
 
 
 @pytest.hookimpl(wrapper=True)
