@@ -12,9 +12,9 @@ import onnx_ir as ir
 import pytest
 import torch
 from classifier_checkpoints import save_classifier
-from negengine.engine.inference.exported import ExportedModel, load_exported
 from huggingface_hub import constants, file_download
 from huggingface_hub.utils import reset_sessions
+from negengine.engine.inference.exported import ExportedModel, load_exported
 from negengine.export.graph import Graph
 from negengine.export.observe import observe
 from negengine.export.passes import Context
