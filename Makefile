@@ -40,7 +40,7 @@ docs: $(READY)  ## build the pages of docs/ into site/
 	$(BIN)/python -m mkdocs build --strict $(ARGS)
 
 test: $(READY) lint types  ## lint, check types, run all tests, one process a core
-	$(BIN)/python -m pytest -n auto --dist loadfile $(ARGS)
+	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder $(ARGS)
 
 test-wheel: $(READY)  ## install the wheel in a clean environment, from the network, and run it
 	$(BIN)/python -m pytest tests/clean_machine $(ARGS)

@@ -25,9 +25,10 @@ def torture(tmp_path_factory):
     return run
 
 
-pytestmark = pytest.mark.skipif(
-    not sys.platform.startswith("linux"), reason="the harness waits for processes as Linux does"
-)
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the harness waits for processes as Linux does"),
+]
 
 
 def test_every_kind_of_fault_is_survived_and_planted_bugs_are_found(torture, tmp_path):

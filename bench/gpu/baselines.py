@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from ...engine.inference.device import cpu_threads
-from ..rounds import compare
+from ..rounds import Start, compare
 from ..systems.mask.at_mask import AtMask
 from ..systems.mask.authors import AuthorsSelection
 from ..systems.mask.optimum import Optimum
@@ -20,12 +20,17 @@ _MOST = 500_000  # sentences of a round
 _TRIED = 4_096
 
 
-def baselines(setting: Setting) -> Found:
-    """Model → a row for each system, and why others did not run."""
-    return {model.name: _compared(model, setting) for model in setting.models}
+def baselines(setting: Setting, *, start: Start | None = None) -> Found:
+    """Model → a row for each system, and why others did not run.
+
+    Args:
+        setting: What every step is given.
+        start: Starts what serves a system; by default a process of its own.
+    """
+    return {model.name: _compared(model, setting, start) for model in setting.models}
 
 
-def _compared(model: Model, setting: Setting) -> Found:
+def _compared(model: Model, setting: Setting, start: Start | None) -> Found:
     place = Place(model.checkpoint, Path(model.folder), setting.device, cpu_threads(), Path(setting.cache))
     job, amount = main_job(model.exported), setting.amount
     systems: list[System[Sentences]] = [
@@ -44,7 +49,7 @@ def _compared(model: Model, setting: Setting) -> Found:
         return candidates(job, int(min(max(wanted, amount.baseline_sentences), _MOST)))
 
     tried = candidates(job, min(_TRIED, amount.timed))
-    found = compare(systems, place, tried, work, max(1, amount.rounds // 2), lambda _: None)
+    found = compare(systems, place, tried, work, max(1, amount.rounds // 2), lambda _: None, start=start)
     reference = found.outcomes[0]
     return {
         "sentences": reference.items,

@@ -18,6 +18,8 @@ from negengine.engine.inference.device import CPU
 from negengine.engine.inference.exported import load_exported
 from served_here import here
 
+pytestmark = pytest.mark.long
+
 N = 9
 
 

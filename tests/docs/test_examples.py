@@ -17,6 +17,8 @@ import typer.main
 from negengine.engine.cli import main
 from typer.core import TyperGroup
 
+pytestmark = pytest.mark.long
+
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 PROGRAM = typer.main.get_command(main.app)

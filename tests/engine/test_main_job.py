@@ -27,6 +27,8 @@ from negengine.engine.sentences.patterns import load_patterns
 from small_stages import InterruptedAfter
 from transformers import AutoModelForMaskedLM, AutoTokenizer
 
+pytestmark = pytest.mark.long
+
 MINI = Path(__file__).parents[2] / "export" / "mini"
 SMALL_PARTS = {"candidates_per_part": 12, "pairs_per_lazy_part": 3}  # one pair, or three
 PUBLISHERS = {"select": Selection.publish, "score": Scoring.publish}

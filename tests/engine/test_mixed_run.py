@@ -39,6 +39,8 @@ from negengine.engine.sentences.lexicon import Lexicon, load_lexicon
 from negengine.engine.sentences.patterns import load_patterns
 from small_stages import InterruptedAfter
 
+pytestmark = pytest.mark.long
+
 LEXICON = Lexicon(
     names=("Jessica", "Maria", "Anna", "Linda", "Susan", "John", "Peter", "Mark", "Paul", "David"),
     genders=("f",) * 5 + ("m",) * 5,

@@ -6,6 +6,9 @@ import sys
 from pathlib import Path
 
 import polars as pl
+import pytest
+
+pytestmark = pytest.mark.long
 
 STAGES = Path(__file__).parents[1] / "stages"
 PROGRAM = """

@@ -12,6 +12,8 @@ import onnx_ir as ir
 import pytest
 import torch
 from classifier_checkpoints import save_classifier
+from huggingface_hub import constants, file_download
+from huggingface_hub.utils import reset_sessions
 from negengine.engine.inference.exported import ExportedModel, load_exported
 from negengine.export.graph import Graph
 from negengine.export.observe import observe
@@ -109,7 +111,7 @@ def classifier(once) -> Callable[[str, str], tuple[Path, ExportedModel]]:
 
 @pytest.fixture
 def from_hub(tmp_path):
-    """Runs code in a process of its own, as the hub's address is read at start; gives the lines that it prints."""
+    """Runs code in a process of its own, which reads the hub's address at its start; gives the lines that it prints."""
 
     def run(code, address, *arguments, **environment):
         own = {"HF_ENDPOINT": address, "HF_HOME": str(tmp_path / "hf"), "HF_HUB_DISABLE_TELEMETRY": "1"}
@@ -120,3 +122,23 @@ def from_hub(tmp_path):
         return done.stdout.splitlines()
 
     return run
+
+
+@pytest.fixture
+def use_hub(tmp_path, monkeypatch):
+    """Lets the hub's library in this process ask an address, or be offline; its cache is that of `from_hub`."""
+
+    def use(address, *, offline=False):
+        template = f"{address}/{{repo_id}}/resolve/{{revision}}/{{filename}}"
+        monkeypatch.setattr(file_download, "HUGGINGFACE_CO_URL_TEMPLATE", template)
+        for name, value in {
+            "ENDPOINT": address,
+            "HF_HUB_CACHE": str(tmp_path / "hf" / "hub"),
+            "HF_HUB_OFFLINE": offline,
+        }.items():
+            monkeypatch.setattr(constants, name, value)
+        reset_sessions()  # they know whether the library is offline
+
+    yield use
+    monkeypatch.undo()
+    reset_sessions()

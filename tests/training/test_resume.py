@@ -14,6 +14,8 @@ from negengine.training.checkpoints import last_complete
 from negengine.training.folder import CHECKPOINTS, read_training
 from safetensors.torch import load_file
 
+pytestmark = pytest.mark.long
+
 EPOCHS, STEPS_PER_EPOCH = 2, 10
 
 

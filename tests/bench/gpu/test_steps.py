@@ -9,6 +9,9 @@ from negengine.bench.gpu.deciding import low_precision_graph
 from negengine.bench.gpu.setting import REHEARSAL, Model, NotHere, Setting
 from negengine.bench.gpu.steps import EXPORT, STEPS
 from negengine.bench.shapes import prepare
+from served_here import here
+
+pytestmark = pytest.mark.long
 
 MINI, RANDOM = "mini", "bert-base-shape"
 
@@ -20,9 +23,9 @@ def setting(cache, tiny_shapes):
     return Setting("cpu", 0, (MINI, RANDOM), str(cache), REHEARSAL, models)
 
 
-def run(name, setting):
+def run(name, setting, **options):
     module, _, function = next(step.function for step in STEPS if step.name == name).partition(":")
-    return json.loads(json.dumps(getattr(importlib.import_module(module), function)(setting)))
+    return json.loads(json.dumps(getattr(importlib.import_module(module), function)(setting, **options)))
 
 
 def test_the_environment_names_the_machine(setting):
@@ -97,7 +100,7 @@ def test_an_export_without_a_low_precision_graph_is_not_measured(setting, monkey
 
 
 def test_baselines_that_need_cuda_are_missing_in_a_line(setting):
-    found = run("baselines", msgspec.structs.replace(setting, models=setting.models[1:]))[RANDOM]
+    found = run("baselines", msgspec.structs.replace(setting, models=setting.models[1:]), start=here)[RANDOM]
     assert found["missing"]["TensorRT"] == "TensorRT is for CUDA"
     assert found["missing"]["PyTorch fp16 at the mask"] == "PyTorch in fp16 is for CUDA"
     assert [row["system"] for row in found["systems"]] == [

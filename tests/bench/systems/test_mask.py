@@ -15,6 +15,8 @@ from negengine.bench.workload import candidates, main_job
 from negengine.engine.inference.device import Device
 from negengine.engine.inference.exported import load_exported
 
+pytestmark = pytest.mark.long
+
 N = 21
 
 

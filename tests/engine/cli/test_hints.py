@@ -17,14 +17,20 @@ FACT = {
 }
 
 
-@pytest.fixture
-def half(mini, small_lexicon, tmp_path):
-    """A selection that was stopped after its first part."""
-    stopped = Path(__file__).with_name("stopped.py")
-    words = [stopped, "SIGINT", "select", mini.folder, "--lexicon", small_lexicon, "-o", "half"]
-    done = subprocess.run([sys.executable, *map(str, words)], check=False, capture_output=True, text=True, cwd=tmp_path)
+@pytest.fixture(scope="module")
+def stopped(mini, small_lexicon, tmp_path_factory):
+    """A selection that was stopped after its first part; tests do not change it."""
+    folder, program = tmp_path_factory.mktemp("stopped"), Path(__file__).with_name("stopped.py")
+    words = [program, "SIGINT", "select", mini.folder, "--lexicon", small_lexicon, "-o", "half"]
+    done = subprocess.run([sys.executable, *map(str, words)], check=False, capture_output=True, text=True, cwd=folder)
     assert done.returncode == 130, done.stderr
-    return tmp_path / "half"
+    return folder / "half"
+
+
+@pytest.fixture
+def half(stopped, tmp_path):
+    """The same in the current folder."""
+    return Path(shutil.copytree(stopped, tmp_path / "half"))
 
 
 def refused(done):

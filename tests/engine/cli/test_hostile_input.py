@@ -15,6 +15,8 @@ from negengine.engine.probes.cues.labels import LABELS
 from sealed_documents import reseal
 from small_stages import work
 
+pytestmark = pytest.mark.long
+
 SECONDS = 60  # far more than a command takes that refuses its input
 LONGEST = 680  # characters of a line on stderr
 DIGITS = "9" * 10_000

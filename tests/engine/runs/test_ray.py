@@ -30,6 +30,8 @@ from negengine.engine.sentences.lexicon import load_lexicon
 from negengine.engine.sentences.patterns import load_patterns
 from small_stages import Counted, Squares
 
+pytestmark = pytest.mark.long
+
 os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
 ray = pytest.importorskip("ray", reason="the extra `ray` is not installed")
 

@@ -13,6 +13,8 @@ from onnx import TensorProto, helper
 from ..conftest import batch, context, graph_of, operators
 from ..families import ROWS
 
+pytestmark = pytest.mark.long
+
 FUSED = sorted(name for name, row in ROWS.items() if row.attentions and name != "mobilebert")  # it has bottlenecks
 
 

@@ -13,6 +13,8 @@ from negengine.training.cues.result import EXPORTED
 from negengine.training.folder import read_training
 from safetensors.torch import load_file
 
+pytestmark = pytest.mark.long
+
 
 def test_the_export_of_a_tiny_model_finds_over_90_percent_of_a_synthetic_task(trained, train):
     """Not a result about language: see `synthetic_cues`. A finished training is evaluated again, not trained again."""

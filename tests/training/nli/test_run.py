@@ -25,6 +25,8 @@ from transformers import (
 
 from .conftest import SETTINGS
 
+pytestmark = pytest.mark.long
+
 QUICK = SETTINGS | {"epochs": 1, "batch_size": 64}
 
 
