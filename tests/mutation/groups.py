@@ -27,7 +27,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "store": ("tests/engine/runs/test_folder.py", "tests/engine/runs/test_loop.py"),
     "merge": ("tests/engine/runs/test_merge.py",),
     "precision": tuple(
-        f"tests/engine/inference/test_{name}.py" for name in ("precision", "label_precision", "choosing")
+        f"tests/engine/inference/test_{name}.py" for name in ("precision", "mixing", "label_precision", "choosing")
     ),
     "statistics": tuple(
         sorted(str(path.relative_to(ROOT)) for path in (ROOT / "tests/engine/statistics").glob("test_*.py"))
