@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from ..engine.printable import counted
 from ..engine.sentences.lexicon import load_lexicon
 from .comparison import Comparison, Effort, Measurement, largest_difference
 from .made import one_token_verbs
@@ -78,5 +79,5 @@ SUBJECT = Subject(
     Comparison(LOOP, {"times loop": LOOP}, largest_difference),
     _measurements,
     Effort(most=50_000),
-    described=lambda found: f"of {found['tokens']:.1f} tokens, {found['targets']} targets each, fp32",
+    described=lambda found: f"of {found['tokens']:.1f} tokens, {counted(found['targets'], 'target')} each, fp32",
 )
