@@ -74,7 +74,7 @@ def test_a_models_number_is_measured_once(mini, tmp_path):
     from dataclasses import replace
 
     folder = tmp_path / "mini"
-    shutil.copytree(mini.folder, folder)
+    shutil.copytree(mini.folder, folder, ignore=shutil.ignore_patterns(".measured*"))  # of other tests
     models = open_models(replace(mini, folder=folder), CPU, Precision.MIXED)
     ids = np.full((50, 8), 103, np.int32)
     some = EncodedSentences([Bucket(np.arange(50), ids, np.full(50, 3, np.int32))], np.full(50, 200, np.int32))
