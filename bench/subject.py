@@ -93,7 +93,7 @@ def bench_subject(
 
 
 def _data(subject: Subject, given: Path | None) -> Path | None:
-    """The folder of the data set; None if the subject has none, or if it is not given and there is no copy.
+    """The folder of the data set. None for a subject without data; also if no folder is given and there is not a copy.
 
     Raises:
         InputError: It is given and does not exist, or the subject has none.

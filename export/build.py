@@ -43,6 +43,7 @@ from .parity import (
     reference_token_logprobs,
 )
 from .passes import Context, run_passes
+from .passes.sharing import SHARES_PREFIXES
 from .quiet import quiet
 from .samples import Sample, batches
 from .tasks import Task, task_named, task_of
@@ -175,6 +176,7 @@ def _write(
         for path in exact:
             compare_tokens(path, staged / VOCABULARY, traced.samples, traced.token_logprobs, name=checkpoint.name)
         files = _without_wrong_sharing(files, [SHARING_PREFIXES[path.name] for path in exact], traced, say)
+        told |= {SHARES_PREFIXES: any(path.name in SHARING_PREFIXES.values() for path in files)}
     manifest = _manifest(checkpoint, task, made_from) | told
     manifest |= {
         "parameters": traced.parameters,

@@ -18,8 +18,8 @@ _SEVERAL = re.compile(r"<list\[(.*)\]>")
 class Command(TyperCommand):
     """A command whose usage names each argument once: `negengine bench [OPTIONS] [WHAT] [MODEL...]`.
 
-    `MODEL` must be given, `[MODEL]` may be left out, and of `MODEL...` there may be several. A name that has brackets
-    or dots already is shown as it is.
+    `MODEL` must be given. `[MODEL]` is optional. `MODEL...` stands for one name or several. A name that has brackets or
+    dots already is shown as it is.
     """
 
     def collect_usage_pieces(self, ctx: "_click.Context") -> list[str]:

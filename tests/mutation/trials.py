@@ -236,7 +236,7 @@ class _Plugin:
             print(report.longreprtext)  # to the log
 
     def _fork(self, session: Any, trial: Trial) -> None:
-        import resource  # where there is no fork, it is missing too
+        import resource  # systems without fork do not have it
 
         sys.stdout.flush()
         sys.stderr.flush()

@@ -105,7 +105,7 @@ def open_tables(source: TableLike) -> tuple[str, list[Table]]:
         return path.stem, [open_table(path)]
     paths = [own for own in paths_in(path) if own.suffix.lower() in ENDINGS]
     if not paths:
-        raise InputError(f"{path}: there is no table in this folder; names of tables end in {', '.join(ENDINGS)}")
+        raise InputError(f"{path}: this folder does not hold a table; the name of a table ends in {', '.join(ENDINGS)}")
     tables = [open_table(own) for own in paths]
     for own, table in zip(paths[1:], tables[1:], strict=True):
         if set(table.columns) != set(tables[0].columns):

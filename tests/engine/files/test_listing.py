@@ -16,6 +16,22 @@ def folder(tmp_path):
 
 
 @pytest.fixture
+def failing_below(monkeypatch, folder):
+    """A function that lets the folder's subfolder `below` fail with an error whenever it is listed."""
+    whole = os.scandir
+
+    def fail_with(error):
+        def scandir(path):
+            if os.fspath(path).endswith("below"):
+                raise type(error)(*error.args, os.fspath(path))
+            return whole(path)
+
+        monkeypatch.setattr(os, "scandir", scandir)
+
+    return fail_with
+
+
+@pytest.fixture
 def unlistable(monkeypatch, folder):
     def refuse(path):
         raise PermissionError(13, "Permission denied", str(path))
@@ -42,15 +58,8 @@ def test_a_folder_that_cannot_be_listed_is_refused(unlistable, of):
         of(unlistable)
 
 
-def test_a_folder_below_that_cannot_be_listed_is_named(folder, monkeypatch):
-    whole = os.scandir
-
-    def refuse(path):
-        if os.fspath(path).endswith("below"):
-            raise PermissionError(13, "Permission denied", os.fspath(path))
-        return whole(path)
-
-    monkeypatch.setattr(os, "scandir", refuse)
+def test_a_folder_below_that_cannot_be_listed_is_named(folder, failing_below):
+    failing_below(PermissionError(13, "Permission denied"))
     with pytest.raises(InputError) as caught:
         files_below(folder)
     assert str(caught.value) == f"{folder / 'below'}: cannot be read (Permission denied)"
@@ -76,13 +85,6 @@ def test_a_wrong_folder_with_very_many_files_is_refused(monkeypatch, tmp_path):
     assert str(caught.value) == text
 
 
-def test_a_walk_goes_on_where_a_folder_has_just_been_removed(folder, monkeypatch):
-    whole = os.scandir
-
-    def gone(path):
-        if os.fspath(path).endswith("below"):
-            raise FileNotFoundError(2, "No such file or directory", os.fspath(path))
-        return whole(path)
-
-    monkeypatch.setattr(os, "scandir", gone)
+def test_a_walk_goes_on_where_a_folder_has_just_been_removed(folder, failing_below):
+    failing_below(FileNotFoundError(2, "No such file or directory"))
     assert [path.name for path in files_below(folder)] == ["a.txt", "b.txt", "c.TXT"]
