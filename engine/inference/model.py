@@ -116,6 +116,12 @@ class Decisions:
         self.ids[rows], self.logits[rows], self.precision[rows] = other.ids, other.logits, other.precision
 
     @classmethod
+    def joined(cls, several: Sequence["Decisions"]) -> "Decisions":
+        """The decisions about several groups of sentences as those about one; at least one group."""
+        rows = zip(*((own.ids, own.logits, own.precision) for own in several), strict=True)
+        return cls(*(np.concatenate(column) for column in rows))
+
+    @classmethod
     def empty(cls, n: int, precision: str = REFERENCE) -> "Decisions":
         """Arrays for n decisions of one graph; the values of ids and logits are undefined.
 

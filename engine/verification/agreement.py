@@ -4,7 +4,7 @@
     near-tie  the decision is another one, and the two logits that decide it are closer than rounding in fp32
     wrong     anything else
 
-A decision that the low-precision model made alone is compared as a decision; its other numbers are not.
+Of what the low-precision model decided alone, only what must be exact is compared.
 """
 
 from collections.abc import Callable, Sequence
@@ -47,7 +47,7 @@ class Recorded:
         answer_logprob: Natural logarithm of its probability.
         unranked: Tokens that have no rank, int64.
         among_ranked: Whether log-probabilities are among the ranked tokens, and not over the whole vocabulary.
-        is_exact: Whether all numbers come from the reference model.
+        is_exact: Whether the reference model decided it.
     """
 
     name: str
@@ -93,7 +93,7 @@ def compare(item: Recorded, logits: Logits, token_text: Callable[[int], str]) ->
     if item.unranked is not None:
         ranked[item.unranked] = -np.inf
     verdict, why = _decision(item, ranked)
-    if verdict is Verdict.AGREES and item.is_exact:
+    if verdict is Verdict.AGREES:
         logprobs = log_softmax(ranked if item.among_ranked else logits)
         found = (_rank(item, ranked), _logprob(item, logprobs), _answer(item, ranked, logprobs, token_text))
         why = next(filter(None, found), "")

@@ -109,19 +109,21 @@ def _item(row: Mapping[str, Any], words: Vocabularies, *, several: bool = False)
     """A row of `sentences`."""
     expected = row["expected"]
     wanted = [] if expected is None else expected.split(SEPARATOR) if several else [expected]
-    is_first = row["repeated"] if "repeated" in row else row["correct"]
-    return Recorded(
+    is_exact = row.get("precision", Precision.FP32) == Precision.FP32
+    recorded = Recorded(
         name=f"{row['item']} in {row['condition']}",
         text=row["sentence"],
         tokens=words.tokens(row["sentence"], wanted),
         accepted=_further(row, words),
-        is_first=is_first,
-        rank=row["rank"],
-        logprob=row["logprob"],
-        answer=row["answer"],
-        answer_logprob=row["answer_logprob"],
-        is_exact=row.get("precision", Precision.FP32) == Precision.FP32,
+        is_first=row["repeated"] if "repeated" in row else row["correct"],
+        is_exact=is_exact,
     )
+    return replace(recorded, answer=row["answer"], **_numbers(row)) if is_exact else recorded
+
+
+def _numbers(row: Mapping[str, Any]) -> dict[str, Any]:
+    """The numbers of a row that only the reference model gives exactly."""
+    return {name: row[name] for name in ("rank", "logprob", "answer_logprob")}
 
 
 def _further(row: Mapping[str, Any], words: Vocabularies) -> tuple[int, ...]:
@@ -135,15 +137,15 @@ def _acts_repeated(run: Gh22Run, rows: pl.DataFrame) -> Iterator[Recorded]:
     """Items of GH22: an ACT may be a piece of a word, so its token is that of acts.parquet."""
     tokens = {(pair, rank): act for pair, rank, act in run.acts.select("pair", "rank", "act_id").iter_rows()}
     for row in rows.iter_rows(named=True):
+        is_exact = row["precision"] == Precision.FP32
         yield Recorded(
             name=f"pair {row['item']}, ACT {row['act_rank']} in {row['condition']} {row['pattern']}",
             text=row["sentence"],
             tokens=(tokens[row["item"], row["act_rank"]],),
             is_first=row["repeated"],
-            rank=row["rank"],
-            logprob=row["logprob"],
             answer=row["answer"],
-            answer_logprob=row["answer_logprob"],
+            is_exact=is_exact,
+            **(_numbers(row) if is_exact else {}),
         )
 
 

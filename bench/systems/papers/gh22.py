@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 import torch
 
-from ....engine.choices import Coreference
+from ....engine.choices import Coreference, Precision
 from ....engine.inference.free_text import MASK
 from ....engine.negation.grid import pair_fillers, sample_pairs
 from ....engine.probes.gh22.acts import ACTS_FILE, RANKS, Acts
@@ -29,7 +29,7 @@ from ....engine.sentences.patterns import Pattern
 from ....engine.sentences.slots import NAME, PROFESSION, PRONOUN, VERB
 from ...opened import with_open_model
 from ..system import Answers, Choice, Place, batch_sizes
-from . import LOOP, PAPER, ROW
+from . import LOOP, OURS, PAPER, ROW
 from .masked import TorchMasked, TorchMaskRow
 from .own import OwnRun
 
@@ -163,25 +163,38 @@ class RowLoop(Loop, TorchMaskRow):
 
 
 class Own(OwnRun):
-    """`negengine gh22 --variant original`."""
+    """`negengine gh22 --variant original`.
+
+    Args:
+        precision: Mixed, or what the command takes by itself.
+    """
 
     command = "gh22 --variant original"
 
-    def any_stage(self) -> Acts:
+    def __init__(self, precision: Precision = Precision.AUTO) -> None:
+        super().__init__(precision)
+        if precision is Precision.MIXED:
+            self.name, self.arithmetic = f"{OURS}, mixed", "mixed"
+            self.command = f"{self.command} --precision mixed"
+
+    def any_stage(self) -> Repetitions:
         """See `OwnRun`."""
-        return self._acts(1)
+        return self._repetitions(self._acts(1), pl.DataFrame())
 
     def run(self, work: Pairs, choice: Choice) -> Answers:  # noqa: ARG002
         """See `System`."""
         with TemporaryDirectory() as folder:
-            run, acts = Path(folder) / "run", with_open_model(self._acts(len(work)), self.model)
-            run_stage(acts, run, self.execution)
+            run, acts = Path(folder) / "run", self._acts(len(work))
+            run_stage(with_open_model(acts, self.model.models.reference), run, self.execution)
             chosen = read_frame(run, finished_stage(run, Acts.name), ACTS_FILE)
-            repetitions = Repetitions.plan(acts, chosen, {_VARIANT: load_variant(_VARIANT)})
-            run_stage(with_open_model(repetitions, self.model), run, self.execution)
+            run_stage(with_open_model(self._repetitions(acts, chosen), self.model), run, self.execution)
             items = pl.read_parquet(run / ITEMS_FILE, columns=["pair", "rank", "pattern", "repeated"])
         answers: Answers = items.sort("pair", "rank", "pattern")["repeated"].to_numpy().reshape(len(work), -1)
         return answers
+
+    @staticmethod
+    def _repetitions(acts: Acts, chosen: pl.DataFrame) -> Repetitions:
+        return Repetitions.plan(acts, chosen, {_VARIANT: load_variant(_VARIANT)})
 
     def _acts(self, n: int) -> Acts:
         return Acts.plan(self.exported, load_lexicon(), load_variant(Variant.ORIGINAL).selecting, pairs=n)

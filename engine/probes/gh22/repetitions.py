@@ -1,15 +1,16 @@
 """The second stage: is the ACT of the context repeated at the mask of the target, in both polarities?
 
 Every ACT of the first stage fills every pattern of every variant: Table 2 (`original`), with a connective (Table 1),
-with coordinated verbs (footnote 2). A part is a range of ACTs; its rows come pattern after pattern.
+with coordinated verbs (footnote 2). A part is a range of ACTs; its rows come pattern after pattern. The top-1 is exact
+in every precision, as all rates come from it.
 
 The identity has what the ACTs depend on, not the ACTs themselves. So shards from other machines can be merged,
 although a token that is almost as probable as its neighbour can have another rank there. Every row names its ACT.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -17,17 +18,20 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ...inference.exported import ExportedModel, refuse_too_long
-from ...inference.model import LanguageModel
+from ...inference.choosing import Method, Workload
+from ...inference.exported import PRECISIONS, ExportedModel, refuse_too_long
+from ...inference.first_choice import FIRST_CHOICES, ManyDecider
+from ...inference.mixing import take_audits
+from ...inference.model import Asked, Decisions, LanguageModel
 from ...printable import counted
-from ...runs.masked_stages import ReferenceStage
+from ...runs.masked_stages import Deciders, MixedStage
 from ...runs.model_metadata import model_metadata
 from ...runs.ranges import part_ranges
 from ...runs.stage import Advance, Files, FinishedParts, PartResult, changed
 from ...sentences.composition import Composer, composer
 from ...sentences.patterns import Pattern, PatternSet
 from ...sentences.slots import NAME, PROFESSION, PRONOUN, VERB, column
-from ...sentences.spans import Bucket
+from ...sentences.spans import Bucket, EncodedSentences
 from ...statistics import LIBRARIES
 from ..items import ITEMS_FILE, SUMMARY_FILE
 from .acts import Acts
@@ -56,9 +60,13 @@ class ComposedPattern:
     composer: Composer
     fillers: dict[str, NDArray[np.int64]]
 
+    def compose(self, rows: NDArray[np.int64] | slice) -> list[Bucket]:
+        """The sentences of some ACTs, by length."""
+        return list(self.composer.compose({slot: indices[rows] for slot, indices in self.fillers.items()}))
+
 
 @dataclass(frozen=True, eq=False)
-class Repetitions(ReferenceStage[list[list[Bucket]]]):
+class Repetitions(MixedStage[LanguageModel, ManyDecider, list[list[Bucket]]]):
     """The contexts and targets of a run.
 
     Attributes:
@@ -71,6 +79,7 @@ class Repetitions(ReferenceStage[list[list[Bucket]]]):
     name: ClassVar[str] = "gh22"
     rows_file: ClassVar[str | None] = ITEMS_FILE
     libraries: ClassVar[tuple[str, ...]] = LIBRARIES
+    method: ClassVar[Method[Any, Any, Any]] = FIRST_CHOICES
 
     exported: ExportedModel
     chosen: Acts
@@ -109,6 +118,11 @@ class Repetitions(ReferenceStage[list[list[Bucket]]]):
             **{patterns_key(variant): patterns.sha256 for variant, patterns in self.variants.items()},
             "ACTs per part": self.acts_per_part,
         }
+
+    @property
+    def seed(self) -> int:
+        """See `MixedStage`."""
+        return self.chosen.seed
 
     @property
     def metadata(self) -> dict[str, Any]:
@@ -157,36 +171,54 @@ class Repetitions(ReferenceStage[list[list[Bucket]]]):
             longest = composed.composer.longest(composed.fillers)
             refuse_too_long(self.exported, longest, f"{composed.variant} {composed.pattern.name}")
 
+    def workloads(self) -> list[Workload]:
+        """See `MixedStage`. The patterns of a variant have one precision: their errors are alike."""
+        return [
+            Workload(str(variant), partial(self.sample, variant), len(patterns.scored) * len(self.acts))
+            for variant, patterns in self.variants.items()
+        ]
+
+    def sample(self, variant: Variant, n: int) -> EncodedSentences:
+        """Random sentences of all patterns of a variant, for the calibration."""
+        patterns = [composed for composed in self.patterns if composed.variant is variant]
+        drawn = np.random.default_rng(self.seed).permutation(len(patterns) * len(self.acts))[:n]
+        pattern, act = np.divmod(np.sort(drawn), len(self.acts))
+        buckets = []
+        for number, composed in enumerate(patterns):
+            (places,) = np.nonzero(pattern == number)
+            buckets += [replace(own, rows=places[own.rows]) for own in composed.compose(act[places])]
+        return EncodedSentences(buckets, self.acts[_TOKENS[VERB]].to_numpy()[act])
+
     def prepare(self, number: int) -> list[list[Bucket]]:
         """For each pattern, the sentences of a part, by length."""
         part = self.parts[number]
-        span = slice(part.start, part.stop)
-        return [
-            list(composed.composer.compose({slot: rows[span] for slot, rows in composed.fillers.items()}))
-            for composed in self.patterns
-        ]
+        return [composed.compose(slice(part.start, part.stop)) for composed in self.patterns]
 
     def decide(
-        self, model: LanguageModel, number: int, prepared: list[list[Bucket]] | None, advance: Advance
+        self,
+        model: Deciders[LanguageModel, ManyDecider],
+        number: int,
+        prepared: list[list[Bucket]] | None,
+        advance: Advance,
     ) -> PartResult:
         """See `Stage`.
 
         Returns:
             One row for each ACT and pattern: the ACT's columns, condition (the variant), pattern, top1 (text),
             repeated, repeated_any (one of the ACTs in the context), top1_is_verb, expected_rank, expected_logprob,
-            top1_logprob (natural logarithms).
+            top1_logprob (natural logarithms), precision (of the graph that gave rank and log-probabilities).
         """
         part = self.parts[number]
         acts, frames = self.acts[part.start : part.stop], []
         tokens = {slot: acts[column].to_numpy() for slot, column in _TOKENS.items()}
         verbs = self.chosen.lexicon.mask_forms
         for composed, buckets in zip(self.patterns, prepared or self.prepare(number), strict=True):
-            top1, rank = np.empty(len(part), np.int32), np.empty(len(part), np.int32)
-            logprob, top1_logprob = np.empty(len(part), np.float32), np.empty(len(part), np.float32)
-            groups = [(bucket.ids, bucket.mask_position, tokens[VERB][bucket.rows]) for bucket in buckets]
-            for bucket, decisions in zip(buckets, model.decide_each(groups, lambda n: advance(n, n)), strict=True):
-                top1[bucket.rows], rank[bucket.rows] = decisions.top1, decisions.expected_rank
-                logprob[bucket.rows], top1_logprob[bucket.rows] = decisions.expected_logprob, decisions.top1_logprob
+            found = Decisions.empty(len(part))
+            groups: list[Asked] = [(own.ids, own.mask_position, tokens[VERB][own.rows]) for own in buckets]
+            decider = model.deciders[composed.variant]
+            for bucket, decisions in zip(buckets, decider.decide_each(groups, lambda n: advance(n, n)), strict=True):
+                found.put(bucket.rows, decisions)
+            top1 = found.top1
             ids, where = np.unique(top1, return_inverse=True)
             texts = [self.chosen.tokenizer.token_text(int(i)) for i in ids]
             named = [own for slot, own in tokens.items() if slot in composed.fillers]
@@ -198,12 +230,14 @@ class Repetitions(ReferenceStage[list[list[Bucket]]]):
                     repeated=pl.Series(top1 == tokens[VERB]),
                     repeated_any=pl.Series(np.any([top1 == act for act in named], axis=0)),
                     top1_is_verb=pl.Series([text in verbs for text in texts], dtype=pl.Boolean).gather(where),
-                    expected_rank=pl.Series(rank),
-                    expected_logprob=pl.Series(logprob),
-                    top1_logprob=pl.Series(top1_logprob),
+                    expected_rank=pl.Series(found.expected_rank),
+                    expected_logprob=pl.Series(found.expected_logprob),
+                    top1_logprob=pl.Series(found.top1_logprob),
+                    precision=pl.Series(PRECISIONS, dtype=pl.String).gather(found.precision),
                 )
             )
-        return PartResult(pl.concat(frames))
+        audited = take_audits(model.deciders)
+        return PartResult(pl.concat(frames), audited.counts, audited.bounds, audited.needed)
 
     @staticmethod
     def publish(parts: FinishedParts) -> Files:

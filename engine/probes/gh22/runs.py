@@ -9,14 +9,15 @@ from typing import Any, ClassVar, Unpack
 
 import polars as pl
 
+from ...choices import Precision
 from ...errors import choice
+from ...inference.audit import audit_sentences, audit_summary
 from ...library.call import recorded
 from ...library.model import ModelLike, open_model
 from ...library.options import RunOptions, execution, run_folder, shard_of
 from ...library.recount import Recount
 from ...library.run import ShardRun, open_results
 from ...runs.loop import Execution, run_stage
-from ...runs.masked_stages import refuse_mixed
 from ...runs.model_metadata import mask_token
 from ...runs.results import finished_stage, read_frame
 from ...runs.shard import Shard
@@ -43,7 +44,8 @@ class Gh22Run(SummaryRun):
         acts: The content of acts.parquet: pair, name, gender, pronoun, profession, rank, act, act1, act2, act_id,
             act1_id, act2_id, act_logprob, act_is_verb.
         items: The content of items.parquet: the columns of the ACT without the tokens, condition, pattern, top1,
-            repeated, repeated_any, top1_is_verb, expected_rank, expected_logprob, top1_logprob.
+            repeated, repeated_any, top1_is_verb, expected_rank, expected_logprob, top1_logprob, precision (fp32, int8
+            or fp16: which graph gave rank and log-probabilities).
         patterns: Variant → its patterns.
     """
 
@@ -92,9 +94,9 @@ class Gh22Run(SummaryRun):
         ]
 
     def remarks(self) -> list[str]:
-        """How many ACTs are not verbs."""
+        """How many ACTs are not verbs, and the audit of mixed precision."""
         said = acts_sentence(self.summary)
-        return [said] if said else []
+        return [*([said] if said else []), *audit_sentences(audit_summary(self.record.counts))]
 
     @property
     def conditions(self) -> dict[str, Any]:
@@ -163,7 +165,6 @@ def gh22(
     kinds = dict.fromkeys(choice(Variant, "--variant", str(word)) for word in wanted or Variant)
     shard = shard_of(options)
     opened = open_model(model)
-    refuse_mixed(Repetitions.name, opened.precision)
     words = load_lexicon(lexicon_path(lexicon))
     sentence = load_variant(Variant.ORIGINAL).selecting
     acts = Acts.plan(opened.exported, words, sentence, ranks=ranks, pairs=pairs, seed=seed)
@@ -182,6 +183,8 @@ def run_both(
 ) -> None:
     """Run both stages, or their unfinished parts. A shard has all ACTs, and its share of the repetitions.
 
+    ACTs are ranks, so the reference model chooses them in every precision.
+
     Args:
         acts: The first stage.
         variants: The patterns of the second stage.
@@ -192,7 +195,8 @@ def run_both(
     Raises:
         InputError: As for `run_stage`.
     """
-    run_stage(acts, folder, replace(work, shard=Shard()))
+    exactly = replace(work.options, precision=Precision.FP32)
+    run_stage(acts, folder, replace(work, options=exactly, shard=Shard()))
     chosen = read_frame(folder, finished_stage(folder, Acts.name), ACTS_FILE)
     second = replace(work, started=time.monotonic())
     run_stage(Repetitions.plan(acts, chosen, variants, acts_per_part=acts_per_part), folder, second)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 import polars as pl
 
+from ...inference.exported import REFERENCE
 from ...library.sentences import REPEATED
 from ...sentences.patterns import Pattern, PatternSet, Role
 from ...sentences.slots import VERB, column
@@ -14,7 +15,7 @@ from ...sentences.texts import expected, text
 from .choices import Variant
 
 _OWN = ("gender", "name", "profession", "pronoun", "act", "act1", "act2")
-_FURTHER = ("repeated_any", "top1_is_verb", "act_is_verb")
+_FURTHER = ("precision", "repeated_any", "top1_is_verb", "act_is_verb")
 
 
 def sentence_rows(items: pl.LazyFrame, variants: Mapping[Variant, PatternSet], mask: str) -> pl.LazyFrame:
@@ -28,9 +29,12 @@ def sentence_rows(items: pl.LazyFrame, variants: Mapping[Variant, PatternSet], m
     Returns:
         item (the [NAME, PROF] pair), condition (the variant), sentence, expected (the ACT), answer, repeated, failed,
         rank and logprob (of the ACT at this mask), answer_logprob (natural logarithms), pattern, act_rank (the ACT's
-        rank among the model's own predictions), gender, name, profession, pronoun, act, act1, act2, repeated_any (the
-        answer is one of the ACTs in the context), top1_is_verb, act_is_verb.
+        rank among the model's own predictions), gender, name, profession, pronoun, act, act1, act2, precision (of the
+        graph that gave rank and log-probabilities), repeated_any (the answer is one of the ACTs in the context),
+        top1_is_verb, act_is_verb.
     """
+    if "precision" not in items.collect_schema():  # a run of a version that had fp32 alone
+        items = items.with_columns(precision=pl.lit(REFERENCE))
     words = items.with_columns(pl.col("act").alias(column(VERB)))
     return pl.concat(
         [_sentences(words, variant, pattern, mask) for variant, set_ in variants.items() for pattern in set_.scored]

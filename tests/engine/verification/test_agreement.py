@@ -72,9 +72,3 @@ def test_tokens_without_a_rank_do_not_count():
     unranked = np.array([0])
     assert judged(tokens=(1,), is_first=True, rank=1, answer="dance", unranked=unranked)[0] is Verdict.AGREES
     assert judged(tokens=(1,), logprob=LOGPROB, unranked=unranked)[0] is Verdict.AGREES
-
-
-def test_of_a_low_precision_decision_only_the_decision_is_compared():
-    recorded = {"tokens": (1,), "rank": 4, "logprob": -9.0, "answer": "sing", "is_exact": False}
-    assert judged(**recorded, is_first=False)[0] is Verdict.AGREES
-    assert judged(**recorded, is_first=True)[0] is Verdict.WRONG

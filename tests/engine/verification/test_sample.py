@@ -73,6 +73,16 @@ def test_scores_that_agree_with_everything_but_the_model_are_found(few, verify):
     assert "parts/score" in found.damage[0].repair
 
 
+def test_of_a_low_precision_row_the_decision_alone_is_compared(few, verify):
+    remove_parts(few)
+    scores = pl.read_parquet(few / "scores.parquet")
+    row = int((~scores["repeated"]).arg_max())
+    other = {"expected_rank": scores["expected_rank"][row] + 5, "top1": "zebra"}
+    for precision, expected in {"int8": False, "fp32": True}.items():
+        lie(few, "score", "scores.parquet", changed(scores, row, precision=precision, **other))
+        assert bool(verify(few).damage) is expected
+
+
 def test_a_log_probability_that_is_a_little_off_is_found(few, verify):
     remove_parts(few)
     scores = pl.read_parquet(few / "scores.parquet")

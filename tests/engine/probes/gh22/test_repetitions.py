@@ -12,7 +12,6 @@ from negengine.engine.probes.gh22.repetitions import Repetitions
 from negengine.engine.probes.gh22.runs import run_both
 from negengine.engine.probes.gh22.variants import load_variant
 from negengine.engine.runs.lock import LOCK_FILE
-from negengine.engine.runs.masked_stages import ReferenceStage
 from negengine.engine.runs.merge import merge
 from negengine.engine.runs.processes import Processes
 from negengine.engine.sentences.patterns import Pattern, PatternSet
@@ -50,7 +49,8 @@ def test_items_equal_pytorch_sentence_by_sentence(finished):
 
 
 def test_a_second_run_changes_nothing_and_opens_no_model(in_parts, acts, original, monkeypatch):
-    monkeypatch.setattr(ReferenceStage, "open", None)
+    monkeypatch.setattr(Acts, "open", None)
+    monkeypatch.setattr(Repetitions, "open", None)
     before = {path: path.stat().st_mtime_ns for path in in_parts.folder.rglob("*") if path.name != LOCK_FILE}
     run_both(acts, original, in_parts.folder, execution(), acts_per_part=5)
     assert before == {path: path.stat().st_mtime_ns for path in in_parts.folder.rglob("*") if path.name != LOCK_FILE}

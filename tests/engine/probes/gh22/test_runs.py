@@ -86,14 +86,6 @@ def test_wrong_options_are_refused_before_the_model_is_looked_for(options, messa
         gh22("there is no such model", **options)
 
 
-def test_mixed_precision_is_refused_before_a_folder_is_made(mini, tmp_path):
-    from negengine.engine.library.model import find_model
-
-    with pytest.raises(InputError, match="--precision mixed: gh22"):
-        gh22(find_model(mini.folder, precision="mixed"), output=tmp_path / "run")
-    assert not (tmp_path / "run").exists()
-
-
 # ---------------------------------------------------------------- comparisons
 
 
