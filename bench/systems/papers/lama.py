@@ -67,8 +67,8 @@ class Paper(TorchMasked):
     def about(self, choice: Choice) -> str:  # noqa: ARG002
         """See `System`."""
         return (
-            f"LAMA: batches of {_BATCH} padded, all log-probabilities; fact by fact scipy and the first {_TOP:,} tokens, "
-            "which are pickled"
+            f"LAMA: batches of {_BATCH} padded, all log-probabilities; fact by fact, scipy and the first {_TOP:,} "
+            "tokens, which are pickled"
         )
 
     def open(self, place: Place) -> None:
