@@ -31,7 +31,7 @@ from ..engine.probes.nli.pairs import read_benchmark
 from ..engine.sentences.tokenizer import NOT_ONE_TOKEN
 from .comparison import Comparison, Effort, Judge, Measurement, largest_difference, share_of_same
 from .made import made_diagnostics, made_facts, made_pairs, one_token_verbs
-from .shapes import Measured, prepare_classifier
+from .shapes import prepare_classifier
 from .subject import Measurements, Subject
 from .systems.papers import ALONE, LOOP, PAPER, ROW, diagnostics, gh22, lama, nli
 from .systems.papers.masked import LoopAlone, OwnAlone
@@ -40,8 +40,6 @@ from .systems.system import System
 EFFORT = Effort(rounds=3, seconds=20, tried=64, fewest=64)
 Items = Callable[[ExportedModel, Path | None], Callable[[int], Any]]
 """The model, the data or None for made items → number of items → the items."""
-Systems = Callable[[Measured], list[System[Any]]]
-"""The model → what is measured."""
 
 
 def _facts(exported: ExportedModel, path: Path | None) -> Callable[[int], lama.Queries]:
@@ -82,18 +80,12 @@ def _mixed_up(rows: Sequence[int]) -> list[int]:
     return [rows[place] for place in order.tolist()]
 
 
-def _sentences(names: Any) -> Systems:
+def _sentences(names: Any) -> Callable[[], list[System[Any]]]:
     """The systems of a paper whose items are sentences with a mask."""
-    return lambda _measured: [names.Paper(), names.Loop(), names.RowLoop(), LoopAlone(), names.Own(), OwnAlone()]
+    return lambda: [names.Paper(), names.Loop(), names.RowLoop(), LoopAlone(), names.Own(), OwnAlone()]
 
 
-def _own_verbs(measured: Measured) -> list[System[Any]]:
-    """Those of `gh22`. Random weights have more close calls than any model, so they say nothing of mixed precision."""
-    mixed = [gh22.Own(Precision.MIXED)] if not measured.is_random else []
-    return [*_sentences(gh22)(measured), *mixed]
-
-
-def _classifiers(_measured: Measured) -> list[System[Any]]:
+def _classifiers() -> list[System[Any]]:
     own: list[System[Any]] = [nli.Own(), nli.Own(Precision.FP32), nli.OwnAlone(), nli.OwnAlone(low_precision=True)]
     return [nli.Paper(), nli.Loop(), nli.SortedLoop(), nli.LoopAlone(), *own]
 
@@ -104,8 +96,8 @@ def _against(judge: Judge, better_loop: str = ROW) -> Comparison:
     return Comparison(LOOP, times, judge, unjudged=ALONE)
 
 
-def _measured(systems: Systems, items: Items) -> Measurements:
-    return lambda measured, path: [Measurement(systems(measured), items(measured.exported, path))]
+def _measured(systems: Callable[[], list[System[Any]]], items: Items) -> Measurements:
+    return lambda measured, path: [Measurement(systems(), items(measured.exported, path))]
 
 
 SUBJECTS = {
@@ -131,7 +123,7 @@ SUBJECTS = {
             "gh22",
             "pairs",
             _against(share_of_same),
-            _measured(_own_verbs, lambda _exported, _path: gh22.Pairs),
+            _measured(_sentences(gh22), lambda _exported, _path: gh22.Pairs.drawn),
             replace(EFFORT, tried=8, fewest=8),  # a pair is 33 sentences
         ),
         Subject(

@@ -44,8 +44,11 @@ def test_all_systems_give_the_same_results(subject, tiny_place, classifier_place
         choice = system.choices(place)[0]
         assert system.about(choice)
         answers[system.name] = system.run(system.given(items, choice), choice)
+        if system.name == PAPER:
+            first = system.run(system.given(items.head(2), choice), choice)
     reference = answers[PAPER]
     assert len(reference) == N
+    np.testing.assert_allclose(first, reference[:2], atol=1e-3)  # slow systems get the first items alone
     for name, own in answers.items():
         if name in ALONE and subject != "nli":
             np.testing.assert_array_equal(own, answers[ALONE[0]])  # the first choice at each mask

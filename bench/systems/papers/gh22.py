@@ -5,7 +5,7 @@ time, with the logits at all positions.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -14,9 +14,9 @@ import numpy as np
 import polars as pl
 import torch
 
-from ....engine.choices import Coreference, Precision
+from ....engine.choices import Coreference
 from ....engine.inference.free_text import MASK
-from ....engine.negation.grid import pair_fillers, sample_pairs
+from ....engine.negation.grid import pair_fillers
 from ....engine.probes.gh22.acts import ACTS_FILE, RANKS, Acts
 from ....engine.probes.gh22.choices import Variant
 from ....engine.probes.gh22.repetitions import Repetitions
@@ -29,7 +29,7 @@ from ....engine.sentences.patterns import Pattern
 from ....engine.sentences.slots import NAME, PROFESSION, PRONOUN, VERB
 from ...opened import with_open_model
 from ..system import Answers, Choice, Place, batch_sizes
-from . import LOOP, OURS, PAPER, ROW
+from . import LOOP, PAPER, ROW
 from .masked import TorchMasked, TorchMaskRow
 from .own import OwnRun
 
@@ -38,20 +38,26 @@ _VARIANT = Variant.ORIGINAL
 
 @dataclass(frozen=True)
 class Pairs:
-    """A sample of pairs of the bundled lexicon; a smaller sample is part of a larger one.
+    """Pairs of the bundled lexicon.
 
     Attributes:
-        n: How many.
+        ids: Their numbers.
     """
 
-    n: int
+    ids: tuple[int, ...]
+
+    @classmethod
+    def drawn(cls, n: int) -> "Pairs":
+        """Random pairs, the same first ones for every number."""
+        order = np.random.default_rng(0).permutation(load_lexicon().n_pairs)
+        return cls(tuple(order[:n].tolist()))
 
     def __len__(self) -> int:
-        return self.n
+        return len(self.ids)
 
     def head(self, n: int) -> "Pairs":
-        """A smaller sample."""
-        return Pairs(min(n, self.n))
+        """The first n of them."""
+        return Pairs(self.ids[:n])
 
     @property
     def patterns(self) -> tuple[Pattern, ...]:
@@ -63,7 +69,7 @@ class Pairs:
         lexicon = load_lexicon()
         fillers = pair_fillers(lexicon, Coreference.PRONOUN, 0)
         found = []
-        for pair in sample_pairs(lexicon, self.n, 0).tolist():
+        for pair in self.ids:
             place = divmod(pair, len(lexicon.professions))
             found.append({slot: fillers[slot].word(*place) for slot in (NAME, PROFESSION, PRONOUN)})
         return found
@@ -90,7 +96,7 @@ class Pairs:
     def texts(self) -> list[str]:
         """Texts of the same lengths, with verbs of the lexicon in place of the model's own."""
         verbs = load_lexicon().verbs
-        some = [[verbs[(i * len(RANKS) + j) % len(verbs)] for j in range(len(RANKS))] for i in range(self.n)]
+        some = [[verbs[(i * len(RANKS) + j) % len(verbs)] for j in range(len(RANKS))] for i in range(len(self))]
         return [*self.choosing(), *self.repeating(some)]
 
 
@@ -163,38 +169,29 @@ class RowLoop(Loop, TorchMaskRow):
 
 
 class Own(OwnRun):
-    """`negengine gh22 --variant original`.
-
-    Args:
-        precision: Mixed, or what the command takes by itself.
-    """
+    """`negengine gh22 --variant original`."""
 
     command = "gh22 --variant original"
 
-    def __init__(self, precision: Precision = Precision.AUTO) -> None:
-        super().__init__(precision)
-        if precision is Precision.MIXED:
-            self.name, self.arithmetic = f"{OURS}, mixed", "mixed"
-            self.command = f"{self.command} --precision mixed"
-
     def any_stage(self) -> Repetitions:
         """See `OwnRun`."""
-        return self._repetitions(self._acts(1), pl.DataFrame())
+        return self._repetitions(self._acts(Pairs.drawn(1)), pl.DataFrame())
 
     def run(self, work: Pairs, choice: Choice) -> Answers:  # noqa: ARG002
         """See `System`."""
         with TemporaryDirectory() as folder:
-            run, acts = Path(folder) / "run", self._acts(len(work))
+            run, acts = Path(folder) / "run", self._acts(work)
             run_stage(with_open_model(acts, self.model.models.reference), run, self.execution)
             chosen = read_frame(run, finished_stage(run, Acts.name), ACTS_FILE)
             run_stage(with_open_model(self._repetitions(acts, chosen), self.model), run, self.execution)
             items = pl.read_parquet(run / ITEMS_FILE, columns=["pair", "rank", "pattern", "repeated"])
         answers: Answers = items.sort("pair", "rank", "pattern")["repeated"].to_numpy().reshape(len(work), -1)
-        return answers
+        return answers[np.argsort(np.argsort(work.ids))]
 
     @staticmethod
     def _repetitions(acts: Acts, chosen: pl.DataFrame) -> Repetitions:
         return Repetitions.plan(acts, chosen, {_VARIANT: load_variant(_VARIANT)})
 
-    def _acts(self, n: int) -> Acts:
-        return Acts.plan(self.exported, load_lexicon(), load_variant(Variant.ORIGINAL).selecting, pairs=n)
+    def _acts(self, work: Pairs) -> Acts:
+        acts = Acts.plan(self.exported, load_lexicon(), load_variant(_VARIANT).selecting)
+        return replace(acts, pairs=np.sort(np.array(work.ids, np.int64)))
