@@ -10,7 +10,7 @@ read weights from that file, one at a time.
 import gc
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,7 @@ from ..engine.inference.exported import ADDED_BOS, SHARING_PREFIXES, VOCABULARY,
 from ..engine.inference.manifest import FORMAT, GRAPH, MANIFEST, TOKENIZER, read_origin, write_manifest
 from ..engine.versions import source_commit, versions
 from . import needs
-from .checkpoint import Checkpoint, Source, load, load_config, load_model, locate
+from .checkpoint import Checkpoint, Say, Source, load, load_config, load_model, locate
 from .families import family_of
 from .flops import count_flops
 from .folder import publish, staged_in, workspace_beside
@@ -50,8 +50,6 @@ from .tasks import Task, task_named, task_of
 from .tasks.text_generation import begin_with_bos
 from .trace import optimum_config, takes_segments, trace
 from .trained import training_of
-
-Say = Callable[[str], None]
 
 _PACKAGES = (
     *("negengine", "onnxruntime-gpu", "onnxruntime"),
@@ -92,7 +90,7 @@ def build(
     """
     named = task_named(task) if task else None
     refuse_few_open_files()
-    source = locate(reference, revision)
+    source = locate(reference, revision, say)
     if not is_model_name(source.name):  # it names folders: models/NAME, runs/NAME
         raise InputError(f"{source.name!r} is not a name for a model: rename the checkpoint's folder")
     wanted = named or task_of(load_config(source))

@@ -6,7 +6,7 @@ can run code when they are opened, so they are read only if the caller allows it
 
 import hashlib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -34,6 +34,7 @@ from .families import family_of, longest_causal_input, longest_input, padding_id
 from .quiet import quiet
 
 BUNDLED = Path(__file__).parent / "mini"
+Say = Callable[[str], None]
 ONLY_PICKLED = (
     "has no safetensors weights; --allow-pickle reads pickled ones, which can run code: "
     "use it only for a source that you trust"
@@ -128,13 +129,14 @@ class Checkpoint:
         return None if self.is_causal else padding_id(self.config)
 
 
-def locate(reference: str, revision: str | None = None) -> Source:
+def locate(reference: str, revision: str | None = None, say: Say = lambda _: None) -> Source:
     """Find a checkpoint without loading it.
 
     Args:
         reference: `mini` (the bundled model), a local folder, or a hub id such as `roberta-base`, with the revision if
             one is meant: `lab/model@step1000`.
         revision: branch, tag or commit on the hub.
+        say: receives a line before the hub is asked.
 
     Returns:
         The checkpoint. A revision that was asked for is a model of its own, with a name of its own.
@@ -157,7 +159,7 @@ def locate(reference: str, revision: str | None = None) -> Source:
     if at and revision is not None:
         raise InputError(f"{reference} names a revision, and --revision {revision} another: give one of them")
     revision = named or None if at else revision
-    config = _hub_config(name, revision)
+    config = _hub_config(name, revision, say)
     origin = f"{name}@{revision}" if revision else name
     return Source(_with_revision(name, revision), name, config.parent.name, is_local=False, origin=origin)
 
@@ -193,8 +195,10 @@ _MOST = {
 _DIGESTED = {".json", ".safetensors", ".bin", ".txt", ".model"}
 
 
-def _hub_config(reference: str, revision: str | None) -> Path:
+def _hub_config(reference: str, revision: str | None, say: Say) -> Path:
     wanted = f"{reference} (revision {revision})" if revision else reference
+    if not huggingface_hub.constants.HF_HUB_OFFLINE:
+        say(f"asking the Hugging Face hub for {wanted}")  # without a connection, it tries again for half a minute
     try:
         with quiet():  # it warns of each of its attempts
             return Path(huggingface_hub.hf_hub_download(reference, "config.json", revision=revision))

@@ -4,8 +4,10 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import onnx_ir as ir
@@ -13,7 +15,7 @@ import pytest
 import torch
 from classifier_checkpoints import save_classifier
 from huggingface_hub import constants, file_download
-from huggingface_hub.utils import reset_sessions
+from huggingface_hub.utils import _http, reset_sessions
 from negengine.engine.inference.exported import ExportedModel, load_exported
 from negengine.export.graph import Graph
 from negengine.export.observe import observe
@@ -139,6 +141,8 @@ def use_hub(tmp_path, monkeypatch):
             monkeypatch.setattr(constants, name, value)
         reset_sessions()  # they know whether the library is offline
 
+    impatient = SimpleNamespace(**{**vars(time), "sleep": lambda _: None})
+    monkeypatch.setattr(_http, "time", impatient)  # it waits 23 seconds for an address that does not answer
     yield use
     monkeypatch.undo()
     reset_sessions()

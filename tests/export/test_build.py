@@ -243,9 +243,13 @@ def test_a_model_of_the_hub_is_fetched_once_and_then_found_in_the_cache(hub, fro
 )
 def test_what_the_hub_does_not_give_is_told_in_one_line(wanted, given, said, hub, use_hub):
     use_hub(**{"address": hub, **given})
+    told = []
     with pytest.raises(InputError, match=re.escape(said)) as caught:
-        locate(wanted)
+        locate(wanted, say=told.append)
     assert "\n" not in str(caught.value)
+    assert [line.partition(" (")[0] for line in told] == (
+        [] if given.get("offline") else [f"asking the Hugging Face hub for {wanted.partition('@')[0]}"]
+    )
 
 
 @pytest.mark.parametrize(

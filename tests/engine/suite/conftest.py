@@ -2,6 +2,8 @@
 
 import pytest
 from checkpoints import write_checkpoint
+from huggingface_hub import constants
+from huggingface_hub.utils import reset_sessions
 
 STEPS = {"step0": 0.6, "step1000": 0.3, "step20k": 0.1}
 
@@ -35,8 +37,12 @@ def checkpoints(once, mini):
 def place(tmp_path, monkeypatch, checkpoints, small_lexicon):
     """The current folder, with models, word lists and suite.toml."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")  # for processes that are started here
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    reset_sessions()  # they know whether the library is offline
     (tmp_path / "models").symlink_to(checkpoints)
     (tmp_path / "lexicon").symlink_to(small_lexicon)
     (tmp_path / "suite.toml").write_text(SUITE)
-    return tmp_path
+    yield tmp_path
+    monkeypatch.undo()
+    reset_sessions()
