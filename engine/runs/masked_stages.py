@@ -137,8 +137,14 @@ class MixedStage(ExportedStage[Deciders[Opened, Deciding], Prepared], Generic[Op
         """See `Stage`.
 
         Raises:
-            InputError: The run was calibrated with another low-precision model than the export holds now.
+            InputError: The run was calibrated with another low-precision model than the export holds now, or begun by
+                a version without a choice.
         """
+        if not calibration and any(self.sizes):
+            raise InputError(
+                f"an earlier version of negengine began this run, without a choice of the precision for {self.name}: "
+                "finish it with that version, or choose another --output"
+            )
         for choice in calibration.values():
             recorded = choice.get(LOW_PRECISION_SHA256)
             if recorded not in {None, self.exported.low_precision_sha256(str(choice.get("low_precision")))}:
