@@ -53,10 +53,12 @@ def disagreement_bound(disagreements: int, audited: int, confidence: float = CON
 
     One-sided, Clopper and Pearson (1934); 1 if nothing was audited.
     """
-    from scipy import special  # noqa: PLC0415 - takes long to import
-
     if disagreements >= audited:
         return 1.0
+    if not disagreements:  # without SciPy, which takes long to import: a share p leaves none with (1 - p) ** audited
+        return -math.expm1(math.log1p(-confidence) / audited)
+    from scipy import special  # noqa: PLC0415
+
     return float(special.betaincinv(disagreements + 1, audited - disagreements, confidence))
 
 

@@ -29,6 +29,15 @@ def test_disagreement_bound_is_where_so_few_disagreements_are_improbable():
     assert stats.binom.cdf(2, 500, disagreement_bound(2, 500)) == pytest.approx(0.05)
 
 
+@pytest.mark.parametrize("audited", [1, 50, 1_000, 15_500, 10**9])
+@pytest.mark.parametrize("confidence", [0.95, 0.999])
+def test_without_a_disagreement_the_bound_is_that_of_scipy(audited, confidence):
+    from scipy import special
+
+    own = disagreement_bound(0, audited, confidence)
+    assert own == pytest.approx(special.betaincinv(1, audited, confidence), rel=1e-12)
+
+
 def test_a_summary_without_mixed_parts_is_fp32():
     assert audit_summary({"tested": 3}) == {"kind": "fp32"}
 
