@@ -9,12 +9,11 @@ logit for another token:
     bias   = mean error, if it is positive
     bound  = max(4.5 standard deviations, 1.1 × the largest) of the error without its mean
 
-A gap larger than bias + bound leaves a positive margin. A negative mean error makes gaps smaller than the margins: it
-is not used, as a gap of nothing must stay a close call.
+A gap larger than bias + bound leaves a positive margin. A negative mean error is not used as a bias: with it, a gap of
+0 could be beyond the bound.
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Protocol
 
 import numpy as np
@@ -68,7 +67,7 @@ class MixedFirstChoice(Mixed[Sequence[Asked], Decisions]):
 
     def certainty(self, found: Decisions, asked: Sequence[Asked]) -> NDArray[np.float32]:  # noqa: ARG002
         """How far the gap between the two best tokens is above the bias."""
-        return certainty(found, self.calibration)
+        return certainty(found, self.calibration.bias)
 
     def decided(self, found: Decisions, asked: Sequence[Asked]) -> NDArray[np.int32]:  # noqa: ARG002
         """See `Mixed`."""
@@ -79,9 +78,9 @@ class MixedFirstChoice(Mixed[Sequence[Asked], Decisions]):
         return np.concatenate([even_numbers(ids, self.calibration.seed) for ids, _, _ in asked])
 
 
-def certainty(found: Decisions, calibration: Calibration) -> NDArray[np.float32]:
+def certainty(found: Decisions, bias: float | tuple[float, ...]) -> NDArray[np.float32]:
     """How far the gap between the two best tokens is above the bias, in logits, float32 [n]; 0 where it is not."""
-    gap = found.logits[:, 0] - found.logits[:, 1] - np.asarray(calibration.bias, np.float32)
+    gap = found.logits[:, 0] - found.logits[:, 1] - np.asarray(bias, np.float32)
     above: NDArray[np.float32] = np.maximum(gap, 0)
     return above
 
@@ -99,22 +98,21 @@ def calibrate_first_choice(
     """
     asked = [(bucket.ids, bucket.mask_position, sample.expected[bucket.rows]) for bucket in sample.buckets]
     low = low_precision.decide_each(asked)
-    own = [(ids, position, found.top1) for (ids, position, _), found in zip(asked, low, strict=True)]
-    exact = reference.decide_each(own)
-    margin = np.concatenate([found.margin(top1) for found, (_, _, top1) in zip(exact, own, strict=True)])
+    chosen = [(ids, position, answers.top1) for (ids, position, _), answers in zip(asked, low, strict=True)]
+    exact = reference.decide_each(chosen)
     found = Decisions.joined(low)
+    margin = Decisions.joined(exact).margin(found.top1)
     error = (found.logits[:, 0] - found.logits[:, 1]).astype(np.float64) - margin
-    calibration = Calibration(
-        bias=max(0.0, float(error.mean())),
+    bias, bound = max(0.0, float(error.mean())), widest(error - error.mean())
+    return Calibration(
+        bias=bias,
         deviation=float(error.std()),
-        bound=widest(error - error.mean()),
+        bound=bound,
         never=(),
-        close=0.0,
+        close=float((certainty(found, bias) <= bound).mean()),
         sentences=len(error),
         seed=seed,
     )
-    close = certainty(found, calibration) <= calibration.bound
-    return replace(calibration, close=float(close.mean()))
 
 
 def _spans(groups: Sequence[Asked]) -> list[range]:

@@ -137,8 +137,8 @@ class MixedStage(ExportedStage[Deciders[Opened, Deciding], Prepared], Generic[Op
         """See `Stage`.
 
         Raises:
-            InputError: The run was calibrated with another low-precision model than the export holds now, or begun by
-                a version without a choice.
+            InputError: The run was calibrated with another low-precision model than the export holds now, or an earlier
+                version began it without a choice of the precision.
         """
         if not calibration and any(self.sizes):
             raise InputError(

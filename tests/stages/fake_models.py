@@ -75,7 +75,20 @@ class NeverDecider(HashDecider):
         return np.zeros(len(bits), np.bool_)
 
 
-class _Fake:
+class FakeModels:
+    """What a stage says of fake models: they have a device, and kernels are not chosen."""
+
+    def describe(self, model: Any) -> dict[str, Any]:
+        return {"device": "fake"}
+
+    def choose_kernels(self, model: Any, say: Any) -> dict[str, Any]:
+        return {}
+
+    def with_kernels(self, model: Any, kernels: Any) -> Any:
+        return model
+
+
+class _Fake(FakeModels):
     """Opens fake models, and calibrates without measuring.
 
     `auto` chooses as always, but that the calibration is the same one that does not know of the errors.
@@ -91,15 +104,6 @@ class _Fake:
     def open(self, options: ModelOptions) -> PatternDeciders:
         low = partial(HashDecider, low_precision=True) if options.precision is not Precision.FP32 else None
         return PatternDeciders(Models(HashDecider(), low), options.precision)  # type: ignore[arg-type]
-
-    def describe(self, model: PatternDeciders) -> dict[str, Any]:
-        return {"device": "fake"}
-
-    def choose_kernels(self, model: PatternDeciders, say: Any) -> dict[str, Any]:
-        return {}
-
-    def with_kernels(self, model: PatternDeciders, kernels: Any) -> PatternDeciders:
-        return model
 
     def calibrate(self, model: PatternDeciders, say: Any) -> dict[str, Any]:
         workloads: list[Workload] = self.workloads()  # type: ignore[attr-defined]

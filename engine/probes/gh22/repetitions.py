@@ -1,8 +1,8 @@
 """The second stage: is the ACT of the context repeated at the mask of the target, in both polarities?
 
 Every ACT of the first stage fills every pattern of every variant: Table 2 (`original`), with a connective (Table 1),
-with coordinated verbs (footnote 2). A part is a range of ACTs; its rows come pattern after pattern. The top-1 is exact
-in every precision, as all rates come from it.
+with coordinated verbs (footnote 2). A part is a range of ACTs; its rows come pattern after pattern. All rates come from
+the top-1, so it is exact in every precision.
 
 The identity has what the ACTs depend on, not the ACTs themselves. So shards from other machines can be merged,
 although a token that is almost as probable as its neighbour can have another rank there. Every row names its ACT.

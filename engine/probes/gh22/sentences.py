@@ -7,11 +7,11 @@ from collections.abc import Mapping
 
 import polars as pl
 
-from ...inference.exported import REFERENCE
 from ...library.sentences import REPEATED
 from ...sentences.patterns import Pattern, PatternSet, Role
 from ...sentences.slots import VERB, column
 from ...sentences.texts import expected, text
+from ..items import with_precision
 from .choices import Variant
 
 _OWN = ("gender", "name", "profession", "pronoun", "act", "act1", "act2")
@@ -33,9 +33,7 @@ def sentence_rows(items: pl.LazyFrame, variants: Mapping[Variant, PatternSet], m
         graph that gave rank and log-probabilities), repeated_any (the answer is one of the ACTs in the context),
         top1_is_verb, act_is_verb.
     """
-    if "precision" not in items.collect_schema():  # a run of a version that had fp32 alone
-        items = items.with_columns(precision=pl.lit(REFERENCE))
-    words = items.with_columns(pl.col("act").alias(column(VERB)))
+    words = with_precision(items).with_columns(pl.col("act").alias(column(VERB)))
     return pl.concat(
         [_sentences(words, variant, pattern, mask) for variant, set_ in variants.items() for pattern in set_.scored]
     )

@@ -5,8 +5,8 @@ A pair fails if its label is wrong. The texts are those of the data; where `trun
 
 import polars as pl
 
-from ...inference.exported import REFERENCE
 from ...library.sentences import CORRECT
+from ..items import with_precision
 
 
 def sentence_rows(items: pl.LazyFrame) -> pl.LazyFrame:
@@ -20,8 +20,7 @@ def sentence_rows(items: pl.LazyFrame) -> pl.LazyFrame:
         is scored by), correct, failed, rank and logprob (null), dataset, split, negation, gold, predicted, probability
         (of the predicted label), truncated, precision, id.
     """
-    if "precision" not in items.collect_schema():  # a run of a version that had fp32 alone
-        items = items.with_columns(precision=pl.lit(REFERENCE))
+    items = with_precision(items)
     own = ("dataset", "split", "negation", "gold", "predicted", "probability", "truncated", "precision", "id")
     return items.select(
         *("item", "condition", "premise", "hypothesis", "expected", "answer", CORRECT),

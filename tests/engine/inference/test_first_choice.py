@@ -151,7 +151,7 @@ def test_gaps_that_are_always_too_small_have_no_bias():
     found = calibrate_first_choice(LogitsTable(truth / 2, "int8"), LogitsTable(truth), sample(10), 0)
     assert (found.bias, found.bound) == (0, 0)
     tie = Decisions.joined(LogitsTable([[1, 1]], "int8").decide_each(numbered([0])))
-    assert certainty(tie, found).tolist() == [0]
+    assert certainty(tie, found.bias).tolist() == [0]
 
 
 def test_a_calibration_comes_back_from_the_record_as_it_was():

@@ -10,7 +10,7 @@ import negengine as ng
 import numpy as np
 import polars as pl
 import pytest
-from fake_models import CALIBRATION, HashDecider
+from fake_models import CALIBRATION, FakeModels, HashDecider
 from lies import changed, copy_without_parts, damage, lie
 from negengine.engine.choices import Precision
 from negengine.engine.errors import InputError
@@ -110,21 +110,12 @@ class HashModel(HashDecider):
 
 
 @dataclass(frozen=True, eq=False)
-class Erring(Repetitions):
+class Erring(FakeModels, Repetitions):
     """Repetitions with models that are hashes, and a calibration that is blind to the errors."""
 
     def open(self, options):
         low = (lambda: HashModel(low_precision=True)) if options.precision is Precision.MIXED else None
         return Deciders(Models(HashModel(), low), options.precision)
-
-    def describe(self, model):
-        return {"device": "fake"}
-
-    def choose_kernels(self, model, say):
-        return {}
-
-    def with_kernels(self, model, kernels):
-        return model
 
     def calibrate(self, model, say):
         blind = replace(CALIBRATION, audit_share=0.5).to_json() if model.precision is Precision.MIXED else {}

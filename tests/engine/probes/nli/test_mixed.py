@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
+from fake_models import FakeModels
 from label_table import HashClassifier, label_calibration
 from negengine.engine.choices import Precision
 from negengine.engine.inference.precision import Models
@@ -23,7 +24,7 @@ from .conftest import execution, judgements, results
 
 
 @dataclass(frozen=True, eq=False)
-class Erring(Judgements):
+class Erring(FakeModels, Judgements):
     """Judgements with classifiers that are hashes, and a calibration that is blind to the errors."""
 
     precision: Precision = Precision.MIXED
@@ -31,15 +32,6 @@ class Erring(Judgements):
     def open(self, options):
         labels = len(self.head)
         return Deciders(Models(HashClassifier(labels), lambda: HashClassifier(labels, "int8")), self.precision)
-
-    def describe(self, model):
-        return {"device": "fake"}
-
-    def choose_kernels(self, model, say):
-        return {}
-
-    def with_kernels(self, model, kernels):
-        return model
 
     def calibrate(self, model, say):
         blind = label_calibration(0.5, (0.0,) * len(self.head), audit_share=0.5).to_json()
