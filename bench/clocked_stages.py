@@ -8,10 +8,10 @@ from typing import Any, ClassVar
 import numpy as np
 import polars as pl
 
-from ..engine.negation.select import Selection
+from ..engine.experiments.negation.select import Selection
 from ..engine.runs.masked_stages import PatternDeciders
 from ..engine.runs.stage import Advance, Files, FinishedParts, ModelOptions, PartResult, Stage
-from ..engine.sentences.spans import EncodedSentences
+from ..engine.text.spans import EncodedSentences
 from .clocked import BUSY
 
 

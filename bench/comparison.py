@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from ..engine.inference.device import CPU, cpu_threads
-from ..engine.tables import Column, Table
+from ..engine.views import Column, Table
 from .rounds import Start, compare
 from .shapes import Measured
 from .systems.system import Answers, Place, System, W

@@ -23,7 +23,7 @@ import typer
 from numpy.typing import NDArray
 from scipy import special
 
-from ..engine.negation.lazy import first_repeating, share_interval
+from ..engine.experiments.negation.lazy import first_repeating, share_interval
 from ..engine.statistics import (
     clustered_mean,
     crossed_mean,

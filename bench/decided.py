@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from ..engine.choices import Precision
+from ..engine.experiments.negation.select import Selection
 from ..engine.inference.device import CPU
 from ..engine.inference.model import Decider
 from ..engine.inference.precision import Models
-from ..engine.negation.select import Selection
 from ..engine.runs.executors import ThisProcess
 from ..engine.runs.loop import Execution, run_stage
 from ..engine.runs.masked_stages import PatternDeciders

@@ -17,7 +17,7 @@ from typing import Any
 import polars as pl
 
 from ..engine.errors import InputError
-from ..engine.tables import Column, Table
+from ..engine.views import Column, Table
 from ..export.checkpoint import locate
 from .shapes import SHAPES, Shape, cache_folder, random_checkpoint
 

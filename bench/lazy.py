@@ -5,10 +5,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from ..engine.experiments.negation.runs import SelectionRun
+from ..engine.experiments.negation.select import TRIPLETS_FILE, Selection, Settings
 from ..engine.inference.model import Decider
 from ..engine.inference.precision import Models
-from ..engine.negation.runs import SelectionRun
-from ..engine.negation.select import TRIPLETS_FILE, Selection, Settings
 from .decided import run_selection
 
 

@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from ..engine.probes.likelihood.encoding import Encoder
-from ..engine.sentences.lexicon import load_lexicon
+from ..engine.experiments.likelihood.encoding import Encoder
+from ..engine.text.lexicon import load_lexicon
 from .comparison import Comparison, Effort, Measurement, largest_difference
 from .shapes import Measured
 from .subject import Subject

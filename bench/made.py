@@ -9,13 +9,13 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from ..engine.experiments.diagnostics.files import Diagnostics, Negation, Pragmatic, Reversal
+from ..engine.experiments.lama.facts import Fact
+from ..engine.experiments.nli.labels import SOURCES
+from ..engine.experiments.nli.pairs import KINDS, Pair
 from ..engine.inference.exported import ExportedModel
 from ..engine.inference.free_text import MASK
-from ..engine.probes.diagnostics.files import Diagnostics, Negation, Pragmatic, Reversal
-from ..engine.probes.lama.facts import Fact
-from ..engine.probes.nli.labels import SOURCES
-from ..engine.probes.nli.pairs import KINDS, Pair
-from ..engine.sentences.lexicon import load_lexicon
+from ..engine.text.lexicon import load_lexicon
 
 # Words of a query, of 11,165 facts of Negated LAMA; of text and hypothesis, of 1,500 pairs each of RTE, SNLI and MNLI.
 _QUERY = (3, 6, 7, 7, 7, 8, 8, 9, 9, 10, 15)

@@ -21,14 +21,14 @@ import numpy as np
 
 from ..engine.choices import Precision
 from ..engine.errors import InputError
+from ..engine.experiments.diagnostics.files import read_diagnostics
+from ..engine.experiments.diagnostics.stage import DiagnosticsStage
+from ..engine.experiments.lama.facts import Facts, read_facts
+from ..engine.experiments.lama.stage import SAME_AS_AFFIRMATIVE, Lama
+from ..engine.experiments.nli.labels import SOURCES
+from ..engine.experiments.nli.pairs import read_benchmark
 from ..engine.inference.exported import ExportedModel
-from ..engine.probes.diagnostics.files import read_diagnostics
-from ..engine.probes.diagnostics.stage import DiagnosticsStage
-from ..engine.probes.lama.facts import Facts, read_facts
-from ..engine.probes.lama.stage import SAME_AS_AFFIRMATIVE, Lama
-from ..engine.probes.nli.labels import SOURCES
-from ..engine.probes.nli.pairs import read_benchmark
-from ..engine.sentences.tokenizer import NOT_ONE_TOKEN
+from ..engine.text.tokenizer import NOT_ONE_TOKEN
 from .comparison import Comparison, Effort, Judge, Measurement, largest_difference, share_of_same
 from .made import made_diagnostics, made_facts, made_pairs, one_token_verbs
 from .shapes import prepare_classifier

@@ -11,14 +11,14 @@ import numpy as np
 import onnx
 import onnxruntime as ort
 
+from ..engine.experiments.negation.select import Selection, Settings
 from ..engine.inference.batches import Advance, ignored
 from ..engine.inference.causal import open_language_model
 from ..engine.inference.device import CPU, Device
 from ..engine.inference.exported import ExportedModel
 from ..engine.inference.model import Decider, Decisions, Ids, LanguageModel
 from ..engine.inference.precision import Models
-from ..engine.negation.select import Selection, Settings
-from ..engine.sentences.spans import EncodedSentences
+from ..engine.text.spans import EncodedSentences
 from .decided import run_selection
 
 _COMPOSED = 200_000  # sentences; a tenth of a second or less

@@ -17,7 +17,7 @@ import numpy as np
 import polars as pl
 
 from ..engine.printable import counted
-from ..engine.sentences.lexicon import load_lexicon
+from ..engine.text.lexicon import load_lexicon
 from .comparison import Comparison, Effort, Measurement, largest_difference
 from .made import one_token_verbs
 from .shapes import Measured

@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 from ..engine.inference.device import CPU
-from ..engine.tables import Column, Table
+from ..engine.views import Column, Table
 from .machine import describe
 from .ray_cluster import costs_of, extrapolated, measure_cluster
 from .ray_speed import ONE_PROCESS, Run, measure

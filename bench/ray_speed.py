@@ -12,16 +12,16 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from ..engine.choices import Precision
+from ..engine.experiments.negation.select import TRIPLETS_FILE, Selection, Settings
 from ..engine.inference.device import CPU, cpu_threads
 from ..engine.inference.exported import ExportedModel
-from ..engine.negation.select import TRIPLETS_FILE, Selection, Settings
 from ..engine.runs.executors import Executor, ThisProcess
 from ..engine.runs.loop import Execution, run_stage
 from ..engine.runs.progress import Reporter
 from ..engine.runs.ray import Ray
 from ..engine.runs.stage import ModelOptions
-from ..engine.sentences.lexicon import load_lexicon
-from ..engine.sentences.patterns import load_patterns
+from ..engine.text.lexicon import load_lexicon
+from ..engine.text.patterns import load_patterns
 from .clocked import Clocked
 from .clocked_stages import ClockedSelection
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import polars as pl
 
-from ..engine.tables import Column, Table
+from ..engine.views import Column, Table
 
 _BAR = 30  # columns
 _EXPECTED = "mixed, expected"

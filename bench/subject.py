@@ -8,7 +8,7 @@ from typing import Any
 from ..engine.datasets.sources import find
 from ..engine.errors import InputError
 from ..engine.inference.device import CPU, cpu_threads
-from ..engine.tables import Table
+from ..engine.views import Table
 from .comparison import Comparison, Effort, Measurement, Say, comparison_table, measure_comparison
 from .machine import describe
 from .rounds import Start

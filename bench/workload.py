@@ -6,12 +6,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ..engine.experiments.negation.select import Selection, Settings
 from ..engine.inference.exported import ExportedModel
-from ..engine.negation.select import Selection, Settings
-from ..engine.sentences.lexicon import load_lexicon
-from ..engine.sentences.patterns import load_patterns
-from ..engine.sentences.slots import VERB
-from ..engine.sentences.spans import Bucket, EncodedSentences
+from ..engine.text.lexicon import load_lexicon
+from ..engine.text.patterns import load_patterns
+from ..engine.text.slots import VERB
+from ..engine.text.spans import Bucket, EncodedSentences
 
 Ids = NDArray[np.int32]
 

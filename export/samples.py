@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ..engine.sentences.lexicon import load_lexicon
-from ..engine.sentences.patterns import load_patterns
+from ..engine.text.lexicon import load_lexicon
+from ..engine.text.patterns import load_patterns
 from .observe import Feeds
 
 _SENTENCES_PER_PATTERN = 20

@@ -20,7 +20,7 @@ import pytest
 from filelock import FileLock
 from hypothesis import settings
 from negengine.engine.inference.exported import ExportedModel, load_exported
-from negengine.engine.sentences.tokenizer import MaskTokenizer
+from negengine.engine.text.tokenizer import MaskTokenizer
 from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 
 # No deadline: how long an example takes on a busy machine says nothing about the code.
@@ -297,7 +297,17 @@ def whole_words_run(once, mini) -> Path:
 
 
 ROOT = Path(__file__).parents[1]
-SOURCES = ("engine", "export", "training", "bench", "pyproject.toml", "README.md", "LICENSE", "CITATION.cff")
+SOURCES = (
+    "engine",
+    "export",
+    "training",
+    "bench",
+    "pyproject.toml",
+    "setup.py",
+    "README.md",
+    "LICENSE",
+    "CITATION.cff",
+)
 
 
 @pytest.fixture(scope="session")

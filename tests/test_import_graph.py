@@ -15,21 +15,16 @@ ORDER = (
     "negengine.engine.printable",
     "negengine.engine.versions",
     "negengine.engine.files",
-    "negengine.engine.sentences",
-    "negengine.engine.stimuli",
+    "negengine.engine.text",
     "negengine.engine.inference",
     "negengine.engine.runs",
     "negengine.engine.statistics",
-    "negengine.engine.tables",
-    "negengine.engine.figures",
+    "negengine.engine.views",
     "negengine.engine.library",
     "negengine.engine.commands",
-    "negengine.engine.negation",
     "negengine.engine.datasets",
-    "negengine.engine.probes",
-    "negengine.engine.comparison",
-    "negengine.engine.verification",
-    "negengine.engine.report",
+    "negengine.engine.experiments",
+    "negengine.engine.results",
     "negengine.engine.api",
     "negengine.engine.suite",
     "negengine.engine.cli",
@@ -40,9 +35,9 @@ BESIDE = ("negengine.export", "negengine.training", "negengine.bench")
 MAY_ASK_BESIDE = (
     "negengine.engine.api.load",
     "negengine.engine.cli.benchmark",
-    "negengine.engine.probes.cues.train_commands",
-    "negengine.engine.probes.nli.train_commands",
-    "negengine.engine.verification.pytorch",
+    "negengine.engine.experiments.cues.train_commands",
+    "negengine.engine.experiments.nli.train_commands",
+    "negengine.engine.results.verification.pytorch",
 )
 EXPORT_LIBRARIES = {"torch", "transformers", "optimum", "onnx", "onnx_ir", "accelerate", "safetensors"}
 
@@ -136,10 +131,10 @@ def test_training_does_not_import_the_benchmark(name):
 
 
 def test_a_relative_import_is_read_as_python_reads_it():
-    found = {imported for imported, _, _ in imports("negengine.engine.negation.select")}
+    found = {imported for imported, _, _ in imports("negengine.engine.experiments.negation.select")}
     assert {
         "negengine.engine.errors",
         "negengine.engine.runs.stage",
-        "negengine.engine.negation.grid",
+        "negengine.engine.experiments.negation.grid",
         "numpy",
     } <= found

@@ -8,9 +8,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from ...engine.experiments.negation.select import Selection, Settings
 from ...engine.inference.model import MaskedLM
 from ...engine.inference.precision import Models
-from ...engine.negation.select import Selection, Settings
 from ..ceiling import product_rates
 from ..decided import run_selection
 from ..run import CANDIDATES, least

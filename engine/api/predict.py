@@ -11,7 +11,7 @@ from ..inference.free_text import MASK, encode_texts
 from ..inference.predict import predict_texts
 from ..library.model import ModelLike, open_model
 from ..library.shown import Shown
-from ..tables import Column, Table
+from ..views import Column, Table
 
 _SCHEMA = {
     "text": pl.String,

@@ -14,7 +14,7 @@ from ..commands.console import document, say, show
 from ..errors import InputError
 
 if TYPE_CHECKING:
-    from ..tables import Table
+    from ..views import Table
 
 EXPORT, GPU = "export", "gpu"
 WITH_DATA = ("lama", "diagnostics", "nli")

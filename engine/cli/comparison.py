@@ -38,10 +38,10 @@ def compare(
 
     Example: negengine compare runs/roberta-base runs/roberta-large
     """
-    from ..comparison.compare import compare as run_compare
-    from ..comparison.groups import by_group
-    from ..comparison.tidy import item_rows
-    from ..report.sentence_files import check_name, write
+    from ..results.comparison.compare import compare as run_compare
+    from ..results.comparison.groups import by_group
+    from ..results.comparison.tidy import item_rows
+    from ..results.report.sentence_files import check_name, write
 
     if items is not None:
         check_name(items, "--items")

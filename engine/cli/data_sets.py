@@ -8,7 +8,7 @@ import polars as pl
 
 from ..datasets.sources import cache_folder, sources
 from ..library.shown import Shown
-from ..tables import Column, Table
+from ..views import Column, Table
 
 _SCHEMA = {"name": pl.String, "title": pl.String, "licence": pl.String, "command": pl.String, "here": pl.Boolean}
 

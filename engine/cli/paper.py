@@ -32,7 +32,7 @@ def cite(
 
     Example: negengine cite runs/mini
     """
-    from ..report.citation import cite as run_cite
+    from ..results.report.citation import cite as run_cite
 
     found = run_cite(*runs)
     if form is CitationFormat.JSON:
@@ -60,6 +60,6 @@ def reproduce(
 
     Example: negengine reproduce runs/mini -o runs/mini-again
     """
-    from ..report.reproduction import reproduce as run_reproduce
+    from ..results.report.reproduction import reproduce as run_reproduce
 
     return run_reproduce(run, output, model=model, device=device, command=command_line())

@@ -21,7 +21,7 @@ def report(
 
     Example: negengine report runs/mini -o report.html
     """
-    from ..report.report import report as write_report
+    from ..results.report.report import report as write_report
 
     path = write_report(runs, output)
     size = path.stat().st_size
@@ -42,7 +42,7 @@ def figures(
 
     Example: negengine figures runs/mini -o figures
     """
-    from ..report.figures import figures as write_figures
+    from ..results.report.figures import figures as write_figures
 
     paths = write_figures(runs, output)
     if as_json:

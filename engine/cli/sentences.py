@@ -70,8 +70,8 @@ def show_sentences(
     """
     from ..library.open import open_run
     from ..library.sentences import drawn
-    from ..report.chosen import FOR_PEOPLE, OPTIONS, Examples, Filter, chosen
-    from ..report.sentence_files import check_name, write
+    from ..results.report.chosen import FOR_PEOPLE, OPTIONS, Examples, Filter, chosen
+    from ..results.report.sentence_files import check_name, write
 
     given = {"--condition": condition, "--pattern": pattern, "--verb": verb, "--name": name, "--profession": profession}
     filters = [Filter(said, OPTIONS[said], values) for said, values in given.items() if values]
@@ -101,7 +101,7 @@ def show_sentences(
 
 def _streamed(run: "Run", rows: "pl.LazyFrame", form: Format, as_json: bool) -> "Iterator[str]":
     """The rows as CSV; as one JSON document with --json; as the JSON of a table with --format json."""
-    from ..report.sentence_files import csv, json_array
+    from ..results.report.sentence_files import csv, json_array
 
     if not as_json and form is Format.CSV:
         yield from csv(rows)

@@ -44,7 +44,7 @@ def verify(
     The exit status is 2 if something is damaged; the last line names it and the command that repairs it.
     Example: negengine verify runs/mini --sample 100
     """
-    from ..verification.verify import verify as run_verify
+    from ..results.verification.verify import verify as run_verify
 
     found = run_verify(target, sample=sample, seed=seed, model=model, lexicon=lexicon, torch=torch)
     print_result(found, form, as_json)

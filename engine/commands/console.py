@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from ..choices import Format
-    from ..tables.table import Table
+    from ..views.table import Table
 
 
 def say(line: str) -> None:
@@ -85,7 +85,7 @@ def _stdout() -> Stdout:
 
 def _show_formatted(tables: "list[Table]", form: "Format | None") -> None:
     from ..choices import Format
-    from ..tables.render import render
+    from ..views.render import render
 
     text = render(tables, form or Format.TABLE)
     _stdout().write(printable_lines(text) if _stdout().isatty() else text)
@@ -104,8 +104,8 @@ def _drawn(item: Any) -> str:
     """A table as the terminal shows it. If stdout is not a terminal, the width is COLUMNS, or 80."""
     from rich.console import Console
 
-    from ..tables.render import to_rich
-    from ..tables.table import Table
+    from ..views.render import to_rich
+    from ..views.table import Table
 
     sheet = _Sheet()
     width = None if sheet.isatty() or os.environ.get("COLUMNS", "").isdigit() else 80

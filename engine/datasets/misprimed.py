@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InputError
-from ..sentences.textfiles import Row, checked_length, decoded, json_rows
+from ..text.textfiles import Row, checked_length, decoded, json_rows
 
 CORPORA = ("GoogleRE", "TREx", "ConceptNet", "SQuAD")
 MISPRIMES = {"high": "high_ranked", "low": "low_ranked", "random": "random"}

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from ..choices import Task
 from ..errors import InputError
-from ..sentences.tokenizer import load_tokenizer
+from ..text.tokenizer import load_tokenizer
 from . import tally
 from .batches import Advance, Feeds, ignored, rows_by_length
 from .exported import PRECISIONS, ExportedModel

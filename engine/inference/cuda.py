@@ -21,17 +21,7 @@ import numpy as np
 import onnxruntime as ort
 
 from ..errors import InputError
-from .batches import (
-    INPUTS,
-    OUTPUTS,
-    WIDTHS,
-    Advance,
-    Array,
-    Batch,
-    Feeds,
-    Runner,
-    sentences_in,
-)
+from .batches import INPUTS, OUTPUTS, WIDTHS, Advance, Array, Batch, Feeds, Runner, sentences_in
 from .device import Device
 from .pool import Pool
 from .session import on_cpu, open_session, run_options

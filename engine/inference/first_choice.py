@@ -19,7 +19,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ..sentences.spans import EncodedSentences
+from ..text.spans import EncodedSentences
 from .batches import Advance, ignored
 from .calibration import Calibration, widest
 from .causal import open_language_model

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError
-from ..sentences.spans import Bucket
-from ..sentences.tokenizer import MaskTokenizer
+from ..text.spans import Bucket
+from ..text.tokenizer import MaskTokenizer
 from .batches import Result, rows_by_length
 from .exported import ExportedModel, refuse_too_long
 from .model import LanguageModel

@@ -13,7 +13,7 @@ from typing import Any, Generic, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ..sentences.keys import combine, string_keys
+from ..text.keys import combine, string_keys
 from .audit import Audit
 from .batches import Advance, ignored
 from .calibration import Calibration

@@ -6,7 +6,7 @@ from typing import TypedDict
 import numpy as np
 from numpy.typing import NDArray
 
-from ..sentences.tokenizer import MaskTokenizer
+from ..text.tokenizer import MaskTokenizer
 from .free_text import encode_texts, log_softmax, reduce_logits
 from .model import LanguageModel
 from .top import top_tokens

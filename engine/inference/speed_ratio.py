@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from ..sentences.spans import Bucket, EncodedSentences
+from ..text.spans import Bucket, EncodedSentences
 from .device import CPU
 from .measured import Measured, Say
 from .model import Decider, LanguageModel

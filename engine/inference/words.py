@@ -14,7 +14,7 @@ log-probability, given its number of tokens:
 each other, so likely pieces of different words add up to a likely word.
 
 `whole-word`: as left-to-right, but a token competes only with the tokens that can stand there. The vocabulary marks
-them (`negengine.engine.sentences.word_marks`): a first token begins a word, later ones continue it. With C(t) as the
+them (`negengine.engine.text.word_marks`): a first token begins a word, later ones continue it. With C(t) as the
 tokens of the same class as t, a masked model, which sees both sides and is given k, has
 
     log p(w) = Σ [log p(ti | …) - log Σ p(s | …) over s in C(ti)]
@@ -45,9 +45,9 @@ from numpy.typing import NDArray
 
 from ..choices import TargetMethod
 from ..errors import InputError
-from ..sentences.sequences import NOTHING, TokenSequences
-from ..sentences.spans import Bucket, EncodedSentences
-from ..sentences.word_marks import Mark, WordClass, WordMarks
+from ..text.sequences import NOTHING, TokenSequences
+from ..text.spans import Bucket, EncodedSentences
+from ..text.word_marks import Mark, WordClass, WordMarks
 from .batches import Advance, ignored
 from .exported import PRECISIONS, REFERENCE
 from .model import Decider, Decisions, Ids

@@ -15,20 +15,20 @@ from typing import TYPE_CHECKING, Any
 from ..errors import InputError
 
 if TYPE_CHECKING:
-    from ..figures import Section
     from ..runs.stage import Publish, Stage
+    from ..views import Section
     from .run import Run
 
 GROUP = "negengine.probes"
 BUNDLED = (
-    "negengine.engine.negation.entry:PROBE",
-    "negengine.engine.probes.gh22.entry:PROBE",
-    "negengine.engine.probes.lama.entry:PROBE",
-    "negengine.engine.probes.diagnostics.entry:PROBE",
-    "negengine.engine.probes.nli.entry:PROBE",
-    "negengine.engine.probes.cues.entry:PROBE",
-    "negengine.engine.probes.probe.entry:PROBE",
-    "negengine.engine.probes.likelihood.entry:PROBE",
+    "negengine.engine.experiments.negation.entry:PROBE",
+    "negengine.engine.experiments.gh22.entry:PROBE",
+    "negengine.engine.experiments.lama.entry:PROBE",
+    "negengine.engine.experiments.diagnostics.entry:PROBE",
+    "negengine.engine.experiments.nli.entry:PROBE",
+    "negengine.engine.experiments.cues.entry:PROBE",
+    "negengine.engine.experiments.probe.entry:PROBE",
+    "negengine.engine.experiments.likelihood.entry:PROBE",
 )
 
 
@@ -48,7 +48,7 @@ class Probe:
             the subcommand `train` is called as `negengine nli train`.
         sections: Stage → the function, as `module:attribute`, that takes a finished run and returns the sections of its
             report; a run without one is reported with its tables.
-        references: The papers to cite, as `package:file.toml`; see `negengine.engine.report.references`.
+        references: The papers to cite, as `package:file.toml`; see `negengine.engine.results.report.references`.
         title: What a report calls the experiment; its name by default.
     """
 

@@ -13,7 +13,7 @@ from ..printable import counted
 from ..runs.record import StageRecord, read_run
 from ..runs.results import finished_stage, read_frame
 from ..runs.shard import Shard
-from ..tables import Table
+from ..views import Table
 from .model import Model
 from .recount import Recount
 from .registry import load
@@ -155,7 +155,7 @@ class Run(Shown):
             InputError: As for `ng.report`.
         """
         # By name, as reports are built on runs, and not the other way round.
-        write: Callable[..., Path] = load("negengine.engine.report.report:report")
+        write: Callable[..., Path] = load("negengine.engine.results.report.report:report")
         return write(self, output)
 
 

@@ -15,7 +15,7 @@ from ..files.home import shell_command
 from ..printable import counted
 from ..runs.divisions import default_output, find_shards
 from ..runs.status import DividedRun, State, divided_run
-from ..tables import Column, Table
+from ..views import Column, Table
 from .registry import stages
 from .shown import Shown
 

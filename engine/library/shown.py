@@ -4,8 +4,8 @@ from abc import abstractmethod
 from typing import Any
 
 from ..choices import Format
-from ..tables import Table
-from ..tables.render import render, to_html
+from ..views import Table
+from ..views.render import render, to_html
 
 
 class Shown:

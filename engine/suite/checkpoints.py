@@ -11,7 +11,7 @@ import msgspec
 from ..errors import InputError
 from ..files.names import is_model_name
 from ..inference.exported import MODELS
-from ..sentences.toml_file import TomlFile
+from ..text.toml_file import TomlFile
 
 TABLE = "model"
 _STEP = re.compile(r"(?<![0-9.])([0-9]{1,15})([kKmM]?)(?![0-9A-Za-z]|\.[0-9])")

@@ -4,11 +4,10 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from ..comparison.estimates import DROP, PERCENT
-from ..figures import Figure
-from ..figures.charts import Curves
 from ..printable import counted
-from ..tables import Column, Table
+from ..results.comparison.estimates import DROP, PERCENT
+from ..views import Column, Figure, Table
+from ..views.charts import Curves
 
 _KEYS = ("dataset", "condition", "split", "metric")
 _MOST_PANELS = 12

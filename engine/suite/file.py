@@ -31,7 +31,7 @@ import msgspec
 from ..choices import Precision
 from ..errors import InputError, did_you_mean
 from ..files.names import is_file_name
-from ..sentences.toml_file import TomlFile
+from ..text.toml_file import TomlFile
 from .checkpoints import TABLE as MODELS
 from .checkpoints import SuiteModel, read_models
 from .settings import check_settings, functions

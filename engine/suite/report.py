@@ -6,13 +6,12 @@ from pathlib import Path
 
 import polars as pl
 
-from ..comparison.runs import open_runs
 from ..errors import InputError
-from ..figures import Figure, Section
-from ..report.figures import plain, write_figures
-from ..report.libraries import needs_libraries
-from ..report.report import refuse_foreign, write_page
-from ..tables import Table
+from ..results.comparison.runs import open_runs
+from ..results.report.figures import plain, write_figures
+from ..results.report.libraries import needs_libraries
+from ..results.report.report import refuse_foreign, write_page
+from ..views import Figure, Section, Table
 from .table import FinishedMember, model_tables
 
 REPORT, FIGURES = "report.html", "figures"
@@ -53,7 +52,7 @@ def write_report(
     path = folder / REPORT
     refuse_foreign(path)
     with needs_libraries():
-        from ..report.page import Chapter, page
+        from ..results.report.page import Chapter, page
 
         told = [f"{who} failed: {why}" for who, why in failures.items()]
         told += [f"{one.member.name}: {one.run.dead_end}." for one in finished if one.run.dead_end]
@@ -72,9 +71,9 @@ def write_report(
 
 def _chapters(probe: str, own: Sequence[FinishedMember], found: pl.DataFrame) -> tuple[list, dict[str, Figure]]:  # type: ignore[type-arg]
     """The chapters of one probe, and the figures that all its models share."""
-    from ..report.chapters import chapter
-    from ..report.page import Chapter
-    from ..report.side_by_side import chapters
+    from ..results.report.chapters import chapter
+    from ..results.report.page import Chapter
+    from ..results.report.side_by_side import chapters
     from .curves import curves
 
     runs = [one.run for one in own]

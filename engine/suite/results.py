@@ -13,7 +13,7 @@ import polars as pl
 from ..library.run import Run
 from ..library.shown import Shown
 from ..printable import counted
-from ..tables import Column, Table
+from ..views import Column, Table
 from .file import SuiteFile
 from .members import DONE, Member, State
 from .table import FinishedMember, model_tables

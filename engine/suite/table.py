@@ -5,13 +5,13 @@ from dataclasses import dataclass, replace
 
 import polars as pl
 
-from ..comparison.differences import GROUP, outcomes_of
-from ..comparison.estimates import MODEL, PERCENT, estimates, main_items
-from ..comparison.models import FITTING, PRINTED, estimates_tables
 from ..errors import InputError
+from ..experiments.items import ALL
 from ..library.run import Run
-from ..probes.items import ALL
-from ..tables import Table
+from ..results.comparison.differences import GROUP, outcomes_of
+from ..results.comparison.estimates import MODEL, PERCENT, estimates, main_items
+from ..results.comparison.models import FITTING, PRINTED, estimates_tables
+from ..views import Table
 from .members import Member
 
 KEYS = ("probe", "model", "series", "step", "revision")
@@ -39,7 +39,8 @@ def suite_table(finished: Sequence[FinishedMember]) -> pl.DataFrame:
 
     Returns:
         probe, model, series (its training run), step (null for a model that is not a checkpoint of one), revision (the
-        hub's commit, or the digest of a local checkpoint), the columns of `negengine.engine.comparison.estimates`, and
+        hub's commit, or the digest of a local checkpoint), the columns of
+        `negengine.engine.results.comparison.estimates`, and
         folder. Each run is read and given back, so a suite may have many.
     """
     frames = [frame for one in finished if (frame := _estimates(one)) is not None]

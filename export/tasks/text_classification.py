@@ -12,7 +12,7 @@ from transformers import AutoModelForSequenceClassification
 from transformers.models.auto.modeling_auto import MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING
 
 from ...engine.inference.exported import CONVOLVED, LOW_PRECISION
-from ...engine.sentences.lexicon import load_lexicon
+from ...engine.text.lexicon import load_lexicon
 from ..checkpoint import Checkpoint, Head
 from ..passes import CPU, FP16, INT8, TEXT_CLASSIFICATION
 from ..samples import Sample, random_strings

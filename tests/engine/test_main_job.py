@@ -12,18 +12,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from negengine.engine.choices import Coreference, Precision
 from negengine.engine.errors import InputError
+from negengine.engine.experiments.negation.score import Scoring, read_selected
+from negengine.engine.experiments.negation.select import Selection, Settings
 from negengine.engine.inference.device import CPU
 from negengine.engine.inference.exported import load_exported
-from negengine.engine.negation.score import Scoring, read_selected
-from negengine.engine.negation.select import Selection, Settings
 from negengine.engine.runs.executors import ThisProcess
 from negengine.engine.runs.loop import Execution, run_stage
 from negengine.engine.runs.merge import merge
 from negengine.engine.runs.progress import Reporter
 from negengine.engine.runs.shard import Shard
 from negengine.engine.runs.stage import ModelOptions
-from negengine.engine.sentences.lexicon import Lexicon
-from negengine.engine.sentences.patterns import load_patterns
+from negengine.engine.text.lexicon import Lexicon
+from negengine.engine.text.patterns import load_patterns
 from small_stages import InterruptedAfter
 from transformers import AutoModelForMaskedLM, AutoTokenizer
 

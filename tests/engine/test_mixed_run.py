@@ -21,11 +21,11 @@ import pytest
 from fake_models import CALIBRATION, FakeScoring, FakeSelection
 from negengine.engine.choices import Precision
 from negengine.engine.errors import InputError
+from negengine.engine.experiments.negation.runs import ScoresRun
+from negengine.engine.experiments.negation.score import Scoring, read_selected
+from negengine.engine.experiments.negation.sections.answers import replacements
+from negengine.engine.experiments.negation.select import Selection, Settings
 from negengine.engine.inference.device import CPU
-from negengine.engine.negation.runs import ScoresRun
-from negengine.engine.negation.score import Scoring, read_selected
-from negengine.engine.negation.sections.answers import replacements
-from negengine.engine.negation.select import Selection, Settings
 from negengine.engine.runs.executors import ThisProcess
 from negengine.engine.runs.loop import Execution, run_stage
 from negengine.engine.runs.merge import merge
@@ -35,8 +35,8 @@ from negengine.engine.runs.record import read_run
 from negengine.engine.runs.results import finished_stage
 from negengine.engine.runs.shard import Shard
 from negengine.engine.runs.stage import ModelOptions
-from negengine.engine.sentences.lexicon import Lexicon, load_lexicon
-from negengine.engine.sentences.patterns import load_patterns
+from negengine.engine.text.lexicon import Lexicon, load_lexicon
+from negengine.engine.text.patterns import load_patterns
 from small_stages import InterruptedAfter
 
 pytestmark = pytest.mark.long

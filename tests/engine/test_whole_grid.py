@@ -25,8 +25,8 @@ from negengine.engine.inference.precision import Models
 from negengine.engine.runs.executors import ThisProcess
 from negengine.engine.runs.loop import Execution, run_stage
 from negengine.engine.runs.masked_stages import PatternDeciders
-from negengine.engine.sentences.lexicon import load_lexicon
-from negengine.engine.sentences.patterns import load_patterns
+from negengine.engine.text.lexicon import load_lexicon
+from negengine.engine.text.patterns import load_patterns
 
 def peak():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1024 if sys.platform == "linux" else 2**20)

@@ -11,8 +11,8 @@ from causal_checkpoints import FAMILIES
 from negengine.engine.errors import InputError
 from negengine.engine.inference.causal import CausalLM
 from negengine.engine.inference.exported import load_exported
-from negengine.engine.sentences.lexicon import load_lexicon
-from negengine.engine.sentences.patterns import load_patterns
+from negengine.engine.text.lexicon import load_lexicon
+from negengine.engine.text.patterns import load_patterns
 from negengine.export.build import _Traced, _without_wrong_sharing, build
 from negengine.export.graph import Graph
 from negengine.export.samples import Sample

@@ -12,9 +12,9 @@ import torch
 from negengine.engine.errors import InputError
 from negengine.engine.inference.exported import ExportedModel, load_exported
 from negengine.engine.inference.model import MaskedLM
-from negengine.engine.sentences.lexicon import load_lexicon
-from negengine.engine.sentences.patterns import load_patterns
-from negengine.engine.sentences.tokenizer import MaskTokenizer
+from negengine.engine.text.lexicon import load_lexicon
+from negengine.engine.text.patterns import load_patterns
+from negengine.engine.text.tokenizer import MaskTokenizer
 from negengine.export.build import build
 from negengine.export.check import check, kind_of
 from negengine.export.families import FAMILIES, Family, family_of

@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 
 import sentencepiece
-from negengine.engine.sentences.tokenizer import MaskTokenizer
+from negengine.engine.text.tokenizer import MaskTokenizer
 from tokenizers import Tokenizer
 from transformers import CONFIG_MAPPING, TOKENIZER_MAPPING, PreTrainedTokenizerFast
 

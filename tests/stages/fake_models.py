@@ -10,19 +10,19 @@ from typing import Any, ClassVar
 
 import numpy as np
 from negengine.engine.choices import Precision
+from negengine.engine.experiments.negation.score import Scoring
+from negengine.engine.experiments.negation.select import Selection
+from negengine.engine.experiments.negation.several_scores import WholeWordScoring
+from negengine.engine.experiments.negation.whole_words import WholeWordSelection
 from negengine.engine.inference.batches import ignored
 from negengine.engine.inference.calibration import Calibration
 from negengine.engine.inference.choosing import Workload, choose_precisions
 from negengine.engine.inference.measured import Measured
 from negengine.engine.inference.model import Decisions
 from negengine.engine.inference.precision import Models
-from negengine.engine.negation.score import Scoring
-from negengine.engine.negation.select import Selection
-from negengine.engine.negation.several_scores import WholeWordScoring
-from negengine.engine.negation.whole_words import WholeWordSelection
 from negengine.engine.runs.masked_stages import PatternDeciders
 from negengine.engine.runs.stage import ModelOptions
-from negengine.engine.sentences.lexicon import Lexicon
+from negengine.engine.text.lexicon import Lexicon
 
 LEXICON = Lexicon(
     names=("Jessica", "Maria", "John", "Peter"),

@@ -9,15 +9,15 @@ import time
 from pathlib import Path
 
 from fake_models import FakeScoring, FakeSelection
+from negengine.engine.experiments.negation.score import read_selected
+from negengine.engine.experiments.negation.select import Settings
 from negengine.engine.inference.device import CPU
 from negengine.engine.inference.exported import load_exported
-from negengine.engine.negation.score import read_selected
-from negengine.engine.negation.select import Settings
 from negengine.engine.runs.executors import ThisProcess
 from negengine.engine.runs.loop import Execution, run_stage
 from negengine.engine.runs.stage import ModelOptions
-from negengine.engine.sentences.lexicon import load_lexicon
-from negengine.engine.sentences.patterns import load_patterns
+from negengine.engine.text.lexicon import load_lexicon
+from negengine.engine.text.patterns import load_patterns
 
 
 def make(model: str, folder: Path) -> None:

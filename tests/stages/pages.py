@@ -64,8 +64,8 @@ def read(page: str) -> Element:
 
 def drawn_figures(run) -> dict[str, Any]:
     """The figures of a run's own sections by name; every one can be drawn, and its values can be written."""
-    from negengine.engine.figures.svg import for_page
     from negengine.engine.library.registry import sections_function
+    from negengine.engine.views.svg import for_page
 
     figures = [figure for section in sections_function(run.stage)(run) for figure in section.figures]
     for figure in figures:

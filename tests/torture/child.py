@@ -224,15 +224,15 @@ def import_everything(*, with_export: bool) -> None:
     """Import what the commands import, before any fork. No model is opened: its threads would not survive a fork."""
     os.environ.update(faults.ONE_THREAD)
     import negengine.engine.cli.main
+    import negengine.engine.experiments.diagnostics.runs
+    import negengine.engine.experiments.negation.runs
     import negengine.engine.library.open
-    import negengine.engine.negation.runs
-    import negengine.engine.probes.diagnostics.runs
     import onnxruntime
     import polars as pl
     from scipy import special, stats
 
     _ = negengine.engine.cli.main, negengine.engine.library.open, onnxruntime, pl, special, stats
-    runs, diagnostics = negengine.engine.negation.runs, negengine.engine.probes.diagnostics.runs
+    runs, diagnostics = negengine.engine.experiments.negation.runs, negengine.engine.experiments.diagnostics.runs
     runs.Selection.plan = functools.partial(runs.Selection.plan, candidates_per_part=48, pairs_per_lazy_part=5)  # type: ignore[method-assign]
     runs.Scoring.plan = functools.partial(runs.Scoring.plan, triplets_per_part=20)  # type: ignore[method-assign]
     diagnostics.DiagnosticsStage.plan = functools.partial(diagnostics.DiagnosticsStage.plan, items_per_part=8)  # type: ignore[method-assign]
@@ -257,7 +257,7 @@ def _compute_once() -> None:
     from negengine.engine import versions
     from negengine.engine.cli import main
     from negengine.engine.inference import machine
-    from negengine.engine.sentences import composition
+    from negengine.engine.text import composition
 
     versions.version = functools.cache(versions.version)
     versions.deciding_versions(), versions.own_version()

@@ -10,9 +10,9 @@ import numpy as np
 
 from ...engine.datasets.sources import find
 from ...engine.errors import InputError
-from ...engine.probes.cues.cd_sco import DATA, TEST_FILES, TRAIN_FILES
-from ...engine.probes.cues.columns import MarkedSentence, read_columns
-from ...engine.probes.cues.labels import labels_of
+from ...engine.experiments.cues.cd_sco import DATA, TEST_FILES, TRAIN_FILES
+from ...engine.experiments.cues.columns import MarkedSentence, read_columns
+from ...engine.experiments.cues.labels import labels_of
 
 DEV_SHARE = 0.15
 """Of the sentences, where no dev file is given: appendix A of the paper."""

@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 from tokenizers import Tokenizer
 from transformers.tokenization_utils_fast import PreTrainedTokenizerFast
 
-from ...engine.probes.cues.columns import MarkedSentence
-from ...engine.probes.cues.encoding import NO_TOKEN, WordEncoder
-from ...engine.probes.cues.labels import LABELS, OUTSIDE, cues_of, labels_of
-from ...engine.probes.cues.scorer import score
+from ...engine.experiments.cues.columns import MarkedSentence
+from ...engine.experiments.cues.encoding import NO_TOKEN, WordEncoder
+from ...engine.experiments.cues.labels import LABELS, OUTSIDE, cues_of, labels_of
+from ...engine.experiments.cues.scorer import score
 from ..job import Batch
 
 IGNORED = -100

@@ -8,12 +8,12 @@ from typing import Any
 
 import polars as pl
 
+from ...engine.experiments.cues.scorer import CueCounts
+from ...engine.experiments.cues.tables import published
+from ...engine.experiments.cues.word_list import Kind
 from ...engine.files.home import shell_command
 from ...engine.library.shown import Shown
-from ...engine.probes.cues.scorer import CueCounts
-from ...engine.probes.cues.tables import published
-from ...engine.probes.cues.word_list import Kind
-from ...engine.tables import Column, Table
+from ...engine.views import Column, Table
 
 PAPER = "paper: Bi-LSTM with a CRF, on CD-SCO"
 _MEASURES = ("precision", "recall", "f1")

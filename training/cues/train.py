@@ -12,11 +12,11 @@ from pathlib import Path
 
 from ...engine.choices import Task
 from ...engine.commands.train_command import TrainingOptions
+from ...engine.experiments.cues.detector import CueDetector
+from ...engine.experiments.cues.labels import LABELS
+from ...engine.experiments.cues.scorer import score
 from ...engine.inference.device import CPU
 from ...engine.inference.exported import load_exported
-from ...engine.probes.cues.detector import CueDetector
-from ...engine.probes.cues.labels import LABELS
-from ...engine.probes.cues.scorer import score
 from ...engine.runs.progress import Reporter
 from ...export.build import build
 from ...export.tasks.token_classification import TASK

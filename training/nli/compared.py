@@ -13,10 +13,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ...engine.probes.items import ALL, ORIGINAL
-from ...engine.probes.nli.pairs import KINDS, NEW
-from ...engine.probes.nli.runs import NliRun
-from ...engine.probes.nli.summary import WITH_CUE
+from ...engine.experiments.items import ALL, ORIGINAL
+from ...engine.experiments.nli.pairs import KINDS, NEW
+from ...engine.experiments.nli.runs import NliRun
+from ...engine.experiments.nli.summary import WITH_CUE
 from ...engine.statistics import Difference, mean, paired_difference, sign_flips
 
 ROWS = (

@@ -9,9 +9,9 @@ import numpy as np
 
 from ...engine.datasets.sources import find
 from ...engine.errors import InputError
+from ...engine.experiments.nli.labels import SOURCES, Label
+from ...engine.experiments.nli.pairs import Pair, read_benchmark, stream_original
 from ...engine.files.reading import file_sha256, is_file
-from ...engine.probes.nli.labels import SOURCES, Label
-from ...engine.probes.nli.pairs import Pair, read_benchmark, stream_original
 from .hub import fetch
 from .split import Split, check_fraction, split
 

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from ...engine.experiments.nli.pairs import Pair
 from ...engine.files.atomic import make_folder, write_bytes
-from ...engine.probes.nli.pairs import Pair
 
 FOLDER = "held-out"
 _HEADER = ("index", "Text", "Hypothesis", "gold_label")

@@ -16,10 +16,10 @@ from requests import RequestException
 
 from ...engine.datasets.sources import cache_folder
 from ...engine.errors import InputError, first_line
+from ...engine.experiments.nli.labels import Label
+from ...engine.experiments.nli.pairs import NO_CONSENSUS
 from ...engine.files.atomic import make_folder, write_bytes
 from ...engine.files.reading import is_file
-from ...engine.probes.nli.labels import Label
-from ...engine.probes.nli.pairs import NO_CONSENSUS
 from ...export.quiet import quiet
 
 _NO_LABEL = -1  # a pair whose annotators did not agree

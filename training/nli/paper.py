@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from ...engine.errors import choice
-from ...engine.probes.nli.labels import Source
+from ...engine.experiments.nli.labels import Source
 
 FAMILY = "bert"  # whose settings the families get that the paper does not have
 

@@ -8,14 +8,14 @@ from typing import Any
 
 import polars as pl
 
+from ...engine.experiments.items import ALL
+from ...engine.experiments.nli.pairs import NEW
+from ...engine.experiments.nli.runs import NliRun
+from ...engine.experiments.published import NLI_NEGATION, published
 from ...engine.library.shown import Shown
-from ...engine.probes.items import ALL
-from ...engine.probes.nli.pairs import NEW
-from ...engine.probes.nli.runs import NliRun
-from ...engine.probes.published import NLI_NEGATION, published
 from ...engine.statistics import holm, smallest_p
-from ...engine.tables import Column, Table
-from ...engine.tables.published import fraction
+from ...engine.views import Column, Table
+from ...engine.views.published import fraction
 from ..settings import Settings
 from .compared import ROWS, accuracy, gain
 from .trained import NEGATION, ORIGINAL, Trained

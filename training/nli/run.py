@@ -9,8 +9,8 @@ from ...engine.api.load import export
 from ...engine.choices import Task
 from ...engine.commands.train_command import TrainingOptions
 from ...engine.errors import InputError
-from ...engine.probes.nli.labels import SOURCES
-from ...engine.probes.nli.runs import NliRun, nli
+from ...engine.experiments.nli.labels import SOURCES
+from ...engine.experiments.nli.runs import NliRun, nli
 from ...engine.runs.progress import Reporter
 from ...export.tasks.text_classification import TASK
 from ...export.trace import optimum_config

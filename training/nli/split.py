@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...engine.errors import InputError
-from ...engine.probes.nli.pairs import KINDS, Pair
+from ...engine.experiments.nli.pairs import KINDS, Pair
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from ...engine.probes.nli.runs import NliRun
+from ...engine.experiments.nli.runs import NliRun
 from ...export.trained import TrainingRecord
 
 ORIGINAL, NEGATION = "original", "negation"  # the two conditions: what a classifier learns from

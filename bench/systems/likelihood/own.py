@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from ....engine.probes.likelihood.choices import Method
-from ....engine.probes.likelihood.encoding import Encoder
-from ....engine.probes.likelihood.scores import causal_logprobs, pseudo_logprobs
+from ....engine.experiments.likelihood.choices import Method
+from ....engine.experiments.likelihood.encoding import Encoder
+from ....engine.experiments.likelihood.scores import causal_logprobs, pseudo_logprobs
 from ..own import Fp32
 from ..system import Answers, Choice, Place
 from . import Texts

@@ -12,11 +12,11 @@ import numpy as np
 import polars as pl
 import torch
 
-from ....engine.probes.diagnostics.files import Diagnostics
-from ....engine.probes.diagnostics.items import Completion, Item
-from ....engine.probes.diagnostics.judged import COMPARED
-from ....engine.probes.diagnostics.stage import DiagnosticsStage
-from ....engine.probes.items import ITEMS_FILE
+from ....engine.experiments.diagnostics.files import Diagnostics
+from ....engine.experiments.diagnostics.items import Completion, Item
+from ....engine.experiments.diagnostics.judged import COMPARED
+from ....engine.experiments.diagnostics.stage import DiagnosticsStage
+from ....engine.experiments.items import ITEMS_FILE
 from ..system import Answers, Choice, Place, batch_sizes
 from . import LOOP, PAPER, ROW
 from .masked import TorchMasked, TorchMaskRow

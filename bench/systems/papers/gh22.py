@@ -15,18 +15,18 @@ import polars as pl
 import torch
 
 from ....engine.choices import Coreference
+from ....engine.experiments.gh22.acts import ACTS_FILE, RANKS, Acts
+from ....engine.experiments.gh22.choices import Variant
+from ....engine.experiments.gh22.repetitions import Repetitions
+from ....engine.experiments.gh22.variants import load_variant
+from ....engine.experiments.items import ITEMS_FILE
+from ....engine.experiments.negation.grid import pair_fillers
 from ....engine.inference.free_text import MASK
-from ....engine.negation.grid import pair_fillers
-from ....engine.probes.gh22.acts import ACTS_FILE, RANKS, Acts
-from ....engine.probes.gh22.choices import Variant
-from ....engine.probes.gh22.repetitions import Repetitions
-from ....engine.probes.gh22.variants import load_variant
-from ....engine.probes.items import ITEMS_FILE
 from ....engine.runs.loop import run_stage
 from ....engine.runs.results import finished_stage, read_frame
-from ....engine.sentences.lexicon import load_lexicon
-from ....engine.sentences.patterns import Pattern
-from ....engine.sentences.slots import NAME, PROFESSION, PRONOUN, VERB
+from ....engine.text.lexicon import load_lexicon
+from ....engine.text.patterns import Pattern
+from ....engine.text.slots import NAME, PROFESSION, PRONOUN, VERB
 from ...opened import with_open_model
 from ..system import Answers, Choice, Place, batch_sizes
 from . import LOOP, PAPER, ROW

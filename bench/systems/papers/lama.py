@@ -19,10 +19,10 @@ import torch
 from numpy.typing import NDArray
 from scipy import stats
 
+from ....engine.experiments.items import ITEMS_FILE
+from ....engine.experiments.lama.facts import Fact, Facts
+from ....engine.experiments.lama.stage import Lama
 from ....engine.inference.free_text import MASK
-from ....engine.probes.items import ITEMS_FILE
-from ....engine.probes.lama.facts import Fact, Facts
-from ....engine.probes.lama.stage import Lama
 from ..system import Answers, Choice, Place, batch_sizes
 from . import LOOP, PAPER, ROW
 from .masked import TorchMasked, TorchMaskRow

@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 from transformers import AutoModelForSequenceClassification
 
 from ....engine.choices import Precision, Task
+from ....engine.experiments.items import ITEMS_FILE
+from ....engine.experiments.nli.judgements import PAPER_LENGTH, Judgements
+from ....engine.experiments.nli.labels import SOURCES, map_head
+from ....engine.experiments.nli.pairs import NEW, Pair, PairSet
 from ....engine.inference.classifier import EncodedPairs, PairClassifier, encode_pairs, labels
 from ....engine.inference.exported import load_exported
-from ....engine.probes.items import ITEMS_FILE
-from ....engine.probes.nli.judgements import PAPER_LENGTH, Judgements
-from ....engine.probes.nli.labels import SOURCES, map_head
-from ....engine.probes.nli.pairs import NEW, Pair, PairSet
 from ..system import Answers, Choice, Place, System, batch_sizes
 from ..torch_models import TorchSystem
 from . import INT8_ALONE, LOOP, LOOP_ALONE, OURS, OURS_ALONE, PAPER

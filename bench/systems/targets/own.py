@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from ....engine.probes.probe.columns import LOGPROB, Columns
-from ....engine.probes.probe.stage import OwnStimuli
-from ....engine.probes.vocabulary import Ranked
+from ....engine.experiments.probe.columns import LOGPROB, Columns
+from ....engine.experiments.probe.stage import OwnStimuli
+from ....engine.experiments.vocabulary import Ranked
 from ....engine.runs.overlap import overlap
 from ....engine.runs.part import EncodedPart
 from ....engine.runs.stage import PartResult
-from ....engine.stimuli import open_table
+from ....engine.text.table import open_table
 from ..own import Fp32
 from ..system import Answers, Choice
 from . import Stimuli

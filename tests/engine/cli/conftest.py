@@ -80,4 +80,4 @@ def no_tokenizer(monkeypatch):
     def refuse(*_):
         raise AssertionError("a tokenizer was loaded")
 
-    monkeypatch.setattr("negengine.engine.sentences.tokenizer.MaskTokenizer.load", refuse)
+    monkeypatch.setattr("negengine.engine.text.tokenizer.MaskTokenizer.load", refuse)

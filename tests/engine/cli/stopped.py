@@ -11,7 +11,7 @@ import signal
 import sys
 
 from negengine.engine.cli.__main__ import main
-from negengine.engine.negation.select import Selection
+from negengine.engine.experiments.negation.select import Selection
 from negengine.engine.runs.folder import RunFolder
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 from fake_exports import write_fake_export
+from negengine.engine.experiments.cues.labels import LABELS
 from negengine.engine.files.sealed import seal
-from negengine.engine.probes.cues.labels import LABELS
 from sealed_documents import reseal
 from small_stages import work
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 from fake_exports import write_fake_export
-from negengine.engine.sentences.bundled import bundled_patterns
+from negengine.engine.text.bundled import bundled_patterns
 
 BROKEN = """
 name = "own"

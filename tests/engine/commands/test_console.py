@@ -10,7 +10,7 @@ import pytest
 from negengine.engine.choices import Format
 from negengine.engine.commands.console import document, say, show
 from negengine.engine.errors import InputError
-from negengine.engine.tables import Column, Table
+from negengine.engine.views import Column, Table
 
 FULL = Path("/dev/full")
 UNSAFE = "\x1b]0;title\x07\x9b"

@@ -22,6 +22,21 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from negengine.engine.datasets.sources import Source
 from negengine.engine.errors import InputError
+from negengine.engine.experiments.cues.columns import read_columns
+from negengine.engine.experiments.cues.labels import cues_of, labels_of
+from negengine.engine.experiments.cues.shares import cue_share
+from negengine.engine.experiments.cues.texts import TextFile
+from negengine.engine.experiments.diagnostics.files import read_diagnostics
+from negengine.engine.experiments.lama.facts import read_facts
+from negengine.engine.experiments.likelihood.columns import Columns
+from negengine.engine.experiments.likelihood.encoding import Encoder
+from negengine.engine.experiments.likelihood.faults import Faults
+from negengine.engine.experiments.likelihood.source import open_tables, scan_tables
+from negengine.engine.experiments.negation.answers import ANSWERS_FILE, kept_answers
+from negengine.engine.experiments.negation.score import read_selected
+from negengine.engine.experiments.negation.several_scores import read_several
+from negengine.engine.experiments.nli.pairs import read_benchmark, read_original
+from negengine.engine.experiments.vocabulary import Ranked
 from negengine.engine.files.frames import parquet_bytes, parquet_frame
 from negengine.engine.files.reading import file_sha256
 from negengine.engine.files.sealed import seal, unseal
@@ -29,32 +44,17 @@ from negengine.engine.inference.exported import exported_names, load_exported
 from negengine.engine.inference.manifest import read_origin
 from negengine.engine.inference.precision import Calibration
 from negengine.engine.inference.verified import VerifiedFiles
-from negengine.engine.negation.answers import ANSWERS_FILE, kept_answers
-from negengine.engine.negation.score import read_selected
-from negengine.engine.negation.several_scores import read_several
-from negengine.engine.probes.cues.columns import read_columns
-from negengine.engine.probes.cues.labels import cues_of, labels_of
-from negengine.engine.probes.cues.shares import cue_share
-from negengine.engine.probes.cues.texts import TextFile
-from negengine.engine.probes.diagnostics.files import read_diagnostics
-from negengine.engine.probes.lama.facts import read_facts
-from negengine.engine.probes.likelihood.columns import Columns
-from negengine.engine.probes.likelihood.encoding import Encoder
-from negengine.engine.probes.likelihood.faults import Faults
-from negengine.engine.probes.likelihood.source import open_tables, scan_tables
-from negengine.engine.probes.nli.pairs import read_benchmark, read_original
-from negengine.engine.probes.vocabulary import Ranked
 from negengine.engine.runs import merge
 from negengine.engine.runs.part import PartFiles
 from negengine.engine.runs.record import read_run
 from negengine.engine.runs.results import begun_stages, finished_stage
-from negengine.engine.sentences.language import load_language
-from negengine.engine.sentences.lexicon import load_lexicon
-from negengine.engine.sentences.patterns import PatternSet, load_patterns
-from negengine.engine.sentences.rules import Rules
-from negengine.engine.sentences.tokenizer import MaskTokenizer, load_tokenizer
-from negengine.engine.stimuli import open_table
 from negengine.engine.suite.file import SuiteFile
+from negengine.engine.text.language import load_language
+from negengine.engine.text.lexicon import load_lexicon
+from negengine.engine.text.patterns import PatternSet, load_patterns
+from negengine.engine.text.rules import Rules
+from negengine.engine.text.table import open_table
+from negengine.engine.text.tokenizer import MaskTokenizer, load_tokenizer
 from small_stages import hold, work
 
 NASTY = [

@@ -12,9 +12,9 @@ from negengine.engine.inference import cuda, kernels, tally
 from negengine.engine.inference.device import Device
 from negengine.engine.inference.exported import load_exported
 from negengine.engine.inference.model import Decisions, MaskedLM
-from negengine.engine.sentences.lexicon import load_lexicon
-from negengine.engine.sentences.patterns import load_patterns
-from negengine.engine.sentences.tokenizer import MaskTokenizer
+from negengine.engine.text.lexicon import load_lexicon
+from negengine.engine.text.patterns import load_patterns
+from negengine.engine.text.tokenizer import MaskTokenizer
 from transformers import AutoModelForMaskedLM
 
 MINI = Path(__file__).parents[3] / "export" / "mini"

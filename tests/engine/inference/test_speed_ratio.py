@@ -11,7 +11,7 @@ from negengine.engine.inference.device import CPU
 from negengine.engine.inference.precision import open_models
 from negengine.engine.inference.processor import processor
 from negengine.engine.inference.speed_ratio import deciding, kept_speed_ratio, some_of, speed_ratio
-from negengine.engine.sentences.spans import Bucket, EncodedSentences
+from negengine.engine.text.spans import Bucket, EncodedSentences
 
 
 class Clock:

@@ -17,10 +17,10 @@ from negengine.engine.inference.words import (
     score_whole_words,
     score_words,
 )
-from negengine.engine.sentences.sequences import NOTHING, TokenSequences
-from negengine.engine.sentences.spans import Bucket
-from negengine.engine.sentences.tokenizer import MaskTokenizer
-from negengine.engine.sentences.word_marks import Mark, WordClass, WordMarks
+from negengine.engine.text.sequences import NOTHING, TokenSequences
+from negengine.engine.text.spans import Bucket
+from negengine.engine.text.tokenizer import MaskTokenizer
+from negengine.engine.text.word_marks import Mark, WordClass, WordMarks
 from negengine.export.build import build
 from transformers import (
     AutoModelForMaskedLM,

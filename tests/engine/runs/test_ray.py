@@ -15,10 +15,10 @@ import pytest
 from fake_models import LEXICON, FakeSelection
 from negengine.engine.choices import Precision
 from negengine.engine.errors import InputError
+from negengine.engine.experiments.lama.facts import Fact, Facts
+from negengine.engine.experiments.lama.stage import Lama
+from negengine.engine.experiments.negation.select import Settings
 from negengine.engine.inference.device import CPU
-from negengine.engine.negation.select import Settings
-from negengine.engine.probes.lama.facts import Fact, Facts
-from negengine.engine.probes.lama.stage import Lama
 from negengine.engine.runs.executors import ThisProcess
 from negengine.engine.runs.loop import Execution, run_stage
 from negengine.engine.runs.progress import Reporter
@@ -26,8 +26,8 @@ from negengine.engine.runs.ray import Ray
 from negengine.engine.runs.ray_cluster import Patience
 from negengine.engine.runs.record import read_run
 from negengine.engine.runs.stage import Choices, ModelOptions
-from negengine.engine.sentences.lexicon import load_lexicon
-from negengine.engine.sentences.patterns import load_patterns
+from negengine.engine.text.lexicon import load_lexicon
+from negengine.engine.text.patterns import load_patterns
 from small_stages import Counted, Squares
 
 pytestmark = pytest.mark.long

@@ -10,7 +10,7 @@ import negengine as ng
 import polars as pl
 import pytest
 from negengine.engine.errors import InputError
-from negengine.engine.negation import runs
+from negengine.engine.experiments.negation import runs
 from negengine.engine.suite.members import State
 from negengine.engine.suite.run import plan_suite
 
@@ -115,7 +115,7 @@ def test_a_bug_in_a_member_does_not_stop_the_others(place, monkeypatch, no_repor
 KILLED = """
 import os, signal
 import negengine as ng
-from negengine.engine.negation import runs
+from negengine.engine.experiments.negation import runs
 whole, calls = runs.run_stage, []
 def killed(stage, folder, execution, **more):
     if "step1000" in folder.name:

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 import synthetic_cues
-from negengine.engine.probes.cues.columns import read_columns
-from negengine.engine.probes.cues.labels import LABELS
+from negengine.engine.experiments.cues.columns import read_columns
+from negengine.engine.experiments.cues.labels import LABELS
 from negengine.training.cues.examples import IGNORED, collate_with, examples, score_with
 
 

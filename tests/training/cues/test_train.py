@@ -6,9 +6,9 @@ import negengine as ng
 import pytest
 import torch
 from negengine.engine.errors import InputError
-from negengine.engine.probes.cues.columns import read_columns
-from negengine.engine.probes.cues.word_list import Kind
-from negengine.engine.tables.cells import cells
+from negengine.engine.experiments.cues.columns import read_columns
+from negengine.engine.experiments.cues.word_list import Kind
+from negengine.engine.views.cells import cells
 from negengine.training.cues.result import EXPORTED
 from negengine.training.folder import read_training
 from safetensors.torch import load_file

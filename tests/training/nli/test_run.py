@@ -8,7 +8,7 @@ import pytest
 import torch
 from negengine.engine.commands.train_command import TrainingOptions
 from negengine.engine.errors import InputError
-from negengine.engine.report.citation import cite
+from negengine.engine.results.report.citation import cite
 from negengine.engine.runs.lock import locked
 from negengine.training import needs
 from negengine.training.folder import read_training

@@ -2,8 +2,8 @@
 
 import pytest
 from negengine.engine.errors import InputError
-from negengine.engine.probes.nli.labels import Label
-from negengine.engine.probes.nli.pairs import KINDS, Pair, read_benchmark
+from negengine.engine.experiments.nli.labels import Label
+from negengine.engine.experiments.nli.pairs import KINDS, Pair, read_benchmark
 from negengine.training.nli.held_out import write_held_out
 from negengine.training.nli.split import split
 

@@ -9,7 +9,7 @@ from negengine.engine.library.model import ModelLike, open_model
 from negengine.engine.library.options import RunOptions, execution, run_folder, shard_of
 from negengine.engine.library.run import Run, ShardRun
 from negengine.engine.runs.loop import run_stage
-from negengine.engine.tables import Column, Table
+from negengine.engine.views import Column, Table
 
 from .stage import ITEMS_FILE, Colours
 

@@ -10,7 +10,7 @@ from negengine.engine.inference.model import MaskedLM
 from negengine.engine.inference.predict import predict_texts
 from negengine.engine.runs.masked_stages import ReferenceStage
 from negengine.engine.runs.stage import Files, FinishedParts, PartResult
-from negengine.engine.sentences.tokenizer import MaskTokenizer
+from negengine.engine.text.tokenizer import MaskTokenizer
 
 THINGS = ("sky", "grass", "snow", "coal", "sun", "sea")
 TEMPLATES = {"affirmative": "The {} is [MASK].", "negated": "The {} is not [MASK]."}

@@ -1,0 +1,193 @@
+"""The diagnostics of Ettinger (2020) as completions to compare.
+
+A sentence is its context, the word, and a full stop. `(a|an)` in a context is the article of the word that is scored:
+`an` before a, e, i, o, u. Perturbed contexts, as upstream has them, are asked for accuracy only:
+
+    shuffled             first sentence without its full stops, its words in another order (one item for each draw)
+    truncated            of the second sentence the last two words before the target
+    shuffled-truncated   both, with the same orders
+    -Obj                 `which OBJECT the SUBJECT had` becomes `which one the SUBJECT had`
+    -Sub                 it becomes `which OBJECT the other had`
+    -ObjSub              both
+"""
+
+import dataclasses
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...inference.free_text import MASK
+from ...text.keys import string_keys
+from ..items import ALL, ORIGINAL
+from .files import CPRAG, LICENSING, NAT, ROLE, SIMP, Diagnostics, Negation, Pragmatic, Reversal
+
+SHUFFLED, TRUNCATED, BOTH = CPRAG_PERTURBED = ("shuffled", "truncated", "shuffled-truncated")
+ROLE_PERTURBED = ("-Obj", "-Sub", "-ObjSub")
+BINS = ("cloze-1", "cloze-2", "cloze-3", "cloze-4")
+POLARITIES = ("affirmative", "negative")
+ARTICLE = "(a|an)"
+_WORDS_KEPT = 2
+
+
+@dataclass(frozen=True)
+class Completion:
+    """A text with one [MASK], and a word for the mask."""
+
+    text: str
+    word: str
+
+    @property
+    def sentence(self) -> str:
+        """The text with the word."""
+        return self.text.replace(MASK, self.word)
+
+
+@dataclass(frozen=True)
+class Item:
+    """What a model can be right or wrong about.
+
+    Attributes:
+        dataset: One of `files.DATASETS`.
+        condition: `original`, or how the context is perturbed.
+        item: A name that no other item of its data set and condition has.
+        cluster: The row or pair of rows that it comes from.
+        splits: Those that it counts in.
+        expected: For accuracy: completions of one text, any of which is right. Empty if accuracy is not asked for.
+        good: For sensitivity: the completion that must be more probable than all of `bad`; None if it is not asked for.
+        bad: The completions that do not fit.
+        location: File and line.
+        draw: The number of the shuffle, from 1.
+    """
+
+    dataset: str
+    condition: str
+    item: str
+    cluster: str
+    splits: tuple[str, ...]
+    expected: tuple[Completion, ...]
+    good: Completion | None
+    bad: tuple[Completion, ...]
+    location: str
+    draw: int | None = None
+
+    @property
+    def completions(self) -> tuple[Completion, ...]:
+        """All that are looked at, each once."""
+        return tuple(dict.fromkeys([*self.expected, *self.compared]))
+
+    @property
+    def compared(self) -> tuple[Completion, ...]:
+        """The good completion and the bad ones; empty if sensitivity is not asked for."""
+        return () if self.good is None else (self.good, *self.bad)
+
+
+def build_items(diagnostics: Diagnostics, *, draws: int, seed: int) -> tuple[Item, ...]:
+    """All items of all conditions.
+
+    Args:
+        diagnostics: The rows.
+        draws: How many times the words of a sentence are shuffled.
+        seed: Seed of the shuffles.
+    """
+    return (
+        *(item for row in diagnostics.pragmatic for item in _pragmatic_items(row, draws, seed)),
+        *_reversal_items(diagnostics.reversals),
+        *(item for row in diagnostics.simple for item in _negation_items(SIMP, row)),
+        *(item for row in diagnostics.natural for item in _negation_items(NAT, row)),
+    )
+
+
+def complete(context: str, word: str) -> Completion:
+    """A context with the word to predict and a full stop; `(a|an)` in it becomes the word's article."""
+    article = "an" if word[0].lower() in "aeiou" else "a"
+    return Completion(f"{context.replace(ARTICLE, article)} {MASK}.", word)
+
+
+def shuffle(sentence: str, draw: int, seed: int) -> str:
+    """A sentence without full stops, its words in the order of their keyed hashes, and a full stop after them."""
+    words = sentence.replace(".", "").split()
+    keys = string_keys([f"{sentence}\t{i}" for i in range(len(words))], f"diagnostics, shuffle {draw}, seed {seed}")
+    return " ".join(words[i] for i in np.argsort(keys, kind="stable")) + "."
+
+
+def truncate(sentence: str) -> str:
+    """The last two words of a sentence."""
+    return " ".join(sentence.split()[-_WORDS_KEPT:])
+
+
+def without_object(context: str) -> str:
+    """The fronted object becomes `one`."""
+    return re.sub("which .* the", "which one the", context)
+
+
+def without_subject(context: str) -> str:
+    """The subject becomes `other`."""
+    return re.sub("which (.*) the .* had", r"which \1 the other had", context)
+
+
+def cloze_bins(cloze: Sequence[float]) -> list[str]:
+    """The bin of each value, cut at the quartiles; a value equal to a cut is below it."""
+    cuts = np.percentile(cloze, [25, 50, 75]) if len(cloze) else np.empty(0)
+    return [BINS[i] for i in np.searchsorted(cuts, cloze, side="left")]
+
+
+def _pragmatic_items(row: Pragmatic, draws: int, seed: int) -> Iterator[Item]:
+    def ask(condition: str, first: str, second: str, draw: int | None = None) -> Item:
+        numbered = f"draw-{draw}" if draw else ""
+        splits = (ALL, row.constraint, *([numbered] if draw else []))
+        expected = (complete(f"{first} {second}", row.expected),)
+        item = f"{row.item} {numbered}".strip()
+        return Item(CPRAG, condition, item, row.item, splits, expected, None, (), row.location, draw)
+
+    original = ask(ORIGINAL, row.first, row.second)
+    [good] = original.expected
+    bad = tuple(dataclasses.replace(good, word=word) for word in (row.within_category, row.between_category))
+    yield dataclasses.replace(original, good=good, bad=bad)
+    yield ask(TRUNCATED, row.first, truncate(row.second))
+    for draw in range(1, draws + 1):
+        shuffled = shuffle(row.first, draw, seed)
+        yield ask(SHUFFLED, shuffled, row.second, draw)
+        yield ask(BOTH, shuffled, truncate(row.second), draw)
+
+
+def _reversal_items(rows: Sequence[Reversal]) -> Iterator[Item]:
+    pairs: dict[str, dict[str, Completion]] = defaultdict(dict)
+    locations = {row.pair: row.location for row in rows}
+    for row, own_bin in zip(rows, cloze_bins([row.cloze for row in rows]), strict=True):
+        contexts = (
+            row.context,
+            without_object(row.context),
+            without_subject(row.context),
+            without_subject(without_object(row.context)),
+        )
+        for condition, context in zip((ORIGINAL, *ROLE_PERTURBED), contexts, strict=True):
+            expected = tuple(complete(context, word) for word in row.expected)
+            yield Item(ROLE, condition, row.item, row.pair, (ALL, own_bin), expected, None, (), row.location)
+        pairs[row.pair][row.order] = complete(row.context, row.target)
+    for pair, targets in pairs.items():
+        yield Item(ROLE, ORIGINAL, pair, pair, (ALL,), (), targets["a"], (targets["b"],), locations[pair])
+
+
+def _negation_items(dataset: str, row: Negation) -> Iterator[Item]:
+    for polarity, context, true, false in zip(POLARITIES, row.contexts, row.targets, row.targets[::-1], strict=True):
+        splits = [ALL, polarity]
+        if row.licensing:
+            licensing = LICENSING[row.licensing]
+            splits += [licensing, f"{polarity}-{licensing}"]
+        good, bad = complete(context, true), complete(context, false)
+        # Nearly every word completes a negative context, so none is expected there.
+        expected = (good,) if polarity == POLARITIES[0] else ()
+        yield Item(
+            dataset,
+            ORIGINAL,
+            f"{row.item} {polarity}",
+            row.item,
+            tuple(splits),
+            expected,
+            good,
+            (bad,),
+            row.location,
+        )

@@ -1,0 +1,243 @@
+"""The first stage: which ACTs the model itself would put into the contexts, for each [NAME, PROF] pair.
+
+Section 2.2 of the Self-Contained Negation Test Set: for "NAME is PROF and PRON likes to [MASK]", the tokens at ranks 1,
+50, 100 and 200 of the predicted distribution. Special tokens and the unknown token do not have a rank, because they are
+not words. Of tokens with equal logits the smaller id comes first. All other tokens are taken, verbs or not.
+
+The stage is small: one sentence for each pair. So every shard of a run does all of it, and needs no result of another
+shard.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from ...choices import Coreference
+from ...errors import InputError, check_number
+from ...inference.exported import ExportedModel, refuse_too_long
+from ...inference.free_text import log_softmax, reduce_logits
+from ...inference.model import LanguageModel
+from ...inference.top import top_tokens
+from ...runs.masked_stages import ReferenceStage
+from ...runs.ranges import part_ranges
+from ...runs.stage import Advance, Files, FinishedParts, PartResult
+from ...text.composition import Composer, composer
+from ...text.lexicon import Lexicon
+from ...text.patterns import Pattern
+from ...text.slots import NAME, PROFESSION, PRONOUN, column
+from ...text.spans import Bucket
+from ...text.tokenizer import MaskTokenizer
+from ..items import model_identity
+from ..negation.grid import PairFillers, all_pairs, pair_fillers, sample_pairs
+
+ACTS_FILE = "acts.parquet"
+_MOST_RANKS = 100
+RANKS = (1, 50, 100, 200)
+COORDINATED = 2  # ACT1 and ACT2 are the tokens at the next two ranks
+PAIRS_PER_PART = 1024
+
+
+@dataclass(frozen=True, eq=False)
+class Acts(ReferenceStage[list[Bucket]]):
+    """The choice of the ACTs.
+
+    Attributes:
+        lexicon: Names, professions, and the verbs that an ACT may or may not be.
+        pattern: The sentence whose mask is predicted.
+        ranks: Ascending; 1 is the most probable token.
+        fillers: Slot → what fills it for each [NAME, PROF] pair.
+        pairs: int64 [n], ids of [NAME, PROF] pairs, ascending.
+        unranked: From `MaskTokenizer.unranked_ids`.
+        seed: Of the sample of pairs.
+        pairs_per_part: Size of a part.
+    """
+
+    name: ClassVar[str] = "acts"
+    rows_file: ClassVar[str | None] = ACTS_FILE
+
+    exported: ExportedModel
+    tokenizer: MaskTokenizer
+    lexicon: Lexicon
+    pattern: Pattern
+    ranks: tuple[int, ...]
+    fillers: Mapping[str, PairFillers]
+    pairs: NDArray[np.int64]
+    unranked: NDArray[np.int64]
+    seed: int
+    pairs_per_part: int
+
+    @classmethod
+    def plan(
+        cls,
+        exported: ExportedModel,
+        lexicon: Lexicon,
+        pattern: Pattern,
+        *,
+        ranks: Sequence[int] = RANKS,
+        pairs: int | None = None,
+        seed: int = 0,
+        pairs_per_part: int = PAIRS_PER_PART,
+    ) -> "Acts":
+        """Plan the choice of the ACTs; the model itself is not needed yet.
+
+        Args:
+            exported: The model.
+            lexicon: Names, professions, verbs.
+            pattern: The sentence whose mask is predicted; it has no slot for a verb.
+            ranks: 1 is the most probable token.
+            pairs: Size of a sample of [NAME, PROF] pairs; None for all.
+            seed: Of the sample.
+            pairs_per_part: Size of a part.
+
+        Raises:
+            InputError: A rank is below 1 or beyond the vocabulary, there are too few pairs, or the sentence has another
+                slot.
+        """
+        tokenizer = exported.tokenizer
+        fillers = pair_fillers(lexicon, Coreference.PRONOUN, seed)
+        if other := next((slot for slot in pattern.slots if slot not in fillers), None):
+            raise InputError(
+                f"the sentence that chooses the ACTs has the slot {other!r}; it may have {', '.join(fillers)}"
+            )
+        unranked = tokenizer.unranked_ids(exported.vocab_size)
+        check_ranks(ranks, exported.vocab_size - len(unranked) - COORDINATED)
+        return cls(
+            exported=exported,
+            tokenizer=tokenizer,
+            lexicon=lexicon,
+            pattern=pattern,
+            ranks=tuple(sorted(set(ranks))),
+            fillers=fillers,
+            pairs=all_pairs(lexicon) if pairs is None else sample_pairs(lexicon, pairs, seed),
+            unranked=unranked,
+            seed=seed,
+            pairs_per_part=pairs_per_part,
+        )
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """What the ACTs depend on."""
+        return {
+            **model_identity(self.exported),
+            "lexicon sha256": self.lexicon.sha256,
+            "sentence": self.pattern.sentence,
+            "ranks": list(self.ranks),
+            "pairs": len(self.pairs),
+            "seed": self.seed,
+            "pairs per part": self.pairs_per_part,
+        }
+
+    @property
+    def parts(self) -> tuple[range, ...]:
+        """All parts: ranges of positions in `pairs`."""
+        return part_ranges(len(self.pairs), self.pairs_per_part)
+
+    @property
+    def sizes(self) -> Sequence[int]:
+        """See `Stage`."""
+        return [len(part) for part in self.parts]
+
+    @cached_property
+    def composer(self) -> Composer:
+        """Makes the sentences."""
+        words = {slot: filler.words for slot, filler in self.fillers.items()}
+        every = self._indices(range(len(self.pairs)))
+        return composer(self.tokenizer, self.pattern, words, self.seed, sentences=every)
+
+    def check(self, say: Callable[[str], None]) -> None:  # noqa: ARG002
+        """See `Stage`."""
+        longest = self.composer.longest(self._indices(range(len(self.pairs))))
+        refuse_too_long(self.exported, longest, self.pattern.name)
+
+    def prepare(self, number: int) -> list[Bucket]:
+        """The sentences of a part, by length."""
+        return list(self.composer.compose(self._indices(self.parts[number])))
+
+    def decide(self, model: LanguageModel, number: int, prepared: list[Bucket] | None, advance: Advance) -> PartResult:
+        """See `Stage`.
+
+        Returns:
+            One row for each pair and rank: pair, name, gender, pronoun, profession, rank, act, act1, act2 (texts),
+            act_id, act1_id, act2_id (tokens), act_logprob (natural logarithm), act_is_verb (whether it is a verb of the
+            lexicon).
+        """
+        part, depth = self.parts[number], self.ranks[-1] + COORDINATED
+        ids, logprobs = np.empty((len(part), depth), np.int64), np.empty((len(part), depth), np.float64)
+
+        def rank(rows: NDArray[np.int64], logits: NDArray[np.float32]) -> None:
+            ids[rows] = best = top_tokens(logits, depth, self.unranked)
+            logprobs[rows] = np.take_along_axis(log_softmax(logits), best, axis=1)
+            advance(len(rows), len(rows))
+
+        for _ in reduce_logits(model, prepared or self.prepare(number), rank):
+            pass
+        return PartResult(self._rows(part, ids, logprobs))
+
+    @staticmethod
+    def publish(parts: FinishedParts) -> Files:
+        """acts.parquet."""
+        return {ACTS_FILE: parts.rows}
+
+    def _rows(self, part: range, ids: NDArray[np.int64], logprobs: NDArray[np.float64]) -> pl.DataFrame:
+        """The rows of a part from its tokens and their log-probabilities, both [pairs, depth], the first rank first."""
+        name, profession = self._pairs(part)
+        words = {column(slot): self._words(slot, name, profession) for slot in (NAME, PRONOUN, PROFESSION)}
+        genders = [self.lexicon.genders[i] for i in name]
+        verbs = self.lexicon.mask_forms
+        frames = []
+        for rank in self.ranks:
+            tokens = {f"act{more or ''}": ids[:, rank - 1 + more] for more in range(1 + COORDINATED)}
+            texts = {act: [self.tokenizer.token_text(int(i)) for i in own] for act, own in tokens.items()}
+            frames.append(
+                pl.DataFrame(
+                    {
+                        "pair": self.pairs[part.start : part.stop],
+                        "name": words["name"],
+                        "gender": genders,
+                        "pronoun": words["pronoun"],
+                        "profession": words["profession"],
+                        "rank": np.full(len(part), rank, np.int32),
+                        **texts,
+                        **{f"{act}_id": own.astype(np.int32) for act, own in tokens.items()},
+                        "act_logprob": logprobs[:, rank - 1],
+                        "act_is_verb": [text in verbs for text in texts["act"]],
+                    }
+                )
+            )
+        return pl.concat(frames).sort("pair", "rank")
+
+    def _pairs(self, part: range) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Name and profession of a part's pairs, each int64 [pairs]."""
+        return np.divmod(self.pairs[part.start : part.stop], len(self.lexicon.professions))
+
+    def _indices(self, part: range) -> dict[str, NDArray[np.int64]]:
+        """Slot → the index of its word for each pair of a part."""
+        name, profession = self._pairs(part)
+        return {slot: self.fillers[slot].index[name, profession] for slot in (NAME, *self.pattern.slots)}
+
+    def _words(self, slot: str, name: NDArray[np.int64], profession: NDArray[np.int64]) -> list[str]:
+        fillers = self.fillers[slot]
+        return [fillers.words[i] for i in fillers.index[name, profession]]
+
+
+def check_ranks(ranks: Sequence[int], most: int | None = None) -> None:
+    """Refuse ranks that do not exist.
+
+    Args:
+        ranks: What was asked for.
+        most: The last rank; None before it is known.
+
+    Raises:
+        InputError: There is no rank, or one is below 1 or beyond the last.
+    """
+    if len(ranks) > _MOST_RANKS:
+        raise InputError(f"--ranks: {len(ranks):,} ranks; give at most {_MOST_RANKS}")
+    if not ranks:
+        raise InputError("--ranks: give at least one, such as 1,50,100,200")
+    for rank in ranks:
+        check_number("--ranks", rank, 1, 10**6 if most is None else most)

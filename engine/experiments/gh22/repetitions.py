@@ -1,0 +1,250 @@
+"""The second stage: is the ACT of the context repeated at the mask of the target, in both polarities?
+
+Every ACT of the first stage fills every pattern of every variant: Table 2 (`original`), with a connective (Table 1),
+with coordinated verbs (footnote 2). A part is a range of ACTs; its rows come pattern after pattern. All rates come from
+the top-1, so it is exact in every precision.
+
+The identity has what the ACTs depend on, not the ACTs themselves. So shards from other machines can be merged,
+although a token that is almost as probable as its neighbour can have another rank there. Every row names its ACT.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from ...inference.choosing import Method, Workload
+from ...inference.exported import PRECISIONS, ExportedModel, refuse_too_long
+from ...inference.first_choice import FIRST_CHOICES, ManyDecider
+from ...inference.mixing import take_audits
+from ...inference.model import Asked, Decisions, LanguageModel
+from ...printable import counted
+from ...runs.masked_stages import Deciders, MixedStage
+from ...runs.model_metadata import model_metadata
+from ...runs.ranges import part_ranges
+from ...runs.stage import Advance, Files, FinishedParts, PartResult, changed
+from ...statistics import LIBRARIES
+from ...text.composition import Composer, composer
+from ...text.patterns import Pattern, PatternSet
+from ...text.slots import NAME, PROFESSION, PRONOUN, VERB, column
+from ...text.spans import Bucket, EncodedSentences
+from ..items import ITEMS_FILE, SUMMARY_FILE
+from .acts import Acts
+from .choices import Variant
+from .summary import USED, summarise
+from .variants import ACT_SLOTS
+
+ACTS_PER_PART = 1024
+_TOKENS = {slot: f"{slot.lower()}_id" for slot in ACT_SLOTS}
+_COLUMNS = {slot: column(slot) for slot in (NAME, PROFESSION, PRONOUN)} | {slot: slot.lower() for slot in ACT_SLOTS}
+
+
+@dataclass(frozen=True, eq=False)
+class ComposedPattern:
+    """One pattern of one variant over all ACTs.
+
+    Attributes:
+        variant: The set that it belongs to.
+        pattern: The pattern.
+        composer: Makes its sentences.
+        fillers: Slot → int64 [n_acts], indices in the slot's distinct words.
+    """
+
+    variant: Variant
+    pattern: Pattern
+    composer: Composer
+    fillers: dict[str, NDArray[np.int64]]
+
+    def compose(self, rows: NDArray[np.int64] | slice) -> list[Bucket]:
+        """The sentences of some ACTs, by length."""
+        return list(self.composer.compose({slot: indices[rows] for slot, indices in self.fillers.items()}))
+
+
+@dataclass(frozen=True, eq=False)
+class Repetitions(MixedStage[LanguageModel, ManyDecider, list[list[Bucket]]]):
+    """The contexts and targets of a run.
+
+    Attributes:
+        chosen: The first stage, with model, lexicon and seed.
+        acts: One row a [NAME, PROF] pair and rank: what the first stage wrote.
+        variants: The patterns to run.
+        acts_per_part: Size of a part.
+    """
+
+    name: ClassVar[str] = "gh22"
+    rows_file: ClassVar[str | None] = ITEMS_FILE
+    libraries: ClassVar[tuple[str, ...]] = LIBRARIES
+    method: ClassVar[Method[Any, Any, Any]] = FIRST_CHOICES
+
+    exported: ExportedModel
+    chosen: Acts
+    acts: pl.DataFrame
+    variants: Mapping[Variant, PatternSet]
+    acts_per_part: int
+
+    @classmethod
+    def plan(
+        cls,
+        chosen: Acts,
+        acts: pl.DataFrame,
+        variants: Mapping[Variant, PatternSet],
+        *,
+        acts_per_part: int = ACTS_PER_PART,
+    ) -> "Repetitions":
+        """Plan the second stage; the model itself is not needed yet.
+
+        Args:
+            chosen: The first stage.
+            acts: The content of its acts.parquet.
+            variants: The patterns to run.
+            acts_per_part: Size of a part.
+        """
+        return cls(chosen.exported, chosen, acts, variants, acts_per_part)
+
+    def with_files(self, places: Mapping[str, Path]) -> Self:
+        """See `Stage`."""
+        return changed(super().with_files(places), chosen=self.chosen.with_files(places))
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """What the items depend on."""
+        return {
+            **self.chosen.identity,
+            **{patterns_key(variant): patterns.sha256 for variant, patterns in self.variants.items()},
+            "ACTs per part": self.acts_per_part,
+        }
+
+    @property
+    def seed(self) -> int:
+        """See `MixedStage`."""
+        return self.chosen.seed
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """What the tables need, and where the model was."""
+        return {
+            **model_metadata(self.exported),
+            "pattern sets": {str(variant): patterns.to_json() for variant, patterns in self.variants.items()},
+        }
+
+    @property
+    def parts(self) -> tuple[range, ...]:
+        """All parts: ranges of rows of `acts`."""
+        return part_ranges(len(self.acts), self.acts_per_part)
+
+    @property
+    def sizes(self) -> Sequence[int]:
+        """See `Stage`."""
+        each = sum(len(patterns.scored) for patterns in self.variants.values())
+        return [len(part) * each for part in self.parts]
+
+    @cached_property
+    def patterns(self) -> tuple[ComposedPattern, ...]:
+        """All patterns, variant by variant."""
+        words = {slot: self.acts[name].unique(maintain_order=True) for slot, name in _COLUMNS.items()}
+        rows = {
+            slot: self.acts[name]
+            .replace_strict(words[slot], np.arange(len(words[slot])), return_dtype=pl.Int64)
+            .to_numpy()
+            for slot, name in _COLUMNS.items()
+        }
+
+        def composed(variant: Variant, pattern: Pattern) -> ComposedPattern:
+            lists = {slot: words[slot].to_list() for slot in pattern.slots}
+            own = {slot: rows[slot] for slot in (VERB, *pattern.slots)}
+            made = composer(self.chosen.tokenizer, pattern, lists, self.chosen.seed, sentences=own)
+            return ComposedPattern(variant, pattern, made, own)
+
+        return tuple(
+            composed(variant, pattern) for variant, patterns in self.variants.items() for pattern in patterns.scored
+        )
+
+    def check(self, say: Callable[[str], None]) -> None:
+        """See `Stage`."""
+        say(f"{len(self.acts):,} ACTs, {counted(len(self.patterns), 'pattern')}, {counted(len(self.parts), 'part')}")
+        for composed in self.patterns:
+            longest = composed.composer.longest(composed.fillers)
+            refuse_too_long(self.exported, longest, f"{composed.variant} {composed.pattern.name}")
+
+    def workloads(self) -> list[Workload]:
+        """See `MixedStage`. The patterns of a variant have one precision: their errors are alike."""
+        return [
+            Workload(str(variant), partial(self.sample, variant), len(patterns.scored) * len(self.acts))
+            for variant, patterns in self.variants.items()
+        ]
+
+    def sample(self, variant: Variant, n: int) -> EncodedSentences:
+        """Random sentences of all patterns of a variant, for the calibration."""
+        patterns = [composed for composed in self.patterns if composed.variant is variant]
+        drawn = np.random.default_rng(self.seed).permutation(len(patterns) * len(self.acts))[:n]
+        pattern, act = np.divmod(np.sort(drawn), len(self.acts))
+        buckets = []
+        for number, composed in enumerate(patterns):
+            (places,) = np.nonzero(pattern == number)
+            buckets += [replace(own, rows=places[own.rows]) for own in composed.compose(act[places])]
+        return EncodedSentences(buckets, self.acts[_TOKENS[VERB]].to_numpy()[act])
+
+    def prepare(self, number: int) -> list[list[Bucket]]:
+        """For each pattern, the sentences of a part, by length."""
+        part = self.parts[number]
+        return [composed.compose(slice(part.start, part.stop)) for composed in self.patterns]
+
+    def decide(
+        self,
+        model: Deciders[LanguageModel, ManyDecider],
+        number: int,
+        prepared: list[list[Bucket]] | None,
+        advance: Advance,
+    ) -> PartResult:
+        """See `Stage`.
+
+        Returns:
+            One row for each ACT and pattern: the ACT's columns, condition (the variant), pattern, top1 (text),
+            repeated, repeated_any (one of the ACTs in the context), top1_is_verb, expected_rank, expected_logprob,
+            top1_logprob (natural logarithms), precision (of the graph that gave rank and log-probabilities).
+        """
+        part = self.parts[number]
+        acts, frames = self.acts[part.start : part.stop], []
+        tokens = {slot: acts[column].to_numpy() for slot, column in _TOKENS.items()}
+        verbs = self.chosen.lexicon.mask_forms
+        for composed, buckets in zip(self.patterns, prepared or self.prepare(number), strict=True):
+            found = Decisions.empty(len(part))
+            groups: list[Asked] = [(own.ids, own.mask_position, tokens[VERB][own.rows]) for own in buckets]
+            decider = model.deciders[composed.variant]
+            for bucket, decisions in zip(buckets, decider.decide_each(groups, lambda n: advance(n, n)), strict=True):
+                found.put(bucket.rows, decisions)
+            top1 = found.top1
+            ids, where = np.unique(top1, return_inverse=True)
+            texts = [self.chosen.tokenizer.token_text(int(i)) for i in ids]
+            named = [own for slot, own in tokens.items() if slot in composed.fillers]
+            frames.append(
+                acts.drop(_TOKENS.values()).with_columns(
+                    condition=pl.lit(str(composed.variant)),
+                    pattern=pl.lit(composed.pattern.name),
+                    top1=pl.Series(texts, dtype=pl.String).gather(where),
+                    repeated=pl.Series(top1 == tokens[VERB]),
+                    repeated_any=pl.Series(np.any([top1 == act for act in named], axis=0)),
+                    top1_is_verb=pl.Series([text in verbs for text in texts], dtype=pl.Boolean).gather(where),
+                    expected_rank=pl.Series(found.expected_rank),
+                    expected_logprob=pl.Series(found.expected_logprob),
+                    top1_logprob=pl.Series(found.top1_logprob),
+                    precision=pl.Series(PRECISIONS, dtype=pl.String).gather(found.precision),
+                )
+            )
+        audited = take_audits(model.deciders)
+        return PartResult(pl.concat(frames), audited.counts, audited.bounds, audited.needed)
+
+    @staticmethod
+    def publish(parts: FinishedParts) -> Files:
+        """items.parquet and summary.parquet."""
+        return {ITEMS_FILE: parts.rows, SUMMARY_FILE: summarise(parts.rows.select(USED).collect(engine="streaming"))}
+
+
+def patterns_key(variant: Variant) -> str:
+    """The key of a variant's patterns in the identity."""
+    return f"{variant} patterns sha256"

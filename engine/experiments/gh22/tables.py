@@ -1,0 +1,142 @@
+"""Table 2 of the paper with our figures, for every rank of the ACT, and the drops between the polarities."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import polars as pl
+
+from ...text.patterns import PatternSet
+from ...views import Column, Table
+from ...views.published import fraction
+from ..published import SELF_CONTAINED_NEGATION, column, published
+from ..summary import HOLM, correction_note, detectable_note
+from .choices import Variant
+
+_HEAD = {"number": pl.String, "polarity": pl.String, "aux": pl.Boolean, "adv": pl.Boolean}
+
+
+def rates_table(summary: pl.DataFrame, variant: Variant, patterns: PatternSet, model: str) -> Table:
+    """Repetition rates of one variant in the layout of Table 2, with a column for each rank of the ACT.
+
+    Args:
+        summary: Content of summary.parquet.
+        variant: Which patterns.
+        patterns: Its patterns, for the columns aux and adv.
+        model: Its name; where it is one of the paper's, the paper's rates are shown next to ours.
+
+    Returns:
+        A table whose frame has the columns number, polarity, aux, adv (whether the target has that word); for each rank
+        R repetition_rate@R and ungrammatical@R; published. All rates are fractions.
+    """
+    values = _values(summary, variant)
+    ranks = _ranks(values)
+    paper = column(SELF_CONTAINED_NEGATION, model) if variant is Variant.ORIGINAL else None
+    printed = published(SELF_CONTAINED_NEGATION)["repetition_rate"][paper] if paper else {}
+    words = published(SELF_CONTAINED_NEGATION)["columns"]
+    metrics = [f"{metric}@{rank}" for rank in ranks for metric in ("repetition_rate", "ungrammatical")]
+    rows = [
+        {
+            "number": pattern.name[:-1],
+            "polarity": pattern.name[-1],
+            **{key: word in pattern.target.split() for key, word in words.items()},
+            **{name: _value(values, pattern.name, name) for name in metrics},
+            "published": fraction(printed[pattern.name]) if pattern.name in printed else None,
+        }
+        for pattern in patterns.scored
+    ]
+    return Table(
+        title=f"GH22, {variant}: {model}. Repetition of the ACT (in brackets: top-1 is not a verb), %",
+        frame=pl.DataFrame(rows, schema=_HEAD | dict.fromkeys([*metrics, "published"], pl.Float64)),
+        columns=[
+            Column("n°", "number"),
+            Column("pol.", "polarity"),
+            Column("aux", "aux"),
+            Column("adv", "adv"),
+            *(
+                Column(f"rank {rank}", f"repetition_rate@{rank}", f"ungrammatical@{rank}", decimals=1, scale=100)
+                for rank in ranks
+            ),
+            *([Column("paper, rank 1", "published", decimals=1, scale=100)] if paper else []),
+        ],
+        section="number",
+    )
+
+
+def drops_table(summary: pl.DataFrame, variant: Variant) -> Table:
+    """The drops P − N of one variant with their intervals, and p adjusted with Holm's method.
+
+    Args:
+        summary: Content of summary.parquet.
+        variant: Which patterns.
+
+    Returns:
+        A table whose frame has the columns number; for each rank R drop@R, low@R, high@R (95 % interval; fractions) and
+        p@R.
+    """
+    values = _values(summary, variant)
+    ranks = _ranks(values)
+    rows, drops, adjusted = [], [], None
+    for number in dict.fromkeys(split.partition("@")[0] for split, metric in values if metric == "drop"):
+        row: dict[str, Any] = {"number": number}
+        for rank in ranks:
+            drop, p = (values[f"{number}@{rank}", metric] for metric in ("drop", f"{HOLM}:repetition_rate"))
+            row |= {f"drop@{rank}": drop["value"], f"low@{rank}": drop["low"], f"high@{rank}": drop["high"]}
+            row |= {f"p@{rank}": p["value"]}
+            adjusted = p
+            drops.append(drop)
+        rows.append(row)
+    figures = [f"{name}@{rank}" for rank in ranks for name in ("drop", "low", "high", "p")]
+    return Table(
+        title=f"GH22, {variant}: drop P − N with 95 % interval, and p (Holm)",
+        frame=pl.DataFrame(rows, schema={"number": pl.String} | dict.fromkeys(figures, pl.Float64)),
+        columns=[
+            Column("n°", "number"),
+            *(
+                Column(
+                    f"rank {rank}",
+                    f"drop@{rank}",
+                    low=f"low@{rank}",
+                    high=f"high@{rank}",
+                    p=f"p@{rank}",
+                    decimals=1,
+                    scale=100,
+                    unit="percentage points",
+                )
+                for rank in ranks
+            ),
+        ],
+        notes=[
+            *(
+                [correction_note(adjusted, "McNemar's exact test; [NAME, PROF] pairs are independent")]
+                if adjusted
+                else []
+            ),
+            *detectable_note(drops),
+        ],
+    )
+
+
+def acts_sentence(summary: pl.DataFrame) -> str:
+    """How many of the ACTs are not verbs, in one sentence; empty without the original patterns."""
+    values = _values(summary, Variant.ORIGINAL)
+    shares = [
+        f"{100 * values[split, metric]['value']:.1f} % at rank {split.partition('@')[2]}"
+        for split, metric in values
+        if metric == "act_not_a_verb"
+    ]
+    return f"ACTs that are not verbs of the lexicon: {', '.join(shares)}." if shares else ""
+
+
+def _values(summary: pl.DataFrame, variant: Variant) -> dict[tuple[str, str], dict[str, Any]]:
+    own = summary.filter(pl.col("condition") == str(variant))
+    return {(row["split"], row["metric"]): row for row in own.iter_rows(named=True)}
+
+
+def _value(values: Mapping[tuple[str, str], Mapping[str, Any]], pattern: str, name: str) -> float:
+    """The value of METRIC@RANK of a pattern."""
+    metric, _, rank = name.rpartition("@")
+    return float(values[f"{pattern}@{rank}", metric]["value"])
+
+
+def _ranks(values: Mapping[tuple[str, str], object]) -> list[int]:
+    return sorted({int(split.partition("@")[2]) for split, _ in values})

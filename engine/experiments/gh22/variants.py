@@ -1,0 +1,40 @@
+"""The pattern sets of the test, each with affirmative and negative patterns in pairs."""
+
+import re
+from pathlib import Path
+
+from ...errors import InputError
+from ...text.patterns import PatternSet, load_patterns
+from ...text.slots import SLOTS, VERB
+from .choices import Variant
+
+ACT_SLOTS = (VERB, "ACT1", "ACT2")
+
+
+_BUNDLED = {
+    Variant.ORIGINAL: "gh22",
+    Variant.CONNECTIVE: "gh22-connective",
+    Variant.COORDINATED: "gh22-coordinated",
+}
+
+
+def load_variant(variant: Variant, path: Path | None = None) -> PatternSet:
+    """The patterns of a variant, by default the bundled ones.
+
+    Args:
+        variant: Which one.
+        path: A TOML file of patterns, for another one than the bundled file.
+
+    Raises:
+        InputError: As for `load_patterns`; or the name of a scored pattern does not end in P or N; or its partner of
+            the other polarity is missing.
+    """
+    source = path or _BUNDLED[variant]
+    patterns = load_patterns(source, (*SLOTS, *ACT_SLOTS))
+    names = {pattern.name for pattern in patterns.scored}
+    for name in sorted(names):
+        if not re.fullmatch(r".+[PN]", name) or name[:-1] + {"P": "N", "N": "P"}[name[-1]] not in names:
+            raise InputError(
+                f"{source}: pattern {name!r}: patterns come in pairs whose names end in P and N, such as 1P and 1N"
+            )
+    return patterns

@@ -1,0 +1,254 @@
+"""The facts of LAMA as cloze queries, with their negations and misprimes, from three layouts of files.
+
+    ours       CORPUS.jsonl (or .gz): relation, sub_label, obj_label, masked_sentence, masked_negation, misprimed_*
+    misprimed  CORPUS/{high_ranked,low_ranked,random}/RELATION.jsonl, as in norakassner/LAMA_primed_negated:
+               masked_sentences, masked_negations, masked_misprimed, lists of one text each
+    LAMA       CORPUS/RELATION.jsonl: for T-REx and Google-RE the queries come from templates ([X] subject, [Y] object;
+               relations.jsonl beside the folder TREx), for ConceptNet and SQuAD from masked_sentences and negated
+
+The fields of a row tell its layout; the names of its file and folders tell its corpus. From LAMA's own files the facts
+are chosen as its code does (`scripts/batch_eval_KB_completion.py`): each subject and object of a template once, without
+the Google-RE facts that most raters rejected, and without queries of more than 100 words.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ...datasets.misprimed import IDENTIFIERS, MISPRIMES, corpus_of, merge_rows, only_text
+from ...errors import InputError, choice
+from ...files.listing import files_below
+from ...files.reading import is_file
+from ...inference.free_text import MASK
+from ...text.textfiles import Row, json_rows, read_lines
+from ..items import SEPARATOR
+from .choices import Corpus
+
+CORPORA = tuple(corpus.value for corpus in Corpus)
+MOST_WORDS = 100
+TEMPLATES_FILE = "relations.jsonl"
+# Those of LAMA's scripts/run_experiments.py, which has no file of them.
+_GOOGLE_RE = {
+    "place_of_birth": ("[X] was born in [Y] .", "[X] was not born in [Y] ."),
+    "date_of_birth": ("[X] (born [Y]).", "[X] (not born [Y])."),
+    "place_of_death": ("[X] died in [Y] .", "[X] did not die in [Y] ."),
+}
+_WITHOUT_RELATION = "Squad"
+
+
+@dataclass(frozen=True)
+class Fact:
+    """A fact as queries with one [MASK] each.
+
+    Attributes:
+        corpus: One of `CORPORA`.
+        relation: Such as P36.
+        subject: What the fact is about.
+        gold: The word at the mask that makes the affirmative query true.
+        affirmative: The query.
+        negated: Its negation, if there is one.
+        misprimed: Kind of misprime (a key of `MISPRIMES`) → the affirmative query after a misleading word.
+        identifier: The source's name for the fact, if it has one.
+        location: File and line.
+    """
+
+    corpus: str
+    relation: str
+    subject: str
+    gold: str
+    affirmative: str
+    negated: str | None
+    misprimed: Mapping[str, str]
+    identifier: str
+    location: str = field(compare=False)
+
+    @property
+    def item(self) -> str:
+        """A text that no other fact of its corpus has."""
+        parts = (self.relation, self.subject, self.affirmative, self.gold, self.identifier)
+        return " | ".join(part for part in parts if part)
+
+
+@dataclass(frozen=True)
+class Facts:
+    """The facts of some files.
+
+    Attributes:
+        facts: By corpus and relation, else in the order of the files.
+        excluded: Why rows of the files are not among the facts → how many.
+    """
+
+    facts: tuple[Fact, ...]
+    excluded: Mapping[str, int]
+
+    @property
+    def sha256(self) -> str:
+        """Hexadecimal digest of the facts and their order; it does not depend on the files' names."""
+        rows = [[f.corpus, f.item, f.negated, sorted(f.misprimed.items())] for f in self.facts]
+        return hashlib.sha256(json.dumps(rows).encode()).hexdigest()
+
+
+def read_facts(paths: Sequence[Path], corpora: Sequence[str] = ()) -> Facts:
+    """Read the facts of files and folders.
+
+    Args:
+        paths: Files, or folders that hold such files, in any of the layouts.
+        corpora: Which ones to take; all if empty.
+
+    Raises:
+        InputError: A corpus is unknown, there are no files or no facts, or a line is bad.
+    """
+    corpora = [choice(Corpus, "--corpus", name).value for name in corpora]
+    files = [(path, corpus_of(path.absolute())) for path in _files(paths)]
+    excluded: dict[str, int] = {}
+    facts: list[Fact] = []
+    primed: list[tuple[str, str, Row]] = []
+    for path, corpus in files:
+        if corpora and corpus not in corpora:
+            continue
+        rows = json_rows(read_lines(path))
+        if "masked_misprimed" in rows[0].fields:
+            primed += [(corpus, path.absolute().as_posix(), row) for row in rows]
+        elif "masked_sentence" in rows[0].fields:
+            facts += [_own_fact(corpus, row) for row in rows]
+        else:
+            facts += _lama_facts(corpus, path, rows, excluded)
+    for corpus, merged in merge_rows(primed).items():
+        facts += [_own_fact(corpus, row) for row in merged]
+    if not facts:
+        raise InputError(f"{', '.join(map(str, paths))}: there are no facts of {', '.join(corpora) or 'any corpus'}")
+    facts.sort(key=lambda fact: (CORPORA.index(fact.corpus), fact.relation))
+    _refuse_duplicates(facts)
+    return Facts(tuple(facts), excluded)
+
+
+def _files(paths: Sequence[Path]) -> Iterator[Path]:
+    for path in paths:
+        if is_file(path):
+            yield path
+            continue
+        hint = "give LAMA's data folder, or a file of facts"
+        found = [file for file in files_below(path) if _holds_facts(file.name)]
+        if not found:
+            raise InputError(f"{path}: there is no .jsonl file in it; {hint}")
+        yield from found
+
+
+def _holds_facts(name: str) -> bool:
+    return name.endswith((".jsonl", ".jsonl.gz")) and name != TEMPLATES_FILE
+
+
+def _one_mask(text: str, location: str) -> str:
+    if (masks := text.count(MASK)) != 1:
+        raise InputError(f"{location}: {text!r} has {masks or 'no'} {MASK}; it must have one")
+    return text
+
+
+def _own_fact(corpus: str, row: Row) -> Fact:
+    affirmative = _one_mask(row.text("masked_sentence"), row.location)
+    queries = {
+        name: _one_mask(row.text(name), row.location)
+        for name in ("masked_negation", *(f"misprimed_{kind}" for kind in MISPRIMES))
+        if row.fields.get(name) is not None
+    }
+    return Fact(
+        corpus=corpus,
+        relation=_relation(row, "relation"),
+        subject=row.text("sub_label"),
+        gold=row.text("obj_label"),
+        affirmative=affirmative,
+        negated=queries.pop("masked_negation", None),
+        misprimed={name.removeprefix("misprimed_"): query for name, query in queries.items()},
+        identifier=str(row.fields.get("source_id", "")),
+        location=row.location,
+    )
+
+
+def _relation(row: Row, name: str) -> str:
+    """A relation; it becomes the name of a split."""
+    relation = row.text(name)
+    if SEPARATOR in relation:
+        raise InputError(f"{row.location}: {name} is {relation!r}; a relation must not have a {SEPARATOR}")
+    return relation
+
+
+def _lama_facts(corpus: str, path: Path, rows: Sequence[Row], excluded: dict[str, int]) -> Iterator[Fact]:
+    def leave_out(why: str) -> None:
+        excluded[why] = excluded.get(why, 0) + 1
+
+    stem = path.name.split(".")[0].removesuffix("_test")
+    templates = _templates(corpus, path, stem)
+    seen: set[tuple[str, str]] = set()
+    for row in rows:
+        subject, gold = row.text("sub_label"), row.text("obj_label")
+        if _is_rejected(row):
+            leave_out("most raters rejected the fact")
+            continue
+        if templates:
+            if (subject, gold) in seen:
+                leave_out("an earlier fact has the same subject and object")
+                continue
+            seen.add((subject, gold))
+            affirmative, negated = (template and _fill(template, subject) for template in templates)
+            relation, identifier = stem, ""
+        else:
+            affirmative = only_text(row, "masked_sentences")
+            negated = only_text(row, "negated") if row.fields.get("negated") else None
+            relation = _WITHOUT_RELATION if corpus == "SQuAD" else _relation(row, "pred")
+            identifier = str(row.fields.get(IDENTIFIERS[corpus], ""))
+            if len(affirmative.split()) > MOST_WORDS:
+                leave_out(f"the query has more than {MOST_WORDS} words")
+                continue
+        yield Fact(
+            corpus,
+            relation,
+            subject,
+            gold,
+            _one_mask(affirmative or "", row.location),
+            negated and _one_mask(negated, row.location),
+            {},
+            identifier,
+            row.location,
+        )
+
+
+def _templates(corpus: str, path: Path, relation: str) -> tuple[str, str | None] | None:
+    """The affirmative and the negated template; none for the corpora whose queries are in the rows."""
+    if corpus == "GoogleRE":
+        if relation not in _GOOGLE_RE:
+            raise InputError(f"{path}: the file's name must be a relation of Google-RE: {', '.join(_GOOGLE_RE)}")
+        return _GOOGLE_RE[relation]
+    if corpus != "TREx":
+        return None
+    for folder in (path.absolute().parent, path.absolute().parent.parent):
+        file = folder / TEMPLATES_FILE
+        if file.is_file():
+            for row in json_rows(read_lines(file)):
+                if row.fields.get("relation") == relation:
+                    negated = row.text("template_negated") if row.fields.get("template_negated") else None
+                    return row.text("template"), negated
+            raise InputError(f"{file}: there is no template of {relation}, which {path} needs")
+    raise InputError(f"{path}: LAMA's templates are missing: put {TEMPLATES_FILE} into this folder or the one above")
+
+
+def _fill(template: str, subject: str) -> str:
+    return template.replace("[X]", subject).replace("[Y]", MASK)
+
+
+def _is_rejected(row: Row) -> bool:
+    """Whether more raters of Google-RE said no than yes."""
+    judgments = row.fields.get("judgments")
+    if not isinstance(judgments, list):
+        return False
+    yes = sum(isinstance(entry, dict) and entry.get("judgment") == "yes" for entry in judgments)
+    return bool(len(judgments) - yes > yes)
+
+
+def _refuse_duplicates(facts: Sequence[Fact]) -> None:
+    first: dict[tuple[str, str], Fact] = {}
+    for fact in facts:
+        known = first.setdefault((fact.corpus, fact.item), fact)
+        if known is not fact:
+            raise InputError(f"{fact.location}: the same fact as in {known.location}; give each file once")

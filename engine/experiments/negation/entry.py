@@ -1,0 +1,29 @@
+"""The Self-Contained Negation Test in the registry of probes."""
+
+from ...library.registry import Probe
+
+PROBE = Probe(
+    name="self-contained-negation",
+    stages=(
+        "negengine.engine.experiments.negation.whole_words:WholeWordSelection",
+        "negengine.engine.experiments.negation.several_scores:WholeWordScoring",
+    ),
+    runs={
+        "select": "negengine.engine.experiments.negation.runs:SelectionRun",
+        "score": "negengine.engine.experiments.negation.runs:ScoresRun",
+    },
+    functions={
+        "select": "negengine.engine.experiments.negation.runs:select",
+        "score": "negengine.engine.experiments.negation.runs:score",
+    },
+    sections={
+        "select": "negengine.engine.experiments.negation.sections:selected",
+        "score": "negengine.engine.experiments.negation.sections:scored",
+    },
+    commands=(
+        "negengine.engine.experiments.negation.commands:select",
+        "negengine.engine.experiments.negation.commands:score",
+    ),
+    references="negengine.engine.experiments.negation:references.toml",
+    title="Self-Contained Negation Test",
+)

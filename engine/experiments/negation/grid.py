@@ -1,0 +1,206 @@
+"""The grid of candidates: every usable verb for every [NAME, PROF] pair. It is never in memory as a whole.
+
+A pair's id is name * professions + profession; a candidate's index is (position of its pair) * verbs + verb. So a part
+of a run is a range of pairs, and each candidate follows from its index.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...choices import Coreference
+from ...errors import InputError
+from ...runs.ranges import part_ranges
+from ...text.keys import checked_seed, combine, string_keys
+from ...text.lexicon import Lexicon
+from ...text.slots import NAME, PROFESSION, PRONOUN
+
+Indices = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
+
+
+@dataclass(frozen=True, eq=False)
+class Grid:
+    """The candidates [NAME, PROF, verb] of a run.
+
+    Attributes:
+        names: Number of names.
+        professions: Number of professions.
+        verbs: Number of usable verbs.
+        pairs: int64 [n], the ids of the pairs to test, ascending.
+    """
+
+    names: int
+    professions: int
+    verbs: int
+    pairs: NDArray[np.int64]
+
+    @property
+    def size(self) -> int:
+        """The number of candidates."""
+        return len(self.pairs) * self.verbs
+
+    def locate(self, index: NDArray[np.int64]) -> Indices:
+        """Name, profession and verb (each int64 [n]) of candidates."""
+        position, verb = np.divmod(index, self.verbs)
+        name, profession = np.divmod(self.pairs[position], self.professions)
+        return name, profession, verb
+
+    def parts(self, pairs_per_part: int) -> tuple[range, ...]:
+        """Ranges of positions in `pairs`, each `pairs_per_part` long; the last one may be shorter."""
+        return part_ranges(len(self.pairs), pairs_per_part)
+
+    def part_indices(self, part: range) -> Indices:
+        """Name, profession and verb (each int64 [len(part) * verbs]) of a part's candidates, by ascending index."""
+        name, profession = np.divmod(self.pairs[part.start : part.stop], self.professions)
+        verb = np.tile(np.arange(self.verbs), len(part))
+        return np.repeat(name, self.verbs), np.repeat(profession, self.verbs), verb
+
+
+def all_pairs(lexicon: Lexicon) -> NDArray[np.int64]:
+    """The ids of all pairs, int64 [n_pairs], ascending."""
+    return np.arange(lexicon.n_pairs)
+
+
+def sample_pairs(lexicon: Lexicon, n: int, seed: int) -> NDArray[np.int64]:
+    """A random sample of pairs: the n pairs with the smallest keys. A smaller sample is part of every larger one.
+
+    Returns:
+        int64 [n], pair ids, ascending.
+
+    Raises:
+        InputError: n is less than 1 or exceeds the number of pairs.
+    """
+    if not 1 <= n <= lexicon.n_pairs:
+        raise InputError(f"{n} pairs asked for: the lexicon has {lexicon.n_pairs}; ask for 1 to {lexicon.n_pairs}")
+    keys = combine(_keys(lexicon.names, "pairs", seed)[:, None], _keys(lexicon.professions, "pairs", seed)).ravel()
+    return np.sort(np.argsort(keys, kind="stable")[:n])
+
+
+def verb_order(
+    lexicon: Lexicon, seed: int, name: NDArray[np.int64], profession: NDArray[np.int64], verb: NDArray[np.int64]
+) -> NDArray[np.uint64]:
+    """The keys that order the verbs of each pair: verbs with smaller keys are kept first.
+
+    Args:
+        lexicon: The words that the indices refer to.
+        seed: Another seed gives another order.
+        name: int64 [n_pairs], indices in lexicon.names.
+        profession: int64 [n_pairs], indices in lexicon.professions.
+        verb: int64 [n_verbs], indices in lexicon.verbs.
+
+    Returns:
+        uint64 [n_pairs, n_verbs], a function of the seed and the three words alone.
+    """
+    return combine(
+        _keys(lexicon.names, "verbs", seed)[name][:, None],
+        _keys(lexicon.professions, "verbs", seed)[profession][:, None],
+        _keys(lexicon.verbs, "verbs", seed)[verb],
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class PairFillers:
+    """The filler of a slot for each [NAME, PROF] pair.
+
+    Attributes:
+        words: the fillers.
+        index: int64 [n_names, n_professions], each pair's index in `words`.
+    """
+
+    words: tuple[str, ...]
+    index: NDArray[np.int64]
+
+    def word(self, name: int, profession: int) -> str:
+        """The filler of one pair, by its indices in the lexicon."""
+        return self.words[int(self.index[name, profession])]
+
+
+def pair_fillers(lexicon: Lexicon, coreference: Coreference, seed: int) -> dict[str, PairFillers]:
+    """The filler of each slot except {ACT} and {MASK}, for each [NAME, PROF] pair.
+
+    A profession has the form of the name's gender, where the lexicon has forms. For a further slot of the lexicon, the
+    form agrees with the gender of the filler of {PRON}. If the slot has a plain list, the word with the smallest key of
+    (seed, slot, NAME, PROF, word) is taken.
+
+    Args:
+        lexicon: the words.
+        coreference: the kind of filler of {PRON}.
+        seed: of the choices.
+
+    Raises:
+        InputError: as `subjects`, or the seed is below 0.
+    """
+    shape = len(lexicon.names), len(lexicon.professions)
+    genders = list(lexicon.pronouns)
+    gender = np.array([genders.index(label) for label in lexicon.genders])  # of each name
+    subject_words, subject = subjects(lexicon, coreference, checked_seed(seed))
+    subject_gender = subject if coreference == Coreference.PRONOUN else gender[subject]
+    number = np.arange(len(lexicon.professions))
+    found = {NAME: PairFillers(lexicon.names, np.broadcast_to(np.arange(len(lexicon.names))[:, None], shape))}
+    for slot, forms in {PROFESSION: dict.fromkeys(genders, lexicon.professions), **lexicon.forms}.items():
+        numbers = {form: i for i, form in enumerate(dict.fromkeys(form for label in genders for form in forms[label]))}
+        table = np.array([[numbers[form] for form in forms[label]] for label in genders])
+        index = table[gender[:, None], number] if slot == PROFESSION else table[subject_gender, 0]
+        found[slot] = PairFillers(tuple(numbers), index)
+    found[PRONOUN] = PairFillers(subject_words, subject)
+    for slot, words in lexicon.lists.items():
+        found[slot] = PairFillers(words, _words_of_pairs(lexicon, slot, words, seed))
+    return found
+
+
+def subjects(lexicon: Lexicon, coreference: Coreference, seed: int) -> tuple[tuple[str, ...], NDArray[np.int64]]:
+    """The filler of {PRON} for each [NAME, PROF] pair.
+
+    Another name is, among the names of the gender asked for and other than NAME, the one with the smallest key of
+    (seed, NAME, PROF, that name).
+
+    Returns:
+        The fillers, and for each pair the index of its filler, int64 [n_names, n_professions].
+
+    Raises:
+        InputError: There is no other name of the same gender.
+    """
+    genders = np.array(lexicon.genders)
+    shape = (len(lexicon.names), len(lexicon.professions))
+    match coreference:
+        case Coreference.PRONOUN:
+            labels = list(lexicon.pronouns)
+            index = np.array([labels.index(gender) for gender in lexicon.genders])
+            return tuple(lexicon.pronouns.values()), np.broadcast_to(index[:, None], shape)
+        case Coreference.SAME_NAME:
+            return lexicon.names, np.broadcast_to(np.arange(len(lexicon.names))[:, None], shape)
+        case Coreference.SAME_GENDER:
+            allowed = (genders[:, None] == genders) & ~np.eye(len(genders), dtype=bool)
+        case Coreference.OTHER_GENDER:
+            allowed = genders[:, None] != genders
+    return lexicon.names, _other_names(lexicon, coreference, allowed, seed)
+
+
+def _other_names(
+    lexicon: Lexicon, coreference: Coreference, allowed: NDArray[np.bool_], seed: int
+) -> NDArray[np.int64]:
+    """The allowed name of the smallest key for each pair; allowed is bool [n_names, n_names]."""
+    names = _keys(lexicon.names, "other names", seed)
+    professions = _keys(lexicon.professions, "other names", seed)
+    chosen = np.empty((len(names), len(professions)), dtype=np.int64)
+    for name, others in enumerate(allowed):
+        candidates = np.flatnonzero(others)
+        if not len(candidates):
+            raise InputError(
+                f"with co-reference {coreference} no other name can follow {lexicon.names[name]!r}: "
+                "add names to the lexicon"
+            )
+        chosen[name] = candidates[combine(names[name], professions[:, None], names[candidates]).argmin(axis=1)]
+    return chosen
+
+
+def _words_of_pairs(lexicon: Lexicon, slot: str, words: Sequence[str], seed: int) -> NDArray[np.int64]:
+    """The word of the smallest key for each pair, int64 [n_names, n_professions]."""
+    names, professions, own = (_keys(part, slot, seed) for part in (lexicon.names, lexicon.professions, words))
+    return np.stack([combine(name, professions[:, None], own).argmin(axis=1) for name in names])
+
+
+def _keys(words: Sequence[str], purpose: str, seed: int) -> NDArray[np.uint64]:
+    return string_keys(words, f"{purpose}, seed {checked_seed(seed)}")

@@ -1,0 +1,153 @@
+"""Lazy selection: test a pair's verbs in the order in which they would be kept, and stop once enough repeat.
+
+At most 20 verbs of a pair are kept: among those that repeat, the ones with the smallest keys. Testing the verbs by
+ascending key and stopping at the 20th that repeats gives the same triplets as testing all of them. Pairs advance
+together, a round of tests for all pairs that still lack verbs, so that batches stay full.
+
+How many verbs repeat in all is then an estimate. Of a pair that reached its k-th repetition in the n-th test, out of V
+verbs, Haldane's estimator (1945, Biometrika 33, 222-225) is unbiased, also without replacement:
+
+    R = V (k - 1) / (n - 1)        var R = V² p (1 - p) / (n - 2) · (1 - (n - 1) / V),   p = (k - 1) / (n - 1)
+
+The variance is unbiased, too. 0/0 stands for 1 in R where k = n = 1. In var R, 0/0 stands for 0, except where n = 2 and
+k = 1: there p (1 - p) / (n - 2) stands for 1. These values make R and var R unbiased for k = 1 and k = 2. The estimator
+also counts where the last verb of a pair was tested: to take the exact count there, and only there, would add a bias,
+as it would replace the smallest estimates alone. A pair with fewer than k repeating verbs is counted exactly.
+
+With k = 1, R is V where the first verb repeats, and 0 elsewhere: all that a pair tells is its first verb, and its var R
+is no guide to how far the sum may be off. The first verbs are draws from different pairs, so their number is more
+certain than a binomial one (Hoeffding 1956, Annals of Mathematical Statistics 27, 713-721), whose interval is used.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...statistics import exact_proportion_interval
+
+# Share of the tests that a pair is expected to need which its next round makes. A smaller share gives more and smaller
+# rounds; a larger one tests verbs that are not needed.
+_ROUND = 0.8
+
+Decide = Callable[[NDArray[np.int64], NDArray[np.int64]], NDArray[np.bool_]]
+
+
+@dataclass(frozen=True, eq=False)
+class LazyRepeats:
+    """The results of lazy tests for some pairs.
+
+    Attributes:
+        repeated: bool [pairs, verbs], which verbs are known to repeat; the untested ones are False.
+        tested: int64 [pairs], how many verbs were tested.
+        repeating: float64 [pairs], how many of all verbs repeat: an estimate for pairs that have enough, else exact.
+        variance: float64 [pairs], of that estimate.
+        stopped: bool [pairs], whether the pair has enough, so that its number is an estimate.
+    """
+
+    repeated: NDArray[np.bool_]
+    tested: NDArray[np.int64]
+    repeating: NDArray[np.float64]
+    variance: NDArray[np.float64]
+    stopped: NDArray[np.bool_]
+
+
+def first_repeating(
+    order: NDArray[np.int64], enough: int, decide: Decide, advance: Callable[[int], None] = lambda _: None
+) -> LazyRepeats:
+    """Test each pair's verbs in order until enough of them repeat.
+
+    Args:
+        order: int64 [pairs, verbs], each pair's verbs by ascending key.
+        enough: Stop a pair at this many.
+        decide: From pairs and verbs, each int64 [n], to whether they repeat, bool [n].
+        advance: Called after each round with the number of newly found verbs, of pairs × `enough` in all. A pair counts
+            as complete when all its verbs are tested, so the sum is pairs × `enough` at the end.
+    """
+    pairs, verbs = order.shape
+    in_order = np.zeros((pairs, verbs), np.bool_)
+    tested, found = np.zeros(pairs, np.int64), np.zeros(pairs, np.int64)
+    told = 0
+    while len(active := np.flatnonzero((found < enough) & (tested < verbs))):
+        lacking = enough - found[active]
+        rate = (found[active] + 1) / (tested[active] + 1)  # 1 at first: no needless test before anything is known
+        step = np.maximum(lacking, np.ceil(_ROUND * lacking / rate)).astype(np.int64)
+        step = np.minimum(step, verbs - tested[active])
+        pair = np.repeat(active, step)
+        position = np.arange(len(pair)) - np.repeat(np.cumsum(step) - step, step) + tested[pair]
+        in_order[pair, position] = decide(pair, order[pair, position])
+        tested[active] += step
+        found[active] = in_order[active].sum(axis=1)
+        so_far = int(np.where(tested < verbs, np.minimum(found, enough), enough).sum())
+        advance(so_far - told)
+        told = so_far
+    repeated = np.zeros_like(in_order)
+    np.put_along_axis(repeated, order, in_order, axis=1)
+    repeating, variance = _estimate(in_order, enough)
+    return LazyRepeats(repeated, tested, repeating, variance, found >= enough)
+
+
+def share_interval(share: float, variance: float, pairs: int, stopped: int, enough: int) -> tuple[float, float]:
+    """The 95 % interval of the share of candidates that repeat.
+
+    It is Clopper and Pearson's, for as many independent candidates as have the variance of the estimate. The sum over
+    pairs is not normal for few pairs or extreme shares, and its variance is sometimes estimated as 0.
+
+    Args:
+        share: the estimate, as a fraction of all candidates.
+        variance: of the share.
+        pairs: number of pairs.
+        stopped: number of pairs whose count is an estimate.
+        enough: the number of repeating verbs at which a pair stops.
+
+    Returns:
+        Lower and upper bound, as fractions; both are the share where no pair's count is an estimate.
+    """
+    if not stopped:
+        return share, share
+    known = enough > 1 and variance > 0 and 0 < share < 1
+    independent = share * (1 - share) / variance if known else pairs
+    low, high = exact_proportion_interval(min(share, 1.0), max(independent, 1.0))
+    return low, high
+
+
+def fewest_tests(verbs: int, enough: int, rate: float) -> float:
+    """A lower bound on the mean number of tests of a pair, however the repetitions are divided among the pairs.
+
+    A pair with R repeating verbs of V is expected to need h(R) = k (V + 1) / (R + 1) tests up to the k-th repetition,
+    and V tests if R < k. The largest convex function below both is the line from (0, V) that touches h, and then h. By
+    Jensen's inequality its value at the mean of R is not above the mean number of tests.
+
+    Args:
+        verbs: V, how many verbs there are.
+        enough: k, how many repeating verbs a pair needs.
+        rate: The share of all pairs and verbs that repeat.
+    """
+    if enough >= verbs:
+        return float(verbs)
+
+    def tests(repeating: float) -> float:
+        return enough * (verbs + 1) / (repeating + 1)
+
+    share = verbs / (enough * (verbs + 1))
+    touching = min(float(verbs), (1 + math.sqrt(max(0.0, 1 - share))) / share - 1)
+    repeating = min(1.0, max(0.0, rate)) * verbs
+    if repeating >= touching:
+        return tests(repeating)
+    return verbs - (verbs - tests(touching)) / touching * repeating
+
+
+def _estimate(in_order: NDArray[np.bool_], enough: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Haldane's estimate and its variance for pairs that have enough; the exact count for the others."""
+    verbs = in_order.shape[1]
+    counts = in_order.sum(axis=1)
+    # A round may have gone on beyond the k-th repetition: the estimator counts the tests up to it.
+    n = (in_order.cumsum(axis=1) < enough).sum(axis=1) + 1
+    p = np.where(n > 1, (enough - 1) / np.maximum(n - 1, 1), 1.0)
+    spread = np.where(n > 2, p * (1 - p) / np.maximum(n - 2, 1), (n == 2) & (enough == 1))
+    reached = counts >= enough
+    repeating = np.where(reached, verbs * p, counts)
+    variance = np.where(reached, verbs**2 * spread * (1 - (n - 1) / verbs), 0.0)
+    return repeating.astype(np.float64), variance.astype(np.float64)

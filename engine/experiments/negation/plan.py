@@ -1,0 +1,187 @@
+"""What a selection would do, and how wide its intervals would be: said before a run, from the plan alone.
+
+The intervals follow from the correlation between two triplets of one pair, and between two of one verb. Both depend on
+the model. Those of the bundled model were measured over 600 pairs, from the design effects of its four scored patterns:
+0.001 to 0.006 for pairs, 0.79 to 0.95 for verbs. The largest ones are used here, and 0.3 beside that of the pairs: a
+model that looks at names and professions may have such a one.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import sqrt
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from ...library.shown import Shown
+from ...runs.shard import Shard
+from ...statistics import clusters_needed, normal_quantiles
+from ...views import Column, Table
+from .select import Selection
+from .several import SEVERAL, SeveralSelection
+from .whole_words import WholeWordSelection
+
+PAIR_CORRELATION, VERB_CORRELATION = 0.006, 0.95
+LARGE_PAIR_CORRELATION = 0.3
+WIDTHS = (10.0, 5.0, 2.0, 1.0)  # percentage points
+_RATE = 0.5  # the rate whose interval is widest
+_SPEEDS = (100, 1_000, 10_000)  # sentences a second: a laptop, a server, a GPU
+
+
+@dataclass(frozen=True, eq=False)
+class SelectionPlan(Shown):
+    """A selection that was planned, not run.
+
+    Attributes:
+        model: The model's name.
+        work: Quantity → number, as a person reads them.
+        widths: One row for each width: width, pairs, pairs_large_correlation, width_two_way (percentage points).
+        folder: The run folder.
+    """
+
+    model: str
+    work: Mapping[str, int | float]
+    widths: pl.DataFrame
+    folder: Path
+
+    def tables(self) -> list[Table]:
+        """What the run would do, and how many pairs a width needs."""
+        work = pl.DataFrame(
+            {"what": list(self.work), "number": [float(value) for value in self.work.values()]},
+            schema={"what": pl.String, "number": pl.Float64},
+        ).with_columns(decimals=pl.when(pl.col("number") == pl.col("number").round(0)).then(0).otherwise(1))
+        return [
+            Table(
+                f"Plan of a selection: {self.model}",
+                work,
+                [Column("", "what"), Column("number", "number", decimals="decimals")],
+            ),
+            Table(
+                "How many pairs a 95 % interval needs",
+                self.widths,
+                [
+                    Column("width", "width", decimals=0, unit="percentage points"),
+                    Column(f"pairs at {PAIR_CORRELATION}", "pairs"),
+                    Column(f"pairs at {LARGE_PAIR_CORRELATION}", "pairs_large_correlation"),
+                    Column("width and by verb", "width_two_way", decimals=1, unit="percentage points"),
+                ],
+                notes=[
+                    "width: of the interval of a rate of 50 %, which is the widest, from end to end",
+                    f"pairs at {PAIR_CORRELATION}: correlation within a pair as with the bundled model",
+                    f"pairs at {LARGE_PAIR_CORRELATION}: for a model that looks at names and professions",
+                    "width and by verb: of the interval with verbs as clusters too, for the first number of pairs;",
+                    f"correlation within a verb: {VERB_CORRELATION}, as with the bundled model",
+                ],
+            ),
+        ]
+
+    def remarks(self) -> list[str]:
+        """That nothing was run."""
+        return [f"Nothing was run or written. Without --plan, the results are written to {self.folder}"]
+
+    def document(self) -> dict[str, Any]:
+        """See `Shown`."""
+        return {"model": self.model, "run": str(self.folder), "work": dict(self.work), "widths": self.widths.to_dicts()}
+
+
+def plan_of(stage: Selection | WholeWordSelection, folder: Path, shard: Shard) -> SelectionPlan:
+    """What a selection would do; no model is opened.
+
+    Of verbs of several tokens, it says how many there are and how many sentences they need. All other figures are about
+    mono-token verbs.
+
+    Args:
+        stage: The selection.
+        folder: Its run folder.
+        shard: The share of the parts that would be done.
+    """
+    several = stage.several if isinstance(stage, WholeWordSelection) else None
+    stage = stage.single if isinstance(stage, WholeWordSelection) else stage
+    # Of the patterns, the selection answers the selecting one.
+    pairs, verbs, patterns = len(stage.grid.pairs), stage.grid.verbs, len(stage.patterns.scored)
+    most = min(stage.settings.max_verbs, verbs)
+    parts = shard.parts(len(stage.parts))
+    own = sum(len(stage.parts[number]) for number in parts)
+    work: dict[str, int | float] = {
+        "verbs that are one token": verbs,
+        "pairs": pairs,
+        "candidates": stage.grid.size,
+        "parts of this run" if shard.is_whole else f"parts of shard {shard}": len(parts),
+    }
+    if stage.settings.lazy:
+        work |= {"sentences, at least": own * most, "sentences, at most": own * verbs}
+    else:
+        work["sentences"] = own * verbs
+    if several is not None:
+        work |= _more(several, most, shard)
+    work |= {f"minutes at {speed:,} sentences a second": own * verbs / speed / 60 for speed in _SPEEDS}
+    work |= {"selected triplets, at most": pairs * most, "sentences of the scoring, at most": pairs * most * patterns}
+    if smallest := smallest_difference(pairs, most, verbs):
+        work["smallest difference that is found (percentage points)"] = 100 * smallest
+    return SelectionPlan(stage.exported.name, work, _widths(most, verbs), folder)
+
+
+def _more(several: SeveralSelection, most: int, shard: Shard) -> dict[str, int | float]:
+    """What verbs of several tokens add. A candidate needs one sentence at least, and one for each token at most."""
+    numbers = shard.parts(len(several.parts))
+    pairs = sum(len(several.parts[number]) for number in numbers)
+    fewest = min(most, several.grid.verbs) if several.settings.lazy else several.grid.verbs
+    return {
+        SEVERAL: several.grid.verbs,
+        f"{SEVERAL}: parts": len(numbers),
+        f"{SEVERAL}: sentences, at least": pairs * fewest,
+        f"{SEVERAL}: sentences, at most": pairs * int(several.words.counts.sum()),
+    }
+
+
+def two_way_variance(
+    pairs: int, size: int, verbs: int, by_pair: float = PAIR_CORRELATION, by_verb: float = VERB_CORRELATION
+) -> float:
+    """The variance of a rate of 50 % with pairs and verbs as clusters.
+
+    With n = pairs · size triplets, each pair with `size` verbs at random, two triplets share a pair with probability
+    1 / pairs, and a verb with (1 - size / verbs) / n + 1 / verbs, each triplet with itself included:
+
+        p (1 - p) · [(1 - a - b) / n + a / pairs + b · ((1 - size / verbs) / n + 1 / verbs)]
+
+    where a and b are `by_pair` and `by_verb`.
+
+    Args:
+        pairs: number of pairs.
+        size: triplets of a pair.
+        verbs: number of verbs that they are drawn from.
+        by_pair: correlation of two triplets of one pair.
+        by_verb: correlation of two triplets of one verb.
+    """
+    n = pairs * size
+    same_verb = (1 - size / verbs) / n + 1 / verbs
+    alone = max(0.0, 1 - by_pair - by_verb) / n
+    return _RATE * (1 - _RATE) * (alone + by_pair / pairs + by_verb * same_verb)
+
+
+def smallest_difference(pairs: int, size: int, verbs: int) -> float:
+    """The smallest true difference between two patterns that is found with a power of 80 % (5 %, two-sided).
+
+    The two rates are taken as independent, which is careful: they are rates of the same triplets. See
+    `negengine.engine.statistics.power` for the formula.
+    """
+    return sum(normal_quantiles()) * sqrt(2 * two_way_variance(pairs, size, verbs))
+
+
+def _widths(size: int, verbs: int) -> pl.DataFrame:
+    two_sided, _ = normal_quantiles()
+    rows = []
+    for width in WIDTHS:
+        pairs, more = (
+            clusters_needed(width / 100, _RATE, size, correlation)
+            for correlation in (PAIR_CORRELATION, LARGE_PAIR_CORRELATION)
+        )
+        rows.append((width, pairs, more, 100 * 2 * two_sided * sqrt(two_way_variance(pairs, size, verbs))))
+    schema = {
+        "width": pl.Float64,
+        "pairs": pl.Int64,
+        "pairs_large_correlation": pl.Int64,
+        "width_two_way": pl.Float64,
+    }
+    return pl.DataFrame(rows, schema=schema, orient="row")

@@ -1,0 +1,483 @@
+"""`ng.select` and `ng.score`: the Self-Contained Negation Test as library functions, and their results."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar, Unpack
+
+import polars as pl
+
+from ...choices import Coreference, VerbConvention
+from ...errors import choice
+from ...inference.audit import audit_summary
+from ...library.call import recorded
+from ...library.model import Model, ModelLike, check_opening, find_model, open_model
+from ...library.options import RunOptions, execution, folder_of, run_folder, shard_of
+from ...library.recount import Recount
+from ...library.run import Run, ShardRun, open_results
+from ...runs.loop import run_stage
+from ...runs.model_metadata import mask_token
+from ...runs.results import read_document
+from ...text.bundled import bundled_lexicons, bundled_patterns
+from ...text.language import load_language
+from ...text.patterns import PatternSet
+from ...views import Table
+from . import recount
+from .methods import apart_methods, scores_methods, selection_methods
+from .plan import SelectionPlan, plan_of
+from .published import published
+from .rates import PAIR
+from .reading import reading, told
+from .score import RATES_FILE, SAME_TEXT, SCORES_FILE, Scoring, Selected, read_selected
+from .select import SELECTION_FILE, SEVERAL_TOKENS, TRIPLETS_FILE, Selection, Settings
+from .sentences import scored_sentences, selected_sentences
+from .several import SEVERAL, TOKENS
+from .several_scores import ALL_SEVERAL, SEVERAL_SCORES_FILE, TOKEN_RATES_FILE, WholeWordScoring, read_several
+from .several_tables import scored_apart, selected_apart
+from .tables import rates_table, selection_table
+from .whole_words import SEVERAL_TRIPLETS_FILE, WholeWordSelection
+from .whole_words import plan_selection as planned
+
+DATASET = "SCNT"
+_TRIPLET = ("name", "profession", "verb")
+
+
+@dataclass(frozen=True, eq=False)
+class SelectionRun(Run):
+    """A finished selection.
+
+    Attributes:
+        triplets: Columns triplet, name, gender, pronoun, profession, verb.
+        several: The triplets of verbs of several tokens, with a column tokens; None without `--verbs whole-words`.
+        summary: The content of selection.json.
+    """
+
+    stage: ClassVar[str] = Selection.name
+    next_command: ClassVar[str] = "negengine score"
+
+    @cached_property
+    def triplets(self) -> pl.DataFrame:
+        """See the class."""
+        return self.frame(TRIPLETS_FILE)
+
+    @cached_property
+    def several(self) -> pl.DataFrame | None:
+        """See the class."""
+        return self.frame(SEVERAL_TRIPLETS_FILE) if SEVERAL_TRIPLETS_FILE in self.record.files else None
+
+    @cached_property
+    def summary(self) -> dict[str, Any]:
+        """See the class."""
+        return read_document(self.folder, self.record, SELECTION_FILE)
+
+    def tables(self) -> list[Table]:
+        """The selection in the layout of the paper's Table 5; the verbs of several tokens apart."""
+        patterns = PatternSet.from_json(self.record.metadata["pattern set"])
+        table = selection_table(self.summary, published(self.summary["model"], patterns))
+        return [table, *selected_apart(self.summary)]
+
+    def methods(self, test: str) -> str:
+        """See `Run`."""
+        return selection_methods(self.summary, self.record.identity, test)
+
+    def remarks(self) -> list[str]:
+        """That nothing was selected, if so."""
+        return [self.dead_end] if self.dead_end else []
+
+    def closing(self) -> str:
+        """The result files, and the next command if there is something to score."""
+        return "" if self.dead_end else super().closing()
+
+    @property
+    def dead_end(self) -> str:
+        """See `Run`: there is nothing to score if no triplet was selected."""
+        if self.summary["selected"] or self.summary.get(SEVERAL_TOKENS, {}).get("selected"):
+            return ""
+        return f"{self.folder}: the model does not repeat any verb, so there is nothing to score"
+
+    def document(self) -> dict[str, Any]:
+        """See `Shown`."""
+        return {"run": str(self.folder), **self.summary}
+
+    def sentence_rows(self) -> pl.LazyFrame:
+        """The sentences of the selecting pattern; see `sentences.selected_sentences`."""
+        metadata = self.record.metadata
+        patterns, mask = PatternSet.from_json(metadata["pattern set"]), mask_token(metadata, self.folder)
+        kinds = [self.triplets] if self.several is None else [self.triplets, self.several]
+        return pl.concat(
+            [selected_sentences(own.lazy(), patterns, metadata["coreference"], mask) for own in kinds], how="diagonal"
+        )
+
+    def recounts(self) -> Iterator[Recount]:
+        """See `Run`."""
+        yield from recount.selection(self.triplets, self.summary, self.record.identity, self.record.metadata)
+        if self.several is not None:
+            yield from recount.several(self.several, self.summary, self.record.identity, self.record.metadata)
+
+
+@dataclass(frozen=True, eq=False)
+class ScoresRun(Run):
+    """A finished scoring.
+
+    Attributes:
+        items: The content of scores.parquet: triplet, pattern, top1, repeated, expected_rank, expected_logprob,
+            top1_logprob (natural logarithms), precision (fp32, int8 or fp16: which graph gave the row's numbers;
+            `repeated` is exact in each).
+        rates: The content of rates.parquet; see `negengine.engine.experiments.negation.rates.rates`.
+        selection: The selection that was scored.
+        several: The triplets of verbs of several tokens; None without `--verbs whole-words`.
+        several_items: Their scores, with a column tokens; see `negengine.engine.experiments.negation.several_scores`.
+        token_rates: Their rates: of all of them, and by number of tokens.
+    """
+
+    stage: ClassVar[str] = Scoring.name
+    clusters: ClassVar[str] = "[NAME, PROF] pairs"
+
+    @cached_property
+    def items(self) -> pl.DataFrame:
+        """See the class."""
+        return self.frame(SCORES_FILE)
+
+    @cached_property
+    def rates(self) -> pl.DataFrame:
+        """See the class."""
+        return self.frame(RATES_FILE)
+
+    @cached_property
+    def selection(self) -> Selected:
+        """See the class."""
+        return read_selected(self.folder)
+
+    @cached_property
+    def several(self) -> pl.DataFrame | None:
+        """See the class."""
+        found = read_several(self.selection)
+        return None if found is None else found.triplets
+
+    @cached_property
+    def several_items(self) -> pl.DataFrame:
+        """See the class."""
+        return self.frame(SEVERAL_SCORES_FILE)
+
+    @cached_property
+    def token_rates(self) -> pl.DataFrame:
+        """See the class."""
+        return self.frame(TOKEN_RATES_FILE)
+
+    def methods(self, test: str) -> str:
+        """See `Run`; the selection comes first."""
+        selected = SelectionRun.open(self.folder).methods(test)
+        patterns = self.selection.patterns
+        apart = "" if self.several is None else f" {apart_methods(self.token_rates, patterns)}"
+        return f"{selected} {scores_methods(self.rates, patterns)}{apart}"
+
+    @property
+    def coreference(self) -> str:
+        """What the target sentence is about: a value of `Coreference`."""
+        return str(self.selection.summary["coreference"])
+
+    def tables(self) -> list[Table]:
+        """The selection as in the paper's Table 5, the rates as in Table 6."""
+        summary = self.selection.summary
+        paper = published(summary["model"], self.selection.patterns)
+        return [
+            selection_table(summary, paper),
+            rates_table(self.rates, self.selection.patterns, summary, paper, audit_summary(self.record.counts)),
+            *self.tables_apart(),
+        ]
+
+    def tables_apart(self) -> list[Table]:
+        """The same figures of verbs of several tokens, and by number of tokens; empty if the run has no such verbs."""
+        if self.several is None:
+            return []
+        summary = self.selection.summary
+        return [*selected_apart(summary), *scored_apart(self.token_rates, self.selection.patterns, summary)]
+
+    def remarks(self) -> list[str]:
+        """Whether the model passes the test, and what another way of counting would change."""
+        apart = [] if self.several is None else [self.reading_apart]
+        return [self.reading, *apart, *([self.same_text] if self.same_text else [])]
+
+    @property
+    def reading_apart(self) -> str:
+        """What the rates of verbs of several tokens mean, in one sentence."""
+        own = self.token_rates.filter(pl.col(TOKENS) == ALL_SEVERAL)
+        return f"Verbs of several tokens, apart from the paper's test: {told(own, self.selection.patterns)}"
+
+    @property
+    def same_text(self) -> str:
+        """The share of top-1 tokens that have the verb's text but are other tokens; empty if there are none.
+
+        A token without the leading space is another token ("smoke" for "Ġsmoke" of RoBERTa). The authors' code compares
+        texts, so it counts such a token as a repetition. With mixed precision, the first choice of the low-precision
+        model counts where that decided alone.
+        """
+        n = dict(self.rates.select("pattern", "n").iter_rows())
+        counts = {pattern: self.record.counts.get(SAME_TEXT.format(pattern), 0) for pattern in n}
+        shares = [f"{pattern} {100 * count / n[pattern]:.1f} %" for pattern, count in counts.items() if count]
+        if not shares:
+            return ""
+        of_low = (
+            " (where the low-precision model decided, its first choice)" if self.record.counts.get("decided") else ""
+        )
+        return (
+            f"The first choice{of_low} reads like the verb but is another token, and is not counted: "
+            f"{', '.join(shares)}."
+        )
+
+    @property
+    def reading(self) -> str:
+        """What the rates mean, in one sentence."""
+        return reading(self.rates, self.selection.patterns, self.coreference)
+
+    def document(self) -> dict[str, Any]:
+        """See `Shown`."""
+        apart = {} if self.several is None else {"rates_by_tokens": self.token_rates.to_dicts()}
+        return {"run": str(self.folder), "rates": self.rates.to_dicts(), "reading": self.reading, **apart}
+
+    def sentence_rows(self) -> pl.LazyFrame:
+        """The sentences of all patterns; see `sentences.scored_sentences`."""
+        kinds = {SCORES_FILE: self.selection.triplets}
+        if self.several is not None:
+            kinds[SEVERAL_SCORES_FILE] = self.several
+        rows = [
+            scored_sentences(
+                pl.scan_parquet(self.folder / name),
+                triplets.lazy(),
+                self.selection.patterns,
+                self.coreference,
+                mask_token(self.selection.metadata, self.folder),
+            )
+            for name, triplets in kinds.items()
+        ]
+        return pl.concat(rows, how="diagonal")
+
+    @property
+    def conditions(self) -> dict[str, Any]:
+        """Triplets are joined by their words, so only the patterns must be the same."""
+        return {"patterns sha256": self.record.identity["patterns sha256"], "coreference": self.coreference}
+
+    def outcomes(self) -> pl.DataFrame:
+        """One row for each triplet and pattern: whether the verb is repeated. Clusters are pairs, and verbs.
+
+        Triplets of verbs of several tokens have a condition of their own.
+        """
+        single = self._outcomes(self.items, self.selection.triplets, self.coreference)
+        if self.several is None:
+            return single
+        condition = f"{self.coreference}, {SEVERAL}"
+        return pl.concat([single, self._outcomes(self.several_items, self.several, condition)])
+
+    def _outcomes(self, items: pl.DataFrame, triplets: pl.DataFrame, condition: str) -> pl.DataFrame:
+        return items.join(triplets, on="triplet", validate="m:1").select(
+            dataset=pl.lit(DATASET),
+            condition=pl.lit(condition),
+            split="pattern",
+            metric=pl.lit("repetition_rate"),
+            item=pl.concat_str(_TRIPLET, separator="|"),
+            value=pl.col("repeated").cast(pl.Float64),
+            cluster=pl.concat_str(*PAIR, separator="|"),
+            crossed="verb",
+            name="name",
+            gender="gender",
+            profession="profession",
+            verb="verb",
+        )
+
+    @property
+    def by_construction(self) -> Sequence[str]:
+        """The selecting pattern: its rate is 100 %, as the triplets were selected with it."""
+        return (self.selection.patterns.selecting.name,)
+
+    def recounts(self) -> Iterator[Recount]:
+        """See `Run`."""
+        patterns = [pattern.name for pattern in self.selection.patterns.all]
+        yield from recount.scores(self.items, self.selection.triplets, self.rates, patterns)
+        if self.several is not None:
+            own = self.token_rates.filter(pl.col(TOKENS) == ALL_SEVERAL).drop(TOKENS)
+            for found in recount.scores(self.several_items, self.several, own, patterns):
+                yield replace(found, what=f"{SEVERAL}: {found.what}")
+            yield recount.token_rates(self.several_items, self.token_rates, patterns)
+
+
+@recorded(files=("lexicon", "patterns"), words=(*bundled_patterns(), *bundled_lexicons()))
+def select(
+    model: ModelLike,
+    *,
+    pairs: int | None = None,
+    max_verbs: int = 20,
+    coreference: str = Coreference.PRONOUN,
+    verbs: str = VerbConvention.IN_CONTEXT,
+    lazy: bool = False,
+    lexicon: str | Path | None = None,
+    patterns: str | Path | None = None,
+    seed: int = 0,
+    **options: Unpack[RunOptions],
+) -> SelectionRun | ShardRun:
+    """Find the triplets [NAME, PROF, verb] whose verb the model repeats (section 3.2 of the paper).
+
+    Args:
+        model: From `load`, or the folder or name of an exported model.
+        pairs: A reproducible sample of that many [NAME, PROF] pairs; None for all.
+        max_verbs: Largest number of verbs kept for each pair.
+        coreference: Whom the target sentence is about: pronoun, same-name, same-gender or other-gender.
+        verbs: in-context: verbs that are one token at the mask; bare: those that are also one token alone; whole-words:
+            those of in-context, and apart from them the verbs of several tokens.
+        lazy: Stop testing a pair once it has `max_verbs`: the same triplets from fewer sentences.
+        lexicon: A lexicon by name, or a folder of word lists; by default the one that the patterns name, or the English
+            one.
+        patterns: A pattern set by name, or a TOML file; the paper's by default. A set in another language brings its
+            words along.
+        seed: Seed for all random choices.
+        **options: See `RunOptions`.
+
+    Returns:
+        The finished run; a `ShardRun` if only a shard was asked for.
+
+    Raises:
+        InputError: An option is wrong, the run folder belongs to another run, or the disk is full.
+    """
+    opened = open_model(model)
+    stage = _selection(
+        opened,
+        pairs=pairs,
+        max_verbs=max_verbs,
+        coreference=coreference,
+        verbs=verbs,
+        lazy=lazy,
+        lexicon=lexicon,
+        patterns=patterns,
+        seed=seed,
+    )
+    folder = run_folder(opened, options)
+    run_stage(stage, folder, execution(opened, options))
+    return open_results(SelectionRun, folder, opened, shard_of(options))
+
+
+def plan_selection(
+    model: ModelLike,
+    *,
+    pairs: int | None = None,
+    max_verbs: int = 20,
+    coreference: str = Coreference.PRONOUN,
+    verbs: str = VerbConvention.IN_CONTEXT,
+    lazy: bool = False,
+    lexicon: str | Path | None = None,
+    patterns: str | Path | None = None,
+    seed: int = 0,
+    **options: Unpack[RunOptions],
+) -> SelectionPlan:
+    """What `select` with the same arguments would do, and how many pairs an interval needs. Nothing is run or written.
+
+    Args:
+        model: As for `select`, like all other arguments.
+        pairs: See `select`.
+        max_verbs: See `select`.
+        coreference: See `select`.
+        verbs: See `select`.
+        lazy: See `select`.
+        lexicon: See `select`.
+        patterns: See `select`.
+        seed: See `select`.
+        **options: Output and shard count.
+
+    Raises:
+        InputError: An option is wrong.
+    """
+    opened = open_model(model)
+    stage = _selection(
+        opened,
+        pairs=pairs,
+        max_verbs=max_verbs,
+        coreference=coreference,
+        verbs=verbs,
+        lazy=lazy,
+        lexicon=lexicon,
+        patterns=patterns,
+        seed=seed,
+    )
+    return plan_of(stage, run_folder(opened, options), shard_of(options))
+
+
+def _selection(
+    opened: Model,
+    *,
+    pairs: int | None,
+    max_verbs: int,
+    coreference: str,
+    verbs: str,
+    lazy: bool,
+    lexicon: str | Path | None,
+    patterns: str | Path | None,
+    seed: int,
+) -> Selection | WholeWordSelection:
+    """The stage of `select`, from its arguments."""
+    settings = Settings(
+        seed=seed,
+        pairs=pairs,
+        max_verbs=max_verbs,
+        coreference=choice(Coreference, "--coreference", coreference),
+        verbs=choice(VerbConvention, "--verbs", verbs),
+        lazy=lazy,
+    )
+    language = load_language(patterns, lexicon)
+    return planned(opened.exported, language.lexicon, language.patterns, settings)
+
+
+@recorded()
+def score(
+    run: SelectionRun | str | Path,
+    *,
+    model: ModelLike | None = None,
+    device: str = "auto",
+    precision: str = "auto",
+    batch_tokens: int | None = None,
+    threads: int | None = None,
+    **options: Unpack[RunOptions],
+) -> ScoresRun | ShardRun:
+    """Score the selected triplets in all patterns (section 3.3 of the paper).
+
+    Args:
+        run: A finished selection, or its folder.
+        model: The model of the selection; by default the run's own model, or the folder that the run has recorded.
+        device: As for `load`; used if the model has to be found.
+        precision: As for `load`; used if the model has to be found.
+        batch_tokens: As for `load`; used if the model has to be found.
+        threads: As for `load`; used if the model has to be found.
+        **options: See `RunOptions`. The scores go into the selection's folder by default.
+
+    Returns:
+        The finished run; a `ShardRun` if only a shard was asked for.
+
+    Raises:
+        InputError: The selection is not finished, the model is another one, or as for `select`.
+    """
+    check_opening(device, precision)
+    shard = shard_of(options)
+    source = run.folder if isinstance(run, SelectionRun) else Path(run)
+    selected = read_selected(source)
+    given = model or (run.model if isinstance(run, SelectionRun) else None)
+    if isinstance(given, Model):
+        opened = given
+        selected.refuse_other_model(opened.exported)
+    else:
+        exported = selected.exported(None if given is None else str(given))
+        opened = find_model(
+            exported.folder, device=device, precision=precision, batch_tokens=batch_tokens, threads=threads
+        )
+    folder = folder_of(options, source if shard.is_whole else _beside(source, "-score"))
+    several = read_several(selected)
+    stage = (
+        Scoring.plan(selected, opened.exported)
+        if several is None
+        else WholeWordScoring.plan(selected, several, opened.exported)
+    )
+    run_stage(stage, folder, execution(opened, options), earlier={Selection.name: source})
+    return open_results(ScoresRun, folder, opened, shard)
+
+
+def _beside(folder: Path, suffix: str) -> Path:
+    """A folder beside another one, also beside `.`."""
+    resolved = folder.resolve()
+    return resolved.with_name(f"{resolved.name}{suffix}")

@@ -1,0 +1,275 @@
+"""`ng.probe`: a user's own sentences as a library function, and its results."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar, Unpack
+
+import polars as pl
+
+from ...choices import TargetMethod
+from ...errors import InputError, check_number, choice
+from ...inference.words import refuse_undefined
+from ...library.call import recorded
+from ...library.model import Model, ModelLike, open_model
+from ...library.options import RunOptions, opening_of, run_folder, shard_of
+from ...library.recount import Recount
+from ...library.run import ShardRun
+from ...printable import counted
+from ...runs.model_metadata import mask_token
+from ...text.table import TableLike, open_table
+from ...views import Table
+from ..items import ALL
+from ..summary_run import OUTCOMES, SummaryRun, run_probe
+from ..vocabulary import Ranked, Vocabulary
+from .columns import ROW, TARGET_COLUMN, TARGET_TOKENS, Columns, refuse_result_names
+from .groups import FewValues
+from .items import SKIPPED_FILE
+from .plan import ProbePlan, plan_of
+from .recount import recounts
+from .sentences import sentence_rows
+from .stage import COLUMNS, ROWS_PER_PART, OwnStimuli
+from .summary import DATASET, METRICS, splits
+from .tables import groups_table, pairs_table, skipped_table, targets_table
+
+MOST_TOP = 100
+
+
+@dataclass(frozen=True, eq=False)
+class ProbeRun(SummaryRun):
+    """A finished run.
+
+    Attributes:
+        items: The content of items.parquet: each row of the table, once for each of its targets.
+        summary: The content of summary.parquet.
+    """
+
+    stage: ClassVar[str] = OwnStimuli.name
+    clusters: ClassVar[str] = "clusters"
+    metrics: ClassVar[Sequence[str]] = METRICS
+    condition_keys: ClassVar[Sequence[str]] = (
+        "data sha256",
+        "sentence",
+        "targets",
+        "groups",
+        "vocabulary",
+        "vocabulary sha256",
+        "method",
+    )
+
+    @cached_property
+    def columns(self) -> Columns:
+        """What the columns of the table are for."""
+        return Columns.from_json(self.record.metadata[COLUMNS])
+
+    @cached_property
+    def skipped(self) -> pl.DataFrame:
+        """The rows of the table that were skipped: row, line, reason, content; empty without `skip_bad`."""
+        if SKIPPED_FILE not in self.record.files:
+            return pl.DataFrame(schema={"row": pl.Int64, "line": pl.Int64, "reason": pl.String, "content": pl.String})
+        return self.frame(SKIPPED_FILE)
+
+    def tables(self) -> list[Table]:
+        """Targets by group, groups compared, targets compared, rows that were skipped."""
+        tables = [targets_table(self.summary, self.model_name, self.columns)]
+        if not (groups := groups_table(self.summary, self.columns)).frame.is_empty():
+            tables.append(groups)
+        if len(self.columns.targets) > 1:
+            tables.append(pairs_table(self.summary))
+        return [*tables, *([skipped_table(self.skipped)] if len(self.skipped) else [])]
+
+    def remarks(self) -> list[str]:
+        """How many rows were skipped."""
+        if self.skipped.is_empty():
+            return []
+        rows = self.record.metadata["rows"]
+        return [f"{len(self.skipped):,} of {rows:,} rows were skipped; {self.folder / SKIPPED_FILE} has the reasons"]
+
+    @property
+    def used(self) -> str:
+        """See `Run`."""
+        return f"targets of several tokens by {self.record.identity['method']}" if self._several else ""
+
+    def methods(self, test: str) -> str:
+        """See `Run`."""
+        identity, rows = self.record.identity, self.items[ROW].n_unique()
+        words = {"all": "all tokens", "words": "the tokens that are words"}
+        listed = f"the {len(self.record.metadata['ranked words']):,} words of a list"
+        told = "; ".join(
+            f"{column}: {self._rate(column)}, mean log-probability {self._mean(column)}"
+            for column in self.columns.targets
+        )
+        several = (
+            f" {self._several:,} targets of several tokens were scored by the {identity['method']} method ({test})."
+            if self._several
+            else ""
+        )
+        return (
+            f"In {counted(rows, 'sentence')} of our own we compared the probability and the rank of target words at "
+            f"the mask among {words.get(str(identity['vocabulary']), listed)}.{several} Share of sentences in which "
+            f"the target is the first choice, with 95 % intervals: {told}."
+        )
+
+    def outcomes(self) -> pl.DataFrame:
+        """See `Run`; an item is a row of the table, a condition is a column of targets."""
+        columns = self.columns
+        frames = []
+        cluster = pl.col(columns.clustered).cast(pl.String) if columns.clustered else pl.lit(None, pl.String)
+        own = [name for name in columns.groups if name not in {*OUTCOMES, *METRICS}]
+        for name, part in splits(self.items, columns):
+            frames.append(
+                part.select(
+                    dataset=pl.lit(DATASET),
+                    condition=TARGET_COLUMN,
+                    split=pl.lit(name),
+                    item=pl.col(ROW).cast(pl.String),
+                    cluster=cluster,
+                    **{group: pl.col(group).cast(pl.String) for group in own},
+                    **{metric: pl.col(metric).cast(pl.Float64) for metric in METRICS},
+                )
+            )
+        keys = ["dataset", "condition", "split", "item", "cluster", *own]
+        unpivoted = pl.concat(frames).unpivot(METRICS, index=keys, variable_name="metric")
+        return unpivoted.drop_nulls("value").select(*OUTCOMES, *own)
+
+    def sentence_rows(self) -> pl.LazyFrame:
+        """The sentences; see `sentences.sentence_rows`."""
+        return sentence_rows(self.items.lazy(), self.columns, mask_token(self.record.metadata, self.folder))
+
+    def recounts(self) -> Iterator[Recount]:
+        """See `Run`."""
+        return recounts(self.items, self.summary, self.columns)
+
+    @cached_property
+    def _several(self) -> int:
+        """How many items have a target of several tokens."""
+        return int((self.items[TARGET_TOKENS] > 1).sum())
+
+    def _rate(self, target: str) -> str:
+        return self._told(target, "is_top1", 100, " %", 1)
+
+    def _mean(self, target: str) -> str:
+        return self._told(target, "logprob", 1, "", 2)
+
+    def _told(self, target: str, metric: str, scale: float, unit: str, digits: int) -> str:
+        """A value of all rows with its interval."""
+        row: Mapping[str, Any] = self.summary.row(
+            by_predicate=(pl.col("condition") == target) & (pl.col("split") == ALL) & (pl.col("metric") == metric),
+            named=True,
+        )
+        ends = [row["low"], row["high"]]
+        interval = f" [{', '.join(f'{scale * end:.{digits}f}' for end in ends)}]" if None not in ends else ""
+        return f"{scale * row['value']:.{digits}f}{unit}{interval}"
+
+
+@recorded(files=("data", "targets"), words=tuple(Vocabulary))
+def probe(
+    model: ModelLike,
+    data: TableLike,
+    *,
+    sentence: str | None = None,
+    target: str | Sequence[str] = (),
+    group: str | Sequence[str] = (),
+    cluster: str | None = None,
+    item: str | None = None,
+    top: int = 1,
+    targets: str = "all",
+    method: str = TargetMethod.LEFT_TO_RIGHT,
+    skip_bad: bool = False,
+    **options: Unpack[RunOptions],
+) -> ProbeRun | ShardRun:
+    """Ask a model about your own sentences: how probable is each target at the mask, and by group?
+
+    Args:
+        model: From `load`, or the folder or name of an exported model.
+        data: A file (CSV, TSV, JSON lines, Parquet), a frame of Polars or pandas, or a dictionary of columns.
+        sentence: The column with the sentences, one [MASK] each; by default `sentence`.
+        target: The column with the words that could stand at the mask, or several; by default `target`.
+        group: The column with the conditions that are compared, or several; by default `group`, if there is one.
+        cluster: The column with what rows share that depend on each other; by default `cluster`, if there is one.
+        item: The column with what the rows of a minimal pair share; by default `item` or `pair`, if there is one.
+        top: How many of the model's first choices are kept for each sentence.
+        targets: The words that compete: `all` tokens, `words`, or a file with one word per line. Ranks, first choices
+            and log-probabilities are among them.
+        method: How targets of several tokens get their log-probability: `left-to-right`, `all-masks` or `whole-word`.
+        skip_bad: Whether rows that cannot be asked are skipped; without it the first one is an error.
+        **options: See `RunOptions`.
+
+    Returns:
+        The finished run; a `ShardRun` if only a shard was asked for.
+
+    Raises:
+        InputError: The table cannot be read, a column is missing, a row is bad, an option is wrong, the run folder
+            belongs to another run, or the disk is full.
+    """
+    opened = open_model(model)
+    stage = _stage(
+        opened,
+        data,
+        {"sentence": sentence, "target": target, "group": group, "cluster": cluster, "item": item},
+        top=top,
+        targets=targets,
+        method=method,
+        skip_bad=skip_bad,
+    )
+    return run_probe(stage, ProbeRun, opened, options)
+
+
+def plan_probe(
+    model: ModelLike,
+    data: TableLike,
+    *,
+    sentence: str | None = None,
+    target: str | Sequence[str] = (),
+    group: str | Sequence[str] = (),
+    cluster: str | None = None,
+    item: str | None = None,
+    top: int = 1,
+    targets: str = "all",
+    method: str = TargetMethod.LEFT_TO_RIGHT,
+    skip_bad: bool = False,
+    **options: Unpack[RunOptions],
+) -> ProbePlan:
+    """What `probe` would do; nothing is written. The arguments and errors are those of `probe`."""
+    opened = open_model(model)
+    stage = _stage(
+        opened,
+        data,
+        {"sentence": sentence, "target": target, "group": group, "cluster": cluster, "item": item},
+        top=top,
+        targets=targets,
+        method=method,
+        skip_bad=skip_bad,
+    )
+    folder, shard = run_folder(opened, options, stage.name), shard_of(options)
+    return plan_of(stage, opening_of(opened), len(opened.devices), folder, shard)
+
+
+def _stage(
+    model: Model,
+    data: TableLike,
+    named: Mapping[str, Any],
+    *,
+    top: int,
+    targets: str,
+    method: str,
+    skip_bad: bool,
+) -> OwnStimuli:
+    check_number("--top", top, 1, MOST_TOP)
+    kind = choice(TargetMethod, "--method", method)
+    ranked = Ranked.of(str(targets), "--targets")
+    if kind is TargetMethod.WHOLE_WORD and (ranked.name != Vocabulary.ALL or top > 1):
+        raise InputError(
+            f"--method {kind} ranks the tokens that can stand in a word: give it without --targets and --top"
+        )
+    refuse_undefined(kind, causal=model.exported.is_causal)
+    table = open_table(data)
+    columns = Columns.of(table, **named)
+    refuse_result_names(table.name, table.columns, top)
+    check = FewValues(columns, model.exported.mask_token, table.name)
+    stimuli = table.scan(columns.texts, check, skip_bad=skip_bad, rows_per_part=ROWS_PER_PART)
+    refuse_result_names(table.name, list(stimuli.schema), top)  # rows of JSON lines can have further columns
+    stage = OwnStimuli(model.exported, stimuli, columns, ranked, top, kind, skip_bad)
+    if kind is TargetMethod.WHOLE_WORD:
+        stage.marks  # noqa: B018 - refuses a vocabulary without marks
+    return stage

@@ -1,0 +1,1 @@
+"""Finished runs: compared, verified, and brought into a paper."""

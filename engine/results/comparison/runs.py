@@ -1,0 +1,105 @@
+"""Several runs: opened, named, and checked that they can be put side by side."""
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+from ...errors import InputError
+from ...experiments.negation.runs import ScoresRun, SelectionRun
+from ...library.open import open_run
+from ...library.run import Run
+from ...runs.record import differences
+
+Runs = Run | str | Path | Sequence[Run | str | Path]
+
+
+def open_runs(runs: Runs) -> list[Run]:
+    """Open runs that can be put side by side.
+
+    Args:
+        runs: Finished runs or their folders.
+
+    Raises:
+        InputError: There are none, one is not finished, or they are of different kinds, data or conditions.
+    """
+    given = [runs] if isinstance(runs, Run | str | Path) else list(runs)
+    if not given:
+        raise InputError("no runs given; give one or more run folders")
+    opened = [run if isinstance(run, Run) else open_run(run) for run in given]
+    refuse_twice(opened)
+    first, *others = opened
+    for other in others:
+        if first.stage != other.stage:
+            raise InputError(
+                f"{first.folder} ({first.stage}) and {other.folder} ({other.stage}) are runs of different kinds; make "
+                "one report for each kind"
+            )
+        if unlike := differences(_conditions(first), _conditions(other), "there"):
+            raise InputError(f"{first.folder} and {other.folder} cannot be put side by side: {unlike}")
+    return opened
+
+
+def open_scored(runs: Sequence[Run | str | Path]) -> list[Run]:
+    """Open runs whose items can be compared.
+
+    Raises:
+        InputError: There are none, one is not finished or has only selected, one is given twice, or they are of
+            different kinds.
+    """
+    found = [run if isinstance(run, Run) else open_run(run) for run in runs]
+    if not found:
+        raise InputError("no runs given; compare takes one or more run folders")
+    if selected := next((run for run in found if isinstance(run, SelectionRun)), None):
+        raise InputError(f"{selected.folder} is selected, not scored: run `negengine score {selected.folder}` first")
+    if len({run.stage for run in found}) > 1:
+        raise InputError(f"runs of different kinds: {', '.join(f'{run.folder} ({run.stage})' for run in found)}")
+    refuse_twice(found)
+    return found
+
+
+def refuse_unlike(runs: Sequence[Run]) -> None:
+    """Refuse runs whose items cannot be compared with those of the first.
+
+    Raises:
+        InputError: Their data or conditions differ.
+    """
+    first, *others = runs
+    for other in others:
+        if unlike := differences(first.conditions, other.conditions, "there"):
+            raise InputError(f"{first.folder} and {other.folder} cannot be compared: {unlike}")
+
+
+def labels(runs: Sequence[Run]) -> list[str]:
+    """A name for each run, each another one.
+
+    The run's label, or the model's name; with the target if the runs differ in it; with the folder's name where two are
+    still the same, and with its path where that is not enough.
+    """
+    names = [run.label or run.model_name for run in runs]
+    targets = [run.coreference for run in runs if isinstance(run, ScoresRun)]
+    if len(set(targets)) > 1:
+        names = [f"{name}, {target}" for name, target in zip(names, targets, strict=True)]
+    for folders in ([run.folder.resolve().name for run in runs], [str(run.folder) for run in runs]):
+        counts = Counter(names)
+        named = [
+            name if counts[name] == 1 else f"{name} ({folder})" for name, folder in zip(names, folders, strict=True)
+        ]
+        if len(set(named)) == len(named):
+            break
+    return named
+
+
+def refuse_twice(runs: Sequence[Run]) -> None:
+    """Refuse a run that is given more than once.
+
+    Raises:
+        InputError: One is.
+    """
+    known = Counter((run.folder.resolve(), run.model_name) for run in runs)
+    if twice := [folder for (folder, _), n in known.items() if n > 1]:
+        raise InputError(f"{twice[0]} is given more than once; give each run once")
+
+
+def _conditions(run: Run) -> dict[str, object]:
+    """What must agree; runs that differ in the target alone are shown beside each other, as in Tables 8 and 9."""
+    return {key: value for key, value in run.conditions.items() if key != "coreference"}

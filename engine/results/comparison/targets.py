@@ -1,0 +1,111 @@
+"""Runs of one model that differ in whom the target sentence is about: Tables 8 and 9 of the paper."""
+
+from collections.abc import Sequence
+from itertools import combinations
+from typing import Any
+
+import polars as pl
+
+from ...choices import Coreference
+from ...errors import InputError
+from ...experiments.negation.published import published
+from ...experiments.negation.runs import ScoresRun
+from ...experiments.negation.select import Selection
+from ...runs.record import differences, read_run
+from ...views import Column, Table
+from .differences import Sides
+
+SUBJECTS = {
+    Coreference.SAME_NAME: "same name",
+    Coreference.SAME_GENDER: "other name, same gender",
+    Coreference.OTHER_GENDER: "other name, other gender",
+    Coreference.PRONOUN: "pronoun",
+}
+
+
+def differ_in_target(runs: Sequence[ScoresRun]) -> bool:
+    """Whether runs are of one model and of one target each."""
+    return len({run.model_name for run in runs}) == 1 and len({run.coreference for run in runs}) == len(runs)
+
+
+def in_order(runs: Sequence[ScoresRun]) -> list[ScoresRun]:
+    """The runs in the order of the paper's columns.
+
+    Raises:
+        InputError: Their words, patterns or conventions differ.
+    """
+    ordered = sorted(runs, key=lambda run: list(SUBJECTS).index(Coreference(run.coreference)))
+    for run in ordered[1:]:
+        if unlike := differences(_words(ordered[0]), _words(run), "there"):
+            raise InputError(f"{ordered[0].folder} and {run.folder} cannot be compared: {unlike}")
+    return ordered
+
+
+def target_rates(runs: Sequence[ScoresRun]) -> pl.DataFrame:
+    """The columns of rates.parquet with coreference and selected before them."""
+    return pl.concat(
+        (
+            run.rates.select(
+                pl.lit(run.coreference).alias("coreference"),
+                pl.lit(run.selection.summary["selected"]).alias("selected"),
+                pl.all(),
+            )
+            for run in runs
+        ),
+        how="diagonal",
+    )
+
+
+def target_sides(outcomes: Sequence[tuple[ScoresRun, pl.DataFrame]]) -> Sides:
+    """For each pattern and each two runs, the outcomes of both: (pattern, first, second) → sides."""
+    names = [pattern.name for pattern in outcomes[0][0].selection.patterns.scored]
+    return {
+        (name, first.coreference, second.coreference): (
+            one.filter(pl.col("split") == name),
+            other.filter(pl.col("split") == name),
+        )
+        for name in names
+        for (first, one), (second, other) in combinations(outcomes, 2)
+    }
+
+
+def target_table(runs: Sequence[ScoresRun]) -> Table:
+    """Drops in the layout of Tables 8 and 9: a column for each target, with the published drops in brackets."""
+    model = runs[0].model_name
+    paper = published(model, runs[0].selection.patterns)
+    names = [pattern.name for pattern in runs[0].selection.patterns.scored]
+    frame: dict[str, Any] = {"pattern": ["selected triplets", *names], "decimals": [0, *(1 for _ in names)]}
+    columns = [Column("pattern", "pattern")]
+    for run in runs:
+        drops = dict(run.rates.select("pattern", "drop").iter_rows())
+        theirs = paper.coreference.get(run.coreference) if paper else None
+        printed = theirs.drops if theirs else {}
+        frame[run.coreference] = [float(run.selection.summary["selected"]), *(drops.get(name) for name in names)]
+        frame[f"{run.coreference}_published"] = [
+            theirs.triplets if theirs else None,
+            *(printed.get(name) for name in names),
+        ]
+        columns.append(
+            Column(
+                SUBJECTS[Coreference(run.coreference)],
+                run.coreference,
+                beside=f"{run.coreference}_published",
+                decimals="decimals",
+            )
+        )
+    published_types = {name: pl.Float64 for name in frame if name.endswith("_published")}
+    return Table(
+        title=f"Drop of ACT repetition by what the target is about: {model}",
+        frame=pl.DataFrame(frame, schema_overrides=published_types).with_columns(
+            section=pl.col("pattern") == "selected triplets"
+        ),
+        columns=columns,
+        section="section",
+        notes=[f"in brackets: the paper; {'; '.join(paper.doubts)}"] if paper else [],
+    )
+
+
+def _words(run: ScoresRun) -> dict[str, Any]:
+    """What runs that differ in the target must have in common: lexicon, patterns, which verbs are tried."""
+    identity = read_run(run.folder).stages[Selection.name].identity
+    return {key: identity[key] for key in ("lexicon sha256", "patterns sha256", "verbs")}

@@ -1,0 +1,182 @@
+"""The sentences of a run that a person asks for: chosen by their columns, drawn at random, shown in a table."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import polars as pl
+
+from ...errors import InputError, did_you_mean
+from ...library.run import Run
+from ...library.sentences import FAILED, drawn
+from ...library.shown import Shown
+from ...printable import counted
+from ...views import Column, Table
+
+FOR_PEOPLE = 20
+"""How many sentences a table has where nobody asks for a number."""
+
+OPTIONS: Mapping[str, Sequence[str]] = {
+    "--condition": ("condition",),
+    "--pattern": ("pattern", "condition"),
+    "--verb": ("verb", "act"),
+    "--name": ("name",),
+    "--profession": ("profession",),
+}
+"""Option → the columns that it may mean, the first of which a run has is taken."""
+
+_MOST_LISTED = 12
+_PLACES = ("dataset", "condition", "pattern")
+_TEXTS = ("sentence", "premise", "hypothesis")
+_SPLITS = "splits"  # several splits in one cell
+
+
+@dataclass(frozen=True)
+class Filter:
+    """What the rows must have in one column.
+
+    Attributes:
+        said: How the user named the column: an option such as `--verb`, or `--where COLUMN`.
+        columns: The columns that are meant, the first of which a run has is taken.
+        values: One of them must be in the column.
+    """
+
+    said: str
+    columns: Sequence[str]
+    values: Sequence[str]
+
+    @classmethod
+    def parse(cls, text: str) -> "Filter":
+        """Read `COLUMN=VALUE`.
+
+        Raises:
+            InputError: There is no `=`, or nothing before it.
+        """
+        column, equals, value = text.partition("=")
+        if not equals or not column:
+            raise InputError(f"--where {text}: give COLUMN=VALUE, such as gender=f")
+        return cls(f"--where {column}", (column,), (value,))
+
+
+def chosen(run: Run, filters: Sequence[Filter] = (), *, failed: bool = False) -> pl.LazyFrame:
+    """The sentences of a run that have what is asked for.
+
+    Args:
+        run: The run.
+        filters: What each column must have.
+        failed: Whether to take only the items that the model fails.
+
+    Raises:
+        InputError: The run has no sentences, or it does not have such a column or value.
+    """
+    rows = run.sentence_rows()
+    schema = rows.collect_schema()
+    wanted = [_condition(run, rows, schema, one) for one in filters]
+    if failed:
+        wanted.append(pl.col(FAILED))
+    return rows.filter(*wanted) if wanted else rows
+
+
+@dataclass(frozen=True, eq=False)
+class Examples(Shown):
+    """Some sentences of a run, as a table.
+
+    Attributes:
+        run: The run.
+        rows: The sentences that are shown.
+        total: How many there are to choose from.
+        seed: Of the sample.
+        failed: Whether only those that the model fails were asked for.
+    """
+
+    run: Run
+    rows: pl.DataFrame = field(repr=False)
+    total: int
+    seed: int
+    failed: bool = False
+
+    @classmethod
+    def draw(cls, run: Run, rows: pl.LazyFrame, sample: int, seed: int, *, failed: bool = False) -> "Examples":
+        """Draw sentences at random.
+
+        Args:
+            run: The run.
+            rows: Its sentences, from `chosen`.
+            sample: How many to draw.
+            seed: Another seed draws others.
+            failed: Whether `rows` are only those that the model fails.
+
+        Raises:
+            InputError: The sample is smaller than 1.
+        """
+        total = rows.select(pl.len()).collect().item()
+        return cls(run, drawn(rows, sample, seed).collect(engine="streaming"), total, seed, failed)
+
+    def tables(self) -> list[Table]:
+        """One table; none where there are no sentences. A data set or condition of all rows stands in the title."""
+        if self.rows.is_empty():
+            return []
+        places = [name for name in _PLACES if name in self.rows.columns]
+        same = [name for name in places if self.rows[name].n_unique() == 1]
+        columns = [Column(name, name, wrap=name == "dataset") for name in places if name not in same]
+        columns += [Column(name, name) for name in _TEXTS if name in self.rows.columns]
+        columns += [Column("answer", "answer", wrap=False)]
+        if self.rows["expected"].null_count() < len(self.rows):
+            ranked = self.rows["rank"].null_count() < len(self.rows)
+            columns.append(
+                Column("expected (rank)", "expected", beside="rank") if ranked else Column("expected", "expected")
+            )
+        columns += [] if self.failed else [Column(FAILED, FAILED, wrap=False)]
+        told = [f"{name} {self.rows[name][0]}" for name in same] + ["failed"] * self.failed
+        return [Table(", ".join([f"{self.run.model_name}, {self.run.stage}", *told]), self.rows, columns)]
+
+    def remarks(self) -> list[str]:
+        """How many of how many sentences these are, and how to get all."""
+        if not self.total:
+            return ["no sentence of this run has all that is asked for"]
+        if len(self.rows) == self.total:
+            return [f"all {counted(self.total, 'sentence')}"]
+        some = f"{len(self.rows):,} of {self.total:,} sentences"
+        return [f"{some}, drawn at random with --seed {self.seed}; -o FILE.csv writes all"]
+
+    def document(self) -> dict[str, Any]:
+        """See `Shown`."""
+        return {"run": str(self.run.folder), "sentences": self.rows.to_dicts()}
+
+
+def _condition(run: Run, rows: pl.LazyFrame, schema: pl.Schema, wanted: Filter) -> pl.Expr:
+    column = next((name for name in wanted.columns if name in schema), None)
+    if column is None:
+        hint = did_you_mean(wanted.columns[0], schema) or f"Its columns are {', '.join(schema)}"
+        raise InputError(f"{wanted.said}: the sentences of {run.folder} have no such column: {hint}".rstrip())
+    if schema[column] == pl.Boolean:
+        return pl.col(column).is_in([_truth(wanted, value) for value in wanted.values])
+    if schema[column].is_numeric():
+        return pl.col(column).cast(pl.Float64).is_in([_number(wanted, value) for value in wanted.values])
+    words = pl.col(column).str.split("|") if column == _SPLITS else pl.concat_list(column)
+    known = rows.select(words.explode().unique(maintain_order=True).drop_nulls()).collect().to_series().to_list()
+    for value in wanted.values:
+        if value not in known:
+            raise InputError(f"{wanted.said} {value}: {run.folder} does not have it: {_hint(value, known)}".rstrip())
+    if column == _SPLITS:
+        return pl.any_horizontal(words.list.contains(value) for value in wanted.values)
+    return pl.col(column).is_in(list(wanted.values))
+
+
+def _hint(value: str, known: Sequence[str]) -> str:
+    if len(known) <= _MOST_LISTED:
+        return f"{did_you_mean(value, known)}It has {', '.join(known)}"
+    return did_you_mean(value, known) or f"It has {', '.join(known[:_MOST_LISTED])}, …"
+
+
+def _truth(wanted: Filter, value: str) -> bool:
+    if value not in {"true", "false"}:
+        raise InputError(f"{wanted.said} {value}: give true or false")
+    return value == "true"
+
+
+def _number(wanted: Filter, value: str) -> float:
+    try:
+        return float(value)
+    except ValueError:
+        raise InputError(f"{wanted.said} {value}: give a number") from None

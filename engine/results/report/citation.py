@@ -1,0 +1,251 @@
+"""`ng.cite`: what a paper needs to say about runs: a methods paragraph, BibTeX, and facts for reviewers' checklists.
+
+The facts are those that the Responsible NLP checklist of ACL Rolling Review asks: artifacts and their licences,
+parameters, compute budget and infrastructure, settings, number of runs, packages.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ...datasets.sources import sources
+from ...errors import InputError
+from ...library.open import open_run
+from ...library.registry import Probe, probe_of
+from ...library.run import Run
+from ...printable import counted
+from ...runs.record import StageRecord, read_run
+from .references import Reference, model_references, probe_references, tool_reference
+from .usage import Usage, usage
+
+_NOT_SETTINGS = ("sha256", "per part")
+
+
+@dataclass(frozen=True, eq=False)
+class Citation:
+    """What a paper needs to say about some runs.
+
+    Attributes:
+        methods: One paragraph for each run.
+        references: Tool, tests, data, models; each once.
+        facts: Fact → its value, in the order of the checklist.
+    """
+
+    methods: Sequence[str]
+    references: Sequence[Reference]
+    facts: dict[str, str]
+
+    @property
+    def bibtex(self) -> str:
+        """The entries of all references."""
+        return "\n\n".join(reference.bibtex for reference in self.references) + "\n"
+
+    @property
+    def text(self) -> str:
+        """Methods, facts and BibTeX below each other."""
+        facts = "\n".join(f"{name}: {value}" for name, value in self.facts.items())
+        methods = "\n\n".join(self.methods)
+        return f"Methods\n\n{methods}\n\nFor the Responsible NLP checklist\n\n{facts}\n\nBibTeX\n\n{self.bibtex}"
+
+    def document(self) -> dict[str, Any]:
+        """Everything as one JSON value."""
+        return {"methods": list(self.methods), "facts": self.facts, "bibtex": self.bibtex}
+
+    def __str__(self) -> str:
+        return self.text.rstrip("\n")
+
+
+def cite(*runs: Run | str | Path) -> Citation:
+    """What a paper needs to say about runs: methods, BibTeX, and facts for the Responsible NLP checklist.
+
+    Args:
+        runs: Finished runs, or their folders.
+
+    Raises:
+        InputError: No run is given, a folder is not a finished run, or a run lacks what is cited.
+    """
+    if not runs:
+        raise InputError("no runs given; cite takes one or more run folders")
+    found = [run if isinstance(run, Run) else open_run(run) for run in runs]
+    stages = [_stages(run) for run in found]
+    used = usage([stage for own in stages for stage in own])
+    return Citation(
+        methods=[_paragraph(run, own) for run, own in zip(found, stages, strict=True)],
+        references=_references(found),
+        facts=_facts(found, stages, used),
+    )
+
+
+def _stages(run: Run) -> list[StageRecord]:
+    """The stages that led to a run's results, such as its selection."""
+    probe = probe_of(run.stage)
+    records = read_run(run.folder).stages
+    wanted = list(records)[: list(records).index(run.stage) + 1] if probe else [run.stage]
+    return [records[name] for name in wanted]
+
+
+def _export(run: Run) -> dict[str, Any]:
+    found: dict[str, Any] = run.record.metadata.get("export") or {}
+    return found
+
+
+def _papers(run: Run) -> tuple[Reference, ...]:
+    """The references of a run's test and of those of its data sets that it used."""
+    probe: Probe | None = probe_of(run.stage)
+    told = str({**run.record.identity, **run.record.metadata.get("call", {})}) + run.used
+    found = probe_references(probe.references) if probe else ()
+    return tuple(paper for paper in found if paper.dataset is None or paper.dataset in told)
+
+
+def _references(runs: Sequence[Run]) -> list[Reference]:
+    found = [tool_reference()]
+    for run in runs:
+        found += [*_papers(run), *model_references(str(_export(run).get("family", "")))]
+    return list({reference.key: reference for reference in found}.values())
+
+
+def _paragraph(run: Run, stages: Sequence[StageRecord]) -> str:
+    test = next((paper for paper in _papers(run) if paper.role == "test"), None)
+    used = usage(stages)
+    return " ".join(
+        filter(None, [_model(run), run.methods(test.label if test else ""), _inference(used), _compute(used)])
+    )
+
+
+def _model(run: Run) -> str:
+    export = _export(run)
+    papers = "; ".join(paper.label for paper in model_references(str(export.get("family", ""))))
+    details = [
+        f"revision {_short(export['revision'])}" if export.get("revision") else "",
+        f"{_millions(export['parameters'])} parameters" if export.get("parameters") else "",
+        f"architecture of {papers}" if papers else "",
+    ]
+    told = "; ".join(filter(None, details))
+    return f"We tested {run.model_name}{f' ({told})' if told else ''}."
+
+
+def _inference(used: Usage) -> str:
+    version = " and ".join(used.packages.get("negengine", ()))
+    commit = f", commit {' and '.join(map(_short, used.sources))}" if used.sources else ""
+    runtime = next((name for name in ("onnxruntime-gpu", "onnxruntime") if name in used.packages), None)
+    with_runtime = f" with ONNX Runtime {' and '.join(used.packages[runtime])}" if runtime else ""
+    precision = ""
+    if "mixed" in used.precisions:
+        precision = (
+            " A low-precision model decided where its margin was beyond a calibrated bound, and the fp32 model decided"
+            " all other sentences; a random sample of the low-precision decisions was checked in fp32."
+        )
+    elif used.precisions == ("fp32",):
+        precision = " All numbers were computed in fp32."
+    return f"Sentences were run with negengine {version}{commit}{with_runtime}.{precision}"
+
+
+def _compute(used: Usage) -> str:
+    if not used.sessions:
+        return ""
+    return (
+        f"The models ran {counted(used.sentences, 'sentence')} ({counted(used.tokens, 'token')}) in "
+        f"{_hours(used.hours)} on "
+        f"{' and '.join(used.hardware)}."
+    )
+
+
+def _facts(runs: Sequence[Run], stages: Sequence[Sequence[StageRecord]], used: Usage) -> dict[str, str]:
+    exports = {run.model_name: _export(run) for run in runs}
+    data = {source.probe: source for source in sources().values()}
+    sets = [(run, data[run.stage]) for run in runs if run.stage in data]
+    named = [own for run, own in sets if _arguments(run).get("data") in (None, own.name)]
+    own_files = [path for run in runs for path in _paths(_arguments(run))]
+    parameters = [f"{name} {found['parameters']:,}" for name, found in exports.items() if found.get("parameters")]
+    licences = [f"{name}: {_licence(name, found)}" for name, found in exports.items()]
+    data_sets = [*(f"{own.title}, {own.repository} at {own.commit[:12]}" for own in named), *own_files]
+    facts = {
+        "Models": "; ".join(f"{name}, revision {found.get('revision', 'unknown')}" for name, found in exports.items()),
+        "Licences of models": "; ".join(licences),
+        "Data": "; ".join(dict.fromkeys(data_sets)),
+        "Licences of data": "; ".join(dict.fromkeys(f"{own.name}: {own.licence}" for own in named)),
+        "Licence of negengine": "Apache-2.0",
+        "Parameters": "; ".join(parameters) or "not recorded",
+        "Compute": _budget(used),
+        "Infrastructure": "; ".join([*used.hardware, *used.systems]),
+        "Settings": "; ".join(dict.fromkeys(_settings(run, own) for run, own in zip(runs, stages, strict=True))),
+        "Batch": ", ".join(f"{number} tokens" for number in used.batch_tokens),
+        "Kernels": "; ".join(used.kernels),
+        "Precision": ", ".join(used.precisions),
+        "Seeds": ", ".join(dict.fromkeys(str(seed) for own in stages for seed in _seeds(own))) or "no random choice",
+        "Runs": f"{len(runs)}, each once: given the seed, nothing is random",
+        "Packages": ", ".join(f"{name} {' and '.join(found)}" for name, found in used.packages.items()),
+        "Models were exported with": "; ".join(dict.fromkeys(_made_from(found) for found in exports.values())),
+    }
+    return {name: value for name, value in facts.items() if value}
+
+
+def _licence(name: str, export: dict[str, Any]) -> str:
+    """A model's licence as its model card names it, or where it stands."""
+    if export.get("licence"):
+        return str(export["licence"])
+    is_local = str(export.get("revision", "")).startswith("sha256:")
+    return "see the checkpoint" if is_local or not export else f"see https://huggingface.co/{name.partition('@')[0]}"
+
+
+def _short(digest: str) -> str:
+    """The first twelve digits of a commit or a digest, with what stands around them."""
+    return re.sub(r"[0-9a-f]{40,}", lambda match: match[0][:12], digest)
+
+
+def _arguments(run: Run) -> dict[str, Any]:
+    found: dict[str, Any] = run.record.metadata.get("call", {}).get("arguments", {})
+    return found
+
+
+def _paths(value: Any) -> list[str]:
+    """The files that a call names."""
+    if isinstance(value, dict):
+        own = [str(value["path"])] if isinstance(value.get("path"), str) else []
+        return own or [path for inner in value.values() for path in _paths(inner)]
+    return [path for inner in value for path in _paths(inner)] if isinstance(value, list) else []
+
+
+def _budget(used: Usage) -> str:
+    parts = [
+        f"{used.gpu_hours:.3g} GPU hours" if used.gpu_hours else "",
+        f"{used.core_hours:.3g} CPU core hours" if used.core_hours else "",
+        f"{used.watt_hours:.3g} Wh" if used.watt_hours is not None else "energy not measured",
+        f"{counted(used.sentences, 'sentence')}, {counted(used.tokens, 'token')}",
+    ]
+    return ", ".join(filter(None, parts))
+
+
+def _settings(run: Run, stages: Sequence[StageRecord]) -> str:
+    own = {key: value for stage in stages for key, value in stage.identity.items()}
+    told = {
+        key: value for key, value in own.items() if not any(word in key for word in _NOT_SETTINGS) and key != "model"
+    }
+    return f"{run.stage}: " + ", ".join(f"{key} {_value(value)}" for key, value in told.items())
+
+
+def _seeds(stages: Sequence[StageRecord]) -> list[Any]:
+    found = [stage.identity.get("seed", stage.metadata.get("seed")) for stage in stages]
+    return [seed for seed in found if seed is not None]
+
+
+def _made_from(export: dict[str, Any]) -> str:
+    return ", ".join(f"{name} {version}" for name, version in export.get("made from", {}).items())
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list):
+        return "/".join(map(str, value))
+    return "all" if value is None else str(value)
+
+
+def _millions(parameters: int) -> str:
+    return f"{parameters / 1e6:.1f} million" if parameters >= 100_000 else f"{parameters:,}"
+
+
+def _hours(hours: float) -> str:
+    return f"{hours:.1f} hours" if hours >= 1 else f"{hours * 60:.1f} minutes"

@@ -1,0 +1,113 @@
+"""A report as one HTML file: it loads nothing, and it can be read without its script.
+
+The page knows chapters, sections, figures and tables, and nothing about probes. Jinja2 escapes every text. The page
+forbids itself, by a content security policy, to load anything and to run any script other than its own.
+"""
+
+import base64
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from ...printable import printable
+from ...views import Figure, Section, Table
+from ...views.html import table_html
+from ...views.palette import variables
+from ...views.svg import for_page
+
+GENERATOR = "negengine report"
+"""How a report is recognised, in its element `<meta name="generator">`."""
+
+_FOLDER = Path(__file__).parent
+_SHORT = 14  # rows; a longer table is shown on demand
+
+
+@dataclass(frozen=True, eq=False)
+class Chapter:
+    """Sections under one heading.
+
+    Attributes:
+        title: Such as the model's name.
+        sections: In the order of reading.
+        summary: What the chapter is about, in one or two sentences.
+    """
+
+    title: str
+    sections: Sequence[Section]
+    summary: Sequence[str] = field(default=())
+
+
+def page(title: str, chapters: Sequence[Chapter]) -> str:
+    """The whole file.
+
+    Args:
+        title: The page's heading.
+        chapters: In the order of reading.
+
+    Returns:
+        HTML, the same text for the same chapters.
+    """
+    script = (_FOLDER / "filter.js").read_text("utf-8")
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    content: str = _template().render(
+        title=title,
+        chapters=list(_identified(chapters)),
+        generator=GENERATOR,
+        style=Markup(_style()),  # noqa: S704 - our own file
+        script=Markup(script),  # noqa: S704 - our own file
+        policy=f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'; base-uri 'none'; "
+        "form-action 'none'",
+    )
+    return content
+
+
+def _identified(chapters: Sequence[Chapter]) -> Iterator[dict[str, Any]]:
+    """Chapters and sections with their ids, for links."""
+    for number, chapter in enumerate(chapters, 1):
+        sections = [
+            {"id": f"s{number}-{position}", "section": section} for position, section in enumerate(chapter.sections, 1)
+        ]
+        yield {"id": f"c{number}", "chapter": chapter, "sections": sections}
+
+
+@cache
+def _template() -> Any:
+    environment = Environment(
+        loader=FileSystemLoader(_FOLDER),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters |= {"table": _table, "is_long": _is_long, "picture": _picture, "printable": printable}
+    return environment.get_template("page.html")
+
+
+def _table(table: Table) -> Markup:
+    return Markup(table_html(table))  # noqa: S704 - every text in it is escaped
+
+
+def _is_long(table: Table) -> bool:
+    return len(table.frame) > _SHORT
+
+
+def _picture(figure: Figure, identifier: str) -> Markup:
+    return Markup(for_page(figure, identifier))  # noqa: S704 - checked: nothing but drawing elements
+
+
+def _style() -> str:
+    """The style sheet, with the colours of both schemes."""
+    light, dark = (
+        "".join(f"--{name}:{colour};" for name, colour in variables(scheme).items()) for scheme in ("light", "dark")
+    )
+    colours = (
+        f":root{{color-scheme:light dark;{light}}}\n@media screen and (prefers-color-scheme:dark){{:root{{{dark}}}}}\n"
+    )
+    return colours + (_FOLDER / "page.css").read_text("utf-8")

@@ -1,0 +1,198 @@
+"""`ng.reproduce`: run again what a run has recorded, all stages, and say what differs."""
+
+import inspect
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ...errors import InputError
+from ...files.home import with_home
+from ...files.reading import exists, file_sha256, is_file
+from ...inference.exported import load_exported
+from ...library.call import IN_MEMORY
+from ...library.model import Model, check_opening
+from ...library.registry import library_function
+from ...library.shown import Shown
+from ...runs.record import StageRecord, read_run
+from ...runs.results import finished_stage
+from ...views import Table
+from .differences import SAME, FileDifference, compare_stage, differences_table, other_conditions
+
+
+@dataclass(frozen=True, eq=False)
+class Reproduction(Shown):
+    """A run, and the same run again.
+
+    Attributes:
+        folder: The run.
+        again: The folder of the new run.
+        differences: One entry for each file with the same bytes, and for each column or key that differs.
+        conditions: What the two ran with and on, where it differs; a line each.
+    """
+
+    folder: Path
+    again: Path
+    differences: list[FileDifference]
+    conditions: list[str]
+
+    @property
+    def is_same(self) -> bool:
+        """Whether all files have the same bytes."""
+        return all(found.result == SAME for found in self.differences)
+
+    def tables(self) -> list[Table]:
+        """One line for each file or column."""
+        return [differences_table(self.differences)]
+
+    def remarks(self) -> list[str]:
+        """What it comes to, and what was different around the runs."""
+        other = sorted({found.file for found in self.differences if found.result != SAME})
+        verdict = f"{self.again} differs from {self.folder} in {', '.join(other)}."
+        return [
+            f"{self.again} has the same bytes as {self.folder}." if self.is_same else verdict,
+            *(f"Different: {line}" for line in self.conditions),
+        ]
+
+    def closing(self) -> str:
+        """Where the new run is, and what to do next."""
+        again, folder = (shlex.quote(str(path)) for path in (self.again, self.folder))
+        next_ = f"negengine cite {again}" if self.is_same else f"negengine report {folder} {again}"
+        return f"{self.again}: the new run is written; next, `{next_}`"
+
+    def document(self) -> dict[str, Any]:
+        """See `Shown`."""
+        return {
+            "run": str(self.folder),
+            "again": str(self.again),
+            "same": self.is_same,
+            "differences": differences_table(self.differences).frame.to_dicts(),
+            "conditions": self.conditions,
+        }
+
+
+def reproduce(
+    run: str | Path,
+    output: str | Path,
+    *,
+    model: str | Path | None = None,
+    device: str | None = None,
+    progress: bool = True,
+    command: str | None = None,
+) -> Reproduction:
+    """Run the same again from what a run has recorded, and say what differs.
+
+    Args:
+        run: The folder of a finished run.
+        output: The folder of the new run. If it holds a part of this reproduction, that is continued.
+        model: The folder of the run's model now, if it was moved.
+        device: Where it runs; by default the kind of device that the run has recorded.
+        progress: Whether to show how far it is.
+        command: The command line for run.json; by default the script that runs.
+
+    Raises:
+        InputError: The run is not finished, or has not recorded how it was made; the model or a file of data is
+            missing or another one; or as for the run's own function.
+    """
+    source, target = Path(run), Path(output)
+    if source.resolve() == target.resolve():
+        raise InputError(f"{target}: the run itself; give another --output for the run that is made again")
+    names = list(read_run(source).stages)
+    old = {name: finished_stage(source, name) for name in names}
+    if not old:
+        raise InputError(f"{source}: this run was stopped before its first part; there is nothing to make again")
+    calls = _calls(source, old)
+    for call, record in calls:
+        _refuse_missing_files(source, call, record)
+    opened = _model(source, *calls[0], model, device)
+    options: dict[str, Any] = {"output": target, "progress": progress, **({"command": command} if command else {})}
+    for call, _ in calls:
+        function = library_function(call["function"])
+        if function is None:
+            raise InputError(f"{source}: no probe here has the function {call['function']}; is its package installed?")
+        arguments = {name: _argument(value) for name, value in call["arguments"].items()}
+        if "run" in inspect.signature(function).parameters:  # it goes on from the stage before
+            function(target, model=opened, **arguments, **options)
+        else:
+            function(opened, **arguments, **options)
+    new = {name: finished_stage(target, name) for name in names}
+    found = [one for name in names for one in compare_stage(old[name], new[name], source, target)]
+    return Reproduction(source, target, found, other_conditions([*old.values()], [*new.values()]))
+
+
+def _calls(source: Path, stages: dict[str, StageRecord]) -> list[tuple[dict[str, Any], StageRecord]]:
+    """The calls that made the stages, in their order; a call that made several of them is there once."""
+    found: list[tuple[dict[str, Any], StageRecord]] = []
+    for name, record in stages.items():
+        call = record.metadata.get("call")
+        if not isinstance(call, dict) or not {"function", "arguments", "model"} <= set(call):
+            raise InputError(f"{source}: run.json does not tell which call made {name}, so it cannot be made again")
+        if not found or found[-1][0]["function"] != call["function"]:
+            found.append((call, record))
+    return found
+
+
+def _refuse_missing_files(source: Path, call: dict[str, Any], record: StageRecord) -> None:
+    """Refuse if a file of the call is missing, or has another content; the digests of folders are in the identity."""
+    for name, value in call["arguments"].items():
+        if isinstance(value, dict) and set(value) == {IN_MEMORY}:
+            raise InputError(
+                f"{source} was made from a {value[IN_MEMORY]} in memory, which no file holds: call {call['function']} "
+                "again with it"
+            )
+        for entry in _files(value):
+            path = with_home(entry["path"])
+            digest = entry.get("sha256") or next(
+                (str(own) for key, own in record.identity.items() if key == f"{name} sha256"), None
+            )
+            told = f" (sha256 {digest})" if digest else ""
+            if not exists(path):
+                raise InputError(f"{source} was made with --{name} {path}{told}, which is missing: put it there again")
+            if "sha256" in entry and (not is_file(path) or file_sha256(path) != entry["sha256"]):
+                raise InputError(f"{path} is not the file that {source} was made with{told}: put that file there again")
+
+
+def _files(value: Any) -> list[dict[str, str]]:
+    """The files in an argument."""
+    if isinstance(value, list):
+        return [found for one in value for found in _files(one)]
+    if isinstance(value, dict):
+        own = [value] if _is_file(value) else []
+        return own or [found for inner in value.values() for found in _files(inner)]
+    return []
+
+
+def _argument(value: Any) -> Any:
+    """An argument as the function takes it: files are paths again."""
+    if isinstance(value, list):
+        return [_argument(one) for one in value]
+    if isinstance(value, dict):
+        return str(with_home(value["path"])) if _is_file(value) else {key: _argument(one) for key, one in value.items()}
+    return value
+
+
+def _is_file(value: dict[str, Any]) -> bool:
+    """Whether a value is a file as `negengine.engine.library.call` records it."""
+    return "path" in value and set(value) <= {"path", "sha256"}
+
+
+def _model(
+    source: Path, call: dict[str, Any], record: StageRecord, moved_to: str | Path | None, device: str | None
+) -> Model:
+    """The model of the run, opened as it was then.
+
+    Raises:
+        InputError: It is missing, or another one.
+    """
+    recorded, digest = call["model"], record.identity.get("model sha256")
+    revision = (record.metadata.get("export") or {}).get("revision", "unknown")
+    wanted = f"{record.identity.get('model')}, revision {revision}, sha256 {digest}"
+    folder = Path(moved_to) if moved_to else with_home(str(recorded["folder"]))
+    try:
+        exported = load_exported(folder, task=recorded.get("task"))
+    except InputError as error:
+        raise InputError(f"{source} needs the model {wanted}: {error}; if it has moved, give --model") from None
+    if exported.sha256 != digest:
+        raise InputError(f"{folder} is another model (sha256 {exported.sha256}); {source} needs {wanted}: give --model")
+    devices, precision = check_opening(device or recorded["device"], recorded["precision"])
+    return Model(exported, devices, precision, recorded["batch_tokens"], recorded["threads"])

@@ -1,0 +1,125 @@
+"""What runs have used: time, sentences, hardware, energy. Sums over the sessions of all their stages."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ...inference.kernels import GRAPH_KEY
+from ...runs.record import StageRecord
+from ...runs.session import Session
+
+_HOUR = 3600.0
+
+
+@dataclass(frozen=True)
+class Usage:
+    """What sessions have used.
+
+    Attributes:
+        sessions: How many worked.
+        gpu_hours: Hours of all GPUs together; a session counts from its begin to its end.
+        core_hours: Hours of all CPU cores together, of those workers that run on the CPU.
+        hours: Hours of all sessions together.
+        sentences: Sentences that models have run, with calibration and audit.
+        tokens: Their tokens.
+        watt_hours: Energy; None where a session could not read it.
+        hardware: The processors and GPUs, with memory and driver.
+        systems: Operating system and architecture.
+        packages: Package → its versions, of those that decide a number; `python` and `negengine` too.
+        sources: Commits of negengine.
+        precisions: fp32, mixed.
+        batch_tokens: Largest number of tokens in a batch.
+        kernels: The graphs that decided in fp32 on CPUs, and how they were chosen.
+    """
+
+    sessions: int
+    gpu_hours: float
+    core_hours: float
+    hours: float
+    sentences: int
+    tokens: int
+    watt_hours: float | None
+    hardware: tuple[str, ...]
+    systems: tuple[str, ...]
+    packages: dict[str, tuple[str, ...]]
+    sources: tuple[str, ...]
+    precisions: tuple[str, ...]
+    batch_tokens: tuple[int, ...]
+    kernels: tuple[str, ...]
+
+
+def usage(stages: Sequence[StageRecord]) -> Usage:
+    """What the sessions of some stages have used; sessions that only merged or published do not count."""
+    sessions = [own for stage in stages for own in stage.sessions if own.workers]
+    joules = [sum(own.joules.values()) if own.joules else None for own in sessions]
+    measured = [value for value in joules if value is not None]
+    workers = [worker for own in sessions for worker in own.workers]
+    versions: dict[str, list[str]] = {}
+    for own in sessions:
+        told = {"negengine": own.negengine, "python": own.python, **own.packages}
+        for name, version in told.items():
+            if version:
+                versions.setdefault(name, []).append(version)
+    return Usage(
+        sessions=len(sessions),
+        gpu_hours=sum(_seconds(own) * sum(map(_gpus, own.workers)) for own in sessions) / _HOUR,
+        core_hours=sum(_seconds(own) * sum(map(_cores, own.workers)) for own in sessions) / _HOUR,
+        hours=sum(map(_seconds, sessions)) / _HOUR,
+        sentences=sum(own.sentences for own in sessions),
+        tokens=sum(own.tokens for own in sessions),
+        watt_hours=sum(measured) / _HOUR if sessions and len(measured) == len(joules) else None,
+        hardware=_distinct(_hardware(own, worker) for own in sessions for worker in own.workers),
+        systems=_distinct(str(own.machine["system"]) for own in sessions if "system" in own.machine),
+        packages={name: _distinct(found) for name, found in versions.items()},
+        sources=_distinct(own.source for own in sessions if own.source),
+        precisions=_distinct(word for own in sessions for word in _precisions(own)),
+        batch_tokens=tuple(dict.fromkeys(int(w["batch tokens"]) for w in workers if w.get("batch tokens"))),
+        kernels=_distinct(told for stage in stages for told in _kernels(stage)),
+    )
+
+
+def _kernels(stage: StageRecord) -> list[str]:
+    """Such as `model.cpu.onnx (measured)`; of a merged run those of all shards."""
+    shards = stage.kernels.get("shards")
+    found = list(shards.values()) if isinstance(shards, dict) else [stage.kernels]
+    return [f"{own[GRAPH_KEY]} ({own.get('reason', 'unknown')})" for own in found if GRAPH_KEY in own]
+
+
+def _seconds(session: Session) -> float:
+    return session.seconds or 0.0
+
+
+def _is_gpu(worker: dict[str, Any]) -> bool:
+    return str(worker.get("device", "cpu")).startswith("cuda")
+
+
+def _gpus(worker: dict[str, Any]) -> float:
+    """GPUs of a worker; one entry may stand for several workers of a cluster that are alike, with a share of a GPU."""
+    return float(worker.get("GPUs", 1)) * int(worker.get("workers", 1)) if _is_gpu(worker) else 0.0
+
+
+def _cores(worker: dict[str, Any]) -> int:
+    return 0 if _is_gpu(worker) else int(worker.get("threads") or 1) * int(worker.get("workers", 1))
+
+
+def _hardware(session: Session, worker: dict[str, Any]) -> str:
+    """Such as `NVIDIA H200 (139.8 GiB, driver 580.95)` or `AMD EPYC (2 cores, 23.5 GiB)`."""
+    name = str(worker.get("hardware") or ("GPU" if _is_gpu(worker) else "CPU"))
+    if _is_gpu(worker):
+        memory, driver = worker.get("memory GiB"), worker.get("driver")
+        details = [f"{memory} GiB" if memory else "", f"driver {driver}" if driver else ""]
+    else:
+        machine = worker.get("machine") or session.machine  # a worker of a cluster runs elsewhere
+        cores, memory = machine.get("cores"), machine.get("memory GiB")
+        details = [f"{cores} cores" if cores else "", f"{memory} GiB" if memory else ""]
+    told = ", ".join(filter(None, details))
+    return f"{name} ({told})" if told else name
+
+
+def _precisions(session: Session) -> list[str]:
+    found = session.precision
+    return list(found.values()) if isinstance(found, dict) else [found] if found else []
+
+
+def _distinct(values: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(values))

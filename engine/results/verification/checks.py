@@ -1,0 +1,189 @@
+"""What was checked, and what was found: the value that `ng.verify` returns."""
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from ...errors import InputError
+from ...library.shown import Shown
+from ...printable import counted
+from ...views import Column, Table
+
+_SCHEMA = {
+    "of": pl.String,
+    "what": pl.String,
+    "n": pl.Int64,
+    "unit": pl.String,
+    "outcome": pl.String,
+    "detail": pl.String,
+    "repair": pl.String,
+    "wrong": pl.Int64,
+    "near_ties": pl.Int64,
+    "bound": pl.Float64,
+}
+MOST_NAMED = 3
+"""How many names a message gives, of files, rows or items."""
+
+
+class Outcome(StrEnum):
+    """The result of a check."""
+
+    OK = "ok"
+    DAMAGED = "damaged"
+    NOT_KEPT = "not kept"
+    """What would be compared was removed on purpose; that is not an error."""
+    NOT_CHECKED = "not checked"
+
+
+@dataclass(frozen=True)
+class Check:
+    """One check.
+
+    Attributes:
+        of: The stage of a run, or the file of a model.
+        what: What was checked.
+        n: How many things were looked at.
+        unit: What these things are.
+        outcome: The result.
+        detail: What was found, or why it could not be checked.
+        repair: The command that repairs the damage, or what else to do.
+        wrong: Of items that were decided again, how many the run has wrong; None for other checks.
+        near_ties: How many have another decision, which is closer than rounding.
+        bound: The largest share of wrong decisions among all items that the sample leaves possible, with 95 %
+            confidence.
+    """
+
+    of: str
+    what: str
+    n: int = 0
+    unit: str = ""
+    outcome: Outcome = Outcome.OK
+    detail: str = ""
+    repair: str = ""
+    wrong: int | None = None
+    near_ties: int | None = None
+    bound: float | None = None
+
+    @property
+    def is_damage(self) -> bool:
+        """Whether something is wrong."""
+        return self.outcome is Outcome.DAMAGED
+
+
+@dataclass(frozen=True, eq=False)
+class Verification(Shown):
+    """The checks of a run or of a model.
+
+    Attributes:
+        folder: What was verified.
+        kind: `run` or `model`.
+        name: The name of the model.
+        checks: Those of one stage or file together.
+        notes: What else a reader should know, such as files that do not belong to the folder.
+    """
+
+    folder: Path
+    kind: str
+    name: str
+    checks: tuple[Check, ...]
+    notes: tuple[str, ...] = ()
+
+    @classmethod
+    def of(
+        cls, folder: Path, kind: str, name: str, checks: Sequence[Check], notes: Sequence[str] = ()
+    ) -> "Verification":
+        """Put the checks of one stage or file together, else in the order in which they were made."""
+        order = list(dict.fromkeys(check.of for check in checks))
+        together = sorted(checks, key=lambda check: order.index(check.of))
+        return cls(folder, kind, name, tuple(together), tuple(notes))
+
+    @property
+    def damage(self) -> tuple[Check, ...]:
+        """The checks that found something wrong."""
+        return tuple(check for check in self.checks if check.is_damage)
+
+    @property
+    def frame(self) -> pl.DataFrame:
+        """One row for each check, with the fields of `Check`."""
+        return pl.DataFrame([asdict(check) | {"outcome": str(check.outcome)} for check in self.checks], schema=_SCHEMA)
+
+    def tables(self) -> list[Table]:
+        """What was checked, how many, and the result."""
+        shown = self.frame.with_columns(
+            pl.Series("counted", [_counted(check) for check in self.checks], dtype=pl.String),
+            pl.Series("found", [_found(check) for check in self.checks], dtype=pl.String),
+        )
+        columns = [
+            Column("stage" if self.kind == "run" else "file", "of", wrap=False),
+            Column("check", "what"),
+            Column("checked", "n"),
+            Column("result", "outcome"),
+        ]
+        title = f"Verification of the {self.kind} {self.folder}: {self.name}"
+        return [Table(title, shown, columns, section="of", texts={"n": "counted", "outcome": "found"})]
+
+    def remarks(self) -> list[str]:
+        """What is damaged and what repairs it, in one line for each; further notes; the verdict."""
+        damaged = [f"{check.of}: {check.what}: {check.detail}; {check.repair}" for check in self.damage[1:]]
+        skipped = sum(check.outcome is Outcome.NOT_CHECKED for check in self.checks)
+        verdict = [] if self.damage else [f"{self.folder}: no damage found{_skipped(skipped)}"]
+        return [*self.notes, *damaged, *verdict]
+
+    def closing(self) -> str:
+        """What to do next; where something is damaged, the error says it."""
+        if self.damage:
+            return ""
+        command = f"; next, `negengine report {shlex.quote(str(self.folder))}`" if self.kind == "run" else ""
+        return f"nothing was changed{command}"
+
+    def document(self) -> dict[str, Any]:
+        """See `Shown`."""
+        return {
+            self.kind: str(self.folder),
+            "model": self.name,
+            "damaged": bool(self.damage),
+            "checks": self.frame.to_dicts(),
+            "notes": list(self.notes),
+        }
+
+    def refuse_damage(self) -> None:
+        """Raise an error where something is damaged.
+
+        Raises:
+            InputError: Names the first damage and what repairs it.
+        """
+        if self.damage:
+            check, more = self.damage[0], len(self.damage) - 1
+            also = f" (and {more} more, see above)" if more else ""
+            raise InputError(f"{self.folder}: {check.of}: {check.what}: {check.detail}{also}; {check.repair}")
+
+
+def _counted(check: Check) -> str:
+    """How many things were looked at, as a person reads it."""
+    return f"{check.n:,} {check.unit.removesuffix('s') if check.n == 1 else check.unit}" if check.unit else ""
+
+
+def _found(check: Check) -> str:
+    """The result as a person reads it."""
+    return f"{check.outcome}: {check.detail}" if check.detail else str(check.outcome)
+
+
+def _skipped(n: int) -> str:
+    return f"; {counted(n, 'check was', 'checks were')} not possible" if n else ""
+
+
+def named(names: Sequence[str]) -> str:
+    """The first few names, and how many more there are."""
+    shown = ", ".join(names[:MOST_NAMED])
+    return f"{shown} and {len(names) - MOST_NAMED:,} more" if len(names) > MOST_NAMED else shown
+
+
+def one_line(error: BaseException) -> str:
+    """What an error of another package says, in one line of sensible length."""
+    lines = str(error).splitlines()
+    return f"{type(error).__name__}: {lines[0][:120]}" if lines else type(error).__name__

@@ -1,0 +1,176 @@
+"""The graphs of an export on the same sentences: equal in fp32 within rounding, close at low precision."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...choices import LANGUAGE_MODELS, Task
+from ...experiments.negation.select import NEAR_TIE
+from ...inference.audit import disagreement_bound
+from ...inference.batches import INPUTS, OUTPUTS, WIDTHS
+from ...inference.causal import CausalLM
+from ...inference.device import CPU, cpu_threads
+from ...inference.exported import CONVOLVED, LOW_PRECISION, ExportedModel
+from ...inference.free_text import log_softmax
+from ...inference.session import open_session
+from ...printable import counted
+from .agreement import ROUNDING
+from .checks import Check, Outcome
+from .reference import Logits, each
+from .texts import Sentence
+
+_FEWEST_ALIKE = 0.5
+"""A low-precision graph that has the same top-1 in fewer sentences than that is not a copy of the model."""
+
+
+@dataclass(frozen=True, eq=False)
+class Computed:
+    """What a graph computes for a sentence.
+
+    Attributes:
+        logits: float32 [V].
+        ids: int32 [2], as `Decisions.ids`.
+        values: float32 [4], as `Decisions.logits`.
+    """
+
+    logits: Logits
+    ids: NDArray[np.int32]
+    values: NDArray[np.float32]
+
+
+def compute(graph: Path, asked: Sequence[Sentence]) -> list[Computed]:
+    """Run a graph on sentences, one by one.
+
+    Raises:
+        InputError: The graph does not load.
+    """
+    session = open_session(graph, CPU, threads=1)
+
+    def one(sentence: Sentence) -> Computed:
+        arrays = (sentence.ids[None], np.array([sentence.mask], np.int32), np.array([sentence.expected], np.int32))
+        logits, ids, values = session.run(["logits", *OUTPUTS], dict(zip(INPUTS, arrays, strict=True)))
+        return Computed(logits[0], ids[0], values[0])
+
+    return each(asked, one, cpu_threads())
+
+
+def check_form(exported: ExportedModel, graph: Path) -> Check:
+    """Whether a graph has the inputs and outputs that the engine uses, of the size that export.json says."""
+    check = Check(graph.name, "inputs and outputs are those of export.json", 1, "graphs")
+    session = open_session(graph, CPU, threads=1)
+    inputs = {value.name: value.type for value in session.get_inputs()}
+    outputs = {value.name: value.shape[-1] for value in session.get_outputs()}
+    masked = exported.task in LANGUAGE_MODELS
+    wanted = {"logits": exported.vocab_size if masked else len(exported.info["labels"]), **(WIDTHS if masked else {})}
+    wrong = [f"input {name} is missing" for name in (INPUTS if masked else INPUTS[:1]) if name not in inputs]
+    wrong += [f"input {name} is {kind}" for name, kind in inputs.items() if kind != "tensor(int32)"]
+    wrong += [
+        f"output {name} has {outputs.get(name, 'no')} columns, export.json says {size}"
+        for name, size in wanted.items()
+        if outputs.get(name) != size
+    ]
+    repair = export_again(exported)
+    return replace(check, outcome=Outcome.DAMAGED, detail=wrong[0], repair=repair) if wrong else check
+
+
+def check_heads(exported: ExportedModel, graph: str, found: Sequence[Computed], asked: Sequence[Sentence]) -> Check:
+    """Whether the decisions that a graph makes are those of its own logits, by NumPy."""
+    wrong = [
+        number
+        for number, (own, sentence) in enumerate(zip(found, asked, strict=True))
+        if not _is_own_decision(own, sentence.expected)
+    ]
+    check = Check(graph, "decisions follow from the logits", len(found), "sentences")
+    detail = f"not in {counted(len(wrong), 'sentence')}"
+    return replace(check, outcome=Outcome.DAMAGED, detail=detail, repair=export_again(exported)) if wrong else check
+
+
+def _is_own_decision(own: Computed, expected: int) -> bool:
+    logits = own.logits.astype(np.float64)
+    first, second = np.sort(logits)[::-1][:2]
+    total = first + np.log(np.exp(logits - first).sum())
+    values = np.array([first, second, logits[expected], total])
+    rank = 1 + int((own.logits > own.logits[expected]).sum())
+    is_close = np.abs(own.values - values).max() <= ROUNDING * max(1.0, np.abs(values).max())
+    return bool(own.logits[own.ids[0]] == own.logits.max() and own.ids[1] == rank and is_close)
+
+
+def check_equal(
+    exported: ExportedModel, graph: str, by: str, found: Sequence[Logits], wanted: Sequence[Logits]
+) -> Check:
+    """Two ways to compute one model in fp32: logits are equal within rounding, decisions are equal except near-ties."""
+    check = Check(graph, f"equal to {by} within rounding", len(found), "sentences")
+    largest, off, other, ties = 0.0, 0, 0, 0
+    for own, right in zip(found, wanted, strict=True):
+        difference = float(np.abs(own - right).max())
+        largest = max(largest, difference) if np.isfinite(difference) else np.inf
+        off += not difference <= ROUNDING * max(1.0, float(np.abs(right).max()))
+        behind = float(right.max() - right[own.argmax()])
+        ties += 0 < behind < NEAR_TIE
+        other += behind >= NEAR_TIE
+    bound = disagreement_bound(other, len(found))
+    said = f"max |Δlogit| {largest:.1e}, {ties:,} near-ties, {other:,} other decisions"
+    check = replace(check, detail=said, wrong=other, near_ties=ties, bound=bound)
+    if off or other:
+        return replace(check, outcome=Outcome.DAMAGED, repair=export_again(exported))
+    return check
+
+
+def check_token_logprobs(exported: ExportedModel, asked: Sequence[Sentence]) -> Check:
+    """Whether the log-probabilities of all tokens of a sentence are those of its rows, asked for one by one."""
+    check = Check(exported.vocabulary_graph.name, "log-probabilities follow from the logits", len(asked), "sentences")
+    rows = [replace(sentence, mask=row) for sentence in asked for row in range(len(sentence.ids) - 1)]
+    wanted = [
+        float(log_softmax(own.logits)[row.ids[row.mask + 1]])
+        for own, row in zip(compute(exported.graph, rows), rows, strict=True)
+    ]
+    model = CausalLM(exported, CPU, graph=exported.graph)
+    found = np.concatenate([model.token_logprobs(sentence.ids[None])[0] for sentence in asked])
+    largest = float(np.abs(found - wanted).max(initial=0))
+    check = replace(check, detail=f"max difference {largest:.1e}")
+    if not largest <= ROUNDING * max(1.0, float(np.abs(wanted).max(initial=0))):
+        return replace(check, outcome=Outcome.DAMAGED, repair=export_again(exported))
+    return check
+
+
+def check_close(exported: ExportedModel, graph: str, found: Sequence[Computed], wanted: Sequence[Computed]) -> Check:
+    """A low-precision graph: how far its margins are from those of the reference model."""
+    check = Check(graph, "close to model.onnx", len(found), "sentences")
+    errors = np.array([_margin(own) - _margin(right) for own, right in zip(found, wanted, strict=True)])
+    alike = np.mean([own.ids[0] == right.ids[0] for own, right in zip(found, wanted, strict=True)])
+    said = (
+        f"error of the margin: mean {errors.mean():+.2g}, standard deviation {errors.std():.2g}, largest "
+        f"{np.abs(errors).max():.2g} logits; same top-1 in {100 * alike:.1f} %"
+    )
+    if not np.isfinite(errors).all() or alike < _FEWEST_ALIKE:
+        return replace(check, outcome=Outcome.DAMAGED, detail=said, repair=export_again(exported))
+    return replace(check, detail=said)
+
+
+def _margin(own: Computed) -> float:
+    """The expected token's logit minus the best other logit."""
+    best_other = own.values[1] if own.ids[1] == 1 else own.values[0]
+    return float(own.values[2] - best_other)
+
+
+def is_low_precision(name: str) -> bool:
+    """Whether a graph computes at low precision."""
+    return name in LOW_PRECISION.values()
+
+
+def graphs(exported: ExportedModel) -> list[str]:
+    """The graphs of an export, the reference first."""
+    return [
+        name for name in (exported.graph.name, CONVOLVED, *LOW_PRECISION.values()) if name in exported.info["files"]
+    ]
+
+
+def export_again(exported: ExportedModel) -> str:
+    """The command that repairs an export."""
+    origin = exported.info.get("origin", exported.name)
+    task = "" if exported.task == Task.FILL_MASK else f" --task {exported.task}"
+    bos = " --bos" if exported.begins_with_added_bos else ""
+    return f"to repair it, run: negengine export {origin}{task}{bos} --output {exported.folder} --force"

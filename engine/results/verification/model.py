@@ -1,0 +1,211 @@
+"""An exported model against its export.json: files, what export.json says, graphs, and PyTorch if asked for."""
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from ...choices import LANGUAGE_MODELS, Task
+from ...errors import InputError
+from ...files.reading import file_sha256
+from ...inference.exported import ExportedModel, load_exported
+from ...inference.manifest import MANIFEST
+from ...text.tokenizer import load_tokenizer
+from .checks import Check, Outcome, Verification, named
+from .graphs import (
+    Computed,
+    check_close,
+    check_equal,
+    check_form,
+    check_heads,
+    check_token_logprobs,
+    compute,
+    export_again,
+    graphs,
+    is_low_precision,
+)
+from .pytorch import torch_reference
+from .reference import ExportedReference, Logits, Reference, each
+from .texts import Sentence, masked_sentences, text_pairs
+
+_PAIR_LENGTH = 128
+_TOKENS_OF = 5  # sentences of which the log-probabilities of all tokens are checked
+_LONGEST = ("max_position_embeddings", "n_positions", "max_seq_len", "seq_length")  # as families call it
+
+
+def verify_model(reference: Path, sample: int, seed: int, torch: str | None) -> Verification:
+    """Verify an exported model.
+
+    Args:
+        reference: Its folder, or its name under `models/`.
+        sample: How many sentences the graphs are compared on, besides strings of random tokens; 0 for no comparison.
+        seed: Of the sentences.
+        torch: The checkpoint, to compare with PyTorch too.
+
+    Raises:
+        InputError: It is not an exported model, or its export.json cannot be used; or the checkpoint is another one.
+    """
+    exported = _load(reference)
+    checks = [*_files(exported), *_manifest(exported)]
+    if not any(check.is_damage for check in checks):
+        names = graphs(exported)
+        checks += [check_form(exported, exported.folder / name) for name in names]
+        if sample and not any(check.is_damage for check in checks):
+            other = None if torch is None else torch_reference(torch, exported)
+            checks += _compared(exported)(exported, sample, seed, other)
+    extra = _without_digest(exported)
+    notes = [f"{exported.folder}: export.json has no digest of {', '.join(extra)}"] if extra else []
+    return Verification.of(exported.folder, "model", exported.name, checks, notes)
+
+
+def _load(reference: Path) -> ExportedModel:
+    """The model, whatever its task."""
+    try:
+        return load_exported(reference)  # a language model
+    except InputError:
+        for task in (Task.TEXT_CLASSIFICATION, Task.TOKEN_CLASSIFICATION):
+            with suppress(InputError):
+                return load_exported(reference, task=task)
+        raise
+
+
+def _compared(exported: ExportedModel) -> Callable[[ExportedModel, int, int, Reference | None], Iterator[Check]]:
+    """What compares the graphs of a model of this task."""
+    if exported.task in LANGUAGE_MODELS:
+        return _masked
+    return _tokens if exported.task == Task.TOKEN_CLASSIFICATION else _pairs
+
+
+def _files(exported: ExportedModel) -> Iterator[Check]:
+    what = "the file is as it was written"
+    yield Check(MANIFEST, what, 1, "files")  # it was read, so it has the digest that it should have
+    for name, digest in exported.info["files"].items():
+        check = Check(name, what, 1, "files")
+        if file_sha256(exported.folder / name) != digest:
+            detail = "its sha256 is not that in export.json"
+            check = replace(check, outcome=Outcome.DAMAGED, detail=detail, repair=export_again(exported))
+        yield check
+
+
+def _without_digest(exported: ExportedModel) -> list[str]:
+    known = {MANIFEST, *exported.info["files"]}
+    names = [path.name for path in sorted(exported.folder.iterdir())]
+    return [name for name in names if name not in known and not name.startswith(".")]  # caches begin with a dot
+
+
+def _manifest(exported: ExportedModel) -> Iterator[Check]:
+    """What export.json says against the tokenizer and the configuration."""
+    tokenizer = load_tokenizer(exported.folder)
+    largest = max(tokenizer.get_vocab(with_added_tokens=True).values(), default=0)
+    masked = exported.task == Task.FILL_MASK
+    wrong = []
+    if exported.task in LANGUAGE_MODELS and largest >= exported.vocab_size:
+        wrong.append(f"vocab_size is {exported.vocab_size:,}, but a token has the id {largest:,}")
+    if masked and tokenizer.token_to_id(exported.mask_token) is None:
+        wrong.append(f"mask_token is {exported.mask_token!r}, which the tokenizer does not have")
+    yield _concluded(exported, "agrees with tokenizer.json", 2, wrong)
+    path = exported.folder / "config.json"
+    try:
+        config = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        config = None
+    if not isinstance(config, dict):
+        yield Check(MANIFEST, "agrees with config.json", outcome=Outcome.NOT_CHECKED, detail=f"{path} cannot be read")
+        return
+    facts = dict(_facts(exported, config))
+    wrong = [
+        f"{name} is {found!r}, config.json says {right!r}" for name, (found, right) in facts.items() if found != right
+    ]
+    yield _concluded(exported, "agrees with config.json", len(facts), wrong)
+
+
+def _facts(exported: ExportedModel, config: Mapping[str, Any]) -> Iterator[tuple[str, tuple[Any, Any]]]:
+    """Field of export.json → its value, and the value that follows from config.json."""
+    info = exported.info
+    yield "family", (exported.family, config.get("model_type"))
+    if exported.task in LANGUAGE_MODELS:
+        yield "vocab_size", (exported.vocab_size, config.get("vocab_size", exported.vocab_size))
+    else:
+        labels = [config["id2label"][key] for key in sorted(config.get("id2label", {}), key=int)]
+        yield "labels", (info.get("labels"), labels or info.get("labels"))
+    if "pad_token_id" in config and not exported.is_causal:
+        yield "padding_id", (exported.padding_id, config["pad_token_id"])
+    longest = next((config[name] for name in _LONGEST if config.get(name)), 512)
+    if exported.is_causal:  # where its layers attend to a window of tokens, it takes no longer texts
+        longest = min(longest, config.get("sliding_window") or longest)
+    # Some families lose the first positions to the padding token: their sentences are a little shorter.
+    first = longest - exported.max_length
+    yield "max_length", (exported.max_length, exported.max_length if first in _lost(exported) else longest)
+    for name, key in (("layers", "num_hidden_layers"), ("hidden_size", "hidden_size")):
+        if name in info and key in config:
+            yield name, (info[name], config[key])
+
+
+def _lost(exported: ExportedModel) -> set[int]:
+    """How many of a model's positions sentences may lose."""
+    return {0, 2, 1 + (exported.padding_id or 0)}
+
+
+def _concluded(exported: ExportedModel, what: str, n: int, wrong: list[str]) -> Check:
+    check = Check(MANIFEST, what, n, "fields")
+    if wrong:
+        check = replace(check, outcome=Outcome.DAMAGED, detail=named(wrong), repair=export_again(exported))
+    return check
+
+
+def _masked(exported: ExportedModel, sample: int, seed: int, torch: Reference | None) -> Iterator[Check]:
+    """The graphs of a language model against each other, and against PyTorch."""
+    asked = masked_sentences(exported, sample, seed)
+    first, *others = graphs(exported)
+    reference = compute(exported.folder / first, asked)
+    yield check_heads(exported, first, reference, asked)
+    for name in others:
+        found = compute(exported.folder / name, asked)
+        yield check_heads(exported, name, found, asked)
+        if is_low_precision(name):
+            yield check_close(exported, name, found, reference)
+        else:
+            yield check_equal(exported, name, first, _logits(found), _logits(reference))
+    if exported.is_causal:
+        yield check_token_logprobs(exported, [sentence for sentence in asked if sentence.text][:_TOKENS_OF])
+    if torch is not None:
+        texts = [sentence.text for sentence in asked if sentence.text]
+        right = each(texts, torch.masked, torch.at_once)
+        own = _logits(_of_texts(reference, asked))
+        yield check_equal(exported, first, torch.name, own, right)
+
+
+def _of_texts(found: list[Computed], asked: list[Sentence]) -> list[Computed]:
+    return [own for own, sentence in zip(found, asked, strict=True) if sentence.text]
+
+
+def _logits(found: list[Computed]) -> list[Logits]:
+    return [own.logits for own in found]
+
+
+def _pairs(exported: ExportedModel, sample: int, seed: int, torch: Reference | None) -> Iterator[Check]:
+    """A classifier has one graph; it is compared with PyTorch."""
+    name, what = exported.graph.name, "equal to PyTorch within rounding"
+    if torch is None:
+        yield Check(name, what, outcome=Outcome.NOT_CHECKED, detail="give --torch CHECKPOINT")
+        return
+    reference = ExportedReference(exported)
+    longest = min(_PAIR_LENGTH, exported.max_length)
+    texts = text_pairs(sample, seed)
+    own, right = (_pair_logits(asked, texts, longest) for asked in (reference, torch))
+    yield check_equal(exported, name, torch.name, own, right)
+
+
+def _tokens(exported: ExportedModel, *_: object) -> Iterator[Check]:
+    """The labels of a token classifier are compared with PyTorch when it is exported, and not again."""
+    detail = "its labels were compared with PyTorch when it was exported"
+    yield Check(exported.graph.name, "equal to PyTorch within rounding", outcome=Outcome.NOT_CHECKED, detail=detail)
+
+
+def _pair_logits(reference: Reference, texts: Sequence[tuple[str, str]], longest: int) -> list[Logits]:
+    def one(pair: tuple[str, str]) -> Logits:
+        return reference.pair(pair[0], pair[1], longest)
+
+    return each(texts, one, reference.at_once)

@@ -1,0 +1,318 @@
+"""`ng.check_patterns`: a pattern set and its words, compared with their language's rules and with a model's tokenizer.
+
+Nothing is run and nothing is written: of a model only the tokenizer is read.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from ...choices import Coreference
+from ...errors import InputError, check_number
+from ...experiments.gh22.variants import ACT_SLOTS
+from ...experiments.negation.grid import PairFillers, pair_fillers
+from ...experiments.negation.select import composed
+from ...inference.exported import ExportedModel, load_exported
+from ...library.shown import Shown
+from ...printable import counted
+from ...text.composition import composer
+from ...text.keys import checked_seed
+from ...text.language import Language, load_language
+from ...text.lexicon import FORMS_SEPARATOR
+from ...text.pattern import Pattern
+from ...text.rules import Finding, Kind, Rules, differences
+from ...text.slots import PROFESSION, VERB, WORD_SLOTS
+from ...text.tokenizer import NOT_ONE_TOKEN, MaskTokenizer
+from ...views import Column, Table
+
+SENTENCES = 10
+_MOST_SENTENCES = 10_000
+_MOST_SHOWN = 12  # verbs in a note; the JSON document has all
+_BETWEEN_TOKENS = "|"
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """What a model's tokenizer makes of the words and patterns.
+
+    Attributes:
+        model: Its name.
+        verbs: How many verbs are one token at the mask of the selecting pattern.
+        dropped: The other verbs, each in its main form.
+        dropped_forms: Further accepted forms that are not one token.
+        longest: The largest number of tokens of a sentence.
+        most: The largest number that the model takes.
+        composed: How the sentences of each pattern are put together, one line each.
+        findings: What is wrong, or good to know.
+    """
+
+    model: str
+    verbs: int
+    dropped: tuple[str, ...]
+    dropped_forms: tuple[str, ...]
+    longest: int
+    most: int
+    composed: tuple[str, ...]
+    findings: tuple[Finding, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class PatternsCheck(Shown):
+    """A checked pattern set.
+
+    Attributes:
+        language: Patterns and words.
+        sentences: Columns pattern, sentence, and with a model n_tokens and tokens.
+        findings: All findings, problems first.
+        tokens: What a model's tokenizer makes of them; None without a model.
+    """
+
+    language: Language
+    sentences: pl.DataFrame
+    findings: tuple[Finding, ...]
+    tokens: Tokens | None
+
+    @property
+    def problems(self) -> list[Finding]:
+        """The findings that are errors."""
+        return [finding for finding in self.findings if finding.kind is Kind.PROBLEM]
+
+    def tables(self) -> list[Table]:
+        """What the set consists of, its patterns, sentences, and what was found."""
+        return [self._content(), self._patterns(), self._sentences(), *([self._findings()] if self.findings else [])]
+
+    def remarks(self) -> list[str]:
+        """How many problems there are."""
+        n = len(self.problems)
+        return ["No problem was found." if not n else f"{n:,} problem{'s' if n > 1 else ''} found."]
+
+    def document(self) -> dict[str, Any]:
+        """See `Shown`."""
+        found = {
+            "patterns": self._pattern_rows(),
+            "content": self._counts(),
+            "sentences": self.sentences.to_dicts(),
+            "findings": [asdict(finding) for finding in self.findings],
+        }
+        if self.tokens is None:
+            return found
+        tokens = {key: value for key, value in asdict(self.tokens).items() if key != "findings"}
+        return {**found, "tokens": tokens}
+
+    def refuse_problems(self) -> None:
+        """Raise an error where there is a problem.
+
+        Raises:
+            InputError: Names the first one.
+        """
+        if self.problems:
+            first, more = self.problems[0], len(self.problems) - 1
+            raise InputError(f"{first.where}: {first.what}{f' (and {more:,} more, see above)' if more else ''}")
+
+    def _counts(self) -> dict[str, str | int]:
+        """What → its number or name."""
+        lexicon, file = self.language.lexicon, self.language.file
+        names = {f"names, {gender}": lexicon.genders.count(label) for gender, label in lexicon.labels.items()}
+        own = {f"words of {{{slot}}}": len(words) for slot, words in lexicon.lists.items()}
+        own |= {f"forms of {{{slot}}}": len(forms) for slot, forms in lexicon.forms.items() if slot != PROFESSION}
+        counts: dict[str, str | int] = {
+            "pattern set": self.language.patterns.name,
+            "pattern file": str(file.toml.path),
+            "lexicon": str(self.language.folder),
+            **names,
+            "professions": len(lexicon.professions),
+            "pairs": lexicon.n_pairs,
+            f"verbs in {file.verbs}": len(lexicon.verbs),
+            "with another form at the mask": len(lexicon.at_mask),
+            "with several accepted forms": sum(len(forms) > 1 for forms in lexicon.at_mask.values()),
+            **own,
+        }
+        if self.tokens is not None:
+            counts |= {
+                "model": self.tokens.model,
+                "verbs that are one token": self.tokens.verbs,
+                "verbs that drop out": len(self.tokens.dropped),
+                "further forms that drop out": len(self.tokens.dropped_forms),
+                f"tokens of the longest sentence (of {self.tokens.most})": self.tokens.longest,
+            }
+        return counts
+
+    def _content(self) -> Table:
+        counts = self._counts()
+        values = [f"{value:,}" if isinstance(value, int) else value for value in counts.values()]
+        notes = []
+        if self.tokens is not None:
+            notes = list(self.tokens.composed)
+            if self.tokens.dropped:
+                notes.append(f"verbs that drop out: {_some(self.tokens.dropped)}")
+            if self.tokens.dropped_forms:
+                notes.append(f"further forms that drop out: {_some(self.tokens.dropped_forms)}")
+        frame = pl.DataFrame({"what": list(counts), "value": values}, schema={"what": pl.String, "value": pl.String})
+        return Table("Patterns and words", frame, [Column("", "what"), Column("", "value")], notes=notes)
+
+    def _pattern_rows(self) -> list[dict[str, Any]]:
+        selecting = self.language.patterns.selecting
+        return [
+            {
+                "name": pattern.name,
+                "role": str(pattern.role),
+                "sentence": pattern.sentence,
+                "difference": differences(pattern, selecting),
+            }
+            for pattern in self.language.patterns.all
+        ]
+
+    def _patterns(self) -> Table:
+        frame = pl.DataFrame(self._pattern_rows())
+        against = self.language.patterns.selecting.name
+        columns = [Column("pattern", "name"), Column("role", "role"), Column(f"other than {against}", "difference")]
+        return Table("Patterns", frame, columns)
+
+    def _sentences(self) -> Table:
+        columns = [Column("pattern", "pattern"), Column("sentence", "sentence" if self.tokens is None else "tokens")]
+        if self.tokens is not None:
+            columns.append(Column("tokens", "n_tokens"))
+        notes = [] if self.tokens is None else [f"{_BETWEEN_TOKENS}: the border of two tokens"]
+        return Table(counted(len(self.sentences), "sentence"), self.sentences, columns, notes=notes)
+
+    def _findings(self) -> Table:
+        frame = pl.DataFrame([{**asdict(finding), "kind": str(finding.kind)} for finding in self.findings])
+        return Table("Findings", frame, [Column("", "kind"), Column("where", "where"), Column("what", "what")])
+
+
+def check_patterns(
+    patterns: str | Path | None = None,
+    *,
+    model: str | Path | None = None,
+    lexicon: str | Path | None = None,
+    sentences: int = SENTENCES,
+    seed: int = 0,
+) -> PatternsCheck:
+    """Check a pattern set and its words, and show what a model's tokenizer makes of them.
+
+    Args:
+        patterns: A pattern set by name, or a TOML file; the paper's by default.
+        model: The folder or the name of an exported model; its tokenizer alone is read.
+        lexicon: A lexicon by name, or a folder of word lists; by default the one that the patterns name.
+        sentences: How many sentences are shown.
+        seed: Seed for the choice of their words.
+
+    Returns:
+        The check. Problems do not raise an error; see `PatternsCheck.problems`.
+
+    Raises:
+        InputError: A file is missing or not of the right form; the model is not found; no verb is one token.
+    """
+    check_number("--sentences", sentences, 1, _MOST_SENTENCES)
+    checked_seed(seed)
+    language = load_language(patterns, lexicon, ACT_SLOTS)
+    fillers = pair_fillers(language.lexicon, Coreference.PRONOUN, seed)
+    rules = Rules(language)
+    found = rules.findings()
+    exported = None if model is None else load_exported(model)
+    tokenizer = None if exported is None else exported.tokenizer
+    tokens = None
+    if exported is not None and tokenizer is not None:
+        tokens = _tokens(rules, exported, tokenizer, fillers, seed)
+        found += tokens.findings
+    mask = "[MASK]" if tokenizer is None else tokenizer.mask_token
+    rows = list(_sentences(language, fillers, mask, sentences, seed))
+    if tokenizer is not None:
+        rows = [{**row, **_in_tokens(tokenizer, row["sentence"])} for row in rows]
+    ordered = sorted(found, key=lambda finding: finding.kind is Kind.NOTE)
+    return PatternsCheck(language, pl.DataFrame(rows), tuple(ordered), tokens)
+
+
+def _sentences(
+    language: Language, fillers: Mapping[str, PairFillers], mask: str, n: int, seed: int
+) -> Iterator[dict[str, Any]]:
+    """Random sentences, all patterns and all genders in turn."""
+    random, lexicon, patterns = np.random.default_rng(seed), language.lexicon, language.patterns.all
+    labels = list(lexicon.pronouns)
+    for number in range(n):
+        label = labels[number % len(labels)]
+        name = int(random.choice([i for i, gender in enumerate(lexicon.genders) if gender == label]))
+        profession = int(random.integers(len(lexicon.professions)))
+        words = {slot: filler.word(name, profession) for slot, filler in fillers.items()}
+        verbs = random.permutation(len(lexicon.verbs))[: len(ACT_SLOTS)]  # gh22 fills them with the model's own words
+        acts = {
+            slot: lexicon.verbs[verb] for slot, verb in zip(ACT_SLOTS, np.resize(verbs, len(ACT_SLOTS)), strict=True)
+        }
+        pattern = patterns[number // len(labels) % len(patterns)]
+        yield {"pattern": pattern.name, "sentence": pattern.text({**acts, **words}, mask)}
+
+
+def _in_tokens(tokenizer: MaskTokenizer, sentence: str) -> dict[str, Any]:
+    """The number of tokens of a sentence, special ones included, and the sentence with the borders of its tokens."""
+    encoding = tokenizer.backend.encode(sentence)
+    pieces = [sentence[start:stop].strip() for start, stop in encoding.offsets if start < stop]
+    return {"n_tokens": len(encoding.ids), "tokens": _BETWEEN_TOKENS.join(filter(None, pieces))}
+
+
+def _tokens(
+    rules: Rules, exported: ExportedModel, tokenizer: MaskTokenizer, fillers: Mapping[str, PairFillers], seed: int
+) -> Tokens:
+    language = rules.language
+    lexicon, patterns = language.lexicon, language.patterns
+    words = {VERB: lexicon.verbs, **{slot: filler.words for slot, filler in fillers.items()}}
+    words |= {slot: lexicon.verbs for slot in ACT_SLOTS if slot not in words}
+    main = [lexicon.accepted(verb)[0] for verb in lexicon.verbs]
+    usable = {pattern.name: _one_token(tokenizer, pattern, words, main) for pattern in patterns.all}
+    first = usable[patterns.selecting.name]
+    findings, lines, longest = [], [], 0
+    if not first:
+        said = f"none of {len(main):,} verbs is one token of {exported.name} at the mask, so it cannot take the test"
+        findings.append(Finding(Kind.PROBLEM, str(language.folder / language.file.verbs), said))
+    for pattern in patterns.all:
+        where = rules.of_pattern(pattern)
+        if lost := [form for form in first if form not in usable[pattern.name]]:
+            said = f"{pattern.name}: {_some(lost)} are one token in {patterns.selecting.name}, but not here"
+            findings.append(Finding(Kind.PROBLEM, where, said))
+        made = composer(tokenizer, pattern, words, seed)
+        lines.append(composed(pattern.name, made))
+        longest = max(longest, own := made.longest())
+        if own > exported.max_length:
+            said = (
+                f"{pattern.name} has sentences of {counted(own, 'token')}; {exported.name} takes {exported.max_length}"
+            )
+            findings.append(Finding(Kind.PROBLEM, where, said))
+    others = [form for verb in lexicon.verbs for form in lexicon.accepted(verb)[1:]]
+    one = _one_token(tokenizer, patterns.selecting, words, others)
+    dropped = tuple(form for form in main if form not in first)
+    return Tokens(
+        model=exported.name,
+        verbs=len(main) - len(dropped),
+        dropped=dropped,
+        dropped_forms=tuple(form for form in others if form not in one),
+        longest=longest,
+        most=exported.max_length,
+        composed=tuple(lines),
+        findings=(*findings, *_unknown(rules, tokenizer, words)),
+    )
+
+
+def _one_token(
+    tokenizer: MaskTokenizer, pattern: Pattern, words: Mapping[str, Any], forms: list[str]
+) -> dict[str, None]:
+    """The forms that are one token at the mask of a pattern, in their order."""
+    before, _, after = pattern.text({slot: words[slot][0] for slot in pattern.slots}, "\0").partition("\0")
+    spelled = [pattern.mask.spell(form) for form in forms]
+    tokens = tokenizer.word_tokens([(before, after)] * len(forms), spelled)
+    return dict.fromkeys(form for form, token in zip(forms, tokens, strict=True) if token != NOT_ONE_TOKEN)
+
+
+def _unknown(rules: Rules, tokenizer: MaskTokenizer, words: Mapping[str, Any]) -> Iterator[Finding]:
+    """Words with letters that the model does not know."""
+    for slot in dict.fromkeys((*WORD_SLOTS, *rules.language.patterns.slots)):
+        if lost := tokenizer.unknown(list(words[slot])):
+            said = f"words of {{{slot}}} with letters that the model does not know: {_some(lost)}"
+            yield Finding(Kind.NOTE, str(rules.language.folder), said)
+
+
+def _some(words: tuple[str, ...] | list[str]) -> str:
+    more = f" and {len(words) - _MOST_SHOWN:,} more" if len(words) > _MOST_SHOWN else ""
+    return f"{FORMS_SEPARATOR.join(words[:_MOST_SHOWN])}{more}"

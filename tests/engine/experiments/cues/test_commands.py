@@ -1,0 +1,64 @@
+"""The command `cues` as a user sees it, with the list of words and with a detector."""
+
+import json
+
+import pytest
+import typer
+from negengine.engine.errors import InputError
+from negengine.engine.experiments.cues.commands import cues
+from typer.testing import CliRunner
+
+
+@pytest.fixture
+def run(tmp_path):
+    app = typer.Typer()
+    app.command()(cues)
+    (tmp_path / "text.txt").write_text("No.\nYou never came.\nIt rained.\nIt rained.\n")
+
+    def invoke(*options):
+        return CliRunner().invoke(app, [str(tmp_path / "text.txt"), *map(str, options)], env={"COLUMNS": "200"})
+
+    return invoke
+
+
+def test_the_list_of_words_writes_no_run_folder(run, tmp_path):
+    assert run("--format", "csv").stdout.splitlines() == [
+        "text,sentences,negated,share,particle,phrase,affix",
+        f"{tmp_path / 'text.txt'},4,2,0.5,0.5,0.0,0.0",
+    ]
+    assert [path.name for path in tmp_path.iterdir()] == ["text.txt"]
+
+
+def test_both_detectors_as_csv(run, detector, tmp_path):
+    done = run("--detector", detector.folder, "--device", "cpu", "-o", tmp_path / "run", "--format", "csv")
+    text, lines = str(tmp_path / "text.txt"), done.stdout.splitlines()
+    assert any(f"{text},list of words,4,0.5,0.5,0.0,0.0" in line for line in lines)
+    assert any(f"{text},{detector.name},4,0.25,0.25,0.0,0.0" in line for line in lines)
+
+
+def test_both_detectors_as_one_document(run, detector, tmp_path):
+    done = run("--detector", detector.folder, "--device", "cpu", "-o", tmp_path / "run", "--json")
+    document = json.loads(done.stdout)
+    assert document["run"] == str(tmp_path / "run")
+    assert {row["condition"] for row in document["summary"]} == {"words", "model"}
+
+
+@pytest.mark.parametrize(
+    ("option", "value"), [("--output", "run"), ("--shard", "1/2"), ("--device", "cpu"), ("--threads", "1")]
+)
+def test_options_of_a_run_belong_to_a_detector(option, value, run):
+    error = run(option, value).exception
+    assert isinstance(error, InputError)
+    assert str(error) == f"{option} {value}: the list of words needs no model and no run folder; add --detector"
+
+
+def test_a_model_of_another_task_is_refused(run, mini):
+    error = run("--detector", mini.folder).exception
+    assert isinstance(error, InputError)
+    assert "this command needs token-classification" in str(error)
+
+
+def test_a_detector_with_other_labels_is_refused(run, other_labels):
+    error = run("--detector", other_labels.folder).exception
+    assert isinstance(error, InputError)
+    assert "its labels are O, B-PER, I-PER" in str(error)

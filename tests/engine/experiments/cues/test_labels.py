@@ -1,0 +1,78 @@
+"""Cues as labels of words, and back; what labels cannot express."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from negengine.engine.experiments.cues.labels import LABELS, cues_of, labels_of
+from negengine.engine.experiments.cues.marked import MarkedCue
+from negengine.engine.experiments.cues.word_list import Kind
+
+WORDS = "Neither unhappy men nor carelessly made , by no means impossible plans do n't matter".split()  # noqa: SIM905
+#           0      1      2   3      4       5   6  7  8    9      10        11   12  13    14
+
+
+def cue(*places, part=None):
+    return MarkedCue.of(WORDS, places, None if part is None else [part])
+
+
+ALL = [
+    (cue(0, 3), "MULTI-B O O MULTI-I"),
+    (cue(1, part="un"), "O PREFIX"),
+    (cue(4, part="less"), "O O O O SUFFIX"),
+    (cue(7, 8, 9), "O O O O O O O MULTI-B MULTI-I MULTI-I"),
+    (cue(10, part="im"), "O O O O O O O O O O PREFIX"),
+    (cue(13), "O O O O O O O O O O O O O SINGLE"),
+]
+
+
+@pytest.mark.parametrize(("one", "labels"), ALL, ids=[labels.split()[-1] for _, labels in ALL])
+def test_each_kind_of_cue_has_labels_that_give_it_back(one, labels):
+    wanted = labels.split() + ["O"] * (len(WORDS) - len(labels.split()))
+    assert labels_of(WORDS, [one]) == (wanted, [])
+    assert cues_of(WORDS, wanted) == [one]
+
+
+def test_all_cues_of_a_sentence_at_once():
+    cues = [one for one, _ in ALL]
+    labels, lost = labels_of(WORDS, cues)
+    assert lost == []
+    assert cues_of(WORDS, labels) == cues
+
+
+def test_the_affix_is_written_as_the_word_writes_it():
+    assert cues_of(["UNHAPPY"], ["PREFIX"])[0].parts == ("UN",)
+
+
+@pytest.mark.parametrize(
+    ("words", "labels", "parts"),
+    [
+        ("not", "MULTI-B", [("not",)]),  # a cue of several words with one word
+        ("no longer", "MULTI-I MULTI-I", [("no", "longer")]),  # without a first word
+        ("table", "PREFIX", [("table",)]),  # no affix of the list
+        ("un", "PREFIX", [("un",)]),  # nothing is left of the word
+        ("less", "SUFFIX", [("less",)]),
+        ("nondescript", "PREFIX", [("non",)]),  # the longest prefix
+        ("İn", "PREFIX", [("İn",)]),  # its lower case has another length
+    ],
+)
+def test_labels_that_do_not_fit_together(words, labels, parts):
+    assert [one.parts for one in cues_of(words.split(), labels.split())] == parts
+
+
+def test_cues_that_labels_cannot_express_are_told():
+    whole, part = MarkedCue.of(["unhappy"], [0]), MarkedCue.of(["unhappy"], [0], ["un"])
+    assert labels_of(["unhappy"], [whole, part]) == (["SINGLE"], [part])
+    strange = MarkedCue.of(["unhappy"], [0], ["happy"])
+    assert labels_of(["unhappy"], [strange]) == (["O"], [strange])
+    crossing = [MarkedCue.of(list("abcd"), [0, 2]), MarkedCue.of(list("abcd"), [1, 3])]
+    assert labels_of(list("abcd"), crossing)[1] == crossing[1:]
+
+
+@given(st.lists(st.tuples(st.sampled_from(["no", "unless", "in", "", "İ", "-"]), st.sampled_from(LABELS)), max_size=8))
+def test_any_labels_give_cues_of_words_that_are_there(pairs):
+    words, labels = [word for word, _ in pairs], [label for _, label in pairs]
+    cues = cues_of(words, labels)
+    assert sorted(place for one in cues for place in one.words) == [i for i, name in enumerate(labels) if name != "O"]
+    for one in cues:
+        assert all(part in words[place] for place, part in zip(one.words, one.parts, strict=True))
+        assert one.kind in Kind

@@ -1,0 +1,52 @@
+"""What share of a file's sentences holds a cue of the word list."""
+
+import gzip
+
+import pytest
+from negengine.engine.errors import InputError
+from negengine.engine.experiments.cues.shares import CueShares, cue_share
+from negengine.engine.experiments.cues.word_list import Kind
+from negengine.engine.views.cells import cells
+
+
+def test_shares_of_a_file(tmp_path):
+    """Five sentences: two have particles (one of them twice), one an affix, two nothing: 3 of 5."""
+    path = tmp_path / "text.txt"
+    path.write_text("I do not know, no. It is raining.\n\nNobody came.\nHe is unable to swim\nWe swim\n", "utf-8")
+    share = cue_share(path)
+    assert (share.sentences, share.negated, share.share) == (5, 3, 0.6)
+    assert share.by_kind == {Kind.PARTICLE: 2, Kind.PHRASE: 0, Kind.AFFIX: 1}
+    assert list(share.cues.items()) == [("no", 1), ("nobody", 1), ("not", 1), ("unable", 1)]
+
+
+def test_a_file_that_is_not_utf8_is_refused_with_line_and_byte(tmp_path):
+    (tmp_path / "text.txt").write_bytes(b"fine\nna\xefve\n")
+    with pytest.raises(InputError, match=r"text\.txt:2: byte 0xef is not UTF-8"):
+        cue_share(tmp_path / "text.txt")
+
+
+@pytest.mark.parametrize("content", [b"", b"\n \n"])
+def test_a_file_without_a_sentence_is_refused(content, tmp_path):
+    (tmp_path / "text.txt").write_bytes(content)
+    with pytest.raises(InputError, match=r"text\.txt:1: no sentence"):
+        cue_share(tmp_path / "text.txt")
+
+
+def test_a_missing_file_is_refused(tmp_path):
+    with pytest.raises(InputError, match=r"text\.txt: cannot be read"):
+        cue_share(tmp_path / "text.txt")
+
+
+def test_a_packed_file_is_read_as_the_plain_one(tmp_path):
+    (tmp_path / "text.txt.gz").write_bytes(gzip.compress(b"No.\nYes.\n"))
+    assert cue_share(tmp_path / "text.txt.gz").share == 0.5
+
+
+def test_shares_as_table_and_document(tmp_path):
+    path = tmp_path / "text.txt"
+    path.write_text("I do not know.\nHe is unable to swim\nWe swim\nYes\n", "utf-8")
+    shares = CueShares.of([path])
+    assert cells(shares.tables()[0]) == [[str(path), "4", "2", "50.00", "25.00", "0.00", "25.00"]]
+    (document,) = shares.document()
+    assert document["by_kind"] == {"particle": 1, "phrase": 0, "affix": 1}
+    assert document["cues"] == {"not": 1, "unable": 1}

@@ -1,0 +1,189 @@
+"""From the rows of the data sets to what a model is asked."""
+
+import tomllib
+from collections import Counter
+
+import pytest
+from negengine.engine.experiments.diagnostics import items as building
+from negengine.engine.experiments.diagnostics.files import DATASETS, Diagnostics
+from negengine.engine.experiments.diagnostics.items import build_items, complete
+from negengine.engine.experiments.targets import target_ids
+from negengine.engine.text.tokenizer import NOT_ONE_TOKEN
+
+
+def texts(items, **wanted):
+    chosen = [item for item in items if all(getattr(item, name) == value for name, value in wanted.items())]
+    assert chosen
+    return [item.completions[0].text for item in chosen]
+
+
+def test_a_context_gets_its_word_and_a_full_stop():
+    assert complete("He put it on the", "table").text == "He put it on the [MASK]."
+    assert complete("He put it on the", "table").sentence == "He put it on the table."
+
+
+@pytest.mark.parametrize(("word", "sentence"), [("tool", "It is a tool."), ("insect", "It is an insect.")])
+def test_the_article_agrees_with_the_word(word, sentence):
+    assert complete("It is (a|an)", word).sentence == sentence
+
+
+def test_negated_sentences_are_true_with_the_other_word(small):
+    """A hammer is a tool, and is not an insect: good before bad, each with its own article."""
+    compared = [
+        tuple(one.sentence for one in item.compared)
+        for item in build_items(small, draws=1, seed=0)
+        if item.dataset == "NEG-136-SIMP"
+    ]
+    assert compared == [
+        ("A hammer is a tool.", "A hammer is an insect."),
+        ("A hammer is not an insect.", "A hammer is not a tool."),
+    ]
+
+
+def test_only_affirmative_contexts_have_an_expected_word(small):
+    items = [item for item in build_items(small, draws=1, seed=0) if item.dataset.startswith("NEG")]
+    assert {item.item.split()[1] for item in items if item.expected} == {"affirmative"}
+    assert len(items) == 6
+
+
+def test_role_reversal_compares_one_word_in_two_contexts(small):
+    [pair] = [item for item in build_items(small, draws=1, seed=0) if item.dataset == "ROLE-88" and item.good]
+    good, bad = pair.compared
+    assert good.sentence == "the man forgot which customer the waitress had served."
+    assert bad.sentence == "the man forgot which waitress the customer had served."
+
+
+def test_the_first_word_of_any_alternative_is_expected(small):
+    [item] = [
+        item
+        for item in build_items(small, draws=1, seed=0)
+        if (item.dataset, item.condition, item.item) == ("ROLE-88", "original", "1-b")
+    ]
+    assert [one.word for one in item.expected] == ["tipped", "paid"]
+
+
+@pytest.mark.parametrize(
+    ("condition", "context"),
+    [
+        ("-Obj", "the man forgot which one the customer had"),
+        ("-Sub", "the man forgot which waitress the other had"),
+        ("-ObjSub", "the man forgot which one the other had"),
+    ],
+)
+def test_nouns_become_generic(small, condition, context):
+    items = build_items(small, draws=1, seed=0)
+    assert texts(items, dataset="ROLE-88", condition=condition, item="1-b") == [f"{context} [MASK]."]
+
+
+def test_two_words_are_left_of_the_second_sentence(small):
+    items = build_items(small, draws=1, seed=0)
+    assert texts(items, dataset="CPRAG-102", condition="truncated") == [
+        "The dog ran. to the [MASK].",
+        "The red car. It was new. She [MASK].",
+    ]
+
+
+def test_shuffling_keeps_the_words_and_one_full_stop(small):
+    items = build_items(small, draws=4, seed=0)
+    shuffled = texts(items, condition="shuffled", cluster="1")
+    assert len(shuffled) == 4
+    for text in shuffled:
+        first, _, second = text.partition(". ")
+        assert second == "She [MASK]."
+        assert Counter(first.split()) == Counter(["The", "red", "car", "It", "was", "new"])
+    assert len(set(shuffled)) > 1
+
+
+def test_both_perturbations_share_the_order_of_a_draw(small):
+    items = build_items(small, draws=2, seed=5)
+    for shuffled, both in zip(
+        texts(items, condition="shuffled", cluster="0"),
+        texts(items, condition="shuffled-truncated", cluster="0"),
+        strict=True,
+    ):
+        assert both == shuffled.replace("At last it came to the", "to the")
+
+
+def test_orders_depend_on_the_sentence_draw_and_seed_alone(small):
+    turned = Diagnostics(pragmatic=small.pragmatic[::-1])
+    one, other = (build_items(rows, draws=3, seed=2) for rows in (Diagnostics(small.pragmatic), turned))
+    assert set(one) == set(other)
+    assert set(one) != set(build_items(turned, draws=3, seed=3))
+    sentence = "a b c d e f g h i j"
+    assert len({building.shuffle(sentence, draw, seed) for draw in (1, 2) for seed in (0, 1)}) == 4
+    assert building.shuffle(sentence.upper(), 1, 0) != building.shuffle(sentence, 1, 0).upper()
+
+
+def test_a_value_on_a_quartile_is_in_the_lower_bin():
+    """Quartiles of 0.1 … 0.5 by the linear rule are 0.2, 0.3 and 0.4, themselves among the values."""
+    assert building.cloze_bins([0.1, 0.2, 0.3, 0.4, 0.5]) == ["cloze-1", "cloze-1", "cloze-2", "cloze-3", "cloze-4"]
+
+
+# ---------------------------------------------------------------- the real data
+
+
+def originals(items, dataset):
+    return [item for item in items if (item.dataset, item.condition) == (dataset, "original")]
+
+
+def test_counts_are_the_papers(shared, real):
+    """34 × 3 = 102 completions, 88 contexts in 44 pairs, 72 and 64 sentences; accuracy of 18 and 16 contexts."""
+    notes = tomllib.loads((shared / "data/published/what-bert-is-not.toml").read_text("utf-8"))
+    items = build_items(real, draws=3, seed=0)
+    sentences = {
+        name: {(item.cluster, one.sentence) for item in originals(items, name) for one in item.completions}
+        for name in DATASETS
+    }
+    contexts = {name: sum(bool(item.expected) for item in originals(items, name)) for name in DATASETS}
+    comparisons = {name: sum(bool(item.good) for item in originals(items, name)) for name in DATASETS}
+    assert len(sentences["CPRAG-102"]) == notes["cprag_102"]["size_by_name_count"] == 34 * 3
+    assert contexts["ROLE-88"] == notes["role_88"]["items_kept_count"] == 88
+    assert len(sentences["NEG-136-SIMP"]) == notes["neg_136"]["simple_sentences_count"] == 72
+    assert len(sentences["NEG-136-NAT"]) == notes["neg_136"]["natural_items_count"] == 64
+    assert contexts == {"CPRAG-102": 34, "ROLE-88": 88, "NEG-136-SIMP": 18, "NEG-136-NAT": 16}
+    assert comparisons == {"CPRAG-102": 34, "ROLE-88": 44, "NEG-136-SIMP": 36, "NEG-136-NAT": 32}
+
+
+def test_splits_have_the_sizes_that_the_columns_say(real):
+    items = build_items(real, draws=1, seed=0)
+    sizes = Counter((item.dataset, split) for item in items if item.condition == "original" for split in item.splits)
+    assert (sizes["CPRAG-102", "H"], sizes["CPRAG-102", "L"]) == (18, 16)
+    assert sum(sizes["ROLE-88", f"cloze-{number}"] for number in range(1, 5)) == 88
+    for kind in ("licensed", "unlicensed"):
+        assert (sizes["NEG-136-NAT", kind], sizes["NEG-136-NAT", f"negative-{kind}"]) == (16, 8)
+
+
+def test_generic_nouns_change_every_context_and_leave_half_of_them(real):
+    items = build_items(real, draws=1, seed=0)
+    before = texts([item for item in items if item.expected], dataset="ROLE-88", condition="original")
+    for condition in ("-Obj", "-Sub", "-ObjSub"):
+        after = texts(items, dataset="ROLE-88", condition=condition)
+        assert all(old != new for old, new in zip(before, after, strict=True))
+    assert len(set(after)) == 44
+
+
+def test_four_articles_differ_between_true_and_false(real):
+    """In 4 of the 18 items of SIMP the two targets need different articles, as the data's README tells."""
+    items = originals(build_items(real, draws=1, seed=0), "NEG-136-SIMP")
+    different = {item.cluster for item in items for bad in item.bad if item.good.text != bad.text}
+    assert len(different) == 4
+
+
+CASED = "pancakes mascara panda otter sandals rake shovel donkey zebra greyhound chihuahua"
+
+
+@pytest.mark.parametrize(
+    ("name", "outside"),
+    [
+        ("bert-base-uncased", ""),
+        ("bert-base-cased", CASED),
+        ("roberta-base", "panda otter sandals zebra greyhound chihuahua"),
+    ],
+)
+def test_targets_outside_published_vocabularies(real, published_tokenizer, name, outside):
+    """The data's README lists them, counted there with other code."""
+    tokenizer = published_tokenizer(name)
+    items = [item for dataset in DATASETS for item in originals(build_items(real, draws=1, seed=0), dataset)]
+    compared = list(dict.fromkeys(one for item in items for one in item.compared))
+    ids = target_ids(tokenizer, [one.text for one in compared], [one.word for one in compared])
+    assert {one.word for one, i in zip(compared, ids, strict=True) if i == NOT_ONE_TOKEN} == set(outside.split())

@@ -1,0 +1,100 @@
+"""The second stage: items against PyTorch, and the same results however the run is cut or interrupted."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from negengine.engine.errors import InputError
+from negengine.engine.experiments.gh22.acts import Acts
+from negengine.engine.experiments.gh22.choices import Variant
+from negengine.engine.experiments.gh22.repetitions import Repetitions
+from negengine.engine.experiments.gh22.runs import run_both
+from negengine.engine.experiments.gh22.variants import load_variant
+from negengine.engine.inference.device import CPU
+from negengine.engine.runs.lock import LOCK_FILE
+from negengine.engine.runs.merge import merge
+from negengine.engine.runs.processes import Processes
+from negengine.engine.text.patterns import Pattern, PatternSet
+from transformers import AutoModelForMaskedLM, AutoTokenizer
+
+from .conftest import LEXICON, RANKS, execution, results
+
+MINI = Path(__file__).parents[4] / "export" / "mini"
+PUBLISHERS = {stage.name: stage.publish for stage in (Acts, Repetitions)}
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+
+def test_items_equal_pytorch_sentence_by_sentence(finished):
+    tokenizer, model = AutoTokenizer.from_pretrained(MINI), AutoModelForMaskedLM.from_pretrained(MINI).eval()
+    assert len(finished.items) == LEXICON.n_pairs * len(RANKS) * 24
+    for row in finished.items.sample(60, seed=1).iter_rows(named=True):
+        (pattern,) = [p for p in load_variant(Variant(row["condition"])).scored if p.name == row["pattern"]]
+        fillers = {"NAME": row["name"], "PROF": row["profession"], "PRON": row["pronoun"]}
+        fillers |= {"ACT": row["act"], "ACT1": row["act1"], "ACT2": row["act2"]}
+        inputs = tokenizer(pattern.text(fillers, "[MASK]"), return_tensors="pt")
+        with torch.inference_mode():
+            (scores,) = model(**inputs).logits[inputs["input_ids"] == tokenizer.mask_token_id]
+        top1 = int(scores.argmax())
+        act = tokenizer.convert_tokens_to_ids(row["act"])
+        named = [row["act"], row["act1"], row["act2"]] if row["condition"] == "coordinated" else [row["act"]]
+        text = tokenizer.convert_ids_to_tokens(top1)
+        assert row["top1"] == text
+        assert row["repeated"] == (top1 == act)
+        assert row["repeated_any"] == (text in named)
+        assert row["top1_is_verb"] == (text in LEXICON.verbs)
+        assert row["expected_rank"] == 1 + int((scores > scores[act]).sum())
+        assert row["expected_logprob"] == pytest.approx(scores.log_softmax(-1)[act].item(), abs=1e-4)
+        assert row["top1_logprob"] == pytest.approx(scores.log_softmax(-1).max().item(), abs=1e-4)
+
+
+def test_a_second_run_changes_nothing_and_opens_no_model(in_parts, acts, original, monkeypatch):
+    monkeypatch.setattr(Acts, "open", None)
+    monkeypatch.setattr(Repetitions, "open", None)
+    before = {path: path.stat().st_mtime_ns for path in in_parts.folder.rglob("*") if path.name != LOCK_FILE}
+    run_both(acts, original, in_parts.folder, execution(), acts_per_part=5)
+    assert before == {path: path.stat().st_mtime_ns for path in in_parts.folder.rglob("*") if path.name != LOCK_FILE}
+
+
+def test_an_interrupted_run_is_resumed_to_the_same_bytes(in_parts, acts, original, tmp_path, interrupt):
+    calls = interrupt(Repetitions, "decide", 3)
+    with pytest.raises(KeyboardInterrupt):
+        run_both(acts, original, tmp_path / "run", execution(), acts_per_part=5)
+    run_both(acts, original, tmp_path / "run", execution(), acts_per_part=5)
+    assert len(calls) == 3 + 2  # four parts: two were finished, the third was begun twice
+    assert results(tmp_path / "run") == results(in_parts.folder)
+
+
+def test_shards_are_merged_to_the_same_bytes(in_parts, acts, original, tmp_path):
+    """Every shard has all ACTs; the merged run takes them over."""
+    shards = [tmp_path / "one", tmp_path / "two"]
+    for number, folder in enumerate(shards, 1):
+        run_both(acts, original, folder, execution(shard=f"{number}/2"), acts_per_part=5)
+        assert set(results(folder)) == {"acts.parquet"}
+    assert merge(shards, tmp_path / "whole", PUBLISHERS) == "gh22"
+    assert results(tmp_path / "whole") == results(in_parts.folder)
+
+
+def test_two_processes_give_the_same_bytes(in_parts, acts, original, tmp_path):
+    run_both(acts, original, tmp_path / "run", execution(executor=Processes((CPU, CPU))), acts_per_part=5)
+    assert results(tmp_path / "run") == results(in_parts.folder)
+
+
+def test_a_folder_made_with_other_ranks_is_refused(in_parts, mini, original):
+    other = Acts.plan(mini, LEXICON, load_variant(Variant.ORIGINAL).selecting, ranks=[1], pairs_per_part=4)
+    with pytest.raises(InputError, match=r"acts was made with ranks \[1, 50, 100\], now \[1\]"):
+        run_both(other, original, in_parts.folder, execution())
+
+
+def test_a_folder_made_with_other_variants_is_refused(in_parts, acts):
+    connective = {Variant.CONNECTIVE: load_variant(Variant.CONNECTIVE)}
+    with pytest.raises(InputError, match=r"gh22 was made with .*connective patterns sha256 none, now"):
+        run_both(acts, connective, in_parts.folder, execution(), acts_per_part=5)
+
+
+def test_a_sentence_that_is_too_long_is_refused_before_a_model_is_opened(acts, in_parts):
+    long = Pattern("1P", "{NAME} is {PROF} who likes to {ACT}.", "{PRON} is" + " very" * 600 + " happy to {MASK}.")
+    patterns = PatternSet("long", acts.pattern, (long,))
+    stage = Repetitions.plan(acts, in_parts.acts, {Variant.ORIGINAL: patterns})
+    with pytest.raises(InputError, match=r"original 1P: 6\d\d tokens"):
+        stage.check(lambda _: None)

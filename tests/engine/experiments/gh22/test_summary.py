@@ -1,0 +1,82 @@
+"""The summary: counts over the items of a run, and rates, drops and tests of hand-made items."""
+
+import polars as pl
+import pytest
+from negengine.engine.experiments.gh22.summary import summarise
+
+from .conftest import LEXICON, RANKS
+
+
+def cell(summary, condition, split, metric):
+    (row,) = summary.filter(
+        pl.col("dataset") == "GH22",
+        pl.col("condition") == condition,
+        pl.col("split") == split,
+        pl.col("metric") == metric,
+    ).to_dicts()
+    return row
+
+
+def test_rates_and_drops_are_counts_over_items(finished):
+    n = LEXICON.n_pairs
+    for condition in ("original", "connective", "coordinated"):
+        for rank in RANKS:
+            repeated = {}
+            for polarity in "PN":
+                own = [
+                    row
+                    for row in finished.items.iter_rows(named=True)
+                    if (row["condition"], row["rank"], row["pattern"]) == (condition, rank, f"3{polarity}")
+                ]
+                assert len(own) == n
+                repeated[polarity] = sum(row["repeated"] for row in own) / n
+                split = f"3{polarity}@{rank}"
+                rate = cell(finished.summary, condition, split, "repetition_rate")
+                assert rate["value"] == pytest.approx(repeated[polarity])
+                other = sum(not row["top1_is_verb"] for row in own) / n
+                assert cell(finished.summary, condition, split, "ungrammatical")["value"] == pytest.approx(other)
+            drop = cell(finished.summary, condition, f"3@{rank}", "drop")
+            assert (drop["value"], drop["n"]) == (pytest.approx(repeated["P"] - repeated["N"]), n)
+
+
+def items_of(outcomes, condition="original"):
+    """For each pair (P repeated, N repeated, N's top-1 a verb): items of patterns 1P and 1N at rank 50."""
+    rows = []
+    for pair, (positive, negative, verb) in enumerate(outcomes):
+        rows.append((condition, pair, 50, "1P", positive, True, True, False))
+        rows.append((condition, pair, 50, "1N", negative, True, verb, False))
+    names = ("condition", "pair", "rank", "pattern", "repeated", "repeated_any", "top1_is_verb", "act_is_verb")
+    return pl.DataFrame(rows, schema=names, orient="row")
+
+
+def test_the_drop_is_the_difference_of_the_two_rates_on_the_same_pairs():
+    """P repeats in 8 of 10, N in 3: drop 0.5. Six pairs repeat in P alone, one in N alone.
+
+    McNemar: p = 2 · (C(7,0) + C(7,1)) / 2⁷ = 0.125; the only test, so Holm leaves it.
+    """
+    outcomes = [(True, False, True)] * 6 + [(True, True, True)] * 2 + [(False, True, False)] + [(False, False, False)]
+    summary = summarise(items_of(outcomes))
+    assert cell(summary, "original", "1P@50", "repetition_rate")["value"] == 0.8
+    assert cell(summary, "original", "1N@50", "repetition_rate")["value"] == pytest.approx(0.3)
+    drop = cell(summary, "original", "1@50", "drop")
+    assert drop["value"] == pytest.approx(0.5)
+    assert drop["low"] < 0.5 < drop["high"]
+    assert cell(summary, "original", "1@50", "p:repetition_rate")["value"] == pytest.approx(0.125)
+    assert cell(summary, "original", "1@50", "p_holm:repetition_rate")["value"] == pytest.approx(0.125)
+    assert cell(summary, "original", "1N@50", "ungrammatical")["value"] == pytest.approx(0.2)
+    assert cell(summary, "original", "ACT@50", "act_not_a_verb")["value"] == 1
+
+
+@pytest.mark.parametrize("outcome", [(True, True, True), (True, False, True)])
+def test_a_drop_that_is_the_same_for_all_pairs_still_has_an_interval(outcome):
+    """Eight pairs that agree do not tell the drop exactly; and no drop can be above 100 percentage points."""
+    drop = cell(summarise(items_of([outcome] * 8)), "original", "1@50", "drop")
+    assert drop["low"] < drop["high"]
+    assert -1 <= drop["low"] <= drop["value"] <= drop["high"] <= 1
+
+
+def test_any_of_the_three_verbs_counts_in_the_coordinated_variant_alone():
+    outcomes = [(False, False, True)] * 4
+    coordinated = summarise(items_of(outcomes, "coordinated"))
+    assert cell(coordinated, "coordinated", "1P@50", "repetition_rate:any")["value"] == 1
+    assert "repetition_rate:any" not in set(summarise(items_of(outcomes))["metric"])

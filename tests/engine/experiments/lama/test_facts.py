@@ -1,0 +1,288 @@
+"""Facts of LAMA from each of the three layouts, and what is wrong with a bad file, in one line."""
+
+import gzip
+import json
+
+import pytest
+from negengine.engine.datasets.misprimed import MISPRIMES, merge
+from negengine.engine.errors import InputError
+from negengine.engine.experiments.lama.facts import CORPORA, Fact, read_facts
+
+PARIS, OSLO = "The capital of France is [MASK] .", "The capital of Norway is [MASK] ."
+OURS = {
+    "relation": "P36",
+    "sub_label": "France",
+    "obj_label": "Paris",
+    "masked_sentence": PARIS,
+    "masked_negation": "The capital of France is not [MASK] .",
+    "misprimed_high": f"Rome? {PARIS}",
+    "misprimed_low": None,
+    "misprimed_random": f"Cat? {PARIS}",
+}
+CONCEPT = {"pred": "CapableOf", "masked_sentences": ["Birds can [MASK]."], "obj_label": "fly", "uuid": "8c99"}
+CONCEPT |= {"sub_label": "birds"}
+
+
+def write(path, *rows):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    text = "".join(row if isinstance(row, str) else json.dumps(row) + "\n" for row in rows)
+    path.write_text(text, "utf-8")
+    return path
+
+
+def upstream(prime, **others):
+    row = {name: OURS[name] for name in ("sub_label", "obj_label")}
+    sentences = {"masked_sentences": [PARIS], "masked_negations": [OURS["masked_negation"]]}
+    return row | sentences | {"masked_misprimed": [f"{prime}? {PARIS}"]} | others
+
+
+def told(fact):
+    return fact.relation, fact.subject, fact.gold, fact.affirmative, fact.negated
+
+
+# ---------------------------------------------------------------- layouts
+
+
+def test_ours(tmp_path):
+    path = write(tmp_path / "TREx.jsonl", OURS)
+    (fact,) = read_facts([path]).facts
+    assert fact == Fact(
+        "TREx",
+        "P36",
+        "France",
+        "Paris",
+        PARIS,
+        OURS["masked_negation"],
+        {"high": f"Rome? {PARIS}", "random": f"Cat? {PARIS}"},
+        "",
+        f"{path}:1",
+    )
+    assert fact.location == f"{path}:1"
+
+
+def test_compressed_files_read_the_same(tmp_path):
+    plain = write(tmp_path / "TREx.jsonl", OURS)
+    (tmp_path / "packed").mkdir()
+    packed = tmp_path / "packed" / "TREx.jsonl.gz"
+    packed.write_bytes(gzip.compress(plain.read_bytes()))
+    assert read_facts([packed]).facts == read_facts([plain]).facts
+
+
+def test_the_misprimed_layout_is_merged_by_fact(tmp_path):
+    """Folders and file names as norakassner/LAMA_primed_negated has them."""
+    data = tmp_path / "data"
+    write(data / "TREx/high_ranked/P36.jsonl", upstream("Rome"))
+    write(data / "TREx/random/P36_random.jsonl", upstream("Cat"))
+    birds = CONCEPT | {"masked_negations": ["Birds cannot [MASK]."], "masked_misprimed": ["Talk? Birds can [MASK]."]}
+    write(data / "ConceptNet/high_ranked/ConceptNet_misprimed/ConceptNet.jsonl", birds)
+    squad = {"sub_label": "Squad", "obj_label": "water", "id": "56e7_0"}
+    squad |= {"masked_sentences": ["Ice is [MASK]."], "masked_negations": ["Ice is not [MASK]."]}
+    write(data / "SQUAD/random/Squad.jsonl", squad | {"masked_misprimed": ["Cat? Ice is [MASK]."]})
+    found = read_facts([data]).facts
+    assert [fact.corpus for fact in found] == ["TREx", "ConceptNet", "SQuAD"]
+    assert found[:1] == read_facts([write(tmp_path / "TREx.jsonl", OURS)]).facts
+    assert told(found[1]) == ("CapableOf", "birds", "fly", "Birds can [MASK].", "Birds cannot [MASK].")
+    assert (found[1].misprimed, found[1].identifier) == ({"high": "Talk? Birds can [MASK]."}, "8c99")
+    assert told(found[2]) == ("Squad", "Squad", "water", "Ice is [MASK].", "Ice is not [MASK].")
+
+
+def test_merging_upstreams_files_gives_the_copy_beside_the_project(shared):
+    """Our copy taken apart into upstream's folders, and put together again: the same bytes."""
+    for corpus in CORPORA:
+        path = shared / f"data/datasets/negated-lama/{corpus}.jsonl.gz"
+        content = gzip.decompress(path.read_bytes())
+        members: dict[str, list[dict]] = {}
+        for line in content.decode().splitlines():
+            row = json.loads(line)
+            source = {"uuid" if corpus == "ConceptNet" else "id": row["source_id"]} if "source_id" in row else {}
+            for kind, folder in MISPRIMES.items():
+                if row[f"misprimed_{kind}"] is None:
+                    continue
+                name = row["relation"] + ("_random" if corpus == "TREx" and kind == "random" else "")
+                members.setdefault(f"data/{corpus}/{folder}/{name}.jsonl", []).append(
+                    {
+                        "pred": row["relation"],
+                        "sub_label": row["sub_label"],
+                        "obj_label": row["obj_label"],
+                        "masked_sentences": [row["masked_sentence"]],
+                        "masked_negations": [row["masked_negation"]],
+                        "masked_misprimed": [row[f"misprimed_{kind}"]],
+                        **source,
+                    }
+                )
+        files = {name: "".join(json.dumps(row) + "\n" for row in rows).encode() for name, rows in members.items()}
+        assert merge(files, "upstream") == {f"{corpus}.jsonl": content}
+
+
+def test_lamas_own_templates(tmp_path):
+    """Each pair of subject and object once; a template without negation leaves the fact without one."""
+    row = {"sub_label": "France", "obj_label": "Paris", "uuid": "x"}
+    write(tmp_path / "TREx/P36.jsonl", row, row, {"sub_label": "Norway", "obj_label": "Oslo"})
+    write(tmp_path / "TREx/P37.jsonl", {"sub_label": "Chile", "obj_label": "Spanish"})
+    template = "The capital of [X] is [Y] ."
+    write(
+        tmp_path / "relations.jsonl",
+        {"relation": "P36", "template": template, "template_negated": template.replace("is", "is not")},
+        {"relation": "P37", "template": "In [X] they speak [Y] ."},
+    )
+    found = read_facts([tmp_path])
+    assert [told(fact) for fact in found.facts] == [
+        ("P36", "France", "Paris", PARIS, OURS["masked_negation"]),
+        ("P36", "Norway", "Oslo", OSLO, OSLO.replace("is", "is not")),
+        ("P37", "Chile", "Spanish", "In Chile they speak [MASK] .", None),
+    ]
+    assert found.excluded == {"an earlier fact has the same subject and object": 1}
+
+
+def test_lamas_google_re_without_what_raters_rejected(tmp_path):
+    """One yes and one no is not a majority of no."""
+
+    def rated(subject, *judgments):
+        ratings = [{"rater": str(i), "judgment": judgment} for i, judgment in enumerate(judgments)]
+        return {"sub_label": subject, "obj_label": "Rome", "masked_sentences": ["a", "b"], "judgments": ratings}
+
+    rows = [rated("Ada", "yes", "no"), rated("Bob", "yes", "no", "no"), rated("Cid", "yes")]
+    write(tmp_path / "Google_RE/place_of_death_test.jsonl", *rows)
+    found = read_facts([tmp_path])
+    assert [told(fact) for fact in found.facts] == [
+        ("place_of_death", name, "Rome", f"{name} died in [MASK] .", f"{name} did not die in [MASK] .")
+        for name in ("Ada", "Cid")
+    ]
+    assert found.excluded == {"most raters rejected the fact": 1}
+
+
+def test_lamas_conceptnet_and_squad(tmp_path):
+    """Queries are in the rows, negations in `negated`; more than 100 words are too many."""
+    long = CONCEPT | {"uuid": "long", "masked_sentences": ["very " * 100 + "[MASK]"]}
+    write(tmp_path / "ConceptNet/test.jsonl", CONCEPT | {"negated": ["Birds cannot [MASK]."]}, long)
+    squad = {"sub_label": "Squad", "obj_label": "water", "id": "56e7_0", "masked_sentences": ["Ice is [MASK]."]}
+    write(tmp_path / "Squad/test.jsonl", squad | {"negated": []})
+    found = read_facts([tmp_path])
+    assert [told(fact) for fact in found.facts] == [
+        ("CapableOf", "birds", "fly", "Birds can [MASK].", "Birds cannot [MASK]."),
+        ("Squad", "Squad", "water", "Ice is [MASK].", None),
+    ]
+    assert found.excluded == {"the query has more than 100 words": 1}
+
+
+def test_counts_of_the_copy_beside_the_project(shared):
+    """As its README has them."""
+    found = read_facts([shared / "data/datasets/negated-lama"])
+    counts = {corpus: sum(fact.corpus == corpus for fact in found.facts) for corpus in CORPORA}
+    assert counts == {"GoogleRE": 499, "TREx": 10469, "ConceptNet": 146, "SQuAD": 51}
+    assert sum(fact.relation == "P159" for fact in found.facts) == 336
+    assert sum("low" not in fact.misprimed for fact in found.facts if fact.corpus == "GoogleRE") == 14
+    assert all(fact.negated == fact.affirmative for fact in found.facts if fact.relation == "P159")
+
+
+def test_a_corpus_can_be_chosen(tmp_path):
+    write(tmp_path / "TREx.jsonl", OURS)
+    write(tmp_path / "SQuAD.jsonl", OURS | {"relation": "Squad"})
+    assert [fact.corpus for fact in read_facts([tmp_path], ["SQuAD"]).facts] == ["SQuAD"]
+
+
+def test_the_digest_knows_every_query_and_no_path(tmp_path):
+    digests = {
+        read_facts([write(tmp_path / folder / "TREx.jsonl", OURS | change)]).sha256
+        for folder, change in [
+            ("a", {}),
+            ("b", {}),
+            ("c", {"obj_label": "Lyon"}),
+            ("d", {"masked_negation": "No [MASK] ."}),
+            ("e", {"misprimed_low": "Lo? [MASK] ."}),
+        ]
+    }
+    assert len(digests) == 4
+
+
+# ---------------------------------------------------------------- bad input
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"obj_label": ""}, r"TREx\.jsonl:2: obj_label is ''; a text is needed"),
+        ({"relation": 36}, r"TREx\.jsonl:2: relation is 36; a text is needed"),
+        ({"masked_sentence": "No mask."}, r"TREx\.jsonl:2: 'No mask\.' has no \[MASK\]; it must have one$"),
+        ({"masked_negation": "[MASK] [MASK]"}, r"TREx\.jsonl:2: '\[MASK\] \[MASK\]' has 2 \[MASK\]; it must"),
+        ({"misprimed_high": "Rome?"}, r"TREx\.jsonl:2: 'Rome\?' has no \[MASK\]"),
+        ({"relation": "P|36"}, r"TREx\.jsonl:2: relation is 'P\|36'; a relation must not have a \|"),
+        ({}, r"TREx\.jsonl:2: the same fact as in .*TREx\.jsonl:1; give each file once"),
+    ],
+)
+def test_a_bad_row_of_ours(change, message, tmp_path):
+    with pytest.raises(InputError, match=message) as caught:
+        read_facts([write(tmp_path / "TREx.jsonl", OURS, OURS | change)])
+    assert "\n" not in str(caught.value)
+
+
+def test_a_missing_field(tmp_path):
+    rows = [{name: value for name, value in OURS.items() if name != "obj_label"}]
+    with pytest.raises(InputError, match=r"TREx\.jsonl:1: obj_label is missing; a text is needed"):
+        read_facts([write(tmp_path / "TREx.jsonl", *rows)])
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", r"TREx\.jsonl:1: the file is empty"),
+        (b"\n \r\n", r"TREx\.jsonl:1: the file is empty"),
+        (b'{"a": 1}\n{"sub": "Jer\xf3nimo"}\n', r"TREx\.jsonl:2: byte 0xf3 is not UTF-8; save the file as UTF-8 text"),
+        (b"{]\n", r"TREx\.jsonl:1: not JSON"),
+        (b"[1]\n", r"TREx\.jsonl:1: '\[1\]' is not a JSON object"),
+    ],
+)
+def test_a_file_that_is_not_json_lines(content, message, tmp_path):
+    (tmp_path / "TREx.jsonl").write_bytes(content)
+    with pytest.raises(InputError, match=message):
+        read_facts([tmp_path / "TREx.jsonl"])
+
+
+@pytest.mark.parametrize(
+    ("path", "row", "message"),
+    [
+        ("TREx/random/P36.jsonl", upstream("Cat", masked_negations=[]), r"P36\.jsonl:1: masked_negations is \[\]; a l"),
+        ("TREx/P36.jsonl", upstream("Cat"), r"P36\.jsonl: a folder .* must be named high_ranked or low_ranked or ran"),
+        (
+            "TREx/P36.jsonl",
+            {"sub_label": "a", "obj_label": "b"},
+            r"P36\.jsonl: LAMA's templates are missing",
+        ),
+        (
+            "GoogleRE/P36.jsonl",
+            {"sub_label": "a", "obj_label": "b"},
+            r"P36\.jsonl: the file's name must be a rela",
+        ),
+        ("ConceptNet/test.jsonl", {"sub_label": "a", "obj_label": "b"}, r"test\.jsonl:1: masked_sentences is missing"),
+        ("facts.jsonl", OURS, r"facts\.jsonl: the file or a folder must have the name of a corpus: GoogleRE, TREx"),
+    ],
+)
+def test_a_bad_file_of_others(path, row, message, tmp_path):
+    with pytest.raises(InputError, match=message):
+        read_facts([write(tmp_path / path, row)])
+
+
+def test_a_relation_without_template(tmp_path):
+    write(tmp_path / "relations.jsonl", {"relation": "P1", "template": "[X] [Y]"})
+    with pytest.raises(InputError, match=r"relations\.jsonl: there is no template of P36, which .*P36\.jsonl needs"):
+        read_facts([write(tmp_path / "TREx/P36.jsonl", {"sub_label": "a", "obj_label": "b"})])
+
+
+def test_negations_that_contradict_each_other(tmp_path):
+    write(tmp_path / "TREx/high_ranked/P36.jsonl", upstream("Rome"))
+    write(tmp_path / "TREx/random/P36_random.jsonl", upstream("Cat", masked_negations=["Not [MASK] ."]))
+    with pytest.raises(InputError, match=r"P36_random\.jsonl:1: the negation of .* differs from .*P36\.jsonl:1"):
+        read_facts([tmp_path])
+
+
+def test_an_unknown_corpus(tmp_path):
+    with pytest.raises(InputError, match="--corpus Wikipedia: give GoogleRE, TREx, ConceptNet, SQuAD"):
+        read_facts([tmp_path], ["Wikipedia"])
+
+
+def test_no_file_and_no_fact(tmp_path):
+    with pytest.raises(InputError, match=r"there is no \.jsonl file in it; give LAMA's data folder, or a file"):
+        read_facts([tmp_path / "missing"])
+    write(tmp_path / "TREx.jsonl", OURS)
+    with pytest.raises(InputError, match=r": there are no facts of SQuAD$"):
+        read_facts([tmp_path], ["SQuAD"])

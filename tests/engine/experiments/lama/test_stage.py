@@ -1,0 +1,327 @@
+"""Negated LAMA against a slow reference (PyTorch, scipy, fact by fact) and hand-made logits."""
+
+import dataclasses
+import weakref
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+import torch
+from negengine.engine.errors import InputError
+from negengine.engine.experiments.items import ITEMS_FILE, SUMMARY_FILE
+from negengine.engine.experiments.lama.facts import Fact, Facts
+from negengine.engine.experiments.lama.stage import NOT_RANKED, SAME, SEVERAL, Lama
+from negengine.engine.experiments.vocabulary import LIST, Ranked
+from negengine.engine.inference.model import MaskedLM
+from negengine.engine.runs.stage import FinishedParts
+from scipy import stats
+from transformers import AutoModelForMaskedLM, AutoTokenizer
+
+MINI = Path(__file__).parents[4] / "export" / "mini"
+# Corpus, relation, subject, answer, query with what its negation has more in brackets, word before the misprimed one.
+ROWS = [
+    ("GoogleRE", "place_of_birth", "Anna", "london", "Anna was (not )born in [MASK] .", "Rome"),
+    ("GoogleRE", "place_of_birth", "Paul", "paris", "Paul was (not )born in [MASK] .", "Oslo"),
+    ("GoogleRE", "place_of_death", "Paul", "rome", "Paul was (not )buried in [MASK] .", "Spain"),
+    ("TREx", "P36", "France", "paris", "The capital of France is (not )[MASK] .", "Rome"),
+    ("TREx", "P36", "Italy", "rome", "The capital of Italy is (not )[MASK] .", None),
+    ("TREx", "P103", "Goethe", "german", "Goethe's language is (not )[MASK] .", "Cat"),
+    ("TREx", "P30", "Spain", "europe", "Spain is (not )located in [MASK] .", "Asia"),
+    ("ConceptNet", "CapableOf", "birds", "fly", "Birds can (not )[MASK].", "Talk"),
+    ("ConceptNet", "CapableOf", "dogs", "run", "Dogs can (not )[MASK] and bark.", None),
+    ("ConceptNet", "IsA", "music", "art", "Music is (not )an [MASK].", "War"),
+    ("ConceptNet", "IsA", "gold", "metal", "Gold is a [MASK].", "Blood"),
+    ("SQuAD", "Squad", "Squad", "water", "Ice is (not )frozen [MASK].", "Fire"),
+]
+
+
+def fact(line, corpus, relation, subject, gold, text, prime):
+    query = text.replace("(not )", "")
+    return Fact(
+        corpus,
+        relation,
+        subject,
+        gold,
+        query,
+        negated=text.replace("(not )", "not ") if query != text else None,
+        misprimed={kind: f"{prime}? {query}" for kind in ("high", "random") if prime},
+        identifier="",
+        location=f"facts.jsonl:{line}",
+    )
+
+
+def facts(rows=ROWS):
+    return Facts(tuple(fact(line, *row) for line, row in enumerate(rows, 1)), {})
+
+
+class Watched:
+    """A model that notes every sentence's logits, how many each batch has, and how many older ones are alive then."""
+
+    def __init__(self, model):
+        self._model = model
+        self.divide_together = model.divide_together
+        self.logits_of = {}
+        self.calls = []
+        self.alive = []
+        self._given = []
+
+    def reduce_logits(self, batches, reduce):
+        def noted(number, logits):
+            self.alive.append(sum(array() is not None for array in self._given))
+            for (ids, _), found in zip(batches[number], logits, strict=True):
+                self.calls.append(ids.shape)
+                self.logits_of |= {tuple(row): own.copy() for row, own in zip(ids.tolist(), found, strict=True)}
+                self._given.append(weakref.ref(found))
+            return reduce(number, logits)
+
+        return self._model.reduce_logits(batches, noted)
+
+
+@pytest.fixture(scope="module")
+def pytorch(one_thread):
+    return AutoTokenizer.from_pretrained(MINI), AutoModelForMaskedLM.from_pretrained(MINI).eval()
+
+
+@pytest.fixture(scope="module")
+def model(mini):
+    return MaskedLM(mini)
+
+
+@pytest.fixture(scope="module", params=["all", "words", "list"])
+def finished(request, model):
+    """A whole run with each vocabulary: the ranked tokens, the model watched, items, summary."""
+    answers = [row[3] for row in ROWS]
+    listed = Ranked(LIST, (*answers, "asia", "england", "the", "unfathomableword"), "list.txt")
+    stage = Lama.plan(model.exported, facts(), listed if request.param == "list" else Ranked(request.param))
+    watched = Watched(model)
+    items, summary = decided(stage, watched)
+    return stage.ranked_ids.tolist(), watched, items, summary
+
+
+def decided(stage, model):
+    """What a stage publishes, and what it says is done."""
+    done = []
+    parts = [
+        stage.decide(model, number, stage.prepare(number), lambda *n: done.append(n))
+        for number in range(len(stage.parts))
+    ]
+    files = stage.publish(FinishedParts(Path(), pl.concat([part.rows for part in parts]).lazy(), {}, stage.metadata))
+    assert sum(n for n, _ in done) == sum(stage.sizes)
+    return files[ITEMS_FILE].collect(), files[SUMMARY_FILE]
+
+
+# ---------------------------------------------------------------- the slow reference
+
+
+@pytest.mark.parametrize("finished", ["all"], indirect=True)
+def test_logits_are_those_of_pytorch(finished, pytorch):
+    tokenizer, network = pytorch
+    _, watched, items, _ = finished
+    queries = {*items["query"], *items["negated_query"].drop_nulls()}
+    assert len(queries) == len(watched.logits_of)
+    for query in sorted(queries)[::2]:
+        inputs = tokenizer(query, return_tensors="pt")
+        ids = inputs["input_ids"][0].tolist()
+        with torch.inference_mode():
+            wanted = network(**inputs).logits[0, ids.index(tokenizer.mask_token_id)].numpy()
+        np.testing.assert_allclose(watched.logits_of[tuple(ids)], wanted, atol=1e-3)
+
+
+def test_items_are_those_of_a_slow_reference_on_the_same_logits(finished, pytorch):
+    """LAMA's way: log-softmax over all tokens, then only the kept ones, in a plain sort."""
+    tokenizer, _ = pytorch
+    kept, watched, items, _ = finished
+
+    def kept_logprobs(query):
+        logits = torch.tensor(watched.logits_of[tuple(tokenizer(query)["input_ids"])], dtype=torch.float64)
+        return {i: value for i, value in enumerate(logits.log_softmax(0).tolist()) if i in chosen}
+
+    chosen = set(kept)
+    assert len(items) == 12 + 10 + 10
+    for row in items.iter_rows(named=True):
+        logprobs = kept_logprobs(row["query"])
+        order = sorted(logprobs, key=logprobs.get, reverse=True)
+        gold = tokenizer.convert_tokens_to_ids(row["gold"])
+        rank = 1 + order.index(gold)
+        assert row["rank"] == rank
+        assert [row[f"precision@{k}"] for k in (1, 5, 10)] == [rank <= 1, rank <= 5, rank <= 10]
+        assert row["gold_logprob"] == pytest.approx(logprobs[gold], abs=1e-5)
+        assert [row[f"top{i}"] for i in (1, 2, 3)] == tokenizer.convert_ids_to_tokens(order[:3])
+        tops = [row[f"top{i}_logprob"] for i in (1, 2, 3)]
+        assert tops == pytest.approx([logprobs[i] for i in order[:3]], abs=1e-5)
+        if row["negated_query"] is None:
+            assert row["spearman"] is row["overlap@1"] is row["negated_top1"] is None
+            continue
+        negated = kept_logprobs(row["negated_query"])
+        wanted = stats.spearmanr([logprobs[i] for i in kept], [negated[i] for i in kept]).statistic
+        assert row["spearman"] == pytest.approx(wanted, abs=1e-9)
+        best = max(negated, key=negated.get)
+        assert row["overlap@1"] == (best == order[0])
+        assert row["negated_top1_logprob"] == pytest.approx(negated[best], abs=1e-5)
+
+
+def test_means_are_over_facts_and_over_relations(finished):
+    _, _, items, summary = finished
+    values = {tuple(row[:4]): (row[4], row[7]) for row in summary.iter_rows()}
+    for corpus in ("GoogleRE", "TREx", "ConceptNet"):
+        for metric in ("spearman", "overlap@1", "precision@5"):
+            own = items.filter(pl.col("dataset") == corpus, pl.col("condition") == "original").drop_nulls(metric)
+            relations = {}
+            for relation, value in own.select("cluster", metric).iter_rows():
+                relations.setdefault(relation, []).append(value)
+            means = [np.mean(found) for found in relations.values()]
+            assert values[corpus, "original", "all", metric] == (pytest.approx(own[metric].mean()), len(own))
+            by_relation = values[corpus, "original", "all", f"{metric}-by-relation"]
+            assert by_relation == (pytest.approx(np.mean(means)), len(means))
+            for relation, found in relations.items():
+                assert values[corpus, "original", relation, metric] == (pytest.approx(np.mean(found)), len(found))
+
+
+def test_relations_of_trex_are_grouped_as_in_the_paper(finished):
+    """P36 is 1-1; P103 and P30 are N-1."""
+    n = {(row["split"], row["metric"]): row["n"] for row in finished[3].filter(dataset="TREx").to_dicts()}
+    assert (n["1-1", "spearman"], n["N-1", "spearman"], n["N-1", "spearman-by-relation"]) == (2, 2, 2)
+    assert ("N-M", "spearman") not in n
+
+
+def test_only_a_fact_that_is_asked_both_ways_is_contrasted(finished):
+    """Three of four facts of T-REx have a misprimed query."""
+    rows = finished[3].filter(dataset="TREx", condition="original vs misprimed-high", metric="difference:precision@1")
+    items = finished[2].filter(pl.col("dataset") == "TREx", pl.col("query").str.contains("Italy").not_())
+    plain, primed = (
+        items.filter(condition=condition)["precision@1"].mean() for condition in ("original", "misprimed-high")
+    )
+    assert rows.select("value", "n").rows() == [(pytest.approx(plain - primed), 3)]
+
+
+# ---------------------------------------------------------------- hand-made logits
+
+ANSWERS = ["france", "italy", "spain", "germany", "russia"]
+
+
+class Scripted:
+    """A model whose probabilities are given, of ANSWERS and of a token that is not among them ("the")."""
+
+    def __init__(self, tokenizer, vocab_size, probabilities):
+        (ids,) = tokenizer.encode([" ".join([*ANSWERS, "the"])])
+        self._logits = {}
+        for query, chances in probabilities.items():
+            logits = np.full(vocab_size, -np.inf, np.float32)
+            logits[ids[1:-1]] = np.log(chances)
+            self._logits[tuple(tokenizer.encode([query])[0].tolist())] = logits
+
+    def divide_together(self, shapes):
+        return [[slice(start, start + 2) for start in range(0, n, 2)] for n, _ in shapes]
+
+    def reduce_logits(self, batches, reduce):
+        for number, sentences in enumerate(batches):
+            yield reduce(number, [self.logits(*some) for some in sentences])
+
+    def logits(self, ids, _mask_position):
+        return np.stack([self._logits[tuple(row)] for row in ids.tolist()])
+
+
+def test_hand_made_logits(mini, mini_tokenizer):
+    """Probabilities of france, italy, spain, germany, russia, and of `the`, which is not kept and never in the way.
+
+    Rome: ranks 1 2 3 4 5 and 2 1 3 4 5 from the top; Σd² = 2, so ρ = 1 - 6·2 / (5·24) = 0.9; other first tokens.
+    Bonn: ranks 5 4 3 2 1 and 5 2½ 2½ 2½ 2½ from below; without their mean of 3 they are 2 1 0 -1 -2 and 2 -½ -½ -½ -½;
+          products 4 - ½ + 0 + ½ + 1 = 5, squares 10 and 5, so ρ = 5 / √50; the same first token.
+    Oslo: the negation ranks nothing, so neither ρ nor overlap is defined.
+    Gold is spain, third in all three.
+    """
+    falling = (0.30, 0.15, 0.10, 0.04, 0.01, 0.40)
+    probabilities = {}
+    for city, chances in (
+        ("Rome", (0.15, 0.30, 0.10, 0.04, 0.01, 0.40)),
+        ("Bonn", (0.20, 0.10, 0.10, 0.10, 0.10, 0.40)),
+        ("Oslo", (0.10, 0.10, 0.10, 0.10, 0.10, 0.50)),
+    ):
+        probabilities |= {f"{city} is in [MASK].": falling, f"{city} is not in [MASK].": chances}
+    cities = ("Rome", "Bonn", "Oslo")
+    rows = [("TREx", "P17", city, "spain", f"{city} is (not )in [MASK].", None) for city in cities]
+    scripted = Scripted(mini_tokenizer, mini.vocab_size, probabilities)
+    stage = Lama.plan(mini, facts(rows), Ranked(LIST, tuple(ANSWERS), "five.txt"))
+    items, summary = decided(stage, scripted)
+    assert items["spearman"].to_list() == [pytest.approx(0.9), pytest.approx(5 / 50**0.5), None]
+    assert items["overlap@1"].to_list() == [False, True, None]
+    assert items["rank"].to_list() == [3, 3, 3]
+    assert items.select("precision@1", "precision@5", "precision@10").unique().rows() == [(False, True, True)]
+    assert items.select("top1", "top2", "top3").unique().rows() == [("france", "italy", "spain")]
+    logprobs = items.select("top1_logprob", "top2_logprob", "top3_logprob").rows()
+    np.testing.assert_allclose(logprobs, [np.log(falling[:3])] * 3, rtol=1e-6)
+    np.testing.assert_allclose(items["gold_logprob"].to_list(), np.log([0.1] * 3), rtol=1e-6)
+    assert items.select("negated_top1", "negated_top2", "negated_top3").row(0) == ("italy", "france", "spain")
+    rows = {(row["split"], row["metric"]): row for row in summary.to_dicts()}
+    assert rows["all", "overlap@1"]["n"] == rows["N-1", "spearman"]["n"] == 2
+    assert rows["all", "precision@5"]["n"] == 3
+
+
+# ---------------------------------------------------------------- which facts count
+
+
+def test_p159_is_excluded_unless_asked_for(mini):
+    p159 = ("TREx", "P159", "Lego", "london", "The headquarter of Lego is in [MASK] .", None)
+    given = facts([*ROWS, p159])
+    stage, whole = Lama.plan(mini, given), Lama.plan(mini, given, with_p159=True)
+    assert (len(stage.facts), stage.excluded) == (12, {SAME: 1})
+    assert (len(whole.facts), whole.excluded) == (13, {})
+    assert whole.identity != stage.identity
+
+
+def test_answers_that_are_several_tokens_or_not_ranked_do_not_count(model):
+    rows = [(*row[:3], gold, *row[4:]) for row, gold in zip(ROWS, ["Ouagadougou", "paris", "rome"], strict=False)]
+    stage = Lama.plan(model.exported, facts(rows), Ranked(LIST, ("paris", "london"), "two.txt"))
+    part = stage.decide(model, 0, None, lambda _done, _sentences: None)
+    assert part.rows["gold"].unique().to_list() == ["paris"]
+    assert part.counts == {SEVERAL: 1, NOT_RANKED: 1}
+
+
+def test_no_fact_that_counts_is_one_line(mini):
+    rows = [(*ROWS[0][:3], "Ouagadougou", *ROWS[0][4:])]
+    with pytest.raises(InputError, match=rf"^none of 1 facts counts \(1: {SEVERAL}\)$"):
+        Lama.plan(mini, facts(rows)).check(print)
+
+
+def test_a_query_that_is_too_long_is_refused_with_its_location(mini):
+    rows = [ROWS[0], ("SQuAD", "Squad", "Squad", "water", "very " * 9_999 + "[MASK].", None)]
+    with pytest.raises(InputError, match=r"^facts\.jsonl:2: .*tokens"):
+        Lama.plan(mini, facts(rows)).check(print)
+
+
+def test_the_identity_needs_no_file_of_the_model(mini):
+    """So a finished run is shown, and another one refused, without any composition."""
+    elsewhere = dataclasses.replace(mini, folder=Path("nowhere"))
+    stage = Lama.plan(elsewhere, facts())
+    assert stage.identity["data sha256"] == facts().sha256
+    assert stage.sizes == [12 + 11 + 2 * 10]
+
+
+# ---------------------------------------------------------------- batches and parts
+
+
+def test_as_many_logits_at_once_as_asked_for(mini, model):
+    """Room for three sentences: no batch has more, and one core holds the logits of one batch."""
+    rows = [("TREx", "P36", str(i), "paris", f"The capital of {i} is (not )[MASK] .", "Rome") for i in range(10)]
+    watched = Watched(MaskedLM(mini, threads=1))
+    small, _ = decided(
+        Lama.plan(model.exported, facts(rows), logits_at_once=3 * model.exported.vocab_size + 1), watched
+    )
+    assert sum(n for n, _ in watched.calls) == 10 * 4
+    assert max(n for n, _ in watched.calls) == 3
+    assert max(watched.alive) == 0
+    large, _ = decided(Lama.plan(model.exported, facts(rows)), model)
+    assert small["item"].equals(large["item"])
+    np.testing.assert_allclose(small["spearman"].drop_nulls(), large["spearman"].drop_nulls(), atol=1e-6)
+
+
+def test_items_do_not_depend_on_the_parts(model):
+    whole, _ = decided(Lama.plan(model.exported, facts()), model)
+    parts, _ = decided(Lama.plan(model.exported, facts(), facts_per_part=5), model)
+    words = [name for name, kind in whole.schema.items() if kind in {pl.String, pl.Boolean, pl.Int32}]
+    assert parts.select(words).equals(whole.select(words))
+
+
+def test_every_column_can_be_written_as_csv(finished):
+    assert len(finished[2].write_csv().splitlines()) == 1 + len(finished[2])

@@ -1,0 +1,312 @@
+"""`ng.likelihood`: sentences and minimal pairs from tables, results as frames, and what refuses a row."""
+
+import json
+
+import numpy as np
+import polars as pl
+import pytest
+from negengine.engine.errors import InputError
+from negengine.engine.experiments.likelihood.runs import LikelihoodRun, likelihood, plan_likelihood, plan_stage
+from negengine.engine.experiments.likelihood.stage import Likelihoods
+from negengine.engine.experiments.summary_run import run_probe
+from negengine.engine.library.open import merge
+from negengine.engine.results.comparison.compare import compare
+from negengine.engine.results.report.citation import cite
+from negengine.engine.results.report.reproduction import reproduce
+from negengine.engine.results.verification.verify import verify
+from pages import drawn_figures
+
+from .conftest import SENTENCES
+
+PAIRS = [
+    ("Anna is happy.", "Anna are happy.", "agreement", "number"),
+    ("He smokes.", "He smoke.", "agreement", "number"),
+    ("She likes to dance.", "She likes to dances.", "form", "infinitive"),
+    ("They are happy.", "They are happy.", "form", "same"),
+]
+BLIMP = [
+    {"sentence_good": good, "sentence_bad": bad, "field": "syntax", "linguistics_term": term, "UID": uid, "pair_id": i}
+    for i, (good, bad, term, uid) in enumerate(PAIRS)
+]
+
+
+def lines(path, rows):
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    return path
+
+
+def run_on(model, data, output, **options):
+    return likelihood(model, data, output=output, progress=False, **options)
+
+
+DETAILS = {"windows": False, "per_token": True, "per_word": True, "skip_bad": False}
+
+
+def run_in_parts(model, data, output, size, *, columns, details=DETAILS, **options):
+    """The same in parts of a size, as one run or as a shard."""
+    stage = plan_stage(model, data, columns, None, details, rows_per_part=size)
+    return run_probe(stage, LikelihoodRun, model, {"output": output, "progress": False, **options})
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory):
+    rows = [{"text": text, "kind": f"k{i % 2}", "note": i} for i, text in enumerate(SENTENCES)]
+    return lines(tmp_path_factory.mktemp("data") / "sentences.jsonl", rows)
+
+
+@pytest.fixture(scope="module")
+def run(model, table, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("run") / "run"
+    return run_on(model, table, folder, group="kind", per_token=True, per_word=True)
+
+
+@pytest.fixture(scope="module")
+def pairs(model, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("pairs")
+    return run_on(model, lines(folder / "blimp.jsonl", BLIMP), folder / "run")
+
+
+# ---------------------------------------------------------------- sentences
+
+
+def test_a_row_has_the_sum_and_its_means(run):
+    items = run.items
+    assert items["text"].to_list() == list(SENTENCES)
+    assert items["row"].to_list() == [1, 2, 3, 4]
+    assert items["note"].to_list() == [0, 1, 2, 3]
+    assert items["words"].to_list() == [5, 11, 4, 4]
+    assert items["characters"].to_list() == [len(text) for text in SENTENCES]
+    for of in ("token", "word", "character"):
+        np.testing.assert_allclose(items[f"per_{of}"] * items[f"{of}s"], items["log_likelihood"])
+
+
+def test_tokens_and_words_sum_to_the_sentence(run):
+    for name in ("tokens.parquet", "words.parquet"):
+        sums = run.frame(name).group_by("row", maintain_order=True).agg(pl.col("logprob").cast(pl.Float64).sum())
+        np.testing.assert_allclose(sums["logprob"], run.items["log_likelihood"], rtol=1e-6)
+    tokens, words = run.frame("tokens.parquet"), run.frame("words.parquet")
+    assert words.filter(row=3)["word"].to_list() == ["The", "doctor", "isn't", "happy."]
+    assert words.filter(row=3)["tokens"].to_list() == [1, 1, 3, 2]
+    assert tokens.filter(row=3)["token"].to_list() == ["the", "doctor", "isn", "'", "t", "happy", "."]
+    assert tokens.filter(row=3)["word"].to_list() == [1, 2, 3, 3, 3, 4, 4]
+    np.testing.assert_allclose(tokens["surprisal"], -tokens["logprob"] / np.log(2), rtol=1e-6)
+
+
+def test_means_are_over_all_sentences_and_over_groups(run):
+    values = {(row["split"], row["metric"]): row for row in run.summary.to_dicts()}
+    items = run.items
+    assert set(run.summary["split"]) == {"all", "k0", "k1"}
+    for split, own in (("all", items), ("k0", items.filter(kind="k0"))):
+        row = values[split, "per_token"]
+        assert (row["value"], row["n"]) == (pytest.approx(own["per_token"].mean()), len(own))
+        perplexity = np.exp(-own["log_likelihood"].sum() / own["tokens"].sum())
+        assert values[split, "perplexity"]["value"] == pytest.approx(perplexity)
+    assert values["all", "per_token"]["low"] < values["all", "per_token"]["value"] < values["all", "per_token"]["high"]
+
+
+def test_shards_give_the_same_bytes(model, table, tmp_path):
+    whole = run_in_parts(model, table, tmp_path / "whole", 3, columns={"group": "kind"})
+    shards = [
+        run_in_parts(model, table, tmp_path / str(i), 3, columns={"group": "kind"}, shard=f"{i}/2").folder
+        for i in (1, 2)
+    ]
+    merged = merge(shards, output=tmp_path / "merged")
+    assert len(whole.record.files) == 4
+    for name in whole.record.files:
+        assert (merged.folder / name).read_bytes() == (whole.folder / name).read_bytes()
+
+
+def test_the_size_of_parts_does_not_change_the_values(run, model, table, tmp_path):
+    other = run_in_parts(model, table, tmp_path / "run", 1, columns={})
+    np.testing.assert_allclose(other.items["log_likelihood"], run.items["log_likelihood"], atol=1e-4)
+
+
+def test_a_frame_and_a_file_give_the_same(run, model, tmp_path):
+    other = run_on(model, {"text": list(SENTENCES)}, tmp_path / "run")
+    np.testing.assert_allclose(other.items["log_likelihood"], run.items["log_likelihood"], atol=1e-4)
+
+
+def test_the_other_method_is_another_run(run, model, table, tmp_path):
+    other = run_on(model, table, tmp_path / "run", method="within-word-l2r")
+    assert (other.items["log_likelihood"] < run.items["log_likelihood"]).any()
+    assert "masked with the later tokens of its word" in other.methods("Kauf and Ivanova, 2023")
+    assert "Kauf" in cite(other).bibtex
+    assert "Kauf" not in cite(run).bibtex
+    assert "Salazar" in cite(run).bibtex
+
+
+def test_long_sentences_are_refused_by_row_or_read_in_windows(causal_model, tmp_path):
+    long = {"sentence": ["She smokes.", "Anna likes to smoke " * 20]}
+    with pytest.raises(InputError, match=r"the frame, row 2: sentence has 82 tokens, the model takes 48: shorten"):
+        run_on(causal_model, long, tmp_path / "a")
+    assert not (tmp_path / "a").exists()
+    items = run_on(causal_model, long, tmp_path / "b", windows=True).items
+    assert items["tokens"].to_list() == [4, 80]
+    assert verify(tmp_path / "b", sample=20).damage == ()
+
+
+# ---------------------------------------------------------------- pairs
+
+
+def test_a_pair_is_correct_where_the_good_sentence_is_the_more_probable_one(pairs):
+    good, bad = (pairs.items.filter(side=side) for side in ("good", "bad"))
+    assert bad["correct"].null_count() == len(bad) == len(good) == len(PAIRS)
+    difference = good["log_likelihood"] - bad["log_likelihood"]
+    assert good["correct"].to_list() == (difference > 1e-4).to_list()
+    assert good["tie"].to_list() == [False, False, False, True]
+    assert good["correct"].to_list()[3] is False
+
+
+def test_blimps_columns_are_groups_and_clusters(pairs):
+    rows = pairs.summary.filter(metric="accuracy")
+    assert rows["split"].to_list() == [
+        "all",
+        "field: syntax",
+        "linguistics_term: agreement",
+        "linguistics_term: form",
+        "UID: number",
+        "UID: infinitive",
+        "UID: same",
+    ]
+    every = rows.row(0, named=True)
+    assert (every["n"], every["clusters"]) == (4, 3)
+    assert rows.filter(split="UID: number")["clusters"].to_list() == [None]
+
+
+@pytest.mark.parametrize("words", [(True, False), ("good", "bad"), (1, 0), ("Grammatical", "Ungrammatical")])
+def test_pairs_in_two_rows_are_those_in_one_row(pairs, model, tmp_path, words):
+    rows = [
+        {"number": i, "s": text, "ok": word}
+        for i, (good, bad, *_) in enumerate(PAIRS)
+        for text, word in zip((bad, good), words[::-1], strict=True)
+    ]
+    data = lines(tmp_path / "rows.jsonl", rows)
+    columns = {"sentence": "s", "pair": "number", "acceptable": "ok"}
+    other = run_in_parts(model, data, tmp_path / "run", 3, columns=columns)
+    for column in ("correct", "tie"):
+        wanted = pairs.items.filter(side="good")[column].to_list()
+        assert other.items.filter(side="good")[column].to_list() == wanted
+    assert verify(other.folder, sample=0).damage == ()
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([("a", 1), ("a", 1)], "row 2: the pair 'a' has two good sentences"),
+        ([("a", 1), ("b", 1), ("b", 0)], "row 1: the pair 'a' has no bad sentence"),
+        ([("a", "maybe")], "row 1: ok is maybe; one of good/bad, acceptable/unacceptable"),
+    ],
+)
+def test_a_pair_that_is_none_is_refused(model, tmp_path, rows, message):
+    data = {"sentence": ["She smokes."] * len(rows), "p": [p for p, _ in rows], "ok": [ok for _, ok in rows]}
+    with pytest.raises(InputError, match=message):
+        run_on(model, data, tmp_path / "run", pair="p", acceptable="ok")
+
+
+def test_a_folder_of_tables_is_one_run(model, pairs, tmp_path):
+    (tmp_path / "set").mkdir()
+    for number in range(2):
+        lines(tmp_path / "set" / f"part-{number}.jsonl", BLIMP[2 * number : 2 * number + 2])
+    other = run_on(model, tmp_path / "set", tmp_path / "run")
+    assert other.items["file"].unique(maintain_order=True).to_list() == ["part-0", "part-1"]
+    np.testing.assert_allclose(other.items["log_likelihood"], pairs.items["log_likelihood"], atol=1e-4)
+    assert other.summary["dataset"].unique().to_list() == ["set"]
+    assert other.summary.select("split", "metric", "n").equals(pairs.summary.select("split", "metric", "n"))
+
+
+# ---------------------------------------------------------------- bad rows
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ("It is [MASK].", r"sentence holds the special token '\[MASK\]'"),
+        ("a [PAD] b", r"sentence holds the special token '\[PAD\]'"),
+        ("\u200b", "sentence has no token"),
+        ("", "sentence is empty"),
+        (None, "sentence is missing"),
+    ],
+)
+def test_a_bad_row_is_refused_or_skipped_and_listed(model, tmp_path, row, message):
+    data = {"sentence": ["She smokes.", row, "He is happy."], "note": ["a", "b", "c"]}
+    with pytest.raises(InputError, match=f"the frame, row 2: {message}"):
+        run_on(model, data, tmp_path / "a")
+    run = run_on(model, data, tmp_path / "b", skip_bad=True, per_word=True)
+    assert run.items["row"].to_list() == [1, 3]
+    skipped = run.frame("skipped.parquet")
+    assert skipped["row"].to_list() == [2]
+    assert run.record.counts["skipped"] == 1
+    assert verify(run.folder, sample=0).damage == ()
+
+
+def test_verify_finds_the_files_again_without_parts(model, tmp_path):
+    import shutil
+
+    data = {"sentence": ["She smokes.", "", "He is happy."]}
+    run = run_on(model, data, tmp_path / "run", skip_bad=True, per_token=True)
+    shutil.rmtree(run.folder / "parts")
+    assert verify(run.folder, sample=0).damage == ()
+
+
+@pytest.mark.parametrize(
+    ("data", "options", "message"),
+    [
+        ({"text": ["a"], "tokens": [1]}, {}, "the column 'tokens' has the name of a result column"),
+        ({"other": ["a"]}, {}, "no column 'sentence'; it has 'other'"),
+        ({"sentence": ["a"]}, {"pair": "x"}, "--acceptable COLUMN"),
+        ({"sentence": ["a"]}, {"good": "x", "sentence": "sentence"}, "--good and --bad are for pairs in one row"),
+        ({"sentence": ["a"]}, {"method": "within"}, "--method within"),
+    ],
+)
+def test_a_wrong_call_is_one_line(model, tmp_path, data, options, message):
+    with pytest.raises(InputError, match=message) as caught:
+        run_on(model, data, tmp_path / "run", **options)
+    assert "\n" not in str(caught.value)
+    assert not (tmp_path / "run").exists()
+
+
+# ---------------------------------------------------------------- causal models
+
+
+def test_a_causal_model_has_exact_log_likelihoods_and_words(causal_model, tmp_path):
+    run = run_on(causal_model, {"sentence": list(SENTENCES)}, tmp_path / "run", per_word=True)
+    assert run.is_causal
+    assert "from left to right" in run.methods("")
+    assert "perplexity" in [column.heading for column in run.tables()[0].columns]
+    words = run.frame("words.parquet").group_by("row", maintain_order=True).agg(pl.col("logprob").sum())
+    np.testing.assert_allclose(words["logprob"], run.items["log_likelihood"])
+    assert verify(run.folder, sample=30).damage == ()
+
+
+def test_a_causal_model_takes_no_method(causal_model, tmp_path):
+    with pytest.raises(InputError, match="is a causal model, whose log-likelihoods are exact; leave --method out"):
+        run_on(causal_model, {"sentence": ["a"]}, tmp_path / "run", method="original")
+
+
+# ---------------------------------------------------------------- what every run has
+
+
+def test_a_run_can_be_read_shown_reported_compared_and_verified(run, pairs, tmp_path):
+    for one in (run, pairs):
+        assert isinstance(LikelihoodRun.open(one.folder), LikelihoodRun)
+        assert verify(one.folder, sample=40).damage == ()
+        assert one.sentences()["sentence"].null_count() == 0
+        assert one.report(tmp_path / f"{one.folder.parent.name}.html").stat().st_size > 10_000
+        again = reproduce(one.folder, tmp_path / one.folder.parent.name, progress=False)
+        assert again.is_same
+        assert compare(one.folder, tmp_path / one.folder.parent.name).tables()
+        assert drawn_figures(one)
+    assert pairs.sentences().filter(pl.col("failed"))["condition"].unique().to_list() == ["good"]
+
+
+def test_a_plan_counts_and_writes_nothing(model, table, tmp_path):
+    plan = plan_likelihood(model, table, columns={}, output=tmp_path / "run")
+    assert plan.work["sentences"] == len(SENTENCES)
+    assert plan.work["tokens to score"] == plan.work["masked copies that the model reads"] > 30
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_finished_run_is_not_run_again(run, model, table, monkeypatch):
+    monkeypatch.setattr(Likelihoods, "open", None)
+    options = {"group": "kind", "per_token": True, "per_word": True}
+    assert run_on(model, table, run.folder, **options).items.equals(run.items)

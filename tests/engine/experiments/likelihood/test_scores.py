@@ -1,0 +1,108 @@
+"""Log-probabilities of tokens against the definition in plain PyTorch, and against minicons where it is installed."""
+
+import numpy as np
+import pytest
+import torch
+from negengine.engine.experiments.likelihood.choices import Method
+from negengine.engine.experiments.likelihood.encoding import Encoder
+from negengine.engine.experiments.likelihood.scores import causal_logprobs, pseudo_logprobs
+from negengine.engine.inference.causal import CausalLM
+from negengine.engine.inference.model import MaskedLM
+from transformers import AutoTokenizer, GPT2LMHeadModel
+
+from .conftest import SENTENCES
+
+CLOSE = 1e-4
+
+
+@pytest.fixture(scope="module")
+def masked(model):
+    return MaskedLM(model.exported, threads=1)
+
+
+def ours(masked, method, longest=512):
+    done = []
+    encoder = Encoder(masked.exported.tokenizer)
+    sentences = encoder.encode(SENTENCES)
+    found = pseudo_logprobs(masked, encoder, sentences, method, longest, done.append)
+    assert sum(done) == len(found) == sum(len(sentence.scored) for sentence in sentences)
+    return found, sentences
+
+
+def plain(sentences, method, torch_masked, mask_id, longest=512):
+    """Each token in a run of its own; long sentences in the window around it."""
+    room = longest - 2
+    for sentence in sentences:
+        n = len(sentence.scored)
+        for token, position in enumerate(sentence.scored.tolist()):
+            ids, word = sentence.ids.tolist(), sentence.word.tolist()
+            expected, ids[position] = ids[position], mask_id
+            if method is Method.WITHIN_WORD:
+                ids = [mask_id if at > position and word[at] == word[position] else id_ for at, id_ in enumerate(ids)]
+            if n > room:
+                start = min(max(token - room // 2, 0), n - room)
+                ids, position = [ids[0], *ids[1 + start : 1 + start + room], ids[-1]], position - start  # noqa: PLW2901
+            yield torch_masked(ids, position)[expected]
+
+
+@pytest.mark.parametrize("method", list(Method))
+@pytest.mark.parametrize("longest", [512, 9])
+def test_pseudo_log_likelihoods_are_those_of_the_definition(masked, torch_masked, one_thread, method, longest):
+    found, sentences = ours(masked, method, longest)
+    wanted = list(plain(sentences, method, torch_masked, masked.exported.tokenizer.mask_id, longest))
+    np.testing.assert_allclose(found, wanted, atol=CLOSE)
+
+
+def test_the_two_methods_differ_within_words_alone(masked):
+    one, sentences = ours(masked, Method.ORIGINAL)
+    other, _ = ours(masked, Method.WITHIN_WORD)
+    # The last token of a word is asked alike; of a word of several tokens, an earlier one is not.
+    words = np.concatenate([sentence.word[sentence.scored] + 1000 * i for i, sentence in enumerate(sentences)])
+    last = np.append(words[1:] != words[:-1], True)
+    assert np.abs(one - other)[last].max() < CLOSE
+    assert np.abs(one - other)[~last].min() > CLOSE
+
+
+@pytest.mark.parametrize("method", list(Method))
+def test_minicons_gives_the_same(masked, request, one_thread, method):
+    scorer = pytest.importorskip("minicons.scorer", reason="minicons is not installed: pip install 'negengine[bench]'")
+    theirs = scorer.MaskedLMScorer(str(request.config.rootpath / "export" / "mini"), "cpu")
+    metric = {Method.ORIGINAL: "original", Method.WITHIN_WORD: "within_word_l2r"}[method]
+    wanted = theirs.compute_stats(theirs.prepare_text(list(SENTENCES), PLL_metric=metric))
+    np.testing.assert_allclose(ours(masked, method)[0], np.concatenate(wanted), atol=CLOSE)
+
+
+def test_causal_log_likelihoods_are_those_of_pytorch(causal_model, causal_checkpoint, one_thread):
+    model = CausalLM(causal_model.exported, threads=1)
+    encoder = Encoder(model.exported.tokenizer, is_causal=True)
+    sentences = encoder.encode(SENTENCES)
+    done = []
+    found = causal_logprobs(model, encoder, sentences, 48, done.append)
+    network, tokenizer = (
+        GPT2LMHeadModel.from_pretrained(causal_checkpoint),
+        AutoTokenizer.from_pretrained(causal_checkpoint),
+    )
+    wanted = []
+    for text in SENTENCES:
+        ids = tokenizer(text, return_tensors="pt")["input_ids"]
+        with torch.inference_mode():
+            logprobs = network.eval()(ids).logits[0].double().log_softmax(-1)
+        wanted += [float(logprobs[at, ids[0, at + 1]]) for at in range(ids.shape[1] - 2)]  # but [SEP] at the end
+    assert sum(done) == len(found)
+    np.testing.assert_allclose(found, wanted, atol=CLOSE)
+
+
+def test_long_sentences_of_causal_models_have_at_least_half_a_window_before_each_token(causal_model):
+    model = CausalLM(causal_model.exported, threads=1)
+    encoder = Encoder(model.exported.tokenizer, is_causal=True)
+    sentences = encoder.encode([SENTENCES[1]])
+    found = causal_logprobs(model, encoder, sentences, 10, lambda _: None)
+    [sentence] = sentences
+    content, room = sentence.tokens, 8
+    for token in range(len(content)):
+        start = 0
+        while start + room <= token:
+            start += room // 2
+        ids = np.array([[sentence.ids[0], *content[start : token + 1]]], np.int32)
+        assert found[token] == pytest.approx(model.token_logprobs(ids)[0, -1], abs=CLOSE)
+        assert start == 0 or token - start >= room // 2

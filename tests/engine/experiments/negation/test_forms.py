@@ -1,0 +1,109 @@
+"""Verbs with another form at the mask, and with several accepted ones, from the words to the verification."""
+
+import negengine as ng
+import polars as pl
+import pytest
+from negengine.engine.choices import Format
+from negengine.engine.errors import InputError
+from negengine.engine.experiments.negation.recount import scores as recounted
+from negengine.engine.experiments.negation.runs import SelectionRun
+
+# The bundled model copies verbs, so a second form that is the verb of the context is what it repeats.
+VERBS = {"cook": "dance, cook", "sing": "sing, dance", "swim": "swim", "walk": "argue", "sleep": "sleep, unheardof"}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory, small_lexicon):
+    folder = tmp_path_factory.mktemp("words")
+    for path in small_lexicon.iterdir():
+        (folder / path.name).write_bytes(path.read_bytes())
+    lines = [f"{verb} = {forms}" for verb, forms in VERBS.items()]
+    (folder / "verbs.txt").write_text("\n".join([*lines, "smoke", "laugh", "agree"]))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def scores(mini, folder, tmp_path_factory):
+    model = ng.load(mini.folder, device="cpu", precision="fp32")
+    run = ng.select(model, lexicon=folder, output=tmp_path_factory.mktemp("run") / "forms", progress=False)
+    return ng.score(run, progress=False)
+
+
+def test_triplets_have_the_accepted_forms(scores):
+    forms = dict(scores.selection.triplets.select("verb", "verb_at_mask").unique().iter_rows())
+    assert {"cook", "agree"} <= set(forms)
+    assert forms == {verb: VERBS.get(verb, verb) for verb in forms}
+
+
+def test_any_accepted_form_as_the_first_choice_is_a_repetition(scores):
+    items = scores.items.join(scores.selection.triplets.select("triplet", "verb", "verb_at_mask"), on="triplet")
+    accepted = pl.col("verb_at_mask").str.split(", ").list.contains(pl.col("top1"))
+    assert items.select((pl.col("repeated") == accepted).all()).item()
+    cook = items.filter((pl.col("verb") == "cook") & pl.col("repeated") & (pl.col("top1") == "cook"))
+    assert len(cook)
+    assert (cook["expected_rank"] > 1).all()  # of the main form, which is not the first choice
+    assert (cook["expected_logprob"] < cook["top1_logprob"]).all()
+
+
+def test_a_verb_is_not_repeated_by_its_form_in_the_context(scores):
+    assert not (scores.selection.triplets["verb"] == "walk").any()
+
+
+def test_sentences_show_the_main_form_as_expected(scores):
+    rows = scores.sentences().filter(pl.col("verb") == "cook")
+    assert rows["sentence"].str.contains("to cook.").all()
+    assert set(rows["expected"]) == {"dance"}
+    assert set(rows["verb_at_mask"]) == {"dance, cook"}
+    assert (rows["repeated"] == rows["answer"].is_in(["dance", "cook"])).all()
+
+
+def test_sentences_of_the_selection_leave_open_which_form_is_the_first_choice(scores):
+    rows = SelectionRun.open(scores.folder).sentences()
+    several = rows["verb_at_mask"].str.contains(",")
+    assert rows.filter(several)["answer"].is_null().all()
+    assert (rows.filter(~several)["rank"] == 1).all()
+
+
+def test_a_run_with_several_forms_is_verified(scores):
+    found = ng.verify(scores.folder, sample=40)
+    assert not found.damage, found.render(Format.TABLE)
+    assert any(check.what.startswith("items decided again") for check in found.checks)
+
+
+def test_a_wrong_repetition_is_found_by_the_recount(scores):
+    triplets = scores.selection.triplets
+    wrong = scores.items.with_columns(
+        top1=pl.when(pl.col("repeated")).then(pl.lit("argue")).otherwise("top1"),
+    )
+    patterns = [pattern.name for pattern in scores.selection.patterns.all]
+    said = [found.what for found in recounted(wrong, triplets, scores.rates, patterns) if found.wrong]
+    assert "the first choice is the verb where the verb is repeated" in said
+
+
+def test_mixed_precision_selects_the_same_triplets(mini, folder, scores, tmp_path):
+    model = ng.load(mini.folder, device="cpu", precision="mixed")
+    run = ng.select(model, lexicon=folder, output=tmp_path / "mixed", progress=False)
+    assert run.triplets.equals(scores.selection.triplets)
+
+
+def test_a_lazy_selection_is_the_same(mini, folder, scores, tmp_path):
+    model = ng.load(mini.folder, device="cpu", precision="fp32")
+    run = ng.select(model, lexicon=folder, lazy=True, output=tmp_path / "lazy", progress=False)
+    assert run.triplets.equals(scores.selection.triplets)
+
+
+NULL_SUBJECT = """
+name = "null"
+
+[[pattern]]
+name = "CpTp"
+role = "selecting"
+context = "{NAME} is {PROF} who likes to {ACT}."
+target = "Wants to {MASK}."
+"""
+
+
+def test_another_name_needs_a_place_in_the_target(mini, folder, tmp_path):
+    (tmp_path / "null.toml").write_text(NULL_SUBJECT)
+    with pytest.raises(InputError, match=r"--coreference same-name: the patterns of 'null' have no {PRON}"):
+        ng.select(mini.folder, lexicon=folder, patterns=tmp_path / "null.toml", coreference="same-name")

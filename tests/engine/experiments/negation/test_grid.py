@@ -1,0 +1,161 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from negengine.engine.choices import Coreference
+from negengine.engine.errors import InputError
+from negengine.engine.experiments.negation.grid import Grid, all_pairs, pair_fillers, sample_pairs, subjects, verb_order
+from negengine.engine.text.lexicon import Lexicon, load_lexicon
+
+LEXICON = load_lexicon()
+
+
+@st.composite
+def grids(draw):
+    names, professions, verbs = (draw(st.integers(1, 7)) for _ in range(3))
+    pairs = draw(st.sets(st.integers(0, names * professions - 1), min_size=1))
+    return Grid(names, professions, verbs, np.array(sorted(pairs)))
+
+
+def lexicon(female="Anna Maria Joyce", male="John Paul", professions="dancer architect", verbs="smoke dance"):
+    female, male = female.split(), male.split()
+    return Lexicon(
+        names=(*female, *male),
+        genders=("f",) * len(female) + ("m",) * len(male),
+        professions=tuple(professions.split()),
+        verbs=tuple(verbs.split()),
+    )
+
+
+@given(grids())
+def test_every_candidate_is_located_once(grid):
+    name, profession, verb = grid.locate(np.arange(grid.size))
+    expected = {(*divmod(int(pair), grid.professions), verb) for pair in grid.pairs for verb in range(grid.verbs)}
+    assert len(name) == len(expected)
+    assert set(zip(name.tolist(), profession.tolist(), verb.tolist(), strict=True)) == expected
+
+
+@given(grids(), st.integers(1, 9))
+def test_the_parts_make_up_the_grid(grid, pairs_per_part):
+    parts = [grid.part_indices(part) for part in grid.parts(pairs_per_part)]
+    whole = [np.concatenate(columns) for columns in zip(*parts, strict=True)]
+    assert all(map(np.array_equal, whole, grid.locate(np.arange(grid.size))))
+
+
+@given(grids(), st.integers(1, 9))
+def test_no_part_is_empty_or_too_large(grid, pairs_per_part):
+    assert all(1 <= len(part) <= pairs_per_part for part in grid.parts(pairs_per_part))
+
+
+def test_all_pairs_are_all_pairs():
+    assert np.array_equal(all_pairs(LEXICON), np.arange(18_200))
+
+
+@given(st.integers(1, 18_200), st.integers(1, 18_200))
+def test_samples_are_nested(n, m):
+    small, large = sample_pairs(LEXICON, min(n, m), seed=0), sample_pairs(LEXICON, max(n, m), seed=0)
+    assert np.all(np.isin(small, large))
+
+
+@given(st.integers(1, 18_200))
+def test_a_sample_has_its_size_and_is_sorted(n):
+    sample = sample_pairs(LEXICON, n, seed=0)
+    assert len(sample) == n
+    assert np.all(np.diff(sample) > 0)
+
+
+def test_a_sample_does_not_depend_on_the_order_of_the_lists():
+    def words(lexicon):
+        ids = sample_pairs(lexicon, 3, seed=1)
+        return {(lexicon.names[i], lexicon.professions[j]) for i, j in zip(*np.divmod(ids, 2), strict=True)}
+
+    assert words(lexicon()) == words(lexicon("Joyce Anna Maria", "Paul John", "architect dancer"))
+
+
+def test_another_seed_gives_another_sample():
+    assert not np.array_equal(sample_pairs(LEXICON, 100, seed=0), sample_pairs(LEXICON, 100, seed=1))
+
+
+@pytest.mark.parametrize(
+    "draw", [lambda: sample_pairs(LEXICON, 5, seed=-1), lambda: pair_fillers(LEXICON, Coreference.PRONOUN, seed=-1)]
+)
+def test_a_seed_below_0_is_refused(draw):
+    with pytest.raises(InputError, match="--seed -1: give a number from 0 to"):
+        draw()
+
+
+def test_each_pair_has_the_pronoun_name_and_profession_of_its_own():
+    fillers = pair_fillers(lexicon(), Coreference.PRONOUN, seed=0)
+    words = {slot: filler.word(3, 1) for slot, filler in fillers.items()}
+    assert words == {"NAME": "John", "PROF": "architect", "PRON": "he"}
+
+
+@pytest.mark.parametrize("n", [0, -1, 11])
+def test_a_sample_of_impossible_size_is_refused(n):
+    with pytest.raises(InputError, match=f"{n} pairs asked for: the lexicon has 10; ask for 1 to 10"):
+        sample_pairs(lexicon(), n, seed=0)
+
+
+def test_the_order_of_verbs_is_a_function_of_the_words_and_the_seed():
+    here, there = lexicon(), lexicon("Joyce Maria Anna", "Paul John", "architect dancer", "dance drink smoke")
+    [anna, john], [dancer, architect] = np.array([0, 3]), np.array([0, 1])
+    keys = verb_order(here, 5, np.array([anna, john]), np.array([dancer, architect]), np.array([0, 1]))
+    again = verb_order(there, 5, np.array([4, 2]), np.array([0, 1]), np.array([2, 0]))
+    assert np.array_equal(keys, again[::-1])
+
+
+@pytest.mark.parametrize("other", [{"seed": 6}, {"name": 1}, {"profession": 1}, {"verb": 1}])
+def test_the_order_of_verbs_differs_with_each_word_and_the_seed(other):
+    def key(seed=5, name=0, profession=0, verb=0):
+        return verb_order(lexicon(), seed, np.array([name]), np.array([profession]), np.array([verb]))
+
+    assert key() != key(**other)
+
+
+def test_the_pronoun_follows_the_gender():
+    fillers, index = subjects(lexicon(), Coreference.PRONOUN, seed=0)
+    assert [[fillers[i] for i in row] for row in index] == [["she"] * 2] * 3 + [["he"] * 2] * 2
+
+
+def test_the_same_name_is_the_name_itself():
+    fillers, index = subjects(lexicon(), Coreference.SAME_NAME, seed=0)
+    assert [[fillers[i] for i in row] for row in index] == [[name] * 2 for name in lexicon().names]
+
+
+@pytest.mark.parametrize(
+    ("coreference", "female", "male"), [(Coreference.SAME_GENDER, "f", "m"), (Coreference.OTHER_GENDER, "m", "f")]
+)
+def test_another_name_has_the_gender_asked_for(coreference, female, male):
+    fillers, index = subjects(LEXICON, coreference, seed=0)
+    assert fillers == LEXICON.names
+    genders = np.array(LEXICON.genders)[index]
+    assert set(genders[:100].ravel()) == {female}
+    assert set(genders[100:].ravel()) == {male}
+
+
+def test_another_name_is_never_the_same():
+    _, index = subjects(LEXICON, Coreference.SAME_GENDER, seed=0)
+    assert not np.any(index == np.arange(200)[:, None])
+
+
+def test_every_name_is_another_name_about_equally_often():
+    # 9,100 choices among 99 others: 91.9 each expected, six standard deviations are 58.
+    _, index = subjects(LEXICON, Coreference.SAME_GENDER, seed=0)
+    assert np.all(np.abs(np.bincount(index.ravel()) - 91.9) < 58)
+
+
+def test_another_name_does_not_depend_on_the_order_of_the_lists():
+    def words(lexicon):
+        fillers, index = subjects(lexicon, Coreference.SAME_GENDER, seed=3)
+        return {
+            (name, profession): fillers[index[i, j]]
+            for i, name in enumerate(lexicon.names)
+            for j, profession in enumerate(lexicon.professions)
+        }
+
+    assert words(lexicon()) == words(lexicon("Joyce Anna Maria", "Paul John", "architect dancer"))
+
+
+def test_a_lone_name_has_no_other_of_its_gender():
+    with pytest.raises(InputError, match="with co-reference same-gender no other name can follow 'John'"):
+        subjects(lexicon(male="John"), Coreference.SAME_GENDER, seed=0)

@@ -1,0 +1,86 @@
+"""What a report says about a scored run: the same figures as other code counts."""
+
+import negengine as ng
+import polars as pl
+import pytest
+from negengine.engine.experiments.negation.sections import scored
+from negengine.engine.experiments.negation.sections.patterns import differences
+from pages import drawn_figures
+
+
+@pytest.fixture(scope="module")
+def run(scored_run):
+    return ng.open(scored_run)
+
+
+@pytest.fixture(scope="module")
+def figures(run):
+    return drawn_figures(run)
+
+
+def test_differences_are_those_of_compare(run):
+    found = differences(run)
+    for row in ng.compare(run).frame.iter_rows(named=True):
+        own = found.filter((pl.col("first") == row["first"]) & (pl.col("second") == row["second"])).row(0, named=True)
+        assert own["n"] == row["n"]
+        assert own["difference"] == pytest.approx(row["difference"])
+        assert own["p"] == pytest.approx(row["p"])
+        assert (own["low"], own["high"]) == pytest.approx((row["low_two_way"], row["high_two_way"]))
+
+
+def test_the_other_way_round_a_difference_has_the_other_sign(run):
+    found = differences(run)
+    rows = {(row["first"], row["second"]): row for row in found.iter_rows(named=True)}
+    for (first, second), row in rows.items():
+        other = rows[second, first]
+        assert other["difference"] == -row["difference"]
+        assert (other["low"], other["high"]) == (-row["high"], -row["low"])
+        assert (other["only_first"], other["only_second"]) == (row["only_second"], row["only_first"])
+        assert row["both"] + row["only_first"] + row["only_second"] + row["neither"] == row["n"]
+
+
+def test_replacements_are_the_most_frequent_other_answers(run, figures):
+    items = run.items.filter(~pl.col("repeated"))
+    for (pattern,), own in figures["replacements"].table.frame.group_by("pattern"):
+        counts = items.filter(pl.col("pattern") == pattern)["top1"].value_counts()
+        expected = dict(counts.iter_rows())
+        assert all(expected[answer] == n for answer, n in own.select("top1", "n").iter_rows())
+        assert own["n"].to_list() == sorted(expected.values(), reverse=True)[: len(own)]
+
+
+def test_ranks_and_quantiles_are_those_of_the_scores(run, figures):
+    ranks = figures["ranks"].table.frame
+    for (pattern,), own in run.items.group_by("pattern"):
+        shown = ranks.filter(pl.col("pattern") == pattern)
+        assert shown["n"].sum() == len(own)
+        first_five = shown.filter(pl.col("rank") == "4–5")["cumulative"].item()
+        assert first_five == pytest.approx((own["expected_rank"] <= 5).mean())
+        quantiles = figures["log-probabilities"].table.frame.filter(pl.col("pattern") == pattern)
+        assert quantiles["q50"].item() == own["expected_logprob"].cast(pl.Float64).quantile(0.5, "nearest")
+
+
+def test_rates_by_word_are_those_of_the_scores(run, figures):
+    items = run.items.join(run.selection.triplets, on="triplet").filter(pl.col("pattern") != "CpTp")
+    for word in ("verb", "profession", "name"):
+        expected = items.group_by("pattern", word).agg(rate=pl.col("repeated").mean(), n=pl.len().cast(pl.Int64))
+        shown = figures[f"by-{word}"].table.frame
+        both = shown.join(expected, on=["pattern", word], suffix="_counted")
+        assert len(both) == len(shown) > 0
+        assert both["rate"].to_list() == pytest.approx(both["rate_counted"].to_list())
+        assert both["n"].to_list() == both["n_counted"].to_list()
+    by_gender = figures["by-gender"].table.frame
+    assert by_gender["n"].sum() == len(items)
+
+
+def test_the_drops_stand_beside_the_published_ones(run, figures, monkeypatch):
+    plot = figures["drops"].plot
+    assert plot.data["pattern"].to_list() == ["CpTn, forbidden", "CnTp, forbidden", "CnTn, control", "CpTv, control"]
+    monkeypatch.setitem(run.selection.summary, "model", "roberta-base")
+    published = drawn_figures(run)["drops"]
+    paper = published.plot.data.filter(pl.col("source") == "paper")
+    assert paper["drop"].to_list() == [27.7, 66.9, 12.1, 23.3]
+    assert published.data["published"].to_list() == [None, 27.7, 66.9, 12.1, 23.3]
+
+
+def test_the_answer_is_the_reading_of_the_run(run):
+    assert scored(run)[0].sentences[0] == run.reading

@@ -1,0 +1,102 @@
+"""Runs in mixed precision with a low-precision classifier that errs: the labels, and the files, of undisturbed fp32.
+
+The low-precision classifier errs on one pair in 11, and is certain of it. The calibration does not know of that, so the
+audit must find it, and every part is decided again with a wider bound.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from fake_models import FakeModels
+from label_table import HashClassifier, label_calibration
+from negengine.engine.choices import Precision
+from negengine.engine.experiments.nli.judgements import DECIDED_AS, Judgements
+from negengine.engine.experiments.nli.runs import NliRun
+from negengine.engine.inference.precision import Models
+from negengine.engine.results.verification.agreement import Verdict
+from negengine.engine.results.verification.sample import _label
+from negengine.engine.runs.loop import run_stage
+from negengine.engine.runs.masked_stages import Deciders
+from negengine.engine.runs.merge import merge
+
+from .conftest import execution, judgements, results
+
+
+@dataclass(frozen=True, eq=False)
+class Erring(FakeModels, Judgements):
+    """Judgements with classifiers that are hashes, and a calibration that is blind to the errors."""
+
+    precision: Precision = Precision.MIXED
+
+    def open(self, options):
+        labels = len(self.head)
+        return Deciders(Models(HashClassifier(labels), lambda: HashClassifier(labels, "int8")), self.precision)
+
+    def calibrate(self, model, say):
+        blind = label_calibration(0.5, (0.0,) * len(self.head), audit_share=0.5).to_json()
+        return {DECIDED_AS: {"precision": str(self.precision), **(blind if self.precision is Precision.MIXED else {})}}
+
+
+def erring(classifiers, data, precision=Precision.MIXED):
+    stage = judgements(classifiers["three-way"][1], data)
+    return Erring(**stage.__dict__ | {"precision": precision})
+
+
+@pytest.fixture(scope="module")
+def exact(classifiers, data, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("exact") / "run"
+    run_stage(erring(classifiers, data, Precision.FP32), folder, execution())
+    return NliRun.open(folder)
+
+
+@pytest.fixture(scope="module")
+def mixed(classifiers, data, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("mixed") / "run"
+    run_stage(erring(classifiers, data), folder, execution())
+    return NliRun.open(folder)
+
+
+def test_the_labels_are_those_of_fp32_although_the_low_precision_model_errs(exact, mixed):
+    changing = ("probability", "precision")
+    assert mixed.items.drop(changing).equals(exact.items.drop(changing))
+    assert mixed.summary.equals(exact.summary)
+    assert set(exact.items["precision"]) == {"fp32"}
+
+
+def test_the_audit_found_the_errors_and_the_run_says_so(mixed):
+    """Every part was decided with the bound that the first disagreement asked for: 1.5 × 2.0 logits."""
+    counts = mixed.record.counts
+    assert counts["decided"] == len(mixed.items)
+    assert counts["disagreements"] > 0
+    assert "were wrong" in str(mixed) or "was wrong" in str(mixed)
+
+
+def test_an_interrupted_run_is_resumed_to_the_same_bytes(classifiers, data, mixed, tmp_path, interrupt):
+    stage, calls = erring(classifiers, data), interrupt(Erring, "decide", 4)
+    with pytest.raises(KeyboardInterrupt):
+        run_stage(stage, tmp_path / "run", execution())
+    run_stage(stage, tmp_path / "run", execution())
+    assert len(calls) > len(stage.parts)
+    assert results(tmp_path / "run") == results(mixed.folder)
+
+
+def test_shards_are_merged_to_the_same_bytes(classifiers, data, mixed, tmp_path):
+    stage, shards = erring(classifiers, data), [tmp_path / "one", tmp_path / "two"]
+    for number, folder in enumerate(shards, 1):
+        run_stage(stage, folder, execution(shard=f"{number}/2"))
+    assert merge(shards, tmp_path / "whole", {"nli": Judgements.publish}) == "nli"
+    assert results(tmp_path / "whole") == results(mixed.folder)
+
+
+def test_a_run_in_fp32_has_no_audit(exact):
+    assert "decided" not in exact.record.counts
+    assert "Mixed precision" not in str(exact)
+
+
+def test_a_probability_of_low_precision_is_not_compared_with_the_reference_model():
+    """The label is; a wrong one among them counts as one that the audit allows."""
+    logits = np.array([0.0, 2.0, 0.0], np.float32)
+    assert _label(logits, ("a", "b", "c"), "b", None) == (Verdict.AGREES, "")
+    assert _label(logits, ("a", "b", "c"), "b", 0.5)[0] is Verdict.WRONG
+    assert _label(logits, ("a", "b", "c"), "a", None)[0] is Verdict.WRONG

@@ -1,0 +1,148 @@
+"""`ng.nli`, its commands, and what compare is told of its runs."""
+
+import json
+from dataclasses import replace
+
+import polars as pl
+import pytest
+from documented import documented
+from negengine.engine.errors import InputError
+from negengine.engine.experiments.nli.runs import NliRun, nli
+from negengine.engine.library.model import find_model
+from negengine.engine.library.open import open_run
+from negengine.engine.results.comparison.compare import compare
+from negengine.engine.results.report.citation import cite
+from negengine.engine.results.report.reproduction import reproduce
+from negengine.engine.runs.record import RUN_FILE
+
+from .conftest import HEADER, LONGEST
+
+
+@pytest.fixture(scope="module")
+def library_run(classifiers, data, tmp_path_factory):
+    output = tmp_path_factory.mktemp("run") / "nli"
+    return nli(
+        str(classifiers["two-way"][1].folder),
+        data=data,
+        source="RTE",
+        original={"RTE": data / "dev.tsv"},
+        max_length=LONGEST,
+        output=output,
+        progress=False,
+    )
+
+
+def test_the_columns_of_its_files_are_documented(library_run):
+    for file, name in (("items.parquet", "items.parquet` of `nli"), ("summary.parquet", "summary.parquet")):
+        assert documented(name) == list(pl.read_parquet_schema(library_run.folder / file))
+
+
+def test_the_function_gives_frames_tables_and_a_document(library_run, runs):
+    own = runs["two-way"].items.filter(pl.col("dataset") == "RTE")
+    assert library_run.items.drop("probability").equals(own.drop("probability"))
+    assert len(library_run.tables()) == 4
+    assert library_run.document() == {"run": str(library_run.folder), "summary": library_run.summary.to_dicts()}
+
+
+def test_a_run_is_opened_again_from_its_folder(library_run):
+    opened = open_run(library_run.folder)
+    assert isinstance(opened, NliRun)
+    assert str(opened) == str(library_run)
+
+
+def test_what_made_the_run_is_recorded(library_run):
+    stage = json.loads((library_run.folder / RUN_FILE).read_bytes())["stages"]["nli"]
+    assert stage["identity"]["labels"] == ["not_entailment", "entailment"]
+    assert stage["sessions"][0]["workers"][0]["device"] == "cpu"
+    assert stage["sessions"][0]["precision"] == "fp32"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"source": ["QNLI"]}, "--source QNLI: did you mean 'SNLI'. Give RTE, SNLI, MNLI"),
+        ({"original": {"QNLI": "dev.tsv"}}, "--original QNLI: did you mean 'SNLI'. Give RTE, SNLI, MNLI"),
+    ],
+)
+def test_wrong_options_are_refused_before_the_model_is_looked_for(options, message):
+    with pytest.raises(InputError, match=message):
+        nli("there is no such model", **options)
+
+
+def test_wrong_labels_are_refused_before_data_are_read(classifiers, tmp_path):
+    with pytest.raises(InputError, match=r"--labels maybe: 1 labels, but .* has 2"):
+        nli(str(classifiers["two-way"][1].folder), labels="maybe", data=tmp_path / "missing")
+
+
+def test_mixed_precision_gives_the_labels_of_fp32_and_its_report_says_so(classifiers, library_run, data, tmp_path):
+    """From the export's own int8 graph, audit and record included."""
+    model = find_model(classifiers["two-way"][1].folder, task="text-classification", precision="mixed")
+    mixed = nli(model, data=data, source="RTE", max_length=LONGEST, output=tmp_path / "run")
+    changing = ("probability", "precision")
+    assert mixed.items.drop(changing).equals(library_run.items.filter(condition="new").drop(changing))
+    assert set(mixed.items["precision"]) <= {"fp32", "int8"}
+    assert mixed.record.counts["decided"] == len(mixed.items)
+    assert mixed.record.calibration["pairs"]["precision"] == "mixed"
+    assert "Mixed precision: " in str(mixed)
+    assert "Mixed precision" not in str(library_run)
+
+
+# ---------------------------------------------------------------- comparisons
+
+
+def test_two_models_are_compared_where_they_are_scored_alike(runs):
+    """On SNLI a two-way model is not asked the question of a three-way model, so only RTE is compared."""
+    found = compare(runs["three-way"], runs["two-way"]).frame
+    assert set(found["dataset"]) == {"RTE"}
+    assert found.select("condition", "split", "n").rows() == [
+        ("original", "all", 60),
+        ("new", "all", 90),
+        ("new", "Tneg-H", 30),
+        ("new", "T-Hneg", 30),
+        ("new", "Tneg-Hneg", 30),
+    ]
+    right = {
+        head: run.items.filter(pl.col("dataset") == "RTE", pl.col("condition") == "new")["correct"].mean()
+        for head, run in runs.items()
+    }
+    difference = found.row(by_predicate=(pl.col("condition") == "new") & (pl.col("split") == "all"), named=True)
+    assert difference["difference"] == pytest.approx(100 * (right["three-way"] - right["two-way"]))
+
+
+def test_pairs_are_compared_by_their_texts(runs, data, classifiers, tmp_path):
+    """A file with the same pairs under other indices: the same model differs from itself in nothing."""
+    lines = (data / "RTE.txt").read_text("cp1252").strip().split("\n")[1:]
+    texts = [line.split("\t", 1)[1] for line in lines]
+    moved = [f"{number + 3}\t{text}" for number, text in enumerate(texts[:60])]
+    (tmp_path / "RTE.txt").write_text(HEADER + "\n".join(moved[::-1]) + "\n")
+    other = nli(
+        str(classifiers["two-way"][1].folder),
+        data=tmp_path,
+        source="RTE",
+        max_length=LONGEST,
+        output=tmp_path / "run",
+        progress=False,
+    )
+    found = compare(runs["two-way"], other).frame
+    assert found["n"].to_list() == [60, 20, 20, 20]
+    assert set(found["difference"]) == {0.0}
+
+
+def test_runs_on_other_pairs_are_refused(runs, tmp_path):
+    other = replace(runs["two-way"], folder=tmp_path)
+    other.__dict__["items"] = runs["two-way"].items.with_columns(id=pl.col("id") + "x")
+    with pytest.raises(InputError, match="have no item in common"):
+        compare(runs["two-way"], other)
+
+
+def test_the_methods_paragraph_has_its_numbers_and_the_papers_of_its_corpora(library_run):
+    found = cite(library_run)
+    assert "of Hossain et al., 2020 with the labels not_entailment, entailment" in found.methods[0]
+    assert "Accuracy on the original dev sets: RTE" in found.methods[0]
+    keys = {reference.key for reference in found.references}
+    assert "wang-etal-2018-glue" in keys
+    assert not {"bowman-etal-2015-large", "williams-etal-2018-broad"} & keys
+
+
+def test_the_same_run_again_has_the_same_bytes(library_run, tmp_path):
+    assert reproduce(library_run.folder, tmp_path / "again", progress=False).is_same

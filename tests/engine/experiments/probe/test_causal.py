@@ -1,0 +1,163 @@
+"""`ng.probe` on causal models: targets at the end of a sentence, against PyTorch one token at a time."""
+
+import negengine as ng
+import numpy as np
+import pytest
+import torch
+from negengine.engine.errors import InputError
+from negengine.engine.text.word_marks import WordMarks
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+SENTENCES = [
+    "Jessica is a dancer who likes to smoke. She is happy to [MASK].",
+    "Jessica is a dancer who does not like to smoke. She is happy to [MASK].",
+    "Paris is the capital of [MASK]",
+    "John is an architect. He is happy to [MASK]!",
+]
+ONE, SEVERAL = ["smoke", "dance", "France", "sing"], ["smoked", "unsung", "Francesca", "hunter"]
+DATA = {"sentence": SENTENCES, "one": ONE, "several": SEVERAL}
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+
+@pytest.fixture(scope="module", params=["gpt2", "llama"])
+def family(request):
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def model(causal, family):
+    return ng.load(causal(family).folder, device="cpu", precision="fp32")
+
+
+@pytest.fixture(scope="module")
+def plain(causal_checkpoint, family):
+    """PyTorch: a sentence and a word → the word's tokens, and the log-probabilities before each of them, [k, V]."""
+    folder = causal_checkpoint(family)
+    tokenizer, network = AutoTokenizer.from_pretrained(folder), AutoModelForCausalLM.from_pretrained(folder).eval()
+
+    @torch.inference_mode()
+    def logprobs(sentence, word):
+        before = sentence.partition("[MASK]")[0]
+        context = tokenizer(before.removesuffix(" "))["input_ids"]
+        ids = tokenizer(before + word)["input_ids"]
+        assert ids[: len(context)] == context
+        rows = network(input_ids=torch.tensor([ids])).logits[0, len(context) - 1 : -1]
+        return ids[len(context) :], rows.double().log_softmax(-1).numpy()
+
+    return logprobs
+
+
+@pytest.fixture(scope="module")
+def ask(model, tmp_path_factory):
+    """Runs a probe into a new folder."""
+
+    def run(data, **options):
+        return ng.probe(model, data, output=tmp_path_factory.mktemp("runs") / "run", progress=False, **options)
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def run(ask):
+    return ask(DATA, target=["one", "several"])
+
+
+def test_targets_of_one_and_several_tokens_are_what_pytorch_says(run, plain):
+    assert run.items["target_tokens"].filter(run.items["target_column"] == "several").min() > 1
+    for row in run.items.iter_rows(named=True):
+        tokens, rows = plain(row["sentence"], row["expected"])
+        own = rows[np.arange(len(tokens)), tokens]
+        assert row["target_tokens"] == len(tokens)
+        assert row["logprob"] == pytest.approx(own.sum(), abs=1e-4 * len(tokens))
+        assert row["rank"] == 1 + (rows > own[:, None]).sum(axis=1).max()
+        assert row["is_top1"] == (rows.argmax(axis=1) == tokens).all()
+        assert row["top1_logprob"] == pytest.approx(rows.max(axis=1).sum(), abs=1e-4 * len(tokens))
+
+
+def test_a_single_target_is_decided_on_the_device_with_the_same_results(ask, run):
+    found = ask(DATA, target="one").items
+    wanted = run.items.filter(target_column="one")
+    columns = ["row", "expected", "rank", "is_top1", "top1"]
+    assert found.select(columns).equals(wanted.select(columns))
+    assert found["logprob"].to_list() == pytest.approx(wanted["logprob"].to_list(), abs=1e-5)
+
+
+def test_whole_words_are_what_pytorch_says(ask, plain, model):
+    """Theorem 2 of Pimentel and Meister (2024): the word, and that it ends there."""
+    found = ask({"sentence": SENTENCES[:2], "target": ["smoke", "smoked"]}, method="whole-word").items
+    breaks = WordMarks.of(model.exported.tokenizer, model.exported.vocab_size).breaks
+    for row in found.iter_rows(named=True):
+        tokens, rows = plain(row["sentence"], row["expected"])
+        _, longer = plain(row["sentence"], f"{row['expected']} a")
+        ends, could_end = (np.logaddexp.reduce(own[breaks]) for own in (longer[len(tokens)], rows[0]))
+        wanted = rows[np.arange(len(tokens)), tokens].sum() + ends - could_end
+        assert row["logprob"] == pytest.approx(wanted, abs=1e-3)
+
+
+def test_first_choices_and_ranked_words(ask, plain, tmp_path):
+    (tmp_path / "words.txt").write_text("smoke\ndance\nsing\nFrance\n", "utf-8")
+    found = ask(DATA, target="one", targets=str(tmp_path / "words.txt"), top=3).items
+    for row in found.iter_rows(named=True):
+        words = ["smoke", "dance", "sing", "France"]
+        rows = {word: plain(row["sentence"], word) for word in words}
+        known = {word: own[0][tokens[0]] for word, (tokens, own) in rows.items() if len(tokens) == 1}
+        order = sorted(known, key=known.get, reverse=True)
+        assert [row["top1"], row["top2"], row["top3"]] == order[:3]
+        assert row["rank"] == 1 + order.index(row["expected"])
+        assert row["logprob"] == pytest.approx(
+            known[row["expected"]] - np.logaddexp.reduce(list(known.values())), abs=1e-4
+        )
+
+
+def test_a_run_is_verified_shown_and_merged(run, model, causal_checkpoint, family, tmp_path):
+    found = ng.verify(run, sample=20, torch=str(causal_checkpoint(family)))
+    assert not found.damage
+    assert run.sentences()["sentence"].to_list() == [text for text in SENTENCES for _ in range(2)]
+    shards = [
+        ng.probe(model, DATA, target=["one", "several"], shard=f"{i}/2", output=tmp_path / str(i), progress=False)
+        for i in (1, 2)
+    ]
+    assert ng.merge([shard.folder for shard in shards], tmp_path / "merged").items.equals(run.items)
+
+
+@pytest.mark.parametrize(
+    ("sentence", "message"),
+    [
+        ("She is [MASK] today.", "words follow the mask, and a causal model reads only what stands before it"),
+        ("She is happy.", r"sentence has no \[MASK\]; write \[MASK\] where the target belongs"),
+        ("to [MASK] and [MASK]", r"sentence has 2 \[MASK\]; one is needed"),
+        ("to " * 200 + "[MASK]", r"\d+ tokens, but .* takes at most 130: shorten it"),
+    ],
+)
+def test_a_sentence_that_cannot_be_asked_is_one_line_or_skipped(model, tmp_path, sentence, message):
+    data = {"sentence": [SENTENCES[0], sentence], "target": ["smoke", "smoke"]}
+    with pytest.raises(InputError, match=rf"^the frame, row 2: {message}$"):
+        ng.probe(model, data, output=tmp_path / "refused", progress=False)
+    assert not (tmp_path / "refused" / "items.parquet").exists()
+    found = ng.probe(model, data, skip_bad=True, output=tmp_path / "run", progress=False)
+    assert found.items["row"].to_list() == [1]
+    assert found.skipped["row"].to_list() == [2]
+
+
+def test_a_mask_with_nothing_before_it(ask, model):
+    """Llama begins each text with a token of its own; GPT-2 does not, unless its export was made with --bos."""
+    data = {"sentence": ["[MASK].", SENTENCES[0]], "target": ["Jessica", "smoke"]}
+    if len(model.exported.tokenizer.prefix):
+        assert ask(data).items["logprob"].is_not_null().all()
+        return
+    with pytest.raises(InputError, match=r"^the frame, row 1: nothing stands before the mask, .* with --bos$"):
+        ask(data)
+    assert ask(data, skip_bad=True).skipped["row"].to_list() == [1]
+
+
+def test_all_masks_are_refused(model, tmp_path):
+    with pytest.raises(InputError, match="all-masks needs a masked model: a causal model reads one token after the"):
+        ng.probe(model, DATA, target="several", method="all-masks", output=tmp_path / "run", progress=False)
+    assert not (tmp_path / "run").exists()
+
+
+def test_ranked_words_must_be_one_token(model, tmp_path):
+    (tmp_path / "words.txt").write_text("smoke\ndance\n", "utf-8")
+    data = {"sentence": SENTENCES[:1], "target": ["smoked"]}
+    with pytest.raises(InputError, match=r"target 'smoked': \d tokens; words that are ranked must be one token of"):
+        ng.probe(model, data, targets=str(tmp_path / "words.txt"), output=tmp_path / "run", progress=False)

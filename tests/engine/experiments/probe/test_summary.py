@@ -1,0 +1,95 @@
+"""The summary of own stimuli: rates and means, pairs with a test, other groups without."""
+
+import numpy as np
+import polars as pl
+import pytest
+from negengine.engine.experiments.probe.columns import Columns
+from negengine.engine.experiments.probe.summary import summarise
+from negengine.engine.statistics import paired_difference, unpaired_difference
+
+GROUPED = Columns("sentence", ("target",), ("group",))
+LOGPROBS = [-1.0, -2.0, -4.0, -1.5, -3.0, -3.5]
+
+
+def items(**columns):
+    n = len(LOGPROBS)
+    return pl.DataFrame(
+        {
+            "row": list(range(1, n + 1)),
+            "target_column": ["target"] * n,
+            "is_top1": [True, False, False, True, False, True],
+            "logprob": LOGPROBS,
+            "repeats_word": [False] * n,
+            "group": ["a", "b"] * 3,
+            **columns,
+        }
+    )
+
+
+def row(summary, split, metric, condition="target"):
+    return summary.filter(split=split, metric=metric, condition=condition).row(0, named=True)
+
+
+def test_rates_and_means_of_all_rows_and_of_each_group():
+    found = summarise(items(), GROUPED)
+    assert row(found, "all", "is_top1")["value"] == pytest.approx(0.5)
+    assert row(found, "group=a", "logprob")["value"] == pytest.approx(np.mean([-1, -4, -3]))
+    assert row(found, "group=b", "is_top1")["n"] == 3
+    assert set(found["dataset"]) == {"stimuli"}
+
+
+def test_groups_without_items_are_two_samples_without_a_test():
+    found = summarise(items(), GROUPED)
+    difference = row(found, "group=a vs group=b", "difference:logprob")
+    wanted = unpaired_difference(np.array([-1.0, -4.0, -3.0]), np.array([-2.0, -1.5, -3.5]))
+    assert (difference["value"], difference["low"], difference["high"]) == pytest.approx(
+        (wanted.value, wanted.low, wanted.high)
+    )
+    assert difference["n"] == 6
+    assert not found["metric"].str.starts_with("p").any()
+
+
+def test_rows_of_one_item_are_a_minimal_pair():
+    found = summarise(items(pair=[1, 1, 2, 2, 3, 3]), Columns("sentence", ("target",), ("group",), item="pair"))
+    wanted = paired_difference(np.array([-1.0, -4.0, -3.0]), np.array([-2.0, -1.5, -3.5]))
+    split = "group=a vs group=b"
+    assert row(found, split, "difference:logprob")["value"] == pytest.approx(wanted.value)
+    assert row(found, split, "p:logprob")["value"] == pytest.approx(wanted.p)
+    assert row(found, split, "p_holm:logprob")["tests"] == 2
+    assert row(found, split, "difference:is_top1")["n"] == 3
+
+
+def test_several_rows_of_one_item_and_group_count_by_their_mean():
+    columns = Columns("sentence", ("target",), ("group",), item="pair")
+    found = summarise(items(pair=[1, 1, 1, 2, 2, 2], group=["a", "b", "a", "a", "b", "b"]), columns)
+    difference = row(found, "group=a vs group=b", "difference:logprob")
+    assert difference["n"] == 2
+    assert difference["value"] == pytest.approx(np.mean([-2.5 + 2.0, -1.5 + 3.25]))
+
+
+def test_the_clusters_of_a_cluster_column_widen_the_interval():
+    frame = items(speaker=["x", "x", "x", "y", "y", "y"])
+    with_clusters = summarise(frame, Columns("sentence", ("target",), ("group",), cluster="speaker"))
+    assert row(with_clusters, "all", "logprob")["clusters"] == 2
+    assert row(summarise(frame, GROUPED), "all", "logprob")["clusters"] is None
+
+
+def test_two_targets_of_a_row_are_compared():
+    both = pl.concat([items(), items().with_columns(target_column=pl.lit("other"), logprob=pl.lit(-2.25))])
+    found = summarise(both, Columns("sentence", ("target", "other"), ("group",)))
+    assert row(found, "all", "preferred", "target vs other")["value"] == pytest.approx(0.5)
+    assert row(found, "group=a", "difference:logprob", "target vs other")["value"] == pytest.approx(-8 / 3 + 2.25)
+    assert row(found, "all", "p:logprob", "target vs other")["n"] == 6
+
+
+def test_rows_without_a_group_are_in_all_alone():
+    found = summarise(items(group=["a", None, "a", "b", "b", None]), GROUPED)
+    assert row(found, "all", "logprob")["n"] == 6
+    assert row(found, "group=a", "logprob")["n"] == 2
+
+
+def test_many_groups_are_not_compared_with_each_other():
+    frame = pl.concat([items().with_columns(group=pl.lit(f"{name}{i}")) for i in range(3) for name in "abc"])
+    found = summarise(frame, GROUPED)
+    assert found.filter(pl.col("split").str.contains(" vs ")).is_empty()
+    assert found["split"].n_unique() == 10

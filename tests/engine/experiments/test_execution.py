@@ -1,0 +1,161 @@
+"""Every stage of one kind in every way to run it: resumed, sharded, in two processes. Always the same bytes."""
+
+import os
+import pickle
+import shutil
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from negengine.engine.errors import InputError
+from negengine.engine.experiments.diagnostics.files import Diagnostics, Negation, Pragmatic
+from negengine.engine.experiments.diagnostics.stage import DiagnosticsStage
+from negengine.engine.experiments.items import ITEMS_FILE, SUMMARY_FILE
+from negengine.engine.experiments.lama.facts import Fact, Facts
+from negengine.engine.experiments.lama.stage import Lama
+from negengine.engine.experiments.probe.columns import Columns
+from negengine.engine.experiments.probe.stage import OwnStimuli
+from negengine.engine.experiments.vocabulary import Ranked
+from negengine.engine.inference.device import CPU
+from negengine.engine.inference.model import MaskedLM
+from negengine.engine.runs.executors import ThisProcess
+from negengine.engine.runs.loop import Execution, run_stage
+from negengine.engine.runs.merge import merge
+from negengine.engine.runs.processes import Processes
+from negengine.engine.runs.progress import Reporter
+from negengine.engine.runs.shard import Shard
+from negengine.engine.text.table import open_table
+
+
+def lama(exported, change=""):
+    """Five facts in three parts; one of them does not count."""
+    answers = {"France": "paris", "Italy": "rome", "Spain": "unspeakableness", "England": f"london{change}"}
+    texts = {land: (f"The capital of {land} is [MASK] .", f"{land} is not [MASK] .") for land in answers}
+    facts = [Fact("TREx", "P36", land, answers[land], *texts[land], {}, "", "f:1") for land in answers]
+    ice = "Ice is [MASK] ."
+    primed = Fact("SQuAD", "Squad", "ice", "water", ice, None, {"low": f"Fire? {ice}"}, "", "f:2")
+    return Lama.plan(exported, Facts((*facts, primed), {}), facts_per_part=2)
+
+
+def diagnostics(exported, change=""):
+    """A context with its perturbed copies, and a sentence with its negation, in three parts."""
+    pragmatic = Pragmatic("0", "The dog ran.", f"At last it came to the{change}", "dog", "cat", "car", "H", "f:1")
+    natural = Negation("0", ("Old cars are", "Old cars aren't"), ("slow", "fast"), "Y", "f:2")
+    rows = Diagnostics(pragmatic=(pragmatic,), natural=(natural,))
+    return DiagnosticsStage.plan(exported, rows, draws=2, items_per_part=3)
+
+
+def own_stimuli(exported, change=""):
+    """Five rows with two targets each in three parts; one row is skipped, and one has a target of several tokens."""
+    data = {
+        "sentence": [f"{name} is a [MASK]." for name in ("A robin", "A trout", "He", "She")] + [f"no mask{change}"],
+        "target": ["bird", "fish", "woodpecker", "dancer", "dancer"],
+        "other": ["dog"] * 5,
+        "group": ["animal", "animal", "person", "person", None],
+    }
+    columns = Columns("sentence", ("target", "other"), ("group",))
+    table = open_table(data).scan(columns.texts, skip_bad=True, rows_per_part=2)
+    return OwnStimuli(exported, table, columns, Ranked(), top=2, skip_bad=True)
+
+
+@pytest.fixture(scope="module", params=[lama, diagnostics, own_stimuli])
+def make(request):
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def stage(make, mini):
+    found = make(mini)
+    assert len(found.sizes) == 3
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class Watched(ThisProcess):
+    """One device in this process; notes the parts that it decides, and is interrupted before the n-th."""
+
+    device: object = CPU
+    interrupted_at: int | None = None
+    decided: list = field(default_factory=list)
+
+    @contextmanager
+    def start(self, stage, options, say):
+        with super().start(stage, options, say) as workers:
+            yield _WatchedWorkers(workers, self)
+
+
+class _WatchedWorkers:
+    def __init__(self, workers, executor):
+        self._workers, self._executor = workers, executor
+        self.descriptions, self.choose = workers.descriptions, workers.choose
+
+    def run(self, numbers, choices, finish, advance):
+        for number in numbers:
+            if len(self._executor.decided) == self._executor.interrupted_at:
+                raise KeyboardInterrupt
+            self._executor.decided.append(number)
+            self._workers.run([number], choices, finish, advance)
+
+
+def run(stage, folder, executor=None, shard="1/1"):
+    quiet = Reporter(silent=True)
+    run_stage(stage, folder, Execution(executor or Watched(), shard=Shard.parse(shard), reporter=quiet))
+    return folder
+
+
+def contents(folder):
+    return {name: (folder / name).read_bytes() for name in (ITEMS_FILE, SUMMARY_FILE)}
+
+
+@pytest.fixture(scope="module")
+def whole(stage, tmp_path_factory):
+    return run(stage, tmp_path_factory.mktemp("runs") / "whole")
+
+
+def test_an_interrupted_run_is_resumed_to_the_same_bytes(stage, whole, tmp_path):
+    with pytest.raises(KeyboardInterrupt):
+        run(stage, tmp_path / "run", Watched(interrupted_at=1))
+    again = Watched()
+    run(stage, tmp_path / "run", again)
+    assert again.decided == [1, 2]
+    assert contents(tmp_path / "run") == contents(whole)
+
+
+def test_a_finished_run_opens_no_model(stage, whole):
+    before = {path: path.stat().st_mtime_ns for path in whole.rglob("*.parquet")}
+    run(stage, whole, executor=object())
+    assert {path: path.stat().st_mtime_ns for path in whole.rglob("*.parquet")} == before
+
+
+def test_merged_shards_have_the_same_bytes(stage, whole, tmp_path):
+    shards = [run(stage, tmp_path / f"shard-{i}", shard=f"{i}/2") for i in (2, 1)]
+    merge(shards, tmp_path / "merged", {stage.name: stage.publish})
+    assert contents(tmp_path / "merged") == contents(whole)
+
+
+def test_two_processes_give_the_same_bytes(stage, whole, tmp_path):
+    assert contents(run(stage, tmp_path / "run", Processes((CPU, CPU)))) == contents(whole)
+
+
+def test_a_stage_reads_its_files_in_other_places(stage, whole, mini, tmp_path):
+    """As on a machine that got a copy of them: no other place is read, and the results are the same."""
+    places = {name: Path(shutil.copytree(path, tmp_path / name)) for name, path in stage.files().items()}
+    moved = stage.with_files(places)
+    assert moved.identity == stage.identity
+    assert os.fsencode(mini.folder) not in pickle.dumps(moved)
+    assert contents(run(moved, tmp_path / "run")) == contents(whole)
+
+
+def test_a_folder_made_from_other_data_is_refused(make, mini, whole):
+    with pytest.raises(InputError, match="was made with data sha256 "):
+        run(make(mini, change="x"), whole)
+
+
+def test_progress_counts_what_the_parts_are(stage, mini):
+    """Each part tells as much as its size says, however many of its facts count."""
+    model, told = MaskedLM(mini), []
+    for number, size in enumerate(stage.sizes):
+        told.clear()
+        stage.decide(model, number, None, lambda done, _sentences: told.append(done))
+        assert sum(told) == size

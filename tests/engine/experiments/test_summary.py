@@ -1,0 +1,157 @@
+"""From items to the rows of summary.parquet, on items whose figures can be checked by hand."""
+
+import polars as pl
+import pytest
+from negengine.engine.experiments.items import ALL, ORIGINAL
+from negengine.engine.experiments.summary import (
+    SCHEMA,
+    Contrast,
+    Row,
+    cluster_means,
+    contrasts,
+    correction_note,
+    detectable_note,
+    frame,
+    means,
+    paired,
+    with_holm,
+)
+from scipy import stats
+
+
+def items(rows):
+    """From (condition, item, splits, cluster, right)."""
+    names = ("condition", "item", "splits", "cluster", "right")
+    return pl.DataFrame(rows, schema=names, orient="row").select(pl.lit("D").alias("dataset"), *names)
+
+
+def plain(outcomes, condition=ORIGINAL, split="H"):
+    return [(condition, str(i), f"{ALL}|{split}", str(i), right) for i, right in enumerate(outcomes)]
+
+
+def test_a_fraction_has_wilsons_interval():
+    """3 of 4: centre (3 + z²/2) / (4 + z²), after Wilson 1927."""
+    z2 = stats.norm.ppf(0.975) ** 2
+    (whole, part) = means(items(plain([True, True, True, False])), ["right"])
+    assert whole[:4] == ("D", ORIGINAL, ALL, "right")
+    assert part[2] == "H"
+    assert whole[4:] == part[4:]
+    assert (whole.value, whole.n, whole.clusters) == (0.75, 4, None)
+    assert (whole.low + whole.high) / 2 == pytest.approx((3 + z2 / 2) / (4 + z2))
+
+
+def test_a_mean_has_students_interval():
+    """0, 1, 2: mean 1, standard error 1 / √3, 2 degrees of freedom."""
+    (whole, _) = means(items(plain([0.0, 1.0, 2.0])), ["right"])
+    width = stats.t.ppf(0.975, 2) / 3**0.5
+    assert whole[4:8] == (1, pytest.approx(1 - width), pytest.approx(1 + width), 3)
+
+
+def test_clusters_widen_the_interval():
+    """Ten clusters of four equal outcomes say what ten outcomes say: a design effect of 4 · 10/9 · 39/40."""
+    rows = [(ORIGINAL, f"{i} {j}", ALL, str(i), i < 5) for i in range(10) for j in range(4)]
+    (own,) = means(items(rows), ["right"])
+    (lone,) = means(items([(*row[:3], row[1], row[4]) for row in rows]), ["right"])
+    assert (own.value, own.n, own.clusters, lone.clusters) == (0.5, 40, 10, None)
+    assert own.design_effect == pytest.approx(4 * 10 / 9 * 39 / 40)
+    assert own.low < lone.low < 0.5 < lone.high < own.high
+
+
+def test_all_comes_before_other_splits_and_order_is_that_of_items():
+    rows = [
+        (ORIGINAL, "1", "B", "1", True),
+        (ORIGINAL, "2", f"A|{ALL}", "2", True),
+        ("shuffled", "1", ALL, "1", True),
+    ]
+    assert [row[1:3] for row in means(items(rows), ["right"])] == [
+        (ORIGINAL, ALL),
+        (ORIGINAL, "B"),
+        (ORIGINAL, "A"),
+        ("shuffled", ALL),
+    ]
+
+
+def test_what_does_not_apply_does_not_count():
+    assert means(items(plain([True, None, None])), ["right"])[0][4:8] == (
+        1,
+        pytest.approx(1 / (1 + 3.8415), abs=1e-4),
+        1,
+        1,
+    )
+    assert means(items(plain([None])).with_columns(pl.col("right").cast(pl.Boolean)), ["right"]) == []
+
+
+def test_clusters_count_the_same_whatever_their_size():
+    """A has 1 1 0, B has 0: (⅔ + 0) / 2. One cluster has no such mean."""
+    outcomes = [("A", 1), ("A", 1), ("A", 0), ("B", 0)]
+    rows = [(ORIGINAL, str(i), f"{ALL}|{name}", name, right) for i, (name, right) in enumerate(outcomes)]
+    (row,) = cluster_means(items(rows), ["right"], "-by-cluster")
+    assert (row[2], row[3], row[4], row[7]) == (ALL, "right-by-cluster", pytest.approx(1 / 3), 2)
+
+
+def test_a_contrast_takes_the_items_that_both_sides_have():
+    """Items 0 to 4 in both: four right in the first alone, none in the second alone. p = 2 / 2⁴."""
+    table = items([*plain([True] * 4 + [False] * 3), *plain([False] * 5, "shuffled")])
+    found = contrasts(table, [Contrast("D", "right", (ORIGINAL, ALL), ("shuffled", ALL))])
+    assert [row[:4] for row in found] == [
+        ("D", "original vs shuffled", ALL, "difference:right"),
+        ("D", "original vs shuffled", ALL, "p:right"),
+    ]
+    assert [row[4] for row in found] == [pytest.approx(4 / 5), pytest.approx(1 / 8)]
+    assert [row[7] for row in found] == [5, 5]
+
+
+def test_a_contrast_flips_the_signs_of_whole_clusters():
+    """Eight items of four clusters, right in the first alone: p = 2 / 2⁴, not McNemar's 2 / 2⁸; and not a point."""
+    rows = [
+        (condition, f"{i}", ALL, str(i // 2), condition == ORIGINAL) for condition in (ORIGINAL, "b") for i in range(8)
+    ]
+    difference, p = contrasts(items(rows), [Contrast("D", "right", (ORIGINAL, ALL), ("b", ALL))])
+    assert (difference.value, difference.clusters, p.clusters) == (1, 4, 4)
+    assert difference.low < 1 == difference.high
+    assert p.value == pytest.approx(2 / 2**4)
+
+
+def test_a_contrast_without_common_items_has_no_row():
+    table = items(plain([True]))
+    assert contrasts(table, [Contrast("D", "right", (ORIGINAL, ALL), ("shuffled", ALL))]) == []
+    assert contrasts(table, [Contrast("E", "right", (ORIGINAL, ALL), (ORIGINAL, "H"))]) == []
+
+
+def test_floats_are_paired_by_clusters():
+    """All five differences are positive: p = 2 / 2⁵; the last two are of one cluster: p = 2 / 2⁴."""
+    first, second = pl.Series([1.0, 2, 3, 4, 5]), pl.Series([0.9, 1.8, 2.7, 3.6, 4.5])
+    alone = paired(first, second, pl.Series(["a", "b", "c", "d", "e"]))
+    assert (alone.value, alone.p) == (pytest.approx(0.3), pytest.approx(2 / 2**5))
+    assert paired(first, second, pl.Series(["a", "b", "c", "d", "d"])).p == pytest.approx(2 / 2**4)
+
+
+def test_holm_adjusts_over_all_tests_and_stands_after_each():
+    """0.01 and 0.04 of three are 0.03 and, ranked second, 0.08; 0.05 is raised to that."""
+    tests = {"a": 0.05, "b": 0.01, "c": 0.04}
+    rows = [Row("D", "x", ALL, f"p:{name}", p, None, None, 9) for name, p in tests.items()]
+    summary = with_holm(frame([Row("D", "x", ALL, "right", 0.5, 0.1, 0.9, 9), *rows]))
+    assert summary.schema == SCHEMA
+    assert summary["metric"].to_list() == [
+        "right",
+        *[f"{prefix}:{name}" for name in "abc" for prefix in ("p", "p_holm")],
+    ]
+    assert summary["tests"].to_list() == [None, None, 3, None, 3, None, 3]
+    assert summary["value"].to_list() == pytest.approx([0.5, 0.05, 0.08, 0.01, 0.03, 0.04, 0.08])
+
+
+def test_what_a_run_can_find_is_a_line_below_its_differences():
+    assert detectable_note([{"detectable": 0.123}, {"detectable": None}, {}, {"detectable": 0.05}]) == [
+        "true differences from 5.0 to 12.3 points on are found with a power of 80 %"
+    ]
+    assert detectable_note([{"detectable": None}]) == []
+
+
+def test_the_note_on_tests_says_their_number_where_the_run_has_it():
+    assert correction_note({"tests": 12}, "a test") == "p: a test; p (Holm): corrected for the 12 tests of this run"
+    assert correction_note({}, "a test").endswith("corrected for all tests of this run")
+
+
+def test_a_summary_without_tests_stays_as_it_is():
+    summary = frame([Row("D", "x", ALL, "right", 0.5, 0.1, 0.9, 9)])
+    assert with_holm(summary).equals(summary)

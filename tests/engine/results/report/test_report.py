@@ -1,0 +1,245 @@
+"""A report: one file, in order, whole, and never in the place of another file."""
+
+import json
+import shutil
+import subprocess
+import sys
+from itertools import pairwise
+
+import negengine as ng
+import polars as pl
+import pytest
+from negengine.engine.errors import InputError
+from negengine.engine.library.registry import probes
+from negengine.engine.text.lexicon import Lexicon
+from pages import read
+
+LOADING = {"src", "srcset", "data", "action", "poster", "background", "xlink:href"}
+
+
+def headings(page, level):
+    return [element.words for element in read(page).all(f"h{level}")]
+
+
+def test_the_sections_of_the_main_job_stand_in_the_order_of_reading(page):
+    assert headings(page, 3) == [
+        "Does the model pass the test?",
+        "How much does each pattern lower the repetition of the verb?",
+        "What changes between two patterns of a minimal pair?",
+        "What does the model say instead of the verb?",
+        "How far does the verb fall?",
+        "Which words drive the result?",
+        "What do single sentences look like?",
+        "How exact are the decisions?",
+        "What made this run?",
+    ]
+
+
+def test_the_answer_stands_first(page, scores):
+    (first, *_) = [own for own in read(page).all("p") if "main" in own.parents]
+    assert first.words == scores.reading
+
+
+def test_headings_are_in_order_without_a_gap(page):
+    order = []
+
+    def walk(element):
+        order.extend([int(element.name[1])] if element.name in {"h1", "h2", "h3", "h4"} else [])
+        for child in element.children:
+            walk(child)
+
+    walk(read(page))
+    assert order.count(1) == 1
+    assert all(later <= earlier + 1 for earlier, later in pairwise(order))
+
+
+def test_nothing_is_loaded(page):
+    root = read(page)
+
+    def walk(element):
+        assert not LOADING & set(element.attributes), element.name
+        assert element.name not in {"link", "img", "iframe", "object", "embed", "base"}
+        if "href" in element.attributes:
+            assert element.attributes["href"].startswith("#"), element.attributes
+        for child in element.children:
+            walk(child)
+
+    walk(root)
+    (style,) = root.all("style")
+    assert "url(" not in style.text
+    assert "@import" not in style.text
+    (policy,) = [own.attributes["content"] for own in root.all("meta") if "http-equiv" in own.attributes]
+    assert policy.startswith("default-src 'none';")
+
+
+def test_links_lead_to_elements_of_the_page_and_ids_are_taken_once(page):
+    ids, links = [], []
+
+    def walk(element):
+        ids.extend([element.attributes["id"]] if "id" in element.attributes else [])
+        links.extend([element.attributes["href"][1:]] if "href" in element.attributes else [])
+        links.extend(element.attributes.get("aria-labelledby", "").split())
+        for child in element.children:
+            walk(child)
+
+    walk(read(page))
+    assert len(ids) == len(set(ids))
+    assert set(links) <= set(ids)
+
+
+def test_every_figure_has_a_caption_a_name_a_description_and_its_values(page):
+    root = read(page)
+    figures = root.all("figure")
+    assert len(figures) == 10
+    for figure in figures:
+        (svg,) = figure.all("svg")
+        assert svg.attributes["role"] == "img"
+        assert svg.all("title")[0].text
+        assert svg.all("desc")[0].text
+        assert figure.all("figcaption")[0].words
+    assert len([own for own in root.all("summary") if own.words == "The values as a table"]) == len(figures)
+
+
+def test_tables_say_what_their_headings_are_for(page):
+    for table in read(page).all("table"):
+        assert table.all("caption")[0].words
+        assert {cell.attributes["scope"] for cell in table.all("thead")[0].all("th")} == {"col"}
+        assert {cell.attributes["scope"] for body in table.all("tbody") for cell in body.all("th")} <= {"row"}
+
+
+def test_texts_of_figures_take_the_colour_of_the_page(page):
+    for text in (text for svg in read(page).all("svg") for text in svg.all("text")):
+        assert text.attributes["fill"] == "currentColor"
+
+
+def test_the_figures_show_the_content_of_rates_parquet(scores, tmp_path):
+    files = ng.figures(scores, tmp_path)
+    drops = pl.read_csv(tmp_path / "drops.csv")
+    assert tmp_path / "drops.csv" in files
+    for row, found in zip(scores.rates.iter_rows(named=True), drops.iter_rows(named=True), strict=True):
+        assert {key: found[key] for key in ("pattern", "n", "repetitions")} == {
+            key: row[key] for key in ("pattern", "n", "repetitions")
+        }
+        for key in ("repetition_rate", "drop", "drop_low", "drop_high"):
+            assert found[key] == pytest.approx(row[key])
+    ranks = pl.read_csv(tmp_path / "ranks.csv").filter(pl.col("rank") == "1")
+    assert ranks.select("pattern", repetitions="n").rows() == scores.rates.select("pattern", "repetitions").rows()
+
+
+def test_the_same_run_gives_the_same_bytes(page, scores, tmp_path):
+    code = "import negengine as ng, sys; ng.report(sys.argv[1], sys.argv[2])"
+    subprocess.run([sys.executable, "-c", code, scores.folder, tmp_path / "again.html"], check=True)
+    assert (tmp_path / "again.html").read_text("utf-8") == page
+
+
+@pytest.fixture(scope="module")
+def hostile(mini, make_scores, tmp_path_factory):
+    """A run whose lexicon has markup."""
+    lexicon = Lexicon(
+        names=("<b>Jessica", "John"),
+        genders=("f", "m"),
+        professions=("a <script>alert(1)</script>", "a dancer &amp; 'cook\""),
+        verbs=("smoke", "dance", "sing", "swim", "walk", "argue"),
+    )
+    return ng.open(make_scores(mini, tmp_path_factory.mktemp("hostile") / "run", lexicon))
+
+
+def test_words_of_a_lexicon_are_never_markup(hostile, tmp_path):
+    text = hostile.report(tmp_path / "report.html").read_text("utf-8")
+    root = read(text)
+    assert len(root.all("script")) == 1
+    assert "alert" not in root.all("script")[0].text
+    assert root.all("b") == []
+    assert "a &lt;script&gt;alert(1)&lt;/script&gt;" in text
+    assert any("<b>Jessica" in cell.words for cell in root.all("td"))
+
+
+def test_without_the_script_every_row_is_there(page):
+    (listing,) = [own for own in read(page).all("div") if own.attributes.get("class") == "listing"]
+    assert not listing.all("input")
+    rows = [row for body in listing.all("tbody") for row in body.all("tr")]
+    assert len(rows) > 50
+    assert not any("hidden" in row.attributes for row in rows)
+
+
+def test_the_worst_failures_are_the_most_probable_repetitions_and_the_least_probable_misses(scores):
+    from negengine.engine.results.report.examples import WORST, examples
+
+    (section,) = examples(scores)
+    shown = section.listing.frame.filter(pl.col("why") == "worst failure")
+    rows = scores.sentence_rows().filter(pl.col("failed")).collect()
+    for (condition,), own in rows.group_by("condition"):
+        found = shown.filter(pl.col("condition") == condition)["logprob"].to_list()
+        expected = own.sort("logprob", descending=own["repeated"][0])["logprob"].to_list()
+        assert found == expected[: WORST // rows["condition"].n_unique()]
+
+
+@pytest.mark.parametrize("content", [b"", b"my notes", b"<!DOCTYPE html>\n<html><title>mine</title></html>"])
+def test_another_file_is_never_replaced(scores, tmp_path, content):
+    path = tmp_path / "report.html"
+    path.write_bytes(content)
+    with pytest.raises(InputError, match="exists and is not a report of negengine"):
+        ng.report(scores, path)
+    assert path.read_bytes() == content
+
+
+def test_a_report_replaces_a_report_and_makes_its_folder(scores, page, tmp_path):
+    path = tmp_path / "new" / "report.html"
+    assert scores.report(path) == path
+    assert path.read_text("utf-8") == page
+    ng.report(scores, path)
+    assert [found.name for found in path.parent.iterdir()] == ["report.html"]
+
+
+def test_a_folder_is_not_a_file(scores, tmp_path):
+    with pytest.raises(InputError, match="is a folder; give the name of a file"):
+        ng.report(scores, tmp_path)
+
+
+def test_a_run_that_is_not_finished_is_refused(scores, tmp_path):
+    folder = shutil.copytree(scores.folder, tmp_path / "run")
+    record = json.loads((folder / "run.json").read_text())
+    record["stages"]["score"]["finished"] = False
+    (folder / "run.json").write_text(json.dumps(record))
+    with pytest.raises(InputError):
+        ng.report(folder, tmp_path / "report.html")
+    assert not (tmp_path / "report.html").exists()
+
+
+def test_a_run_of_another_format_is_refused(scores, tmp_path):
+    folder = shutil.copytree(scores.folder, tmp_path / "run")
+    record = json.loads((folder / "run.json").read_text())
+    (folder / "run.json").write_text(json.dumps(record | {"format": 1}))
+    with pytest.raises(InputError, match="format 1"):
+        ng.report(folder, tmp_path / "report.html")
+
+
+def test_what_is_not_a_run_is_refused(tmp_path):
+    with pytest.raises(InputError, match="is not a run folder"):
+        ng.report(tmp_path, tmp_path / "report.html")
+    with pytest.raises(InputError, match="no runs given"):
+        ng.report([], tmp_path / "report.html")
+
+
+def test_a_selection_is_reported_with_its_table(selected_run, tmp_path):
+    text = ng.report(selected_run, tmp_path / "report.html").read_text("utf-8")
+    assert "Selected triplets" in headings(text, 3)
+
+
+@pytest.mark.parametrize("library", ["altair", "vl_convert", "jinja2"])
+def test_a_missing_library_is_one_line(scores, tmp_path, library):
+    code = (
+        f"import sys; sys.modules[{library!r}] = None\n"
+        "import negengine as ng\n"
+        "try: ng.report(sys.argv[1], sys.argv[2])\n"
+        "except ng.InputError as error: print(error)"
+    )
+    command = [sys.executable, "-c", code, str(scores.folder), str(tmp_path / "report.html")]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout == f"reports and figures need {library}: pip install 'negengine[report]'\n"
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("probe", probes(), ids=lambda probe: probe.name)
+def test_every_probe_has_sections_for_its_results(probe):
+    assert set(probe.sections) == set(probe.runs)

@@ -1,0 +1,156 @@
+"""A run is made again from what it recorded; what differs is told by file, column, rows and size."""
+
+import json
+import shutil
+from pathlib import Path
+
+import negengine as ng
+import polars as pl
+import pytest
+from negengine.engine.results.report.differences import SAME, compare_frames, other_conditions
+from negengine.engine.runs.record import StageRecord, read_run
+from negengine.engine.runs.session import Session
+
+
+@pytest.fixture(scope="module")
+def again(scored_run, tmp_path_factory):
+    return ng.reproduce(scored_run, tmp_path_factory.mktemp("again") / "run", progress=False)
+
+
+def test_the_same_run_again_has_the_same_bytes(again, scored_run):
+    assert again.is_same
+    assert {found.file for found in again.differences} == {
+        "triplets.parquet",
+        "answers.parquet",
+        "selection.json",
+        "scores.parquet",
+        "rates.parquet",
+    }
+    assert again.conditions == []
+    assert again.remarks() == [f"{again.again} has the same bytes as {scored_run}."]
+    for name in ("triplets.parquet", "scores.parquet"):
+        assert (again.again / name).read_bytes() == (scored_run / name).read_bytes()
+
+
+def test_all_stages_are_made_again_with_their_arguments(again, scored_run):
+    old, new = (read_run(folder).stages for folder in (scored_run, again.again))
+    assert list(old) == list(new) == ["select", "score"]
+    for name in old:
+        assert old[name].metadata["call"]["arguments"] == new[name].metadata["call"]["arguments"]
+
+
+def test_its_document_is_one_json_value(again):
+    document = json.loads(json.dumps(again.document()))
+    assert document["same"]
+    assert len(document["differences"]) == 5
+
+
+@pytest.fixture
+def changed(scored_run, tmp_path):
+    """A copy of the run whose record can be changed."""
+    shutil.copytree(scored_run, tmp_path / "run")
+
+    def change(edit):
+        record = read_run(tmp_path / "run")
+        edit(record.stages)
+        record.write(tmp_path / "run")
+        return tmp_path / "run"
+
+    return change
+
+
+def test_a_model_that_is_missing_is_told_with_its_digest(changed, tmp_path, mini):
+    def edit(stages):
+        stages["select"].metadata["call"]["model"]["folder"] = str(tmp_path / "gone")
+
+    run = changed(edit)
+    with pytest.raises(ng.InputError, match=f"needs the model mini, revision .*, sha256 {mini.sha256}.*give --model"):
+        ng.reproduce(run, tmp_path / "new")
+    assert not (tmp_path / "new").exists()
+
+
+def test_another_model_is_told(changed, tmp_path):
+    def edit(stages):
+        for stage in stages.values():
+            stage.identity["model sha256"] = "ab" * 32
+
+    with pytest.raises(ng.InputError, match="is another model"):
+        ng.reproduce(changed(edit), tmp_path / "new")
+
+
+def test_data_that_are_missing_are_told_with_their_digest(changed, tmp_path):
+    def edit(stages):
+        stages["select"].metadata["call"]["arguments"]["lexicon"] = {"path": str(tmp_path / "words")}
+
+    run = changed(edit)
+    digest = read_run(run).stages["select"].identity["lexicon sha256"]
+    with pytest.raises(ng.InputError, match=f"words \\(sha256 {digest}\\), which is missing"):
+        ng.reproduce(run, tmp_path / "new")
+
+
+def test_a_file_with_another_content_is_told(changed, tmp_path):
+    own = tmp_path / "own.toml"
+    own.write_text("x")
+
+    def edit(stages):
+        stages["select"].metadata["call"]["arguments"]["patterns"] = {"path": str(own), "sha256": "ab" * 32}
+
+    with pytest.raises(ng.InputError, match=r"own\.toml is not the file that"):
+        ng.reproduce(changed(edit), tmp_path / "new")
+
+
+def test_a_run_without_its_call_cannot_be_made_again(changed, tmp_path):
+    def edit(stages):
+        del stages["score"].metadata["call"]
+
+    with pytest.raises(ng.InputError, match="does not tell which call made score"):
+        ng.reproduce(changed(edit), tmp_path / "new")
+
+
+def test_a_run_is_not_made_again_into_itself(scored_run):
+    with pytest.raises(ng.InputError, match="the run itself"):
+        ng.reproduce(scored_run, scored_run)
+
+
+def test_an_unfinished_run_is_refused(changed, tmp_path):
+    def edit(stages):
+        stages["score"].finished = False
+
+    with pytest.raises(ng.InputError, match="score is not finished"):
+        ng.reproduce(changed(edit), tmp_path / "new")
+
+
+# ---------------------------------------------------------------- what differs
+
+
+def test_columns_are_compared_row_by_row():
+    old = pl.DataFrame({"a": [1, 2, 3], "b": [0.5, None, 1.0], "c": ["x", "y", "z"]})
+    new = pl.DataFrame({"a": [1, 2, 3], "b": [0.5, 0.25, 1.5], "c": ["x", "q", "z"]})
+    found = compare_frames("f.parquet", old, new)
+    assert [(one.column, one.rows, one.total, one.largest) for one in found] == [("b", 2, 3, 0.5), ("c", 1, 3, None)]
+
+
+def test_other_rows_and_other_columns_are_told():
+    frame = pl.DataFrame({"a": [1, 2]})
+    assert compare_frames("f", frame, frame.head(1))[0].result == "2 rows and 1 row"
+    assert compare_frames("f", frame, frame.rename({"a": "b"}))[0].result == "other columns"
+    assert compare_frames("f", frame, frame)[0].result == "same values, other bytes"
+    assert SAME not in {one.result for one in compare_frames("f", frame, frame)}
+
+
+def test_other_versions_and_processors_are_named():
+    def stage(**session):
+        own = Session(machine={"system": "Linux x86_64"}, **session)
+        return [StageRecord(identity={"seed": 0}, parts=1, sessions=[own])]
+
+    old = stage(workers=[{"device": "cpu", "hardware": "A", "threads": 2}], packages={"numpy": "2.0"})
+    new = stage(workers=[{"device": "cpu", "hardware": "B", "threads": 2}], packages={"numpy": "2.1"})
+    assert other_conditions(old, new) == ["numpy: 2.0, now 2.1", "hardware: A, now B"]
+    assert other_conditions(old, old) == []
+
+
+def test_an_interrupted_reproduction_goes_on(scored_run, tmp_path, again):
+    shutil.copytree(again.again, tmp_path / "new")
+    found = ng.reproduce(scored_run, tmp_path / "new", progress=False)
+    assert found.is_same
+    assert Path(found.again) == tmp_path / "new"

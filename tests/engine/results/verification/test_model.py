@@ -1,0 +1,118 @@
+"""An export against its own export.json, its graphs against each other, and against PyTorch."""
+
+import json
+import shutil
+
+import negengine as ng
+import pytest
+from negengine.engine.files.reading import file_sha256
+from negengine.engine.inference.manifest import read_manifest, write_manifest
+from negengine.engine.results.verification.checks import Outcome
+from negengine.engine.results.verification.model import verify_model
+
+
+def verify(folder, **options):
+    return ng.verify(folder, **{"sample": 0, **options})
+
+
+def damage(verification):
+    return [(check.of, check.what) for check in verification.damage]
+
+
+def rewrite(folder, **values):
+    """Write another export.json, with its digest."""
+    _, info = read_manifest(folder)
+    write_manifest(folder, {key: value for key, value in {**info, **values}.items() if key != "content_sha256"})
+
+
+def replace_graph(folder, name, other):
+    """Put another graph in the place of one, with its digest."""
+    shutil.copy(folder / other, folder / name)
+    _, info = read_manifest(folder)
+    rewrite(folder, files={**info["files"], name: file_sha256(folder / name)})
+
+
+def test_an_export_has_no_damage_and_is_not_changed(exported):
+    before = {path: path.stat().st_mtime_ns for path in exported.rglob("*")}
+    found = verify(exported, sample=4, torch="mini")
+    assert not found.damage
+    assert {path: path.stat().st_mtime_ns for path in exported.rglob("*")} == before
+    close = [check.detail for check in found.checks if check.what == "close to model.onnx"]
+    assert len(close) == 2
+    assert all("same top-1 in 100.0 %" in detail for detail in close)
+    assert [check.of for check in found.checks if check.what == "equal to PyTorch within rounding"] == ["model.onnx"]
+    assert [check.of for check in found.checks if check.what == "equal to model.onnx within rounding"] == [
+        "model.cpu.onnx"
+    ]
+
+
+@pytest.mark.parametrize("name", ["model.onnx", "model.onnx_data", "model.int8.onnx"])
+def test_a_flipped_bit_of_a_file_is_found_with_the_command_that_repairs_it(exported, name):
+    content = bytearray((exported / name).read_bytes())
+    content[len(content) // 2] ^= 1
+    (exported / name).write_bytes(content)
+    found = verify(exported)
+    assert (name, "the file is as it was written") in damage(found)
+    with pytest.raises(ng.InputError, match=f"negengine export mini --output {exported} --force$"):
+        found.refuse_damage()
+
+
+def test_with_another_tokenizer_nothing_can_be_verified(exported):
+    path = exported / "tokenizer.json"
+    path.write_bytes(path.read_bytes() + b" ")
+    with pytest.raises(ng.InputError, match=r"tokenizer\.json is damaged .* export it again with --force$"):
+        verify(exported)
+
+
+@pytest.mark.parametrize(
+    ("lie", "what"),
+    [
+        ({"vocab_size": 900}, "agrees with tokenizer.json"),
+        ({"vocab_size": 30_000}, "agrees with config.json"),
+        ({"mask_token": "<mask>"}, "agrees with tokenizer.json"),
+        ({"padding_id": 7}, "agrees with config.json"),
+        ({"max_length": 600}, "agrees with config.json"),
+        ({"family": "roberta"}, "agrees with config.json"),
+    ],
+)
+def test_what_export_json_says_is_compared_with_what_it_describes(exported, lie, what):
+    rewrite(exported, **lie)
+    assert ("export.json", what) in damage(verify(exported))
+
+
+def test_a_graph_with_another_number_of_logits_is_found(exported):
+    config = json.loads((exported / "config.json").read_text())
+    (exported / "config.json").write_text(json.dumps({**config, "vocab_size": 30_000}))
+    rewrite(exported, vocab_size=30_000)
+    found = verify(exported)
+    assert ("model.onnx", "inputs and outputs are those of export.json") in damage(found)
+    assert "output logits has 12704 columns, export.json says 30000" in found.damage[0].detail
+
+
+def test_a_graph_that_computes_something_else_is_found(exported):
+    replace_graph(exported, "model.cpu.onnx", "model.int8.onnx")
+    found = verify(exported, sample=4)
+    assert damage(found) == [("model.cpu.onnx", "equal to model.onnx within rounding")]
+
+
+def test_a_reference_that_is_not_that_of_pytorch_is_found(exported):
+    replace_graph(exported, "model.onnx", "model.int8.onnx")
+    found = verify(exported, sample=4, torch="mini")
+    assert ("model.onnx", "equal to PyTorch within rounding") in damage(found)
+
+
+def test_options_of_runs_are_refused(exported):
+    with pytest.raises(ng.InputError, match="--model and --lexicon are for runs"):
+        verify(exported, model="mini")
+
+
+def test_a_token_classifier_is_verified_but_for_its_labels(once):
+    from cue_detectors import write_detector
+    from negengine.export.build import build
+
+    made = once("cue-detector", lambda folder: build(str(write_detector(folder / "detector")), folder / "out"))
+    checks = verify_model(made / "out", 5, 0, None).checks
+    assert not any(check.is_damage for check in checks)
+    assert [check.detail for check in checks if check.outcome is Outcome.NOT_CHECKED] == [
+        "its labels were compared with PyTorch when it was exported"
+    ]

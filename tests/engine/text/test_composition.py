@@ -1,0 +1,307 @@
+"""Sentences put together from the token ids of their fillers."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from negengine.engine.choices import Coreference
+from negengine.engine.errors import InputError
+from negengine.engine.experiments.negation.grid import subjects
+from negengine.engine.text.composition import WholeSentenceComposer, composer
+from negengine.engine.text.lexicon import load_lexicon
+from negengine.engine.text.patterns import Pattern, load_patterns
+from negengine.engine.text.tokenizer import MaskTokenizer
+from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers
+
+PATTERNS = load_patterns()
+
+
+LEXICON = load_lexicon()
+
+
+BASE = {"NAME": "Jessica", "PROF": "a dancer", "ACT": "smoke", "PRON": "she"}
+
+
+FILLERS = {
+    "NAME": ["Anna", "Maria", "Jean-Luc", "O'Hara"],
+    "PROF": ["a dancer", "an architect", "a fire fighter"],
+    "ACT": ["smoke", "dance", "disagree", "x"],
+    "PRON": ["she", "he"],
+}
+
+
+words = st.text("abnsAS é'-1漢", min_size=1, max_size=12).map(" ".join).map(str.strip) | st.sampled_from(
+    ["Anna", "she", "smoke", "a dancer", "an architect", "dancing", "Zoë", "O'Hara", "C#", "isn't", "smoke."]
+)
+
+
+fillers_of_any_kind = st.fixed_dictionaries({slot: st.lists(words, min_size=1, max_size=6) for slot in BASE})
+
+
+patterns = st.sampled_from(
+    [
+        *PATTERNS.all,
+        Pattern("starts with a profession", "{PROF} is {NAME}.", "{PRON} likes to {MASK}."),
+        Pattern("one sentence", "{NAME} is {PROF} and {PRON} likes to {ACT} or {MASK}."),
+        Pattern(
+            "repeated slots", "{NAME} is {PROF}, and {NAME} likes to {ACT}.", "{NAME} is happy to {MASK}, not {ACT}."
+        ),
+        Pattern("mask first", "{MASK} is what {NAME} likes, {PRON} says.", "{PROF} must {ACT}."),
+        Pattern("nothing between", "{NAME}{PROF} {ACT}{MASK} {PRON}"),
+    ]
+)
+
+
+def random_rows(fillers, n, seed=0):
+    rng = np.random.default_rng(seed)
+    return {slot: rng.integers(len(words), size=n) for slot, words in fillers.items()}
+
+
+def texts_of(pattern, fillers, rows, tokenizer):
+    columns = {slot: [fillers[slot][i] for i in index] for slot, index in rows.items()}
+    sentences = [dict(zip(columns, words, strict=True)) for words in zip(*columns.values(), strict=True)]
+    return [pattern.text(sentence, tokenizer.mask_token) for sentence in sentences]
+
+
+def composed(made, rows):
+    """The composed sentences in the order of their rows."""
+    sentences = {}
+    for part in made.compose(rows):
+        sentences.update(zip(part.rows.tolist(), part.ids.tolist(), strict=True))
+    return [sentences[row] for row in range(len(sentences))]
+
+
+def tokenized(tokenizer, texts):
+    return [ids.tolist() for ids in tokenizer.encode(texts)]
+
+
+def lexicon_fillers(coreference=Coreference.PRONOUN):
+    subject, _ = subjects(LEXICON, coreference, seed=0)
+    return {"NAME": LEXICON.names, "PROF": LEXICON.professions, "ACT": LEXICON.verbs, "PRON": subject}
+
+
+@settings(max_examples=40)
+@given(pattern=patterns, fillers=fillers_of_any_kind, seed=st.integers(0, 9))
+def test_composed_ids_are_tokenized_ids(small_tokenizer, pattern, fillers, seed):
+    rows = random_rows(fillers, 50, seed)
+    made = composer(small_tokenizer, pattern, fillers, seed=0, random_combinations=100)
+    assert composed(made, rows) == tokenized(small_tokenizer, texts_of(pattern, fillers, rows, small_tokenizer))
+
+
+@settings(max_examples=20)
+@given(pattern=patterns, n=st.integers(1, 60), whole=st.booleans())
+def test_a_slice_has_one_exact_length(small_tokenizer, pattern, n, whole):
+    rows = random_rows(FILLERS, n)
+    made = (WholeSentenceComposer if whole else composer)(small_tokenizer, pattern, FILLERS, *([] if whole else [0]))
+    lengths = np.array(
+        [len(ids) for ids in tokenized(small_tokenizer, texts_of(pattern, FILLERS, rows, small_tokenizer))]
+    )
+    buckets = list(made.compose(rows))
+    assert [part.ids.shape[1] for part in buckets] == np.unique(lengths).tolist()
+    assert all(np.all(lengths[part.rows] == part.ids.shape[1]) for part in buckets)
+    assert sorted(np.concatenate([part.rows for part in buckets]).tolist()) == list(range(n))
+    assert made.lengths(rows).tolist() == lengths.tolist()
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_a_slice_is_ready_for_the_model(small_tokenizer, whole):
+    made = composer(small_tokenizer, PATTERNS.selecting, FILLERS, seed=0)
+    if whole:
+        made = WholeSentenceComposer(small_tokenizer, PATTERNS.selecting, FILLERS)
+    for part in made.compose(random_rows(FILLERS, 40)):
+        assert part.ids.flags.c_contiguous
+        assert (part.rows.dtype, part.ids.dtype, part.mask_position.dtype) == (np.int64, np.int32, np.int32)
+        assert np.all(part.ids[np.arange(len(part.ids)), part.mask_position] == small_tokenizer.mask_id)
+
+
+def test_no_rows_make_no_slices(small_tokenizer):
+    made = composer(small_tokenizer, PATTERNS.selecting, FILLERS, seed=0)
+    assert list(made.compose(random_rows(FILLERS, 0))) == []
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_a_pattern_whose_only_slot_is_the_mask_is_composed(small_tokenizer, whole):
+    pattern = Pattern("P", "People like to {MASK}.")
+    made = WholeSentenceComposer(small_tokenizer, pattern, {}) if whole else composer(small_tokenizer, pattern, {}, 0)
+    rows = {"ACT": np.array([3, 1])}
+    [sentence] = tokenized(small_tokenizer, [pattern.text({}, small_tokenizer.mask_token)])
+    assert composed(made, rows) == [sentence] * 2
+    assert made.lengths(rows).tolist() == [len(sentence)] * 2
+    assert made.longest() >= len(sentence)
+
+
+def every_combination(fillers):
+    grid = np.meshgrid(*(np.arange(len(words)) for words in fillers.values()), indexing="ij")
+    return {slot: index.ravel() for slot, index in zip(fillers, grid, strict=True)}
+
+
+@settings(max_examples=20)
+@given(pattern=patterns, fillers=fillers_of_any_kind)
+def test_the_longest_sentence_is_that_of_all_combinations(small_tokenizer, pattern, fillers):
+    made = composer(small_tokenizer, pattern, fillers, seed=0, random_combinations=100)
+    longest = made.lengths(every_combination(fillers)).max()
+    assert made.longest() == longest if made.slotwise else made.longest() >= longest
+
+
+def test_the_longest_words_need_not_stand_in_the_same_lines(small_tokenizer):
+    """The first name and the second profession are the longest; a look at equal line numbers misses their sentence."""
+    fillers = {"NAME": ["Bartholomew-Maximilian", "Anna"], "PROF": ["a dancer", "a fire-fighter-in-chief"]}
+    pattern = Pattern("P", "{NAME} is {PROF} who likes to {MASK}.")
+    made = composer(small_tokenizer, pattern, fillers, seed=0)
+    [sentence] = tokenized(
+        small_tokenizer,
+        [pattern.text({"NAME": fillers["NAME"][0], "PROF": fillers["PROF"][1]}, small_tokenizer.mask_token)],
+    )
+    assert made.longest() == len(sentence)
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_only_the_words_in_use_count_for_the_longest_sentence(small_tokenizer, whole):
+    fillers = {**FILLERS, "ACT": ["smoke", "go on " * 20 + "and on"]}
+    made = composer(small_tokenizer, PATTERNS.selecting, fillers, seed=0)
+    if whole:
+        made = WholeSentenceComposer(small_tokenizer, PATTERNS.selecting, fillers)
+    assert made.longest({"ACT": np.array([0])}) < made.longest() - 20
+
+
+@settings(max_examples=20)
+@given(pattern=patterns, fillers=fillers_of_any_kind)
+def test_a_composer_that_tokenizes_bounds_the_longest_sentence(small_tokenizer, pattern, fillers):
+    made = WholeSentenceComposer(small_tokenizer, pattern, fillers)
+    assert made.longest() >= made.lengths(random_rows(fillers, 30)).max()
+
+
+def test_fillers_that_a_pattern_does_not_use_do_not_matter(small_tokenizer):
+    pattern = Pattern("P", "I like to {MASK}.")
+    made = composer(small_tokenizer, pattern, FILLERS, seed=0)
+    rows = random_rows(FILLERS, 3)
+    assert composed(made, rows) == tokenized(small_tokenizer, texts_of(pattern, FILLERS, rows, small_tokenizer))
+
+
+@pytest.mark.parametrize("pattern", PATTERNS.all, ids=lambda pattern: pattern.name)
+@pytest.mark.parametrize("coreference", [Coreference.PRONOUN, Coreference.SAME_NAME])
+def test_the_bundled_lexicon_composes_slotwise(small_tokenizer, pattern, coreference):
+    assert composer(small_tokenizer, pattern, lexicon_fillers(coreference), seed=0).slotwise
+
+
+@pytest.mark.parametrize("name", ["bert-base-cased", "bert-base-uncased", "roberta-base"])
+@pytest.mark.parametrize("pattern", PATTERNS.all, ids=lambda pattern: pattern.name)
+def test_published_models_compose_slotwise(published_tokenizer, name, pattern):
+    tokenizer = published_tokenizer(name)
+    made = composer(tokenizer, pattern, lexicon_fillers(), seed=0)
+    rows = random_rows(lexicon_fillers(), 2000, seed=1)
+    assert made.slotwise
+    assert composed(made, rows) == tokenized(tokenizer, texts_of(pattern, lexicon_fillers(), rows, tokenizer))
+
+
+def test_the_bundled_model_composes_slotwise(mini_tokenizer):
+    assert all(composer(mini_tokenizer, pattern, lexicon_fillers(), seed=0).slotwise for pattern in PATTERNS.all)
+
+
+def test_the_proof_covers_every_filler(small_tokenizers, monkeypatch):
+    tokenizer, compared = small_tokenizers["Unigram"], []
+    monkeypatch.setattr(WholeSentenceComposer, "texts", recording(WholeSentenceComposer.texts, compared))
+    made = composer(tokenizer, PATTERNS.selecting, FILLERS, seed=0, random_combinations=0)
+    covered = {slot: set(index) for slot, index in compared[0].items()}
+    assert covered == {slot: set(range(len(words))) for slot, words in FILLERS.items()}
+    assert made.proved == 4
+
+
+def test_the_sentences_of_a_short_run_are_all_compared_and_no_others(small_tokenizers, monkeypatch):
+    tokenizer, compared = small_tokenizers["Unigram"], []
+    monkeypatch.setattr(WholeSentenceComposer, "texts", recording(WholeSentenceComposer.texts, compared))
+    run = random_rows(FILLERS, 9)
+    made = composer(tokenizer, PATTERNS.selecting, FILLERS, seed=0, random_combinations=6, sentences=run)
+    assert (made.slotwise, made.proved) == (True, 9)
+    assert {slot: indices.tolist() for slot, indices in compared[0].items()} == {
+        slot: indices.tolist() for slot, indices in run.items()
+    }
+
+
+@pytest.mark.parametrize("n", [0, 10, 11])
+def test_a_long_run_is_compared_by_its_sample(small_tokenizers, n):
+    """The sample has 4 sentences that cover every filler, and 6 random ones."""
+    tokenizer, run = small_tokenizers["Unigram"], random_rows(FILLERS, n)
+    made = composer(tokenizer, PATTERNS.selecting, FILLERS, seed=0, random_combinations=6, sentences=run)
+    assert made.proved == 10
+
+
+def test_a_sentence_of_a_short_run_that_is_not_slotwise_is_found():
+    tokenizer = with_replacement("dance. He", "happy")
+    alone = {slot: np.array([1]) for slot in WORDS}
+    made = composer(tokenizer, PATTERNS.selecting, WORDS, seed=0, sentences=alone)
+    assert not made.slotwise
+    assert composed(made, alone) == tokenized(tokenizer, texts_of(PATTERNS.selecting, WORDS, alone, tokenizer))
+
+
+def recording(function, arguments):
+    def recorded(self, argument):
+        arguments.append(argument)
+        return function(self, argument)
+
+    return recorded
+
+
+def with_replacement(old, new):
+    """A tokenizer of words that replaces a piece of text first, and whose mask is a word like any other."""
+    sentence = "[UNK] [MASK] Anna Maria John is a dancer who likes to smoke dance . , She He happy star"
+    vocabulary = {word: number for number, word in enumerate(sentence.split())}
+    tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="[UNK]"))
+    tokenizer.normalizer = normalizers.Replace(old, new)
+    tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex(r" |(?=[.,])"), "removed")
+    return MaskTokenizer(tokenizer, "[MASK]")
+
+
+WORDS = {"NAME": ["Anna", "Maria"], "PROF": ["a dancer", "a star"], "ACT": ["smoke", "dance"], "PRON": ["she", "he"]}
+
+
+NOT_SLOTWISE = {
+    "Anna is a dancer": "NAME and PROF share tokens in 'Anna is a dancer who likes to smoke. She is happy to [MASK].'",
+    "Maria is a star": "change each other's tokens",
+    "dance. He": "change each other's tokens",
+}
+
+
+@pytest.mark.parametrize(("together", "reason"), NOT_SLOTWISE.items())
+def test_fillers_that_change_each_others_tokens_are_tokenized_whole(together, reason):
+    tokenizer = with_replacement(together, "happy")
+    made = composer(tokenizer, PATTERNS.selecting, WORDS, seed=0)
+    rows = random_rows(WORDS, 30)
+    assert not made.slotwise
+    assert reason in made.reason
+    assert composed(made, rows) == tokenized(tokenizer, texts_of(PATTERNS.selecting, WORDS, rows, tokenizer))
+
+
+def test_a_filler_that_changes_tokens_around_the_mask_is_tokenized_whole():
+    tokenizer = with_replacement("Maria likes to [MASK].", "Maria [MASK] star.")
+    pattern = Pattern("P", "{NAME} likes to {MASK}.")
+    made = composer(tokenizer, pattern, {"NAME": ["Anna", "Maria"]}, seed=0)
+    assert not made.slotwise
+    assert made.reason == "NAME changes tokens on both sides of the mask in 'Anna likes to [MASK].'"
+
+
+def test_a_filler_with_a_mask_of_its_own_is_refused(small_tokenizer):
+    fillers = {**FILLERS, "ACT": ["smoke", small_tokenizer.mask_token]}
+    with pytest.raises(InputError, match=r"(?i)the word '(.mask.)' for \{ACT\} holds the special token '\1' of"):
+        composer(small_tokenizer, PATTERNS.selecting, fillers, seed=0)
+
+
+@pytest.mark.parametrize("token", ["[PAD]", "[SEP]", "[CLS]"])
+def test_a_special_token_as_a_word_is_refused_in_one_line(small_tokenizers, token):
+    fillers = {**FILLERS, "NAME": ["Anna", token]}
+    with pytest.raises(InputError) as caught:
+        composer(small_tokenizers["WordPiece cased"], PATTERNS.selecting, fillers, seed=0)
+    assert str(caught.value) == (
+        f"the word '{token}' for {{NAME}} holds the special token '{token}' of the model; remove the word"
+    )
+
+
+def test_a_seed_below_0_is_refused(small_tokenizer):
+    with pytest.raises(InputError, match="--seed -1: give a number from 0 to"):
+        composer(small_tokenizer, PATTERNS.selecting, FILLERS, seed=-1)
+
+
+def test_the_ids_do_not_depend_on_the_seed(small_tokenizer):
+    rows = random_rows(FILLERS, 40)
+    one, other = (composer(small_tokenizer, PATTERNS.selecting, FILLERS, seed) for seed in (0, 1))
+    assert composed(one, rows) == composed(other, rows)

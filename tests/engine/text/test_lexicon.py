@@ -1,0 +1,220 @@
+import re
+from pathlib import Path
+
+import pytest
+from negengine.engine.errors import InputError
+from negengine.engine.text.lexicon import load_lexicon
+
+
+@pytest.fixture
+def folder(tmp_path):
+    write(tmp_path, "names_female.txt", "Anna\nMaria\n")
+    write(tmp_path, "names_male.txt", "John\n")
+    write(tmp_path, "professions.txt", "an architect\na dancer\n")
+    write(tmp_path, "verbs.txt", "smoke\ndance\n")
+    return tmp_path
+
+
+def write(folder: Path, file: str, text: str | bytes) -> None:
+    (folder / file).write_bytes(text.encode() if isinstance(text, str) else text)
+
+
+def error_of(folder: Path) -> str:
+    with pytest.raises(InputError) as caught:
+        load_lexicon(folder)
+    return str(caught.value)
+
+
+def test_the_bundled_lexicon_has_the_sizes_of_the_paper():
+    lexicon = load_lexicon()
+    assert (lexicon.genders.count("f"), lexicon.genders.count("m"), len(lexicon.professions)) == (100, 100, 91)
+    assert lexicon.n_pairs == 18_200
+
+
+def test_the_bundled_lexicon_has_1480_verbs():
+    assert len(load_lexicon().verbs) == 1480
+
+
+def test_female_names_come_first(folder):
+    lexicon = load_lexicon(folder)
+    assert list(zip(lexicon.names, lexicon.genders, strict=True)) == [("Anna", "f"), ("Maria", "f"), ("John", "m")]
+
+
+def test_comments_empty_lines_and_outer_white_space_do_not_count(folder):
+    write(folder, "verbs.txt", "# verbs\n\n  smoke \t\r\n   # more\ndance")
+    assert load_lexicon(folder).verbs == ("smoke", "dance")
+
+
+def test_a_byte_order_mark_does_not_count(folder):
+    write(folder, "verbs.txt", b"\xef\xbb\xbfsmoke\n")
+    assert load_lexicon(folder).verbs == ("smoke",)
+
+
+def test_a_sharp_within_a_word_is_no_comment(folder):
+    write(folder, "professions.txt", "a C# developer\n")
+    assert load_lexicon(folder).professions == ("a C# developer",)
+
+
+def test_the_digest_is_of_the_entries_not_of_the_bytes(folder):
+    before = load_lexicon(folder).sha256
+    write(folder, "verbs.txt", "# the same\r\nsmoke\r\n\r\ndance\r\n")
+    assert load_lexicon(folder).sha256 == before
+
+
+@pytest.mark.parametrize("verbs", ["smoke\n", "dance\nsmoke\n", "smoke\nDance\n"])
+def test_other_entries_or_another_order_have_another_digest(folder, verbs):
+    before = load_lexicon(folder).sha256
+    write(folder, "verbs.txt", verbs)
+    assert load_lexicon(folder).sha256 != before
+
+
+ENGLISH = {"articles.txt": "an\na\n", "pronouns.txt": "female = she\nmale = he\n"}
+
+
+@pytest.mark.parametrize("file", ENGLISH)
+def test_the_words_of_english_are_those_of_a_folder_without_them(folder, file):
+    before = load_lexicon(folder)
+    write(folder, file, ENGLISH[file])
+    assert load_lexicon(folder) == before
+    assert load_lexicon(folder).sha256 == before.sha256
+
+
+def test_the_bundled_lexicon_has_the_digest_of_earlier_versions():
+    assert load_lexicon().sha256 == "dbeb7e6b3e0cc9a8b835f4d8d2deb11a729ab33f504128819c8675e456c9f044"
+
+
+def test_professions_may_have_other_articles(folder):
+    write(folder, "articles.txt", "un\nune\nl'\n")
+    write(folder, "professions.txt", "une danseuse\nl'architecte\n")
+    assert load_lexicon(folder).professions == ("une danseuse", "l'architecte")
+
+
+def test_an_empty_list_of_articles_demands_none(folder):
+    write(folder, "articles.txt", "# none\n")
+    write(folder, "professions.txt", "arkkitehti\n")
+    assert load_lexicon(folder).professions == ("arkkitehti",)
+
+
+def test_other_articles_do_not_change_the_digest(folder):
+    before = load_lexicon(folder).sha256
+    write(folder, "articles.txt", "")
+    assert load_lexicon(folder).sha256 == before
+
+
+def test_pronouns_are_read_and_part_of_the_digest(folder):
+    before = load_lexicon(folder).sha256
+    write(folder, "pronouns.txt", "female = elle\nmale = il\n")
+    assert load_lexicon(folder).pronouns == {"f": "elle", "m": "il"}
+    assert load_lexicon(folder).sha256 != before
+
+
+def test_genders_are_those_of_the_pronouns(folder):
+    write(folder, "pronouns.txt", "female = sie\nmale = er\nneuter = es\n")
+    write(folder, "names_neuter.txt", "Gretchen\n")
+    assert load_lexicon(folder).genders == ("f", "f", "m", "n")
+
+
+def test_genders_with_the_same_initial_are_written_in_full(folder):
+    write(folder, "pronouns.txt", "male = er\nmixed = sie\n")
+    (folder / "names_female.txt").rename(folder / "names_mixed.txt")
+    assert load_lexicon(folder).genders == ("male", "mixed", "mixed")
+
+
+def test_professions_may_differ_by_gender(folder):
+    (folder / "professions.txt").unlink()
+    write(folder, "professions_female.txt", "a waitress\nan actress\n")
+    write(folder, "professions_male.txt", "a waiter\nan actor\n")
+    lexicon = load_lexicon(folder)
+    assert lexicon.professions == ("a waitress", "an actress")
+    assert lexicon.forms == {"PROF": {"f": ("a waitress", "an actress"), "m": ("a waiter", "an actor")}}
+
+
+def test_another_slot_is_a_file(folder):
+    before = load_lexicon(folder)
+    write(folder, "slot_CITY.txt", "Rome\nParis\n")
+    write(folder, "slot_OBJ.txt", "male = him\nfemale = her\n")
+    lexicon = load_lexicon(folder)
+    assert lexicon.slots == ("NAME", "PROF", "ACT", "PRON", "CITY", "OBJ", "MASK")
+    assert (lexicon.lists, lexicon.forms) == ({"CITY": ("Rome", "Paris")}, {"OBJ": {"f": ("her",), "m": ("him",)}})
+    assert lexicon.sha256 != before.sha256
+
+
+def test_moving_a_name_to_the_other_gender_changes_the_digest(folder):
+    before = load_lexicon(folder).sha256
+    write(folder, "names_female.txt", "Anna\n")
+    write(folder, "names_male.txt", "Maria\nJohn\n")
+    assert load_lexicon(folder).sha256 != before
+
+
+@pytest.mark.parametrize("file", ["names_female.txt", "names_male.txt", "professions.txt", "verbs.txt"])
+def test_a_missing_file_is_named(folder, file):
+    (folder / file).unlink()
+    assert error_of(folder).startswith(f"{folder / file}: cannot be read (No such file or directory)")
+
+
+BAD_FILES = [
+    ("verbs.txt", "smoke\n\ndance\nsmoke\n", 4, "'smoke' is also in {folder}/verbs.txt:1"),
+    ("names_male.txt", "John\nAnna\n", 2, "'Anna' is also in {folder}/names_female.txt:1"),
+    ("professions.txt", "a dancer\na dancer\n", 2, "'a dancer' is also in {folder}/professions.txt:1"),
+    (
+        "professions.txt",
+        "a dancer\narchitect\n",
+        2,
+        "'architect' has no article; begin it with a or an, or change art",
+    ),
+    ("professions.txt", "dancer\n", 1, "'dancer' has no article; begin it with a or an"),
+    ("professions.txt", "the dancer\n", 1, "'the dancer' has no article"),
+    ("professions.txt", "a\n", 1, "'a' has no article"),
+    ("verbs.txt", b"smoke\ncaf\xe9\n", 2, "byte 0xe9 is not UTF-8"),
+    ("verbs.txt", b"\xff\xfes\x00m\x00", 1, "byte 0xff is not UTF-8"),
+    ("verbs.txt", b"smoke\nda\x00nce\n", 2, "the character U+0000 "),
+    ("verbs.txt", "smoke\nda\x1bnce\n", 2, "the character U+001B "),
+    ("verbs.txt", "smoke\rdance\n", 1, "the character U+000D "),
+    ("verbs.txt", "give\u00a0up\n", 1, "the character U+00A0 "),
+    ("verbs.txt", "smoke\ngive\tup\n", 2, "the character U+0009 "),
+    ("verbs.txt", "smoke\ngive  up\n", 2, "two spaces in a row in 'give  up'"),
+    ("verbs.txt", "smoke # a habit\n", 1, "a comment after the entry in 'smoke # a habit'"),
+    ("verbs.txt", "", 1, "no entry in this file"),
+    ("pronouns.txt", "female: she\n", 1, "'female: she' is not of the form `GENDER = word`"),
+    ("pronouns.txt", "female = she\nfemale = her\n", 2, "'female' is there twice"),
+    ("verbs.txt", "# none\n\n", 1, "no entry in this file"),
+]
+
+
+@pytest.mark.parametrize(("file", "text", "line", "message"), BAD_FILES)
+def test_an_error_names_file_line_and_value_in_one_line(folder, file, text, line, message):
+    write(folder, file, text)
+    error = error_of(folder)
+    assert re.match(re.escape(f"{folder / file}:{line}: {message.format(folder=folder)}"), error)
+    assert "\n" not in error
+
+
+BAD_FOLDERS = [
+    ({"names_neuter.txt": "Kim\n"}, "names_neuter.txt: pronouns.txt has no gender 'neuter', it has female, male"),
+    ({"slot_city.txt": "Rome\n"}, "slot_city.txt: 'city' cannot be the name of another slot; use capitals"),
+    ({"slot_NAME.txt": "Kim\n"}, "slot_NAME.txt: 'NAME' cannot be the name of another slot"),
+    ({"slot_GENDER.txt": "x\n"}, "slot_GENDER.txt: 'GENDER' cannot be the name of another slot"),
+    ({"slot_OBJ.txt": "male = him\n"}, "slot_OBJ.txt: one line `GENDER = form` is needed for each of female, male"),
+    ({"slot_OBJ.txt": "male = him\nher\n"}, "slot_OBJ.txt:2: 'her' is not of the form `GENDER = word`"),
+    (
+        {"professions_female.txt": "a waitress\n"},
+        "professions.txt: give either this file, or professions_female.txt and professions_male.txt; not both",
+    ),
+]
+
+
+@pytest.mark.parametrize(("files", "message"), BAD_FOLDERS)
+def test_files_that_do_not_belong_together_are_named(folder, files, message):
+    for file, text in files.items():
+        write(folder, file, text)
+    assert error_of(folder).startswith(f"{folder}/{message}")
+
+
+def test_forms_of_professions_must_be_as_many(folder):
+    (folder / "professions.txt").unlink()
+    write(folder, "professions_female.txt", "a waitress\n")
+    write(folder, "professions_male.txt", "a waiter\nan actor\n")
+    assert error_of(folder) == (
+        f"{folder}/professions_female.txt: 1 professions, but professions_male.txt has 2; "
+        f"add the form of 'an actor' ({folder}/professions_male.txt:2)"
+    )

@@ -1,0 +1,159 @@
+"""Agreement by rule: errors that are put into a right language, one at a time, are found where they are."""
+
+import pytest
+from negengine.engine.text.bundled import bundled_patterns
+from negengine.engine.text.language import load_language
+from negengine.engine.text.rules import Kind, Rules, differences
+
+FILES = {
+    "pronouns.txt": "female = lei\nmale = lui\n",
+    "articles.txt": "un\nuno\nuna\nun'\n",
+    "names_female.txt": "Anna\nMaria\n",
+    "names_male.txt": "Paolo\n",
+    "professions_female.txt": "un'architetta\nuna psicologa\n",
+    "professions_male.txt": "un architetto\nuno psicologo\n",
+    "verbs.txt": "andare\nballare\n",
+    "agreement.toml": """\
+[[elision]]
+words = { a = "ad", di = "d'" }
+before = ["a"]
+
+[[article]]
+gender = "female"
+form = "un'"
+before = ["a"]
+
+[[article]]
+gender = "female"
+form = "una"
+
+[[article]]
+gender = "male"
+form = "uno"
+before = ["ps"]
+
+[[article]]
+gender = "male"
+form = "un"
+
+[[endings]]
+female = "a"
+male = "o"
+
+[[verbs]]
+context = ["are"]
+""",
+    "patterns.toml": """\
+name = "Italian"
+lexicon = "."
+
+[slots]
+HAPPY = { female = "contenta", male = "contento" }
+OTHER = ["leggere libri"]
+
+[[pattern]]
+name = "CpTp"
+role = "selecting"
+context = "{NAME} è {PROF} a cui piace {ACT} o {OTHER}."
+target = "{PRON} è {HAPPY} se può {MASK}."
+
+[[pattern]]
+name = "CpTn"
+role = "forbidden"
+context = "{NAME} è {PROF} a cui piace {ACT} o {OTHER}."
+target = "{PRON} non è {HAPPY} se può {MASK}."
+
+[[pattern]]
+name = "CpTv"
+role = "control"
+context = "{NAME} è {PROF} a cui piace {ACT} o {OTHER}."
+target = "{PRON} è molto {HAPPY} se può {MASK}."
+""",
+}
+
+
+@pytest.fixture
+def found(tmp_path):
+    """The findings as `file:line: what`, once a text in a file was replaced."""
+
+    def found(file="", old="", new="", kind=Kind.PROBLEM):
+        for name, text in FILES.items():
+            changed = text.replace(old, new) if name == file else text
+            assert name != file or changed != text
+            (tmp_path / name).write_text(changed, "utf-8")
+        findings = Rules(load_language(tmp_path / "patterns.toml")).findings()
+        return [
+            f"{finding.where.removeprefix(f'{tmp_path}/')}: {finding.what}"
+            for finding in findings
+            if finding.kind is kind
+        ]
+
+    return found
+
+
+def test_a_right_language_has_no_findings(found):
+    assert found() == []
+    assert found(kind=Kind.NOTE) == []
+
+
+WOMEN, MEN, VERBS, SET = "professions_female.txt", "professions_male.txt", "verbs.txt", "patterns.toml"
+CPTN = '{OTHER}."\ntarget = "{PRON} non'
+PROBLEMS = [
+    (WOMEN, "un'arch", "una arch", ":1: 'una architetta' has the wrong article; write \"un'architetta\""),
+    (MEN, "uno psi", "un psi", ":2: 'un psicologo' has the wrong article; write 'uno psicologo'"),
+    (MEN, "uno psi", "una psi", ":2: 'una psicologo' has the wrong article"),
+    (WOMEN, "psicologa", "psicologe", ":2: 'una psicologe', 'uno psicologo' do not differ"),
+    (SET, '"contento"', '"felice"', ":5: 'contenta', 'felice' do not differ by a rule"),
+    (VERBS, "ballare", "balare\nballato", ":3: 'ballato' does not end in 'are', as [[verbs]] says"),
+    (VERBS, "ballare", "ballare = ballando", ":2: 'ballando' does not end in 'are'"),
+    (VERBS, "ballare", "a andare are", ":2: 'a andare' should be 'ad andare'"),
+    (SET, "se può", "a aver", ":8: 'a aver' should be 'ad aver'"),
+    (SET, "{NAME} è", "D'{NAME} è", ":8: \"d'\" before {NAME} does not suit Maria, Paolo; write 'di {NAME}'"),
+    (SET, "leggere libri", "ballare", ":6: ballare of {OTHER} are verbs of verbs.txt, too"),
+    (SET, f"{{ACT}} o {CPTN}", CPTN, ":14: CpTn has no {ACT}"),
+    (SET, "molto ", "", ":20: CpTv has the same sentence as CpTp"),
+    ("names_female.txt", "Maria", "Marie\u0301", ":2: 'Marie\u0301' has accents as characters of their own"),
+    (WOMEN, "una psicologa", "una psicologa d’acqua", ":2: the apostrophe is ’ here"),
+]
+
+
+@pytest.mark.parametrize(("file", "old", "new", "said"), PROBLEMS, ids=[said[:50] for *_, said in PROBLEMS])
+def test_an_error_is_found_where_it_is(found, file, old, new, said):
+    problems = found(file, old, new)
+    assert any(problem.startswith(f"{file}{said}") for problem in problems), problems
+
+
+NOTES = [
+    ("se può {MASK}", "di {MASK}", "patterns.toml:8: 'di' stands before the mask, and is \"d'\" before 1 of 2 verbs"),
+    ("se può {MASK}", "d'{MASK}", 'patterns.toml:8: "d\'" stands before the mask: 1 of 2 verbs cannot: ballare'),
+    ("{MASK}.", "{MASK} ora.", "patterns.toml:8: CpTp: the mask is not at the end; causal models need that"),
+    ("{PRON} ", "", "patterns.toml: no pattern has {PRON}: --coreference takes pronoun only"),
+    (" o {OTHER}", "", "patterns.toml:6: no pattern has {OTHER}"),
+    ("forbidden", "control", "patterns.toml: no pattern is forbidden, so drops cannot be compared"),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "said"), NOTES, ids=[said[:50] for *_, said in NOTES])
+def test_what_a_user_should_know_is_a_note(found, old, new, said):
+    notes = found("patterns.toml", old, new, kind=Kind.NOTE)
+    assert any(note.startswith(said) for note in notes), notes
+
+
+def test_without_rules_only_the_patterns_are_checked(found, tmp_path):
+    found("agreement.toml", FILES["agreement.toml"], "# none\n")
+    (tmp_path / "professions_male.txt").write_text("una architetto\nuno psicologo\n")
+    (tmp_path / "verbs.txt").write_text("ballato\n")
+    assert Rules(load_language(tmp_path / "patterns.toml")).findings() == []
+
+
+@pytest.mark.parametrize("name", bundled_patterns())
+def test_the_bundled_sets_have_no_problem(name):
+    findings = Rules(load_language(name, slots=("ACT", "ACT1", "ACT2"))).findings()
+    assert [finding for finding in findings if finding.kind is Kind.PROBLEM] == []
+
+
+def test_differences_are_told_in_words():
+    patterns = {pattern.name: pattern for pattern in load_language("french").patterns.all}
+    assert differences(patterns["CpTp"], patterns["CpTp"]) == ""
+    assert differences(patterns["CpTv"], patterns["CpTp"]) == "+ très"
+    assert differences(patterns["CnTp"], patterns["CpTp"]) == "aime → n'aime pas"

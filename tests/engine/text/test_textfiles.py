@@ -1,0 +1,121 @@
+"""Text files of other authors: what is read, and where an error is."""
+
+import gzip
+
+import pytest
+from negengine.engine.errors import InputError
+from negengine.engine.text.textfiles import LONGEST_LINE, json_rows, read_lines, read_table, stream_lines
+
+CUT_OFF = gzip.compress(b"cut off" * 50, mtime=0)[:-12]  # mtime: the same bytes in every process
+
+
+@pytest.fixture
+def file(tmp_path):
+    def write(content, name="file.txt"):
+        (tmp_path / name).write_bytes(content)
+        return tmp_path / name
+
+    return write
+
+
+@pytest.mark.parametrize("content", [b"one\ntwo\n", b"one\r\n\r\n", b"\xef\xbb\xbfone\n", "één".encode()])
+def test_lines_are_those_that_hold_anything(content, file):
+    wanted = [line for line in content.decode("utf-8-sig").splitlines() if line]
+    assert [line for line, _ in read_lines(file(content))] == wanted
+
+
+def test_places_count_empty_lines(file):
+    path = file(b"one\n\n \nfour\n")
+    assert read_lines(path) == [("one", f"{path}:1"), ("four", f"{path}:4")]
+
+
+@pytest.mark.parametrize("character", ["\u2028", "\x85", "\x0b", "\x0c"])
+def test_only_line_feeds_end_lines(character, file):
+    """JSON may hold the other characters that Python takes for line ends."""
+    assert [line for line, _ in read_lines(file(f"a{character}b\n".encode()))] == [f"a{character}b"]
+
+
+def test_compressed_files_are_unpacked(file):
+    assert [line for line, _ in read_lines(file(gzip.compress(b"one\ntwo", mtime=0), "file.txt.gz"))] == ["one", "two"]
+
+
+@pytest.mark.parametrize(
+    ("content", "name", "message"),
+    [
+        (b"", "file.txt", r"file\.txt:1: the file is empty$"),
+        (b"ok\nna\xefve\n", "file.txt", r"file\.txt:2: byte 0xef is not UTF-8; save the file as UTF-8 text$"),
+        (b"ok\n\x00\n", "file.txt", r"file\.txt:2: the character U\+0000 in '\\x00' is not printable; remove it$"),
+        (b"a\x1b[2J\n", "file.txt", r"file\.txt:1: the character U\+001B in 'a\\x1b\[2J' is not printable"),
+        (b"x" * (LONGEST_LINE + 1), "file.txt", r"file\.txt:1: this line has more than 1,000,000 bytes; give a text"),
+        (b"ok\n\xff\n" + b"x" * LONGEST_LINE, "file.txt", r"file\.txt:2: byte 0xff is not UTF-8"),
+        (b"not packed", "file.gz", r"file\.gz: cannot be read \(Not a gzipped file .*\)$"),
+        (
+            gzip.compress(b"cut off" * 50, mtime=0)[:-12],
+            "file.gz",
+            r"file\.gz: cannot be read \(Compressed file ended .*\)$",
+        ),
+    ],
+)
+def test_bad_files(content, name, message, file):
+    with pytest.raises(InputError, match=message):
+        read_lines(file(content, name))
+
+
+def test_a_file_is_read_only_as_far_as_it_is_asked_for(file):
+    lines = stream_lines(file(b"one\n\ntwo\n\xff\n"))
+    assert [next(lines)[0] for _ in range(3)] == ["one", "", "two"]
+
+
+def test_a_byte_order_mark_counts_at_the_start_only(file):
+    assert [line for line, _ in read_lines(file("\ufeffone\n\ufefftwo\n".encode()))] == ["one", "\ufefftwo"]
+
+
+def test_the_longest_line_that_is_read(file):
+    [(line, _)] = read_lines(file(b"x" * LONGEST_LINE))
+    assert len(line) == LONGEST_LINE
+
+
+def test_a_file_that_is_not_there(tmp_path):
+    with pytest.raises(InputError, match=r"missing\.txt: cannot be read \(No such file or directory\)"):
+        read_lines(tmp_path / "missing.txt")
+
+
+def test_a_table_keeps_quotes_and_columns_that_nobody_asked_for(file):
+    (row,) = read_table(file(b'item\tcontext \tmore\r\n1\t"The\tx\r\n'), ["item", "context"])
+    assert row.fields == {"item": "1", "context": '"The', "more": "x"}
+    assert row.location.endswith("file.txt:2")
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"item\n1\n", r"file\.txt:1: no column 'context'; the header has item$"),
+        (b"item\tcontext\n1\ta\tb\n", r"file\.txt:2: 3 fields, but the header has 2$"),
+        (b"item\tcontext\n\n1\n", r"file\.txt:3: 1 fields, but the header has 2$"),
+        (b"item\tcontext\n\n", r"file\.txt:1: no row below the header$"),
+    ],
+)
+def test_bad_tables(content, message, file):
+    with pytest.raises(InputError, match=message):
+        read_table(file(content), ["item", "context"])
+
+
+def test_fields_are_texts_or_numbers(file):
+    (row,) = read_table(file(b"word\trate\tnone\n tea \t0.5\t \n"), [])
+    assert (row.text("word"), row.number("rate")) == ("tea", 0.5)
+    for call, message in [
+        (lambda: row.text("none"), r":2: none is ' '; a text is needed$"),
+        (lambda: row.text("absent"), r":2: absent is missing; a text is needed$"),
+        (lambda: row.number("word"), r":2: word is ' tea '; a number is needed$"),
+    ]:
+        with pytest.raises(InputError, match=message):
+            call()
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [("{", r"^f:7: not JSON \("), ("[1, 2]", r"^f:7: '\[1, 2\]' is not a JSON object; write one object per line$")],
+)
+def test_json_lines_that_are_none(line, message):
+    with pytest.raises(InputError, match=message):
+        json_rows([('{"a": 1}', "f:6"), (line, "f:7")])

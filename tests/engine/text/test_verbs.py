@@ -1,0 +1,125 @@
+"""The mono-token verbs, with tokenizers of every kind."""
+
+import pytest
+from negengine.engine.choices import VerbConvention
+from negengine.engine.errors import InputError
+from negengine.engine.text.lexicon import load_lexicon
+from negengine.engine.text.patterns import Pattern, load_patterns
+from negengine.engine.text.tokenizer import MaskTokenizer
+from negengine.engine.text.verbs import mask_fillers
+from tokenizers import AddedToken, Regex, Tokenizer, models, pre_tokenizers
+
+PATTERNS = load_patterns()
+
+
+LEXICON = load_lexicon()
+
+
+BASE = {"NAME": "Jessica", "PROF": "a dancer", "ACT": "smoke", "PRON": "she"}
+
+
+COUNTS = [
+    ("bert-base-cased", VerbConvention.IN_CONTEXT, 632),
+    ("bert-base-cased", VerbConvention.BARE, 632),
+    ("bert-base-uncased", VerbConvention.IN_CONTEXT, 763),
+    ("roberta-base", VerbConvention.IN_CONTEXT, 792),
+    ("roberta-base", VerbConvention.BARE, 297),
+]
+
+
+@pytest.mark.parametrize(("name", "convention", "count"), COUNTS)
+def test_mono_token_verbs_of_published_models(published_tokenizer, name, convention, count):
+    # Counted in another way, from the vocabularies alone: see the README of the lexicon.
+    index, _ = mask_fillers(published_tokenizer(name), PATTERNS.selecting, LEXICON.verbs, BASE, convention)
+    assert len(index) == count
+
+
+def test_the_expected_token_is_the_one_within_the_sentence(published_tokenizer):
+    tokenizer = published_tokenizer("roberta-base")
+    _, token = mask_fillers(tokenizer, PATTERNS.selecting, ["say"], BASE, VerbConvention.BARE)
+    assert token.tolist() == [224]  # "Ġsay" in RoBERTa's vocabulary; "say" is 28357
+
+
+def test_only_verbs_of_one_token_count(small_tokenizer):
+    verbs = ["smoke", "disagree", "dance", "oversleep"]
+    index, token = mask_fillers(small_tokenizer, PATTERNS.selecting, verbs, BASE, VerbConvention.IN_CONTEXT)
+    assert index.tolist() == [0, 2]
+    assert [small_tokenizer.token_text(i) for i in token.tolist()] == ["smoke", "dance"]
+
+
+def test_a_verb_in_the_masks_place_gives_the_expected_token(small_tokenizer):
+    text = PATTERNS.selecting.text(BASE, small_tokenizer.mask_token)
+    [masked] = small_tokenizer.encode([text])
+    [filled] = small_tokenizer.encode([PATTERNS.selecting.text(BASE, "dance")])
+    _, token = mask_fillers(small_tokenizer, PATTERNS.selecting, ["dance"], BASE, VerbConvention.IN_CONTEXT)
+    assert filled[masked.tolist().index(small_tokenizer.mask_id)] == token[0]
+
+
+def test_bare_verbs_must_be_one_token_alone_too(small_tokenizers):
+    tokenizer = small_tokenizers["byte-level BPE"]
+    verbs = ["smoke", "like"]  # its entries: "Ġsmoke", "Ġlike" and "like", but not "smoke"
+    index, _ = mask_fillers(tokenizer, PATTERNS.selecting, verbs, BASE, VerbConvention.BARE)
+    assert index.tolist() == [1]
+
+
+@pytest.mark.parametrize("verb", ["漢", "[UNK]", "[SEP]"])
+def test_special_and_unknown_tokens_are_no_verbs(small_tokenizers, verb):
+    tokenizer = small_tokenizers["WordPiece cased"]
+    index, _ = mask_fillers(tokenizer, PATTERNS.selecting, [verb, "smoke"], BASE, VerbConvention.IN_CONTEXT)
+    assert index.tolist() == [1]
+
+
+def test_an_unknown_token_that_is_not_marked_as_special_is_no_verb():
+    sentence = "[UNK] [MASK] Jessica is a dancer who likes to smoke . She happy"
+    words = Tokenizer(models.WordLevel({word: i for i, word in enumerate(sentence.split())}, unk_token="[UNK]"))
+    words.pre_tokenizer = pre_tokenizers.Split(Regex(r" |(?=[.])"), "removed")
+    tokenizer = MaskTokenizer(words, "[MASK]")
+    index, _ = mask_fillers(tokenizer, PATTERNS.selecting, ["fly", "smoke"], BASE, VerbConvention.IN_CONTEXT)
+    assert index.tolist() == [1]
+
+
+def test_a_verb_at_the_start_of_a_sentence_has_a_capital():
+    vocabulary = ["[UNK]", "[MASK]", "Smoking", "smoking", "is", "fun", "."]
+    words = Tokenizer(models.WordLevel({word: i for i, word in enumerate(vocabulary)}, unk_token="[UNK]"))
+    words.pre_tokenizer = pre_tokenizers.Split(Regex(r" |(?=[.])"), "removed")
+    pattern = Pattern("mask first", "{MASK} is fun.")
+    _, token = mask_fillers(MaskTokenizer(words, "[MASK]"), pattern, ["smoking"], {}, VerbConvention.IN_CONTEXT)
+    assert token.tolist() == [vocabulary.index("Smoking")]
+
+
+def test_a_verb_that_merges_with_what_follows_is_not_one_token():
+    vocabulary = [("<unk>", 0.0), ("▁smoke.", -1.0), ("▁smoke", -1.0), ("▁dance", -1.0), ("▁to", -1.0), ("▁", -1.0)]
+    letters = [(letter, -9.0) for letter in "abcdefghijklmnopqrstuvwxyzSJ."]
+    tokenizer = Tokenizer(models.Unigram([*vocabulary, *letters], unk_id=0, byte_fallback=False))
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
+    tokenizer.add_special_tokens([AddedToken("<mask>", lstrip=True)])
+    merging = MaskTokenizer(tokenizer, "<mask>")
+    index, _ = mask_fillers(merging, PATTERNS.selecting, ["smoke", "dance"], BASE, VerbConvention.IN_CONTEXT)
+    assert index.tolist() == [1]
+
+
+def test_a_verb_of_several_bytes_of_one_character_is_not_one_token(small_tokenizers):
+    # Each byte of the character is a token, and each of these tokens covers the whole character.
+    with pytest.raises(InputError):
+        mask_fillers(small_tokenizers["byte-level BPE"], PATTERNS.selecting, ["é"], BASE, VerbConvention.IN_CONTEXT)
+
+
+def test_a_lexicon_without_mono_token_verbs_is_refused(small_tokenizer):
+    with pytest.raises(InputError, match=r"none of 2 verbs is one token \(in-context\) in place of the mask in 'Jess"):
+        mask_fillers(small_tokenizer, PATTERNS.selecting, ["disagree", "xyz"], BASE, VerbConvention.IN_CONTEXT)
+
+
+def test_further_forms_that_are_one_token_are_accepted_beside_the_main_one(small_tokenizers):
+    tokenizer = small_tokenizers["WordPiece cased"]
+    main, further = ["smoke", "dance", "unheardof", "like"], [("dance", "unheardof"), ("unheardof",), ("smoke",), ()]
+    index, token = mask_fillers(tokenizer, PATTERNS.selecting, main, BASE, VerbConvention.IN_CONTEXT, further)
+    smoke, dance, like = (tokenizer.backend.token_to_id(word) for word in ("smoke", "dance", "like"))
+    assert index.tolist() == [0, 1, 3]  # the main form of the third is several tokens
+    assert [set(row) for row in token.tolist()] == [{smoke, dance}, {dance}, {like}]
+    assert token[:, 0].tolist() == [smoke, dance, like]
+
+
+def test_verbs_with_one_usable_form_each_have_one_column_of_tokens(small_tokenizer):
+    verbs, further = ["smoke", "dance"], [("unheardof",), ()]
+    _, token = mask_fillers(small_tokenizer, PATTERNS.selecting, verbs, BASE, VerbConvention.IN_CONTEXT, further)
+    assert token.shape == (2,)

@@ -1,0 +1,79 @@
+"""Which tokens begin a word: with every kind of vocabulary."""
+
+import numpy as np
+import pytest
+from negengine.engine.errors import InputError
+from negengine.engine.text.tokenizer import MaskTokenizer
+from negengine.engine.text.word_marks import Mark, WordClass, WordMarks
+from tokenizers import Tokenizer, models
+
+BEGINS, CONTINUES, OTHER, SPECIAL = WordClass.BEGINS, WordClass.CONTINUES, WordClass.OTHER, WordClass.SPECIAL
+
+CLASSES = {
+    "WordPiece cased": {"smoke": BEGINS, "##er": CONTINUES, ".": BEGINS, "[MASK]": SPECIAL, "[UNK]": SPECIAL},
+    "byte-level BPE": {
+        "Ġsmoke": BEGINS,
+        "a": CONTINUES,
+        ".": OTHER,
+        "Ã": CONTINUES,
+        "<mask>": SPECIAL,
+        "7": CONTINUES,
+    },
+    "Unigram": {"▁smoke": BEGINS, "er": CONTINUES, ".": OTHER, "▁": BEGINS, "</s>": SPECIAL},
+}
+
+
+@pytest.mark.parametrize("kind", CLASSES)
+def test_each_token_has_its_class(kind, small_tokenizers):
+    tokenizer = small_tokenizers[kind]
+    marks = WordMarks.of(tokenizer, tokenizer.vocab_size)
+    found = {token: WordClass(marks.classes[tokenizer.backend.token_to_id(token)]) for token in CLASSES[kind]}
+    assert found == CLASSES[kind]
+    assert marks.mark is (Mark.CONTINUATION if kind.startswith("WordPiece") else Mark.BEGINNING)
+
+
+def test_outputs_without_a_token_are_in_no_class(small_tokenizer):
+    marks = WordMarks.of(small_tokenizer, small_tokenizer.vocab_size + 5)
+    assert (marks.classes[-5:] == WordClass.UNUSED).all()
+    assert not marks.breaks[-5:].any()
+
+
+def test_a_break_is_all_that_cannot_continue_a_word(small_tokenizer):
+    marks = WordMarks.of(small_tokenizer, small_tokenizer.vocab_size)
+    assert (marks.breaks == (marks.classes != WordClass.CONTINUES)).all()
+    assert (marks.unmarked == (marks.classes != WordClass.BEGINS)).all()
+
+
+def test_ends_of_words():
+    vocabulary = {"a": 0, "b": 1, "a</w>": 2, "[MASK]": 3}
+    made = Tokenizer(models.BPE(vocabulary, [], end_of_word_suffix="</w>"))
+    made.add_special_tokens(["[MASK]"])
+    marks = WordMarks.of(MaskTokenizer(made, "[MASK]"), 4)
+    assert marks.mark is Mark.END
+    assert marks.classes.tolist() == [BEGINS, BEGINS, OTHER, SPECIAL]
+
+
+def test_single_bytes_of_sentencepiece_continue_a_word():
+    pieces = [("<unk>", 0.0), ("▁a", -1.0), ("<0xC3>", -2.0), ("<mask>", -9.0)]
+    made = Tokenizer(models.Unigram(pieces, unk_id=0, byte_fallback=False))
+    made.add_special_tokens(["<mask>"])
+    assert WordMarks.of(MaskTokenizer(made, "<mask>"), 4).classes.tolist() == [SPECIAL, BEGINS, CONTINUES, SPECIAL]
+
+
+def test_a_vocabulary_without_marks_is_refused():
+    words = Tokenizer(models.WordLevel({"a": 0, "b": 1, "[MASK]": 2, "[UNK]": 3}, unk_token="[UNK]"))
+    with pytest.raises(InputError, match="does not mark where words begin or end"):
+        WordMarks.of(MaskTokenizer(words, "[MASK]"), 4)
+
+
+@pytest.mark.parametrize(("name", "begins"), [("bert-base-cased", 22_514), ("roberta-base", 33_135)])
+def test_published_vocabularies(published_tokenizer, name, begins):
+    # Counted in another way, from the vocabulary's file alone.
+    tokenizer = published_tokenizer(name)
+    marks = WordMarks.of(tokenizer, tokenizer.vocab_size)
+    mark = "##" if name.startswith("bert") else "Ġ"
+    tokens = [tokenizer.backend.id_to_token(i) for i in range(tokenizer.vocab_size)]
+    special = np.isin(np.arange(len(tokens)), list(tokenizer.special_ids()))
+    has = np.array([token.startswith(mark) for token in tokens])
+    assert ((marks.classes == BEGINS) == ((has != name.startswith("bert")) & ~special)).all()
+    assert (marks.classes == BEGINS).sum() == begins

@@ -1,0 +1,112 @@
+import polars as pl
+import pytest
+from negengine.engine.views import Column, Table
+from negengine.engine.views.cells import cells, is_text, section_ends, with_unit
+
+ROW = {
+    "rate": 0.83247,
+    "other": 0.447,
+    "low": 0.809,
+    "high": 0.854,
+    "sd": 0.012,
+    "p": 0.0123,
+    "tiny": 1.4e-5,
+    "count": 12345,
+    "negative": -1.5,
+    "digits": 0,
+    "yes": True,
+    "no": False,
+    "word": "smoke",
+    "list": ["smoke", "dance"],
+    "null": None,
+    "nan": float("nan"),
+    "printed": "about a half",
+}
+FRAME = pl.DataFrame([ROW], schema_overrides={"null": pl.Float64})
+
+
+def cell(**fields) -> str:
+    return cells(Table("t", FRAME, [Column("c", **fields)]))[0][0]
+
+
+@pytest.mark.parametrize(
+    ("fields", "shown"),
+    [
+        ({"value": "word"}, "smoke"),
+        ({"value": "list"}, "smoke, dance"),
+        ({"value": "yes"}, "✓"),
+        ({"value": "no"}, "-"),
+        ({"value": "count"}, "12,345"),
+        ({"value": "count", "decimals": 1}, "12,345.0"),
+        ({"value": "rate", "decimals": 1, "scale": 100}, "83.2"),
+        ({"value": "rate", "decimals": "digits", "scale": 100}, "83"),
+        ({"value": "rate", "decimals": 2, "scale": 100, "suffix": "%"}, "83.25%"),
+        ({"value": "rate", "significant": 2}, "0.83"),
+        ({"value": "tiny", "significant": 2}, "1.4e-05"),
+        ({"value": "rate", "decimals": 3, "signed": True}, "+0.832"),
+        ({"value": "negative", "decimals": 1, "signed": True}, "-1.5"),
+        ({"value": "rate", "beside": "other", "decimals": 1, "scale": 100}, "83.2 (44.7)"),
+        ({"value": "rate", "low": "low", "high": "high", "decimals": 1, "scale": 100}, "83.2 [80.9, 85.4]"),
+        ({"low": "low", "high": "high", "decimals": 1, "scale": 100}, "80.9 to 85.4"),
+        (
+            {"value": "rate", "low": "low", "high": "high", "decimals": 2, "interval": "({low} to {high})"},
+            "0.83 (0.81 to 0.85)",
+        ),
+        ({"value": "rate", "p": "p", "decimals": 1}, "0.8 p = 0.012"),
+        ({"value": "rate", "p": "tiny", "decimals": 1}, "0.8 p < 0.001"),
+        ({"value": "rate", "spread": "sd", "decimals": 1, "scale": 100}, "83.2 ± 1.2"),
+        ({"value": "count", "approximate": "yes"}, "≈ 12,345"),
+        ({"value": "count", "approximate": "no"}, "12,345"),
+    ],
+)
+def test_a_cell(fields, shown):
+    assert cell(**fields) == shown
+
+
+@pytest.mark.parametrize("name", ["null", "nan"])
+def test_what_is_not_known_is_left_out(name):
+    assert cell(value=name, decimals=1, approximate="yes", suffix="%") == ""
+    assert cell(value="rate", beside=name, decimals=1) == "0.8"
+    assert cell(value="rate", low=name, high="high", decimals=1) == "0.8"
+
+
+def test_a_text_stands_in_place_of_a_figure_where_there_is_one():
+    frame = pl.DataFrame({"value": [0.5, 0.25], "text": ["about a half", None]})
+    table = Table("t", frame, [Column("c", "value", beside="value", decimals=2)], texts={"value": "text"})
+    assert cells(table) == [["about a half (about a half)"], ["0.25 (0.25)"]]
+
+
+def test_a_cell_is_one_line_that_no_terminal_obeys():
+    table = Table("t", pl.DataFrame({"token": ["\x1b[31m\n"]}), [Column("token", "token")])
+    assert cells(table) == [[r"\x1b[31m\n"]]
+
+
+@pytest.mark.parametrize(("name", "words"), [("word", True), ("list", True), ("yes", True), ("count", False)])
+def test_words_are_told_from_figures(name, words):
+    assert is_text(Column("c", name), Table("t", FRAME, [])) is words
+
+
+def test_an_interval_is_a_figure():
+    assert not is_text(Column("c", low="low", high="high"), Table("t", FRAME, []))
+
+
+def test_a_section_ends_where_the_value_changes():
+    frame = pl.DataFrame({"kind": ["a", "a", "b", "a", "a"]})
+    assert section_ends(Table("t", frame, [], section="kind")) == [False, True, True, False, False]
+
+
+@pytest.mark.parametrize("section", [None, "kind"])
+def test_an_empty_table_has_no_sections(section):
+    assert section_ends(Table("t", pl.DataFrame({"kind": []}), [], section=section)) == []
+
+
+def test_a_unit_behind_each_figure_is_not_in_the_heading():
+    assert with_unit(Column("probability", unit="%", suffix="%")) == "probability"
+
+
+@pytest.mark.parametrize(
+    ("heading", "unit", "shown"),
+    [("drop", "%", "drop (%)"), ("repetition %", "%", "repetition %"), ("n", "", "n"), ("", "%", "(%)")],
+)
+def test_a_heading_has_its_unit_once(heading, unit, shown):
+    assert with_unit(Column(heading, unit=unit)) == shown

@@ -1,0 +1,96 @@
+import shutil
+import subprocess
+
+import polars as pl
+import pytest
+from negengine.engine.views import Column, Table
+from negengine.engine.views.latex import latex, to_latex
+
+WORDS = [
+    *"&%$#_{}~^\\<>|[]*-`'\"",
+    *("--", "''", "``", "?`", "[CLS]", "*starred", "##wash", "[unused1]", "<s>", "doesn't", "\x1b[31m\n"),
+    *("≈ − × ° ± ≤ ≥ ≠ → ← ✓ § – — … “x” ‘y’ µ ² ³ ·", "éèêñüåçőščžıłßæøœŒïĵạ", "Ġsmoke", "中文 עברית 😀 ðþ ﬁ"),
+]
+
+
+def table(words=("smoke",), **fields) -> Table:
+    frame = pl.DataFrame(
+        {
+            "word": words,
+            "drop": [-0.125 * i for i in range(len(words))],
+            "p": [1.4 * 10.0**-i for i in range(len(words))],
+            "kind": [i // 4 for i in range(len(words))],
+        }
+    )
+    columns = [
+        Column("[word]", "word"),
+        Column("drop", "drop", decimals=1, scale=100, unit="%"),
+        Column("p", "p", significant=2),
+    ]
+    return Table(fields.pop("title", "Drops"), frame, columns, **fields)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (r"a & b % c $ d # e _ f", r"a \& b \% c \$ d \# e \_ f"),
+        ("{x}", r"\{x\}"),
+        ("a~b^c\\d", r"a\textasciitilde{}b\textasciicircum{}c\textbackslash{}d"),
+        ("<s>|", r"\textless{}s\textgreater{}\textbar{}"),
+        ("≈ − × °", r"$\approx$ $-$ $\times$ $^{\circ}$"),
+        ("éĠı", r"\'{e}\.{G}\i{}"),
+        ("中", "U+4E2D"),
+        ("-- ''", "-{}- '{}'"),
+        ("not-so", "not-so"),
+        ("[CLS] [SEP]", "{[}CLS] [SEP]"),
+        ("*x*", "{*}x*"),
+        ("\x1b[0m", r"\textbackslash{}x1b[0m"),
+    ],
+)
+def test_a_text_is_shown_as_it_is(text, expected):
+    assert latex(text) == expected
+
+
+def test_everything_is_ascii():
+    assert to_latex([table(WORDS, title="".join(WORDS), notes=WORDS)]).isascii()
+
+
+def test_a_table_has_caption_units_rules_and_notes():
+    lines = to_latex([table(["smoke", "dance"], title="Drops, 5 %", notes=["paper: 44.7 %"])]).splitlines()
+    assert [" ".join(line.split()) for line in lines] == [
+        r"% Needs \usepackage{booktabs} in the preamble.",
+        "",
+        r"\begin{table}",
+        r"\centering",
+        r"\caption{Drops, 5 \%}",
+        r"\begin{tabular}{lrr}",
+        r"\toprule",
+        r"{[}word] & drop (\%) & p \\",
+        r"\midrule",
+        r"smoke & $-$0.0 & 1.4 \\",
+        r"dance & $-$12.5 & 0.14 \\",
+        r"\bottomrule",
+        r"\end{tabular}",
+        "",
+        r"\par\smallskip\footnotesize paper: 44.7 \%",
+        r"\end{table}",
+    ]
+
+
+def test_sections_are_parted_by_rules():
+    assert to_latex([table(list("abcdefghi"), section="kind")]).count(r"\midrule") == 1 + 2
+
+
+def test_a_power_of_ten_is_set_as_one():
+    assert r"1.4$\times 10^{-5}$ \\" in to_latex([table(list("abcdef"))])
+
+
+def test_it_compiles_with_booktabs_alone(tmp_path):
+    if shutil.which("pdflatex") is None:
+        pytest.skip("no pdflatex here")
+    body = to_latex([table(WORDS, title="".join(WORDS), notes=WORDS, section="kind"), table([])])
+    head = "\\documentclass{article}\n\\usepackage{booktabs}\n\\begin{document}\n"
+    (tmp_path / "tables.tex").write_text(f"{head}{body}\n\\end{{document}}\n", encoding="utf-8")
+    command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "tables.tex"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, errors="replace", check=False)
+    assert done.returncode == 0, done.stdout[-2000:]

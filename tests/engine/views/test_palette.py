@@ -1,0 +1,54 @@
+"""Colours are visible on light and dark pages (Web Content Accessibility Guidelines 2.2)."""
+
+import pytest
+from negengine.engine.views.palette import HUES, INK, SERIES, on_page, variables
+
+
+def channels(colour):
+    return [int(colour[i : i + 2], 16) for i in (1, 3, 5)]
+
+
+def luminance(colour):
+    parts = [channel / 255 for channel in channels(colour)]
+    red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def contrast(one, other):
+    light, dark = sorted((luminance(one), luminance(other)), reverse=True)
+    return (light + 0.05) / (dark + 0.05)
+
+
+def test_contrast_is_computed_as_the_guidelines_say():
+    assert contrast("#000000", "#ffffff") == pytest.approx(21)
+    assert contrast("#777777", "#ffffff") == pytest.approx(4.48, abs=0.01)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("text", ["ink", "muted", "link"])
+def test_texts_have_a_contrast_of_four_and_a_half(scheme, text):
+    colours = variables(scheme)
+    assert contrast(colours[text], colours["paper"]) >= 4.5
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("hue", HUES)
+def test_marks_have_a_contrast_of_three(scheme, hue):
+    colours = variables(scheme)
+    assert contrast(colours[hue], colours["paper"]) >= 3
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("hue", ["blue", "vermillion"])
+def test_the_text_of_a_matrix_is_readable_on_its_strongest_colour(scheme, hue):
+    """A cell is the hue at two fifths over the paper."""
+    colours = variables(scheme)
+    sides = zip(channels(colours[hue]), channels(colours["paper"]), strict=True)
+    mixed = "#" + "".join(f"{round(0.4 * own + 0.6 * paper):02x}" for own, paper in sides)
+    assert contrast(colours["ink"], mixed) >= 4.5
+
+
+def test_every_colour_of_a_series_is_a_variable_on_a_page():
+    assert [on_page(colour) for colour in SERIES] == [f"var(--{name})" for name in HUES]
+    assert on_page(INK) == "currentColor"
+    assert on_page("none") == "none"

@@ -1,0 +1,84 @@
+"""Figures as SVG: drawing elements only, texts as texts."""
+
+from xml.etree.ElementTree import XML, Element
+
+import polars as pl
+import pytest
+from negengine.engine.errors import InputError
+from negengine.engine.views import Column, Figure, Table
+from negengine.engine.views.charts import Bars, Lines, Matrix, Points
+from negengine.engine.views.svg import as_files, for_page
+
+WORDS = ["<script>alert(1)</script>", "a.b[c]:d", 'quote " & co', "datum"]
+FRAME = pl.DataFrame(
+    {"word: x.y": WORDS, "value": [1.0, -2.0, None, 3.0], "low": [0.5, None, None, 2.0], "high": [2.0, 1.0, None, 4.0]}
+)
+TABLE = Table("<b>Title</b>", FRAME, [Column("word", "word: x.y"), Column("value", "value", decimals=1)])
+PLOTS = {
+    "points": Points(FRAME, x="value", y="word: x.y", low="low", high="high", title="value"),
+    "points with series": Points(FRAME, x="value", y="word: x.y", series="word: x.y", title="value"),
+    "points in panels": Points(FRAME, x="value", y="word: x.y", panel="word: x.y", title="value", domain=(0, 4)),
+    "lines": Lines(
+        FRAME, x="word: x.y", y="value", series="word: x.y", x_title="x", y_title="y", low="low", high="high"
+    ),
+    "bars": Bars(FRAME, x="value", y="word: x.y", panel="word: x.y", title="value", text="word: x.y"),
+    "matrix": Matrix(FRAME, row="word: x.y", column="word: x.y", value="value", text="word: x.y"),
+}
+
+
+def figure(plot):
+    return Figure("words", plot, TABLE, "What is shown.", "How to read it.")
+
+
+def drawn(plot) -> Element:
+    return XML(for_page(figure(plot), "f1"))
+
+
+@pytest.mark.parametrize("name", PLOTS)
+def test_a_text_is_never_an_element(name):
+    root = drawn(PLOTS[name])
+    texts = {element.text for element in root.iter("{http://www.w3.org/2000/svg}text")}
+    assert {element.tag.partition("}")[2] for element in root.iter()} <= {
+        "svg", "g", "path", "line", "rect", "text", "title", "desc", "defs", "clipPath",
+    }  # fmt: skip
+    assert any(text and text.startswith("<script>") for text in texts)
+
+
+def test_a_figure_is_named_and_described():
+    root = drawn(PLOTS["points"])
+    title, description = list(root)[:2]
+    assert (title.text, description.text) == ("<b>Title</b>", "What is shown.")
+    assert root.get("aria-labelledby") == f"{title.get('id')} {description.get('id')}"
+
+
+@pytest.mark.parametrize("name", PLOTS)
+def test_the_same_figure_gives_the_same_text(name):
+    assert for_page(figure(PLOTS[name]), "f1") == for_page(figure(PLOTS[name]), "f1")
+
+
+def test_a_value_that_is_missing_is_not_drawn():
+    root = drawn(PLOTS["points"])
+    marks = [own for own in root.iter("{http://www.w3.org/2000/svg}path") if own.get("fill") == "var(--blue)"]
+    assert len(marks) == 3
+
+
+def test_a_small_chart_has_its_own_rows_only():
+    root = drawn(PLOTS["points in panels"])
+    marks = [own for own in root.iter("{http://www.w3.org/2000/svg}path") if own.get("fill") == "var(--blue)"]
+    assert len(marks) == 3
+
+
+def test_a_picture_that_could_load_a_file_is_refused(monkeypatch):
+    import vl_convert
+
+    svg = '<svg xmlns="http://www.w3.org/2000/svg" width="1" height="1"><image href="http://x"/></svg>'
+    monkeypatch.setattr(vl_convert, "vegalite_to_svg", lambda *_, **__: svg)
+    with pytest.raises(InputError, match="a figure has the element 'image'"):
+        for_page(figure(PLOTS["points"]), "f1")
+
+
+def test_files_have_the_colours_of_print():
+    svg = as_files(figure(PLOTS["points"]))["svg"].decode()
+    assert "var(" not in svg
+    assert "currentColor" not in svg
+    assert "#0072b2" in svg
