@@ -14,7 +14,7 @@ setup(
     packages=[
         "negengine",
         *ROOTS,
-        *(f"{name}.{inner}" for name, root in ROOTS.items() for inner in find_packages(root)),
+        *(f"{name}.{inner}" for name, root in ROOTS.items() for inner in find_packages(root, exclude=["public"])),
     ],
     package_dir={"negengine": "engine/public", **ROOTS},
 )
