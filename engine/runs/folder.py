@@ -217,9 +217,10 @@ class RunFolder:
         if self.shard.is_whole:
             files = publish(put_together(self.folder, self.stage, self.record))
         self._note_begin()
-        self.record.files = {}
-        for name, content in files.items():
-            self.record.files[name] = write_result(self.folder / name, content)
+        if self.record.finished:  # from now on until the end, the final files are not those of the parts
+            self.record.finished = False
+            self._save()
+        self.record.files = {name: write_result(self.folder / name, content) for name, content in files.items()}
         self.record.counts = summed_counts(marker for _, marker in sorted(self._finished.items()))
         self.record.finished = True
         self._clock.read(self.session)

@@ -1,7 +1,9 @@
 """One process at a time in a folder."""
 
+import errno
 import os
 import socket
+import stat
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -15,6 +17,9 @@ from ..files.atomic import unwritable
 LOCK_FILE = ".lock"
 _TEXT = 1  # where the holder's name begins: Windows lets no other process read the locked first byte
 _LONGEST_TEXT = 200
+# A run can come from elsewhere: a link would have us write another file, and a pipe would have us wait for ever.
+_NO_OTHER_FILE = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+_IS_OTHER = {errno.ELOOP, errno.EMLINK, errno.ENXIO}
 _ATTEMPTS, _SECONDS_BETWEEN = 4, 0.02
 
 
@@ -30,10 +35,14 @@ def locked(folder: Path) -> Iterator[None]:
     """
     path = folder / LOCK_FILE
     try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | _NO_OTHER_FILE, 0o666)
     except OSError as error:
+        if error.errno in _IS_OTHER:
+            raise _other_file(path) from error
         raise unwritable(path, error) from error
     try:
+        if not _is_own_file(descriptor):  # before anything is written
+            raise _other_file(path)
         try:
             is_ours = _locked(descriptor)
             if is_ours:
@@ -65,17 +74,33 @@ def holder(folder: Path) -> str | None:
 
     On a file system whose locks do not reach other machines, a process of another machine is not found.
     """
-    try:
-        descriptor = os.open(folder / LOCK_FILE, os.O_RDONLY)
-    except OSError:  # nobody has held it yet, or only its owner may know
+    descriptor = None
+    for flags in (os.O_RDWR, os.O_RDONLY):  # NFS asks for a file that may be written before it locks it
+        with suppress(OSError):
+            descriptor = os.open(folder / LOCK_FILE, flags | _NO_OTHER_FILE)
+            break
+    if descriptor is None:  # nobody has held it yet, or only its owner may know
         return None
     try:
-        with suppress(OSError):  # a file system that locks files for writing only
-            if not lock_descriptor(descriptor, blocking=False):
+        with suppress(OSError):  # a file system that cannot lock
+            if _is_own_file(descriptor) and not lock_descriptor(descriptor, blocking=False):
                 return _holder(descriptor)
         return None
     finally:
         os.close(descriptor)
+
+
+def _is_own_file(descriptor: int) -> bool:
+    """Whether it is a regular file of one name: a second name could be any file of the user's."""
+    found = os.fstat(descriptor)
+    return stat.S_ISREG(found.st_mode) and found.st_nlink == 1
+
+
+def _other_file(path: Path) -> InputError:
+    return InputError(
+        f"{path}: not a lock file of negengine (a link, a pipe or a device), so it is not written; remove it, then "
+        "run the same command again"
+    )
 
 
 def _locked(descriptor: int) -> bool:

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from negengine.engine.errors import InputError
 from negengine.engine.files.atomic import write_atomically, write_bytes
 from negengine.engine.files.frames import parquet_bytes
+from negengine.engine.runs import folder
 from negengine.engine.runs.folder import RunFolder
 from negengine.engine.runs.part import EncodedPart, PartFiles
 from negengine.engine.runs.record import RunRecord, read_run
@@ -554,6 +555,31 @@ def test_a_damaged_final_file_is_refused_and_made_again(tmp_path, whole, damage,
     assert results(tmp_path / "run") == whole
 
 
+@pytest.mark.parametrize("name", ["triplets.parquet", "selection.json"])
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), OSError(errno.ENOSPC, "No space left on device")])
+@pytest.mark.parametrize("failing", [1, 2])
+def test_a_repair_that_is_interrupted_is_done_by_the_next_run(tmp_path, whole, monkeypatch, name, error, failing):
+    work(tmp_path / "run")
+    empty(tmp_path / "run" / name)
+    left, real = [failing], folder.write_result
+
+    def write(path, content):
+        left[0] -= 1
+        if not left[0]:
+            raise InputError(str(error)) if isinstance(error, OSError) else error
+        return real(path, content)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(folder, "write_result", write)
+        with pytest.raises((KeyboardInterrupt, InputError)):
+            work(tmp_path / "run")
+    with pytest.raises(InputError, match="select is not finished"):
+        finished_stage(tmp_path / "run", "select")
+    work(tmp_path / "run")
+    assert results(tmp_path / "run") == whole
+    finished_stage(tmp_path / "run", "select")
+
+
 def test_a_final_file_is_made_again_where_parts_are_gone_too(tmp_path, whole):
     work(tmp_path / "run")
     (tmp_path / "run" / "triplets.parquet").unlink()
@@ -643,6 +669,7 @@ def test_what_is_not_a_folder_is_refused(tmp_path, place):
 HOLDER = """
 import sys
 from pathlib import Path
+from negengine.engine.runs import folder
 from negengine.engine.runs.folder import RunFolder
 with RunFolder.create_or_resume(Path(sys.argv[1]), "select", {"seed": 0}, parts=1):
     print("held", flush=True)

@@ -1,11 +1,13 @@
 """One process at a time in a folder, told with its name; the lock does not outlive its process."""
 
 import errno
+import fcntl
 import os
 import signal
 import socket
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from negengine.engine.errors import InputError
@@ -66,6 +68,45 @@ def test_a_folder_that_cannot_be_written_is_one_line(tmp_path):
     (tmp_path / LOCK_FILE).mkdir()
     with pytest.raises(InputError, match=r"\.lock: cannot be written \(Is a directory\)"), locked(tmp_path):
         pass
+
+
+@pytest.mark.parametrize("make", [Path.symlink_to, Path.hardlink_to])
+def test_a_lock_that_is_a_link_never_changes_the_file_behind_it(tmp_path, make):
+    """As in a run folder from elsewhere."""
+    (tmp_path / "thesis").write_text("my only copy")
+    (tmp_path / "run").mkdir()
+    make(tmp_path / "run" / LOCK_FILE, tmp_path / "thesis")
+    with pytest.raises(InputError, match=r"\.lock: not a lock file of negengine"), locked(tmp_path / "run"):
+        pass
+    assert (tmp_path / "thesis").read_text() == "my only copy"
+    assert lock.holder(tmp_path / "run") is None
+
+
+def test_a_lock_that_is_a_link_to_nothing_makes_no_file(tmp_path):
+    (tmp_path / LOCK_FILE).symlink_to(tmp_path / "new")
+    with pytest.raises(InputError, match=r"\.lock: not a lock file of negengine"), locked(tmp_path):
+        pass
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_lock_that_is_a_pipe_is_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / LOCK_FILE)
+    refuse_held(tmp_path)
+    with pytest.raises(InputError, match=r"\.lock: not a lock file of negengine"), locked(tmp_path):
+        pass
+
+
+def test_a_holder_is_found_where_only_a_writer_may_lock(holder, tmp_path, monkeypatch):
+    """As on NFS."""
+    real = lock.lock_descriptor
+
+    def as_on_nfs(descriptor, blocking):
+        if fcntl.fcntl(descriptor, fcntl.F_GETFL) & os.O_ACCMODE != os.O_RDWR:
+            raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+        return real(descriptor, blocking=blocking)
+
+    monkeypatch.setattr(lock, "lock_descriptor", as_on_nfs)
+    assert lock.holder(tmp_path) == f"process {holder.pid} on {socket.gethostname()}"
 
 
 def test_a_file_system_that_cannot_lock_is_one_line(tmp_path, monkeypatch):
