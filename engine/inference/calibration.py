@@ -83,6 +83,9 @@ def calibrate(
         sample: Sentences of one pattern.
         audit_share: Share of the decisions of the low-precision model that the run will audit.
         seed: Seed of the audit's hash.
+
+    Raises:
+        NotFiniteError: A margin is not a finite number.
     """
     expected = np.concatenate([sample.expected[bucket.rows] for bucket in sample.buckets])
     low, exact = (
@@ -95,6 +98,7 @@ def calibrate(
         for decider in (low_precision, reference)
     )
     error = low.astype(np.float64) - exact
+    refuse_not_finite(error)
     centre = np.median(error)
     outlying = np.abs(error - centre) > _DEVIATIONS * _NORMAL * np.median(np.abs(error - centre))
     verbs = main_token(expected)
@@ -115,6 +119,24 @@ def calibrate(
         audit_share=audit_share,
         seed=seed,
     )
+
+
+class NotFiniteError(InputError):
+    """A model gives numbers that are not finite, so a bound on its error says nothing."""
+
+
+def refuse_not_finite(error: NDArray[np.float64]) -> None:
+    """Refuse a calibration whose errors, [n] or [n, labels], are not all finite.
+
+    Raises:
+        NotFiniteError: Some are NaN or infinite.
+    """
+    wrong = int((~np.isfinite(error)).reshape(len(error), -1).any(axis=1).sum())
+    if wrong:
+        raise NotFiniteError(
+            f"--precision mixed: {wrong:,} of {len(error):,} measured decisions have logits that are not finite "
+            "numbers (NaN or infinite): give --precision fp32"
+        )
 
 
 def widest(error: NDArray[np.float64]) -> float:

@@ -18,7 +18,7 @@ from ..choices import Precision
 from ..errors import InputError
 from ..text.spans import EncodedSentences
 from .audit import audit_share, disagreement_bound
-from .calibration import Calibration, calibrate
+from .calibration import Calibration, NotFiniteError, calibrate
 from .causal import open_language_model
 from .exported import REFERENCE
 from .model import Decider, LanguageModel
@@ -156,7 +156,14 @@ def choose_precisions(
             reason = f"with {workload.total:,} sentences, mixed precision would not be faster"
             choices[workload.pattern] = {"precision": REFERENCE, "reason": reason}
         else:
-            candidates.append(_measured(models, workload, seed, method, speed_ratio or kept))
+            try:
+                candidates.append(_measured(models, workload, seed, method, speed_ratio or kept))
+            except NotFiniteError:
+                if precision is Precision.MIXED:
+                    raise
+                reason = "the low-precision model gives numbers that are not finite"
+                say(f"{workload.pattern}: fp32; {reason}")
+                choices[workload.pattern] = {"precision": REFERENCE, "reason": reason}
     chosen = candidates
     while True:  # the fewer patterns have mixed precision, the more each of them must audit
         share = audit_share([candidate.weight for candidate in chosen], method.measured[0])

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from ..text.spans import EncodedSentences
 from .batches import Advance, ignored
-from .calibration import Calibration, widest
+from .calibration import Calibration, refuse_not_finite, widest
 from .causal import open_language_model
 from .choosing import Method
 from .mixing import Mixed, even_numbers
@@ -103,6 +103,7 @@ def calibrate_first_choice(
     found = Decisions.joined(low)
     margin = Decisions.joined(exact).margin(found.top1)
     error = (found.logits[:, 0] - found.logits[:, 1]).astype(np.float64) - margin
+    refuse_not_finite(error)
     bias, bound = max(0.0, float(error.mean())), widest(error - error.mean())
     return Calibration(
         bias=bias,

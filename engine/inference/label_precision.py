@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .batches import Advance, ignored
-from .calibration import Calibration, widest
+from .calibration import Calibration, refuse_not_finite, widest
 from .choosing import Method
 from .classifier import Classifier, EncodedPairs, Labels, PairClassifier
 from .mixing import Mixed, even_numbers
@@ -88,6 +88,7 @@ def calibrate_labels(low_precision: Classifier, reference: Classifier, sample: E
     """
     low, exact = low_precision.classify(sample), reference.classify(sample)
     error = low.logits.astype(np.float64) - exact.logits
+    refuse_not_finite(error)
     bias = error.mean(axis=0)
     bias = tuple((bias - bias.mean()).tolist())
     residual = error - error.mean(axis=0)

@@ -62,7 +62,8 @@ class Mixed(ABC, Generic[Asked, Found]):
         """
         found = self.answers(asked, advance)
         certainty = self.certainty(found, asked)
-        close = certainty <= self.calibration.bound
+        # NaN compares false: only a finite certainty beyond the bound is trusted.
+        close = ~(np.isfinite(certainty) & (certainty > self.calibration.bound))
         audited = ~close & (self.even(asked) < self.calibration.audit_share)
         before = self.decided(found, asked)
         chosen = np.flatnonzero(close | audited)
@@ -70,7 +71,8 @@ class Mixed(ABC, Generic[Asked, Found]):
             found.put(chosen, self.exact_answers(asked, chosen))
         wrong = audited & (before != self.decided(found, asked))
         if wrong.any():
-            self.needed = max(self.needed, _BEYOND_DISAGREEMENT * float(certainty[wrong].max()))
+            widest = max(float(certainty[wrong].max()), self.calibration.bound)
+            self.needed = max(self.needed, _BEYOND_DISAGREEMENT * widest)
         self._audit.decided += len(certainty)
         self._audit.close += int(close.sum())
         self._audit.audited += int(audited.sum())

@@ -12,7 +12,12 @@ of this module, too.
 """
 
 import importlib
+import os
 from typing import TYPE_CHECKING, Any
+
+# ONNX Runtime 1.31 writes a device id and events for upload under the user's cache, unless this is set before its first
+# import. Every module of negengine, in whichever process, imports this one first; workers inherit the variable besides.
+os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
 
 if TYPE_CHECKING:  # the same names, for type checkers and editors
     from .engine.api.load import load

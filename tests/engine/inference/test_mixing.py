@@ -4,9 +4,18 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from margin_decider import calibration
+from label_table import LabelTable, label_calibration, numbered_pairs
+from logits_table import LogitsTable, numbered
+from logits_table import sample as logits_sample
+from margin_decider import MarginDecider, calibration, sample, sentences
+from negengine.engine.choices import Precision
+from negengine.engine.errors import InputError
 from negengine.engine.inference.audit import Audit
+from negengine.engine.inference.choosing import SENTENCES, Workload, choose_precisions
+from negengine.engine.inference.first_choice import FIRST_CHOICES, MixedFirstChoice
+from negengine.engine.inference.label_precision import LABELS, MixedClassifier
 from negengine.engine.inference.mixing import Mixed, even_numbers, take_audits
+from negengine.engine.inference.precision import MixedDecider, Models
 
 
 @dataclass
@@ -84,6 +93,66 @@ def test_the_widest_disagreement_of_all_calls_is_asked_for_and_counts_are_sums()
     assert table.mixed(2, 3, 4) == [1, 1, 1]
     assert table.take_audit() == (Audit(decided=5, close=1, audited=4, disagreements=3), 4.5)
     assert table.take_audit() == (Audit(), 0.0)
+
+
+def test_what_is_not_a_finite_number_is_decided_exactly():
+    table = Table([0, 0, 0], [np.nan, np.inf, 9], [0.9] * 3)
+    assert table.mixed(0, 1, 2) == [1, 1, 0]
+    assert table.take_audit() == (Audit(decided=3, close=2, audited=0, disagreements=0), 0.0)
+
+
+def _decided_by_margins(rows):
+    exact, models = MarginDecider(rows), (MarginDecider(rows, "int8"),)
+    MixedDecider(*models, exact, calibration(0.5)).decide(*sentences(len(rows)))
+    return exact.decided
+
+
+def _decided_by_first_choices(rows):
+    logits = [[own, 0] for own in rows]
+    exact = LogitsTable(logits)
+    MixedFirstChoice(LogitsTable(logits, "int8"), exact, calibration(0.5)).decide_each(numbered(range(len(rows)), 1))
+    return exact.decided
+
+
+def _decided_by_labels(rows):
+    logits = [[0, own] for own in rows]
+    exact = LabelTable(logits)
+    low = LabelTable(logits, "int8")
+    MixedClassifier(low, exact, label_calibration(0.5, (0.0, 0.0))).classify(numbered_pairs(len(rows), 1))
+    return exact.classified
+
+
+@pytest.mark.parametrize("decided", [_decided_by_margins, _decided_by_first_choices, _decided_by_labels])
+def test_low_precision_logits_that_are_not_finite_leave_the_decision_to_the_reference_model(decided):
+    assert decided([9, np.nan, -9, np.inf, 9]) == [1, 3]
+
+
+@pytest.mark.parametrize(
+    ("method", "model", "sample"),
+    [
+        (SENTENCES, MarginDecider, sample),
+        (FIRST_CHOICES, lambda rows, *own: LogitsTable([[row, 0] for row in rows], *own), logits_sample),
+        (LABELS, lambda rows, *own: LabelTable([[row, 0] for row in rows], *own), numbered_pairs),
+    ],
+)
+def test_one_value_that_is_not_finite_makes_a_calibration_worth_nothing(method, model, sample):
+    for wrong in (np.nan, np.inf):
+        numbers = np.full(3_000, 9.0)
+        numbers[7] = wrong
+        for low, reference in ((numbers, np.full(3_000, 9.0)), (np.full(3_000, 9.0), numbers)):
+            models = Models(model(reference), lambda low=low: model(low, "int8"))
+            work = [Workload("CpTp", sample, 10**6)]
+            options = {"seed": 0, "method": method, "speed_ratio": lambda _: 2.5}
+            assert choose_precisions(models, Precision.AUTO, work, **options) == {
+                "CpTp": {
+                    "precision": "fp32",
+                    "reason": "the low-precision model gives numbers that are not finite",
+                }
+            }
+            with pytest.raises(
+                InputError, match=r"^--precision mixed: 1 of [\d,]+ measured decisions .* give --precision fp32$"
+            ):
+                choose_precisions(models, Precision.MIXED, work, **options)
 
 
 def test_the_audits_of_several_patterns_are_added_up():

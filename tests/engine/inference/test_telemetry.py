@@ -1,0 +1,58 @@
+"""ONNX Runtime's telemetry is off in every process that negengine starts."""
+
+import os
+import subprocess
+import sys
+
+# ONNX Runtime sends nothing where one of these says that it is tested.
+TESTED = [
+    "CI",
+    "TF_BUILD",
+    "GITHUB_ACTIONS",
+    "GITLAB_CI",
+    "CIRCLECI",
+    "TRAVIS",
+    "JENKINS_URL",
+    "CODEBUILD_BUILD_ID",
+    "BUILDKITE",
+    "TEAMCITY_VERSION",
+    "APPVEYOR",
+    "BITBUCKET_BUILD_NUMBER",
+    "ORT_RUNNING_UNIT_TESTS",
+    "ORT_DISABLE_TELEMETRY",
+    "XDG_CACHE_HOME",
+]
+
+
+def test_a_run_in_two_processes_leaves_nothing_in_the_users_folder(mini, tmp_path):
+    home = tmp_path / "home"
+    home.mkdir()
+    environment = {name: value for name, value in os.environ.items() if name not in TESTED} | {"HOME": str(home)}
+    command = [
+        "select",
+        mini.folder,
+        "--pairs",
+        2,
+        "--max-verbs",
+        2,
+        "--device",
+        "cpu,cpu",
+        "--output",
+        tmp_path / "run",
+    ]
+    done = subprocess.run(
+        [sys.executable, "-m", "negengine.engine.cli", *map(str, command)],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert [path.relative_to(home) for path in home.rglob("*")] == []
+
+
+def test_the_users_own_setting_stays():
+    code = "import negengine.export, os, sys; print(os.environ['ORT_DISABLE_TELEMETRY'], 'onnxruntime' in sys.modules)"
+    environment = os.environ | {"ORT_DISABLE_TELEMETRY": "0"}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "0 False"
