@@ -8,34 +8,37 @@ Econometrica 85, 1013-1030; their statistic is a t, which orders the combination
 the sum of squares does not depend on signs). With clusters of one item and outcomes that are right or wrong it is
 McNemar's exact test.
 
-The distribution is computed from its characteristic function, Π cos(s θ), by one Fourier transform (after Pagano and
-Tritchler 1983, Journal of the American Statistical Association 78, 435-440). So it is complete for any number of
-clusters, and there is no seed. `scipy.stats.permutation_test` gives the same p by listing the combinations; beyond some
-20 clusters it can only draw some of them, and then no p is below one in the number of draws.
+Many combinations can have exactly the observed total, and all of these count. So sums are counted in a unit that makes
+them whole: 1 for right and wrong answers, 1/2 or 1/3 for means over two or three rows. The distribution of whole sums
+is computed from its characteristic function, Π cos(s θ), by one Fourier transform (after Pagano and Tritchler 1983,
+Journal of the American Statistical Association 78, 435-440). It is complete for any number of clusters. Listing the
+combinations gives the same p, which ends at some 20 clusters.
 
-The transform needs time and memory for many different sums that are not whole numbers. Beyond 20,000 of them p is the
-saddlepoint approximation of the same distribution (Lugannani and Rice 1980, Advances in Applied Probability 12,
-475-490), whose relative error falls with the number of clusters: below 0.1 % there, also for a very small p.
+Sums without a common unit, such as differences of log-probabilities, are rounded to fine steps. A combination counts if
+it could be as far as the observed total before rounding, so p is never too small. Where there are many such sums, signs
+are drawn with a fixed seed, and p is (1 + draws as far) / (1 + draws), which is never too small either (Phipson and
+Smyth 2010, Statistical Applications in Genetics and Molecular Biology 9, 39).
 """
 
 import numpy as np
 from numpy.typing import NDArray
 
 SMALLEST_P = 1e-12  # the transform is exact to about 1e-15; a smaller p is given as this
-# Sums that are not whole numbers are rounded, and the rounded sums are tested exactly: in all to so many steps, and on
-# average to so many for each sum, which moves the total by about 1 % of its standard deviation.
-_STEPS, _STEPS_EACH = 2**14, 32
-MANY = 20_000
-"""Beyond so many sums that are not whole numbers, the distribution is approximated."""
+MANY = 300
+"""Beyond so many sums without a common unit, signs are drawn."""
+
+_EQUAL = 1e-9  # of the largest sum: as far as the same numbers can differ, added up in another order
+_WORK = 2**28  # products of different sums and steps: a second or two
+_STEPS = 2**17  # of 300 sums, rounding moves the total by 1 % of its standard deviation at most
+_DRAWS, _AT_ONCE = 19_999, 2**22
 
 
 def sign_flips(sums: NDArray[np.number], many: int = MANY) -> float:
     """The p of the test that the sums of clusters are symmetric about zero.
 
     Args:
-        sums: [clusters], the sum of the differences within each cluster. Sums that are not whole numbers are
-            rounded to steps of at most a thirtieth of their mean size.
-        many: beyond so many sums that are not whole numbers, the distribution is approximated.
+        sums: [clusters], the sum of the differences within each cluster, in any unit.
+        many: beyond so many sums without a common unit, signs are drawn.
 
     Returns:
         p, two-sided, at least `SMALLEST_P`; 1 if all sums are zero.
@@ -43,13 +46,15 @@ def sign_flips(sums: NDArray[np.number], many: int = MANY) -> float:
     sizes = np.abs(sums).astype(np.float64)
     if not sizes.any():
         return 1.0
-    are_whole = np.array_equal(sizes, np.rint(sizes))
-    if not are_whole and len(sizes) > many:
-        return min(max(_approximate_share_as_far(sizes, abs(float(sums.sum()))), SMALLEST_P), 1.0)
-    steps = max(_STEPS, _STEPS_EACH * len(sizes))
-    step = 1.0 if are_whole else float(sizes.sum()) / steps
-    whole = np.rint(sums / step).astype(np.int64)
-    p = _share_as_far(np.abs(whole), abs(int(whole.sum())))
+    unit, lost = _common_unit(sizes), 0.0
+    if unit is None:
+        if len(sizes) > many:
+            return _drawn_share_as_far(sizes, abs(float(sums.sum())))
+        unit = float(sizes.sum()) / _STEPS
+        lost = float(np.abs(sizes / unit - np.rint(sizes / unit)).sum())
+    whole = np.rint(sums / unit).astype(np.int64)
+    total = abs(float(sums.sum())) / unit - lost - 1e-6 if lost else abs(int(whole.sum()))
+    p = _share_as_far(np.abs(whole), total)
     return min(max(p, smallest_p(int(np.count_nonzero(whole))), SMALLEST_P), 1.0)
 
 
@@ -58,7 +63,28 @@ def smallest_p(clusters: int) -> float:
     return min(1.0, 2 * 0.5**clusters)
 
 
-def _share_as_far(sizes: NDArray[np.int64], total: int) -> float:
+def _common_unit(sizes: NDArray[np.float64]) -> float | None:
+    """A number that all sizes are whole multiples of; None if there is none, or the multiples are too large to count.
+
+    It is the greatest common divisor, by Euclid's algorithm on numbers that may differ in their last digits.
+    """
+    values = np.unique(sizes)
+    if np.array_equal(values, np.rint(values)):
+        return 1.0
+    equal, total = _EQUAL * float(values[-1]), float(sizes.sum())
+    most = _WORK / len(values)
+    unit = float(values[-1])
+    for value in values.tolist():
+        rest = value
+        while rest > equal:
+            unit, rest = rest, abs(unit - rest * round(unit / rest))
+            if unit * most < total:
+                return None
+    unit = total / float(np.rint(sizes / unit).sum())  # without the errors that have added up
+    return unit if bool((np.abs(sizes - unit * np.rint(sizes / unit)) <= equal).all()) else None
+
+
+def _share_as_far(sizes: NDArray[np.int64], total: float) -> float:
     """The share of sign combinations whose sum is at least as far from zero as a total.
 
     With B the sum of the sizes that get a plus, and T that of all, the sum of a combination is 2 B - T. B is from 0 to
@@ -75,26 +101,13 @@ def _share_as_far(sizes: NDArray[np.int64], total: int) -> float:
     return float(np.clip(share[far], 0, None).sum())
 
 
-def _approximate_share_as_far(sizes: NDArray[np.float64], total: float) -> float:
-    """The same for many sizes, by the saddlepoint t at which the mean of the tilted sum is the total.
-
-    With K(t) = Σ log cosh(s t), w = √(2 (t total - K(t))) and u = t √K''(t), both tails together have the share
-    2 (1 - Φ(w) + φ(w) (1 / u - 1 / w)).
-    """
-    from scipy import optimize, special  # noqa: PLC0415 - takes long to import
-
-    scale = float(np.sqrt((sizes**2).sum()))  # K''(0) is 1 then
-    sizes, total = sizes / scale, total / scale
-    if total < 1e-3:  # the formula is 0 / 0 at zero, where the normal distribution is as good
-        return float(2 * special.ndtr(-total))
-    if total >= sizes.sum() * (1 - 1e-9):
-        return 0.0
-    largest = 1.0
-    while (sizes * np.tanh(sizes * largest)).sum() < total:
-        largest *= 2
-    t = float(optimize.brentq(lambda t: float((sizes * np.tanh(sizes * t)).sum()) - total, 0, largest, xtol=1e-12))
-    cumulant = float((np.logaddexp(sizes * t, -sizes * t) - np.log(2)).sum())
-    w = float(np.sqrt(2 * (t * total - cumulant)))
-    u = t * float(np.sqrt((sizes**2 / np.cosh(np.minimum(sizes * t, 300)) ** 2).sum()))
-    density = float(np.exp(-(w**2) / 2) / np.sqrt(2 * np.pi))
-    return float(2 * (special.ndtr(-w) + density * (1 / u - 1 / w)))
+def _drawn_share_as_far(sizes: NDArray[np.float64], total: float) -> float:
+    """The same from combinations that are drawn, with the observed one among them."""
+    random, far, left = np.random.default_rng(0), 1, _DRAWS
+    while left:
+        n = min(left, max(1, _AT_ONCE // len(sizes)))
+        bits = np.unpackbits(np.frombuffer(random.bytes(-(-n * len(sizes) // 8)), np.uint8), count=n * len(sizes))
+        totals = 2 * (bits.reshape(n, -1).astype(np.float64) @ sizes) - sizes.sum()
+        far += int((np.abs(totals) >= total - _EQUAL * sizes.sum()).sum())
+        left -= n
+    return far / (_DRAWS + 1)
