@@ -1,6 +1,8 @@
 """What a user chooses among, for the commands and the library alike. Quick to import, as `--help` shows it."""
 
 from enum import StrEnum
+from pathlib import Path
+from pkgutil import iter_modules
 
 
 class Task(StrEnum):
@@ -27,14 +29,14 @@ class Precision(StrEnum):
     """A low-precision model where the margin is wide, the reference model where it is narrow."""
 
 
-class Format(StrEnum):
-    """How tables are written."""
+TABLE = "table"
+"""The output format of a terminal; the others are files in `engine/views/` too."""
 
-    TABLE = "table"
-    JSON = "json"
-    CSV = "csv"
-    MARKDOWN = "markdown"
-    LATEX = "latex"
+
+def output_formats() -> list[str]:
+    """What `--format` takes: NAME for each file `engine/views/to_NAME.py`."""
+    folder = str(Path(__file__).parent / "views")
+    return sorted(name.removeprefix("to_") for _, name, _ in iter_modules([folder]) if name.startswith("to_"))
 
 
 class Coreference(StrEnum):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..choices import Format
+from ..choices import TABLE
 from ..commands import options
 from ..commands.console import document, say, show
 from ..errors import InputError
@@ -91,7 +91,7 @@ def bench(
         bool, typer.Option("--ray", help="Measure workers of Ray on this machine, and simulate more of them.")
     ] = False,
     device: options.Device = "auto",
-    form: options.FormatOption = Format.TABLE,
+    form: options.FormatOption = TABLE,
     as_json: options.Json = False,
 ) -> None:
     """Compare the engine's speed with its baselines and with the ceiling of this machine.
@@ -214,14 +214,12 @@ def _effort(subject: str, wanted: Wanted, usual: Any) -> Any:
     return replace(effort, rounds=wanted.rounds or effort.rounds)
 
 
-def _show(tables: "list[Table]", found: dict[str, Any], form: Format, as_json: bool) -> None:
+def _show(tables: "list[Table]", found: dict[str, Any], form: str, as_json: bool) -> None:
     import json
-
-    from ..choices import Format
 
     if as_json:
         document(found)
         return
-    show(*tables, form=Format(form))
-    if form is Format.TABLE:
+    show(*tables, form=form)
+    if form == TABLE:
         show(json.dumps(found, ensure_ascii=False))

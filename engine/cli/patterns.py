@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from ..choices import Format
+from ..choices import TABLE
 from ..commands import options
 from ..commands.program import Program
 from ..commands.run_command import print_result
@@ -29,7 +29,7 @@ def check(
     lexicon: options.Lexicon = None,
     sentences: Annotated[int, typer.Option(min=1, metavar="N", help="How many sentences are shown.")] = 10,
     seed: options.Seed = 0,
-    form: options.FormatOption = Format.TABLE,
+    form: options.FormatOption = TABLE,
     as_json: options.Json = False,
 ) -> None:
     """Check a pattern set and its words, and show sentences and what a tokenizer makes of them.

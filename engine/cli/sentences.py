@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..choices import Format
+from ..choices import TABLE
 from ..commands import options
 from ..commands.console import document, pieces, show
 from ..errors import InputError
-from ..printable import counted, json_safe
+from ..printable import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -61,7 +61,7 @@ def show_sentences(
             "--output", "-o", metavar="FILE", help="Write a .parquet, .csv, .tsv or .jsonl file (default: print)."
         ),
     ] = None,
-    form: options.FormatOption = Format.TABLE,
+    form: options.FormatOption = TABLE,
     as_json: options.Json = False,
 ) -> None:
     """Show the items of a run as sentences with the model's answers.
@@ -72,25 +72,28 @@ def show_sentences(
     from ..library.sentences import drawn
     from ..results.report.chosen import FOR_PEOPLE, OPTIONS, Examples, Filter, chosen
     from ..results.report.sentence_files import check_name, write
+    from ..views.formats import find_format
 
     given = {"--condition": condition, "--pattern": pattern, "--verb": verb, "--name": name, "--profession": profession}
     filters = [Filter(said, OPTIONS[said], values) for said, values in given.items() if values]
     filters += [Filter.parse(text) for text in where or ()]
     if output is not None:
-        if form is not Format.TABLE:
+        if form != TABLE:
             raise InputError(
                 f"--output and --format {form}: give one of them; the name of the file says how it is written"
             )
         check_name(output)
     opened = open_run(run)
     rows = chosen(opened, filters, failed=failed)
-    if output is None and not as_json and form not in {Format.JSON, Format.CSV}:
+    stream = find_format(form).stream
+    if output is None and not as_json and stream is None:
         found = Examples.draw(opened, rows, sample or FOR_PEOPLE, seed, failed=failed)
         show(*found.tables(), *found.remarks(), form=form)
         return
     rows = rows if sample is None else drawn(rows, sample, seed)
     if output is None:
-        pieces(_streamed(opened, rows, form, as_json))
+        title = f"{opened.model_name}, {opened.stage}"
+        pieces(_document(opened, rows) if as_json or stream is None else stream(title, rows))
         return
     n = write(rows, output)
     if as_json:
@@ -99,18 +102,9 @@ def show_sentences(
         show(f"{output}: {counted(n, 'sentence')} of {run}")
 
 
-def _streamed(run: "Run", rows: "pl.LazyFrame", form: Format, as_json: bool) -> "Iterator[str]":
-    """The rows as CSV; as one JSON document with --json; as the JSON of a table with --format json."""
-    from ..results.report.sentence_files import csv, json_array
+def _document(run: "Run", rows: "pl.LazyFrame") -> "Iterator[str]":
+    from ..views.to_json import json_array
 
-    if not as_json and form is Format.CSV:
-        yield from csv(rows)
-        return
-    if as_json:
-        yield f'{{"run": {json.dumps(str(run.folder))}, "sentences": '
-        yield from map(json_safe, json_array(rows))
-        yield "}\n"
-        return
-    yield f'[{{"title": {json.dumps(f"{run.model_name}, {run.stage}")}, "units": {{}}, "rows": '
-    yield from map(json_safe, json_array(rows))
-    yield ', "notes": []}]\n'
+    yield f'{{"run": {json.dumps(str(run.folder))}, "sentences": '
+    yield from json_array(rows)
+    yield "}\n"

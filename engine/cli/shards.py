@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from ..choices import Format
+from ..choices import TABLE
 from ..commands import options
 from ..commands.run_command import print_result
 
@@ -31,7 +31,7 @@ def merge(
         bool,
         typer.Option("--status", help="Say which shards are finished, running, stopped or missing; merge nothing."),
     ] = False,
-    form: options.FormatOption = Format.TABLE,
+    form: options.FormatOption = TABLE,
     as_json: options.Json = False,
 ) -> None:
     """Put the shards of a run together.

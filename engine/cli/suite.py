@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from ..choices import Format
+from ..choices import TABLE
 from ..commands import options
 from ..commands.run_command import Setup, print_result, with_common_options
 from .shards import INCOMPLETE
@@ -16,7 +16,7 @@ def suite(
     setup: Setup,
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A TOML file with models, probes and settings.")],
     plan: Annotated[bool, typer.Option("--plan", help="List the runs and how far they are; run nothing.")] = False,
-    form: options.FormatOption = Format.TABLE,
+    form: options.FormatOption = TABLE,
     as_json: options.Json = False,
 ) -> None:
     """Run models × probes × settings from a file, with one table and one report of all.

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from ..choices import Format
+from ..choices import TABLE
 from ..commands import options
 from ..commands.run_command import print_result
 
@@ -36,7 +36,7 @@ def verify(
             help="Decide the same items in PyTorch, too, from the model's checkpoint (default: not).",
         ),
     ] = None,
-    form: options.FormatOption = Format.TABLE,
+    form: options.FormatOption = TABLE,
     as_json: options.Json = False,
 ) -> None:
     """Compare a run or an exported model with what it should hold; nothing is changed.

@@ -11,13 +11,13 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any, cast
 
+from ..choices import TABLE
 from ..printable import json_safe, printable_lines
 from .stdout import Stdout
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from ..choices import Format
     from ..views.table import Table
 
 
@@ -28,7 +28,7 @@ def say(line: str) -> None:
     Stderr().write(printable_lines(line) + "\n")
 
 
-def show(*items: Any, form: "Format | None" = None) -> None:
+def show(*items: Any, form: str = TABLE) -> None:
     """Print results.
 
     Args:
@@ -40,9 +40,7 @@ def show(*items: Any, form: "Format | None" = None) -> None:
         InputError: stdout is full or closed.
         SystemExit: the reader of stdout has gone; status 0.
     """
-    from ..choices import Format
-
-    if form in {None, Format.TABLE}:
+    if form == TABLE:
         for item in items:
             _stdout().write(printable_lines(item) + "\n" if isinstance(item, str) else _drawn(item))
         return
@@ -83,11 +81,10 @@ def _stdout() -> Stdout:
     return sys.stdout if isinstance(sys.stdout, Stdout) else Stdout(sys.stdout)
 
 
-def _show_formatted(tables: "list[Table]", form: "Format | None") -> None:
-    from ..choices import Format
-    from ..views.render import render
+def _show_formatted(tables: "list[Table]", form: str) -> None:
+    from ..views.formats import render
 
-    text = render(tables, form or Format.TABLE)
+    text = render(tables, form)
     _stdout().write(printable_lines(text) if _stdout().isatty() else text)
 
 
@@ -104,8 +101,8 @@ def _drawn(item: Any) -> str:
     """A table as the terminal shows it. If stdout is not a terminal, the width is COLUMNS, or 80."""
     from rich.console import Console
 
-    from ..views.render import to_rich
     from ..views.table import Table
+    from ..views.to_table import to_rich
 
     sheet = _Sheet()
     width = None if sheet.isatty() or os.environ.get("COLUMNS", "").isdigit() else 80

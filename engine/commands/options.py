@@ -1,11 +1,12 @@
 """Options that several commands share: one name, one meaning, one help line."""
 
+from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..choices import Format, Precision
+from ..choices import Precision, output_formats
 
 
 def complete_models(incomplete: str) -> list[str]:
@@ -99,7 +100,11 @@ GpusPerWorker = Annotated[
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout, all messages on stderr.")]
-FormatOption = Annotated[Format, typer.Option("--format", help="Format of the tables.")]
+if TYPE_CHECKING:
+    _Format = str
+else:  # the files decide what there is, so a type checker cannot know it
+    _Format = StrEnum("Format", {name.upper(): name for name in output_formats()})
+FormatOption = Annotated[_Format, typer.Option("--format", help="Format of the tables.")]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Print more messages on stderr.")]
 Data = Annotated[
     Path | None, typer.Option("--data", metavar="PATH", help="Folder of the data (default: where `data get` put them).")

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..choices import Format, Precision
+from ..choices import TABLE, Precision
 from ..files.home import shell_command
 from . import options
 from .console import document, say, show
@@ -129,7 +129,7 @@ _COMMON: dict[str, tuple[Any, Any]] = {
     "verbose": (options.Verbose, False),
 }
 PRINTING: dict[str, tuple[Any, Any]] = {
-    "form": (options.FormatOption, Format.TABLE),
+    "form": (options.FormatOption, TABLE),
     "as_json": (options.Json, False),
 }
 """The options of commands that print tables: name → annotation and default."""
@@ -139,7 +139,7 @@ def run_command(function: "Callable[..., Shown]") -> Callable[..., None]:
     """Add the common options to a run command, and print what it returns."""
 
     @functools.wraps(function)
-    def command(*, form: Format, as_json: bool, **values: Any) -> None:
+    def command(*, form: str, as_json: bool, **values: Any) -> None:
         common = {name: values.pop(name) for name in _COMMON}
         print_result(function(Setup(**common), **values), form, as_json, verbose=common["verbose"])
 
@@ -161,13 +161,13 @@ def table_command(function: "Callable[..., Shown]") -> Callable[..., None]:
     """Add --format and --json to a command, and print what it returns."""
 
     @functools.wraps(function)
-    def command(*, form: Format, as_json: bool, **values: Any) -> None:
+    def command(*, form: str, as_json: bool, **values: Any) -> None:
         print_result(function(**values), form, as_json)
 
     return with_options(command, function, PRINTING, skip=0)
 
 
-def print_result(result: "Shown", form: Format, as_json: bool, *, verbose: bool = False) -> None:
+def print_result(result: "Shown", form: str, as_json: bool, *, verbose: bool = False) -> None:
     """Print a result, and in one line what was written where and what to do next.
 
     Args:
@@ -182,7 +182,7 @@ def print_result(result: "Shown", form: Format, as_json: bool, *, verbose: bool 
         for line in closing:
             say(line)
         return
-    tables = result.main_tables() if form is Format.TABLE and not verbose else result.tables()
+    tables = result.main_tables() if form == TABLE and not verbose else result.tables()
     show(*tables, *result.remarks(), *closing, form=form)
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..choices import Format, Precision
+from ..choices import Precision
 from ..extras import needs_extra
 from . import options
 from .run_command import PRINTING, command_line, print_result, with_options
@@ -172,7 +172,7 @@ def train_command(function: "Callable[..., Shown]") -> Callable[..., None]:
     """Add the shared options to a command that trains, and print what it returns."""
 
     @functools.wraps(function)
-    def command(*, form: Format, as_json: bool, **values: Any) -> None:
+    def command(*, form: str, as_json: bool, **values: Any) -> None:
         shared = TrainingOptions(**{name: values.pop(name) for name in _SHARED}, command=command_line())
         with needs_extra("train", f"{function.__name__.rpartition('_')[2]} train"):
             result = function(shared, **values)

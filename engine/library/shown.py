@@ -3,9 +3,10 @@
 from abc import abstractmethod
 from typing import Any
 
-from ..choices import Format
+from ..choices import TABLE
 from ..views import Table
-from ..views.render import render, to_html
+from ..views.formats import render
+from ..views.html import to_html
 
 
 class Shown:
@@ -31,10 +32,10 @@ class Shown:
     def document(self) -> Any:
         """Everything as one JSON value."""
 
-    def render(self, form: Format = Format.TABLE) -> str:
+    def render(self, form: str = TABLE) -> str:
         """The tables as text; a terminal table also has the remarks."""
         text = render(self.tables(), form)
-        return text + "".join(f"{line}\n" for line in self.remarks()) if form is Format.TABLE else text
+        return text + "".join(f"{line}\n" for line in self.remarks()) if form == TABLE else text
 
     def __str__(self) -> str:
         return self.render().rstrip("\n")

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from .render import flat
 from .table import Table
+from .to_csv import flat
 
 if TYPE_CHECKING:
     from .charts import Plot

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import polars as pl
 
 from .html import to_html
-from .terminal import to_terminal
+from .to_table import to_terminal
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from negengine.bench import report, run
 from negengine.bench.close_calls import expected_rate
 from negengine.bench.shapes import prepare
 from negengine.engine.errors import InputError
-from negengine.engine.views.render import to_rich
+from negengine.engine.views.to_table import to_rich
 from rich.console import Console
 from served_here import here
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import yaml
 
-from ...views.latex import latex
+from ...views.to_latex import latex
 
 _ROOT = Path(__file__).resolve().parents[2]
 _CITATION = "CITATION.cff"

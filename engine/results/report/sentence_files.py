@@ -9,36 +9,8 @@ from ...errors import InputError, did_you_mean
 from ...files.atomic import make_folder, write_atomically
 from ...files.frames import write_frame
 from ...runs.record import RUN_FILE
-
-ROWS_AT_ONCE = 50_000
-
-
-def csv(rows: pl.LazyFrame, separator: str = ",", *, at_once: int = ROWS_AT_ONCE) -> Iterator[str]:
-    """The rows as CSV with a header, in pieces.
-
-    Args:
-        rows: The sentences.
-        separator: What stands between two cells.
-        at_once: How many rows a piece has at most.
-    """
-    yield pl.DataFrame(schema=rows.collect_schema()).write_csv(separator=separator)
-    for batch in _batches(rows, at_once):
-        yield batch.write_csv(separator=separator, include_header=False)
-
-
-def json_lines(rows: pl.LazyFrame, *, at_once: int = ROWS_AT_ONCE) -> Iterator[str]:
-    """The rows as JSON, one line each, in pieces; arguments as for `csv`."""
-    for batch in _batches(rows, at_once):
-        yield batch.write_ndjson()
-
-
-def json_array(rows: pl.LazyFrame, *, at_once: int = ROWS_AT_ONCE) -> Iterator[str]:
-    """The rows as one JSON array, in pieces; arguments as for `csv`."""
-    before = "[\n"
-    for lines in json_lines(rows, at_once=at_once):
-        yield before + lines.rstrip("\n").replace("\n", ",\n")
-        before = ",\n"
-    yield "\n]" if before == ",\n" else "[]"
+from ...views.to_csv import csv_rows
+from ...views.to_json import json_lines
 
 
 def write(rows: pl.LazyFrame, path: Path, option: str = "-o") -> int:
@@ -76,12 +48,6 @@ def check_name(path: Path, option: str = "-o") -> Callable[[pl.LazyFrame, Path],
     return _WRITERS[path.suffix]
 
 
-def _batches(rows: pl.LazyFrame, at_once: int) -> Iterator[pl.DataFrame]:
-    for batch in rows.collect_batches(chunk_size=at_once, engine="streaming"):
-        if not batch.is_empty():
-            yield batch
-
-
 def _write_parquet(rows: pl.LazyFrame, path: Path) -> None:
     write_frame(path, rows)
 
@@ -99,7 +65,7 @@ def _text_writer(pieces: Callable[[pl.LazyFrame], Iterator[str]]) -> Callable[[p
 
 _WRITERS: Mapping[str, Callable[[pl.LazyFrame, Path], None]] = {
     ".parquet": _write_parquet,
-    ".csv": _text_writer(csv),
-    ".tsv": _text_writer(lambda rows: csv(rows, "\t")),
+    ".csv": _text_writer(csv_rows),
+    ".tsv": _text_writer(lambda rows: csv_rows(rows, "\t")),
     ".jsonl": _text_writer(json_lines),
 }

@@ -51,7 +51,7 @@ def test_choices_are_shown(command):
     out = "".join(command("select", "--help").out.split())
     assert "auto|fp32|mixed" in out
     assert "pronoun|same-name|same-gender|other-gender" in out
-    assert "table|json|csv|markdown|latex" in out
+    assert "csv|json|latex|markdown|table" in out
 
 
 def test_without_a_command_help_is_shown(command):

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import pytest
 import typer
-from negengine.engine.choices import Format, Precision
+from negengine.engine.choices import Precision
 from negengine.engine.commands.train_command import TrainingOptions, train_command
 from negengine.engine.errors import InputError
 
@@ -20,7 +20,7 @@ def test_a_missing_extra_is_named_with_the_command():
     parameters = inspect.signature(command).parameters
     values = {name: parameter.default for name, parameter in parameters.items()}
     with pytest.raises(InputError, match=r"nothing train needs accelerate: pip install 'negengine\[train\]'"):
-        command(**values | {"model": "m", "output": "out", "form": Format.TABLE})
+        command(**values | {"model": "m", "output": "out", "form": "table"})
 
 
 def test_every_shared_option_is_one_of_the_command():

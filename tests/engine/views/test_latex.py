@@ -4,7 +4,7 @@ import subprocess
 import polars as pl
 import pytest
 from negengine.engine.views import Column, Table
-from negengine.engine.views.latex import latex, to_latex
+from negengine.engine.views.to_latex import latex, to_latex
 
 WORDS = [
     *"&%$#_{}~^\\<>|[]*-`'\"",

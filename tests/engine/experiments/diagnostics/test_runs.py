@@ -4,7 +4,7 @@ import shutil
 
 import polars as pl
 import pytest
-from negengine.engine.choices import Format
+from negengine.engine.choices import output_formats
 from negengine.engine.errors import InputError
 from negengine.engine.experiments.diagnostics.runs import DiagnosticsRun, diagnostics
 from negengine.engine.library.model import find_model
@@ -56,7 +56,7 @@ def test_words_outside_the_vocabulary_are_told_below_the_tables(run):
 
 
 def test_all_tables_are_written_in_every_format(run):
-    for form in Format:
+    for form in output_formats():
         assert run.render(form)
 
 

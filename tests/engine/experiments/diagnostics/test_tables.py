@@ -2,9 +2,8 @@
 
 import tomllib
 
-from negengine.engine.choices import Format
 from negengine.engine.experiments.diagnostics.tables import published_figures, tables
-from negengine.engine.views.render import render
+from negengine.engine.views.formats import render
 
 
 def only(items, **wanted):
@@ -17,7 +16,7 @@ def cell(summary, *key):
 
 
 def shown(made):
-    return render(made, Format.TABLE, width=200)
+    return render(made, "table", width=200)
 
 
 def cells(text, start):
@@ -86,7 +85,7 @@ def test_sensitivities_and_tests_are_shown(finished):
 
 
 def test_tables_fit_in_80_columns(finished):
-    text = render(tables(finished[1], "bert-large-uncased"), Format.TABLE, width=80)
+    text = render(tables(finished[1], "bert-large-uncased"), "table", width=80)
     assert "…" not in text
     assert max(len(line.rstrip()) for line in text.splitlines()) <= 80
 

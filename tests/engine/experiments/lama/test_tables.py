@@ -2,10 +2,9 @@
 
 import polars as pl
 import pytest
-from negengine.engine.choices import Format
 from negengine.engine.experiments.lama.tables import tables
 from negengine.engine.experiments.summary import frame
-from negengine.engine.views.render import render
+from negengine.engine.views.formats import render
 
 
 def row(dataset, condition, split, metric, value, n=10):
@@ -33,7 +32,7 @@ ITEMS = pl.DataFrame(
 
 
 def shown(model):
-    return render(made(model), Format.TABLE, width=150)
+    return render(made(model), "table", width=150)
 
 
 def made(model):

@@ -3,7 +3,6 @@
 import negengine as ng
 import polars as pl
 import pytest
-from negengine.engine.choices import Format
 from negengine.engine.errors import InputError
 from negengine.engine.experiments.negation.recount import scores as recounted
 from negengine.engine.experiments.negation.runs import SelectionRun
@@ -66,7 +65,7 @@ def test_sentences_of_the_selection_leave_open_which_form_is_the_first_choice(sc
 
 def test_a_run_with_several_forms_is_verified(scores):
     found = ng.verify(scores.folder, sample=40)
-    assert not found.damage, found.render(Format.TABLE)
+    assert not found.damage, found.render("table")
     assert any(check.what.startswith("items decided again") for check in found.checks)
 
 

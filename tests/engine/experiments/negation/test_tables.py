@@ -1,11 +1,10 @@
 from pathlib import Path
 
 import polars as pl
-from negengine.engine.choices import Format
 from negengine.engine.experiments.negation.published import published
 from negengine.engine.experiments.negation.tables import rates_table, selection_table
 from negengine.engine.text.patterns import load_patterns
-from negengine.engine.views.render import render
+from negengine.engine.views.formats import render
 
 PATTERNS = load_patterns()
 SELECTION = {
@@ -26,7 +25,7 @@ def lines(table) -> list[list[str]]:
     """The table's cells as a reader sees them."""
     return [
         [cell.strip() for cell in line.strip("│┃").replace("┃", "│").split("│")]
-        for line in render([table], Format.TABLE, width=160).splitlines()
+        for line in render([table], "table", width=160).splitlines()
     ]
 
 
@@ -200,7 +199,7 @@ def test_runs_from_before_have_no_interval_for_the_selecting_pattern_either():
 def test_tables_fit_in_80_columns():
     paper = published("roberta-base", PATTERNS)
     tables = [selection_table(SELECTION, paper), rates_table(paper_rates("roberta-base"), PATTERNS, SELECTION, paper)]
-    rows = [line for line in render(tables, Format.TABLE, width=80).splitlines() if line.startswith("│")]
+    rows = [line for line in render(tables, "table", width=80).splitlines() if line.startswith("│")]
     assert len(rows) == 6 + 5  # none goes on in a second line
 
 
@@ -228,4 +227,4 @@ def test_the_layout_of_the_bundled_model_is_that_of_the_documents():
     )
     tables = [selection_table(selection, None), rates_table(figures, PATTERNS, selection, None)]
     for table, page in zip(tables, pages, strict=True):
-        assert "\n".join(line.rstrip() for line in render([table], Format.TABLE).splitlines()) in page
+        assert "\n".join(line.rstrip() for line in render([table], "table").splitlines()) in page

@@ -6,7 +6,7 @@ import negengine as ng
 import numpy as np
 import polars as pl
 import pytest
-from negengine.engine.choices import Format
+from negengine.engine.choices import output_formats
 from negengine.engine.errors import InputError
 from negengine.engine.experiments.probe.runs import ProbeRun, plan_probe
 from negengine.engine.inference.free_text import log_softmax
@@ -267,7 +267,7 @@ def test_a_plan_says_which_rows_would_be_skipped(model):
 
 
 def test_all_tables_are_written_in_every_format(run, both):
-    for form in Format:
+    for form in output_formats():
         assert run.render(form)
         assert both.render(form)
     assert [table.title for table in both.tables()] == [

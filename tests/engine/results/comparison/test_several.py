@@ -7,12 +7,11 @@ import negengine as ng
 import numpy as np
 import polars as pl
 import pytest
-from negengine.engine.choices import Format
 from negengine.engine.library.run import Run
 from negengine.engine.results.comparison.models import estimates_tables
 from negengine.engine.runs.record import StageRecord
 from negengine.engine.statistics import holm
-from negengine.engine.views.render import render
+from negengine.engine.views.formats import render
 
 NAMES = ("small", "middle", "large")
 
@@ -83,7 +82,7 @@ def test_more_conditions_than_a_terminal_has_room_for_are_rows(runs):
     found = ng.compare(*many)
     assert len(found.main_tables()[0].frame) == 6 * 3
     assert len(found.tables()[0].frame) == 3
-    assert max(map(len, render(found.main_tables(), Format.TABLE, width=80).splitlines())) <= 80
+    assert max(map(len, render(found.main_tables(), "table", width=80).splitlines())) <= 80
 
 
 def test_models_without_a_common_item_are_named_and_the_others_are_tested(runs):

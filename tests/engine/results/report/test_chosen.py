@@ -3,7 +3,7 @@
 import negengine as ng
 import polars as pl
 import pytest
-from negengine.engine.choices import Format
+from negengine.engine.choices import output_formats
 from negengine.engine.errors import InputError
 from negengine.engine.results.report.chosen import OPTIONS, Examples, Filter, chosen
 
@@ -95,4 +95,4 @@ def test_no_sentence_is_told(run):
 def test_every_format_has_the_sentences(run):
     found = Examples.draw(run, chosen(run), 2, 0)
     first = found.rows["answer"][0]
-    assert all(first in found.render(form) for form in Format)
+    assert all(first in found.render(form) for form in output_formats())

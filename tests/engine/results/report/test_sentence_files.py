@@ -6,7 +6,9 @@ import json
 import polars as pl
 import pytest
 from negengine.engine.errors import InputError
-from negengine.engine.results.report.sentence_files import csv, json_array, json_lines, write
+from negengine.engine.results.report.sentence_files import write
+from negengine.engine.views.to_csv import csv_rows
+from negengine.engine.views.to_json import json_array, json_lines
 
 FRAME = pl.DataFrame(
     {
@@ -34,14 +36,14 @@ def test_a_file_has_the_rows(suffix, tmp_path):
 @pytest.mark.parametrize("at_once", [1, 2, 100])
 def test_pieces_make_one_text(at_once):
     rows = FRAME.lazy()
-    assert pl.read_csv(io.StringIO("".join(csv(rows, at_once=at_once)))).equals(FRAME)
+    assert pl.read_csv(io.StringIO("".join(csv_rows(rows, at_once=at_once)))).equals(FRAME)
     assert pl.read_ndjson(io.StringIO("".join(json_lines(rows, at_once=at_once)))).equals(FRAME)
     assert json.loads("".join(json_array(rows, at_once=at_once))) == FRAME.to_dicts()
 
 
 def test_without_rows_there_is_a_header_and_an_empty_array():
     rows = FRAME.lazy().head(0)
-    assert "".join(csv(rows)) == "item,sentence,failed,logprob\n"
+    assert "".join(csv_rows(rows)) == "item,sentence,failed,logprob\n"
     assert json.loads("".join(json_array(rows))) == []
 
 

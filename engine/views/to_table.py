@@ -13,12 +13,10 @@ from rich.text import Text
 
 from ..printable import printable
 from .cells import cell_parts, is_text, section_ends
+from .formats import WIDTH, Format
 
 if TYPE_CHECKING:
     from .table import Column, Table
-
-WIDTH = 80
-"""Width in columns if the output is not a terminal."""
 
 _FOLDED = 24  # longer words of a text are broken where the table is too wide
 
@@ -155,3 +153,6 @@ def _names_or_counts(table: "Table", column: "Column") -> bool:
 
 def _said(heading: str, value: str) -> str:
     return f"{printable(heading)}: {value}" if heading else value
+
+
+FORMAT = Format(to_terminal)

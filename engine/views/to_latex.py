@@ -13,6 +13,7 @@ from tabulate import SEPARATING_LINE, DataRow, Line, TableFormat, tabulate
 
 from ..printable import printable
 from .cells import cells, is_text, section_ends, with_unit
+from .formats import Format
 
 if TYPE_CHECKING:
     from .table import Table
@@ -97,10 +98,10 @@ def latex(text: str) -> str:
     return f"{{{shown[0]}}}{shown[1:]}" if shown.startswith(("[", "*")) else shown
 
 
-def to_latex(tables: Sequence["Table"]) -> str:
+def to_latex(tables: Sequence["Table"], _: int = 0) -> str:
     """The tables as `table` environments one after the other, each with caption, units in the headings, and notes."""
     needs = "% Needs \\usepackage{booktabs} in the preamble."
-    return "\n\n".join([needs, *(_environment(table) for table in tables)])
+    return "\n\n".join([needs, *(_environment(table) for table in tables)]) + "\n" if tables else ""
 
 
 def _environment(table: "Table") -> str:
@@ -156,3 +157,6 @@ def _character(character: str) -> str:
         dotless = {"i": r"\i", "j": r"\j"} if marks[0] not in {"\u0323", "\u0327"} else {}
         return f"{_ACCENTS[marks[0]]}{{{dotless.get(base, base)}}}"
     return f"U+{ord(character):04X}"
+
+
+FORMAT = Format(to_latex)

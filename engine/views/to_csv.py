@@ -1,0 +1,55 @@
+"""Tables as CSV.
+
+Several tables are one rectangle, as R and pandas read a file in one call: a first column `table` has the titles, and a
+column that a table does not have is empty in its rows. One table is written without that column.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from .formats import ROWS_AT_ONCE, Format, batches
+from .to_json import json_text
+
+if TYPE_CHECKING:
+    from .table import Table
+
+
+def csv_rows(rows: pl.LazyFrame, separator: str = ",", *, at_once: int = ROWS_AT_ONCE) -> Iterator[str]:
+    """The rows with a header, in pieces of at most so many rows."""
+    yield pl.DataFrame(schema=rows.collect_schema()).write_csv(separator=separator)
+    for batch in batches(rows, at_once):
+        yield batch.write_csv(separator=separator, include_header=False)
+
+
+def flat(frame: pl.DataFrame) -> pl.DataFrame:
+    """The frame without nested columns, so that it can be written as CSV.
+
+    The fields of a struct become columns `column.field`; a list becomes one text, a JSON array.
+    """
+    while nested := [name for name, kind in frame.schema.items() if isinstance(kind, pl.Struct)]:
+        frame = frame.select(*(part for name in frame.columns for part in _fields(frame, name, nested)))
+    lists = [name for name, kind in frame.schema.items() if isinstance(kind, pl.List | pl.Array)]
+    return frame.with_columns(
+        pl.Series(name, [json_text(value) for value in frame[name].to_list()], dtype=pl.String) for name in lists
+    )
+
+
+def _fields(frame: pl.DataFrame, name: str, nested: Sequence[str]) -> list[pl.Expr]:
+    if name not in nested:
+        return [pl.col(name)]
+    kind = frame.schema[name]
+    fields = kind.fields if isinstance(kind, pl.Struct) else []
+    return [pl.col(name).struct.field(field.name).alias(f"{name}.{field.name}") for field in fields]
+
+
+def _csv(tables: "Sequence[Table]", _: int) -> str:
+    frames = [flat(table.figures) for table in tables]
+    if len(frames) > 1:
+        titled = zip(frames, tables, strict=True)
+        frames = [frame.select(pl.lit(table.title).alias("table"), pl.all()) for frame, table in titled]
+    return pl.concat(frames, how="diagonal_relaxed").write_csv() if frames else ""
+
+
+FORMAT = Format(_csv, lambda _, rows: csv_rows(rows))

@@ -1,0 +1,39 @@
+"""Tables as Markdown: pipe tables, a title above each and its notes below."""
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from tabulate import tabulate
+
+from ..printable import printable
+from .cells import cells, is_text, with_unit
+from .formats import Format
+
+if TYPE_CHECKING:
+    from .table import Table
+
+_SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~$])")
+
+
+def _markdown(tables: "Sequence[Table]", _: int) -> str:
+    return "\n".join(map(_table, tables))
+
+
+def _table(table: "Table") -> str:
+    body = tabulate(
+        [[_text(text) for text in row] for row in cells(table)],
+        headers=[_text(with_unit(column)) for column in table.columns],
+        tablefmt="pipe",
+        colalign=["left" if is_text(column, table) else "right" for column in table.columns],
+        disable_numparse=True,
+    )
+    notes = [f"\n{_text(printable(note))}\n" for note in table.notes]
+    return "".join([f"**{_text(printable(table.title))}**\n\n", body, "\n", *notes])
+
+
+def _text(text: str) -> str:
+    return _SPECIAL.sub(r"\\\1", text)
+
+
+FORMAT = Format(_markdown)
