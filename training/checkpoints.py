@@ -11,6 +11,7 @@ from pathlib import Path
 import msgspec
 
 from ..engine.errors import InputError
+from ..engine.files.atomic import flush_folder
 from ..engine.files.listing import paths_in
 from ..engine.files.sealed import read_sealed, write_sealed
 
@@ -30,18 +31,17 @@ def seal(checkpoint: Path) -> None:
     Raises:
         InputError: The mark cannot be written.
     """
+    (checkpoint / SEAL).unlink(missing_ok=True)
     sizes = {path.name: path.stat().st_size for path in paths_in(checkpoint) if path.is_file()}
+    flush_folder(checkpoint)
     write_sealed(checkpoint / SEAL, _Seal(format=_FORMAT, files=sizes))
 
 
-def last_complete(folder: Path) -> Path | None:
-    """The complete checkpoint with the largest number of steps; None if there is none.
-
-    Args:
-        folder: The folder with the checkpoints; it may be missing.
-    """
-    found = sorted(_checkpoints(folder), key=steps_of, reverse=True)
-    return next((checkpoint for checkpoint in found if is_complete(checkpoint)), None)
+def complete(folder: Path) -> list[Path]:
+    """The complete checkpoints of a folder, which may be missing; the newest first."""
+    return [
+        checkpoint for checkpoint in sorted(_checkpoints(folder), key=steps_of, reverse=True) if is_complete(checkpoint)
+    ]
 
 
 def incomplete(folder: Path) -> list[Path]:

@@ -29,7 +29,7 @@ from transformers.trainer_utils import set_seed
 from ..engine.errors import InputError
 from ..engine.files.atomic import unwritable
 from ..engine.runs.progress import Meter, Reporter
-from .checkpoints import incomplete, last_complete, seal, steps_of
+from .checkpoints import complete, incomplete, is_complete, seal, steps_of
 from .job import Job
 from .settings import Place, Settings
 from .trial import say_duration
@@ -93,8 +93,7 @@ def fit(
     torch.set_num_threads(place.threads)
     for remains in incomplete(folder):
         shutil.rmtree(remains)
-    checkpoint = last_complete(folder)
-    state = TrainerState.load_from_json(str(checkpoint / _STATE)) if checkpoint else None
+    checkpoint, state = _resumed(folder, settings)
     with _told(job, settings, folder):
         set_seed(settings.seed)
         model = job.open()
@@ -161,7 +160,7 @@ def _trainer(
         train_dataset=job.train,
         eval_dataset=job.dev,
         compute_metrics=scores,
-        callbacks=[_Saves(save_steps)],
+        callbacks=[_Saves(save_steps, _steps(job, settings) // settings.epochs)],
     )
     trainer.remove_callback(PrinterCallback)
     if settings.patience is not None:
@@ -172,11 +171,12 @@ def _trainer(
 class _Saves(TrainerCallback):  # type: ignore[misc]  # transformers has no types
     """Checkpoints within an epoch, and the mark of a complete checkpoint."""
 
-    def __init__(self, steps: int) -> None:
-        self._steps = steps
+    def __init__(self, steps: int, steps_per_epoch: int) -> None:
+        self._steps, self._steps_per_epoch = steps, steps_per_epoch
 
     def on_step_end(self, _: Any, state: Any, control: Any, **__: Any) -> None:
-        if state.global_step % self._steps == 0:
+        # An epoch's last step is saved after the evaluation alone: a training that goes on from it begins a new epoch.
+        if state.global_step % self._steps == 0 and state.global_step % self._steps_per_epoch:
             control.should_save = True
 
     def on_save(self, args: Any, state: Any, _: Any, **__: Any) -> None:
@@ -219,6 +219,16 @@ def _told(job: Job, settings: Settings, folder: Path) -> Iterator[None]:
         ) from None
     except OSError as error:
         raise unwritable(folder, error) from error
+
+
+def _resumed(folder: Path, settings: Settings) -> tuple[Path | None, TrainerState | None]:
+    """The newest checkpoint that a training can go on from, with its state: the best epoch's must be there, too."""
+    for checkpoint in complete(folder):
+        state = TrainerState.load_from_json(str(checkpoint / _STATE))
+        best = state.best_global_step if settings.patience is not None else None
+        if best is None or is_complete(checkpoint.with_name(f"checkpoint-{best}")):
+            return checkpoint, state
+    return None, None
 
 
 def _steps(job: Job, settings: Settings) -> int:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from ..engine.errors import InputError
-from ..engine.files.atomic import is_leftover, make_folder, remove_leftovers, unwritable
+from ..engine.files.atomic import flush_folder, is_leftover, make_folder, remove_leftovers, unwritable
 from ..engine.files.listing import paths_in
 from ..engine.files.reading import MissingFileError, file_sha256
 from ..engine.files.sealed import read_sealed, write_sealed
@@ -113,11 +113,13 @@ class TrainingFolder:
             self._remove(_STAGED)
             staged.mkdir()
             save(staged)
+            flush_folder(staged)  # transformers does not: a power cut would leave a record without its weights
             paths = sorted(paths_in(staged), key=lambda path: path.name == _LAST)
             files = {path.name: file_sha256(path) for path in paths}
             (self.folder / _LAST).unlink(missing_ok=True)
             for path in paths:
                 path.replace(self.folder / path.name)
+            flush_folder(self.folder)
         except OSError as error:
             raise unwritable(self.folder, error) from error
         self.record.files, self.record.result, self.record.finished = files, as_json(result), True

@@ -76,6 +76,18 @@ def make_folder(path: Path) -> None:
         raise unwritable(path, error) from error
 
 
+def flush_folder(folder: Path) -> None:
+    """Have the files of a folder, and their names, on the disk: for files that a library has written.
+
+    Raises:
+        OSError: The disk is full or fails.
+    """
+    for path in folder.iterdir():
+        if path.is_file():
+            _flush(path)
+    _flush_folder(folder)
+
+
 def is_leftover(path: Path) -> bool:
     """Whether a file is a temporary one of `write_atomically`."""
     return path.name.endswith(_SUFFIX)

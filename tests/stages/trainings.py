@@ -3,7 +3,7 @@
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import synthetic_pairs
@@ -46,6 +46,8 @@ def run(
     folder: Path,
     *,
     at: tuple[int, Callable[[], None]] | None = None,
+    scored: tuple[int, Callable[[], None]] | None = None,
+    accuracies: Sequence[float] = (),
     saved: Callable[[], None] = lambda: None,
     weights: float | None = None,
     **options,
@@ -56,6 +58,8 @@ def run(
         encoder: The checkpoint to start from.
         folder: The folder to write.
         at: A step, and what happens when its batch is made.
+        scored: An epoch, and what happens while its dev set is scored.
+        accuracies: What the epochs are said to score; by default what they do.
         saved: What happens before the result is complete.
         weights: What all weights are set to before the training.
         options: Of the training.
@@ -64,7 +68,7 @@ def run(
     given = TrainingOptions(output=folder, **plain | options)
     place = Place.find("cpu", 1)
     base = Base.find(str(encoder), TASK.head, LABELS)
-    calls = 0
+    calls, evaluations = 0, 0
 
     def job() -> Job:
         encode = pair_encoder(base.tokenizer, 32)
@@ -83,6 +87,14 @@ def run(
                 parameter.data.fill_(weights)
             return model
 
+        def score(logits, labels):
+            nonlocal evaluations
+            evaluations += 1
+            if scored is not None and evaluations == scored[0]:
+                scored[1]()
+            found = synthetic_pairs.accuracy(logits, labels)
+            return found | {"accuracy": accuracies[evaluations - 1]} if accuracies else found
+
         return Job(
             base.name,
             base.config,
@@ -91,7 +103,7 @@ def run(
             learned,
             synthetic_pairs.pairs(40, seed=1),
             collate,
-            synthetic_pairs.accuracy,
+            score,
         )
 
     settings = settings_of(KIND, given, place)

@@ -1,9 +1,11 @@
 """The folder of a training: what it refuses, and that its result appears whole or not at all."""
 
+import os
+
 import pytest
 from negengine.engine.errors import InputError
 from negengine.engine.files.sealed import seal
-from negengine.training.checkpoints import is_complete
+from negengine.training.checkpoints import SEAL, is_complete
 from negengine.training.checkpoints import seal as mark
 from negengine.training.folder import RECORD, TrainingFolder, hold_several, read_training
 
@@ -49,6 +51,35 @@ def test_a_result_that_cannot_be_written_leaves_no_checkpoint(tmp_path):
             held.publish(save, {})
     assert not (tmp_path / "config.json").exists()
     assert not read_training(tmp_path).finished
+
+
+def test_the_weights_are_on_the_disk_before_the_record_and_before_the_checkpoints_go(tmp_path, monkeypatch):
+    flushed = []
+    monkeypatch.setattr(os, "fsync", lambda descriptor: flushed.append(os.fstat(descriptor).st_ino))
+
+    def save(folder):
+        for name in ("model.safetensors", "config.json"):
+            (folder / name).write_text(name)
+
+    with TrainingFolder.hold(tmp_path, "nli train", IDENTITY) as held:
+        held.checkpoints.mkdir()
+        (held.checkpoints / "optimizer.pt").write_text("momentum")
+        mark(held.checkpoints)
+        assert flushed.index((held.checkpoints / "optimizer.pt").stat().st_ino) < flushed.index(
+            (held.checkpoints / SEAL).stat().st_ino
+        )
+        flushed.clear()
+        held.publish(save, {"steps": 1, "epochs": 1, "score": 1.0})
+    order = [path.stat().st_ino for path in (tmp_path / "model.safetensors", tmp_path / "config.json", tmp_path)]
+    record = (tmp_path / RECORD).stat().st_ino
+    assert all(inode in flushed[: flushed.index(record)] for inode in order)
+
+
+def test_a_checkpoint_can_be_sealed_again(tmp_path):
+    for content in (b"1", b"22"):
+        (tmp_path / "trainer_state.json").write_bytes(content)
+        mark(tmp_path)
+        assert is_complete(tmp_path)
 
 
 def test_a_result_that_was_changed_is_not_finished(tmp_path):

@@ -10,7 +10,7 @@ import pytest
 import torch
 import trainings
 from negengine.engine.errors import InputError
-from negengine.training.checkpoints import last_complete
+from negengine.training.checkpoints import complete
 from negengine.training.folder import CHECKPOINTS, read_training
 from safetensors.torch import load_file
 
@@ -42,7 +42,7 @@ def test_a_killed_training_ends_with_the_same_weights(encoder, undisturbed, tmp_
     done = subprocess.run([sys.executable, script, encoder(), folder, "15"], check=False, capture_output=True)
     assert done.returncode == -signal.SIGKILL, done.stderr.decode()
     assert not (folder / "config.json").exists()
-    assert last_complete(folder / CHECKPOINTS).name == "checkpoint-12"
+    assert complete(folder / CHECKPOINTS)[0].name == "checkpoint-12"
     trainings.run(encoder(), folder)
     assert same(folder, undisturbed)
     assert read_training(folder).result == read_training(undisturbed).result
@@ -58,12 +58,37 @@ def test_an_interrupted_training_ends_with_the_same_weights(step, encoder, undis
     assert same(folder, undisturbed)
 
 
+@pytest.mark.parametrize("epoch", [1, 2])
+def test_a_training_that_is_killed_while_it_is_scored_scores_that_epoch_again(epoch, encoder, undisturbed, tmp_path):
+    """The last step of an epoch is one at which a checkpoint is due."""
+    folder = tmp_path / "out"
+    with pytest.raises(KeyboardInterrupt):
+        trainings.run(encoder(), folder, scored=(epoch, trainings.interrupt), save_steps=STEPS_PER_EPOCH)
+    trainings.run(encoder(), folder, save_steps=STEPS_PER_EPOCH)
+    assert same(folder, undisturbed)
+    assert read_training(folder).result == read_training(undisturbed).result
+
+
+def test_a_training_that_is_stopped_after_its_best_epoch_keeps_that_epoch(encoder, tmp_path):
+    """Stopped in the third of four epochs; the second one is the best."""
+    whole, folder = tmp_path / "whole", tmp_path / "out"
+    accuracies = [0.5, 0.9, 0.6, 0.7]
+    given = {"patience": 4, "epochs": 4, "save_steps": 4}
+    trainings.run(encoder(), whole, accuracies=accuracies, **given)
+    with pytest.raises(KeyboardInterrupt):
+        trainings.run(encoder(), folder, accuracies=accuracies, at=(27, trainings.interrupt), **given)
+    trainings.run(encoder(), folder, accuracies=accuracies[2:], **given)
+    assert read_training(folder).result == read_training(whole).result
+    assert read_training(folder).result["score"] == 0.9
+    assert same(folder, whole)
+
+
 def test_a_checkpoint_that_was_not_written_to_its_end_does_not_count(encoder, undisturbed, tmp_path):
     folder = tmp_path / "out"
     with pytest.raises(KeyboardInterrupt):
         trainings.run(encoder(), folder, at=(14, trainings.interrupt))
     (folder / CHECKPOINTS / "checkpoint-12" / "optimizer.pt").write_bytes(b"cut")
-    assert last_complete(folder / CHECKPOINTS).name == "checkpoint-10"
+    assert complete(folder / CHECKPOINTS)[0].name == "checkpoint-10"
     trainings.run(encoder(), folder)
     assert same(folder, undisturbed)
 
