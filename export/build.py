@@ -45,7 +45,7 @@ from .parity import (
 from .passes import Context, run_passes
 from .passes.sharing import SHARES_PREFIXES
 from .quiet import quiet
-from .samples import Sample, batches
+from .samples import USUAL, Sample, batches
 from .tasks import Task, task_named, task_of
 from .tasks.text_generation import begin_with_bos
 from .trace import optimum_config, takes_segments, trace
@@ -130,6 +130,9 @@ def _write(
     say(f"loading {source.name}")
     checkpoint = load(source, task.head)
     task.check(checkpoint)
+    if (compared := needs.longest_that_fits(checkpoint)) < checkpoint.longest:
+        say(f"memory suffices to compare inputs of {compared:,} tokens: longer ones will be refused")
+        checkpoint = replace(checkpoint, compared=compared)
     if ADDED_BOS in made_from:
         begin_with_bos(checkpoint.tokenizer, checkpoint.name)
     optimum_config(source.name, checkpoint.config, task.head.task)  # fails before the weights are read
@@ -155,8 +158,9 @@ def _write(
     files = graph.save(staged / GRAPH)
     exact = [files[0]]
     if task.variants:
-        say(f"measuring how large values become on {len(traced.samples)} inputs")
-        context = replace(context, peaks=channel_peaks(graph, [batch.feeds for batch in batches(traced.samples)]))
+        usual = [sample for sample in traced.samples if len(sample.ids) <= USUAL]
+        say(f"measuring how large values become on {len(usual)} inputs")
+        context = replace(context, peaks=channel_peaks(graph, [batch.feeds for batch in batches(usual)]))
     for variant in task.variants:
         if not variant.applies(context):
             continue

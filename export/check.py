@@ -30,7 +30,7 @@ from .checkpoint import (
     load_tokenizer,
     locate,
 )
-from .families import family_of, first_position, longest_input
+from .families import family_of, first_position, longest_of
 from .observe import told_in_one_line
 from .quiet import quiet
 from .tasks import Task, task_named, task_of
@@ -66,7 +66,7 @@ def check(
         wanted = named or task_of(config)
         shape = [
             _finding("family", source.name, partial(_family, source.name, config, wanted.head)),
-            _finding("input", source.name, partial(_input, source.name, config)),
+            _finding("input", source.name, partial(_input, source, config, wanted.head)),
         ]
         files = [
             _finding("tokenizer", source.name, partial(_tokenizer, source, config, wanted)),
@@ -109,7 +109,7 @@ def _head(source: Source, config: PretrainedConfig, head: Head) -> str:
 def _missing(name: str, config: PretrainedConfig, head: Head, there: set[str]) -> list[str]:
     """The weights of a model that files do not name. Shared weights have several names, of which one is enough."""
     with told_in_one_line(name, "making it"), torch.device("meta"):  # shapes without memory
-        model = head.loader.from_config(config)
+        model = head.loader.from_config(config, trust_remote_code=False)
     prefix = f"{model.base_model_prefix}."
     known = {_today(one, prefix) for one in there}
     names: dict[int, list[str]] = {}
@@ -126,11 +126,12 @@ def _today(name: str, prefix: str) -> str:
     return name.replace("LayerNorm.gamma", "LayerNorm.weight").replace("LayerNorm.beta", "LayerNorm.bias")
 
 
-def _input(name: str, config: PretrainedConfig) -> str:
-    check_sizes(name, config)
+def _input(source: Source, config: PretrainedConfig, head: Head) -> str:
+    check_sizes(source.name, config)
+    longest = longest_of(config, is_causal=head.is_decoder)
     first = first_position(config)
     counted = f", as positions count from {first}" if first else ""
-    return f"at most {longest_input(config):,} tokens{counted}"
+    return f"at most {longest:,} tokens{counted}"
 
 
 def _tokenizer(source: Source, config: PretrainedConfig, task: Task) -> str:

@@ -30,7 +30,7 @@ from ..engine.errors import InputError, first_line
 from ..engine.files.json_text import parse_json
 from ..engine.files.listing import paths_in
 from ..engine.files.reading import file_sha256, read_regular
-from .families import family_of, longest_causal_input, longest_input, padding_id
+from .families import LONGEST_COMPARED, family_of, longest_of, padding_id
 from .quiet import quiet
 
 BUNDLED = Path(__file__).parent / "mini"
@@ -95,12 +95,14 @@ class Checkpoint:
         config: its configuration.
         tokenizer: its tokenizer.
         is_causal: whether it is loaded as a causal language model.
+        compared: the longest input that an export of it is compared on, in tokens, so that it takes no longer ones.
     """
 
     source: Source
     config: PretrainedConfig
     tokenizer: PreTrainedTokenizerFast
     is_causal: bool
+    compared: int = LONGEST_COMPARED
 
     @property
     def name(self) -> str:
@@ -121,7 +123,7 @@ class Checkpoint:
     @property
     def longest(self) -> int:
         """The largest number of tokens in a sentence, special tokens included."""
-        return longest_causal_input(self.config) if self.is_causal else longest_input(self.config)
+        return min(longest_of(self.config, is_causal=self.is_causal), self.compared)
 
     @property
     def padding_id(self) -> int | None:
@@ -248,14 +250,20 @@ def load_config(source: Source) -> PretrainedConfig:
     if source.is_local:
         _check_json(Path(source.location) / "config.json")
     try:
-        config = AutoConfig.from_pretrained(source.location, **_revision(source))
+        config = AutoConfig.from_pretrained(source.location, trust_remote_code=False, **_revision(source))
     except Exception as error:  # noqa: BLE001 - transformers raises nearly everything here
+        _refuse_own_code(source.name, error)
         raise InputError(f"{source.name}: config.json is not readable: {first_line(error)}") from None
     for key, value in family_of(config).settings.items():
         setattr(config, key, value)
     if getattr(config, "legacy", None) is False:
         _use_head_of_authors(config)
     return config
+
+
+def _refuse_own_code(what: str, error: Exception) -> None:
+    if "trust_remote_code" in str(error):  # without that argument, transformers would ask on the terminal
+        raise InputError(f"{what} needs code of its own (auto_map), which negengine never runs") from None
 
 
 def _check_json(path: Path) -> None:
@@ -308,8 +316,11 @@ def load_tokenizer(source: Source, head: Head) -> PreTrainedTokenizerFast:
         InputError: it cannot be read, has no fast version, or no mask token where one is needed.
     """
     try:
-        tokenizer = AutoTokenizer.from_pretrained(source.location, use_fast=True, **_revision(source))
+        tokenizer = AutoTokenizer.from_pretrained(
+            source.location, use_fast=True, trust_remote_code=False, **_revision(source)
+        )
     except Exception as error:  # noqa: BLE001 - transformers raises nearly everything here
+        _refuse_own_code(f"{source.name}: its tokenizer", error)
         raise InputError(f"{source.name}: no fast tokenizer could be loaded: {first_line(error)}") from None
     if not tokenizer.is_fast:
         raise InputError(f"{source.name}: its tokenizer has no fast version (tokenizer.json), which the engine needs")
@@ -355,6 +366,7 @@ def _load_weights(
             attn_implementation="eager",  # plain operators in the exported graph, which the fusions recognise
             use_safetensors=None if allow_pickle else True,
             output_loading_info=True,
+            trust_remote_code=False,
             **_revision(source),
         )
     except Exception as error:  # noqa: BLE001 - transformers raises nearly everything here

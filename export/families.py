@@ -10,6 +10,9 @@ from typing import Any
 
 from transformers import PretrainedConfig
 
+LONGEST_COMPARED = 8192
+"""Tokens of the longest input on which an export is compared with PyTorch."""
+
 _AFTER_PADDING = "after padding"
 
 
@@ -121,10 +124,17 @@ def longest_input(config: PretrainedConfig) -> int:
     return positions - first_position(config)
 
 
-def longest_causal_input(config: PretrainedConfig) -> int:
-    """The same for a causal model: no more tokens than its layers see, where they see a window of tokens only."""
+def longest_of(config: PretrainedConfig, *, is_causal: bool) -> int:
+    """The longest input of an export: no layer of a causal model sees less of it, and it was compared with PyTorch.
+
+    LongRoPE has another table of rotations for long texts (Phi-3). A trace keeps the one for short texts.
+    """
     window = getattr(config, "sliding_window", None) if getattr(config, "use_sliding_window", True) else None
-    return min(longest_input(config), int(window or longest_input(config)))
+    rotations = getattr(config, "rope_scaling", None) or {}
+    is_long = "longrope" in {rotations.get("rope_type"), rotations.get("type")}
+    short = getattr(config, "original_max_position_embeddings", None) if is_long else None
+    limits = (window, short) if is_causal else ()
+    return min(int(limit) for limit in (longest_input(config), LONGEST_COMPARED, *limits) if limit)
 
 
 def intermediate_size(config: PretrainedConfig) -> int:

@@ -4,16 +4,19 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import psutil
 
 from ..engine.errors import InputError
-from .checkpoint import Source
+from .checkpoint import Checkpoint, Source
+from .samples import USUAL
 from .weights import weights_of
 
 # Measured on two cores with checkpoints of 0.35 to 2.24 GB: Python with its libraries, and what a session for the CPU
 # holds of each weight at its peak.
 _MEMORY_OF_LIBRARIES = 0.9e9
 _MEMORY_PER_WEIGHT = 3.2
+_BYTES_OF_COPIES = 4 * 3  # of a score or a logit in fp32: before and after a softmax, and one more
 
 
 @dataclass(frozen=True)
@@ -61,6 +64,22 @@ def check(needs: Needs, name: str, folder: Path, *, memory: float, disk: float) 
             f"{name}: exporting it {needs}, but only {disk / 1e9:.1f} GB are free in {folder}: "
             "make room or give another --output"
         )
+
+
+def longest_that_fits(checkpoint: Checkpoint) -> int:
+    """Tokens of the longest input that PyTorch and a graph can be compared on in what is left of the memory.
+
+    An input of n tokens needs n² scores a head, of a language model n logits a token of the vocabulary, and a few
+    copies of both. The shortest answer is `USUAL`.
+    """
+    needed = estimate(checkpoint.source, 0)
+    free = free_memory()
+    left = free - needed.memory if needed else free / 2
+    heads = np.max(getattr(checkpoint.config, "num_attention_heads", None) or 0)  # some families have a list of them
+    tokens = checkpoint.longest
+    while tokens > USUAL and _BYTES_OF_COPIES * tokens * (int(heads) * tokens + checkpoint.vocabulary) > left:
+        tokens = max(tokens // 2, USUAL)
+    return tokens
 
 
 def free_memory() -> float:

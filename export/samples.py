@@ -1,7 +1,7 @@
 """The inputs on which an export is measured and compared: token ids of real sentences and strings of random tokens.
 
 Besides sentences of the real patterns there are strings of random tokens from the shortest to the longest input that
-the model takes, because a graph can be right for short sentences only.
+the export takes, because a graph can be right for short sentences only: a mask of a window, a table of positions.
 """
 
 from collections.abc import Iterator, Sequence
@@ -14,6 +14,7 @@ from ..engine.text.lexicon import load_lexicon
 from ..engine.text.patterns import load_patterns
 from .observe import Feeds
 
+USUAL = 512  # tokens; of longer inputs the values are compared with PyTorch, and not measured
 _SENTENCES_PER_PATTERN = 20
 _AT_ONCE = 16  # samples of one length in a batch
 
@@ -64,7 +65,7 @@ def pattern_texts(mask_token: str) -> Iterator[str]:
 def random_strings(tokens: Sequence[int], longest: int, seed: int = 0) -> Iterator[tuple[NDArray[np.int32], int]]:
     """A string of random tokens of those given, for each of several lengths up to the longest, and a position in it."""
     random = np.random.default_rng(seed)
-    for length in sorted({3, 17, 64, 150, min(longest, 512)}):
+    for length in sorted({3, 17, 64, 150, min(longest, USUAL), longest}):
         if length <= longest:
             ids = random.choice(np.array(tokens, np.int32), length)
             yield ids, int(random.integers(length))

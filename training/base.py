@@ -119,6 +119,7 @@ class Base:
                 use_safetensors=None if self.allow_pickle else True,
                 ignore_mismatched_sizes=True,  # a layer for other labels is replaced; the encoder is checked below
                 output_loading_info=True,
+                trust_remote_code=False,
                 **({} if self.source.is_local else {"revision": self.source.revision}),
             )
         except Exception as error:  # noqa: BLE001 - transformers raises nearly everything here
@@ -144,7 +145,7 @@ class Base:
         if self.new_pooler or names is None or any(_POOLER in f".{name}" for name in names):
             return
         with torch.device("meta"):  # no weights are made
-            needed = self.head.loader.from_config(self.config).state_dict()
+            needed = self.head.loader.from_config(self.config, trust_remote_code=False).state_dict()
         if pooler := sorted(name for name in needed if _POOLER in name):
             raise self._lacks_pooler(pooler[0])
 

@@ -7,13 +7,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from causal_checkpoints import FAMILIES
+from causal_checkpoints import FAMILIES, write_causal
 from negengine.engine.errors import InputError
 from negengine.engine.inference.causal import CausalLM
 from negengine.engine.inference.exported import load_exported
 from negengine.engine.text.lexicon import load_lexicon
 from negengine.engine.text.patterns import load_patterns
+from negengine.export import families, needs
 from negengine.export.build import _Traced, _without_wrong_sharing, build
+from negengine.export.families import longest_input
 from negengine.export.graph import Graph
 from negengine.export.samples import Sample
 from transformers import AutoModelForCausalLM, AutoTokenizer
@@ -133,6 +135,30 @@ def test_what_the_manifest_says_of_a_causal_model(causal):
 
 def test_layers_that_see_a_window_of_tokens_take_no_longer_texts(causal):
     assert (causal("mistral").max_length, causal("llama").max_length) == (40, 130)
+
+
+def test_a_table_of_rotations_for_long_texts_is_not_traced_so_they_are_refused(causal):
+    assert causal("phi3").max_length == 70
+
+
+def test_the_longest_input_is_compared_with_pytorch(monkeypatch, tmp_path):
+    """As if the rule for LongRoPE were missing: its second table begins beyond all other samples."""
+    checkpoint = write_causal(
+        tmp_path / "phi", "phi3", max_position_embeddings=1100, original_max_position_embeddings=600
+    )
+    monkeypatch.setattr(families, "longest_of", lambda config, is_causal: longest_input(config))
+    monkeypatch.setattr("negengine.export.checkpoint.longest_of", families.longest_of)
+    with pytest.raises(InputError, match=r"disagree.* on an input of 1100 tokens"):
+        build(str(checkpoint), tmp_path / "out")
+
+
+def test_an_input_that_memory_does_not_suffice_to_compare_is_refused(monkeypatch, tmp_path):
+    checkpoint = write_causal(tmp_path / "llama", "llama", max_position_embeddings=3000)
+    monkeypatch.setattr(needs, "free_memory", lambda: 1e9)
+    said = []
+    exported = load_exported(build(str(checkpoint), tmp_path / "out", say=said.append))
+    assert exported.max_length == 750
+    assert "memory suffices to compare inputs of 750 tokens: longer ones will be refused" in said
 
 
 def test_a_bos_token_is_added_on_request(causal, causal_checkpoint, tmp_path):

@@ -233,6 +233,7 @@ CAUSAL = {
     "llama": ("rotary", ""),
     "mistral": ("rotary", "No text is longer than its window."),
     "qwen2": ("rotary", ""),
+    "phi3": ("rotary", "With LongRoPE, no text is longer than its `original_max_position_embeddings`."),
     "bloom": ("relative", "A bias that grows with the distance of two tokens."),
 }
 

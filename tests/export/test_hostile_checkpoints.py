@@ -8,6 +8,9 @@ from pathlib import Path
 import pytest
 from negengine.engine.errors import InputError
 from negengine.export.build import build
+from negengine.export.check import check
+from negengine.export.tasks import TASKS
+from negengine.training.base import Base
 
 DIGITS = "9" * 10_000
 CONFIGS = {
@@ -96,6 +99,51 @@ def test_a_file_that_is_a_pipe(copy, name):
     (copy / name).unlink()
     os.mkfifo(copy / name)
     refused(copy, r"cannot be read \(it is a pipe, not a file\)|holds no config\.json")
+
+
+@pytest.fixture
+def own_code(copy, monkeypatch):
+    """Writes a configuration that names code beside it; running the code, or asking whether to, fails."""
+    code = "raise AssertionError('the code of the checkpoint was run')"
+    for name in ("configuration_mine.py", "modeling_mine.py", "tokenization_mine.py"):
+        (copy / name).write_text(code)
+
+    def asked(*_):
+        raise AssertionError("a question on the terminal")
+
+    monkeypatch.setattr("builtins.input", asked)
+
+    def write(name, **content):
+        known = json.loads((copy / name).read_text())
+        (copy / name).write_text(json.dumps(known | content))
+
+    return write
+
+
+MAP = {"AutoConfig": "configuration_mine.Mine", "AutoModelForMaskedLM": "modeling_mine.Mine"}
+
+
+def test_a_model_that_needs_its_own_code_is_refused_without_a_question(copy, own_code):
+    own_code("config.json", model_type="mine", auto_map=MAP)
+    said = "^tiny needs code of its own \\(auto_map\\), which negengine never runs$"
+    refused(copy, said)
+    with pytest.raises(InputError, match=said):
+        check(str(copy))
+    with pytest.raises(InputError, match=said):
+        Base.find(str(copy), TASKS["text-classification"].head, ("yes", "no"))
+
+
+def test_a_tokenizer_that_needs_its_own_code_is_refused(copy, own_code):
+    mapped = {"AutoTokenizer": [None, "tokenization_mine.Mine"]}
+    own_code("tokenizer_config.json", tokenizer_class="Mine", auto_map=mapped)
+    own_code("config.json", tokenizer_class="Mine")
+    refused(copy, r"^tiny: its tokenizer needs code of its own \(auto_map\), which negengine never runs$")
+
+
+def test_the_own_code_of_a_known_model_is_ignored(copy, own_code, tmp_path):
+    own_code("config.json", auto_map=MAP)
+    assert check(str(copy)).possible
+    assert build(str(copy), tmp_path / "out").is_dir()
 
 
 def test_a_checkpoint_whose_name_leads_elsewhere(copy, monkeypatch):

@@ -16,6 +16,7 @@ from transformers import (
     LlamaConfig,
     MistralConfig,
     OPTConfig,
+    Phi3Config,
     PreTrainedModel,
     PreTrainedTokenizerFast,
     Qwen2Config,
@@ -119,17 +120,26 @@ FAMILIES = {
     "mistral": Family(MistralConfig, llama_like, _COMMON | {"num_key_value_heads": 2, "sliding_window": 40}, fused=3),
     # Queries, keys and values have biases; all heads share one head of keys and values.
     "qwen2": Family(Qwen2Config, byte_level, _COMMON | {"num_key_value_heads": 1}, fused=3),
+    # From 70 tokens on PyTorch rotates by another table, so it takes no longer texts.
+    "phi3": Family(
+        Phi3Config,
+        llama_like,
+        _COMMON
+        | {"original_max_position_embeddings": 70}
+        | {"rope_scaling": {"type": "longrope", "short_factor": [1.0] * 6, "long_factor": [2.0] * 6}},
+        fused=3,
+    ),
     # A bias on the scores grows with the distance of two tokens.
     "bloom": Family(BloomConfig, byte_level, {"hidden_size": 48, "n_layer": 3, "n_head": 4, "seq_length": 130}),
 }
 
 
-def causal_model(family: str, tokenizer: PreTrainedTokenizerFast) -> PreTrainedModel:
+def causal_model(family: str, tokenizer: PreTrainedTokenizerFast, **sizes: Any) -> PreTrainedModel:
     """A model whose weights, biases and normalisations are all random, so that nothing is neutral by chance."""
     own = FAMILIES[family]
     special = {"bos_token_id": tokenizer.bos_token_id, "eos_token_id": tokenizer.eos_token_id}
     config = own.config(
-        vocab_size=len(tokenizer) + own.beyond, pad_token_id=tokenizer.pad_token_id, **special, **own.sizes
+        vocab_size=len(tokenizer) + own.beyond, pad_token_id=tokenizer.pad_token_id, **special, **own.sizes | sizes
     )
     torch.manual_seed(0)
     model = AutoModelForCausalLM.from_config(config).eval()
@@ -140,16 +150,17 @@ def causal_model(family: str, tokenizer: PreTrainedTokenizerFast) -> PreTrainedM
     return model
 
 
-def write_causal(folder: Path, family: str, word: str = "") -> Path:
+def write_causal(folder: Path, family: str, word: str = "", **sizes: Any) -> Path:
     """Write a checkpoint as save_pretrained does.
 
     Args:
         folder: The folder to write.
         family: A key of `FAMILIES`.
         word: A word of one or two tokens that a model of GPT-2 prefers everywhere.
+        sizes: Of the configuration, instead of the family's.
     """
     tokenizer = FAMILIES[family].tokenizer()
-    model = causal_model(family, tokenizer)
+    model = causal_model(family, tokenizer, **sizes)
     if word:
         with torch.no_grad():
             _prefer(model, *tokenizer(f" {word}")["input_ids"])
