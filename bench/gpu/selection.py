@@ -1,6 +1,5 @@
 """The main job on the device: a million candidates, and the whole lazy test set."""
 
-import json
 import math
 import subprocess
 import sys
@@ -11,6 +10,7 @@ from typing import Any
 from ...engine.experiments.negation.select import Selection, Settings
 from ...engine.inference.model import MaskedLM
 from ...engine.inference.precision import Models
+from ...engine.runs.record import read_run
 from ..ceiling import product_rates
 from ..decided import run_selection
 from ..run import CANDIDATES, least
@@ -102,9 +102,9 @@ def _command(model: Model, setting: Setting, words: list[str]) -> tuple[dict[str
             )
         if ended.returncode != 0:
             raise RuntimeError(f"negengine select: {ended.stderr.strip().rpartition(chr(10))[2]}")
-        record = json.loads((folder / "run.json").read_bytes())["stages"]["select"]
-        counts, session = record["counts"], record["sessions"][-1]
-        own = {key: session.get(key) for key in ("sentences", "tokens", "precision", "joules", "workers")}
+        record = read_run(folder).stages["select"]
+        counts, session = record.counts, record.sessions[-1]
+        own = {key: getattr(session, key) for key in ("sentences", "tokens", "precision", "joules", "workers")}
         found = {"command": f"negengine {' '.join(command)}", **seen, "session": own, "counts": counts,
-                 "files": record["files"], "calibration": record["calibration"]}  # fmt: skip
+                 "files": record.files, "calibration": record.calibration}  # fmt: skip
         return found, int(counts["tested"])

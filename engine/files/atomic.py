@@ -10,8 +10,8 @@ import json
 import os
 import secrets
 import shutil
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -32,17 +32,13 @@ def write_atomically(path: Path, write: Callable[[Path], None]) -> None:
         InputError: The file cannot be written: no space left, no permission, a failing disk. An older file of that
             name is kept, and no temporary file is left.
     """
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}{_SUFFIX}")
-    try:
+    with _replacing(path) as temporary:
         write(temporary)
         _flush(temporary)
-        os.replace(temporary, path)  # noqa: PTH105 -- one name for the call that tests interrupt
+    try:
         _flush_folder(path.parent)
     except OSError as error:
         raise unwritable(path, error) from error
-    finally:
-        with suppress(OSError):
-            temporary.unlink()
 
 
 def write_bytes(path: Path, content: bytes) -> None:
@@ -52,6 +48,41 @@ def write_bytes(path: Path, content: bytes) -> None:
         temporary.write_bytes(content)
 
     write_atomically(path, write)
+
+
+def write_unflushed(path: Path, content: bytes) -> None:
+    """As `write_bytes`, but a power cut can damage the file: for what only informs."""
+    with _replacing(path) as temporary:
+        temporary.write_bytes(content)
+
+
+@contextmanager
+def _replacing(path: Path) -> Iterator[Path]:
+    """A temporary file that takes the place of a file once it is written."""
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}{_SUFFIX}")
+    try:
+        yield temporary
+        os.replace(temporary, path)  # noqa: PTH105 -- one name for the call that tests interrupt
+    except OSError as error:
+        raise unwritable(path, error) from error
+    finally:
+        with suppress(OSError):
+            temporary.unlink()
+
+
+def remove_file(path: Path) -> None:
+    """Remove a file, if it is there, so that it stays removed after a power cut.
+
+    Raises:
+        InputError: It cannot be removed.
+    """
+    try:
+        path.unlink()
+        _flush_folder(path.parent)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise unwritable(path, error) from error
 
 
 def json_bytes(value: Any) -> bytes:

@@ -1,12 +1,17 @@
 """Run folders: finished parts, and the record of how they were made; one process at a time.
 
-    RUN/run.json       per stage: identity, shard, calibration, sessions, final files and their digests (`record`)
-    RUN/parts/STAGE/   the finished parts (`part`)
+    RUN/run.json         per stage: identity, shard, choices            (`record`)
+    RUN/parts/STAGE/     the finished parts                             (`part`)
+    RUN/STAGE.done.json  the stage is finished: its files' digests      (`record`)
+    RUN/sessions/STAGE/  one file for each process that worked on it    (`record`)
 
 A part is finished if its marker is there and its rows have the marker's digest. Resuming does all other parts: parts
 that a kill, a full disk or a damaged file left unfinished are done again. The *identity* of a stage is everything that
-its rows depend on. A folder with another identity is refused. A finished stage is known by its final files alone: its
-parts may be removed. A shard has no final files, so a finished shard is known by its parts.
+its rows depend on. A folder with another identity is refused.
+
+A stage is finished if its marker is there and its final files have the marker's digests; its parts may be removed then.
+The marker is written after all other files. It is removed before any of them is written again, so that a repair that is
+interrupted leaves a stage that is not finished. A shard has no final files: it is finished with its marker and parts.
 """
 
 from collections.abc import Iterator, Mapping
@@ -17,16 +22,30 @@ from typing import Any
 import msgspec
 
 from ..errors import InputError
-from ..files.atomic import make_folder, remove_leftovers, write_bytes
+from ..files.atomic import make_folder, remove_file, remove_leftovers, write_bytes
 from ..files.limits import refuse_few_open_files
 from ..versions import own_version
 from .lock import locked
 from .part import EncodedPart, Marker, PartFiles
-from .record import FORMAT, PARTS_FOLDER, RunRecord, StageRecord, as_json, read_record, refuse_other_identity
+from .record import (
+    PARTS_FOLDER,
+    Done,
+    RunRecord,
+    StageRecord,
+    as_json,
+    done_file,
+    new_session_file,
+    read_done,
+    read_entries,
+    refuse_other_identity,
+    replace_sessions,
+    write_done,
+    write_session,
+)
 from .results import finished_stage, put_together, read_result, summed_counts, unlike, write_result
 from .session import Clock, Session, count_part, ended_early
 from .shard import Shard
-from .stage import Choices, Files, Publish
+from .stage import Choices, Publish
 
 
 class RunFolder:
@@ -35,8 +54,8 @@ class RunFolder:
     Attributes:
         folder: The run folder.
         stage: Which stage is held.
-        record: The stage's entry in run.json.
-        session: Metadata of this process for run.json; more may be added.
+        record: What is known of the stage.
+        session: What is recorded of this process; more may be added.
     """
 
     def __init__(self, folder: Path, stage: str, run: RunRecord, session: Session, clock: Clock) -> None:
@@ -46,8 +65,8 @@ class RunFolder:
         self.session = session
         self._run = run
         self._clock = clock
-        self._begun = False
-        self._is_saved = False
+        self._is_recorded = False
+        self._session_file: Path | None = None
         self._finished: dict[int, Marker] = {}
         if not (self.shard.is_whole and self.is_finished):
             self._finished = self._scan()
@@ -96,31 +115,31 @@ class RunFolder:
         _refuse_unlike(folder, stage, new)  # before anything is written: it may not be a run at all
         make_folder(folder)
         with locked(folder):
-            run = read_record(folder)
+            run = _refuse_unlike(folder, stage, new)  # another process may have written it since
             if run is None:  # first of all: without it the folder would seem to be no run
-                run = RunRecord(format=FORMAT, negengine=own_version(), stages={})
+                run = RunRecord(own_version(), {})
                 run.write(folder)
-            known = run.stages.get(stage)
-            if known is not None:
-                refuse_other_identity(folder, stage, known, new)
             remove_leftovers(folder)
             make_folder(folder / PARTS_FOLDER / stage)
             remove_leftovers(folder / PARTS_FOLDER / stage)
             # A new stage is recorded with its first work, so that a refused run leaves no trace.
-            run.stages[stage] = known or new
+            is_recorded = stage in run.stages
+            known = run.stages.setdefault(stage, new)
+            known.done = _whole_marker(folder, stage)
             held = cls(folder, stage, run, msgspec.structs.replace(session or Session()), clock)
-            first = {key: held.record.metadata[key] for key in origin or {} if key in held.record.metadata}
-            if new.metadata and held.record.metadata != (newest := {**new.metadata, **first}):
-                held.record.metadata = newest
+            held._is_recorded = is_recorded
+            first = {key: known.metadata[key] for key in origin or {} if key in known.metadata}
+            if new.metadata and known.metadata != (newest := {**new.metadata, **first}):
+                known.metadata = newest
                 held._save()
             try:
                 yield held
             except BaseException as error:
                 ended_early(held.session, error)
                 with suppress(InputError):  # the first error is the one to tell
-                    held._close()
+                    held._save_session()
                 raise
-            held._close()
+            held._save_session()
 
     @property
     def shard(self) -> Shard:
@@ -177,16 +196,13 @@ class RunFolder:
             InputError: It cannot be written (see `atomic.write_atomically`).
         """
         self.begin()
-        if self.record.finished:  # the final files do not match the parts any more
-            self.record.finished = False
-            self._save()
+        self._unmark()
         if (before := self._finished.get(number)) is not None:
             part = part.with_findings(before)
         PartFiles.of(self.folder, self.stage, number).write(part)
         self._finished[number] = part.marker
         count_part(self.session, part.tally)
-        self._clock.read(self.session)
-        self._save()  # with every part, so that a process that is killed leaves its time until now
+        self._save_session()  # with every part, so that a process that is killed leaves its time until now
 
     @property
     def choices(self) -> Choices | None:
@@ -196,10 +212,10 @@ class RunFolder:
 
     def set_choices(self, choices: Choices) -> Choices:
         """Record what the run has chosen, so that every later process decides alike; returns it as it is read again."""
-        self._note_begin()
         self.record.calibration = as_json(choices.calibration)
         self.record.kernels = as_json(choices.kernels)
         self._save()
+        self.begin()
         return Choices(self.record.calibration, self.record.kernels)
 
     def finish(self, publish: Publish) -> None:
@@ -213,19 +229,15 @@ class RunFolder:
             return
         if missing := self.missing_parts:
             raise ValueError(f"parts {missing} of {self.stage} are not done")
-        files: Files = {}
+        files = {}
         if self.shard.is_whole:
             files = publish(put_together(self.folder, self.stage, self.record))
-        self._note_begin()
-        if self.record.finished:  # from now on until the end, the final files are not those of the parts
-            self.record.finished = False
-            self._save()
-        self.record.files = {name: write_result(self.folder / name, content) for name, content in files.items()}
-        self.record.counts = summed_counts(marker for _, marker in sorted(self._finished.items()))
-        self.record.finished = True
-        self._clock.read(self.session)
-        self._save()
-        self._is_saved = True
+        self.begin()
+        self._unmark()
+        digests = {name: write_result(self.folder / name, content) for name, content in files.items()}
+        done = Done(digests, summed_counts(marker for _, marker in sorted(self._finished.items())))
+        write_done(self.folder, self.stage, done)
+        self.record.done = done
 
     def carry_stage(self, source: Path, stage: str) -> None:
         """Take over another folder's finished stage: its final files and its record, not its parts.
@@ -237,37 +249,41 @@ class RunFolder:
             return
         record = finished_stage(source, stage)
         known = self._run.stages.get(stage)
+        done = None
         if known is not None:
             refuse_other_identity(self.folder, stage, known, record)
-            if known.finished and known.files != record.files:
+            done = _whole_marker(self.folder, stage)
+            if done is not None and done.files != record.files:
                 raise InputError(f"{self.folder}: its {stage} has other results than {source}; choose another --output")
         for name, digest in record.files.items():
             if unlike(self.folder, {name: digest}):
                 write_bytes(self.folder / name, read_result(source, record, name))
-        if known is None or not known.finished:
-            # Earlier stages stand first in run.json.
-            stages = self._run.stages
-            self._run.stages = {stage: record, **{name: stages[name] for name in stages if name != stage}}
+        if done is None and record.done is not None:
+            others = {name: own for name, own in self._run.stages.items() if name != stage}
+            self._run.stages = {stage: record, **others}  # earlier stages stand first
             self._save()
+            replace_sessions(self.folder, stage, record.sessions)
+            write_done(self.folder, stage, record.done)
 
     def take_sessions(self, sessions: list[Session]) -> None:
         """Put the sessions of merged shards in the place of those recorded."""
-        self.record.sessions = sessions
-        self._save()
+        replace_sessions(self.folder, self.stage, sessions)
 
     def begin(self) -> None:
         """Record that this process works: not done for one that finds everything finished."""
-        if self._note_begin():
+        if self._session_file is not None:
+            return
+        if not self._is_recorded:
             self._save()
-
-    def _note_begin(self) -> bool:
-        """Note that this process works; whether that is new."""
-        if self._begun:
-            return False
-        self._begun = True
         self._clock.begin(self.session)
-        self.record.sessions = [*self.record.sessions, self.session]
-        return True
+        self._session_file = new_session_file(self.folder, self.stage)
+        write_session(self._session_file, self.session)
+
+    def _unmark(self) -> None:
+        """Say that the stage is not finished, before a part or a final file is written again."""
+        if self.record.done is not None:
+            remove_file(done_file(self.folder, self.stage))
+            self.record.done = None
 
     def _scan(self) -> dict[int, Marker]:
         finished = {}
@@ -279,17 +295,26 @@ class RunFolder:
                 files.remove()
         return finished
 
-    def _close(self) -> None:
-        if self._begun and not self._is_saved:
+    def _save_session(self) -> None:
+        if self._session_file is not None:
             self._clock.read(self.session)
-            self._save()
+            write_session(self._session_file, self.session)
 
     def _save(self) -> None:
         self._run.negengine = own_version()
         self._run.write(self.folder)
+        self._is_recorded = True
 
 
-def _refuse_unlike(folder: Path, stage: str, new: StageRecord) -> None:
-    run = read_record(folder)
+def _whole_marker(folder: Path, stage: str) -> Done | None:
+    """The marker of a finished stage. One that is damaged says nothing, so the stage is finished again."""
+    with suppress(InputError):
+        return read_done(folder, stage)
+    return None
+
+
+def _refuse_unlike(folder: Path, stage: str, new: StageRecord) -> RunRecord | None:
+    run = read_entries(folder)
     if run is not None and stage in run.stages:
         refuse_other_identity(folder, stage, run.stages[stage], new)
+    return run

@@ -1,26 +1,38 @@
-"""run.json: how a run was made, stage by stage. Its digest and its form are checked when it is read."""
+"""How a run was made, stage by stage, in files that are written once.
+
+    RUN/run.json                format, version; of each stage: identity, parts, shard, metadata, what it has chosen
+    RUN/STAGE.done.json         the stage is finished: the digests of its final files, the parts' counts; written last
+    RUN/sessions/STAGE/*.json   one file for each process that worked on the stage, which that process alone writes
+
+Each has the digest of its own content, which is checked when it is read, and so is its form. Sessions only inform: no
+power cut may lose more of them than their last seconds, so they are not flushed with every part, and a damaged one is
+left out.
+"""
 
 import json
 import re
-from collections.abc import Mapping
+import secrets
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from ..errors import InputError
-from ..files.atomic import is_leftover
+from ..files.atomic import is_leftover, make_folder, remove_file, write_unflushed
 from ..files.listing import paths_in
 from ..files.names import is_file_name
-from ..files.reading import MissingFileError, exists
-from ..files.sealed import read_sealed, write_sealed
+from ..files.reading import MOST_JSON, LargerError, MissingFileError, exists, read_regular
+from ..files.sealed import DamagedError, read_sealed, seal, unseal, write_sealed
 from .lock import LOCK_FILE
 from .session import Session
 from .shard import Shard
 
-FORMAT = 3
+FORMAT = 4
 RUN_FILE = "run.json"
 PARTS_FOLDER = "parts"
+SESSIONS_FOLDER = "sessions"
+_DONE = ".done.json"
 _MOST_SHOWN = 60  # characters of a value in a message
 _REPAIR = "choose another --output, or run its command again into one"
 
@@ -32,47 +44,86 @@ class Recorded(dict[str, Any]):
         raise InputError(f"{RUN_FILE} does not say {key!r} of a stage, so it is not as negengine writes it; {_REPAIR}")
 
 
-class StageRecord(msgspec.Struct):
-    """One stage of a run.
+class StageEntry(msgspec.Struct):
+    """What run.json holds of a stage.
 
     Attributes:
         identity: Everything that the stage's rows depend on.
         parts: Number of parts of the whole stage.
         shard: The shard that the folder holds, as `I/N`; None for all.
         metadata: What publication and later readers need of the stage.
-        finished: Whether the final files are those of all parts.
-        files: Final file → its SHA-256.
-        counts: The parts' counts, summed; once finished.
         calibration: Pattern → how it is decided; None before it is known.
         kernels: The graph and the size of the batches that decide in fp32 on CPUs; empty where there was no choice.
-        sessions: One entry for each process that worked on it.
     """
 
     identity: dict[str, Any]
     parts: int
     shard: str | None = None
     metadata: dict[str, Any] = {}
-    finished: bool = False
-    files: dict[str, str] = {}
-    counts: dict[str, int | float] = {}
     calibration: dict[str, dict[str, Any]] | None = None
     kernels: dict[str, Any] = {}
-    sessions: list[Session] = []
 
     def __post_init__(self) -> None:
         self.identity, self.metadata = Recorded(self.identity), Recorded(self.metadata)
         if self.parts < 0:
             raise ValueError("parts must not be negative")
-        if wrong := [name for name in self.files if not _is_file_of_a_run(name)]:
-            raise ValueError(f"{wrong[0][:40]!r} is not the name of a final file")
         if self.shard is not None:
             Shard.parse(self.shard)
 
 
-class RunRecord(msgspec.Struct):
-    """The whole of run.json: stages in the order in which they ran."""
+class Done(msgspec.Struct):
+    """The marker of a finished stage.
 
+    Attributes:
+        files: Final file → its SHA-256; none of a shard.
+        counts: The parts' counts, summed.
+        format: As in run.json.
+    """
+
+    files: dict[str, str]
+    counts: dict[str, int | float] = {}
+    format: int = FORMAT
+
+    def __post_init__(self) -> None:
+        if wrong := [name for name in self.files if not _is_file_of_a_run(name)]:
+            raise ValueError(f"{wrong[0][:40]!r} is not the name of a final file")
+
+
+class StageRecord(StageEntry):
+    """All that is known of a stage: what run.json holds, its marker once it is finished, and its sessions."""
+
+    done: Done | None = None
+    sessions: list[Session] = []
+
+    @property
+    def finished(self) -> bool:
+        """Whether the final files were those of all parts when they were written."""
+        return self.done is not None
+
+    @property
+    def files(self) -> Mapping[str, str]:
+        """Final file → its SHA-256; none before the stage is finished."""
+        return self.done.files if self.done else {}
+
+    @property
+    def counts(self) -> Mapping[str, int | float]:
+        """The parts' counts, summed; none before the stage is finished."""
+        return self.done.counts if self.done else {}
+
+
+class _Document(msgspec.Struct):
     format: int
+    negengine: str
+    stages: dict[str, StageEntry]
+
+    def __post_init__(self) -> None:
+        if wrong := [name for name in self.stages if not is_file_name(name)]:  # files are named after it
+            raise ValueError(f"{wrong[0][:40]!r} is not the name of a stage")
+
+
+class RunRecord(msgspec.Struct):
+    """A run: the version that wrote run.json last, and the stages in the order in which they ran."""
+
     negengine: str
     stages: dict[str, StageRecord]
 
@@ -82,20 +133,20 @@ class RunRecord(msgspec.Struct):
         Raises:
             InputError: It cannot be written.
         """
-        write_sealed(folder / RUN_FILE, self)
+        stages = {name: msgspec.convert(own, StageEntry, from_attributes=True) for name, own in self.stages.items()}
+        write_sealed(folder / RUN_FILE, _Document(FORMAT, self.negengine, stages))
 
 
 def read_record(folder: Path) -> RunRecord | None:
     """The record of a run folder; None for a missing or empty folder, or one in which a run was only about to begin.
 
     Raises:
-        InputError: The folder is something else, or run.json cannot be used.
+        InputError: The folder is something else; run.json or the marker of a stage cannot be used.
     """
-    try:
-        return read_sealed(folder / RUN_FILE, RunRecord, made_as=FORMAT, repair=_REPAIR)
-    except MissingFileError:
-        _refuse_foreign(folder)
-        return None
+    if (record := read_entries(folder)) is not None:
+        for stage, own in record.stages.items():
+            own.done, own.sessions = read_done(folder, stage), read_sessions(folder, stage)
+    return record
 
 
 def read_run(folder: Path) -> RunRecord:
@@ -110,6 +161,83 @@ def read_run(folder: Path) -> RunRecord:
     return record
 
 
+def read_entries(folder: Path) -> RunRecord | None:
+    """As `read_record`, with what run.json alone holds."""
+    try:
+        found = read_sealed(folder / RUN_FILE, _Document, made_as=FORMAT, repair=_REPAIR)
+    except MissingFileError:
+        _refuse_foreign(folder)
+        return None
+    stages = {name: msgspec.convert(own, StageRecord, from_attributes=True) for name, own in found.stages.items()}
+    return RunRecord(found.negengine, stages)
+
+
+def done_file(folder: Path, stage: str) -> Path:
+    """The marker of a finished stage."""
+    return folder / f"{stage}{_DONE}"
+
+
+def read_done(folder: Path, stage: str) -> Done | None:
+    """The marker of a stage; None if it is not finished.
+
+    Raises:
+        InputError: The marker is damaged.
+    """
+    repair = f"to make it again, run the command of {stage} again"
+    try:
+        return read_sealed(done_file(folder, stage), Done, made_as=FORMAT, repair=repair)
+    except MissingFileError:
+        return None
+
+
+def write_done(folder: Path, stage: str, done: Done) -> None:
+    """Mark a stage as finished: the last thing that is written of it.
+
+    Raises:
+        InputError: It cannot be written.
+    """
+    write_sealed(done_file(folder, stage), done)
+
+
+def new_session_file(folder: Path, stage: str) -> Path:
+    """A name for the session of a process that holds the folder: after those of all sessions before."""
+    own = folder / SESSIONS_FOLDER / stage
+    make_folder(own)
+    return own / f"{len(paths_in(own, '*.json')) + 1:05d}-{secrets.token_hex(4)}.json"
+
+
+def write_session(path: Path, session: Session) -> None:
+    """Write the file of a session; a power cut can lose the newest one.
+
+    Raises:
+        InputError: It cannot be written.
+    """
+    write_unflushed(path, seal(session))
+
+
+def read_sessions(folder: Path, stage: str) -> list[Session]:
+    """The sessions of a stage, in the order in which they began."""
+    found = []
+    for path in paths_in(folder / SESSIONS_FOLDER / stage, "*.json"):
+        try:
+            found.append(unseal(read_regular(path, MOST_JSON), Session))
+        except (MissingFileError, LargerError, DamagedError):
+            continue
+    return found
+
+
+def replace_sessions(folder: Path, stage: str, sessions: Sequence[Session]) -> None:
+    """Put sessions that other folders recorded in the place of those of a stage.
+
+    Raises:
+        InputError: They cannot be written.
+    """
+    for path in paths_in(folder / SESSIONS_FOLDER / stage, "*.json"):
+        remove_file(path)
+    for session in sessions:
+        write_session(new_session_file(folder, stage), session)
+
+
 def differences(old: Mapping[str, Any], new: Mapping[str, Any], then: str = "now") -> str:
     """Each key whose values differ, as `seed 0, now 1`; empty where there is none.
 
@@ -122,7 +250,7 @@ def differences(old: Mapping[str, Any], new: Mapping[str, Any], then: str = "now
     return "; ".join(f"{key} {_shown(old.get(key))}, {then} {_shown(new.get(key))}" for key in keys)
 
 
-def refuse_other_identity(folder: Path, stage: str, old: StageRecord, new: StageRecord) -> None:
+def refuse_other_identity(folder: Path, stage: str, old: StageEntry, new: StageEntry) -> None:
     """Refuse to continue a stage that was started with another model, other words or other options.
 
     Raises:
@@ -140,7 +268,8 @@ def as_json(value: Any) -> Any:
 
 def _is_file_of_a_run(name: str) -> bool:
     """Whether a name stays inside the folder and does not belong to a file with another purpose."""
-    return is_file_name(name) and not name.startswith(".") and name.casefold() not in {RUN_FILE, PARTS_FOLDER}
+    own, others = name.casefold(), {RUN_FILE, PARTS_FOLDER, SESSIONS_FOLDER}
+    return is_file_name(name) and not name.startswith(".") and own not in others and not own.endswith(_DONE)
 
 
 def _shown(value: Any) -> str:

@@ -1,6 +1,6 @@
 """A session: one process that works on a stage. What it runs on, what it runs with, and what it has used so far.
 
-run.json is written with every finished part. So a process that is killed leaves a session that ends with its last
+Its file is written with every finished part. So a process that is killed leaves a session that ends with its last
 finished part. A session holds neither the name of a host nor that of a user.
 """
 
@@ -30,7 +30,7 @@ INTERRUPTED = "interrupted"
 
 
 class Session(msgspec.Struct, omit_defaults=True):
-    """One process that works on a stage, as run.json holds it.
+    """One process that works on a stage, as its file holds it.
 
     Attributes:
         command: The command line; `python` for an interactive one.

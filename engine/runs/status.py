@@ -19,7 +19,7 @@ from ..printable import counted
 from .divisions import named_shard
 from .lock import holder
 from .part import PartFiles
-from .record import RUN_FILE, StageRecord, differences, read_record
+from .record import RUN_FILE, SESSIONS_FOLDER, StageRecord, differences, read_record
 from .results import shard_command
 from .session import INTERRUPTED
 from .shard import Shard
@@ -197,7 +197,7 @@ def _known(folder: Path, shard: Shard, stage: str, record: StageRecord) -> Shard
         len(parts),
         done,
         by,
-        _changed(folder),
+        _changed(folder, stage),
         left,
         reason,
         (shard_command(record, folder, shard) or "") if resumed else "",
@@ -211,7 +211,7 @@ def _begun(one: _Found, shard: Shard, leading: _Found | None) -> ShardStatus:
         return _missing(shard, leading, one.folder)
     command = "" if by is not None else _command(shard, leading, one.folder)
     state = State.STOPPED if by is None else State.RUNNING
-    return ShardStatus(shard, state, one.folder, holder=by, last=_changed(one.folder), command=command)
+    return ShardStatus(shard, state, one.folder, holder=by, last=_changed(one.folder, ""), command=command)
 
 
 def _missing(shard: Shard, leading: _Found | None, folder: Path) -> ShardStatus:
@@ -231,8 +231,10 @@ def _folder_of(shard: Shard, found: Sequence[_Found]) -> Path:
     return found[0].folder.with_name(f"shard{shard.suffix}")
 
 
-def _changed(folder: Path) -> datetime | None:
-    """When the record of a run was written last."""
-    with suppress(OSError):
-        return datetime.fromtimestamp((folder / RUN_FILE).stat().st_mtime, UTC)
-    return None
+def _changed(folder: Path, stage: str) -> datetime | None:
+    """When a process wrote its session last, which it does with every part; before that, when the run was begun."""
+    times = []
+    for path in [folder / RUN_FILE, *paths_in(folder / SESSIONS_FOLDER / stage, "*.json")]:
+        with suppress(OSError):
+            times.append(path.stat().st_mtime)
+    return datetime.fromtimestamp(max(times), UTC) if times else None

@@ -37,7 +37,7 @@ from negengine.engine.runs.shard import Shard
 from negengine.engine.runs.stage import ModelOptions
 from negengine.engine.text.lexicon import Lexicon, load_lexicon
 from negengine.engine.text.patterns import load_patterns
-from small_stages import InterruptedAfter
+from small_stages import InterruptedAfter, results
 
 pytestmark = pytest.mark.long
 
@@ -55,12 +55,6 @@ def execute(stage, folder, *, executor=None, shard=None, precision=Precision.MIX
     execution = Execution(executor or ThisProcess(CPU), options, shard or Shard(), Reporter(silent=True))
     run_stage(stage, folder, execution, earlier=earlier)
     return folder
-
-
-def files(folder):
-    """All files, the parts' too, but run.json, which tells times, and the lock."""
-    paths = [path for path in folder.rglob("*") if path.is_file() and path.name not in {"run.json", ".lock"}]
-    return {str(path.relative_to(folder)): path.read_bytes() for path in paths}
 
 
 @dataclass(frozen=True, eq=False)
@@ -220,7 +214,7 @@ def test_interrupted_after_any_part_and_resumed(case, tmp_path):
         with pytest.raises(KeyboardInterrupt):
             case.run(folder, executor=InterruptedAfter(parts))
         case.run(folder)
-        assert files(folder) == files(case.whole), f"after {parts} parts"
+        assert results(folder) == results(case.whole), f"after {parts} parts"
 
 
 @each(WITH_AUDITS)
@@ -233,12 +227,12 @@ def test_killed_while_parts_are_decided_again(case, tmp_path):
     bounds = {tuple(marker["bounds"].values()) for marker in replace(case, whole=folder).markers}
     assert len(bounds) == 2, "some parts have the wider margin, others do not"
     case.run(folder)
-    assert files(folder) == files(case.whole)
+    assert results(folder) == results(case.whole)
 
 
 @each(ALL)
 def test_in_two_processes(case, tmp_path):
-    assert files(case.run(tmp_path / "run", executor=Processes((CPU, CPU)))) == files(case.whole)
+    assert results(case.run(tmp_path / "run", executor=Processes((CPU, CPU)))) == results(case.whole)
 
 
 @each(WITH_AUDITS)
@@ -250,7 +244,7 @@ def test_with_a_damaged_part(case, tmp_path):
     for name in finished_stage(folder, case.stage.name).files:
         (folder / name).unlink()
     case.run(folder)
-    assert files(folder) == files(case.whole)
+    assert results(folder) == results(case.whole)
 
 
 @each(ALL)
@@ -265,7 +259,7 @@ def test_in_shards_that_are_interrupted_resumed_and_merged_in_any_order(case, tm
     for order in itertools.permutations(folders):
         output = tmp_path / "merged" / "".join(folder.name for folder in order)
         merged_or_decided_again(case, order, output)
-        assert files(output) == files(case.whole)
+        assert results(output) == results(case.whole)
 
 
 def merged_or_decided_again(case, folders, output):
@@ -285,7 +279,7 @@ def test_shards_that_found_nothing_are_decided_again_after_the_merge(case, tmp_p
     with pytest.raises(InputError, match=r"parts of shard .* must be decided again with a wider margin; to do it: "):
         merge(folders, tmp_path / "merged", PUBLISHERS)
     case.run(tmp_path / "merged")
-    assert files(tmp_path / "merged") == files(case.whole)
+    assert results(tmp_path / "merged") == results(case.whole)
 
 
 # ---------------------------------------------------------------- auto
@@ -307,7 +301,7 @@ def test_shards_with_another_stopwatch_choose_alike(case, tmp_path, monkeypatch)
     folders.append(case.run(tmp_path / "2", shard=Shard(2, 2)))
     said = []
     merge(folders, tmp_path / "merged", PUBLISHERS, said.append)
-    assert files(tmp_path / "merged") == files(case.whole)
+    assert results(tmp_path / "merged") == results(case.whole)
     assert said == []
 
 
@@ -339,7 +333,7 @@ def test_a_resumed_run_goes_on_as_it_began(cases, tmp_path, monkeypatch):
     monkeypatch.setattr(type(case.stage), "processor", "another")
     monkeypatch.setattr(type(case.stage), "stopwatch", 1.05)
     case.run(tmp_path / "run")
-    assert files(tmp_path / "run") == files(case.whole)
+    assert results(tmp_path / "run") == results(case.whole)
 
 
 # ---------------------------------------------------------------- few parts, and the bundled model
@@ -351,7 +345,7 @@ def test_in_more_shards_than_parts(mini, tmp_path):
     whole = execute(stage, tmp_path / "whole")
     folders = [execute(stage, tmp_path / str(i), shard=Shard(i, 5)) for i in range(1, 6)]
     merge(folders[::-1], tmp_path / "merged", PUBLISHERS)
-    assert files(tmp_path / "merged") == files(whole)
+    assert results(tmp_path / "merged") == results(whole)
     assert read_run(tmp_path / "merged").stages["select"].calibration == read_run(whole).stages["select"].calibration
 
 
@@ -387,11 +381,11 @@ def test_the_bundled_model_gives_the_same_bytes_in_processes_in_shards_and_with_
     whole = select("whole", threads=1)
     for run in (select, score):
         one = run(f"one {run.__name__}", threads=1)
-        assert files(run(f"threads {run.__name__}", threads=3)) == files(one)
-        assert files(run(f"processes {run.__name__}", executor=Processes((CPU, CPU)))) == files(one)
+        assert results(run(f"threads {run.__name__}", threads=3)) == results(one)
+        assert results(run(f"processes {run.__name__}", executor=Processes((CPU, CPU)))) == results(one)
         shards = [run(f"{run.__name__} {i}", shard=Shard(i, 2), threads=i) for i in (1, 2)]
         merge(shards[::-1], tmp_path / f"merged {run.__name__}", PUBLISHERS)
-        assert files(tmp_path / f"merged {run.__name__}") == files(one)
+        assert results(tmp_path / f"merged {run.__name__}") == results(one)
 
 
 def test_a_run_goes_on_with_the_low_precision_model_that_it_was_started_with(mini, tmp_path):

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
-from negengine.engine.runs.record import read_run
+from negengine.engine.runs.record import RunRecord, done_file, read_run, replace_sessions, write_done
 from negengine.engine.runs.results import write_result
 
 
@@ -17,12 +17,22 @@ def lie(folder: Path, stage: str, name: str, content: Any, **counts: float) -> N
     """Write other results, with digests, counts and run.json as the writer itself would make them."""
     record = read_run(folder)
     own = record.stages[stage]
-    own.files[name] = write_result(folder / name, content)
-    own.counts.update(counts)
+    own.done.files[name] = write_result(folder / name, content)
+    own.done.counts.update(counts)
     if name == "triplets.parquet" and "score" in record.stages:
         scoring = record.stages["score"]
         scoring.identity["triplets sha256"] = own.files[name]
+    rewrite(folder, record)
+
+
+def rewrite(folder: Path, record: RunRecord) -> None:
+    """Write all files of a record."""
     record.write(folder)
+    for stage, own in record.stages.items():
+        replace_sessions(folder, stage, own.sessions)
+        done_file(folder, stage).unlink(missing_ok=True)
+        if own.done is not None:
+            write_done(folder, stage, own.done)
 
 
 def changed(frame: pl.DataFrame, row: int, **values: Any) -> pl.DataFrame:

@@ -40,6 +40,13 @@ def hold(folder: Path, stage: str = "select", *, identity: Any = None, parts: in
     return RunFolder.create_or_resume(folder, stage, identity or IDENTITY, parts=parts, **options)
 
 
+def results(folder: Path) -> dict[str, bytes]:
+    """All files of a run but run.json, sessions and the lock, which tell times and processes."""
+    paths = [path.relative_to(folder) for path in folder.rglob("*") if path.is_file()]
+    kept = [path for path in paths if path.parts[0] not in {"run.json", "sessions", ".lock"}]
+    return {str(path): (folder / path).read_bytes() for path in kept}
+
+
 def work(folder: Path, **options: Any) -> Path:
     """What a run does: the missing parts, then the final files."""
     with hold(folder, **options) as run:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 KEYS = ("triplet", "pattern", "dataset", "condition", "splits", "split", "metric", "item", "name", "profession", "verb")
-_NOT_RESULTS = {".lock", "lock", ".verified.json"}  # locks, and what an export remembers of a check
+_NOT_RESULTS = {".lock", "lock", ".verified.json", "sessions"}  # locks, checks of an export, processes
 _TIMED = ("speedup", "speed_ratio")  # a measured speed is not the same twice
 
 
@@ -43,7 +43,11 @@ def _flat(value: Any, path: str = "") -> dict[str, Any]:
 
 def snapshot(folder: Path) -> Snapshot:
     """Read a folder; one that is not there has no files."""
-    paths = [path for path in sorted(folder.rglob("*")) if path.is_file() and path.name not in _NOT_RESULTS]
+    paths = [
+        path
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and not _NOT_RESULTS & {*path.relative_to(folder).parts}
+    ]
     files = {str(path.relative_to(folder)): path.read_bytes() for path in paths}
     return Snapshot({name: _comparable(name, content) for name, content in files.items()})
 
@@ -54,7 +58,7 @@ def _comparable(name: str, content: bytes) -> bytes:
         return _record(content)
     if name == "export.json":
         return _manifest(content)
-    return content.strip() if "/part-" in name and name.endswith(".json") else content
+    return content.strip() if name.endswith(".json") and ("/part-" in name or ".done." in name) else content
 
 
 def _manifest(content: bytes) -> bytes:
@@ -78,7 +82,7 @@ def _record(content: bytes) -> bytes:
 
 
 def _lasting(record: dict[str, Any]) -> dict[str, Any]:
-    names = ("identity", "parts", "shard", "metadata", "finished", "files", "counts", "calibration")
+    names = ("identity", "parts", "shard", "metadata", "calibration")
     kept = {name: record.get(name) for name in names}
     kept["metadata"] = {name: value for name, value in kept["metadata"].items() if name != "call"}  # how it was called
     for choice in (kept["calibration"] or {}).values():

@@ -10,7 +10,7 @@ from ...errors import InputError
 from ...library.registry import run_class, stages
 from ...library.run import Run
 from ...runs.lock import LOCK_FILE
-from ...runs.record import PARTS_FOLDER, RUN_FILE
+from ...runs.record import PARTS_FOLDER, RUN_FILE, SESSIONS_FOLDER
 from ...runs.results import put_together
 from ...runs.stage import FinishedParts, Stage
 from .checks import Check, Outcome, named, one_line
@@ -59,7 +59,9 @@ def foreign_files(stored: list[StoredStage]) -> list[str]:
         stored: All stages of the folder; at least one.
     """
     folder = stored[0].folder
-    own = {RUN_FILE, LOCK_FILE, PARTS_FOLDER, *(name for stage in stored for name in stage.record.files)}
+    own = {RUN_FILE, LOCK_FILE, PARTS_FOLDER, SESSIONS_FOLDER}
+    for stage in stored:
+        own |= {stage.marker.name, *stage.record.files}
     names = [path.name for path in sorted(folder.iterdir()) if path.name not in own]
     parts = folder / PARTS_FOLDER
     known = {stage.name for stage in stored}
@@ -110,7 +112,7 @@ def _tables_of_parts(stored: StoredStage, stage: type[Stage[Any, Any]]) -> Check
     check = replace(check, n=int(together.counts.get("rows", 0)), unit="rows")
     if together.counts != stored.record.counts:
         keys = [key for key in together.counts if together.counts[key] != stored.record.counts.get(key)]
-        detail = f"run.json has other counts than the parts ({named(keys) or 'more counts'})"
+        detail = f"{stored.marker.name} has other counts than the parts ({named(keys) or 'more counts'})"
         return replace(check, outcome=Outcome.DAMAGED, detail=detail, repair=stored.publish_again)
     return _published(check, stored, stage, together)
 
@@ -140,7 +142,7 @@ def _published(check: Check, stored: StoredStage, stage: type[Stage[Any, Any]], 
     except Exception as error:  # noqa: BLE001 - rows that are wrong can make any error
         return replace(damaged, detail=f"the tables cannot be made ({one_line(error)})")
     if set(files) != set(stored.record.files):
-        detail = f"run.json lists {named(sorted(stored.record.files))}; {named(sorted(files))} are right"
+        detail = f"{stored.marker.name} lists {named(sorted(stored.record.files))}; {named(sorted(files))} are right"
         return replace(damaged, detail=detail)
     for name, content in files.items():
         if said := difference(stored.folder / name, content):

@@ -7,7 +7,7 @@ from functools import cached_property
 from pathlib import Path
 
 from ...runs.part import PartFiles
-from ...runs.record import PARTS_FOLDER, StageRecord
+from ...runs.record import PARTS_FOLDER, StageRecord, done_file
 from ...runs.results import last_command, unlike, whole_command
 from ...runs.shard import Shard
 
@@ -37,6 +37,11 @@ class StoredStage:
     def unlike(self) -> list[str]:
         """The final files that are missing or changed."""
         return unlike(self.folder, self.record.files)
+
+    @property
+    def marker(self) -> Path:
+        """The marker of the finished stage."""
+        return done_file(self.folder, self.name)
 
     @property
     def parts_folder(self) -> Path:

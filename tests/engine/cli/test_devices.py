@@ -1,8 +1,7 @@
 """Several devices: they share a run, and what one of them cannot do ends it with one line."""
 
-import json
-
 import pytest
+from negengine.engine.runs.record import read_run
 
 
 def test_several_devices_share_a_run_and_give_the_bytes_of_one(mini, small_lexicon, selected_run, command, tmp_path):
@@ -12,8 +11,8 @@ def test_several_devices_share_a_run_and_give_the_bytes_of_one(mini, small_lexic
     assert "cpu (2 of 2): " in done.err
     assert [path.name for path in tmp_path.iterdir()] == ["run"]
     assert (tmp_path / "run" / "triplets.parquet").read_bytes() == (selected_run / "triplets.parquet").read_bytes()
-    (session,) = json.loads((tmp_path / "run" / "run.json").read_text())["stages"]["select"]["sessions"]
-    assert [worker["device"] for worker in session["workers"]] == ["cpu", "cpu"]
+    (session,) = read_run(tmp_path / "run").stages["select"].sessions
+    assert [worker["device"] for worker in session.workers] == ["cpu", "cpu"]
 
 
 def test_a_device_that_is_not_there_is_refused_at_once(mini, small_lexicon, command, tmp_path, no_session):

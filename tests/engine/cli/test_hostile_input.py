@@ -524,7 +524,7 @@ DOCUMENTS = {
     "a word for the format": b'{"format": "3"}',
     "an older format": b'{"format": 2}',
     "a newer format": seal({"format": 99}),
-    "only a format": seal({"format": 3}),
+    "only a format": seal({"format": 4}),
     "without its digest": b'{"format": 3, "stages": {}}',
 }
 READ_BY = {
@@ -555,16 +555,15 @@ STAGE = {
     "a word for parts": {"parts": "three"},
     "null for parts": {"parts": None},
     "a shard of 5,000 letters": {"shard": LETTERS},
+    "no identity": {"identity": {}},
+    "an identity of nested lists": {"identity": {"x": json.loads("[" * 200 + "]" * 200)}},
+}
+DONE = {
     "a file elsewhere": {"files": {"../../payload": "0" * 64}},
     "an absolute file": {"files": {"/etc/passwd": "0" * 64}},
     "a device of Windows": {"files": {"NUL": "0" * 64}},
     "a file of 5,000 letters": {"files": {LETTERS: "0" * 64}},
-    "a digest that is none": {"files": {"triplets.parquet": "x"}, "finished": True},
-    "a session that is a number": {"sessions": [5]},
-    "a command that is a number": {"sessions": [{"command": 5}], "finished": False},
-    "a command of 100,000 letters": {"sessions": [{"command": "x " * 50_000}], "finished": False},
-    "no identity": {"identity": {}, "finished": False},
-    "an identity of nested lists": {"identity": {"x": json.loads("[" * 200 + "]" * 200)}, "finished": False},
+    "a digest that is none": {"files": {"triplets.parquet": "x"}},
 }
 
 
@@ -573,6 +572,15 @@ STAGE = {
 def test_a_record_that_somebody_made_with_a_right_digest(refused, arguments, change):
     def spoil(folder: Path) -> None:
         reseal(folder / "run/run.json", lambda document: document["stages"]["select"].update(STAGE[change]))
+
+    refused(arguments, "", spoil)
+
+
+@pytest.mark.parametrize("change", DONE)
+@pytest.mark.parametrize("arguments", READ_BY["run/run.json"][:3], ids=lambda arguments: arguments[0])
+def test_a_marker_that_somebody_made_with_a_right_digest(refused, arguments, change):
+    def spoil(folder: Path) -> None:
+        reseal(folder / "run/select.done.json", lambda document: document.update(DONE[change]))
 
     refused(arguments, "", spoil)
 

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from negengine.engine.runs.record import read_run
 
 
 def test_a_citation_is_text_by_default(scored_run, command):
@@ -39,8 +40,8 @@ def test_a_reproduction_says_that_the_bytes_are_the_same(scored_run, command, tm
     done = command("reproduce", scored_run, "-o", "again", "--json")
     assert done.status == 0, done.err
     assert json.loads(done.out)["same"] is True
-    session = json.loads((tmp_path / "again" / "run.json").read_bytes())["stages"]["score"]["sessions"][0]
-    assert session["command"].startswith("negengine reproduce ")
+    session = read_run(tmp_path / "again").stages["score"].sessions[0]
+    assert session.command.startswith("negengine reproduce ")
 
 
 def test_the_next_step_is_said_beside_a_citation(scored_run, command):

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from negengine.engine.runs.record import read_run
 from negengine.engine.runs.shard import Shard
 from small_stages import work
 
@@ -50,8 +51,8 @@ def test_an_array_its_status_and_its_merge_fit_together_by_default(task, command
 def test_the_output_of_a_task_gets_the_number_of_its_shard(task, select, tmp_path):
     done = task(array(4, 2, first=3), *select, "-o", "own/run")
     assert done.status == 0, done.err
-    (session,) = json.loads((tmp_path / "own/run-2-of-2/run.json").read_text())["stages"]["select"]["sessions"]
-    assert session["command"].endswith("--shard 2/2 -o own/run-2-of-2")
+    (session,) = read_run(tmp_path / "own/run-2-of-2").stages["select"].sessions
+    assert session.command.endswith("--shard 2/2 -o own/run-2-of-2")
 
 
 def test_a_part_of_an_array_that_is_submitted_again_is_refused(task, select, tmp_path):

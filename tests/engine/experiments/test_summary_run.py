@@ -5,7 +5,7 @@ import pytest
 from negengine.engine.experiments.items import ITEMS_FILE, by_split
 from negengine.engine.experiments.summary_run import SummaryRun
 from negengine.engine.files.reading import file_sha256
-from negengine.engine.runs.record import StageRecord
+from negengine.engine.runs.record import Done, StageRecord
 
 ITEMS = pl.DataFrame(
     {
@@ -32,7 +32,9 @@ class Example(SummaryRun):
 def run(tmp_path):
     ITEMS.write_parquet(tmp_path / ITEMS_FILE)
     identity = {"model": "m", "data sha256": "d", "seed": 3}
-    return Example(tmp_path, StageRecord(identity, parts=1, files={ITEMS_FILE: file_sha256(tmp_path / ITEMS_FILE)}))
+    return Example(
+        tmp_path, StageRecord(identity, parts=1, done=Done({ITEMS_FILE: file_sha256(tmp_path / ITEMS_FILE)}))
+    )
 
 
 def test_an_item_has_an_outcome_in_each_split_for_each_metric_that_applies(run):

@@ -39,12 +39,28 @@ def run(scored_run, tmp_path_factory) -> Path:
 
 def test_every_file_of_a_run_is_looked_at(run):
     names = {path.name for path in run.iterdir() if path.is_file()}
-    assert names == {"run.json", ".lock", "selection.json", "triplets.parquet", "answers.parquet", *SCORED}
+    assert names == {
+        "run.json",
+        "select.done.json",
+        "score.done.json",
+        ".lock",
+        "selection.json",
+        "triplets.parquet",
+        "answers.parquet",
+        *SCORED,
+    }
 
 
 @pytest.mark.parametrize(
     ("name", "step"),
-    [("run.json", 1), ("selection.json", 1), ("triplets.parquet", 3), ("answers.parquet", 5), ("rates.parquet", 3)],
+    [
+        ("run.json", 1),
+        ("select.done.json", 1),
+        ("selection.json", 1),
+        ("triplets.parquet", 3),
+        ("answers.parquet", 5),
+        ("rates.parquet", 3),
+    ],
 )
 def test_a_flipped_bit_in_a_file_of_a_run_is_noticed(run, name, step):
     for _ in flips(run / name, step):

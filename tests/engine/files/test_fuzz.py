@@ -140,7 +140,7 @@ def read_answers(folder: Path) -> None:
     """Also one that somebody has made, with its digest in run.json."""
     run = folder / "run"
     stage = read_run(run).stages["select"]
-    stage.files[ANSWERS_FILE] = file_sha256(run / ANSWERS_FILE)
+    stage.done.files[ANSWERS_FILE] = file_sha256(run / ANSWERS_FILE)
     kept_answers(run, stage, 1)
 
 
@@ -267,6 +267,9 @@ READERS = {
     **{name: Reader(name, read_stimuli(name)) for name in ("own.csv", "own.tsv", "own.jsonl", "own.parquet")},
     "run.json": Reader(RUN, read_run_folder),
     "run.json, edited": Reader(RUN, read_run_folder, edited),
+    "a finished stage": Reader("run/select.done.json", read_run_folder),
+    "a finished stage, edited": Reader("run/select.done.json", read_run_folder, edited),
+    "a finished stage, resumed": Reader("small/select.done.json", resume),
     "run.json, resumed": Reader(SMALL, resume),
     "run.json, edited, resumed": Reader(SMALL, resume, edited),
     "run.json, merged": Reader(SMALL, gather, edited),

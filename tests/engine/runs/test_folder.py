@@ -26,13 +26,7 @@ from negengine.engine.runs.session import Session
 from negengine.engine.runs.shard import Shard
 from negengine.engine.runs.stage import Choices, PartResult
 from sealed_documents import reseal
-from small_stages import IDENTITY, PARTS, hold, part, publish, rows, work
-
-
-def results(folder: Path) -> dict[str, bytes]:
-    """All files but run.json, which tells times, and the lock."""
-    files = {path for path in folder.rglob("*") if path.is_file()} - {folder / "run.json", folder / ".lock"}
-    return {str(path.relative_to(folder)): path.read_bytes() for path in files}
+from small_stages import IDENTITY, PARTS, hold, part, publish, results, rows, work
 
 
 def everything(folder: Path) -> dict[str, bytes]:
@@ -51,7 +45,7 @@ def whole(tmp_path) -> dict[str, bytes]:
 def test_layout(tmp_path):
     work(tmp_path / "run")
     parts = [f"parts/select/part-0000{n}.{kind}" for n in range(PARTS) for kind in ("json", "parquet")]
-    assert sorted(results(tmp_path / "run")) == [*parts, "selection.json", "triplets.parquet"]
+    assert sorted(results(tmp_path / "run")) == [*parts, "select.done.json", "selection.json", "triplets.parquet"]
 
 
 def test_final_rows_come_in_the_order_of_the_parts(tmp_path):
@@ -89,16 +83,48 @@ def test_run_json_tells_what_made_it(tmp_path):
     assert None not in {record.sessions[0].started, record.sessions[0].seconds, record.sessions[0].negengine}
 
 
-def test_the_record_is_written_no_more_often_than_needed(tmp_path, monkeypatch):
-    """When the folder is made, when the run has chosen, with each part, and at the end."""
-    written, write = [], RunRecord.write
+def test_nothing_is_flushed_that_a_part_does_not_need(tmp_path, monkeypatch):
+    """Its rows, its marker, and the folder after each; run.json is written with the folder and with the choices."""
+    written, flushed, write, real = [], [], RunRecord.write, os.fsync
     monkeypatch.setattr(RunRecord, "write", lambda self, folder: (written.append(folder), write(self, folder)))
+    monkeypatch.setattr(os, "fsync", lambda descriptor: (flushed.append(descriptor), real(descriptor)))
     with hold(tmp_path / "run") as run:
         run.set_choices(Choices({}))
         for number in range(PARTS):
+            flushed.clear()
             run.write_part(number, part(number))
+            assert len(flushed) == 4
         run.finish(publish)
-    assert len(written) == 3 + PARTS
+    assert len(written) == 2
+
+
+def test_a_process_writes_its_own_session_alone(tmp_path):
+    with hold(tmp_path / "run") as run:
+        run.write_part(0, part(0))
+    (first,) = (tmp_path / "run" / "sessions" / "select").iterdir()
+    before = (first.read_bytes(), (tmp_path / "run" / "run.json").read_bytes())
+    work(tmp_path / "run")
+    assert (first.read_bytes(), (tmp_path / "run" / "run.json").read_bytes()) == before
+    assert [own.parts for own in read_run(tmp_path / "run").stages["select"].sessions] == [1, 2]
+
+
+@pytest.mark.parametrize("content", [b"", b"{}", b"\xff" * 100])
+def test_a_session_that_a_power_cut_has_damaged_is_left_out(tmp_path, content):
+    folder_of_run = unfinished(tmp_path / "run")
+    (session,) = (folder_of_run / "sessions" / "select").iterdir()
+    session.write_bytes(content)
+    work(folder_of_run)
+    assert [own.parts for own in read_run(folder_of_run).stages["select"].sessions] == [1]
+
+
+@pytest.mark.parametrize("damage", [Path.unlink, lambda path: path.write_bytes(b"{")])
+def test_a_stage_whose_marker_is_damaged_is_finished_again(tmp_path, whole, damage):
+    work(tmp_path / "run")
+    damage(tmp_path / "run" / "select.done.json")
+    with pytest.raises(InputError, match=r"select is not finished|run the command of select again"):
+        finished_stage(tmp_path / "run", "select")
+    work(tmp_path / "run")
+    assert results(tmp_path / "run") == whole
 
 
 def test_seconds_are_counted_from_the_start_of_the_command(tmp_path, monkeypatch):
@@ -212,7 +238,7 @@ def test_a_stage_is_unfinished_on_disk_before_a_part_of_it_is_replaced(tmp_path,
 
     with monkeypatch.context() as patch:
         patch.setattr(PartFiles, "write", killed)
-        patch.setattr(RunFolder, "_close", lambda run: None)
+        patch.setattr(RunFolder, "_save_session", lambda run: None)
         with pytest.raises(Killed), hold(tmp_path / "run") as run:
             run.write_part(1, part(2))
     assert not stage_of(tmp_path / "run").finished
@@ -797,7 +823,7 @@ def test_a_folder_from_elsewhere_cannot_write_outside_of_another(tmp_path):
     work(tmp_path / "run")
     (tmp_path / "payload").write_text("evil")
     files = {"../payload": "0" * 64}
-    reseal(tmp_path / "run" / "run.json", lambda document: document["stages"]["select"].update(files=files))
+    reseal(tmp_path / "run" / "select.done.json", lambda document: document.update(files=files))
     (tmp_path / "deep" / "deeper").mkdir(parents=True)
     with (
         hold(tmp_path / "deep" / "deeper" / "shard", "score") as run,

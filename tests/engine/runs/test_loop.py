@@ -16,7 +16,7 @@ from negengine.engine.runs.results import finished_stage
 from negengine.engine.runs.session import Session
 from negengine.engine.runs.shard import Shard
 from negengine.engine.runs.stage import ModelOptions
-from small_stages import InterruptedAfter, Kernelled, Margins, Squares
+from small_stages import InterruptedAfter, Kernelled, Margins, Squares, results
 
 
 class NoExecutor:
@@ -32,12 +32,6 @@ def run(stage, folder, *, executor=None, said=None, **options):
     return folder
 
 
-def files(folder):
-    """All files but run.json, which tells times, and the lock."""
-    paths = [path for path in folder.rglob("*") if path.is_file() and path.name not in {"run.json", ".lock"}]
-    return {str(path.relative_to(folder)): path.read_bytes() for path in paths}
-
-
 def record(folder, stage=Squares.name):
     return read_run(folder).stages[stage]
 
@@ -50,10 +44,10 @@ def test_a_run_computes_and_publishes(tmp_path):
 
 
 def test_a_finished_run_opens_no_model(tmp_path):
-    before = files(run(Squares(), tmp_path))
+    before = results(run(Squares(), tmp_path))
     said = io.StringIO()
     run(Squares(), tmp_path, executor=NoExecutor(), said=said)
-    assert files(tmp_path) == before
+    assert results(tmp_path) == before
     assert "squares is finished already" in said.getvalue()
 
 
@@ -68,10 +62,10 @@ def test_a_finished_run_without_its_parts_computes_nothing(tmp_path):
 
 
 def test_final_files_are_made_again_from_the_parts_without_a_model(tmp_path):
-    before = files(run(Squares(), tmp_path))
+    before = results(run(Squares(), tmp_path))
     (tmp_path / "squares.parquet").unlink()
     run(Squares(), tmp_path, executor=NoExecutor())
-    assert files(tmp_path) == before
+    assert results(tmp_path) == before
 
 
 def test_another_run_is_refused_before_a_model_is_opened(tmp_path):
@@ -95,13 +89,13 @@ def test_a_model_that_does_not_open_leaves_a_folder_that_claims_nothing(tmp_path
 
 @pytest.mark.parametrize("fault", ["refuse", "fail", "interrupt"])
 def test_a_run_that_ends_early_is_resumed_to_the_same_bytes(tmp_path, fault):
-    whole = files(run(Squares(), tmp_path / "whole"))
+    whole = results(run(Squares(), tmp_path / "whole"))
     error = {"refuse": InputError, "fail": ZeroDivisionError, "interrupt": KeyboardInterrupt}[fault]
     with pytest.raises(error):
         run(Squares(fault=fault, at=2), tmp_path / "cut")
-    assert 1 <= len(files(tmp_path / "cut")) / 2 < 4
+    assert 1 <= len(results(tmp_path / "cut")) / 2 < 4
     run(Squares(), tmp_path / "cut")
-    assert files(tmp_path / "cut") == whole
+    assert results(tmp_path / "cut") == whole
 
 
 def test_a_stage_without_parts_is_finished(tmp_path):
@@ -174,18 +168,18 @@ def test_progress_begins_with_what_is_done_already(tmp_path):
 
 
 def test_merged_shards_have_the_bytes_of_the_whole_run(tmp_path):
-    whole = files(run(Squares(), tmp_path / "whole"))
+    whole = results(run(Squares(), tmp_path / "whole"))
     shards = [run(Squares(), tmp_path / f"shard {i}", shard=Shard(i, 3)) for i in (1, 2, 3)]
     merge(shards, tmp_path / "merged", {"squares": Squares.publish})
-    assert files(tmp_path / "merged") == whole
+    assert results(tmp_path / "merged") == whole
 
 
 def test_a_shard_without_parts_opens_no_model_and_is_merged(tmp_path):
-    whole = files(run(Squares(parts=1), tmp_path / "whole"))
+    whole = results(run(Squares(parts=1), tmp_path / "whole"))
     for i, executor in ((1, None), (2, NoExecutor())):
         run(Squares(parts=1), tmp_path / f"shard {i}", shard=Shard(i, 2), executor=executor)
     merge([tmp_path / "shard 2", tmp_path / "shard 1"], tmp_path / "merged", {"squares": Squares.publish})
-    assert files(tmp_path / "merged") == whole
+    assert results(tmp_path / "merged") == whole
     assert record(tmp_path / "merged").calibration == record(tmp_path / "whole").calibration
 
 
@@ -210,15 +204,15 @@ def test_nothing_is_decided_again_without_a_wrong_decision(tmp_path):
 @pytest.mark.parametrize("parts", range(12))
 def test_stopped_anywhere_a_run_that_widens_ends_with_the_same_bytes(tmp_path, parts):
     """Six parts are decided, and all six again; each process that goes on must know what the first one found."""
-    whole = files(run(Margins(ASKS), tmp_path / "whole"))
+    whole = results(run(Margins(ASKS), tmp_path / "whole"))
     with pytest.raises(KeyboardInterrupt):
         run(Margins(ASKS), tmp_path / "cut", executor=InterruptedAfter(parts))
     run(Margins(ASKS), tmp_path / "cut")
-    assert files(tmp_path / "cut") == whole
+    assert results(tmp_path / "cut") == whole
 
 
 def test_shards_that_widen_merge_to_the_bytes_of_the_whole_run_where_the_refusal_says_how(tmp_path):
-    whole = files(run(Margins(ASKS), tmp_path / "whole"))
+    whole = results(run(Margins(ASKS), tmp_path / "whole"))
     command = "negengine margins a model --shard {} --seed 3 -o shard"
     shards = [
         run(Margins(ASKS), tmp_path / str(i), shard=Shard(i, 2), session=Session(command=command.format(f"{i}/2")))
@@ -231,9 +225,9 @@ def test_shards_that_widen_merge_to_the_bytes_of_the_whole_run_where_the_refusal
         f"again with a wider margin; to do it: negengine margins a model --seed 3 --output {tmp_path / 'merged'}"
     )
     run(Margins(ASKS), tmp_path / "merged")
-    assert files(tmp_path / "merged") == whole
+    assert results(tmp_path / "merged") == whole
     merge(shards, tmp_path / "merged", {"margins": Margins.publish})  # finished, so nothing is left to refuse
-    assert files(tmp_path / "merged") == whole
+    assert results(tmp_path / "merged") == whole
 
 
 # ---------------------------------------------------------------- kernels

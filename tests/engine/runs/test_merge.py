@@ -13,7 +13,7 @@ from negengine.engine.runs.session import Session
 from negengine.engine.runs.shard import Shard
 from negengine.engine.runs.stage import Choices, FinishedParts, PartResult
 from sealed_documents import reseal
-from small_stages import rows
+from small_stages import results, rows
 
 IDENTITY = {"model sha256": "ab" * 32, "seed": 0}
 PARTS = 5
@@ -47,11 +47,6 @@ def merge(shards, output) -> str:
     return merging.merge(shards, output, PUBLISHERS)
 
 
-def files(folder: Path) -> dict[str, bytes]:
-    found = {path for path in folder.rglob("*") if path.is_file()} - {folder / "run.json", folder / ".lock"}
-    return {str(path.relative_to(folder)): path.read_bytes() for path in found}
-
-
 def everything(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
@@ -65,7 +60,7 @@ def halves(tmp_path) -> list[Path]:
 def test_merged_shards_have_the_bytes_of_the_whole_run(tmp_path, count):
     shards = [work(tmp_path / f"shard {index}", shard=Shard(index, count)) for index in range(1, count + 1)]
     assert merge(shards[::-1], tmp_path / "merged") == "select"
-    assert files(tmp_path / "merged") == files(work(tmp_path / "whole"))
+    assert results(tmp_path / "merged") == results(work(tmp_path / "whole"))
 
 
 def test_a_merged_run_is_a_whole_run(tmp_path, halves):
@@ -131,9 +126,9 @@ def test_a_finished_merge_is_shown_again_without_parts(tmp_path, halves):
     merge(halves, tmp_path / "merged")
     for path in (tmp_path / "merged" / "parts" / "select").iterdir():
         path.unlink()
-    before = files(tmp_path / "merged")
+    before = results(tmp_path / "merged")
     merge(halves, tmp_path / "merged")
-    assert files(tmp_path / "merged") == before
+    assert results(tmp_path / "merged") == before
 
 
 def test_an_interrupted_merge_is_resumed(tmp_path, halves, monkeypatch):
@@ -149,7 +144,7 @@ def test_an_interrupted_merge_is_resumed(tmp_path, halves, monkeypatch):
         with pytest.raises(KeyboardInterrupt):
             merge(halves, tmp_path / "merged")
     merge(halves, tmp_path / "merged")
-    assert files(tmp_path / "merged") == files(work(tmp_path / "whole"))
+    assert results(tmp_path / "merged") == results(work(tmp_path / "whole"))
     assert len(finished_stage(tmp_path / "merged", "select").sessions) == 3
 
 
@@ -168,15 +163,15 @@ def test_merged_scores_come_with_their_selection(tmp_path, scored):
     assert finished_stage(tmp_path / "merged", "select") == finished_stage(run, "select")
     work(run, "score", parts=4)
     final = ["triplets.parquet", "select.json", "scores.parquet", "score.json"]
-    assert [files(tmp_path / "merged")[name] for name in final] == [files(run)[name] for name in final]
+    assert [results(tmp_path / "merged")[name] for name in final] == [results(run)[name] for name in final]
 
 
 def test_scores_are_merged_into_the_run_that_selected(scored):
     run, shards = scored
-    selected = files(run)
+    selected = results(run)
     assert merge(shards, run) == "score"
     assert list(read_run(run).stages) == ["select", "score"]
-    assert files(run)["triplets.parquet"] == selected["triplets.parquet"]
+    assert results(run)["triplets.parquet"] == selected["triplets.parquet"]
     assert finished_stage(run, "score").shard is None
 
 
@@ -247,7 +242,7 @@ def test_a_damaged_part_is_named_and_the_merge_resumes_when_it_is_whole_again(tm
         merge(halves, tmp_path / "merged")
     work(halves[1], shard=Shard(2, 2))  # as the line says
     merge(halves, tmp_path / "merged")
-    assert files(tmp_path / "merged") == files(work(tmp_path / "whole"))
+    assert results(tmp_path / "merged") == results(work(tmp_path / "whole"))
 
 
 def test_a_whole_run_is_not_a_shard(tmp_path):
@@ -271,17 +266,17 @@ def test_no_shards_are_refused(tmp_path):
 
 def test_another_run_is_not_merged_into(tmp_path, halves):
     other = work(tmp_path / "other", identity={**IDENTITY, "seed": 1})
-    before = files(other)
+    before = results(other)
     with pytest.raises(InputError, match="other: select was made with seed 1, now 0"):
         merge(halves, other)
-    assert files(other) == before
+    assert results(other) == before
 
 
 def test_a_shard_is_not_merged_into_itself(tmp_path, halves):
-    before = files(halves[0])
+    before = results(halves[0])
     with pytest.raises(InputError, match="shard 1/2, now none"):
         merge(halves, halves[0])
-    assert files(halves[0]) == before
+    assert results(halves[0]) == before
 
 
 def test_a_selection_of_other_bytes_is_not_overwritten(tmp_path, scored):
@@ -290,10 +285,10 @@ def test_a_selection_of_other_bytes_is_not_overwritten(tmp_path, scored):
         for number in run.missing_parts:
             run.write_part(number, EncodedPart.of(PartResult(rows(number).reverse())))
         run.finish(publish_triplets)
-    before = files(target)
+    before = results(target)
     with pytest.raises(InputError, match="target: its select has other results than"):
         merge(scored[1], target)
-    assert files(target) == before
+    assert results(target) == before
     assert list(read_run(target).stages) == ["select"]
 
 
@@ -351,7 +346,7 @@ def test_shards_of_different_precisions_are_merged_and_told(tmp_path):
         shards.append(folder)
     said = []
     merging.merge(shards[::-1], tmp_path / "merged", PUBLISHERS, said.append)
-    assert files(tmp_path / "merged").keys() >= {"triplets.parquet"}
+    assert results(tmp_path / "merged").keys() >= {"triplets.parquet"}
     assert [line.split(":")[0] for line in said] == ["Cp"]
     recorded = read_run(tmp_path / "merged").stages["select"].calibration
     assert recorded == {"Cp": {**choices[2], "shards": {"1/2": choices[1], "2/2": choices[2]}}}

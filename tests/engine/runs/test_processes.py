@@ -18,7 +18,7 @@ from negengine.engine.runs.processes import Processes
 from negengine.engine.runs.progress import Reporter
 from negengine.engine.runs.record import read_run
 from negengine.engine.runs.stage import Choices, ModelOptions
-from small_stages import Kernelled, Squares, Unreadable
+from small_stages import Kernelled, Squares, Unreadable, results
 
 STAGES = str(Path(sys.modules["small_stages"].__file__).parent)
 TWO = Processes((CPU, CPU))
@@ -29,15 +29,10 @@ def run(stage, folder, executor):
     return folder
 
 
-def files(folder):
-    paths = [path for path in folder.rglob("*") if path.is_file() and path.name not in {"run.json", ".lock"}]
-    return {str(path.relative_to(folder)): path.read_bytes() for path in paths}
-
-
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
     """The files of a run in one process."""
-    return files(run(Squares(), tmp_path_factory.mktemp("whole") / "run", ThisProcess(CPU)))
+    return results(run(Squares(), tmp_path_factory.mktemp("whole") / "run", ThisProcess(CPU)))
 
 
 def test_two_processes_give_the_bytes_of_one(tmp_path, whole):
@@ -45,7 +40,7 @@ def test_two_processes_give_the_bytes_of_one(tmp_path, whole):
     reporter = Reporter(silent=True)
     reporter.say = reporter.detail = said.append
     run_stage(Squares(), tmp_path, Execution(TWO, reporter=reporter))
-    assert files(tmp_path) == whole
+    assert results(tmp_path) == whole
     (session,) = read_run(tmp_path).stages["squares"].sessions
     assert [worker["device"] for worker in session.workers] == ["cpu", "cpu"]
     shares = threads_each((CPU, CPU))  # the two share the cores
@@ -93,7 +88,7 @@ def test_a_process_that_ends_is_told_and_the_run_is_resumed(tmp_path, whole, fau
     with pytest.raises(error, match=message):
         run(Squares(fault=fault), tmp_path, TWO)
     run(Squares(), tmp_path, ThisProcess(CPU))
-    assert files(tmp_path) == whole
+    assert results(tmp_path) == whole
 
 
 def test_a_model_that_one_process_cannot_open_is_one_line(tmp_path):
@@ -147,7 +142,7 @@ def test_a_stderr_that_takes_nothing_does_not_stop_the_run(tmp_path, whole, stde
     if not Path("/dev/full").exists():
         pytest.skip("no /dev/full here")
     subprocess.run(["sh", "-c", f'exec "$@" {stderr}', "sh", *command(tmp_path / "run")], check=True)
-    assert files(tmp_path / "run") == whole
+    assert results(tmp_path / "run") == whole
 
 
 def test_a_reader_of_stderr_that_has_gone_does_not_stop_the_run(tmp_path, whole):
@@ -158,4 +153,4 @@ def test_a_reader_of_stderr_that_has_gone_does_not_stop_the_run(tmp_path, whole)
         subprocess.run(command(tmp_path / "run"), stderr=writing, check=True)
     finally:
         os.close(writing)
-    assert files(tmp_path / "run") == whole
+    assert results(tmp_path / "run") == whole

@@ -28,7 +28,7 @@ from negengine.engine.runs.record import read_run
 from negengine.engine.runs.stage import Choices, ModelOptions
 from negengine.engine.text.lexicon import load_lexicon
 from negengine.engine.text.patterns import load_patterns
-from small_stages import Counted, Squares
+from small_stages import Counted, Squares, results
 
 pytestmark = pytest.mark.long
 
@@ -65,11 +65,6 @@ def run(stage, folder, executor, reporter=None, options=None):
     return folder
 
 
-def files(folder):
-    paths = [path for path in folder.rglob("*") if path.is_file() and path.name not in {"run.json", ".lock"}]
-    return {str(path.relative_to(folder)): path.read_bytes() for path in paths}
-
-
 def sessions(folder, stage="squares"):
     return read_run(folder).stages[stage].sessions
 
@@ -84,13 +79,13 @@ def watched():
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
     """The files of a run in one process."""
-    return files(run(Squares(parts=PARTS), tmp_path_factory.mktemp("whole") / "run", ThisProcess(CPU)))
+    return results(run(Squares(parts=PARTS), tmp_path_factory.mktemp("whole") / "run", ThisProcess(CPU)))
 
 
 def test_two_nodes_give_the_bytes_of_one_process(cluster, tmp_path):
     reporter, said = watched()
     one, two = Counted(parts=PARTS), Counted(parts=PARTS)
-    assert files(run(two, tmp_path / "ray", Ray(), reporter)) == files(run(one, tmp_path / "one", ThisProcess(CPU)))
+    assert results(run(two, tmp_path / "ray", Ray(), reporter)) == results(run(one, tmp_path / "one", ThisProcess(CPU)))
     (session,) = sessions(tmp_path / "ray", "counted")
     total = sum(range(1, PARTS + 1))
     assert (session.parts, session.sentences, session.tokens) == (PARTS, total, 7 * total)
@@ -118,7 +113,7 @@ def test_mixed_precision_gives_the_bytes_of_one_process(cluster, mini, tmp_path)
     stage = FakeSelection.plan(mini, lexicon, load_patterns(), Settings(max_verbs=3), candidates_per_part=90)
     options = ModelOptions(precision=Precision.MIXED)
     one = run(stage, tmp_path / "one", ThisProcess(CPU), options=options)
-    assert files(run(stage, tmp_path / "ray", Ray(), options=options)) == files(one)
+    assert results(run(stage, tmp_path / "ray", Ray(), options=options)) == results(one)
     assert sum(stage.counts["disagreements"] for stage in read_run(one).stages.values()) > 0
 
 
@@ -129,7 +124,7 @@ def test_machines_that_do_not_see_the_model_get_it_once(cluster, mini, tmp_path)
     stage = Lama.plan(mini, Facts(facts, {}), facts_per_part=1)
     one = run(stage, tmp_path / "one", ThisProcess(CPU))
     reporter, said = watched()
-    assert files(run(stage, tmp_path / "ray", Ray(copy_files=True), reporter)) == files(one)
+    assert results(run(stage, tmp_path / "ray", Ray(copy_files=True), reporter)) == results(one)
     assert sum("the model is sent to the nodes" in line for line in said) == 1
     (graph,) = cluster.temporary.glob(f"negengine-*/*/{mini.folder.name}/model.onnx")
     assert graph.read_bytes() == mini.graph.read_bytes()
@@ -137,7 +132,7 @@ def test_machines_that_do_not_see_the_model_get_it_once(cluster, mini, tmp_path)
 
 def test_a_killed_worker_loses_no_part(cluster, tmp_path, whole):
     stage = Squares(parts=PARTS, fault="kill once", at=5, fifo=str(tmp_path / "fault"))
-    assert files(run(stage, tmp_path / "run", Ray(patience=QUICK))) == whole
+    assert results(run(stage, tmp_path / "run", Ray(patience=QUICK))) == whole
     assert (tmp_path / "fault.met").exists()
     (session,) = sessions(tmp_path / "run")
     assert session.parts == PARTS
@@ -145,7 +140,7 @@ def test_a_killed_worker_loses_no_part(cluster, tmp_path, whole):
 
 def test_other_workers_take_over_the_parts_of_a_silent_one(cluster, tmp_path, whole):
     stage = Squares(parts=PARTS, fault="stop once", at=5, fifo=str(tmp_path / "fault"))
-    assert files(run(stage, tmp_path / "run", Ray(patience=QUICK))) == whole
+    assert results(run(stage, tmp_path / "run", Ray(patience=QUICK))) == whole
 
 
 def hanging(folder):
@@ -171,7 +166,7 @@ def test_a_node_that_goes_loses_no_part(cluster, tmp_path, whole):
     killer = threading.Thread(target=kill_its_node, daemon=True)
     killer.start()
     try:
-        assert files(run(stage, tmp_path / "run", Ray(cpus_per_worker=2, patience=QUICK))) == whole
+        assert results(run(stage, tmp_path / "run", Ray(cpus_per_worker=2, patience=QUICK))) == whole
         killer.join()
     finally:
         for node in added:
@@ -205,7 +200,7 @@ def test_a_run_whose_driver_ended_is_resumed(cluster, tmp_path, whole, end):
     words = [sys.executable, "-c", DRIVER, cluster.address, str(tmp_path), str(PARTS), str(int(end))]
     driver = subprocess.run(words, stderr=subprocess.PIPE, text=True, check=False)
     assert driver.returncode == -end, driver.stderr
-    assert files(run(Squares(parts=PARTS), tmp_path, Ray())) == whole
+    assert results(run(Squares(parts=PARTS), tmp_path, Ray())) == whole
     first, second = sessions(tmp_path)
     assert first.parts >= 3
     assert first.parts + second.parts == PARTS

@@ -16,9 +16,13 @@ def document(**stage) -> dict:
     return {"format": FORMAT, "negengine": "1", "stages": {"select": {**STAGE, **stage}}}
 
 
-def write(folder: Path, content) -> None:
+def done(**more) -> dict:
+    return {"files": {}, "format": FORMAT, **more}
+
+
+def write(folder: Path, content, name: str = RUN_FILE) -> None:
     """Bytes as they are; a document with its digest, as somebody else could make one."""
-    (folder / RUN_FILE).write_bytes(content if isinstance(content, bytes) else seal(content))
+    (folder / name).write_bytes(content if isinstance(content, bytes) else seal(content))
 
 
 def raw(content: bytes) -> bytes:
@@ -48,7 +52,7 @@ def test_what_only_newer_versions_know_is_ignored(tmp_path):
         b"null",
         b"{}",
         b"\xff\xfe",
-        b'{"format": 3, "negengine": "1", "stages": {}}',
+        b'{"format": 4, "negengine": "1", "stages": {}}',
         b'{"format": ' + b"1" * 10_000 + b"}",
         b"[" * 100_000,
         {"format": FORMAT},
@@ -56,18 +60,16 @@ def test_what_only_newer_versions_know_is_ignored(tmp_path):
         {"format": FORMAT, "negengine": "1", "stages": {"a": 1}},
         {"format": FORMAT, "negengine": "1", "stages": {"a": {"parts": 1}}},
         raw(
-            b'{"format": 3, "negengine": "1", "stages": {"a": {"identity": {"x": ' + b"9" * 10_000 + b'}, "parts": 1}}'
+            b'{"format": 4, "negengine": "1", "stages": {"a": {"identity": {"x": ' + b"9" * 10_000 + b'}, "parts": 1}}'
         ),
-        raw(b'{"format": 3, "negengine": "1", "stages": {"a": {"parts": 1, "identity": {"x": ' + b"[" * 100_000),
+        raw(b'{"format": 4, "negengine": "1", "stages": {"a": {"parts": 1, "identity": {"x": ' + b"[" * 100_000),
         document(parts=-1),
         document(parts=None),
         document(parts="3"),
         document(shard="5/4"),
         document(shard="x" * 5_000),
-        document(sessions=[1]),
         document(calibration={"CpTp": 1}),
-        document(counts={"tested": "many"}),
-        document(files={"triplets.parquet": None}),
+        {"format": FORMAT, "negengine": "1", "stages": {"../a": STAGE}},
     ],
 )
 def test_a_run_json_of_something_else_is_one_line_and_nothing_changes(tmp_path, content):
@@ -82,7 +84,7 @@ def test_a_run_json_of_something_else_is_one_line_and_nothing_changes(tmp_path, 
 
 
 @pytest.mark.parametrize(
-    ("made_as", "content"), [(2, b'{"format": 2, "stages": {}}'), (4, seal({"format": 4, "new": []}))]
+    ("made_as", "content"), [(2, b'{"format": 2, "stages": {}}'), (5, seal({"format": 5, "new": []}))]
 )
 def test_another_format_is_refused(tmp_path, made_as, content):
     """Formats before the third have no digest."""
@@ -110,17 +112,29 @@ def test_another_format_is_refused(tmp_path, made_as, content):
         "Run.JSON",
         "parts",
         "PARTS",
+        "sessions",
+        "score.done.json",
     ],
 )
 def test_a_final_file_is_a_plain_name_in_the_folder(tmp_path, name):
-    write(tmp_path, document(finished=True, files={name: "0" * 64}))
+    write(tmp_path, document())
+    write(tmp_path, done(files={name: "0" * 64}), "select.done.json")
     with pytest.raises(InputError, match="is not the name of a final file"):
+        read_run(tmp_path)
+
+
+@pytest.mark.parametrize("content", [b"", b"[1]", done(counts={"tested": "many"}), done(files={"a": None})])
+def test_a_marker_of_something_else_is_one_line(tmp_path, content):
+    write(tmp_path, document())
+    write(tmp_path, content, "select.done.json")
+    with pytest.raises(InputError, match=r"select\.done\.json: not as .* run the command of select"):
         read_run(tmp_path)
 
 
 def test_the_first_wrong_name_is_told_and_a_long_one_is_cut(tmp_path):
     files = {"triplets.parquet": "0" * 64, "." + "x" * 60: "0" * 64, "parts": "0" * 64}
-    write(tmp_path, document(files=files))
+    write(tmp_path, document())
+    write(tmp_path, done(files=files), "select.done.json")
     with pytest.raises(InputError, match=rf"\('\.{'x' * 39}' is not the name of a final file"):
         read_run(tmp_path)
 
@@ -132,7 +146,8 @@ def test_a_stage_may_have_no_part(tmp_path):
 
 @pytest.mark.parametrize("name", ["triplets.parquet", "summary-2.json", "Ergebnisse für GH22.parquet"])
 def test_ordinary_names_are_final_files(tmp_path, name):
-    write(tmp_path, document(files={name: "0" * 64}))
+    write(tmp_path, document())
+    write(tmp_path, done(files={name: "0" * 64}), "select.done.json")
     assert name in read_run(tmp_path).stages["select"].files
 
 

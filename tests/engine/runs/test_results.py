@@ -7,7 +7,7 @@ import pytest
 from negengine.engine.errors import InputError
 from negengine.engine.files.atomic import sha256
 from negengine.engine.runs.part import PartFiles
-from negengine.engine.runs.record import FORMAT, RunRecord, StageRecord, read_run
+from negengine.engine.runs.record import RunRecord, StageRecord, read_run
 from negengine.engine.runs.results import (
     begun_stages,
     finished_stage,
@@ -70,7 +70,7 @@ def test_a_file_that_the_stage_did_not_write_is_refused(run):
 
 
 def test_a_run_without_a_stage_is_told(tmp_path):
-    RunRecord(FORMAT, "0", {}).write(tmp_path)
+    RunRecord("0", {}).write(tmp_path)
     with pytest.raises(InputError, match="stopped before its first part; run its command again"):
         begun_stages(tmp_path)
 

@@ -62,7 +62,7 @@ def test_a_session_tells_versions_machine_and_workers(tmp_path):
 def test_a_session_names_neither_host_nor_home(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     run(Counted(), tmp_path / "run")
-    text = (tmp_path / "run" / "run.json").read_text()
+    text = "".join(path.read_text() for path in (tmp_path / "run").rglob("*.json"))
     assert platform.node() not in re.sub(r'"(host|source)": ".*"', "", text)
     assert str(tmp_path) not in text
 
@@ -156,7 +156,8 @@ def test_without_counters_no_energy_is_told(tmp_path, monkeypatch):
     monkeypatch.setattr(own, "EnergyMeter", Meter)
     run(Counted(parts=1), tmp_path)
     assert sessions(tmp_path)[0].joules == {}
-    assert '"joules"' not in (tmp_path / "run.json").read_text()
+    (session,) = (tmp_path / "sessions" / Counted.name).iterdir()
+    assert '"joules"' not in session.read_text()
 
 
 def test_a_merged_run_has_the_sessions_of_its_shards(tmp_path, monkeypatch):

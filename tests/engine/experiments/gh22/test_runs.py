@@ -1,6 +1,5 @@
 """`ng.gh22`, and what compare is told of its runs."""
 
-import json
 from dataclasses import replace
 
 import msgspec
@@ -14,7 +13,7 @@ from negengine.engine.library.run import ShardRun
 from negengine.engine.results.comparison.compare import compare
 from negengine.engine.results.report.citation import cite
 from negengine.engine.results.report.reproduction import reproduce
-from negengine.engine.runs.record import RUN_FILE
+from negengine.engine.runs.record import read_run
 from negengine.engine.runs.session import Session
 
 from .conftest import LEXICON, execution
@@ -41,10 +40,10 @@ def test_a_run_is_opened_again_from_its_folder(library_run):
 
 
 def test_what_made_the_run_is_recorded(library_run):
-    stages = json.loads((library_run.folder / RUN_FILE).read_bytes())["stages"]
+    stages = read_run(library_run.folder).stages
     assert list(stages) == ["acts", "gh22"]
-    assert stages["gh22"]["sessions"][0]["workers"][0]["device"] == "cpu"
-    assert stages["gh22"]["sessions"][0]["precision"] == "fp32"
+    assert stages["gh22"].sessions[0].workers[0]["device"] == "cpu"
+    assert stages["gh22"].sessions[0].precision == "fp32"
 
 
 def test_a_shard_says_what_is_next(mini, tmp_path):

@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 from fake_models import LEXICON, FakeScoring, FakeSelection
+from lies import rewrite
 from negengine.engine.choices import Precision
 from negengine.engine.errors import InputError
 from negengine.engine.experiments.negation.answers import ANSWERS_FILE, SAMPLE, divided, kept_answers
@@ -188,7 +189,7 @@ def test_a_selection_of_an_earlier_version_is_scored_as_before(mini, selection, 
     folder = shutil.copytree(selection(), tmp_path / "run")
     record = read_run(folder)
     del record.stages["select"].files[ANSWERS_FILE]
-    record.write(folder)
+    rewrite(folder, record)
     (folder / ANSWERS_FILE).unlink()
     stage = plan(mini, folder)
     assert stage.kept is None

@@ -1,6 +1,5 @@
 """`ng.nli`, its commands, and what compare is told of its runs."""
 
-import json
 from dataclasses import replace
 
 import polars as pl
@@ -13,7 +12,7 @@ from negengine.engine.library.open import open_run
 from negengine.engine.results.comparison.compare import compare
 from negengine.engine.results.report.citation import cite
 from negengine.engine.results.report.reproduction import reproduce
-from negengine.engine.runs.record import RUN_FILE
+from negengine.engine.runs.record import read_run
 
 from .conftest import HEADER, LONGEST
 
@@ -51,10 +50,10 @@ def test_a_run_is_opened_again_from_its_folder(library_run):
 
 
 def test_what_made_the_run_is_recorded(library_run):
-    stage = json.loads((library_run.folder / RUN_FILE).read_bytes())["stages"]["nli"]
-    assert stage["identity"]["labels"] == ["not_entailment", "entailment"]
-    assert stage["sessions"][0]["workers"][0]["device"] == "cpu"
-    assert stage["sessions"][0]["precision"] == "fp32"
+    stage = read_run(library_run.folder).stages["nli"]
+    assert stage.identity["labels"] == ["not_entailment", "entailment"]
+    assert stage.sessions[0].workers[0]["device"] == "cpu"
+    assert stage.sessions[0].precision == "fp32"
 
 
 @pytest.mark.parametrize(

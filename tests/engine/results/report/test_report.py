@@ -198,10 +198,8 @@ def test_a_folder_is_not_a_file(scores, tmp_path):
 
 def test_a_run_that_is_not_finished_is_refused(scores, tmp_path):
     folder = shutil.copytree(scores.folder, tmp_path / "run")
-    record = json.loads((folder / "run.json").read_text())
-    record["stages"]["score"]["finished"] = False
-    (folder / "run.json").write_text(json.dumps(record))
-    with pytest.raises(InputError):
+    (folder / "score.done.json").unlink()
+    with pytest.raises(InputError, match="score is not finished"):
         ng.report(folder, tmp_path / "report.html")
     assert not (tmp_path / "report.html").exists()
 

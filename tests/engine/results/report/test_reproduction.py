@@ -7,6 +7,7 @@ from pathlib import Path
 import negengine as ng
 import polars as pl
 import pytest
+from lies import rewrite
 from negengine.engine.results.report.differences import SAME, compare_frames, other_conditions
 from negengine.engine.runs.record import StageRecord, read_run
 from negengine.engine.runs.session import Session
@@ -53,7 +54,7 @@ def changed(scored_run, tmp_path):
     def change(edit):
         record = read_run(tmp_path / "run")
         edit(record.stages)
-        record.write(tmp_path / "run")
+        rewrite(tmp_path / "run", record)
         return tmp_path / "run"
 
     return change
@@ -114,7 +115,7 @@ def test_a_run_is_not_made_again_into_itself(scored_run):
 
 def test_an_unfinished_run_is_refused(changed, tmp_path):
     def edit(stages):
-        stages["score"].finished = False
+        stages["score"].done = None
 
     with pytest.raises(ng.InputError, match="score is not finished"):
         ng.reproduce(changed(edit), tmp_path / "new")
