@@ -45,7 +45,7 @@ from .record import (
 from .results import finished_stage, put_together, read_result, summed_counts, unlike, write_result
 from .session import Clock, Session, count_part, ended_early
 from .shard import Shard
-from .stage import Choices, Publish
+from .stage import Choices, Files, Publish
 
 
 class RunFolder:
@@ -229,7 +229,7 @@ class RunFolder:
             return
         if missing := self.missing_parts:
             raise ValueError(f"parts {missing} of {self.stage} are not done")
-        files = {}
+        files: Files = {}
         if self.shard.is_whole:
             files = publish(put_together(self.folder, self.stage, self.record))
         self.begin()
