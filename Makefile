@@ -69,7 +69,7 @@ lint: $(READY)  ## ruff: rules and format
 # The packages' folders are not named like the packages; links give mypy the names that Python sees.
 types: $(READY)  ## mypy, strict
 	@rm -rf .types && mkdir -p .types/negengine
-	@for name in engine export training bench; do ln -s ../../$$name .types/negengine/$$name; done
+	@for name in engine export bench; do ln -s ../../$$name .types/negengine/$$name; done
 	@for name in __init__.py py.typed; do ln -s ../../engine/public/$$name .types/negengine/$$name; done
 	MYPYPATH=.types $(BIN)/python -m mypy -p negengine
 

@@ -5,7 +5,6 @@ from setuptools import find_packages, setup
 ROOTS = {
     "negengine.engine": "engine",
     "negengine.export": "export",
-    "negengine.training": "training",
     "negengine.bench": "bench",
 }
 

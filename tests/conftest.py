@@ -300,7 +300,6 @@ ROOT = Path(__file__).parents[1]
 SOURCES = (
     "engine",
     "export",
-    "training",
     "bench",
     "pyproject.toml",
     "setup.py",

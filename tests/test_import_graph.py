@@ -30,7 +30,7 @@ ORDER = (
     "negengine.engine.cli",
 )
 PUBLIC = "negengine"
-BESIDE = ("negengine.export", "negengine.training", "negengine.bench")
+BESIDE = ("negengine.export", "negengine.bench")
 # What needs an exporter or a benchmark imports it in a function, once it is asked for.
 MAY_ASK_BESIDE = (
     "negengine.engine.api.load",
@@ -45,7 +45,7 @@ EXPORT_LIBRARIES = {"torch", "transformers", "optimum", "onnx", "onnx_ir", "acce
 def modules() -> dict[str, Path]:
     """Name → file, of all packages."""
     found = {}
-    for folder in ("engine", "export", "training", "bench"):
+    for folder in ("engine", "export", "bench"):
         for path in sorted((ROOT / folder).rglob("*.py")):
             parts = path.relative_to(ROOT).with_suffix("").parts
             name = ".".join(("negengine", *(parts[:-1] if parts[-1] == "__init__" else parts)))
@@ -117,17 +117,10 @@ def test_the_engine_imports_no_library_of_the_exporter(name):
 
 
 @pytest.mark.parametrize("name", [name for name in MODULES if name.startswith("negengine.export")])
-def test_the_exporter_imports_neither_training_nor_the_benchmark(name):
+def test_the_exporter_does_not_import_the_benchmark_and_exports_without_training(name):
+    below = () if name.startswith("negengine.export.training") else ("negengine.export.training",)
     for imported, line, _ in imports(name):
-        assert not imported.startswith(("negengine.training", "negengine.bench")), (
-            f"{MODULES[name]}:{line} imports {imported}"
-        )
-
-
-@pytest.mark.parametrize("name", [name for name in MODULES if name.startswith("negengine.training")])
-def test_training_does_not_import_the_benchmark(name):
-    for imported, line, _ in imports(name):
-        assert not imported.startswith("negengine.bench"), f"{MODULES[name]}:{line} imports {imported}"
+        assert not imported.startswith(("negengine.bench", *below)), f"{MODULES[name]}:{line} imports {imported}"
 
 
 def test_a_relative_import_is_read_as_python_reads_it():

@@ -68,7 +68,7 @@ class TrainingOptions:
     command: str | None = None
 
     def hyperparameters(self) -> dict[str, Any]:
-        """Those that were given, by their names in `negengine.training.settings.Settings`."""
+        """Those that were given, by their names in `negengine.export.training.settings.Settings`."""
         names = ("epochs", "batch_size", "learning_rate", "weight_decay", "max_length", "patience")
         return {name: value for name, value in asdict(self).items() if name in names and value is not None}
 

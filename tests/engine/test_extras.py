@@ -13,4 +13,4 @@ def test_a_missing_package_names_its_extra():
 
 def test_a_module_of_the_program_that_is_missing_is_a_bug():
     with pytest.raises(ModuleNotFoundError), needs_extra("train", "nli train"):
-        raise ModuleNotFoundError("No module named 'negengine.training'", name="negengine.training")
+        raise ModuleNotFoundError("No module named 'negengine.export.training'", name="negengine.export.training")

@@ -10,7 +10,7 @@ from negengine.engine.errors import InputError
 from negengine.export.build import build
 from negengine.export.check import check
 from negengine.export.tasks import TASKS
-from negengine.training.base import Base
+from negengine.export.training.base import Base
 
 DIGITS = "9" * 10_000
 CONFIGS = {

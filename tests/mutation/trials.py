@@ -43,7 +43,7 @@ _LIBRARIES = [
     "filelock",
     "coverage",
 ]
-_FOLDERS = ("engine", "export", "training", "bench")
+_FOLDERS = ("engine", "export", "bench")
 _COLLECTING = 120.0  # seconds, at most
 _MEMORY = 6 * 2**30  # bytes of a trial
 _LATE, _CRASHED = "too slow", "ended the process"

@@ -11,11 +11,11 @@ from negengine.engine.commands.train_command import TrainingOptions
 from negengine.engine.runs.progress import Reporter
 from negengine.export.tasks.text_classification import TASK
 from negengine.export.trained import TrainingRecord
-from negengine.training.base import Base
-from negengine.training.job import Job
-from negengine.training.nli.job import pair_encoder
-from negengine.training.run import Kind, settings_of, train
-from negengine.training.settings import Place
+from negengine.export.training.base import Base
+from negengine.export.training.job import Job
+from negengine.export.training.nli.job import pair_encoder
+from negengine.export.training.run import Kind, settings_of, train
+from negengine.export.training.settings import Place
 
 KIND = Kind("test train", {"batch_size": 8, "epochs": 2, "learning_rate": 3e-3, "max_length": 32})
 LABELS = ("negated", "not negated")

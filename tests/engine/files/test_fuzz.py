@@ -186,7 +186,7 @@ def read_training(folder: Path) -> None:
     """Also for the export of what was trained."""
     from negengine.export.checkpoint import Source
     from negengine.export.trained import training_of
-    from negengine.training.folder import TrainingFolder
+    from negengine.export.training.folder import TrainingFolder
 
     trained = folder / "trained"
     assert "command" in training_of(Source("trained", str(trained), "0" * 40, is_local=True, origin=str(trained))).get(

@@ -1,0 +1,156 @@
+"""The checkpoint that a training starts from: an encoder with its tokenizer, and a new layer for the labels."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from transformers import PretrainedConfig, PreTrainedModel
+from transformers.tokenization_utils_fast import PreTrainedTokenizerFast
+
+from ...engine.errors import InputError, first_line
+from ..checkpoint import (
+    ONLY_PICKLED,
+    Head,
+    Source,
+    check_architecture,
+    check_sizes,
+    load_config,
+    load_tokenizer,
+    locate,
+)
+from ..families import longest_input
+from ..quiet import quiet
+from ..weights import tensors_of, weights_of
+
+_POOLER = ".pooler."  # in the names of its weights
+
+
+@dataclass(frozen=True, eq=False)
+class Base:
+    """A checkpoint before its weights are read.
+
+    Attributes:
+        source: Where it comes from.
+        head: What the model will do.
+        config: Its configuration, with the new labels.
+        tokenizer: Its tokenizer.
+        allow_pickle: Whether to read pickled weights if there are no safetensors.
+        new_pooler: Whether layers that the checkpoint lacks may begin with random weights, too.
+    """
+
+    source: Source
+    head: Head
+    config: PretrainedConfig
+    tokenizer: PreTrainedTokenizerFast
+    allow_pickle: bool = False
+    new_pooler: bool = False
+
+    @classmethod
+    def find(
+        cls,
+        reference: str,
+        head: Head,
+        labels: Sequence[str],
+        *,
+        revision: str | None = None,
+        allow_pickle: bool = False,
+        new_pooler: bool = False,
+    ) -> "Base":
+        """Find a checkpoint, on this machine or on the hub.
+
+        Args:
+            reference: A hub id, a local folder, or `mini`.
+            head: What the model is to do.
+            labels: The labels, in the order of the logits.
+            revision: Branch, tag or commit on the hub.
+            allow_pickle: Whether to read pickled weights if there are no safetensors.
+            new_pooler: Whether layers that the checkpoint lacks may begin with random weights, too.
+
+        Raises:
+            InputError: There is no such checkpoint, or it has no such head, no fast tokenizer or no padding token.
+        """
+        source = locate(reference, revision)
+        with quiet():
+            config = load_config(source)
+            check_architecture(source.name, config, head)
+            check_sizes(source.name, config)
+            config.id2label = dict(enumerate(labels))
+            config.label2id = {label: number for number, label in enumerate(labels)}
+            config.problem_type = None
+            tokenizer = load_tokenizer(source, head)
+            if tokenizer.pad_token_id is None:
+                raise InputError(f"{source.name}: its tokenizer has no padding token, which batches of a training need")
+            found = cls(source, head, config, tokenizer, allow_pickle, new_pooler)
+            found._refuse_missing_pooler()
+            return found
+
+    @property
+    def name(self) -> str:
+        """What the model is called."""
+        return self.source.name
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """What the result depends on."""
+        return {"model": self.name, "model revision": self.source.revision, "new pooler": self.new_pooler}
+
+    @property
+    def longest(self) -> int:
+        """The largest number of tokens that the model takes."""
+        return longest_input(self.config)
+
+    @property
+    def bytes_of_weights(self) -> float | None:
+        """The size of its weights in fp32; None if it cannot be told before they are read."""
+        return sum((weights_of(self.source) or {}).values()) or None
+
+    def open(self) -> PreTrainedModel:
+        """Read the weights, and draw those of the new layer.
+
+        Raises:
+            InputError: There are no safetensors, the encoder lacks weights, or files are damaged.
+        """
+        try:
+            model, report = self.head.loader.from_pretrained(
+                self.source.location,
+                config=self.config,
+                dtype=torch.float32,
+                use_safetensors=None if self.allow_pickle else True,
+                ignore_mismatched_sizes=True,  # a layer for other labels is replaced; the encoder is checked below
+                output_loading_info=True,
+                trust_remote_code=False,
+                **({} if self.source.is_local else {"revision": self.source.revision}),
+            )
+        except Exception as error:  # noqa: BLE001 - transformers raises nearly everything here
+            line = first_line(error)
+            if not self.allow_pickle and "safetensors" in line and "no file named" in line:
+                raise InputError(f"{self.name} {ONLY_PICKLED}") from None
+            raise InputError(f"{self.name}: the weights could not be read: {line}") from None
+        of_encoder = f"{model.base_model_prefix}."
+        lacking = [key for key in report["missing_keys"] if key.startswith(of_encoder)]
+        wrong = [key for key, *_ in report["mismatched_keys"] if key.startswith(of_encoder)]
+        if wrong:
+            raise InputError(f"{self.name}: {wrong[0]} has another size than config.json says")
+        if (pooler := sorted(key for key in lacking if _POOLER in key)) and not self.new_pooler:
+            raise self._lacks_pooler(pooler[0])
+        if others := sorted(set(lacking) - set(pooler)):
+            raise InputError(f"{self.name}: its weights lack {others[0]}: give the checkpoint of a whole encoder")
+        found: PreTrainedModel = model
+        return found
+
+    def _refuse_missing_pooler(self) -> None:
+        """Refuse weights without a pooler before they are read, where their names are known."""
+        names = tensors_of(self.source)
+        if self.new_pooler or names is None or any(_POOLER in f".{name}" for name in names):
+            return
+        with torch.device("meta"):  # no weights are made
+            needed = self.head.loader.from_config(self.config, trust_remote_code=False).state_dict()
+        if pooler := sorted(name for name in needed if _POOLER in name):
+            raise self._lacks_pooler(pooler[0])
+
+    def _lacks_pooler(self, weight: str) -> InputError:
+        return InputError(
+            f"{self.name}: its weights lack the pooler ({weight}), which the classifier reads: give a checkpoint that "
+            "has it, or --new-pooler to begin with random weights"
+        )

@@ -1,0 +1,192 @@
+"""What `negengine cues train` prints: the detectors, and precision, recall and F1 by kind of cue."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import mean, stdev
+from typing import Any
+
+import polars as pl
+
+from ....engine.experiments.cues.scorer import CueCounts
+from ....engine.experiments.cues.tables import published
+from ....engine.experiments.cues.word_list import Kind
+from ....engine.files.home import shell_command
+from ....engine.library.shown import Shown
+from ....engine.views import Column, Table
+
+PAPER = "paper: Bi-LSTM with a CRF, on CD-SCO"
+_MEASURES = ("precision", "recall", "f1")
+EXPORTED = "onnx"
+"""The folder of the export in the folder of a training."""
+
+
+@dataclass(frozen=True)
+class Evaluated:
+    """How a detector did on sentences.
+
+    Attributes:
+        whole: The counts of all cues.
+        by_kind: The counts of each kind.
+    """
+
+    whole: CueCounts
+    by_kind: dict[Kind, CueCounts]
+
+
+@dataclass(frozen=True, eq=False)
+class TrainedDetector:
+    """One detector.
+
+    Attributes:
+        folder: Its folder.
+        seed: Of the training.
+        training: Steps, epochs and scores on the dev part; see `training.json`.
+        evaluated: How its export did; None if that was not asked for.
+    """
+
+    folder: Path
+    seed: int
+    training: Mapping[str, Any]
+    evaluated: Evaluated | None
+
+
+@dataclass(frozen=True, eq=False)
+class CueTraining(Shown):
+    """Trained detectors.
+
+    Attributes:
+        folder: The folder that was written.
+        encoder: The checkpoint that the training started from.
+        sizes: Part of the corpus → its sentences.
+        detectors: One for each seed.
+        on: The part of the corpus that the detectors were evaluated on.
+    """
+
+    folder: Path
+    encoder: str
+    sizes: Mapping[str, int]
+    detectors: tuple[TrainedDetector, ...]
+    on: str
+
+    def tables(self) -> list[Table]:
+        """The trainings; where they were evaluated, precision, recall and F1 of all cues and of each kind."""
+        return [self._trainings(), *([self._evaluations()] if self.detectors[0].evaluated else [])]
+
+    def remarks(self) -> list[str]:
+        """How several seeds differ, and how the figures compare with the paper's."""
+        found = [one.evaluated.whole.f1 for one in self.detectors if one.evaluated]
+        lines = []
+        if len(found) > 1:
+            lines.append(
+                f"F1 of {len(found)} seeds: mean {100 * mean(found):.2f} %, standard deviation "
+                f"{100 * stdev(found):.2f} points"
+            )
+        if found:
+            lines.append(
+                "cues are counted as the program of the *SEM 2012 shared task does it; the paper's figures hold for "
+                "the test part of CD-SCO only"
+            )
+        return lines
+
+    def closing(self) -> str:
+        """See `Shown`."""
+        first = self.detectors[0]
+        if first.evaluated:
+            command = ["negengine", "cues", "FILE", "--detector", str(first.folder / EXPORTED)]
+        else:
+            command = ["negengine", "export", str(first.folder), "--task", "token-classification"]
+        return f"{self.folder} is written; next, `{shell_command(command)}`"
+
+    def document(self) -> dict[str, Any]:
+        """See `Shown`."""
+        return {
+            "folder": str(self.folder),
+            "encoder": self.encoder,
+            "sentences": dict(self.sizes),
+            "evaluated on": self.on,
+            "detectors": [
+                {
+                    "folder": str(one.folder),
+                    "seed": one.seed,
+                    "training": dict(one.training),
+                    "cues": None if one.evaluated is None else _document(one.evaluated),
+                }
+                for one in self.detectors
+            ],
+            "paper": published()["detector"],
+        }
+
+    def _trainings(self) -> Table:
+        rows = [
+            {
+                "folder": str(one.folder),
+                "seed": one.seed,
+                "epochs": int(one.training["epochs"]),
+                "steps": int(one.training["steps"]),
+                "f1": float(one.training["score"]),
+            }
+            for one in self.detectors
+        ]
+        sizes = ", ".join(f"{n:,} {part}" for part, n in self.sizes.items() if n)
+        return Table(
+            title=f"Detectors from {self.encoder} (sentences: {sizes})",
+            frame=pl.DataFrame(rows),
+            columns=[
+                *(Column(name, name) for name in ("folder", "seed", "epochs", "steps")),
+                Column("F1 on dev, %", "f1", decimals=2, scale=100, unit="%"),
+            ],
+        )
+
+    def _evaluations(self) -> Table:
+        rows = []
+        for one in self.detectors:
+            if one.evaluated is None:
+                continue
+            name = f"seed {one.seed}"
+            rows.append(_row(name, "all", one.evaluated.whole))
+            rows += [_row(name, str(kind), counts) for kind, counts in one.evaluated.by_kind.items()]
+        printed = published()["detector"]
+        rows.append({"detector": PAPER, "cues": "all", **{name: printed[name] / 100 for name in _MEASURES}})
+        schema = {"detector": pl.String, "cues": pl.String, "gold": pl.Int64, "system": pl.Int64}
+        schema |= dict.fromkeys(("precision", "recall", "f1", "precision_b", "f1_b"), pl.Float64)
+        return Table(
+            title=f"Cues found by the exported detectors on {self.on}",
+            frame=pl.DataFrame(rows, schema=schema),
+            columns=[
+                Column("detector", "detector"),
+                Column("cues", "cues"),
+                Column("gold", "gold"),
+                Column("found", "system"),
+                *(
+                    Column(heading, name, decimals=2, scale=100, unit="%")
+                    for heading, name in (
+                        ("precision, %", "precision"),
+                        ("recall, %", "recall"),
+                        ("F1, %", "f1"),
+                        ("precision B, %", "precision_b"),
+                        ("F1 B, %", "f1_b"),
+                    )
+                ),
+            ],
+        )
+
+
+def _row(detector: str, kind: str, counts: CueCounts) -> dict[str, Any]:
+    names = ("gold", "system", *_MEASURES, "precision_b", "f1_b")
+    return {"detector": detector, "cues": kind, **{name: getattr(counts, name) for name in names}}
+
+
+def _document(evaluated: Evaluated) -> dict[str, Any]:
+    whole = {"all": evaluated.whole} | {str(kind): counts for kind, counts in evaluated.by_kind.items()}
+    names = (
+        "gold",
+        "system",
+        "true_positives",
+        "false_positives",
+        "false_negatives",
+        *_MEASURES,
+        "precision_b",
+        "f1_b",
+    )
+    return {kind: {name: getattr(counts, name) for name in names} for kind, counts in whole.items()}

@@ -1,0 +1,194 @@
+"""The folder of a trained model: a checkpoint as transformers writes it, and the record of how it was made.
+
+    DIR/training.json   what made it: settings, model, digests of the data; once finished its files and scores
+    DIR/checkpoints/    from where a stopped training goes on; removed once it is finished
+    DIR/config.json, model.safetensors, tokenizer.json …   the result
+
+The result is written to a hidden folder and then moved, config.json last: a folder without it is not a checkpoint for
+anybody. A folder that was made with other settings or data is refused. One process at a time holds it.
+"""
+
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from ...engine.errors import InputError
+from ...engine.files.atomic import flush_folder, is_leftover, make_folder, remove_leftovers, unwritable
+from ...engine.files.listing import paths_in
+from ...engine.files.reading import MissingFileError, file_sha256
+from ...engine.files.sealed import read_sealed, write_sealed
+from ...engine.inference.machine import machine
+from ...engine.runs.lock import LOCK_FILE, locked
+from ...engine.runs.record import as_json, differences
+from ...engine.runs.results import unlike
+from ...engine.versions import source_commit, versions
+from ..trained import FORMAT, RECORD, TrainingRecord
+
+CHECKPOINTS = "checkpoints"
+_STAGED = ".result"
+_LAST = "config.json"  # what makes a folder a checkpoint
+_REPAIR = "choose another --output, or remove the folder and train again"
+_PACKAGES = ("torch", "transformers", "accelerate", "tokenizers", "numpy")
+
+
+class TrainingFolder:
+    """A folder that this process holds; made by `hold`.
+
+    Attributes:
+        folder: The folder.
+        record: What training.json says.
+    """
+
+    def __init__(self, folder: Path, record: TrainingRecord) -> None:
+        self.folder = folder
+        self.record = record
+
+    @classmethod
+    @contextmanager
+    def hold(
+        cls, folder: Path, kind: str, identity: Mapping[str, Any], metadata: Mapping[str, Any] | None = None
+    ) -> Iterator["TrainingFolder"]:
+        """Hold a new folder, or one in which the same training was begun.
+
+        Args:
+            folder: New, empty, or the folder of a training.
+            kind: The command, such as `nli train`.
+            identity: Everything that the result depends on; JSON values.
+            metadata: What else to record; the first is kept.
+
+        Raises:
+            InputError: The folder is something else, holds another training, is held by another process, or cannot be
+                written. Nothing in it is changed then.
+        """
+        new = TrainingRecord(
+            FORMAT,
+            version("negengine"),
+            kind,
+            as_json(identity),
+            as_json(
+                {**(metadata or {}), "packages": versions(_PACKAGES), "machine": machine(), "source": source_commit()}
+            ),
+        )
+        _refuse_other(folder, _read(folder), new)  # before anything is written
+        make_folder(folder)
+        with locked(folder):
+            known = _read(folder)
+            _refuse_other(folder, known, new)
+            remove_leftovers(folder)
+            held = cls(folder, known or new)
+            held._remove(_STAGED)
+            if held.is_finished:
+                held._remove(CHECKPOINTS)
+            yield held
+
+    def begin(self) -> None:
+        """Record the training. A training that is refused before has left nothing but an empty folder."""
+        self._save()
+
+    @property
+    def checkpoints(self) -> Path:
+        """The folder of the checkpoints."""
+        return self.folder / CHECKPOINTS
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether the result is there as it was written."""
+        return self.record.finished and not unlike(self.folder, self.record.files)
+
+    def publish(self, save: Callable[[Path], None], result: Mapping[str, Any]) -> None:
+        """Write the result, mark the training as finished, and remove its checkpoints.
+
+        Args:
+            save: Writes the files of the result into the folder that it is given, config.json among them.
+            result: What to record of it; JSON values.
+
+        Raises:
+            InputError: A file cannot be written.
+        """
+        staged = self.folder / _STAGED
+        try:
+            self._remove(_STAGED)
+            staged.mkdir()
+            save(staged)
+            flush_folder(staged)  # transformers does not: a power cut would leave a record without its weights
+            paths = sorted(paths_in(staged), key=lambda path: path.name == _LAST)
+            files = {path.name: file_sha256(path) for path in paths}
+            (self.folder / _LAST).unlink(missing_ok=True)
+            for path in paths:
+                path.replace(self.folder / path.name)
+            flush_folder(self.folder)
+        except OSError as error:
+            raise unwritable(self.folder, error) from error
+        self.record.files, self.record.result, self.record.finished = files, as_json(result), True
+        self._save()
+        self._remove(_STAGED)
+        self._remove(CHECKPOINTS)
+
+    def _save(self) -> None:
+        write_sealed(self.folder / RECORD, self.record)
+
+    def _remove(self, name: str) -> None:
+        try:
+            shutil.rmtree(self.folder / name)
+        except FileNotFoundError:
+            pass
+        except OSError as error:
+            raise unwritable(self.folder / name, error) from error
+
+
+@contextmanager
+def hold_several(folder: Path, names: Iterable[str]) -> Iterator[None]:
+    """Hold the folder of several trainings; each of them has a folder in it, and a record of its own.
+
+    Args:
+        folder: New, empty, or the folder of such trainings.
+        names: What may be in it.
+
+    Raises:
+        InputError: It holds something else, is held by another process, or cannot be written.
+    """
+    known = {LOCK_FILE, *names}
+    if foreign := [path.name for path in paths_in(folder) if path.name not in known]:
+        raise InputError(
+            f"{folder}: holds {foreign[0]!r}, so it is not a folder of several trainings; choose another --output"
+        )
+    make_folder(folder)
+    with locked(folder):
+        yield
+
+
+def read_training(folder: Path) -> TrainingRecord:
+    """The record of a training.
+
+    Raises:
+        InputError: The folder does not hold one, or it is damaged.
+    """
+    return read_sealed(folder / RECORD, TrainingRecord, made_as=FORMAT, repair=_REPAIR)
+
+
+def _read(folder: Path) -> TrainingRecord | None:
+    """The record of a training; None for a missing or empty folder.
+
+    Raises:
+        InputError: The folder is something else, or its record cannot be used.
+    """
+    try:
+        return read_training(folder)
+    except MissingFileError:
+        foreign = [path.name for path in paths_in(folder) if path.name != LOCK_FILE and not is_leftover(path)]
+        if foreign:
+            raise InputError(
+                f"{folder}: holds {foreign[0]!r} but no {RECORD}, so it is not the folder of a training; choose "
+                "another --output"
+            ) from None
+        return None
+
+
+def _refuse_other(folder: Path, old: TrainingRecord | None, new: TrainingRecord) -> None:
+    if old is None:
+        return
+    if changed := differences({"command": old.kind, **old.identity}, {"command": new.kind, **new.identity}):
+        raise InputError(f"{folder}: was trained with {changed}: choose another --output")

@@ -1,0 +1,254 @@
+"""What `nli train` gives: the trained classifiers, and Table 8 of the paper with ours beside it."""
+
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from ....engine.experiments.items import ALL
+from ....engine.experiments.nli.pairs import NEW
+from ....engine.experiments.nli.runs import NliRun
+from ....engine.experiments.published import NLI_NEGATION, published
+from ....engine.library.shown import Shown
+from ....engine.statistics import holm, smallest_p
+from ....engine.views import Column, Table
+from ....engine.views.published import fraction
+from ..settings import Settings
+from .compared import ROWS, accuracy, gain
+from .trained import NEGATION, ORIGINAL, Trained
+
+_TITLES = {ORIGINAL: "original", NEGATION: "with new"}
+_PERCENT: dict[str, Any] = {"decimals": 1, "scale": 100, "wrap": False}
+
+
+@dataclass(frozen=True, eq=False)
+class NliTraining(Shown):
+    """Trained classifiers.
+
+    Attributes:
+        folder: What was written.
+        source: RTE, SNLI or MNLI.
+        family: The architecture of the models.
+        settings: The hyperparameters; each classifier has its own seed.
+        trained: The classifiers.
+        negation: The part of the pairs with negation that was learned; None for none.
+    """
+
+    folder: Path
+    source: str
+    family: str
+    settings: Settings
+    trained: tuple[Trained, ...]
+    negation: float | None
+
+    def tables(self) -> list[Table]:
+        """The trainings; and if they were evaluated, the accuracies beside the paper's Table 8."""
+        runs = self.runs
+        return [
+            self.training_table(),
+            *([self.accuracy_table()] if runs else []),
+            *([self.gain_table()] if len(runs) == 2 else []),
+        ]
+
+    @property
+    def runs(self) -> dict[str, list[NliRun]]:
+        """Condition → the evaluations of its classifiers by seed; empty if nobody asked for them."""
+        found: dict[str, list[NliRun]] = {}
+        for one in self.trained:
+            if one.run is not None:
+                found.setdefault(one.planned.condition, []).append(one.run)
+        return found
+
+    def training_table(self) -> Table:
+        """One row for each classifier.
+
+        The frame has the columns learned, seed, epochs, steps, dev (the accuracy on the dev set in PyTorch, a fraction)
+        and folder.
+        """
+        rows = [
+            {
+                "learned": _TITLES[one.planned.condition],
+                "seed": one.planned.seed,
+                "epochs": one.record.result["epochs"],
+                "steps": one.record.result["steps"],
+                "dev": one.record.result["score"],
+                "folder": str(one.planned.folder),
+            }
+            for one in self.trained
+        ]
+        return Table(
+            title=f"Classifiers trained on {self.source}",
+            frame=pl.DataFrame(rows),
+            columns=[
+                Column("learned", "learned"),
+                Column("seed", "seed"),
+                Column("epochs", "epochs"),
+                Column("steps", "steps"),
+                Column("dev", "dev", unit="%", **_PERCENT),
+                Column("folder", "folder"),
+            ],
+            notes=["dev: accuracy in PyTorch, in percent, of the epoch that was kept"],
+        )
+
+    @property
+    def accuracies(self) -> pl.DataFrame:
+        """The figures of the evaluations.
+
+        Returns:
+            One row for each kind of pairs: condition, split, pairs, n, and for each training C that there is: C (the
+            mean over seeds), C_deviation, C_low, C_high (95 % interval), C_paper_low, C_paper_high, C_paper. With both
+            trainings also gain, gain_deviation, gain_low, gain_high, p, p_holm and p_seeds. All figures but n and p
+            are fractions.
+        """
+        rows = [row for row in (self._row(*of) for of in ROWS) if row is not None]
+        frame = pl.DataFrame(rows, infer_schema_length=None)
+        if len(self.runs) == 2:
+            frame = frame.with_columns(p_holm=pl.Series(holm(frame["p"].to_numpy())))
+        return frame
+
+    def accuracy_table(self) -> Table:
+        """Accuracies after training without and with the new pairs: the paper's Table 8; see `accuracies`."""
+        return Table(
+            title=f"Accuracy on {self.source} after training (%)",
+            frame=self.accuracies,
+            columns=[
+                Column("pairs", "pairs", wrap=False),
+                Column("n", "n", wrap=False),
+                *(column for condition in self.runs for column in self._columns(condition)),
+            ],
+            notes=self._notes(),
+        )
+
+    def gain_table(self) -> Table:
+        """What the pairs with negation add to each accuracy, with tests; see `accuracies`."""
+        frame = self.accuracies
+        seeds = len(self.runs[NEGATION])
+        deviation = [Column("SD", "gain_deviation", unit="percentage points", **_PERCENT)] if seeds > 1 else []
+        several = [Column("p (seeds)", "p_seeds", significant=2, wrap=False)] if seeds > 1 else []
+        points: dict[str, Any] = {"signed": True, "unit": "percentage points", **_PERCENT}
+        notes = [
+            "gain [95 % interval over pairs]: percentage points",
+            f"p: sign flips of original pairs; p (Holm): corrected for the {len(frame)} rows of this table",
+        ]
+        if seeds > 1:
+            notes[0] = "gain: mean over seeds [95 % interval over pairs]; SD: over seeds; percentage points"
+            notes.append(f"p (seeds): sign flips of {seeds} seeds; it is never below {smallest_p(seeds):.2g}")
+        return Table(
+            title=f"What the new pairs add to the accuracy on {self.source}",
+            frame=frame,
+            columns=[
+                Column("pairs", "pairs", wrap=False),
+                Column("gain", "gain", low="gain_low", high="gain_high", **points),
+                *deviation,
+                Column("p", "p", significant=2, wrap=False),
+                Column("p (Holm)", "p_holm", significant=2, wrap=False),
+                *several,
+            ],
+            notes=notes,
+        )
+
+    def document(self) -> dict[str, Any]:
+        """See `Shown`."""
+        return {
+            "folder": str(self.folder),
+            "task": self.source,
+            "negation": self.negation,
+            "settings": self.settings.document(),
+            "classifiers": [
+                {
+                    "folder": str(one.planned.folder),
+                    "learned": one.planned.condition,
+                    "seed": one.planned.seed,
+                    **one.record.result,
+                }
+                for one in self.trained
+            ],
+            "accuracy": self.accuracies.to_dicts() if self.runs else [],
+        }
+
+    def closing(self) -> str:
+        """What was written, and what to do next."""
+        first = shlex.quote(str(self.trained[-1].planned.folder))
+        count = f"{len(self.trained)} classifiers are" if len(self.trained) > 1 else "the classifier is"
+        then = f"negengine show {first}/nli --failed" if self.runs else f"negengine export {first} -o {first}/onnx"
+        return f"{self.folder}: {count} written; next, `{then}`"
+
+    def _row(self, condition: str, split: str, label: str) -> dict[str, Any] | None:
+        found = {learned: accuracy(runs, condition, split) for learned, runs in self.runs.items()}
+        known = {learned: value for learned, value in found.items() if value is not None}
+        if not known:
+            return None
+        name = (
+            f"{label} {'new' if self.negation is None else 'held out'}" if condition == NEW and split == ALL else label
+        )
+        row: dict[str, Any] = {
+            "condition": condition,
+            "split": split,
+            "pairs": name,
+            "n": next(iter(known.values())).n,
+        }
+        for learned, value in known.items():
+            low, high = self._paper(learned, condition, split)
+            row |= {
+                learned: value.value,
+                f"{learned}_deviation": value.deviation,
+                f"{learned}_low": value.low,
+                f"{learned}_high": value.high,
+                f"{learned}_paper_low": low,
+                f"{learned}_paper_high": high,
+                f"{learned}_paper": _range(low, high),
+            }
+        if len(self.runs) == 2:
+            gained = gain(self.runs[ORIGINAL], self.runs[NEGATION], condition, split)
+            assert gained is not None  # noqa: S101 - there are accuracies
+            row |= {
+                "gain": gained.difference.value,
+                "gain_deviation": gained.deviation,
+                "gain_low": gained.difference.low,
+                "gain_high": gained.difference.high,
+                "p": gained.difference.p,
+                "p_seeds": gained.p_seeds,
+            }
+        return row
+
+    def _columns(self, learned: str) -> Sequence[Column]:
+        several = len(self.runs[learned]) > 1
+        ours = (
+            Column(_TITLES[learned], learned, spread=f"{learned}_deviation", **_PERCENT)
+            if several
+            else Column(_TITLES[learned], learned, low=f"{learned}_low", high=f"{learned}_high", **_PERCENT)
+        )
+        return [ours, Column("paper", f"{learned}_paper", wrap=False)]
+
+    def _paper(self, learned: str, condition: str, split: str) -> tuple[float | None, float | None]:
+        """The lowest and the highest accuracy that the paper prints for such pairs; equal where it prints one."""
+        paper: Mapping[str, Any] = published(NLI_NEGATION)[self.source]
+        if self.negation is not None and condition == NEW:
+            ends = paper["held_out"].get(learned) if split == ALL else None
+            return (fraction(ends[0]), fraction(ends[1])) if ends else (None, None)
+        printed = paper["accuracy"][condition][split].get(self.family) if learned == ORIGINAL else None
+        return (None, None) if printed is None else (fraction(printed), fraction(printed))
+
+    def _notes(self) -> list[str]:
+        seeds = max(map(len, self.runs.values()))
+        notes = [
+            "paper: Table 7 for models of this architecture"
+            if self.negation is None
+            else "paper: Table 8 as section 6.2 quotes it, lowest and highest of its three models; on dev Table 7"
+        ]
+        if self.negation is not None and self.negation != 0.7:
+            notes.append(f"ours are trained with {100 * self.negation:.0f} % of the new pairs, the paper's with 70 %")
+        if seeds > 1:
+            notes.append(f"ours: mean ± standard deviation over {seeds} seeds")
+        else:
+            notes.append("ours: one seed, with 95 % intervals over pairs")
+        return notes
+
+
+def _range(low: float | None, high: float | None) -> str | None:
+    if low is None or high is None:
+        return None
+    return f"{100 * low:.1f}" if low == high else f"{100 * low:.1f}-{100 * high:.1f}"

@@ -1,0 +1,116 @@
+"""A tiny model learns a synthetic task to over 90 %, and its export finds what was learned."""
+
+import json
+
+import negengine as ng
+import pytest
+import torch
+from negengine.engine.errors import InputError
+from negengine.engine.experiments.cues.columns import read_columns
+from negengine.engine.experiments.cues.word_list import Kind
+from negengine.engine.views.cells import cells
+from negengine.export.training.cues.result import EXPORTED
+from negengine.export.training.folder import read_training
+from safetensors.torch import load_file
+
+pytestmark = pytest.mark.long
+
+
+def test_the_export_of_a_tiny_model_finds_over_90_percent_of_a_synthetic_task(trained, train):
+    """Not a result about language: see `synthetic_cues`. A finished training is evaluated again, not trained again."""
+    result = train(trained)
+    whole, by_kind = result.detectors[0].evaluated.whole, result.detectors[0].evaluated.by_kind
+    assert whole.gold > 60
+    assert whole.f1 > 0.9
+    assert all(by_kind[kind].gold > 10 and by_kind[kind].f1 > 0.9 for kind in Kind)
+
+
+def test_the_score_on_dev_is_that_of_the_shared_task(trained):
+    record = read_training(trained)
+    assert record.result["score"] > 0.9
+    assert {"F1", "precision", "recall"} <= set(record.result["history"][0])
+
+
+def test_the_table_has_every_kind_of_cue_beside_the_paper(trained, train):
+    result = train(trained)
+    rows = cells(result.tables()[1])
+    assert [row[1] for row in rows] == ["all", "particle", "phrase", "affix", "all"]
+    assert rows[-1][0] == "paper: Bi-LSTM with a CRF, on CD-SCO"
+    assert rows[-1][4:7] == ["92.75", "92.05", "92.40"]
+    assert "--detector" in result.closing()
+
+
+def test_the_document_has_counts_and_scores(trained, train):
+    document = json.loads(json.dumps(train(trained).document()))
+    assert document["sentences"] == {"train": 204, "dev": 36, "test": 120}
+    counts = document["detectors"][0]["cues"]["all"]
+    assert counts["gold"] == counts["true_positives"] + counts["false_negatives"]
+    assert document["paper"]["f1"] == 92.4
+
+
+def test_the_detector_counts_cues_in_a_text(trained, corpus, tmp_path):
+    """The whole way: columns → training → export → sentences of a text → shares."""
+    sentences = read_columns(corpus / "test.txt")[:40]
+    (tmp_path / "text.txt").write_text("".join(" ".join(s.words) + "\n" for s in sentences))
+    model = ng.load(trained / EXPORTED, task="token-classification", device="cpu")
+    run = ng.cues(model, tmp_path / "text.txt", output=tmp_path / "run", progress=False)
+    share = run.summary.filter(condition="model", split="all")["value"][0]
+    assert share == pytest.approx(sum(bool(s.cues) for s in sentences) / 40, abs=0.1)
+
+
+def test_several_seeds_have_folders_of_their_own(train, tmp_path):
+    result = train(tmp_path / "out", seeds=2, epochs=1, limit=40)
+    assert [one.folder.name for one in result.detectors] == ["seed-42", "seed-43"]
+    weights = [load_file(one.folder / "model.safetensors")["classifier.weight"] for one in result.detectors]
+    assert not torch.equal(*weights)
+    assert result.remarks()[0].startswith("F1 of 2 seeds: mean")
+
+
+def test_a_stopped_training_goes_on(train, trained, tmp_path, interrupt):
+    """It is stopped while the result is published, and gets the same weights."""
+    from negengine.export.training import folder as folders
+
+    interrupt(folders.TrainingFolder, "publish", 1)
+    with pytest.raises(KeyboardInterrupt):
+        train(tmp_path / "out", evaluate=False)
+    train(tmp_path / "out", evaluate=False)
+    one, other = (load_file(path / "model.safetensors") for path in (trained, tmp_path / "out"))
+    assert all(torch.equal(one[name], other[name]) for name in one)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("made\t0\t0\tman\tman\tX\t*\t***\n" * 3, "no cue in the 2 sentences of the train part"),
+        ("Sentence1\tSentence2\tlabel\n", "train.txt:1: 3 columns; a word has 7 columns"),
+    ],
+)
+def test_files_without_cues_or_of_another_task_are_refused(content, message, train, tmp_path):
+    path = tmp_path / "train.txt"
+    path.write_text(content.replace("***\n", "***\n\n"))
+    with pytest.raises(InputError, match=message):
+        train(tmp_path / "out", files=[path])
+    assert not (tmp_path / "out").exists()
+
+
+def test_an_encoder_without_such_a_head_is_refused(train, tmp_path, corpus, monkeypatch):
+    from negengine.engine.commands.train_command import TrainingOptions
+    from negengine.export.training.cues.train import train_cues
+    from transformers import T5Config
+
+    T5Config(num_layers=1, d_model=8).save_pretrained(tmp_path / "t5")
+    config = json.loads((tmp_path / "t5" / "config.json").read_text())
+    (tmp_path / "t5" / "config.json").write_text(json.dumps(config | {"model_type": "openai-gpt"}))
+    with pytest.raises(InputError, match="has no token-classification head"):
+        train_cues(TrainingOptions(output=tmp_path / "out"), [corpus / "train.txt"], encoder=str(tmp_path / "t5"))
+
+
+def test_cues_that_labels_cannot_express_are_told(words_encoder, tmp_path, capsys):
+    from negengine.engine.commands.train_command import TrainingOptions
+    from negengine.export.training.cues.corpus import Corpus
+
+    path = tmp_path / "train.txt"
+    path.write_text("a\t0\t0\tman\tman\tX\t*\tman\t_\t_\tm\t_\t_\n\na\t1\t0\tnot\tnot\tX\t*\tnot\t_\t_\n\n")
+    corpus = Corpus.read([path], [path], [], seed=0)
+    assert corpus.lost() == [f"{path}:1: m-"]
+    assert TrainingOptions(output=tmp_path).seed == 42

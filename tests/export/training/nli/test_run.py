@@ -1,0 +1,227 @@
+"""The whole command on a synthetic task: train, export, test by the engine, compare with and without negation."""
+
+import json
+
+import numpy as np
+import polars as pl
+import pytest
+import torch
+from negengine.engine.commands.train_command import TrainingOptions
+from negengine.engine.errors import InputError
+from negengine.engine.results.report.citation import cite
+from negengine.engine.runs.lock import locked
+from negengine.export.training import needs
+from negengine.export.training.folder import read_training
+from negengine.export.training.nli.run import train_nli
+from tiny_encoder import tokenizer
+from transformers import (
+    AutoModelForSequenceClassification,
+    AutoTokenizer,
+    FNetConfig,
+    FNetModel,
+    XLNetConfig,
+    XLNetModel,
+)
+
+from .conftest import SETTINGS
+
+pytestmark = pytest.mark.long
+
+QUICK = SETTINGS | {"epochs": 1, "batch_size": 64}
+
+
+def rows(evaluated) -> dict[tuple[str, str], dict]:
+    return {(row["condition"], row["split"]): row for row in evaluated.accuracies.to_dicts()}
+
+
+def test_a_tiny_model_learns_the_synthetic_task(evaluated):
+    found = rows(evaluated)
+    assert found["original", "all"]["original"] > 0.9
+    assert found["new", "all"]["negation"] > 0.9
+
+
+def test_only_the_pairs_with_negation_teach_their_rule(evaluated):
+    """The synthetic task is made so; Table 8's question can be answered on it."""
+    row = rows(evaluated)["new", "T-Hneg"]
+    assert row["original"] < 0.7
+    assert row["negation"] > 0.9
+    assert row["gain"] == pytest.approx(row["negation"] - row["original"])
+    assert row["p"] < row["p_holm"] < 0.05
+    assert row["p_seeds"] == 0.5  # the smallest that two seeds can give
+
+
+def test_both_conditions_are_tested_on_the_same_held_out_pairs(evaluated):
+    held_out = [
+        one.run.items.filter(pl.col("condition") == "new").select("item", "premise", "hypothesis").sort("item")
+        for one in evaluated.trained
+    ]
+    assert len(held_out) == 4
+    assert all(items.equals(held_out[0]) for items in held_out)
+    assert len(held_out[0]) == 54  # 18 of 60 triples
+
+
+def test_no_held_out_pair_was_learned(evaluated, negation):
+    learned = {tuple(line.split("\t")[1:3]) for line in (negation / "RTE.txt").read_text("cp1252").splitlines()}
+    items = evaluated.trained[1].run.items.filter(pl.col("condition") == "new")
+    tested = set(items.select("premise", "hypothesis").iter_rows())
+    assert tested < learned  # they are pairs of the benchmark
+    identity = evaluated.trained[1].record.identity
+    assert identity["negation"] == 0.7
+    assert "negation" not in evaluated.trained[0].record.identity
+
+
+def test_pairs_with_a_cue_are_those_of_the_projects_own_count(evaluated):
+    items = evaluated.trained[0].run.items.filter(pl.col("condition") == "original")
+    assert items["negation"].sum() == rows(evaluated)["original", "negation"]["n"] == 6
+
+
+def test_accuracies_are_means_over_the_seeds(evaluated):
+    found = rows(evaluated)["new", "all"]
+    for condition in ("original", "negation"):
+        values = [one.run.items.filter(pl.col("condition") == "new")["correct"].mean() for one in evaluated.trained
+                  if one.planned.condition == condition]  # fmt: skip
+        assert found[condition] == pytest.approx(np.mean(values))
+        assert found[f"{condition}_deviation"] == pytest.approx(np.std(values, ddof=1))
+
+
+def test_the_papers_ranges_stand_beside_ours(evaluated):
+    found = rows(evaluated)
+    assert (found["new", "all"]["original_paper"], found["new", "all"]["negation_paper"]) == ("59.3-64.4", "83.8-88.2")
+    assert found["original", "all"]["original_paper"] == "66.1"  # Table 7, BERT
+    assert found["new", "T-Hneg"]["original_paper"] is None  # a cell that is not at hand
+
+
+def test_the_engine_answers_as_pytorch(evaluated):
+    """The same checkpoint in transformers, pair by pair."""
+    one = evaluated.trained[-1]
+    model = AutoModelForSequenceClassification.from_pretrained(one.planned.folder).eval()
+    encode = AutoTokenizer.from_pretrained(one.planned.folder)
+    for item in one.run.items.head(20).iter_rows(named=True):
+        with torch.inference_mode():
+            logits = model(**encode(item["premise"], item["hypothesis"], return_tensors="pt")).logits[0]
+        assert model.config.id2label[int(logits.argmax())] == item["predicted"]
+
+
+def test_the_methods_text_of_the_run_tells_the_training(evaluated):
+    _, with_negation, *_ = evaluated.trained
+    said = with_negation.run.methods("Hossain et al., 2020")
+    assert said.startswith(
+        "We fine-tuned encoder-whole on the original training split of RTE, with 70 % of the new pairs; the other new "
+        "pairs are the test (transformers' Trainer; 4 epochs, batches of 16, learning rate 0.005, weight decay 0, at "
+        "most 32 tokens, seed 42). We judged the pairs"
+    )
+    assert "wolf-etal-2020-transformers" in {reference.key for reference in cite(with_negation.run).references}
+
+
+def test_each_classifier_has_its_own_seed_and_record(evaluated):
+    seeds = [(one.planned.condition, one.planned.seed) for one in evaluated.trained]
+    assert seeds == [("original", 42), ("negation", 42), ("original", 43), ("negation", 43)]
+    for one in evaluated.trained:
+        record = read_training(one.planned.folder)
+        assert record.finished
+        assert record.identity["seed"] == one.planned.seed
+        assert not (one.planned.folder / "checkpoints").exists()
+
+
+def test_tables_and_document_say_the_same(evaluated):
+    text = str(evaluated)
+    assert "Accuracy on RTE after training" in text
+    assert "What the new pairs add" in text
+    document = json.loads(json.dumps(evaluated.document()))
+    assert len(document["classifiers"]) == 4
+    assert document["accuracy"][-1]["negation"] == rows(evaluated)["new", "all"]["negation"]
+    assert "next, `negengine show" in evaluated.closing()
+
+
+def test_one_classifier_goes_to_the_folder_itself(encoder, glue, tmp_path):
+    options = TrainingOptions(output=tmp_path / "rte", **QUICK)
+    found = train_nli(str(encoder()), options, task="rte", data=glue)
+    assert (tmp_path / "rte" / "config.json").is_file()
+    assert json.loads((tmp_path / "rte" / "config.json").read_text())["id2label"] == {
+        "0": "entailment",
+        "1": "not_entailment",
+    }
+    assert found.closing().endswith("negengine export " + f"{tmp_path / 'rte'} -o {tmp_path / 'rte'}/onnx`")
+    changed = TrainingOptions(output=tmp_path / "rte", **QUICK | {"learning_rate": 1e-3})
+    with pytest.raises(InputError, match=r"rte: was trained with learning_rate 0.005, now 0.001: choose another"):
+        train_nli(str(encoder()), changed, task="rte", data=glue)
+
+
+@pytest.mark.parametrize(
+    ("changed", "given", "said"),
+    [
+        ({"max_length": 100}, {}, "--max-length 100: .* takes at most 40 tokens"),
+        ({"epochs": 0}, {}, "--epochs 0: give a number from 1"),
+        ({"learning_rate": float("nan")}, {}, "--lr nan: give a number above 0"),
+        ({"device": "cuda"}, {}, "--device cuda: PyTorch .* finds no CUDA device"),
+        ({"device": "cuda:1"}, {}, "--device cuda:1: give auto, cpu or cuda"),
+        ({"precision": "mixed"}, {}, "--precision mixed: a training computes in mixed precision on a GPU only"),
+        ({"seeds": 10**6}, {}, "--seeds 1000000: give at most 1,000"),
+        ({}, {"task": "qqp"}, "--task QQP: give RTE, SNLI, MNLI"),
+        ({}, {"negation": 1.5}, "--negation 1.5: give a fraction between 0 and 1"),
+        ({}, {"negation_data": "x"}, "--negation-data: give --negation too"),
+    ],
+)
+def test_wrong_options_leave_nothing_behind(changed, given, said, encoder, glue, tmp_path):
+    options = TrainingOptions(output=tmp_path / "out", **SETTINGS | changed)
+    with pytest.raises(InputError, match=said):
+        train_nli(str(encoder()), options, **{"task": "rte", "data": glue} | given)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_checkpoint_without_a_pooler_is_refused(encoder, glue, tmp_path):
+    options = TrainingOptions(output=tmp_path / "out", **QUICK)
+    with pytest.raises(InputError, match=r"its weights lack the pooler \(bert.pooler.dense.bias\), .* --new-pooler"):
+        train_nli(str(encoder("without pooler")), options, task="rte", data=glue)
+    assert not (tmp_path / "out").exists()
+    options = TrainingOptions(output=tmp_path / "new", **QUICK)
+    found = train_nli(str(encoder("without pooler")), options, task="rte", data=glue, new_pooler=True)
+    assert found.trained[0].record.finished
+
+
+def test_too_little_memory_is_said_before_the_training(encoder, glue, tmp_path, monkeypatch):
+    monkeypatch.setattr(needs, "free_memory", lambda: 5e8)
+    options = TrainingOptions(output=tmp_path / "out", **QUICK)
+    with pytest.raises(
+        InputError, match=r"batches of 64 needs about .* GB of memory, but only 0.5 GB are free: take a"
+    ):
+        train_nli(str(encoder()), options, task="rte", data=glue)
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {".lock"}
+
+
+def test_a_folder_with_other_files_is_refused(encoder, glue, tmp_path):
+    (tmp_path / "notes.txt").write_text("mine")
+    for seeds in (None, 2):
+        options = TrainingOptions(output=tmp_path, seeds=seeds, **QUICK)
+        with pytest.raises(InputError, match=r"holds 'notes.txt'.* choose another --output"):
+            train_nli(str(encoder()), options, task="rte", data=glue)
+    assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
+
+
+def test_a_folder_in_use_is_refused(encoder, glue, tmp_path):
+    options = TrainingOptions(output=tmp_path / "out", **QUICK)
+    (tmp_path / "out").mkdir()
+    with locked(tmp_path / "out"), pytest.raises(InputError, match="in use by process"):
+        train_nli(str(encoder()), options, task="rte", data=glue)
+
+
+def test_an_evaluation_that_is_not_possible_is_refused_before_the_training(glue, tmp_path):
+    """Optimum does not export FNet."""
+    words = tokenizer()
+    config = FNetConfig(vocab_size=len(words), hidden_size=16, num_hidden_layers=1, intermediate_size=16)
+    FNetModel(config).save_pretrained(tmp_path / "fnet")
+    words.save_pretrained(tmp_path / "fnet")
+    options = TrainingOptions(output=tmp_path / "out", **QUICK)
+    with pytest.raises(InputError, match="fnet: Optimum has no text-classification export for the family fnet"):
+        train_nli(str(tmp_path / "fnet"), options, task="rte", data=glue, evaluate=True)
+    assert not (tmp_path / "out").exists()
+
+
+def test_xlnet_is_trained(glue, tmp_path):
+    """tests/export has its export."""
+    words = tokenizer()
+    config = XLNetConfig(vocab_size=len(words), d_model=16, n_layer=1, n_head=2, d_inner=16, pad_token_id=0)
+    XLNetModel(config).save_pretrained(tmp_path / "xlnet")
+    words.save_pretrained(tmp_path / "xlnet")
+    options = TrainingOptions(output=tmp_path / "out", **QUICK)
+    assert train_nli(str(tmp_path / "xlnet"), options, task="rte", data=glue).trained[0].record.finished

@@ -1,0 +1,68 @@
+"""The checkpoint that a training starts from: what is refused before its weights are read."""
+
+import json
+import shutil
+
+import pytest
+import torch
+from negengine.engine.errors import InputError
+from negengine.export.tasks.text_classification import TASK
+from negengine.export.training.base import Base
+
+LABELS = ("entailment", "not_entailment")
+
+
+@pytest.fixture
+def copy(encoder, tmp_path):
+    return shutil.copytree(encoder(), tmp_path / "tiny")
+
+
+def find(folder, **options):
+    return Base.find(str(folder), TASK.head, LABELS, **options)
+
+
+def test_the_configuration_names_the_labels(encoder):
+    base = find(encoder())
+    assert base.config.id2label == {0: "entailment", 1: "not_entailment"}
+    torch.manual_seed(0)
+    model = base.open()
+    assert model.classifier.out_features == 2
+    assert model.config.label2id == {"entailment": 0, "not_entailment": 1}
+
+
+def test_a_layer_for_other_labels_is_replaced(encoder, tmp_path):
+    Base.find(str(encoder()), TASK.head, ("a", "b", "c")).open().save_pretrained(tmp_path / "three")
+    shutil.copy(encoder() / "tokenizer.json", tmp_path / "three")
+    shutil.copy(encoder() / "tokenizer_config.json", tmp_path / "three")
+    assert find(tmp_path / "three").open().classifier.out_features == 2
+
+
+def test_a_pooler_is_demanded_before_the_weights_are_read(encoder):
+    with pytest.raises(InputError, match=r"its weights lack the pooler \(bert.pooler.dense.bias\)"):
+        find(encoder("without pooler"))
+    assert find(encoder("without pooler"), new_pooler=True).open().bert.pooler is not None
+
+
+def test_weights_that_the_encoder_lacks_are_named(copy):
+    config = json.loads((copy / "config.json").read_text())
+    (copy / "config.json").write_text(json.dumps(config | {"num_hidden_layers": 3}))
+    with pytest.raises(InputError, match=r"tiny: its weights lack bert.encoder.layer.2.attention.output"):
+        find(copy).open()
+
+
+def test_a_tokenizer_without_padding_is_refused(copy):
+    config = json.loads((copy / "tokenizer_config.json").read_text())
+    (copy / "tokenizer_config.json").write_text(json.dumps({**config, "pad_token": None}))
+    (copy / "special_tokens_map.json").unlink(missing_ok=True)
+    with pytest.raises(InputError, match="tiny: its tokenizer has no padding token"):
+        find(copy)
+
+
+def test_pickled_weights_are_read_only_if_they_are_allowed(copy):
+    from safetensors.torch import load_file
+
+    torch.save(load_file(copy / "model.safetensors"), copy / "pytorch_model.bin")
+    (copy / "model.safetensors").unlink()
+    with pytest.raises(InputError, match="has no safetensors weights; --allow-pickle"):
+        find(copy).open()
+    assert find(copy, allow_pickle=True).open() is not None

@@ -1,0 +1,111 @@
+"""The folder of a training: what it refuses, and that its result appears whole or not at all."""
+
+import os
+
+import pytest
+from negengine.engine.errors import InputError
+from negengine.engine.files.sealed import seal
+from negengine.export.training.checkpoints import SEAL, is_complete
+from negengine.export.training.checkpoints import seal as mark
+from negengine.export.training.folder import RECORD, TrainingFolder, hold_several, read_training
+
+IDENTITY = {"model": "m", "seed": 1}
+DOCUMENTS = {
+    "empty": b"",
+    "a list": b"[]",
+    "not JSON": b"{",
+    "nested": b"[" * 100_000,
+    "a newer format": seal({"format": 99}),
+    "only a format": seal({"format": 1}),
+    "a word for the identity": seal({"format": 1, "negengine": "0", "kind": "nli train", "identity": "x"}),
+    "without its digest": b'{"format": 1, "kind": "nli train", "identity": {}}',
+}
+
+
+@pytest.mark.parametrize("content", DOCUMENTS)
+def test_a_record_that_is_not_one_is_refused(content, tmp_path):
+    (tmp_path / RECORD).write_bytes(DOCUMENTS[content])
+    with pytest.raises(InputError, match=r"training.json"), TrainingFolder.hold(tmp_path, "nli train", IDENTITY):
+        pass
+    assert (tmp_path / RECORD).read_bytes() == DOCUMENTS[content]
+
+
+def test_another_command_is_refused(tmp_path):
+    with TrainingFolder.hold(tmp_path, "nli train", IDENTITY) as held:
+        held.begin()
+    with (
+        pytest.raises(InputError, match="was trained with command nli train, now cues train: choose another --output"),
+        TrainingFolder.hold(tmp_path, "cues train", IDENTITY),
+    ):
+        pass
+
+
+def test_a_result_that_cannot_be_written_leaves_no_checkpoint(tmp_path):
+    def save(folder):
+        (folder / "config.json").write_text("{}")
+        raise OSError(28, "No space left on device")
+
+    with TrainingFolder.hold(tmp_path, "nli train", IDENTITY) as held:
+        held.begin()
+        with pytest.raises(InputError, match="no space left"):
+            held.publish(save, {})
+    assert not (tmp_path / "config.json").exists()
+    assert not read_training(tmp_path).finished
+
+
+def test_the_weights_are_on_the_disk_before_the_record_and_before_the_checkpoints_go(tmp_path, monkeypatch):
+    flushed = []
+    monkeypatch.setattr(os, "fsync", lambda descriptor: flushed.append(os.fstat(descriptor).st_ino))
+
+    def save(folder):
+        for name in ("model.safetensors", "config.json"):
+            (folder / name).write_text(name)
+
+    with TrainingFolder.hold(tmp_path, "nli train", IDENTITY) as held:
+        held.checkpoints.mkdir()
+        (held.checkpoints / "optimizer.pt").write_text("momentum")
+        mark(held.checkpoints)
+        assert flushed.index((held.checkpoints / "optimizer.pt").stat().st_ino) < flushed.index(
+            (held.checkpoints / SEAL).stat().st_ino
+        )
+        flushed.clear()
+        held.publish(save, {"steps": 1, "epochs": 1, "score": 1.0})
+    order = [path.stat().st_ino for path in (tmp_path / "model.safetensors", tmp_path / "config.json", tmp_path)]
+    record = (tmp_path / RECORD).stat().st_ino
+    assert all(inode in flushed[: flushed.index(record)] for inode in order)
+
+
+def test_a_checkpoint_can_be_sealed_again(tmp_path):
+    for content in (b"1", b"22"):
+        (tmp_path / "trainer_state.json").write_bytes(content)
+        mark(tmp_path)
+        assert is_complete(tmp_path)
+
+
+def test_a_result_that_was_changed_is_not_finished(tmp_path):
+    with TrainingFolder.hold(tmp_path, "nli train", IDENTITY) as held:
+        held.publish(lambda folder: (folder / "config.json").write_text("{}"), {"steps": 1, "epochs": 1, "score": 1.0})
+        assert held.is_finished
+    (tmp_path / "config.json").write_text("{ }")
+    with TrainingFolder.hold(tmp_path, "nli train", IDENTITY) as held:
+        assert not held.is_finished
+
+
+def test_the_folder_of_several_trainings_holds_nothing_else(tmp_path):
+    (tmp_path / "original").mkdir()
+    with hold_several(tmp_path, ["original"]):
+        pass
+    (tmp_path / "notes").mkdir()
+    with pytest.raises(InputError, match="holds 'notes', so it is not"), hold_several(tmp_path, ["original"]):
+        pass
+
+
+def test_a_checkpoint_is_complete_with_all_its_files(tmp_path):
+    (tmp_path / "model.safetensors").write_bytes(b"1234")
+    assert not is_complete(tmp_path)
+    mark(tmp_path)
+    assert is_complete(tmp_path)
+    (tmp_path / "model.safetensors").write_bytes(b"123")
+    assert not is_complete(tmp_path)
+    (tmp_path / "model.safetensors").unlink()
+    assert not is_complete(tmp_path)
