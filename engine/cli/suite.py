@@ -24,8 +24,8 @@ def suite(
     Runs that are finished are not run again. If one fails, the others run, and the exit status is 3. --shard I/N runs
     every N-th run. Example: negengine suite suite.toml
     """
-    from ..suite.run import plan_suite
-    from ..suite.run import suite as run_suite
+    from ..suite.suite_run import plan_suite
+    from ..suite.suite_run import suite as run_suite
 
     if plan:
         print_result(plan_suite(file, **setup.run), form, as_json, verbose=setup.verbose)

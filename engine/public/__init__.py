@@ -48,8 +48,7 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors
     from .engine.runs.executors import ThisProcess
     from .engine.runs.processes import Processes
     from .engine.runs.ray import Ray
-    from .engine.suite.results import SuiteRun
-    from .engine.suite.run import suite
+    from .engine.suite.suite_run import SuiteRun, suite
     from .engine.views.table import Table
 
 _NAMES = {
@@ -64,7 +63,7 @@ _NAMES = {
     "Run": "negengine.engine.library.run:Run",
     "ScoresRun": "negengine.engine.experiments.negation.runs:ScoresRun",
     "SelectionRun": "negengine.engine.experiments.negation.runs:SelectionRun",
-    "SuiteRun": "negengine.engine.suite.results:SuiteRun",
+    "SuiteRun": "negengine.engine.suite.suite_run:SuiteRun",
     "Table": "negengine.engine.views.table:Table",
     "ThisProcess": "negengine.engine.runs.executors:ThisProcess",
     "Verification": "negengine.engine.results.verification.checks:Verification",
@@ -89,7 +88,7 @@ _NAMES = {
     "reproduce": "negengine.engine.results.report.reproduction:reproduce",
     "score": "negengine.engine.experiments.negation.runs:score",
     "select": "negengine.engine.experiments.negation.runs:select",
-    "suite": "negengine.engine.suite.run:suite",
+    "suite": "negengine.engine.suite.suite_run:suite",
     "verify": "negengine.engine.results.verification.verify:verify",
 }
 

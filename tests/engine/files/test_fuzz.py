@@ -48,7 +48,7 @@ from negengine.engine.runs import merge
 from negengine.engine.runs.part import PartFiles
 from negengine.engine.runs.record import read_run
 from negengine.engine.runs.results import begun_stages, finished_stage
-from negengine.engine.suite.file import SuiteFile
+from negengine.engine.suite.suite_file import SuiteFile
 from negengine.engine.text.language import load_language
 from negengine.engine.text.lexicon import load_lexicon
 from negengine.engine.text.patterns import PatternSet, load_patterns

@@ -11,8 +11,8 @@ import polars as pl
 import pytest
 from negengine.engine.errors import InputError
 from negengine.engine.experiments.negation import runs
-from negengine.engine.suite.members import State
-from negengine.engine.suite.run import plan_suite
+from negengine.engine.suite.suite_members import State
+from negengine.engine.suite.suite_run import plan_suite
 
 
 def states(found):
@@ -66,7 +66,7 @@ def no_report(monkeypatch):
     def refuse(*_):
         raise InputError("reports need altair")
 
-    monkeypatch.setattr("negengine.engine.suite.report.write_report", refuse)
+    monkeypatch.setattr("negengine.engine.suite.suite_report.write_report", refuse)
 
 
 def test_finished_members_are_not_run_again(place, opened, no_report):

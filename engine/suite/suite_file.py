@@ -16,33 +16,43 @@ revisions = ["step1000", "step2000"]
 probe = "score"                  # a function of the library
 pairs = 600                      # its arguments
 vary = {coreference = ["pronoun", "same-name"]}
+
+The revisions of one model, or the checkpoints of one training run, are a series of steps.
 """
 
 import hashlib
 import itertools
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 
 from ..choices import Precision
 from ..errors import InputError, did_you_mean
-from ..files.names import is_file_name
+from ..files.names import is_file_name, is_model_name
+from ..inference.exported import MODELS
 from ..text.toml_file import TomlFile
-from .checkpoints import TABLE as MODELS
-from .checkpoints import SuiteModel, read_models
-from .settings import check_settings, functions
+from .suite_settings import check_settings, functions
 
-_PROBES = "probe"
-_KEYS = ("name", "run", MODELS, _PROBES)
+_MODELS, _PROBES = "model", "probe"
+_KEYS = ("name", "run", _MODELS, _PROBES)
 _OWN = ("probe", "name", "models", "vary")
 _MOST_MEMBERS = 100_000
 _UNUSUAL = re.compile(r"[^\w.+@-]+")
+_STEP = re.compile(r"(?<![0-9.])([0-9]{1,15})([kKmM]?)(?![0-9A-Za-z]|\.[0-9])")
+_COMMIT = re.compile(r"[0-9a-f]{12,40}")
+_SCALE = {"": 1, "k": 1_000, "m": 1_000_000}
+_MOST = 10_000
 
+
+_Text = Annotated[str, msgspec.Meta(min_length=1, max_length=1_000)]
 _Whole = Annotated[int, msgspec.Meta(ge=1, le=2**20)]
+
+
+Named = TypeVar("Named", "SuiteModel", "SuiteProbe")
 
 
 class Opening(msgspec.Struct, forbid_unknown_fields=True):
@@ -55,13 +65,42 @@ class Opening(msgspec.Struct, forbid_unknown_fields=True):
 
 
 @dataclass(frozen=True)
+class SuiteModel:
+    """One model of a suite: what a run is made with.
+
+    Attributes:
+        reference: An exported folder or its name, a checkpoint's folder, or a hub id, with `@REVISION` if one is meant.
+        label: What tables call it; the name of its folders.
+        series: The training run that it belongs to.
+        step: The step of that training run; None for a model that is not one of several checkpoints.
+        folder: Where its export is or goes; None for the usual folder.
+        where: File and line.
+    """
+
+    reference: str
+    label: str
+    series: str
+    step: int | None
+    folder: Path | None
+    where: str
+
+
+class _Entry(msgspec.Struct, forbid_unknown_fields=True):
+    """A table `[[model]]`."""
+
+    model: _Text
+    label: _Text | None = None
+    revisions: Annotated[list[_Text], msgspec.Meta(min_length=1, max_length=_MOST)] | None = None
+    checkpoints: Annotated[list[_Text], msgspec.Meta(min_length=1, max_length=_MOST)] | None = None
+    steps: Annotated[list[Annotated[int, msgspec.Meta(ge=0, le=10**15)]], msgspec.Meta(min_length=1)] | None = None
+
+
+@dataclass(frozen=True)
 class SuiteProbe:
     """A probe with one value for each of its settings.
 
     Attributes:
         label: What tables call it; the name of its folder.
-        function: The function of the library.
-        settings: Its arguments.
         models: The labels of the models that it is for; None for all.
         where: File and line.
     """
@@ -75,16 +114,7 @@ class SuiteProbe:
 
 @dataclass(frozen=True)
 class SuiteFile:
-    """What a suite file says.
-
-    Attributes:
-        path: The file.
-        name: What a report calls the suite; the file's name by default.
-        opening: How models are opened.
-        models: In their order.
-        probes: In their order, one for each combination of varied settings.
-        sha256: Of the document.
-    """
+    """What a suite file says; `probes` has one for each combination of varied settings."""
 
     path: Path
     name: str
@@ -105,7 +135,7 @@ class SuiteFile:
         name = file.document.get("name", path.stem)
         if not isinstance(name, str) or not name.strip() or len(name) > 200:
             raise InputError(f"{file.line('name')}: name is {str(name)[:60]!r}; give a text of at most 200 characters")
-        models = read_models(file)
+        models = _read_models(file)
         probes = _probes(file, [model.label for model in models])
         if len(models) * len(probes) > _MOST_MEMBERS:
             raise InputError(f"{path}: {len(models) * len(probes):,} runs; a suite has at most {_MOST_MEMBERS:,}")
@@ -133,11 +163,8 @@ def _probes(file: TomlFile, labels: Sequence[str]) -> list[SuiteProbe]:
         raise InputError(
             f'{file.line(_PROBES)}: no probe; each is a table [[probe]] with a line such as probe = "{functions()[0]}"'
         )
-    first: dict[str, SuiteProbe] = {}
-    for probe in found:
-        earlier = first.setdefault(probe.label.casefold(), probe)
-        if earlier is not probe:
-            raise InputError(f"{probe.where}: {probe.label!r} is also in {earlier.where}; give each probe a name")
+    for probe, earlier in _twice(found):
+        raise InputError(f"{probe.where}: {probe.label!r} is also in {earlier.where}; give each probe a name")
     return found
 
 
@@ -205,3 +232,91 @@ def _plain(value: Any) -> str:
 
 def _listed(words: Sequence[str], most: int = 12) -> str:
     return ", ".join(words[:most]) + (", …" if len(words) > most else "")
+
+
+def _read_models(file: TomlFile) -> list[SuiteModel]:
+    found: list[SuiteModel] = []
+    for number, entry in enumerate(file.convert(_MODELS, _Entry)):
+        found += _checkpoints(file, number, entry)
+    if not found:
+        raise InputError(
+            f'{file.line(_MODELS)}: no model; each is a table [[model]] with a line such as model = "mini"'
+        )
+    for model, earlier in _twice(found):
+        raise InputError(f"{model.where}: the model {model.label!r} is also in {earlier.where}; give each a label")
+    return found
+
+
+def step_of(text: str) -> int | None:
+    """The step that a revision or a folder names: 20000 for `seed-0-step_20k`; None if it names none."""
+    if _COMMIT.fullmatch(text):
+        return None
+    numbers = _STEP.findall(text.rstrip("/").rpartition("/")[2])
+    return int(numbers[-1][0]) * _SCALE[numbers[-1][1].lower()] if numbers else None
+
+
+def _checkpoints(file: TomlFile, number: int, entry: _Entry) -> list[SuiteModel]:
+    def line(key: str) -> str:
+        return file.line_of(_MODELS, number, key)
+
+    if entry.revisions is not None and entry.checkpoints is not None:
+        raise InputError(f"{line('checkpoints')}: give revisions of the hub or checkpoints of this machine, not both")
+    if entry.label is not None and not is_model_name(entry.label):
+        raise InputError(f"{line('label')}: {entry.label!r} is not a name for a model: it names folders")
+    series = entry.label or entry.model
+    if entry.checkpoints is not None and not is_model_name(series):
+        raise InputError(f"{line('model')}: {series!r} is not a name for a training run: it names folders")
+    key = "revisions" if entry.revisions is not None else "checkpoints"
+    names = entry.revisions if entry.revisions is not None else entry.checkpoints
+    if names is None:
+        if entry.steps is not None:
+            raise InputError(f"{line('steps')}: steps are for a model with revisions or checkpoints")
+        return [_alone(entry, line("model"))]
+    if entry.revisions is not None and "@" in entry.model:
+        raise InputError(f"{line('model')}: {entry.model!r} names a revision already; give the name alone")
+    steps = _steps(entry.steps, names, line("steps" if entry.steps is not None else key))
+    models = []
+    for name, step in zip(names, steps, strict=True):
+        short = name.rstrip("/").rpartition("/")[2] if entry.checkpoints is not None else name.replace("/", "-")
+        label = f"{series}@{short}"
+        if not is_model_name(label):
+            raise InputError(f"{line(key)}: {name!r} cannot be a part of the name of a folder")
+        folder = MODELS / label if entry.checkpoints is not None else None
+        reference = name if entry.checkpoints is not None else f"{entry.model}@{name}"
+        models.append(SuiteModel(reference, label, series, step, folder, line(key)))
+    return models
+
+
+def _alone(entry: _Entry, where: str) -> SuiteModel:
+    """A model that the file names without a list; with a revision, it may be one of several checkpoints."""
+    name, at, revision = entry.model.rstrip("/").rpartition("@")
+    last = entry.model.rstrip("/").rpartition("/")[2]
+    is_path = entry.model.startswith((".", "/", "~")) or entry.model.count("/") > 1
+    label = entry.label or (last if is_path else entry.model.rstrip("/"))
+    if not is_model_name(label):
+        raise InputError(f"{where}: {entry.model!r} does not say how to name its folders: give a label")
+    step = step_of(revision) if at else None
+    return SuiteModel(entry.model, label, name if at and step is not None else label, step, None, where)
+
+
+def _steps(given: Sequence[int] | None, names: Sequence[str], where: str) -> list[int]:
+    if given is not None and len(given) != len(names):
+        raise InputError(f"{where}: {len(given)} steps for {len(names)} checkpoints; give one for each")
+    found = []
+    for number, name in enumerate(names):
+        step = given[number] if given is not None else step_of(name)
+        if step is None:
+            raise InputError(f"{where}: {name!r} does not name a step, as step1000 does: give steps = [...], too")
+        if step in found:
+            raise InputError(f"{where}: {name!r} is a second checkpoint of step {step}; give each step once")
+        found.append(step)
+    return found
+
+
+def _twice(named: Sequence[Named]) -> Iterator[tuple[Named, Named]]:
+    """What has the label of an earlier one, with that one; folders may not tell upper and lower case apart."""
+    first: dict[str, Named] = {}
+    for one in named:
+        earlier = first.setdefault(one.label.casefold(), one)
+        if earlier is not one:
+            yield one, earlier

@@ -15,9 +15,8 @@ from ..library.registry import library_function
 from ..library.run import Run
 from ..runs.lock import holder
 from ..runs.record import RUN_FILE, StageRecord, read_run
-from .checkpoints import SuiteModel
-from .file import SuiteFile, SuiteProbe
-from .settings import chain, settings_of
+from .suite_file import SuiteFile, SuiteModel, SuiteProbe
+from .suite_settings import chain, settings_of
 
 
 class State(StrEnum):
@@ -38,14 +37,7 @@ DONE = frozenset({State.FINISHED, State.EMPTY})
 
 @dataclass(frozen=True)
 class Member:
-    """One run of a suite.
-
-    Attributes:
-        number: From 1, in the order of the file: all probes of a model one after the other.
-        model: The model.
-        probe: The probe with its settings.
-        folder: The run folder.
-    """
+    """One run of a suite; they count from 1 in the order of the file, all probes of a model one after the other."""
 
     number: int
     model: SuiteModel
@@ -59,12 +51,7 @@ class Member:
 
 
 def members_of(file: SuiteFile, output: Path) -> list[Member]:
-    """All members of a suite.
-
-    Args:
-        file: The suite.
-        output: The folder of the suite; a member's folder is `PROBE/MODEL` in it.
-    """
+    """All members of a suite; a member's folder is `PROBE/MODEL` in the output."""
     found: list[Member] = []
     for model in file.models:
         for probe in file.probes:

@@ -12,7 +12,7 @@ from ..results.comparison.differences import GROUP, outcomes_of
 from ..results.comparison.estimates import MODEL, PERCENT, estimates, main_items
 from ..results.comparison.models import FITTING, PRINTED, estimates_tables
 from ..views import Table
-from .members import Member
+from .suite_members import Member
 
 KEYS = ("probe", "model", "series", "step", "revision")
 _SCHEMA = {"probe": pl.String, "series": pl.String, "step": pl.Int64, "revision": pl.String, "folder": pl.String}
@@ -32,16 +32,11 @@ class FinishedMember:
 
 
 def suite_table(finished: Sequence[FinishedMember]) -> pl.DataFrame:
-    """The estimates of all runs that have items to compare.
-
-    Args:
-        finished: Members in their order.
+    """The estimates of all runs that have items to compare; each is read and given back, so a suite may have many.
 
     Returns:
         probe, model, series (its training run), step (null for a model that is not a checkpoint of one), revision (the
-        hub's commit, or the digest of a local checkpoint), the columns of
-        `negengine.engine.results.comparison.estimates`, and
-        folder. Each run is read and given back, so a suite may have many.
+        hub's commit, or the digest of a local checkpoint), the columns of `estimates`, and folder.
     """
     frames = [frame for one in finished if (frame := _estimates(one)) is not None]
     if not frames:
@@ -56,10 +51,7 @@ def suite_table(finished: Sequence[FinishedMember]) -> pl.DataFrame:
 def model_tables(found: pl.DataFrame, finished: Sequence[FinishedMember], *, fitting: bool) -> list[Table]:
     """The models side by side, a table for each probe; a run that has no items to compare has its own tables.
 
-    Args:
-        found: From `suite_table`.
-        finished: The same members.
-        fitting: Whether the tables must fit a terminal of 80 columns: of many groups, only the whole data sets.
+    `fitting` tables fit a terminal of 80 columns: of many groups, they have the whole data sets only.
     """
     tables = []
     for probe in dict.fromkeys(one.member.probe.label for one in finished):
