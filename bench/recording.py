@@ -9,6 +9,7 @@ All runs are in fp32. `run.json` and `parts/` are not recorded: they hold times 
 import gzip
 import json
 import os
+import re
 import shlex
 import subprocess
 import time
@@ -19,6 +20,9 @@ import polars as pl
 
 FP32 = "--precision fp32"
 SAMPLE = f"--pairs 12 --lazy {FP32}"
+MIXED = "--precision mixed"
+WORDS = f"--lexicon long --verbs whole-words --max-verbs 4 {FP32}"
+KINDS = ("pronoun", "gh22", "lama", "diagnostics", "nli", "cues", "probe", "sentences", "pairs")  # a run of each
 SHORT = f"--patterns short.toml --pairs 2200 --max-verbs 4 --lazy {FP32}"  # several parts in selection and in scoring
 COMMANDS = {
     "select": f"select mini --pairs 12 {FP32} -o runs/pronoun",
@@ -62,13 +66,89 @@ COMMANDS = {
     "nli-two-way": "nli two-way --data data/negation-nli --source RTE --max-length 64 -o runs/nli-two-way",
     "compare-nli": "compare runs/nli runs/nli-two-way",
     "predict": 'predict mini "Anna likes to dance. She is happy to [MASK]." "Paris is not the [MASK] of France." -k 7',
+    "predict-causal": 'predict gpt2 "She is happy to [MASK]." -k 7',
     "cues": "cues cues.txt",
+    "cues-detector": f"cues cues.txt more.txt --detector detector {FP32} -o runs/cues",
     "data-list": "data list",
+    "select-words": f"select mini {WORDS} -o runs/words",
+    "score-words": f"score runs/words {FP32}",
+    "select-words-shard-1": f"select mini {WORDS} --shard 1/2 -o runs/words-1-of-2",
+    "select-words-shard-2": f"select mini {WORDS} --shard 2/2 -o runs/words-2-of-2",
+    "merge-words": "merge runs/words-1-of-2 runs/words-2-of-2 -o runs/words-merged",
+    "select-mixed": f"select mini --lexicon lexicon {MIXED} -o runs/mixed",
+    "score-mixed": f"score runs/mixed {MIXED}",
+    "select-words-mixed": f"select mini --lexicon long --verbs whole-words {MIXED} -o runs/words-mixed",
+    "score-words-mixed": f"score runs/words-mixed {MIXED}",
+    "gh22-mixed": f"gh22 mini --pairs 8 --ranks 1,50 {MIXED} -o runs/gh22-mixed",
+    "nli-mixed": f"nli three-way --data data/negation-nli --source RTE {MIXED} -o runs/nli-mixed",
+    "select-causal": f"select gpt2 --lexicon long {FP32} -o runs/causal",
+    "score-causal": f"score runs/causal {FP32}",
+    "select-causal-words": f"select gpt2 --lexicon long --verbs whole-words {FP32} -o runs/causal-words",
+    "score-causal-words": f"score runs/causal-words {FP32}",
+    "lama-causal": "lama gpt2 --data facts --corpus TREx -o runs/lama-causal",
+    "probe": f"probe mini stimuli.csv --top 3 {FP32} -o runs/probe",
+    "probe-all-masks": f"probe mini stimuli.csv --method all-masks --targets words {FP32} -o runs/probe-all-masks",
+    "probe-whole-word": f"probe mini stimuli.csv --method whole-word --targets words.txt {FP32} -o runs/probe-words",
+    "probe-targets": f"probe mini verbs.tsv --target right --target wrong --group kind {FP32} -o runs/probe-targets",
+    "probe-free": f"probe mini free.jsonl --sentence text --top 5 {FP32} -o runs/probe-free",
+    "probe-causal": f"probe gpt2 stimuli.csv {FP32} -o runs/probe-causal",
+    "compare-probes": "compare runs/probe runs/probe-causal",
+    "likelihood": f"likelihood mini sentences.csv --per-word --per-token {FP32} -o runs/sentences",
+    "likelihood-within-word": f"likelihood mini sentences.csv --method within-word-l2r {FP32} -o runs/within-word",
+    "likelihood-pairs": f"likelihood mini pairs.csv {FP32} -o runs/pairs",
+    "likelihood-rows": f"likelihood mini judged.csv --pair pair --acceptable good {FP32} -o runs/rows",
+    "likelihood-causal": f"likelihood gpt2 pairs.csv {FP32} -o runs/pairs-causal",
+    "compare-pairs": "compare runs/pairs runs/pairs-causal",
+    "show": "show runs/pronoun --pattern CpTn --failed --sample 5",
+    "show-all": "show runs/lexicon -o written/shown.csv",
+    "show-words": "show runs/words --sample 8 --seed 2",
+    "show-gh22": "show runs/gh22 --sample 5",
+    "show-lama": "show runs/lama --where relation=P19 --sample 5",
+    "show-diagnostics": "show runs/diagnostics --condition negative --sample 5",
+    "show-nli": "show runs/nli --failed --sample 5",
+    "show-cues": "show runs/cues --sample 5",
+    "show-probe": "show runs/probe -o written/probe.jsonl",
+    "show-pairs": "show runs/pairs --failed",
+    "compare-items": "compare runs/pronoun runs/lazy --items written/pronoun.csv",
+    "compare-items-gh22": "compare runs/gh22 runs/gh22-tiny --items written/gh22.csv",
+    "compare-items-lama": "compare runs/lama runs/lama-tiny --items written/lama.tsv",
+    "compare-items-diagnostics": "compare runs/diagnostics runs/diagnostics-tiny --items written/diagnostics.jsonl",
+    "compare-items-nli": "compare runs/nli runs/nli-two-way --items written/nli.parquet",
+    "compare-by-gender": "compare runs/pronoun runs/lazy --by gender",
+    "compare-by-verb": "compare runs/lexicon --by verb",
+    "compare-by-relation": "compare runs/lama runs/lama-tiny --by relation",
+    "compare-by-condition": "compare runs/diagnostics runs/diagnostics-tiny --by condition",
+    "compare-words": "compare runs/words",
+    **{f"cite-{run}": f"cite runs/{run}" for run in (*KINDS, "words")},
+    **{f"verify-{run}": f"verify runs/{run} --sample 20" for run in (*KINDS, "words", "causal", "mixed")},
+    "verify-model": "verify models/mini --sample 20",
+    **{f"report-{run}": f"report runs/{run} -o written/{run}.html" for run in (*KINDS, "words", "causal")},
+    "report-two": "report runs/pronoun runs/lazy -o written/two.html",
+    "report-two-lama": "report runs/lama runs/lama-tiny -o written/two-lama.html",
+    "figures": "figures runs/pronoun -o written/figures",
+    "patterns": "patterns check italian",
+    "patterns-model": "patterns check short.toml --model mini --sentences 3",
+    "suite": "suite suite.toml",
+    "reproduce": "reproduce runs/lexicon -o runs/lexicon-again",
+    "wrong-model": "select nothing",
+    "wrong-pattern": "show runs/pronoun --pattern CpTx",
+    "wrong-stimuli": "probe mini pairs.csv",
+    "wrong-pairs": "likelihood mini verbs.tsv",
+    "wrong-suite": "suite short.toml",
+    "wrong-kinds": "compare runs/pronoun runs/lama",
 }
 CHECKPOINTS = {  # random weights: the labels of a classifier, or none for a masked language model
     "tiny": (),
     "three-way": ("entailment", "neutral", "contradiction"),
     "two-way": ("not_entailment", "entailment"),
+    "detector": ("O", "SINGLE", "PREFIX", "SUFFIX", "MULTI-B", "MULTI-I"),
+    "gpt2": (),
+}
+TASKS = {
+    "three-way": "text-classification",
+    "two-way": "text-classification",
+    "detector": "token-classification",
+    "gpt2": "text-generation",
 }
 FACTS = {"GoogleRE": 5, "TREx": 25, "ConceptNet": 3, "SQuAD": 1}  # every n-th fact of a corpus
 PATTERNS = """name = "short"
@@ -83,12 +163,77 @@ role = "forbidden"
 context = "{NAME}, {PROF}, doesn't {ACT}."
 target = "{PRON} likes to {MASK}."
 """
+SUITE = """name = "two models"
+[run]
+precision = "fp32"
+[[model]]
+model = "mini"
+[[model]]
+model = "tiny"
+[[probe]]
+probe = "score"
+pairs = 6
+lazy = true
+vary = {coreference = ["pronoun", "same-name"]}
+[[probe]]
+probe = "gh22"
+pairs = 4
+ranks = [1]
+"""
+LONG = "dance beware sing rustle sleep abdicate smoke oversleep swim hesitate talk improvise walk work"
 FILES = {
     "short.toml": PATTERNS,
     "lexicon/names_female.txt": "Anna\nMaria\nJessica\n",
     "lexicon/names_male.txt": "John\nPeter\n",
     "lexicon/professions.txt": "a dancer\nan architect\na teacher\nan engineer\n",
     "lexicon/verbs.txt": "dance\nsing\nsleep\nsmoke\nswim\ntalk\nwalk\nwork\n",
+    "long/names_female.txt": "Anna\nMaria\nJessica\n",
+    "long/names_male.txt": "John\nPeter\n",
+    "long/professions.txt": "a dancer\nan architect\na teacher\nan engineer\n",
+    "long/verbs.txt": "\n".join(LONG.split()) + "\n",
+    "stimuli.csv": "item,group,cluster,sentence,target\n"
+    + "".join(
+        f"{item},{group},{item % 5},{sentence},{verb}\n"
+        for item, verb in enumerate(LONG.split())
+        for group, sentence in (
+            ("plain", f"Anna likes to {verb}. She is happy to [MASK]."),
+            ("negated", f"Anna doesn't like to {verb}. She isn't happy to [MASK]."),
+        )
+    ),
+    "verbs.tsv": "sentence\tright\twrong\tkind\n"
+    + "".join(
+        f"{name} {modal} [MASK].\t{verb}\t{verb}s\t{kind}\n"
+        for name in ("Anna", "Peter")
+        for modal, kind in (("likes to", "verb"), ("can", "modal"), ("cannot", "modal"))
+        for verb in ("dance", "sing", "abdicate", "walk")
+    ),
+    "free.jsonl": "".join(
+        json.dumps({"text": text}) + "\n"
+        for text in ("Paris is the [MASK] of France.", "Paris isn't the [MASK] of France.", "She [MASK]; he didn't.")
+    ),
+    "words.txt": "\n".join(LONG.split()) + "\n",
+    "sentences.csv": "sentence,group\n"
+    + "".join(
+        f"{name} {likes} to {verb}.,{group}\n"
+        for name in ("Anna", "Peter")
+        for likes, group in (("likes", "plain"), ("does not like", "negated"))
+        for verb in LONG.split()[::2]
+    ),
+    "pairs.csv": "sentence_good,sentence_bad,group,cluster\n"
+    + "".join(
+        f"{name} likes to {verb}.,{name} like to {verb}.,agreement,{name}\n"
+        f"{name} can {verb}.,{name} can {verb}s.,form,{name}\n"
+        for name in ("Anna", "Maria", "Peter")
+        for verb in LONG.split()[::3]
+    ),
+    "judged.csv": "sentence,pair,good\n"
+    + "".join(
+        f"{name} likes to {verb}.,{name} {verb},1\n{name} like to {verb}.,{name} {verb},0\n"
+        for name in ("Anna", "Maria")
+        for verb in LONG.split()[::4]
+    ),
+    "more.txt": "She is not unhappy.\nNobody came, neither he nor she.\n\nThey danced without a care until noon.\n",
+    "suite.toml": SUITE,
     "cues.txt": "No one came. She didn't know why, and he was unhappy.\nIt rained.\nNever again without a coat!\n",
 }
 FAILED = "exit status "
@@ -107,15 +252,18 @@ def record(output: Path, work: Path, negengine: Path, say: Callable[[str], None]
         How many commands have failed.
     """
     (output / "stdout").mkdir(parents=True)
+    (work / "written").mkdir()
     failed = 0
     for name, arguments in COMMANDS.items():
         begin = time.perf_counter()
-        for options, suffix in (((), "txt"), (("--json",), "json")):
+        as_json = ("--format", "json") if arguments.startswith("cite") else ("--json",)
+        for options, suffix in (((), "txt"), (as_json, "json")):
             text = run(negengine, [*shlex.split(arguments), *options], work)
             failed += text.startswith(FAILED)
             (output / "stdout" / f"{name}.{suffix}").write_text(text, "utf-8")
         say(f"{time.perf_counter() - begin:6.1f} s  {arguments}")
     keep_results(work / "runs", output / "runs")
+    keep_written(work / "written", output / "written")
     return failed
 
 
@@ -163,7 +311,7 @@ def prepare(work: Path, negengine: Path, data: Path, models: Path | None) -> Non
     for name, labels in CHECKPOINTS.items():
         if not (work / "models" / name).is_dir():
             save_checkpoint(work / "checkpoints" / name, work / "models" / "mini", labels)
-            export(work, negengine, f"checkpoints/{name}", name, "text-classification" if labels else "fill-mask")
+            export(work, negengine, f"checkpoints/{name}", name, TASKS.get(name, "fill-mask"))
 
 
 def export(work: Path, negengine: Path, model: str, name: str, task: str) -> None:
@@ -176,11 +324,15 @@ def export(work: Path, negengine: Path, model: str, name: str, task: str) -> Non
 def save_checkpoint(folder: Path, tokenizer: Path, labels: tuple[str, ...]) -> None:
     """Save a small BERT with random weights, the same at every call, and the tokenizer of an exported model."""
     import torch  # noqa: PLC0415  `compare` does without
-    from transformers import AutoTokenizer, BertConfig, BertForMaskedLM, BertForSequenceClassification  # noqa: PLC0415
+    import transformers as hf  # noqa: PLC0415
 
-    words = AutoTokenizer.from_pretrained(tokenizer)
+    torch.manual_seed(len(labels))
+    if folder.name == "gpt2":
+        save_causal(folder)
+        return
+    words = hf.AutoTokenizer.from_pretrained(tokenizer)
     words.save_pretrained(folder)
-    config = BertConfig(
+    config = hf.BertConfig(
         vocab_size=len(words),
         hidden_size=32,
         num_hidden_layers=2,
@@ -192,13 +344,45 @@ def save_checkpoint(folder: Path, tokenizer: Path, labels: tuple[str, ...]) -> N
     if labels:
         config.id2label = dict(enumerate(labels))
         config.label2id = {label: number for number, label in enumerate(labels)}
-    torch.manual_seed(len(labels))
-    (BertForSequenceClassification if labels else BertForMaskedLM)(config).save_pretrained(folder)
+    heads = {
+        "fill-mask": hf.BertForMaskedLM,
+        "text-classification": hf.BertForSequenceClassification,
+        "token-classification": hf.BertForTokenClassification,
+    }
+    heads[TASKS.get(folder.name, "fill-mask")](config).save_pretrained(folder)
+
+
+def save_causal(folder: Path) -> None:
+    """Save a small GPT-2 with random weights that likes verbs most, so that it repeats some of them."""
+    import torch  # noqa: PLC0415
+    import transformers as hf  # noqa: PLC0415
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers  # noqa: PLC0415
+
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    trainer = trainers.BpeTrainer(
+        vocab_size=400, initial_alphabet=alphabet, special_tokens=["<|endoftext|>"], show_progress=False
+    )
+    verbs = FILES["lexicon/verbs.txt"].split()
+    names = ["Anna", "Maria", "Jessica", "John", "Peter"]
+    texts = [f"{name} likes to {verb}. She is happy to {verb}. He isn't." for name in names for verb in verbs]
+    tokenizer.train_from_iterator(texts, trainer)
+    words = hf.PreTrainedTokenizerFast(tokenizer_object=tokenizer, bos_token="<|endoftext|>")  # noqa: S106
+    words.save_pretrained(folder)
+    model = hf.GPT2LMHeadModel(
+        hf.GPT2Config(vocab_size=len(words), n_embd=48, n_layer=2, n_head=4, n_positions=128, initializer_range=0.3)
+    )
+    with torch.no_grad():
+        liked = model.transformer.wte.weight[[words(f" {verb}")["input_ids"][0] for verb in verbs]]
+        model.transformer.ln_f.bias.copy_(2 * liked.sum(0) / liked.sum(0).norm())
+    model.save_pretrained(folder)
 
 
 def keep_results(runs: Path, output: Path) -> None:
     """Copy the result files of all runs, Parquet files as text."""
-    for file in sorted(runs.glob("*/*")):
+    for file in sorted([*runs.glob("*/*"), *runs.glob("suite/*/*/*")]):
         target = output / file.relative_to(runs)
         if file.suffix == ".parquet":
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -206,6 +390,24 @@ def keep_results(runs: Path, output: Path) -> None:
         elif file.name == "selection.json":
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(file.read_bytes())
+
+
+def keep_written(written: Path, output: Path) -> None:
+    """Copy the files that `-o` and `--items` name: of pages their text, of figures their values."""
+    for file in sorted(path for path in written.rglob("*") if path.suffix in {".csv", ".tsv", ".jsonl", ".html"}):
+        target = output / file.relative_to(written)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        text = file.read_text("utf-8")
+        target.write_text(page_text(text) if file.suffix == ".html" else text, "utf-8")
+    for file in sorted(written.rglob("*.parquet")):
+        (output / f"{file.name}.tsv").write_text(table_text(pl.read_parquet(file)), "utf-8")
+
+
+def page_text(page: str) -> str:
+    """What an HTML page says, a line for each piece of text, charts included; not its styles and scripts."""
+    body = re.sub(r"(?s)<(style|script)\b.*?</\1>", "", page)
+    pieces = (" ".join(piece.split()) for piece in re.split(r"<[^>]*>", body))
+    return "".join(f"{piece}\n" for piece in pieces if piece)
 
 
 def table_text(frame: pl.DataFrame) -> str:

@@ -1,36 +1,44 @@
-"""Data flows in one direction: no import runs against the order of the packages, and a model runs without PyTorch."""
+"""Data flows in one direction: no import runs against the order of the rooms, and a model runs without PyTorch."""
 
 import ast
-from collections.abc import Iterator
+import re
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).parents[1]
-# A package imports from itself and from those above it.
+# The rooms of the engine, its folders and loose files. A room imports from itself and from those above it.
 ORDER = (
-    "negengine.engine.choices",
-    "negengine.engine.errors",
-    "negengine.engine.extras",
-    "negengine.engine.printable",
-    "negengine.engine.versions",
-    "negengine.engine.files",
-    "negengine.engine.text",
-    "negengine.engine.inference",
-    "negengine.engine.runs",
-    "negengine.engine.statistics",
-    "negengine.engine.views",
-    "negengine.engine.library",
-    "negengine.engine.commands",
-    "negengine.engine.datasets",
-    "negengine.engine.experiments",
-    "negengine.engine.results",
-    "negengine.engine.api",
-    "negengine.engine.suite",
-    "negengine.engine.cli",
+    "choices",
+    "errors",
+    "extras",
+    "printable",
+    "versions",
+    "files",
+    "text",
+    "inference",
+    "runs",
+    "statistics",
+    "views",
+    "library",
+    "commands",
+    "datasets",
+    "experiments",
+    "results",
+    "api",
+    "suite",
+    "cli",
 )
-PUBLIC = "negengine"
-BESIDE = ("negengine.export", "negengine.bench")
+# How much there is to know of the rooms: these numbers only ever shrink.
+MOST_ROOMS, MOST_FLOORS, MOST_ARROWS = 19, 11, 93
+PACKAGES = ("engine", "export", "bench")
+ENGINE, PUBLIC = "negengine.engine.", "negengine"
+# The packages beside the engine, the innermost first, and those that they must not import.
+BESIDE = {
+    "negengine.export.training": ("negengine.bench",),
+    "negengine.export": ("negengine.export.training", "negengine.bench"),
+    "negengine.bench": (),
+}
 # What needs an exporter or a benchmark imports it in a function, once it is asked for.
 MAY_ASK_BESIDE = (
     "negengine.engine.api.load",
@@ -39,95 +47,128 @@ MAY_ASK_BESIDE = (
     "negengine.engine.experiments.nli.train_commands",
     "negengine.engine.results.verification.pytorch",
 )
+# What imports by a name in a string, such as "negengine.engine.api.load:export", from a room below.
+MAY_NAME_LATER = ("library.model", "library.registry", "library.run")
+NAMED = re.compile(r"(negengine\.[\w.]+):\w+")
 EXPORT_LIBRARIES = {"torch", "transformers", "optimum", "onnx", "onnx_ir", "accelerate", "safetensors"}
 
 
+@dataclass(frozen=True)
+class Import:
+    """What a module imports in a line: on loading, or later in a function, or by a string that names it."""
+
+    importer: str
+    imported: str
+    line: int
+    lazy: bool
+    named: bool = False
+
+    def __str__(self) -> str:
+        return f"{modules()[self.importer].relative_to(ROOT)}:{self.line} imports {self.imported}"
+
+
+@cache
 def modules() -> dict[str, Path]:
     """Name → file, of all packages."""
     found = {}
-    for folder in ("engine", "export", "bench"):
-        for path in sorted((ROOT / folder).rglob("*.py")):
-            parts = path.relative_to(ROOT).with_suffix("").parts
-            name = ".".join(("negengine", *(parts[:-1] if parts[-1] == "__init__" else parts)))
-            found[PUBLIC if name == "negengine.engine.public" else name] = path
+    for path in sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py")):
+        parts = path.relative_to(ROOT).with_suffix("").parts
+        name = ".".join(("negengine", *(parts[:-1] if parts[-1] == "__init__" else parts)))
+        found[PUBLIC if name == "negengine.engine.public" else name] = path
     return found
 
 
-MODULES = modules()
+@cache
+def imports() -> list[Import]:
+    """All imports of all modules."""
+    return [found for name, path in modules().items() for found in read_imports(name, path)]
 
 
-def imports(name: str) -> Iterator[tuple[str, int, bool]]:
-    """What a module imports: the full name, the line, and whether a function imports it."""
-    path = MODULES[name]
-    package = name if path.name == "__init__.py" else name.rpartition(".")[0]
-    tree = ast.parse(path.read_text("utf-8"))
-    lazy = {
-        inner
-        for outer in ast.walk(tree)
-        if isinstance(outer, ast.FunctionDef | ast.AsyncFunctionDef)
-        for inner in ast.walk(outer)
-    }
-    for node in ast.walk(tree):
+def read_imports(name: str, path: Path) -> list[Import]:
+    package = (name if path.name == "__init__.py" else name.rpartition(".")[0]).split(".")
+    found = []
+
+    def visit(node: ast.AST, lazy: bool) -> None:
         if isinstance(node, ast.Import):
-            for alias in node.names:
-                yield alias.name, node.lineno, node in lazy
+            found.extend(Import(name, alias.name, node.lineno, lazy) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
-            parts = package.split(".")
-            base = ".".join(parts[: len(parts) - node.level + 1]) if node.level else ""
-            source = ".".join(filter(None, (base, node.module)))
+            base = package[: len(package) - node.level + 1] if node.level else []
+            source = ".".join([*base, *filter(None, [node.module])])
             for alias in node.names:
                 inner = f"{source}.{alias.name}"
-                yield inner if inner in MODULES else source, node.lineno, node in lazy
+                found.append(Import(name, inner if inner in modules() else source, node.lineno, lazy))
+        elif isinstance(node, ast.Constant) and (named := NAMED.fullmatch(str(node.value))) and named[1] in modules():
+            found.append(Import(name, named[1], node.lineno, lazy=True, named=True))
+        for child in ast.iter_child_nodes(node):
+            visit(child, lazy or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
+
+    visit(ast.parse(path.read_text("utf-8")), lazy=False)
+    return found
 
 
-def place(name: str) -> int | None:
-    """Where a module stands in the order; None for those beside it."""
-    places = [i for i, package in enumerate(ORDER) if name == package or name.startswith(f"{package}.")]
-    return places[0] if places else None
+def room(name: str) -> str | None:
+    """The room of the engine that a module stands in; None for those elsewhere."""
+    return name.removeprefix(ENGINE).partition(".")[0] if name.startswith(ENGINE) else None
+
+
+@cache
+def arrows() -> dict[tuple[str, str], Import]:
+    """Which room imports from which other one, with an import that does."""
+    pairs = {(room(found.importer), room(found.imported)): found for found in imports() if not found.named}
+    return {(one, other): found for (one, other), found in pairs.items() if one and other and one != other}
+
+
+def runs_back(one: str, other: str) -> bool:
+    return ORDER.index(other) > ORDER.index(one)
 
 
 def is_beside(name: str) -> bool:
-    return name.startswith(BESIDE)
+    return name.startswith(tuple(BESIDE))
 
 
-@pytest.mark.parametrize("name", [name for name in MODULES if name.startswith("negengine.engine.")])
-def test_every_module_of_the_engine_has_a_place_in_the_order(name):
-    assert place(name) is not None
+def test_every_room_of_the_engine_has_a_place_in_the_order():
+    assert {room(name) for name in modules()} - {None} == set(ORDER)
 
 
-@pytest.mark.parametrize("name", [name for name in MODULES if place(name) is not None])
-def test_no_import_runs_against_the_order(name):
-    own = place(name)
-    for imported, line, _ in imports(name):
-        other = place(imported)
-        assert other is None or other <= own, f"{MODULES[name]}:{line} imports {imported}"
+def test_no_import_runs_against_the_order():
+    assert not [str(found) for pair, found in arrows().items() if runs_back(*pair)]
+    named = [found for found in imports() if found.named and room(found.importer) and room(found.imported)]
+    back = [found for found in named if runs_back(room(found.importer), room(found.imported))]
+    assert {found.importer.removeprefix(ENGINE) for found in back} == set(MAY_NAME_LATER)
 
 
-@pytest.mark.parametrize("name", [name for name in MODULES if not is_beside(name)])
-def test_the_engine_asks_for_the_exporter_and_the_benchmark_only_when_they_are_used(name):
-    for imported, line, lazy in imports(name):
-        if is_beside(imported):
-            assert lazy and name in MAY_ASK_BESIDE, f"{MODULES[name]}:{line} imports {imported}"  # noqa: PT018
+def test_the_rooms_are_few_and_so_are_the_floors_and_the_arrows_between_them():
+    floor: dict[str, int] = {}
+    for one in ORDER:  # no arrow runs back, so those below have their floor already
+        floor[one] = 1 + max((floor[other] for other in floor if (one, other) in arrows()), default=0)
+    assert len(ORDER) <= MOST_ROOMS
+    assert max(floor.values()) <= MOST_FLOORS
+    assert len(arrows()) <= MOST_ARROWS
 
 
-@pytest.mark.parametrize("name", [name for name in MODULES if not is_beside(name)])
-def test_the_engine_imports_no_library_of_the_exporter(name):
-    for imported, line, _ in imports(name):
-        assert imported.partition(".")[0] not in EXPORT_LIBRARIES, f"{MODULES[name]}:{line} imports {imported}"
+def test_the_engine_asks_for_the_exporter_and_the_benchmark_only_when_they_are_used():
+    outside = [found for found in imports() if not is_beside(found.importer)]
+    asked = [found for found in outside if is_beside(found.imported)]
+    assert not [str(found) for found in asked if not found.lazy or found.importer not in MAY_ASK_BESIDE]
+    libraries = [found for found in outside if found.imported.partition(".")[0] in EXPORT_LIBRARIES]
+    assert not [str(found) for found in libraries]
 
 
-@pytest.mark.parametrize("name", [name for name in MODULES if name.startswith("negengine.export")])
-def test_the_exporter_does_not_import_the_benchmark_and_exports_without_training(name):
-    below = () if name.startswith("negengine.export.training") else ("negengine.export.training",)
-    for imported, line, _ in imports(name):
-        assert not imported.startswith(("negengine.bench", *below)), f"{MODULES[name]}:{line} imports {imported}"
+def test_the_packages_beside_the_engine_do_not_import_those_after_them():
+    beside = [found for found in imports() if is_beside(found.importer)]
+    own = [next(package for package in BESIDE if found.importer.startswith(package)) for found in beside]
+    assert set(own) == set(BESIDE)
+    later = zip(beside, (BESIDE[package] for package in own), strict=True)
+    assert not [str(found) for found, after in later if found.imported.startswith(after)]
 
 
-def test_a_relative_import_is_read_as_python_reads_it():
-    found = {imported for imported, _, _ in imports("negengine.engine.experiments.negation.select")}
-    assert {
-        "negengine.engine.errors",
-        "negengine.engine.runs.stage",
-        "negengine.engine.experiments.negation.grid",
-        "numpy",
-    } <= found
+def test_an_import_is_read_as_python_reads_it(tmp_path):
+    lines = ["from ...files import atomic", "from .. import stage", "def f():", " import torch.nn"]
+    (tmp_path / "a.py").write_text("\n".join([*lines, " g('negengine.engine.cli:h')"]))
+    importer = "negengine.engine.runs.deep.a"
+    assert read_imports(importer, tmp_path / "a.py") == [
+        Import(importer, "negengine.engine.files.atomic", 1, lazy=False),
+        Import(importer, "negengine.engine.runs.stage", 2, lazy=False),
+        Import(importer, "torch.nn", 4, lazy=True),
+        Import(importer, "negengine.engine.cli", 5, lazy=True, named=True),
+    ]
