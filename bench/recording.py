@@ -85,12 +85,11 @@ COMMANDS = {
     "score-causal": f"score runs/causal {FP32}",
     "select-causal-words": f"select gpt2 --lexicon long --verbs whole-words {FP32} -o runs/causal-words",
     "score-causal-words": f"score runs/causal-words {FP32}",
-    "lama-causal": "lama gpt2 --data facts --corpus TREx -o runs/lama-causal",
     "probe": f"probe mini stimuli.csv --top 3 {FP32} -o runs/probe",
-    "probe-all-masks": f"probe mini stimuli.csv --method all-masks --targets words {FP32} -o runs/probe-all-masks",
-    "probe-whole-word": f"probe mini stimuli.csv --method whole-word --targets words.txt {FP32} -o runs/probe-words",
+    "probe-all-masks": f"probe mini stimuli.csv --method all-masks {FP32} -o runs/probe-all-masks",
+    "probe-whole-word": f"probe mini stimuli.csv --method whole-word {FP32} -o runs/probe-words",
     "probe-targets": f"probe mini verbs.tsv --target right --target wrong --group kind {FP32} -o runs/probe-targets",
-    "probe-free": f"probe mini free.jsonl --sentence text --top 5 {FP32} -o runs/probe-free",
+    "probe-free": f"probe mini free.jsonl --sentence text --top 5 --targets words {FP32} -o runs/probe-free",
     "probe-causal": f"probe gpt2 stimuli.csv {FP32} -o runs/probe-causal",
     "compare-probes": "compare runs/probe runs/probe-causal",
     "likelihood": f"likelihood mini sentences.csv --per-word --per-token {FP32} -o runs/sentences",
@@ -98,13 +97,14 @@ COMMANDS = {
     "likelihood-pairs": f"likelihood mini pairs.csv {FP32} -o runs/pairs",
     "likelihood-rows": f"likelihood mini judged.csv --pair pair --acceptable good {FP32} -o runs/rows",
     "likelihood-causal": f"likelihood gpt2 pairs.csv {FP32} -o runs/pairs-causal",
-    "compare-pairs": "compare runs/pairs runs/pairs-causal",
+    "likelihood-tiny": f"likelihood tiny pairs.csv {FP32} -o runs/pairs-tiny",
+    "compare-pairs": "compare runs/pairs runs/pairs-tiny",
     "show": "show runs/pronoun --pattern CpTn --failed --sample 5",
     "show-all": "show runs/lexicon -o written/shown.csv",
     "show-words": "show runs/words --sample 8 --seed 2",
     "show-gh22": "show runs/gh22 --sample 5",
     "show-lama": "show runs/lama --where relation=P19 --sample 5",
-    "show-diagnostics": "show runs/diagnostics --condition negative --sample 5",
+    "show-diagnostics": "show runs/diagnostics --condition original --sample 5",
     "show-nli": "show runs/nli --failed --sample 5",
     "show-cues": "show runs/cues --sample 5",
     "show-probe": "show runs/probe -o written/probe.jsonl",
@@ -208,10 +208,9 @@ FILES = {
         for verb in ("dance", "sing", "abdicate", "walk")
     ),
     "free.jsonl": "".join(
-        json.dumps({"text": text}) + "\n"
-        for text in ("Paris is the [MASK] of France.", "Paris isn't the [MASK] of France.", "She [MASK]; he didn't.")
+        json.dumps({"text": text, "target": target}) + "\n"
+        for text, target in (("Paris is the [MASK] of France.", "heart"), ("She [MASK]; he didn't.", "danced"))
     ),
-    "words.txt": "\n".join(LONG.split()) + "\n",
     "sentences.csv": "sentence,group\n"
     + "".join(
         f"{name} {likes} to {verb}.,{group}\n"
@@ -256,8 +255,7 @@ def record(output: Path, work: Path, negengine: Path, say: Callable[[str], None]
     failed = 0
     for name, arguments in COMMANDS.items():
         begin = time.perf_counter()
-        as_json = ("--format", "json") if arguments.startswith("cite") else ("--json",)
-        for options, suffix in (((), "txt"), (as_json, "json")):
+        for suffix, options in ways(name).items():
             text = run(negengine, [*shlex.split(arguments), *options], work)
             failed += text.startswith(FAILED)
             (output / "stdout" / f"{name}.{suffix}").write_text(text, "utf-8")
@@ -265,6 +263,14 @@ def record(output: Path, work: Path, negengine: Path, say: Callable[[str], None]
     keep_results(work / "runs", output / "runs")
     keep_written(work / "written", output / "written")
     return failed
+
+
+def ways(name: str) -> dict[str, tuple[str, ...]]:
+    """The options of a command for each form in which what it prints is kept; one form if a second one takes long."""
+    as_json = ("--format", "json") if name.startswith("cite") else ("--json",)
+    if name.startswith(("report", "figures")):
+        return {"txt": ()}
+    return {"json": as_json} if name.startswith("verify") else {"txt": (), "json": as_json}
 
 
 def run(negengine: Path, arguments: list[str], work: Path) -> str:
