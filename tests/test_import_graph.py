@@ -45,7 +45,7 @@ MAY_ASK_BESIDE = (
     "negengine.engine.cli.benchmark",
     "negengine.engine.experiments.cues.train_commands",
     "negengine.engine.experiments.nli.train_commands",
-    "negengine.engine.results.verification.pytorch",
+    "negengine.engine.results.verification.reference",
 )
 # What imports by a name in a string, such as "negengine.engine.api.load:export", from a room below.
 MAY_NAME_LATER = ("library.model", "library.registry", "library.run")

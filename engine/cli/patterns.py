@@ -37,7 +37,7 @@ def check(
     The exit status is 2 if something is wrong; the last line names its file and line.
     Example: negengine patterns check italian --model mini
     """
-    from ..results.verification.patterns import check_patterns
+    from ..experiments.negation.check_patterns import check_patterns
 
     found = check_patterns(patterns, model=model, lexicon=lexicon, sentences=sentences, seed=seed)
     print_result(found, form, as_json)

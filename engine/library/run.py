@@ -1,7 +1,7 @@
 """A run as a value: its folder, its results as frames, its tables."""
 
 import shlex
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Self, TypeVar
@@ -14,6 +14,7 @@ from ..runs.record import StageRecord, read_run
 from ..runs.results import finished_stage, read_frame
 from ..runs.shard import Shard
 from ..views import Table
+from .again import Draw, Sample
 from .model import Model
 from .recount import Recount
 from .registry import load
@@ -141,6 +142,16 @@ class Run(Shown):
     def recounts(self) -> Iterable[Recount]:
         """Statements about the run's files that a plain count confirms or refutes; see `library.recount`."""
         return ()
+
+    def again(self, draw: Draw) -> Iterator[Sample]:
+        """Samples of what the model decided, for `verify` to decide again; see `library.again`.
+
+        By default, rows of `sentence_rows`, each with one mask at which the expected word is one token.
+
+        Raises:
+            InputError: The items cannot be asked again.
+        """
+        yield Sample("items", [draw.question(row) for row in draw.rows(self.sentence_rows())])
 
     def report(self, output: str | Path = "report.html") -> Path:
         """Write a report of this run; see `ng.report`.

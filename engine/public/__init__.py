@@ -28,6 +28,7 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors
     from .engine.experiments.gh22.runs import gh22
     from .engine.experiments.lama.runs import lama
     from .engine.experiments.likelihood.runs import likelihood
+    from .engine.experiments.negation.check_patterns import check_patterns
     from .engine.experiments.negation.runs import ScoresRun, SelectionRun, score, select
     from .engine.experiments.nli.runs import nli
     from .engine.experiments.probe.runs import probe
@@ -43,7 +44,6 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors
     from .engine.results.report.report import report
     from .engine.results.report.reproduction import Reproduction, reproduce
     from .engine.results.verification.checks import Verification
-    from .engine.results.verification.patterns import check_patterns
     from .engine.results.verification.verify import verify
     from .engine.runs.executors import ThisProcess
     from .engine.runs.processes import Processes
@@ -68,7 +68,7 @@ _NAMES = {
     "ThisProcess": "negengine.engine.runs.executors:ThisProcess",
     "Verification": "negengine.engine.results.verification.checks:Verification",
     "by_group": "negengine.engine.results.comparison.groups:by_group",
-    "check_patterns": "negengine.engine.results.verification.patterns:check_patterns",
+    "check_patterns": "negengine.engine.experiments.negation.check_patterns:check_patterns",
     "cite": "negengine.engine.results.report.citation:cite",
     "compare": "negengine.engine.results.comparison.compare:compare",
     "cues": "negengine.engine.experiments.cues.runs:cues",

@@ -10,6 +10,7 @@ import polars as pl
 
 from ...choices import Task
 from ...errors import InputError
+from ...library.again import Draw, Sample
 from ...library.call import recorded
 from ...library.model import ModelLike, open_model
 from ...library.options import RunOptions
@@ -87,6 +88,10 @@ class CuesRun(SummaryRun):
     def sentence_rows(self) -> pl.LazyFrame:
         """The sentences with a cue; see `sentence_rows.sentence_rows`."""
         return sentence_rows(self.items.lazy())
+
+    def again(self, draw: Draw) -> Iterator[Sample]:
+        """See `Run`."""
+        raise InputError(f"the cues that {draw.exported.name} finds are not decided again")
 
     def recounts(self) -> Iterator[Recount]:
         """See `Run`."""

@@ -8,6 +8,7 @@ from typing import ClassVar, Unpack
 import polars as pl
 
 from ...datasets.sources import find
+from ...library.again import Draw, Sample
 from ...library.call import recorded
 from ...library.model import ModelLike, open_model
 from ...library.options import RunOptions
@@ -81,6 +82,11 @@ class DiagnosticsRun(SummaryRun):
     def sentence_rows(self) -> pl.LazyFrame:
         """One text for each item; see `sentences.sentence_rows`."""
         return sentence_rows(self.items.lazy(), mask_token(self.record.metadata, self.folder))
+
+    def again(self, draw: Draw) -> Iterator[Sample]:
+        """See `Run`."""
+        rows = draw.rows(self.sentence_rows())
+        yield Sample("items", [draw.question(row, row["expected"].split(SEPARATOR)) for row in rows])
 
     def recounts(self) -> Iterator[Recount]:
         """See `Run`."""

@@ -12,6 +12,7 @@ import polars as pl
 from ...choices import Precision
 from ...errors import choice
 from ...inference.audit import audit_sentences, audit_summary
+from ...library.again import Draw, Sample
 from ...library.call import recorded
 from ...library.model import ModelLike, open_model
 from ...library.options import RunOptions, execution, run_folder, shard_of
@@ -27,6 +28,7 @@ from ...text.patterns import PatternSet
 from ...views import Table
 from ..summary_run import SummaryRun
 from .acts import ACTS_FILE, RANKS, Acts, check_ranks
+from .again import chosen_acts, repetitions
 from .choices import Variant
 from .recount import recounts
 from .repetitions import ACTS_PER_PART, Repetitions, patterns_key
@@ -126,6 +128,11 @@ class Gh22Run(SummaryRun):
     def sentence_rows(self) -> pl.LazyFrame:
         """The sentences of all variants; see `sentences.sentence_rows`."""
         return sentence_rows(self.items.lazy(), self.patterns, mask_token(self.record.metadata, self.folder))
+
+    def again(self, draw: Draw) -> Iterator[Sample]:
+        """See `Run`."""
+        yield Sample("items", list(repetitions(draw, self.sentence_rows(), self.acts)))
+        yield chosen_acts(draw, self.acts, self.record.identity["sentence"])
 
     def recounts(self) -> Iterator[Recount]:
         """See `Run`."""

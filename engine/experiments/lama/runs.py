@@ -8,6 +8,7 @@ from typing import ClassVar, Unpack
 import polars as pl
 
 from ...datasets.sources import find
+from ...library.again import Draw, Sample
 from ...library.call import recorded
 from ...library.model import ModelLike, open_model
 from ...library.options import RunOptions
@@ -18,6 +19,7 @@ from ...views import Table
 from ..items import ALL, ORIGINAL
 from ..summary_run import SummaryRun, run_probe
 from ..vocabulary import Ranked, Vocabulary
+from .again import correlations, queries, ranked_ids
 from .facts import read_facts
 from .items import METRICS
 from .recount import recounts
@@ -74,6 +76,13 @@ class LamaRun(SummaryRun):
     def sentence_rows(self) -> pl.LazyFrame:
         """The queries and negations; see `sentences.sentence_rows`."""
         return sentence_rows(self.items.lazy(), mask_token(self.record.metadata, self.folder))
+
+    def again(self, draw: Draw) -> Iterator[Sample]:
+        """See `Run`."""
+        ranked = ranked_ids(draw, self.record)
+        yield Sample("items", list(queries(draw, self.sentence_rows(), ranked)))
+        if ranked is not None:
+            yield correlations(draw, self.items, ranked)
 
     def recounts(self) -> Iterator[Recount]:
         """See `Run`."""

@@ -12,6 +12,7 @@ from ...datasets.sources import find
 from ...errors import InputError, choice
 from ...files.reading import exists
 from ...inference.exported import ExportedModel
+from ...library.again import Draw, Sample
 from ...library.call import recorded
 from ...library.model import Model, ModelLike, open_model
 from ...library.options import RunOptions, opening_of, run_folder, shard_of
@@ -23,6 +24,7 @@ from ...views import Table
 from ..items import ALL
 from ..probe.plan import ProbePlan
 from ..summary_run import OUTCOMES, SummaryRun, run_probe
+from .again import sentences
 from .choices import BLIMP, Method
 from .columns import GOOD, Columns
 from .encoding import Encoder
@@ -134,6 +136,10 @@ class LikelihoodRun(SummaryRun):
     def sentence_rows(self) -> pl.LazyFrame:
         """The sentences; see `sentences.sentence_rows`."""
         return sentence_rows(self.items.lazy(), self.columns)
+
+    def again(self, draw: Draw) -> Iterator[Sample]:
+        """See `Run`."""
+        yield sentences(draw, self.sentence_rows(), self.method)
 
     def recounts(self) -> Iterator[Recount]:
         """See `Run`."""

@@ -9,11 +9,12 @@ import numpy as np
 import polars as pl
 
 from ...choices import Precision
+from ...library.again import NEAR_TIE
 from ...library.recount import LOGARITHM, ROUNDING, Recount, holds, same_figures
 from ...text.keys import combine, string_keys
 from ...text.lexicon import FORMS_SEPARATOR, load_lexicon
 from ...text.slots import AT_MASK, VERB, column
-from .select import NEAR_TIE, SEVERAL_TOKENS
+from .select import SEVERAL_TOKENS
 from .several import SEVERAL, TOKENS
 from .several_scores import ALL_SEVERAL
 from .whole_words import BY_TOKENS

@@ -8,9 +8,10 @@ from typing import Any, ClassVar, Unpack
 
 import polars as pl
 
-from ...choices import Coreference, VerbConvention
+from ...choices import Coreference, Precision, VerbConvention
 from ...errors import choice
 from ...inference.audit import audit_summary
+from ...library.again import Draw, Sample
 from ...library.call import recorded
 from ...library.model import Model, ModelLike, check_opening, find_model, open_model
 from ...library.options import RunOptions, execution, folder_of, run_folder, shard_of
@@ -24,6 +25,7 @@ from ...text.language import load_language
 from ...text.patterns import PatternSet
 from ...views import Table
 from . import recount
+from .again import triplets, unselected
 from .methods import apart_methods, scores_methods, selection_methods
 from .plan import SelectionPlan, plan_of
 from .published import published
@@ -108,6 +110,14 @@ class SelectionRun(Run):
         return pl.concat(
             [selected_sentences(own.lazy(), patterns, metadata["coreference"], mask) for own in kinds], how="diagonal"
         )
+
+    def again(self, draw: Draw) -> Iterator[Sample]:
+        """See `Run`."""
+        is_exact = not self.record.counts.get("decided")
+        kind = str(Precision.FP32 if is_exact else Precision.MIXED)
+        no_answer = pl.lit(None, pl.String)  # a selection records nothing but the decision
+        yield from triplets(draw, self.sentence_rows().with_columns(precision=pl.lit(kind), answer=no_answer))
+        yield unselected(draw, self.record, self.triplets, is_exact=is_exact)
 
     def recounts(self) -> Iterator[Recount]:
         """See `Run`."""
@@ -289,6 +299,10 @@ class ScoresRun(Run):
     def by_construction(self) -> Sequence[str]:
         """The selecting pattern: its rate is 100 %, as the triplets were selected with it."""
         return (self.selection.patterns.selecting.name,)
+
+    def again(self, draw: Draw) -> Iterator[Sample]:
+        """See `Run`."""
+        yield from triplets(draw, self.sentence_rows())
 
     def recounts(self) -> Iterator[Recount]:
         """See `Run`."""

@@ -24,6 +24,7 @@ from ...inference.choosing import SHORT_RUN, Workload
 from ...inference.exported import ExportedModel, load_exported, refuse_too_long
 from ...inference.model import Decider, main_token
 from ...inference.precision import take_audits
+from ...library.again import NEAR_TIE
 from ...printable import counted
 from ...runs.masked_stages import TAKEN_FROM, DecidingStage, PatternDeciders
 from ...runs.ranges import part_ranges
@@ -40,7 +41,7 @@ from ...text.tokenizer import MaskTokenizer
 from ...text.verbs import mask_fillers
 from .answers import ANSWERS_FILE, SAMPLE, columns_of, decide_all, disagreement, is_exact, kept_answers
 from .rates import rates
-from .select import NEAR_TIE, SELECTION_FILE, SEVERAL_TOKENS, TRIPLETS_FILE, Selection, composed
+from .select import SELECTION_FILE, SEVERAL_TOKENS, TRIPLETS_FILE, Selection, composed
 
 SCORES_FILE, RATES_FILE = "scores.parquet", "rates.parquet"
 TRIPLETS_PER_PART = 8_192

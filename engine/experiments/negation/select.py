@@ -23,6 +23,7 @@ from ...inference.exported import ExportedModel, refuse_too_long
 from ...inference.model import Decider, Decisions
 from ...inference.precision import take_audits
 from ...inference.words import Repeats
+from ...library.again import NEAR_TIE
 from ...printable import counted
 from ...runs.masked_stages import DecidingStage, PatternDeciders
 from ...runs.model_metadata import model_metadata
@@ -43,7 +44,6 @@ TRIPLETS_FILE, SELECTION_FILE = "triplets.parquet", "selection.json"
 SEVERAL_TOKENS = "several_tokens"
 """The key of selection.json with the figures of the verbs of several tokens, where a run has them."""
 
-NEAR_TIE = 1e-4  # logits; a decision this close can differ between two ways to compute the same model in fp32
 PAIRS_PER_LAZY_PART = 512  # more than otherwise: the rounds of a lazy part get smaller and smaller
 CANDIDATES_PER_PART = 32_768  # minutes of work on a laptop, tenths of a second on a large GPU
 

@@ -21,6 +21,7 @@ from ...errors import InputError
 from ...inference.exported import refuse_too_long
 from ...inference.model import Decider
 from ...inference.words import Repeats, repeated_words, sampled_queries
+from ...library.again import NEAR_TIE
 from ...printable import counted
 from ...runs.stage import Advance
 from ...text.composition import Composer
@@ -29,7 +30,7 @@ from ...text.slots import VERB, column
 from ...text.spans import EncodedSentences
 from ...text.verbs import mask_words
 from .grid import Grid
-from .select import CANDIDATES_PER_PART, NEAR_TIE, PartRepeats, Selection
+from .select import CANDIDATES_PER_PART, PartRepeats, Selection
 
 TOKENS = "tokens"
 """The column with the number of tokens of a verb."""

@@ -12,6 +12,7 @@ from ...errors import InputError, choice
 from ...inference.audit import audit_summary
 from ...inference.classifier import TASK
 from ...inference.classifier import labels as label_names
+from ...library.again import Draw, Sample
 from ...library.call import recorded
 from ...library.model import ModelLike, open_model
 from ...library.options import RunOptions
@@ -20,6 +21,7 @@ from ...library.run import ShardRun
 from ...views import Table
 from ..items import ALL, ORIGINAL
 from ..summary_run import SummaryRun, run_probe
+from .again import Labelled
 from .judgements import Judgements
 from .labels import SOURCES, TWO_WAY, Source, map_head
 from .pairs import KINDS, NEW, read_sets
@@ -102,6 +104,11 @@ class NliRun(SummaryRun):
         if "premise" not in self.items.columns:
             raise InputError(f"{self.folder}: its items have no texts; run `nli` again with another --output")
         return sentence_rows(self.items.lazy())
+
+    def again(self, draw: Draw) -> Iterator[Sample]:
+        """See `Run`."""
+        labels, longest = self.record.identity["labels"], self.record.identity["max length"]
+        yield Sample("pairs", [Labelled(row, labels, longest) for row in draw.rows(self.sentence_rows())])
 
     def recounts(self) -> Iterator[Recount]:
         """See `Run`."""

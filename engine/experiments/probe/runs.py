@@ -10,6 +10,7 @@ import polars as pl
 from ...choices import TargetMethod
 from ...errors import InputError, check_number, choice
 from ...inference.words import refuse_undefined
+from ...library.again import Draw, Sample
 from ...library.call import recorded
 from ...library.model import Model, ModelLike, open_model
 from ...library.options import RunOptions, opening_of, run_folder, shard_of
@@ -22,6 +23,7 @@ from ...views import Table
 from ..items import ALL
 from ..summary_run import OUTCOMES, SummaryRun, run_probe
 from ..vocabulary import Ranked, Vocabulary
+from .again import samples
 from .columns import ROW, TARGET_COLUMN, TARGET_TOKENS, Columns, refuse_result_names
 from .groups import FewValues
 from .items import SKIPPED_FILE
@@ -135,6 +137,11 @@ class ProbeRun(SummaryRun):
     def sentence_rows(self) -> pl.LazyFrame:
         """The sentences; see `sentences.sentence_rows`."""
         return sentence_rows(self.items.lazy(), self.columns, mask_token(self.record.metadata, self.folder))
+
+    def again(self, draw: Draw) -> Iterator[Sample]:
+        """See `Run`."""
+        ranked = Ranked(self.record.identity["vocabulary"], tuple(self.record.metadata["ranked words"]))
+        yield from samples(draw, self.sentence_rows(), TargetMethod(self.record.identity["method"]), ranked)
 
     def recounts(self) -> Iterator[Recount]:
         """See `Run`."""

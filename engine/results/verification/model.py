@@ -12,10 +12,12 @@ from ...errors import InputError
 from ...files.reading import file_sha256
 from ...inference.exported import ExportedModel, load_exported
 from ...inference.manifest import MANIFEST
+from ...library.again import Logits, Reference
 from ...text.tokenizer import load_tokenizer
 from .checks import Check, Outcome, Verification, named
 from .graphs import (
     Computed,
+    Sentence,
     check_close,
     check_equal,
     check_form,
@@ -25,10 +27,10 @@ from .graphs import (
     export_again,
     graphs,
     is_low_precision,
+    masked_sentences,
+    text_pairs,
 )
-from .pytorch import torch_reference
-from .reference import ExportedReference, Logits, Reference, each
-from .texts import Sentence, masked_sentences, text_pairs
+from .reference import ExportedReference, each, torch_reference
 
 _PAIR_LENGTH = 128
 _TOKENS_OF = 5  # sentences of which the log-probabilities of all tokens are checked
@@ -47,7 +49,7 @@ def verify_model(reference: Path, sample: int, seed: int, torch: str | None) -> 
     Raises:
         InputError: It is not an exported model, or its export.json cannot be used; or the checkpoint is another one.
     """
-    exported = _load(reference)
+    exported = any_model(reference)
     checks = [*_files(exported), *_manifest(exported)]
     if not any(check.is_damage for check in checks):
         names = graphs(exported)
@@ -60,8 +62,12 @@ def verify_model(reference: Path, sample: int, seed: int, torch: str | None) -> 
     return Verification.of(exported.folder, "model", exported.name, checks, notes)
 
 
-def _load(reference: Path) -> ExportedModel:
-    """The model, whatever its task."""
+def any_model(reference: str | Path) -> ExportedModel:
+    """An exported model, whatever its task.
+
+    Raises:
+        InputError: It is not an exported model, or its export.json cannot be used.
+    """
     try:
         return load_exported(reference)  # a language model
     except InputError:

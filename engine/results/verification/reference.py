@@ -6,55 +6,26 @@ graph rewritten for CPUs. Here a text is tokenized, the plain fp32 graph gives a
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import InputError
+from ...extras import needs_extra
 from ...files.reading import file_sha256
 from ...inference.classifier import SEGMENTS, encode_pairs
 from ...inference.device import CPU, cpu_threads
 from ...inference.exported import CONVOLVED, LOW_PRECISION, ExportedModel
 from ...inference.session import open_session
+from ...library.again import Logits, Reference
 
-Logits = NDArray[np.float32]
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
 
 
-class Reference(Protocol):
-    """A model that is asked one text, or one pair of texts, at a time."""
-
-    @property
-    def name(self) -> str:
-        """What decides, for the table."""
-
-    @property
-    def at_once(self) -> int:
-        """How many texts may be asked at the same time, in threads."""
-
-    def masked(self, text: str) -> Logits:
-        """The logits at the mask of a text with the model's own mask token, float32 [V]."""
-
-    def at(self, ids: NDArray[np.int32], position: int) -> Logits:
-        """The logits of the token at a position, float32 [V].
-
-        Args:
-            ids: int32 [L]. A masked model finds its mask at the position; a causal model reads only what stands before.
-            position: Where the token is.
-        """
-
-    def pair(self, first: str, second: str, max_length: int) -> Logits:
-        """The logits of a pair of texts, float32 [labels]."""
-
-
 class ExportedReference:
     """The fp32 graph of an export.
-
-    Args:
-        exported: The model.
 
     Raises:
         InputError: A file that is used is missing or damaged, or the graph does not load.
@@ -71,11 +42,7 @@ class ExportedReference:
         self._tokenizer = exported.tokenizer if exported.mask_token else None
 
     def masked(self, text: str) -> Logits:
-        """See `Reference`.
-
-        Raises:
-            InputError: The text has no mask, or several.
-        """
+        """See `Reference`; a text without a mask, or with several, is an `InputError`."""
         if self._tokenizer is None:
             raise InputError(f"{self._exported.name} has no mask token")
         [ids] = self._tokenizer.encode_masked([text])
@@ -100,25 +67,26 @@ class ExportedReference:
 
 
 def each(items: Sequence[Item], ask: Callable[[Item], Answer], at_once: int) -> list[Answer]:
-    """Ask about items one by one.
-
-    Args:
-        items: What to ask about.
-        ask: Takes one item; several threads call it.
-        at_once: How many threads.
-    """
+    """Ask about items one by one, in so many threads."""
     with ThreadPoolExecutor(at_once, "item") as threads:
         return list(threads.map(ask, items))
+
+
+def torch_reference(checkpoint: str, exported: ExportedModel) -> Reference:
+    """The checkpoint that a model was exported from, in PyTorch: a local folder, a hub id, or `mini`.
+
+    Raises:
+        InputError: Packages are missing, or the checkpoint is missing, damaged or another one.
+    """
+    with needs_extra("export", "--torch"):
+        from ....export.reference import torch_reference as load
+    return load(checkpoint, exported)
 
 
 def _refuse_damaged(exported: ExportedModel) -> None:
     """Compare the files that are used with their digests; unlike `verify_files`, this writes nothing anywhere."""
     others = (*LOW_PRECISION.values(), CONVOLVED)
     for name, digest in exported.info["files"].items():
-        if not name.startswith(others):
-            _refuse_unlike(exported.folder / name, digest)
-
-
-def _refuse_unlike(path: Path, digest: str) -> None:
-    if file_sha256(path) != digest:
-        raise InputError(f"{path} is damaged (its sha256 is not that in export.json): export it again with --force")
+        path = exported.folder / name
+        if not name.startswith(others) and file_sha256(path) != digest:
+            raise InputError(f"{path} is damaged (its sha256 is not that in export.json): export it again with --force")

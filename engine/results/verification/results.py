@@ -1,39 +1,143 @@
-"""The results of a run against each other: files and digests, parts and tables, tables and items, plain recounts."""
+"""The results of a run against each other: files and digests, parts and tables, tables and items, plain recounts.
 
-from collections.abc import Iterator
-from dataclasses import replace
+Final files are compared with what is made again: the very bytes, else the same values, else the first difference is
+named. Large tables are compared column by column, so that two of them are never in memory at once.
+"""
+
+import json
+import re
+import shlex
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import polars as pl
 
 from ...errors import InputError
+from ...files.reading import file_sha256
 from ...library.registry import run_class, stages
 from ...library.run import Run
+from ...printable import counted
 from ...runs.lock import LOCK_FILE
-from ...runs.record import PARTS_FOLDER, RUN_FILE, SESSIONS_FOLDER
-from ...runs.results import put_together
-from ...runs.stage import FinishedParts, Stage
+from ...runs.part import PartFiles
+from ...runs.record import PARTS_FOLDER, RUN_FILE, SESSIONS_FOLDER, StageRecord, done_file
+from ...runs.results import put_together, result_sha256, shard_command, unlike
+from ...runs.shard import Shard
+from ...runs.stage import FinishedParts, Result, Stage
 from .checks import Check, Outcome, named, one_line
-from .stored import StoredStage
-from .tables import difference
 
 _AS_WRITTEN = "final files are as they were written"
 _PARTS_WHOLE = "parts are as they were written"
 _FROM_PARTS = "tables are those of the parts"
 _FROM_ITEMS = "tables follow from {}"
+_PART = re.compile(r"part-([0-9]{5,9})\.(parquet|json)")
+
+
+@dataclass(frozen=True)
+class StoredParts:
+    """The parts of a stage in a run folder.
+
+    Attributes:
+        expected: How many the stage, or its shard, has.
+        there: How many have any file.
+        damaged: The numbers of those that are not whole.
+        foreign: Other files in the folder of the parts.
+    """
+
+    expected: int
+    there: int
+    damaged: tuple[int, ...]
+    foreign: tuple[str, ...]
+
+    @property
+    def are_whole(self) -> bool:
+        """Whether every part is there as it was written."""
+        return self.there == self.expected and not self.damaged
+
+
+@dataclass(frozen=True, eq=False)
+class StoredStage:
+    """One stage of a run folder as it is stored: which files belong to it, and what repairs them."""
+
+    folder: Path
+    name: str
+    record: StageRecord
+
+    @property
+    def shard(self) -> Shard:
+        """The shard that the folder holds."""
+        return Shard.parse(self.record.shard or "1/1")
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it is finished, and not a shard: it has final files."""
+        return bool(self.record.finished) and self.shard.is_whole
+
+    @cached_property
+    def unlike(self) -> list[str]:
+        """The final files that are missing or changed."""
+        return unlike(self.folder, self.record.files)
+
+    @property
+    def marker(self) -> Path:
+        """The marker of the finished stage."""
+        return done_file(self.folder, self.name)
+
+    @cached_property
+    def parts(self) -> StoredParts:
+        """The parts that are there. The folder is listed, as run.json could tell of any number of parts."""
+        expected = self.shard.parts(self.record.parts)
+        folder = self.folder / PARTS_FOLDER / self.name
+        there: set[int] = set()
+        foreign = []
+        for path in sorted(folder.iterdir()) if folder.is_dir() else ():
+            found = _PART.fullmatch(path.name)
+            if found is not None and int(found[1]) in expected:
+                there.add(int(found[1]))
+            else:
+                foreign.append(str(path.relative_to(self.folder)))
+        damaged = [number for number in sorted(there) if self.part(number).read() is None]
+        return StoredParts(len(expected), len(there), tuple(damaged), tuple(foreign))
+
+    def part(self, number: int) -> PartFiles:
+        """The files of a part."""
+        return PartFiles.of(self.folder, self.name, number)
+
+    @property
+    def resume(self) -> str:
+        """What repairs a final file, or a part that is needed."""
+        return f"to repair it, run: {self._command}"
+
+    @property
+    def publish_again(self) -> str:
+        """What makes the final files again: from the parts if they are there, else from the model."""
+        return self._after_removing(*self.record.files)
+
+    @property
+    def decide_again(self) -> str:
+        """What decides the whole stage again."""
+        return self._after_removing(f"{PARTS_FOLDER}/{self.name}", *self.record.files)
+
+    def _after_removing(self, *names: str) -> str:
+        files = " ".join(shlex.quote(str(self.folder / name)) for name in names)
+        return f"to repair it, remove {files}, then run: {self._command}"
+
+    @property
+    def _command(self) -> str:
+        # For this very folder: the run may have been copied, moved, or put together from shards since it was made.
+        command = shard_command(self.record, self.folder, None if self.shard.is_whole else self.shard)
+        return command or "the same call or command again"
 
 
 def check_results(stored: StoredStage) -> Iterator[Check]:
-    """All checks of a stage that need no model.
-
-    Args:
-        stored: The stage.
-    """
+    """All checks of a stage that need no model."""
     files = _final_files(stored)
     if files is not None:
         yield files
     yield _parts(stored)
-    if not stored.record.finished or not stored.shard.is_whole:
+    if not stored.is_whole:
         why = "the stage is not finished" if stored.shard.is_whole else "`merge` makes the tables of shards"
         yield Check(stored.name, _FROM_PARTS, outcome=Outcome.NOT_CHECKED, detail=why)
         return
@@ -53,11 +157,7 @@ def check_results(stored: StoredStage) -> Iterator[Check]:
 
 
 def foreign_files(stored: list[StoredStage]) -> list[str]:
-    """The files of a run folder that no stage has written, by name.
-
-    Args:
-        stored: All stages of the folder; at least one.
-    """
+    """The files of a run folder that none of its stages has written, by name."""
     folder = stored[0].folder
     own = {RUN_FILE, LOCK_FILE, PARTS_FOLDER, SESSIONS_FOLDER}
     for stage in stored:
@@ -89,7 +189,7 @@ def _parts(stored: StoredStage) -> Check:
     parts = stored.parts
     missing = parts.expected - parts.there
     check = Check(stored.name, _PARTS_WHOLE, parts.there, "parts")
-    is_needed = not (stored.shard.is_whole and stored.record.finished)
+    is_needed = not stored.is_whole
     if parts.damaged:
         numbers = [stored.part(number).rows.name for number in parts.damaged]
         repair = stored.resume if is_needed else stored.publish_again
@@ -166,3 +266,42 @@ def _recounts(stored: StoredStage, of_parts: Check) -> Iterator[Check]:
     except (InputError, pl.exceptions.PolarsError, LookupError, TypeError, ValueError) as error:
         detail = f"the tables cannot be counted again ({one_line(error)})"
         yield Check(stored.name, what, outcome=Outcome.DAMAGED, detail=detail, repair=repair)
+
+
+def difference(path: Path, wanted: Result) -> str:
+    """How a final file differs from what it should hold; empty if it does not."""
+    try:
+        if file_sha256(path) == result_sha256(wanted):
+            return ""
+        # Another version of Polars may write the same rows with other bytes.
+        if isinstance(wanted, pl.DataFrame | pl.LazyFrame):
+            return _of_frames(pl.scan_parquet(path), wanted.lazy())
+        return _of_documents(json.loads(path.read_bytes()), dict(wanted))
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError, RecursionError) as error:
+        return f"{path.name} cannot be read ({one_line(error)})"
+
+
+def _of_frames(found: pl.LazyFrame, wanted: pl.LazyFrame) -> str:
+    right = wanted.collect_schema()
+    if (schema := found.collect_schema()) != right:
+        return f"its columns are {', '.join(schema.names())}; {', '.join(right.names())} are right"
+    for name in right.names():
+        own, other = (frame.select(name).collect(engine="streaming")[name] for frame in (found, wanted))
+        if len(own) != len(other):
+            return f"it has {counted(len(own), 'row')}; {len(other):,} are right"
+        unlike = own.ne_missing(other)
+        if unlike.any():
+            row = int(unlike.arg_max() or 0)
+            more = f", {int(unlike.sum()):,} rows in all" if unlike.sum() > 1 else ""
+            return f"{name} in row {row + 1} is {own[row]!r}; {other[row]!r} is right{more}"
+    return ""
+
+
+def _of_documents(found: Any, wanted: Mapping[str, Any]) -> str:
+    wanted = json.loads(json.dumps(wanted))
+    if not isinstance(found, dict):
+        return "it is not a JSON object"
+    for key in {**wanted, **found}:
+        if found.get(key) != wanted.get(key):
+            return f"{key} is {found.get(key)!r}; {wanted.get(key)!r} is right"
+    return ""

@@ -1,36 +1,31 @@
 """`ng.verify`: a run or a model compared with what it should hold. Nothing in its folder is changed."""
 
-from collections.abc import Iterator
-from contextlib import suppress
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
 from ...errors import InputError
-from ...experiments.nli.judgements import Judgements
 from ...files.home import with_home
-from ...inference.classifier import TASK
-from ...inference.exported import ExportedModel, load_exported
+from ...inference.audit import disagreement_bound
+from ...inference.exported import ExportedModel
+from ...library.again import Compared, Draw, Item, Reference, Sample, Verdict
 from ...library.registry import run_class
 from ...library.run import Run
 from ...runs.lock import refuse_held
 from ...runs.record import RUN_FILE, read_run
 from ...runs.results import begun_stages
-from ...text.bundled import lexicon_path
-from ...text.language import load_language
-from ...text.lexicon import Lexicon, load_lexicon
 from .checks import Check, Outcome, Verification
-from .model import verify_model
-from .pytorch import torch_reference
-from .reference import ExportedReference, Reference
-from .results import check_results, foreign_files
-from .sample import Sample
-from .stored import StoredStage
+from .model import any_model, verify_model
+from .reference import ExportedReference, each, torch_reference
+from .results import StoredStage, check_results, foreign_files
 
 SAMPLE = 300
 """How many items of each kind are decided again by default."""
+
+CONFIDENCE = 0.95
 
 
 def verify(
@@ -66,26 +61,29 @@ def verify(
         raise InputError(f"--seed {seed}: must be 0 or more")
     folder = target.folder if isinstance(target, Run) else Path(target)
     if (folder / RUN_FILE).exists():
-        asked = Asked(sample, seed, model, None if lexicon is None else Path(lexicon), torch)
-        return verify_run(folder, asked)
+        return _verify_run(folder, _Asked(sample, seed, model, None if lexicon is None else Path(lexicon), torch))
     if model is not None or lexicon is not None:
         raise InputError(f"{folder} is not a run: --model and --lexicon are for runs")
     return verify_model(folder, SAMPLE if sample is None else sample, seed, torch)
 
 
 @dataclass(frozen=True)
-class Asked:
+class _Asked:
     """What a user asked for; see `verify`."""
 
-    sample: int | None = None
-    seed: int = 0
-    model: str | Path | None = None
-    lexicon: Path | None = None
-    torch: str | None = None
+    sample: int | None
+    seed: int
+    model: str | Path | None
+    lexicon: Path | None
+    torch: str | None
+
+    @property
+    def must_decide(self) -> bool:
+        """Whether it is an error if the model is not found."""
+        return self.model is not None or self.sample is not None or self.torch is not None
 
 
-def verify_run(folder: Path, asked: Asked) -> Verification:
-    """Verify a run folder; see `verify`."""
+def _verify_run(folder: Path, asked: _Asked) -> Verification:
     refuse_held(folder)
     before = begun_stages(folder)
     stored = [StoredStage(folder, name, record) for name, record in before.items()]
@@ -102,69 +100,37 @@ def verify_run(folder: Path, asked: Asked) -> Verification:
     return Verification.of(folder, "run", name, checks, notes)
 
 
-def _decided_again(stored: list[StoredStage], before: list[Check], asked: Asked) -> Iterator[Check]:
+def _decided_again(stored: list[StoredStage], before: list[Check], asked: _Asked) -> Iterator[Check]:
     """The samples of all stages whose results can be read."""
-    unreadable = {check.of for check in before if check.is_damage}
-    stages = [
-        stage
-        for stage in stored
-        if stage.record.finished and stage.shard.is_whole and not stage.unlike and run_class(stage.name) is not None
-    ]
-    if not stages:
+    runs = {stage: run_class(stage.name) for stage in stored if stage.is_whole and not stage.unlike}
+    readable = {stage: run for stage, run in runs.items() if run is not None}
+    if not readable:
         return
     try:
-        exported = _model_of(stages[-1], stored, asked.model)
+        exported = _model_of(list(readable)[-1], stored, asked.model)
     except InputError as error:
-        if asked.model is not None or asked.sample is not None or asked.torch is not None:
+        if asked.must_decide:
             raise
         detail = f"{error}; if the model has moved, give --model"
-        for stage in stages:
+        for stage in readable:
             yield Check(stage.name, "items decided again", outcome=Outcome.NOT_CHECKED, detail=detail)
         return
     references: list[Reference] = [ExportedReference(exported)]
     if asked.torch is not None:
         references.append(torch_reference(asked.torch, exported))
-    for stage in stages:
-        kind = run_class(stage.name)
-        if kind is None:
-            continue
+    unreadable = {check.of for check in before if check.is_damage}
+    draw = Draw(exported, asked.sample or SAMPLE, asked.seed, asked.lexicon)
+    for stage, run in readable.items():
         for reference in references:
-            sample = Sample(exported, reference, asked.sample or SAMPLE, asked.seed, _lexicon_of(stage, asked.lexicon))
             try:
-                yield from sample.checks(stage, kind.open(stage.folder))
+                for sample in run.open(stage.folder).again(draw):
+                    yield _conclusion(stage, sample, reference)
             except InputError as error:
-                outcome = Outcome.NOT_CHECKED
-                yield Check(stage.name, f"items decided again by {reference.name}", outcome=outcome, detail=str(error))
+                what = f"items decided again by {reference.name}"
+                yield Check(stage.name, what, outcome=Outcome.NOT_CHECKED, detail=str(error))
             except (pl.exceptions.PolarsError, LookupError, TypeError, ValueError):
                 if stage.name not in unreadable:  # damage that was found before can make any error here
                     raise
-
-
-def _lexicon_of(stage: StoredStage, given: Path | None) -> Lexicon | None:
-    """The words of a run: those given, those where the run found its own, or the bundled ones.
-
-    Raises:
-        InputError: Those given cannot be read.
-    """
-    arguments = stage.record.metadata.get("call", {}).get("arguments", {})
-    patterns = _source(arguments.get("patterns"))
-    if given is not None:
-        with suppress(InputError):  # the patterns may have been moved, too
-            return load_language(patterns, given).lexicon
-        return load_lexicon(lexicon_path(given))
-    with suppress(InputError):
-        return load_language(patterns, _source(arguments.get("lexicon"))).lexicon
-    return None
-
-
-def _source(argument: Any) -> str | Path | None:
-    """The name or the file that a call has recorded."""
-    match argument:
-        case {"path": str(path)}:
-            return with_home(path)
-        case str(name):
-            return name
-    return None
 
 
 def _model_of(stage: StoredStage, stored: list[StoredStage], given: str | Path | None) -> ExportedModel:
@@ -177,9 +143,7 @@ def _model_of(stage: StoredStage, stored: list[StoredStage], given: str | Path |
     recorded = next((folder for folder in reversed(folders) if folder), None)
     if given is None and recorded is None:
         raise InputError(f"{stage.folder}: run.json does not say where the model is")
-    location = given or with_home(str(recorded))
-    task = TASK if stage.name == Judgements.name else None
-    exported = load_exported(location, task=task)
+    exported = any_model(given or with_home(str(recorded)))
     wanted = stage.record.identity.get("model sha256")
     if exported.sha256 != wanted:
         raise InputError(
@@ -187,3 +151,50 @@ def _model_of(stage: StoredStage, stored: list[StoredStage], given: str | Path |
             f"in run.json {str(wanted)[:12]}…)"
         )
     return exported
+
+
+def _conclusion(stage: StoredStage, sample: Sample, reference: Reference) -> Check:
+    """The check that a sample makes."""
+
+    def again(item: Item) -> Compared:
+        return item.again(reference)
+
+    compared = each(sample.items, again, reference.at_once)
+    what = f"{sample.kind} decided again by {reference.name}"
+    check = Check(stage.name, what, len(compared), sample.kind.rsplit(maxsplit=1)[-1])
+    if not compared:
+        return Check(stage.name, what, outcome=Outcome.NOT_CHECKED, detail=sample.why_not)
+    wrong = [found for found in compared if found.verdict is Verdict.WRONG]
+    ties = sum(found.verdict is Verdict.NEAR_TIE for found in compared)
+    bound = disagreement_bound(len(wrong), len(compared), CONFIDENCE)
+    said = (
+        f"{len(compared) - len(wrong) - ties:,} agree, {ties:,} near-ties, {len(wrong):,} wrong; "
+        f"with 95 % confidence at most {100 * bound:.2g} % are wrong"
+    )
+    check = replace(check, detail=said, wrong=len(wrong), near_ties=ties, bound=bound)
+    if not are_too_many(compared, stage.record.counts):
+        return check
+    worst = min(wrong, key=lambda found: not found.is_exact)
+    detail = f"{said} ({worst.name}: {worst.why})"
+    return replace(check, outcome=Outcome.DAMAGED, detail=detail, repair=stage.decide_again)
+
+
+def are_too_many(compared: Sequence[Compared], counts: Mapping[str, Any]) -> bool:
+    """Whether there are more wrong items than the run itself leaves possible.
+
+    The reference model does not decide wrongly. Of the decisions that the low-precision model made alone, some may be
+    wrong: as many as the run's audit allows.
+    """
+    wrong = [found for found in compared if found.verdict is Verdict.WRONG]
+    if any(found.is_exact for found in wrong):
+        return True
+    alone = sum(not found.is_exact for found in compared)
+    allowed = disagreement_bound(int(counts.get("disagreements", 0)), int(counts.get("audited", 0)))
+    return bool(wrong) and _lower_bound(len(wrong), alone) > allowed
+
+
+def _lower_bound(wrong: int, n: int) -> float:
+    """Lower confidence bound on a share, one-sided (Clopper and Pearson 1934)."""
+    from scipy import special
+
+    return float(special.betaincinv(wrong, n - wrong + 1, 1 - CONFIDENCE))

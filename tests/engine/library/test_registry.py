@@ -186,12 +186,14 @@ command("colours", "--help")
 sys.argv = ["negengine", "compare", "first", "whole"]
 assert main.run() == 2
 run = ng.colours(model, output="whole", progress=False)
+again = [(check.what, check.n, check.wrong) for check in ng.verify(run, model=model).checks if "again" in check.what]
 print(json.dumps({"items": len(run.items), "same": ng.open("merged").items.equals(run.items),
-                  "resumable": "colours" in main.resumable(), "n": ng.compare(run, "merged").frame["n"].to_list()}))
+                  "resumable": "colours" in main.resumable(), "again": again,
+                  "n": ng.compare(run, "merged").frame["n"].to_list()}))
 """
 
 
-def test_a_probe_of_another_package_runs_shards_merges_and_compares(theirs, mini, tmp_path):
+def test_a_probe_of_another_package_runs_shards_merges_verifies_and_compares(theirs, mini, tmp_path):
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, mini.folder],
         capture_output=True,
@@ -203,4 +205,6 @@ def test_a_probe_of_another_package_runs_shards_merges_and_compares(theirs, mini
     assert done.returncode == 0, done.stderr
     assert "--precision" in done.stdout
     assert "only shard 1/2 of colours; put all shards together with `merge`" in done.stderr
-    assert json.loads(done.stdout.splitlines()[-1]) == {"items": 12, "same": True, "resumable": True, "n": [6, 6]}
+    found = json.loads(done.stdout.splitlines()[-1])
+    assert found.pop("again") == [["items decided again by the reference model", 12, 0]]
+    assert found == {"items": 12, "same": True, "resumable": True, "n": [6, 6]}

@@ -11,11 +11,11 @@ import pytest
 from fake_models import FakeModels
 from label_table import HashClassifier, label_calibration
 from negengine.engine.choices import Precision
+from negengine.engine.experiments.nli.again import Labelled
 from negengine.engine.experiments.nli.judgements import DECIDED_AS, Judgements
 from negengine.engine.experiments.nli.runs import NliRun
 from negengine.engine.inference.precision import Models
-from negengine.engine.results.verification.agreement import Verdict
-from negengine.engine.results.verification.sample import _label
+from negengine.engine.library.again import Verdict
 from negengine.engine.runs.loop import run_stage
 from negengine.engine.runs.masked_stages import Deciders
 from negengine.engine.runs.merge import merge
@@ -97,6 +97,7 @@ def test_a_run_in_fp32_has_no_audit(exact):
 def test_a_probability_of_low_precision_is_not_compared_with_the_reference_model():
     """The label is; a wrong one among them counts as one that the audit allows."""
     logits = np.array([0.0, 2.0, 0.0], np.float32)
-    assert _label(logits, ("a", "b", "c"), "b", None) == (Verdict.AGREES, "")
-    assert _label(logits, ("a", "b", "c"), "b", 0.5)[0] is Verdict.WRONG
-    assert _label(logits, ("a", "b", "c"), "a", None)[0] is Verdict.WRONG
+    labelled = {label: Labelled({"predicted": label}, ("a", "b", "c"), 128) for label in "ab"}
+    assert labelled["b"].compare(logits, None) == (Verdict.AGREES, "")
+    assert labelled["b"].compare(logits, 0.5)[0] is Verdict.WRONG
+    assert labelled["a"].compare(logits, None)[0] is Verdict.WRONG

@@ -36,23 +36,25 @@ def test_an_export_has_no_damage_and_is_not_changed(exported):
     before = {path: path.stat().st_mtime_ns for path in exported.rglob("*")}
     found = verify(exported, sample=4, torch="mini")
     assert not found.damage
+    with pytest.raises(ng.InputError, match="--model and --lexicon are for runs"):
+        verify(exported, model="mini")
     assert {path: path.stat().st_mtime_ns for path in exported.rglob("*")} == before
     close = [check.detail for check in found.checks if check.what == "close to model.onnx"]
     assert len(close) == 2
-    assert all("same top-1 in 100.0 %" in detail for detail in close)
+    assert all("error of the margin: mean" in detail for detail in close)  # how close depends on the processor
     assert [check.of for check in found.checks if check.what == "equal to PyTorch within rounding"] == ["model.onnx"]
     assert [check.of for check in found.checks if check.what == "equal to model.onnx within rounding"] == [
         "model.cpu.onnx"
     ]
 
 
-@pytest.mark.parametrize("name", ["model.onnx", "model.onnx_data", "model.int8.onnx"])
-def test_a_flipped_bit_of_a_file_is_found_with_the_command_that_repairs_it(exported, name):
-    content = bytearray((exported / name).read_bytes())
-    content[len(content) // 2] ^= 1
-    (exported / name).write_bytes(content)
-    found = verify(exported)
-    assert (name, "the file is as it was written") in damage(found)
+def test_a_flipped_bit_of_a_file_is_found_with_the_command_that_repairs_it(exported):
+    for name in ("model.onnx", "model.onnx_data", "model.int8.onnx"):
+        content = (exported / name).read_bytes()
+        (exported / name).write_bytes(content[:-99] + bytes([content[-99] ^ 1]) + content[-98:])
+        found = verify(exported)
+        assert damage(found) == [(name, "the file is as it was written")]
+        (exported / name).write_bytes(content)
     with pytest.raises(ng.InputError, match=f"negengine export mini --output {exported} --force$"):
         found.refuse_damage()
 
@@ -64,20 +66,16 @@ def test_with_another_tokenizer_nothing_can_be_verified(exported):
         verify(exported)
 
 
-@pytest.mark.parametrize(
-    ("lie", "what"),
-    [
-        ({"vocab_size": 900}, "agrees with tokenizer.json"),
-        ({"vocab_size": 30_000}, "agrees with config.json"),
-        ({"mask_token": "<mask>"}, "agrees with tokenizer.json"),
-        ({"padding_id": 7}, "agrees with config.json"),
-        ({"max_length": 600}, "agrees with config.json"),
-        ({"family": "roberta"}, "agrees with config.json"),
-    ],
-)
-def test_what_export_json_says_is_compared_with_what_it_describes(exported, lie, what):
-    rewrite(exported, **lie)
-    assert ("export.json", what) in damage(verify(exported))
+def test_what_export_json_says_is_compared_with_what_it_describes(exported):
+    _, right = read_manifest(exported)
+    lies = {
+        "agrees with tokenizer.json": {"vocab_size": 900, "mask_token": "<mask>"},
+        "agrees with config.json": {"vocab_size": 30_000, "padding_id": 7, "max_length": 600, "family": "roberta"},
+    }
+    for what, wrong in lies.items():
+        for field, value in wrong.items():
+            rewrite(exported, **{**right, field: value})
+            assert ("export.json", what) in damage(verify(exported)), field
 
 
 def test_a_graph_with_another_number_of_logits_is_found(exported):
@@ -99,11 +97,6 @@ def test_a_reference_that_is_not_that_of_pytorch_is_found(exported):
     replace_graph(exported, "model.onnx", "model.int8.onnx")
     found = verify(exported, sample=4, torch="mini")
     assert ("model.onnx", "equal to PyTorch within rounding") in damage(found)
-
-
-def test_options_of_runs_are_refused(exported):
-    with pytest.raises(ng.InputError, match="--model and --lexicon are for runs"):
-        verify(exported, model="mini")
 
 
 def test_a_token_classifier_is_verified_but_for_its_labels(once):

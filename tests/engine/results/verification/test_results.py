@@ -15,8 +15,8 @@ FROM_PARTS = "tables are those of the parts"
 FROM_SCORES = "tables follow from scores.parquet"
 
 
-def verify(folder, **options):
-    return ng.verify(folder, **{"sample": 0, **options})
+def verify(folder):
+    return ng.verify(folder, sample=0)
 
 
 def outcomes(verification, stage):
@@ -41,49 +41,51 @@ def test_a_finished_run_has_no_damage_and_is_not_changed(scored):
     before = state(scored)
     found = verify(scored)
     assert not found.damage
-    assert set(outcomes(found, "select").values()) == {"ok"}
-    assert set(outcomes(found, "score").values()) == {"ok"}
+    assert {outcome for stage in ("select", "score") for outcome in outcomes(found, stage).values()} == {"ok"}
     assert state(scored) == before
+    with locked(scored), pytest.raises(ng.InputError, match=r"in use by process \d+"):
+        verify(scored)
 
 
-@pytest.mark.parametrize(("name", "stage"), [("triplets.parquet", "select"), ("rates.parquet", "score")])
-def test_a_flipped_bit_of_a_final_file_is_found(scored, name, stage):
-    flip(scored / name)
-    found = verify(scored)
-    assert damage(found)[0] == (stage, AS_WRITTEN)
-    assert found.damage[0].detail == f"{name} changed"
+def test_what_is_neither_a_run_nor_a_model_is_refused(tmp_path):
+    with pytest.raises(ng.InputError):
+        verify(tmp_path)
 
 
-def test_a_missing_file_is_named_with_the_command_that_makes_it_again(scored):
+def test_a_flipped_bit_is_found_in_final_files_and_parts(scored):
+    for name in ("part-00000.parquet", "part-00000.json"):
+        path = scored / "parts" / "score" / name
+        flip(path)
+        found = verify(scored)
+        assert damage(found) == [("score", PARTS)]
+        assert (outcomes(found, "score")[FROM_PARTS], outcomes(found, "score")[FROM_SCORES]) == ("not checked", "ok")
+        flip(path)
+    for name, stage in {"triplets.parquet": "select", "rates.parquet": "score"}.items():
+        flip(scored / name)
+        found = verify(scored)
+        assert damage(found)[0] == (stage, AS_WRITTEN)
+        assert found.damage[0].detail == f"{name} changed"
+        flip(scored / name)
+
+
+def test_the_command_that_repairs_a_run_is_for_this_very_folder(scored, tmp_path):
+    """The run may have been copied since: its own command would repair the other one."""
     record = read_run(scored)
-    record.stages["score"].sessions[-1].command = f"negengine score {scored}"
+    record.stages["score"].sessions[-1].command = "negengine score runs/other --output runs/original"
     rewrite(scored, record)
-    (scored / "rates.parquet").unlink()
-    found = verify(scored)
+    copy = shutil.copytree(scored, tmp_path / "copy")
+    (copy / "rates.parquet").unlink()
+    found = verify(copy)
     assert damage(found) == [("score", AS_WRITTEN)]
-    with pytest.raises(ng.InputError, match=f"rates.parquet missing; to repair it, run: negengine score {scored}$"):
+    command = f"negengine score runs/other --output {copy}"
+    with pytest.raises(ng.InputError, match=f"rates.parquet missing; to repair it, run: {command}$"):
         found.refuse_damage()
+    record.stages["score"].sessions[-1].command = "rm -r /"
+    rewrite(copy, record)
+    assert verify(copy).damage[0].repair == "to repair it, run: the same call or command again"
 
 
-@pytest.mark.parametrize("name", ["part-00000.parquet", "part-00000.json"])
-def test_a_flipped_bit_of_a_part_is_found(scored, name):
-    flip(scored / "parts" / "score" / name)
-    found = verify(scored)
-    assert damage(found) == [("score", PARTS)]
-    assert outcomes(found, "score")[FROM_PARTS] == "not checked"
-    assert outcomes(found, "score")[FROM_SCORES] == "ok"
-
-
-def test_removed_parts_are_no_damage(scored):
-    remove_parts(scored)
-    found = verify(scored)
-    assert not found.damage
-    assert outcomes(found, "select")[PARTS] == "not kept"
-    assert outcomes(found, "score")[FROM_PARTS] == "not kept"
-    assert outcomes(found, "score")[FROM_SCORES] == "ok"
-
-
-def test_files_of_others_are_named(scored):
+def test_removed_parts_and_files_of_others_are_no_damage(scored):
     (scored / "notes.txt").write_text("mine")
     (scored / "parts" / "score" / "part-00077.parquet").write_bytes(b"")
     (scored / "parts" / "other").mkdir()
@@ -91,6 +93,11 @@ def test_files_of_others_are_named(scored):
     assert not found.damage
     names = "notes.txt, parts/other, parts/score/part-00077.parquet"
     assert found.notes == (f"{scored}: not written by this run: {names}",)
+    remove_parts(scored)
+    found = verify(scored)
+    assert not found.damage
+    score = outcomes(found, "score")
+    assert (score[PARTS], score[FROM_PARTS], score[FROM_SCORES]) == ("not kept", "not kept", "ok")
 
 
 @pytest.mark.parametrize(("kept", "what"), [(True, FROM_PARTS), (False, FROM_SCORES)])
@@ -106,96 +113,72 @@ def test_another_cell_of_a_table_is_found_though_its_digest_is_right(scored, kep
 
 
 def test_other_counts_than_those_of_the_parts_are_found(scored):
-    record = read_run(scored)
-    record.stages["select"].done.counts["tested"] += 1
-    rewrite(scored, record)
+    lie(scored, "select", "triplets.parquet", pl.read_parquet(scored / "triplets.parquet"), tested=1)
     found = verify(scored)
     assert ("select", FROM_PARTS) in damage(found)
     assert "counts" in found.damage[0].detail
 
 
-LIES = {
-    "a repetition that has another rank": ("repeated", "the verb is repeated where its rank is 1, and nowhere else"),
-    "a probability above 1": (
-        "top1_logprob",
-        "log-probabilities are at most 0, and the verb's at most that of the first choice",
-    ),
-    "another word": ("top1", "the first choice is the verb where the verb is repeated"),
-}
-
-
-@pytest.mark.parametrize(("column", "what"), LIES.values(), ids=LIES)
-def test_scores_that_contradict_themselves_are_found(scored, column, what):
+def test_results_that_contradict_themselves_are_found(scored):
+    """Each lie alone, with the digest that the writer itself would give it."""
     remove_parts(scored)
-    scores = pl.read_parquet(scored / "scores.parquet")
+    scores, rates = (pl.read_parquet(scored / f"{name}.parquet") for name in ("scores", "rates"))
     row = int(scores["repeated"].arg_max())
-    value = {"repeated": False, "top1_logprob": 0.5, "top1": "walked"}[column]
-    lied = changed(scores, row, **{column: value})
-    if column == "repeated":
-        lied = changed(lied, row, expected_logprob=scores["expected_logprob"][row] - 1)
-    lie(scored, "score", "scores.parquet", lied)
-    assert ("score", what) in damage(verify(scored))
-
-
-def test_rates_that_are_not_those_of_the_scores_are_counted_again(scored):
-    remove_parts(scored)
-    rates = pl.read_parquet(scored / "rates.parquet")
+    less = scores["expected_logprob"][row] - 1
+    said = {
+        "the verb is repeated where its rank is 1, and nowhere else": changed(
+            scores, row, repeated=False, expected_logprob=less
+        ),
+        "log-probabilities are at most 0, and the verb's at most that of the first choice": changed(
+            scores, row, top1_logprob=0.5
+        ),
+        "the first choice is the verb where the verb is repeated": changed(scores, row, top1="walked"),
+        "each triplet is scored once in each pattern": pl.concat([scores[1:], scores[-1:]]),
+    }
+    for what, lied in said.items():
+        lie(scored, "score", "scores.parquet", lied)
+        assert ("score", what) in damage(verify(scored))
+    lie(scored, "score", "scores.parquet", scores)
     lie(scored, "score", "rates.parquet", changed(rates, 1, repetitions=rates["repetitions"][1] + 1))
-    found = verify(scored)
-    assert ("score", "repetitions and rates are those of the scores") in damage(found)
+    assert ("score", "repetitions and rates are those of the scores") in damage(verify(scored))
+    summary = ng.open(scored).selection.summary
+    lie(scored, "select", "selection.json", {**summary, "selected": summary["selected"] - 1})
+    found = damage(verify(scored))
+    assert ("select", "tables follow from triplets.parquet") in found
+    assert ("select", "selection.json agrees with the triplets and with itself") in found
 
 
-def test_a_triplet_that_is_scored_twice_is_found(scored):
-    remove_parts(scored)
-    scores = pl.read_parquet(scored / "scores.parquet")
-    lie(scored, "score", "scores.parquet", pl.concat([scores[1:], scores[-1:]]))
-    assert ("score", "each triplet is scored once in each pattern") in damage(verify(scored))
-
-
-def test_triplets_in_another_order_than_their_keys_are_found(selected):
-    """Keys are those of the bundled words: where a lexicon has forms by gender, triplets do not have the key's word."""
-    remove_parts(selected)
-    triplets = pl.read_parquet(selected / "triplets.parquet")
-    swapped = pl.concat([triplets[1:2], triplets[:1], triplets[2:]]).with_columns(triplet=triplets["triplet"])
-    lie(selected, "select", "triplets.parquet", swapped)
-    assert not verify(selected).damage
-
-
-def test_a_summary_that_is_not_that_of_the_triplets_is_found(selected):
-    remove_parts(selected)
-    found = ng.open(selected).summary
-    lie(selected, "select", "selection.json", {**found, "selected": found["selected"] - 1})
-    said = damage(verify(selected))
-    assert ("select", "tables follow from triplets.parquet") in said
-    assert ("select", "selection.json agrees with the triplets and with itself") in said
-
-
-def test_a_shard_is_verified_as_far_as_possible(mini, small_lexicon, tmp_path):
-    model = ng.load(mini.folder, device="cpu", precision="fp32")
-    ng.select(model, lexicon=small_lexicon, shard="1/2", output=tmp_path / "shard", progress=False)
-    found = verify(tmp_path / "shard")
-    assert not found.damage
-    assert outcomes(found, "select") == {PARTS: "ok", FROM_PARTS: "not checked"}
-    flip(tmp_path / "shard" / "parts" / "select" / "part-00000.parquet")
-    assert damage(verify(tmp_path / "shard")) == [("select", PARTS)]
-    shutil.rmtree(tmp_path / "shard" / "parts")
-    assert verify(tmp_path / "shard").damage[0].detail == "1 of 1 are missing"
+def test_lies_about_verbs_of_several_tokens_are_found_without_parts(whole_words_run, tmp_path):
+    folder = shutil.copytree(whole_words_run, tmp_path / "run")
+    remove_parts(folder)
+    name = "scores_several_tokens.parquet"
+    scores = pl.read_parquet(folder / name)
+    row = int(scores.with_row_index().filter("repeated").item(0, "index"))
+    lies = ({"expected_rank": 5}, {"expected_logprob": 1.0}, {"top1": "walk"}, {"repeated": False, "expected_rank": 2})
+    for values in lies:
+        lie(folder, "score", name, changed(scores, row, **values))
+        assert damage(verify(folder)), values
+    lie(folder, "score", name, scores)
+    name = "triplets_several_tokens.parquet"
+    lie(folder, "select", name, changed(pl.read_parquet(folder / name), 0, tokens=9))
+    what = "verbs of several tokens: each has a number of tokens that the selection knows"
+    assert ("select", what) in damage(verify(folder))
 
 
 def test_an_unfinished_run_is_no_damage(scored):
-    record = read_run(scored)
-    record.stages["score"].done = None
-    rewrite(scored, record)
+    (scored / "score.done.json").unlink()
     found = verify(scored)
     assert not found.damage
     assert outcomes(found, "score") == {AS_WRITTEN: "not checked", PARTS: "ok", FROM_PARTS: "not checked"}
 
 
-def test_a_run_at_work_is_refused_in_one_line(scored):
-    with locked(scored), pytest.raises(ng.InputError, match=r"in use by process \d+"):
-        verify(scored)
-
-
-def test_what_is_neither_a_run_nor_a_model_is_refused(tmp_path):
-    with pytest.raises(ng.InputError):
-        verify(tmp_path)
+def test_a_shard_is_verified_as_far_as_possible(mini, small_lexicon, tmp_path):
+    model, folder = ng.load(mini.folder, device="cpu", precision="fp32"), tmp_path / "shard"
+    ng.select(model, lexicon=small_lexicon, shard="1/2", output=folder, progress=False)
+    found = verify(folder)
+    assert not found.damage
+    assert outcomes(found, "select") == {PARTS: "ok", FROM_PARTS: "not checked"}
+    flip(folder / "parts" / "select" / "part-00000.parquet")
+    assert damage(verify(folder)) == [("select", PARTS)]
+    shutil.rmtree(folder / "parts")
+    assert verify(folder).damage[0].detail == "1 of 1 are missing"

@@ -16,7 +16,7 @@ from .stage import ITEMS_FILE, Colours
 
 @dataclass(frozen=True, eq=False)
 class ColoursRun(Run):
-    """A finished run; `items` has the columns thing, polarity, top1, probability."""
+    """A finished run; `items` has the columns thing, polarity, sentence, top1, probability."""
 
     stage: ClassVar[str] = Colours.name
 
@@ -33,6 +33,19 @@ class ColoursRun(Run):
     def document(self) -> dict[str, Any]:
         """See `Shown`."""
         return {"run": str(self.folder), "items": self.items.to_dicts()}
+
+    def sentence_rows(self) -> pl.LazyFrame:
+        """See `Run`."""
+        nothing = {"expected": pl.String, "correct": pl.Boolean, "failed": pl.Boolean}
+        nothing |= {"rank": pl.Int32, "logprob": pl.Float32}
+        return self.items.lazy().select(
+            item="thing",
+            condition="polarity",
+            sentence="sentence",
+            answer="top1",
+            answer_logprob=pl.col("probability").log(),
+            **{name: pl.lit(None, kind) for name, kind in nothing.items()},
+        )
 
     def outcomes(self) -> pl.DataFrame:
         """See `Run`."""

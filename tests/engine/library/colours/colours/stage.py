@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 import polars as pl
 from negengine.engine.inference.exported import ExportedModel
+from negengine.engine.inference.free_text import MASK
 from negengine.engine.inference.model import MaskedLM
 from negengine.engine.inference.predict import predict_texts
 from negengine.engine.runs.masked_stages import ReferenceStage
@@ -44,6 +45,7 @@ class Colours(ReferenceStage[None]):
         rows = {
             "thing": [THINGS[number]] * len(texts),
             "polarity": list(TEMPLATES),
+            "sentence": [text.replace(MASK, self.exported.mask_token) for text in texts],
             "top1": [row["token"] for row in found],
             "probability": [row["probability"] for row in found],
         }

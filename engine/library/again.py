@@ -1,0 +1,321 @@
+"""What a run has decided, as it can be asked again: one item at a time, without batches, vectors or composed token ids.
+
+A run gives samples of its items (`Run.again`), and `negengine verify` asks a reference model about them. Each item
+compares what was recorded with what the model says now:
+
+    agrees    the decision is the same, and so are rank, first choice and log-probabilities
+    near-tie  the decision is another one, and the two logits that decide it are closer than rounding in fp32
+    wrong     anything else
+
+Of what the low-precision model decided alone, only what must be exact is compared. Most items are a `Question`.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cached_property
+from itertools import product
+from math import prod
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from ..inference.exported import REFERENCE, ExportedModel
+from ..inference.free_text import log_softmax
+from ..printable import counted
+from ..text.tokenizer import NOT_ONE_TOKEN, MaskTokenizer
+from .sentences import CORRECT, REPEATED, drawn
+
+NEAR_TIE = 1e-4
+"""Logits: a decision this close can differ between two ways to compute the same model in fp32."""
+
+ROUNDING = 1e-3
+"""Logits, and natural logarithms of probabilities: fp32 on another kind of device differs by 1e-6 to 1e-4."""
+
+_MOST_ANSWERS = 10_000  # so many first choices within rounding say nothing
+Logits = NDArray[np.float32]
+
+
+class Reference(Protocol):
+    """A model that is asked one text, or one pair of texts, at a time; `at_once` of them in threads."""
+
+    @property
+    def name(self) -> str:
+        """What decides, for tables."""
+
+    @property
+    def at_once(self) -> int:
+        """How many texts may be asked at the same time."""
+
+    def masked(self, text: str) -> Logits:
+        """The logits at the mask of a text with the model's own mask token, float32 [V]."""
+
+    def at(self, ids: NDArray[np.int32], position: int) -> Logits:
+        """The logits of the token at a position of int32 [L], float32 [V].
+
+        A masked model finds its mask at the position; a causal model reads only what stands before.
+        """
+
+    def pair(self, first: str, second: str, max_length: int) -> Logits:
+        """The logits of a pair of texts, float32 [labels]."""
+
+
+class Verdict(StrEnum):
+    """How a recorded item compares."""
+
+    AGREES = "agrees"
+    NEAR_TIE = "near-tie"
+    WRONG = "wrong"
+
+
+@dataclass(frozen=True)
+class Compared:
+    """The comparison of one item: what differs (empty where nothing does), and whether it was decided in fp32."""
+
+    name: str
+    verdict: Verdict
+    why: str = ""
+    is_exact: bool = True
+
+
+class Item(Protocol):
+    """An item as a run recorded it."""
+
+    def again(self, reference: Reference) -> Compared:
+        """Ask the reference model about it."""
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """Items of one kind, such as `items` or `unselected candidates`; or why none can be asked again."""
+
+    kind: str
+    items: Sequence[Item]
+    why_not: str = "there are none"
+
+
+@dataclass(frozen=True, eq=False)
+class Question:
+    """Words at the mask of a text, and what a run recorded of them; what is None is not compared.
+
+    A word of k tokens is asked for at k masks: the mask of the text is repeated, and the word's tokens are filled in
+    from left to right. It is the first choice if each token is, its rank is the largest one of its tokens, and its
+    log-probability is the sum of theirs.
+
+    Attributes:
+        name: What to call it in a message.
+        text: The sentence, with one mask token of the model.
+        tokens: For each mask, the expected tokens. Where there are several (k = 1), the best of them counts.
+        accepted: Further tokens at a single mask that count as expected; rank and log-probability are not theirs.
+        is_first: Whether the expected word was the first choice.
+        logprob: Natural logarithm of the probability of the expected word.
+        answer: The text of the first choice.
+        answer_logprob: Natural logarithm of its probability.
+        unranked: For each mask, int64: the tokens that do not compete; all do if it is empty.
+        among_ranked: Whether log-probabilities are among those that compete, and not over the whole vocabulary.
+        fills: Whether the tokens are filled in; else all masks are asked at once.
+        ends: Tokens that can follow the word: the probability of its end counts, too.
+        cut: Whether the answer ends with the first token that is not expected.
+        fault: Why the run cannot have recorded that.
+        is_exact: Whether the reference model decided it.
+    """
+
+    name: str
+    text: str
+    tokenizer: MaskTokenizer
+    tokens: tuple[tuple[int, ...], ...] = ((),)
+    accepted: tuple[int, ...] = ()
+    is_first: bool | None = None
+    rank: int | None = None
+    logprob: float | None = None
+    answer: str | None = None
+    answer_logprob: float | None = None
+    unranked: tuple[NDArray[np.int64], ...] = ()
+    among_ranked: bool = False
+    fills: bool = True
+    ends: NDArray[np.bool_] | None = None
+    cut: bool = False
+    fault: str = ""
+    is_exact: bool = True
+
+    def again(self, reference: Reference) -> Compared:
+        """See `Item`."""
+        if self.fault:
+            return Compared(self.name, Verdict.WRONG, self.fault, self.is_exact)
+        logits, end = self._ask(reference)
+        return Compared(self.name, *self.compare(logits, end), self.is_exact)
+
+    def compare(self, logits: Logits, end_logprob: float = 0.0) -> tuple[Verdict, str]:
+        """What was recorded against the logits of each mask, float32 [k, V]; what differs, or nothing."""
+        ranked = logits.copy()
+        for row, tokens in zip(ranked, self.unranked, strict=bool(self.unranked)):
+            row[tokens] = -np.inf
+        verdict, why = self._decision(ranked)
+        if verdict is Verdict.AGREES:
+            logprobs = log_softmax(ranked if self.among_ranked else logits)
+            why = self._rank(ranked) or self._logprob(logprobs, end_logprob) or self._answer(ranked, logprobs)
+            verdict = Verdict.WRONG if why else verdict
+        return verdict, why
+
+    def _ask(self, reference: Reference) -> tuple[Logits, float]:
+        """The logits of each mask, and the log-probability of the end of the word where it counts."""
+        k, word = len(self.tokens), [own[0] for own in self.tokens if own]
+        if k == 1 and self.ends is None:
+            return reference.masked(self.text)[None], 0.0
+        mask_id = self.tokenizer.mask_id
+        [single] = self.tokenizer.encode_masked([self.text])
+        mask = int(np.flatnonzero(single == mask_id)[0])
+
+        def at(filled: int, query: int) -> Logits:
+            ids = [*single[:mask], *word[:filled], *[mask_id] * (k - filled), *single[mask + 1 :]]
+            return reference.at(np.array(ids, np.int32), mask + query)
+
+        logits = np.stack([at(query if self.fills else 0, query) for query in range(k)])
+        if self.ends is None:
+            return logits, 0.0
+        return logits, float(np.logaddexp.reduce(log_softmax(at(k, k))[self.ends]))
+
+    def _decision(self, ranked: Logits) -> tuple[Verdict, str]:
+        if not all(self.tokens):
+            if self.is_first or self.rank is not None:
+                return Verdict.WRONG, "the expected word is not one token of the model"
+            return Verdict.AGREES, ""
+        if self.is_first is None:
+            return Verdict.AGREES, ""
+        margins = np.array(
+            [_margin(row, (*tokens, *self.accepted)) for row, tokens in zip(ranked, self.tokens, strict=True)]
+        )
+        # Of tokens with the same logit the one with the smaller id is first: a margin of 0 can be either.
+        if (margins >= 0).all() if self.is_first else not (margins > 0).all():
+            return Verdict.AGREES, ""
+        least = float(margins.min())  # of the one query that would have to come out in another way
+        said = f"{_first(self.is_first)}, but now {_first(not self.is_first)} (margin {abs(least):.2g} logits)"
+        return Verdict.NEAR_TIE if abs(least) < NEAR_TIE else Verdict.WRONG, said
+
+    def _rank(self, ranked: Logits) -> str:
+        """Whether the recorded rank is possible if logits are rounded differently."""
+        if self.rank is None or not all(self.tokens):
+            return ""
+        own = np.array([[row[list(tokens)].max()] for row, tokens in zip(ranked, self.tokens, strict=True)])
+        lowest = 1 + int((ranked > own + ROUNDING).sum(axis=1).max())
+        highest = int((ranked > own - ROUNDING).sum(axis=1).max())
+        return "" if lowest <= self.rank <= max(lowest, highest) else f"rank {self.rank}, but now {lowest}"
+
+    def _logprob(self, logprobs: NDArray[np.float64], end_logprob: float) -> str:
+        if self.logprob is None or any(len(tokens) != 1 for tokens in self.tokens):
+            return ""
+        now = sum(float(row[token]) for row, [token] in zip(logprobs, self.tokens, strict=True)) + end_logprob
+        return self._unlike("log-probability", self.logprob, now)
+
+    def _answer(self, ranked: Logits, logprobs: NDArray[np.float64]) -> str:
+        """Whether the recorded first choice could be first if logits are rounded differently."""
+        best = ranked.argmax(axis=1)
+        possible = [np.flatnonzero(row >= row.max() - ROUNDING).tolist() for row in ranked]
+        answers = product(*possible) if prod(map(len, possible)) <= _MOST_ANSWERS else ()
+        if self.answer is not None and answers and self.answer not in map(self._said, answers):
+            return f"the first choice was {self.answer!r}, but now {self._said(best.tolist())!r}"
+        if self.answer_logprob is None:
+            return ""
+        now = float(logprobs[np.arange(len(best)), best].sum())
+        return self._unlike("log-probability of the first choice", self.answer_logprob, now)
+
+    def _said(self, choices: Sequence[int]) -> str:
+        other = (place for place, choice in enumerate(choices) if choice not in self.tokens[place])
+        return self.tokenizer.word_text(choices[: next(other, len(choices)) + 1] if self.cut else choices)
+
+    def _unlike(self, what: str, recorded: float, now: float) -> str:
+        # Of a rare word the logarithm is large; a probability that was stored in fp32 has seven digits.
+        is_close = abs(recorded - now) <= len(self.tokens) * ROUNDING * max(1.0, abs(now))
+        return "" if is_close else f"{what} {recorded:.4f}, but now {now:.4f}"
+
+
+def _margin(row: Logits, tokens: Sequence[int]) -> float:
+    """The best expected logit minus the best other logit."""
+    others = row.copy()
+    others[list(tokens)] = -np.inf
+    return float(row[list(tokens)].max() - others.max())
+
+
+def _first(is_first: bool) -> str:
+    return "the expected word was first" if is_first else "another word was first"
+
+
+@dataclass(frozen=True, eq=False)
+class Draw:
+    """How a run draws items: of the given model, so many of each kind, by a seed.
+
+    Attributes:
+        lexicon: The word lists that a user gives, where the run's were moved.
+    """
+
+    exported: ExportedModel
+    size: int
+    seed: int
+    lexicon: Path | None = None
+
+    @cached_property
+    def tokenizer(self) -> MaskTokenizer:
+        """The model's tokenizer, loaded once."""
+        return self.exported.tokenizer
+
+    def rows(self, frame: pl.LazyFrame) -> list[dict[str, Any]]:
+        """Random rows of `Run.sentence_rows`, in their order."""
+        return drawn(frame, self.size, self.seed).collect().to_dicts()
+
+    def some(self, frame: pl.DataFrame) -> list[dict[str, Any]]:
+        """Random rows of any frame."""
+        return frame.sample(min(self.size, len(frame)), seed=self.seed).to_dicts()
+
+    def tokens(self, text: str, words: Sequence[str]) -> tuple[int, ...]:
+        """The tokens of words at the mask of a text: of those that are one token."""
+        before, _, after = text.partition(self.tokenizer.mask_token)
+        found = self.tokenizer.word_tokens([(before, after)] * len(words), words)
+        return tuple(int(token) for token in found if token != NOT_ONE_TOKEN)
+
+    def question(self, row: Mapping[str, Any], words: Sequence[str] | None = None) -> Question:
+        """A row of `Run.sentence_rows` with one mask.
+
+        Args:
+            row: The row.
+            words: The expected words, of which the best counts; by default the one that the row has.
+        """
+        if words is None:
+            words = [] if row["expected"] is None else [row["expected"]]
+        tokens = self.tokens(row["sentence"], words)
+        return self._question(row, f"{row['item']} in {row['condition']}", row["sentence"], (tokens,))
+
+    def word_question(self, row: Mapping[str, Any], k: int) -> Question:
+        """A row of `Run.sentence_rows` whose expected word has k tokens; its sentence has one mask, or k."""
+        mask = self.tokenizer.mask_token
+        before, _, after = row["sentence"].partition(mask)
+        while after.startswith(mask):
+            after = after.removeprefix(mask)
+        [tokens] = self.tokenizer.word_sequences([(before, after)], [row["expected"]])
+        fault = tokens if isinstance(tokens, str) else ""
+        if not fault and len(tokens) != k:
+            fault = f"{row['expected']} has {counted(len(tokens), 'token')}, in the run {k}"
+        word = () if isinstance(tokens, str) else tuple((token,) for token in tokens)
+        name = f"{row['item']} ({row['expected']}) in {row['condition']}"
+        return self._question(row, name, before + mask + after, word, fault)
+
+    def _question(
+        self, row: Mapping[str, Any], name: str, text: str, tokens: tuple[tuple[int, ...], ...], fault: str = ""
+    ) -> Question:
+        is_exact = row.get("precision", REFERENCE) == REFERENCE
+        numbers = row if is_exact else {}  # only the reference model gives them exactly
+        return Question(
+            name,
+            text,
+            self.tokenizer,
+            tokens,
+            is_first=row[REPEATED] if REPEATED in row else row[CORRECT],
+            rank=numbers.get("rank"),
+            logprob=numbers.get("logprob"),
+            answer=numbers.get("answer"),
+            answer_logprob=numbers.get("answer_logprob"),
+            fault=fault,
+            is_exact=is_exact,
+        )

@@ -1,0 +1,113 @@
+"""One recorded item against logits: what agrees, what is a near-tie, what is wrong."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from negengine.engine.library.again import Draw, Question, Verdict
+
+WORDS = ["smoke", "dance", "sing", "swim"]
+LOGITS = [3.0, 2.0, 1.0, -1.0]
+LOGPROB = float(2 - np.log(np.exp(LOGITS).sum()))
+VOCABULARY = SimpleNamespace(word_text=lambda choices: " ".join(WORDS[choice] for choice in choices))
+
+
+def judged(*logits, **recorded):
+    """The verdict on what was recorded; the logits are those of one mask or of several."""
+    question = Question("an item", "a text", VOCABULARY, **recorded)
+    return question.compare(np.array(logits or [LOGITS], np.float32))
+
+
+@pytest.mark.parametrize(
+    "recorded",
+    [
+        {"tokens": ((0,),), "is_first": True, "rank": 1, "answer": "smoke"},
+        {"tokens": ((1,),), "is_first": False, "rank": 2, "logprob": LOGPROB, "answer": "smoke"},
+        {"tokens": ((2, 1),), "is_first": False, "rank": 2},
+        {"tokens": ((1,),), "accepted": (0,), "is_first": True, "rank": 2},
+        {"answer": "smoke", "answer_logprob": LOGPROB + 1},
+        {"is_first": False},
+        {"tokens": ((1,),), "is_first": True, "rank": 1, "answer": "dance", "unranked": (np.array([0]),)},
+        {"tokens": ((1,),), "logprob": LOGPROB, "unranked": (np.array([0]),)},
+    ],
+)
+def test_what_was_recorded_agrees(recorded):
+    assert judged(**recorded) == (Verdict.AGREES, "")
+
+
+@pytest.mark.parametrize(
+    ("recorded", "why"),
+    [
+        ({"tokens": ((0,),), "is_first": False}, "another word was first, but now the expected word was first"),
+        ({"tokens": ((1,),), "is_first": True}, "the expected word was first, but now another word was first"),
+        ({"tokens": ((1,),), "is_first": False, "rank": 3}, "rank 3, but now 2"),
+        ({"tokens": ((1,),), "logprob": LOGPROB - 0.01}, "log-probability -1.4"),
+        ({"tokens": ((1,),), "logprob": LOGPROB, "unranked": (np.array([0]),), "among_ranked": True}, "but now -0.3"),
+        ({"answer": "sing"}, "the first choice was 'sing', but now 'smoke'"),
+        ({"answer": "smoke", "answer_logprob": -1.0}, "log-probability of the first choice"),
+        ({"is_first": True}, "not one token"),
+        ({"is_first": False, "rank": 4}, "not one token"),
+    ],
+)
+def test_what_differs_is_wrong_and_named(recorded, why):
+    verdict, said = judged(**recorded)
+    assert verdict is Verdict.WRONG
+    assert why in said
+
+
+def test_what_rounding_can_change_is_no_error():
+    close = [3.0, 2.9999, 2.9999, -1.0]
+    assert [judged(close, tokens=((1,),), rank=rank)[0] for rank in (1, 2, 3)] == [Verdict.AGREES] * 3
+    assert judged(close, tokens=((1,),), rank=4)[0] is Verdict.WRONG
+    assert [judged(close, answer=answer)[0] for answer in WORDS[:3]] == [Verdict.AGREES] * 3
+    two = (close, [3.0, 2.0, 1.0, -1.0])
+    word = {"tokens": ((1,), (0,))}
+    assert judged(*two, **word, answer="sing smoke")[0] is Verdict.AGREES
+    assert judged(*two, **word, answer="sing dance")[0] is Verdict.WRONG
+
+
+@pytest.mark.parametrize(
+    ("margins", "is_first", "verdict"),
+    [
+        ([1.0, 1e-5], True, Verdict.AGREES),
+        ([1.0, 1e-5], False, Verdict.NEAR_TIE),
+        ([1.0, -1e-5], True, Verdict.NEAR_TIE),
+        ([-3e-4], True, Verdict.WRONG),
+        ([1.0, -1.0], True, Verdict.WRONG),
+        ([-1.0, 1.0], False, Verdict.AGREES),
+        ([1.0, 0.0], True, Verdict.AGREES),  # of equal logits the smaller id is first: it can be either
+        ([0.0], False, Verdict.AGREES),
+    ],
+)
+def test_the_query_that_would_have_to_come_out_in_another_way_decides(margins, is_first, verdict):
+    logits = [[margin, 0, -2] for margin in margins]
+    assert judged(*logits, tokens=((0,),) * len(margins), is_first=is_first)[0] is verdict
+
+
+def test_an_answer_can_end_with_the_first_other_token():
+    recorded = {"tokens": ((0,), (1,), (2,)), "is_first": False}
+    assert judged(*[LOGITS] * 3, **recorded, cut=True, answer="smoke smoke")[0] is Verdict.AGREES
+    assert judged(*[LOGITS] * 3, **recorded, answer="smoke smoke")[0] is Verdict.WRONG
+
+
+def test_a_word_of_several_tokens_is_filled_in_from_left_to_right(mini):
+    """The question is one text with one mask, however many the row of the run has."""
+    mask = mini.mask_token
+    row = {"item": 1, "condition": "own", "expected": "woodpecker", "correct": True, "rank": 1, "precision": "fp32"}
+    asked = []
+
+    class Model:
+        def at(self, ids, position):
+            asked.append((mini.tokenizer.backend.decode(ids.tolist(), skip_special_tokens=False), position))
+            return np.zeros(mini.vocab_size, np.float32)
+
+    draw = Draw(mini, 1, 0)
+    k = len(mini.tokenizer.word_sequences([("A robin is a ", ".")], ["woodpecker"])[0])
+    for masks in (1, k):
+        question = draw.word_question({**row, "sentence": f"A robin is a {mask * masks}."}, k)
+        assert question.text == f"A robin is a {mask}."
+        assert question.again(Model()).verdict is Verdict.AGREES
+    assert [text.count(mask) for text, _ in asked] == [*range(k, 0, -1)] * 2
+    assert [position - asked[0][1] for _, position in asked] == [*range(k)] * 2
+    other = draw.word_question({**row, "sentence": f"A robin is a {mask}."}, k + 1).again(Model())
+    assert (other.verdict, other.why) == (Verdict.WRONG, f"woodpecker has {k} tokens, in the run {k + 1}")

@@ -1,0 +1,232 @@
+"""Items decided again, one by one: a lie that everything else agrees with is found by a sample of all items."""
+
+import shutil
+from dataclasses import replace
+
+import negengine as ng
+import polars as pl
+import pytest
+from lies import changed, lie, remove_parts
+from negengine.engine.experiments.negation.rates import rates
+from negengine.engine.experiments.negation.runs import SelectionRun
+from negengine.engine.inference.manifest import read_manifest, write_manifest
+from negengine.engine.library.again import Compared, Draw, Verdict
+from negengine.engine.results.verification.reference import ExportedReference
+from negengine.engine.results.verification.verify import are_too_many
+from negengine.engine.text.lexicon import BUNDLED_LEXICON
+
+ITEMS, UNSELECTED = (f"{kind} decided again by the reference model" for kind in ("items", "unselected candidates"))
+SEVERAL = "verbs of several tokens"
+ALL = 10_000
+WORDS = ["woodpecker", "bird", "rustling", "dog", "crackle", "animals"]
+DATA = {"sentence": [f"A robin is {not_}a [MASK]." for not_ in ("", "not ") for _ in WORDS], "target": WORDS * 2}
+CAUSAL = {"sentence": ["Jessica is happy to [MASK]."] * 3, "target": ["smoked", "unsung", "smoke"]}
+
+
+@pytest.fixture
+def selected(few_selected, tmp_path):
+    return shutil.copytree(few_selected, tmp_path / "run")
+
+
+@pytest.fixture
+def verify(mini):
+    def run(folder, **options):
+        return ng.verify(folder, **{"model": mini.folder, "sample": ALL, **options})
+
+    return run
+
+
+def check(verification, stage, what):
+    [found] = [check for check in verification.checks if (check.of, check.what) == (stage, what)]
+    return found
+
+
+def damage(verification):
+    return [(check.of, check.what) for check in verification.damage]
+
+
+def test_all_items_of_a_run_agree(few, verify):
+    found = verify(few)
+    assert not found.damage
+    triplets, scores = (pl.read_parquet(few / f"{name}.parquet") for name in ("triplets", "scores"))
+    items = check(found, "score", ITEMS)
+    assert (items.n, items.wrong, items.near_ties) == (len(scores), 0, 0)
+    assert items.bound == pytest.approx(1 - 0.05 ** (1 / len(scores)))
+    assert check(found, "select", ITEMS).n == len(triplets)
+    assert 0 < check(found, "select", UNSELECTED).n <= 16 - len(triplets)
+    one, same, other = (verify(few, sample=5, seed=seed) for seed in (0, 0, 1))
+    assert check(one, "score", ITEMS).n == 5
+    assert one.frame.equals(same.frame)
+    assert not other.damage
+
+
+def test_scores_that_agree_with_everything_but_the_model_are_found(few, verify):
+    """A repetition that was none: rank, first choice, log-probabilities and rates say the same."""
+    remove_parts(few)
+    scores, triplets = pl.read_parquet(few / "scores.parquet"), pl.read_parquet(few / "triplets.parquet")
+    row = int((~scores["repeated"]).arg_max())
+    verb = triplets.filter(triplet=scores["triplet"][row])["verb"][0]
+    likely = scores["top1_logprob"][row]
+    lied = changed(scores, row, repeated=True, expected_rank=1, top1=verb, expected_logprob=likely)
+    lie(few, "score", "scores.parquet", lied)
+    names = [pattern.name for pattern in ng.open(few).selection.patterns.all]
+    lie(few, "score", "rates.parquet", rates(lied.lazy(), triplets.lazy(), names, names[0]))
+    assert not verify(few, sample=0).damage
+    found = verify(few)
+    assert damage(found) == [("score", ITEMS)]
+    assert "the expected word was first, but now another word was first" in found.damage[0].detail
+    assert "parts/score" in found.damage[0].repair
+
+
+def test_of_a_low_precision_row_the_decision_alone_is_compared(few, verify):
+    remove_parts(few)
+    scores = pl.read_parquet(few / "scores.parquet")
+    row = int((~scores["repeated"]).arg_max())
+    other = {"expected_rank": scores["expected_rank"][row] + 5, "top1": "zebra"}
+    for precision, expected in {"int8": False, "fp32": True}.items():
+        lie(few, "score", "scores.parquet", changed(scores, row, precision=precision, **other))
+        assert bool(verify(few).damage) is expected
+
+
+def test_a_repeated_verb_that_was_not_selected_is_found(selected, verify):
+    remove_parts(selected)
+    run = ng.open(selected)
+    fewer = run.triplets[1:].with_columns(triplet=run.triplets["triplet"][:-1])
+    counts = {"rows": len(fewer), "repeating": run.record.counts["repeating"] - 1}
+    candidates = run.summary["pairs"] * run.summary["verbs"]
+    summary = {**run.summary, "selected": len(fewer), "repeating": round(counts["repeating"])}
+    summary["ratio"] = 100 * counts["repeating"] / candidates
+    answers = pl.read_parquet(selected / "answers.parquet")
+    lie(selected, "select", "triplets.parquet", fewer, **counts)
+    lie(selected, "select", "answers.parquet", answers[1:].with_columns(triplet=answers["triplet"][:-1]))
+    lie(selected, "select", "selection.json", summary)
+    assert not verify(selected, sample=0).damage
+    found = verify(selected)
+    assert damage(found) == [("select", UNSELECTED)]
+    name, profession, verb = run.triplets.select("name", "profession", "verb").row(0)
+    assert f"{name}, {profession}, {verb}: another word was first" in found.damage[0].detail
+
+
+def test_word_lists_are_those_of_the_run_or_none(selected):
+    assert str(check(ng.verify(selected, sample=1), "select", UNSELECTED).outcome) == "ok"
+    found = check(ng.verify(selected, lexicon=BUNDLED_LEXICON, sample=1), "select", UNSELECTED)
+    assert str(found.outcome) == "not checked"
+    assert "--lexicon" in found.detail
+
+
+def test_a_model_that_is_not_that_of_the_run_is_refused(mini, few_words, tmp_path):
+    folder = shutil.copytree(mini.folder, tmp_path / "models" / "moved")
+    run = ng.select(ng.load(folder, device="cpu", precision="fp32"), lexicon=few_words, output=tmp_path / "run")
+    _, info = read_manifest(folder)
+    info["files"]["model.onnx"] = "0" * 64
+    write_manifest(folder, {key: value for key, value in info.items() if key != "content_sha256"})
+    with pytest.raises(ng.InputError, match="is not the model of"):
+        ng.verify(run, model=folder)
+    shutil.rmtree(folder)
+    found = ng.verify(run)
+    assert not found.damage
+    assert "give --model" in check(found, "select", "items decided again").detail
+    with pytest.raises(ng.InputError, match="no exported model"):
+        ng.verify(run, sample=3)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "is_exact", "counts", "too_many"),
+    [
+        (0, False, {}, False),
+        (1, True, {"audited": 10, "disagreements": 0}, True),
+        (1, False, {"audited": 100, "disagreements": 0}, False),
+        (1, False, {"audited": 100_000, "disagreements": 0}, True),
+        (30, False, {"audited": 100, "disagreements": 0}, True),
+    ],
+)
+def test_a_mixed_run_may_have_as_many_wrong_decisions_as_its_audit_allows(wrong, is_exact, counts, too_many):
+    right = [Compared("", Verdict.AGREES, "", is_exact)] * (300 - wrong)
+    assert are_too_many([*right, *[Compared("", Verdict.WRONG, "", is_exact)] * wrong], counts) is too_many
+
+
+def test_pytorch_decides_the_same_items(few, verify, tmp_path, monkeypatch):
+    import sys
+
+    found = verify(few, sample=12, torch="mini")
+    assert not found.damage
+    assert check(found, "score", "items decided again by PyTorch").n == 12
+    (tmp_path / "checkpoint").mkdir()
+    (tmp_path / "checkpoint" / "config.json").write_text("{}")
+    with pytest.raises(ng.InputError, match="was exported from another checkpoint"):
+        verify(few, sample=1, torch=str(tmp_path / "checkpoint"))
+    for name in [name for name in sys.modules if name.startswith("negengine.export")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(ng.InputError, match="--torch needs torch: pip install"):
+        verify(few, sample=1, torch="mini")
+
+
+def test_verbs_of_several_tokens_agree_and_another_model_is_found(whole_words_run, mini):
+    found = ng.verify(whole_words_run, sample=20)
+    checks = [check for check in found.checks if check.what.startswith(f"{SEVERAL} decided again")]
+    assert [(check.of, check.wrong, check.n > 0) for check in checks] == [("select", 0, True), ("score", 0, True)]
+    assert not found.damage
+    [first] = mini.tokenizer.encode(["beware"])
+
+    class Other(ExportedReference):
+        def at(self, ids, position):
+            logits = super().at(ids, position).copy()
+            logits[first[1]] -= 50
+            return logits
+
+    for run in (SelectionRun.open(whole_words_run), ng.open(whole_words_run)):
+        [sample] = [own for own in run.again(Draw(mini, 1_000, 0)) if own.kind == SEVERAL]
+        asked = [item for item in sample.items if item.is_first and "(beware)" in item.name]
+        assert {item.again(Other(mini)).verdict for item in asked} == {Verdict.WRONG}
+        assert len(asked) > 0
+
+
+METHODS = [("mini", "left-to-right"), ("mini", "all-masks"), ("mini", "whole-word"), ("gpt2", "whole-word")]
+
+
+@pytest.mark.parametrize(("name", "method"), METHODS, ids=["-".join(case) for case in METHODS])
+def test_every_number_of_a_word_of_several_tokens_is_compared(name, method, mini, causal, tmp_path):
+    exported, data = (mini, DATA) if name == "mini" else (causal(name), CAUSAL)
+    model, output = ng.load(exported.folder, device="cpu", precision="fp32"), tmp_path / "run"
+    run = ng.probe(model, data, method=method, output=output, progress=False)
+    reference, counts = ExportedReference(exported), run.items["target_tokens"]
+    samples = {sample.kind: sample.items for sample in run.again(Draw(exported, 100, 0))}
+    several = samples.pop("targets of several tokens")
+    assert len(several) == (len(counts) if method == "whole-word" else (counts > 1).sum())
+    assert [len(items) for items in samples.values()] == ([] if method == "whole-word" else [(counts == 1).sum()])
+    for item in [*several, *(item for items in samples.values() for item in items)]:
+        assert item.again(reference).verdict is Verdict.AGREES
+    item = next(item for item in several if len(item.tokens) > 1 and not item.is_first)
+    lies = {"rank": 5_000, "logprob": item.logprob - 1, "is_first": True, "answer": "walk", "answer_logprob": -1e-5}
+    for field, value in lies.items():
+        wrong = replace(item, **{field: value}).again(reference)
+        assert wrong.verdict is Verdict.WRONG, field
+        assert "but" in wrong.why
+
+    class Other(ExportedReference):
+        def at(self, ids, position):
+            return -super().at(ids, position)
+
+    assert {one.again(Other(exported)).verdict for one in several} == {Verdict.WRONG}
+
+
+def test_a_sample_draws_items_of_both_kinds(mini, tmp_path):
+    """Few targets of one token among many of several: both kinds are decided again."""
+    words = ["bird", *["woodpecker"] * 30]
+    data = {"sentence": [f"A robin is a [MASK], said number {i}." for i in range(31)], "target": words}
+    model = ng.load(mini.folder, device="cpu", precision="fp32")
+    run = ng.probe(model, data, output=tmp_path / "run", progress=False)
+    checks = {check.what.partition(" decided")[0]: check.n for check in ng.verify(run, sample=3).checks}
+    assert (checks["targets of several tokens"], checks["items"]) == (3, 1)
+
+
+def test_labels_of_words_are_not_decided_again_and_that_is_said(once, tmp_path):
+    from cue_detectors import write_detector
+    from negengine.export.build import build
+
+    made = once("cue-detector", lambda folder: build(str(write_detector(folder / "detector")), folder / "out"))
+    (tmp_path / "text.txt").write_text("It is not so. It is.\n")
+    run = ng.cues(made / "out", tmp_path / "text.txt", output=tmp_path / "run", progress=False)
+    found = check(ng.verify(run, sample=3), "cues", ITEMS)
+    assert (str(found.outcome), "not decided again" in found.detail) == ("not checked", True)
