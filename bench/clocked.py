@@ -3,7 +3,7 @@
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from ..engine.runs.executors import Advance, Executor, Finish, Say, Workers
@@ -37,7 +37,6 @@ class Clocked:
     busy: float = 0.0
     parts: int = 0
     moved: int = 0
-    seconds_of_parts: list[float] = field(default_factory=list)
 
     @contextmanager
     def start(self, stage: Stage[Any, Any], options: ModelOptions, say: Say) -> Iterator[Workers]:
@@ -71,7 +70,6 @@ class _ClockedWorkers:
             clocked.moved += len(part.content)
             seconds = float(part.marker.counts.get(BUSY, 0.0))
             clocked.busy += seconds
-            clocked.seconds_of_parts.append(seconds)
 
         began, own = time.perf_counter(), time.process_time()
         self.workers.run(numbers, choices, timed, advance)

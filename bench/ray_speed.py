@@ -5,11 +5,15 @@ Ray costs. The runs alternate, and the fastest round of each counts, as other pr
 """
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, fields
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
+
+import polars as pl
 
 from ..engine.choices import Precision
 from ..engine.experiments.negation.select import TRIPLETS_FILE, Selection, Settings
@@ -17,18 +21,34 @@ from ..engine.inference.device import CPU, cpu_threads
 from ..engine.inference.exported import ExportedModel
 from ..engine.runs.executors import Executor, ThisProcess
 from ..engine.runs.loop import Execution, run_stage
+from ..engine.runs.masked_stages import PatternDeciders
 from ..engine.runs.progress import Reporter
 from ..engine.runs.ray import Ray
-from ..engine.runs.stage import ModelOptions
+from ..engine.runs.stage import Advance, ModelOptions, PartResult
 from ..engine.text.lexicon import load_lexicon
 from ..engine.text.patterns import load_patterns
-from .clocked import Clocked
-from .clocked_stages import ClockedSelection
+from ..engine.text.spans import EncodedSentences
+from ..engine.views import Column, Table
+from .clocked import BUSY, Clocked
+from .machine import describe
+from .shapes import SHAPES, cache_folder, prepare
 
 ONE_PROCESS = "one process"
 _PARTS_A_CORE = 12
 _FIRST = 4  # pairs, for a first estimate of the speed
 Say = Callable[[str], None]
+
+
+class ClockedSelection(Selection):
+    """A selection; each part counts the seconds of its decision."""
+
+    def decide(
+        self, model: PatternDeciders, number: int, prepared: EncodedSentences | None, advance: Advance
+    ) -> PartResult:
+        """See `Stage`."""
+        began = time.perf_counter()
+        result = super().decide(model, number, prepared, advance)
+        return replace(result, counts={**result.counts, BUSY: time.perf_counter() - began})
 
 
 @dataclass(frozen=True)
@@ -47,8 +67,6 @@ class Run:
         writing: Seconds to write a part.
         waiting: The share of the time in which workers decided nothing.
         moved: Bytes of a part.
-        part_seconds: Mean seconds that a worker decided a part.
-        part_spread: Standard deviation of the logarithm of these seconds.
     """
 
     system: str
@@ -62,8 +80,6 @@ class Run:
     writing: float
     waiting: float
     moved: float
-    part_seconds: float
-    part_spread: float
 
 
 def measure(exported: ExportedModel, *, seconds: float, rounds: int, say: Say) -> dict[str, Any]:
@@ -152,15 +168,46 @@ def summary(clocked: Clocked, name: str, workers: int, sentences: int) -> Run:
         writing=clocked.writing / parts,
         waiting=max(0.0, 1 - clocked.busy / (workers * clocked.deciding)),
         moved=clocked.moved / parts,
-        part_seconds=clocked.busy / parts,
-        part_spread=_spread(clocked.seconds_of_parts),
     )
 
 
-def _spread(seconds: Sequence[float]) -> float:
-    """Standard deviation of the logarithms of the seconds of whole parts: the last one may be shorter."""
-    logs = [math.log(own) for own in seconds[:-1] if own > 0]
-    if len(logs) < 2:
-        return 0.0
-    mean = sum(logs) / len(logs)
-    return math.sqrt(sum((own - mean) ** 2 for own in logs) / (len(logs) - 1))
+SECONDS, QUICK_SECONDS = 60.0, 10.0
+
+
+def bench_ray(name: str, *, quick: bool, rounds: int | None, cache: Path | None = None, say: Say) -> dict[str, Any]:
+    """Measure Ray with one model on this machine: a name of `shapes.SHAPES`, or what `negengine export` takes."""
+    measured = prepare(name, cache or cache_folder(), SHAPES)
+    seconds = QUICK_SECONDS if quick else SECONDS
+    found = measure(measured.exported, seconds=seconds, rounds=rounds or (1 if quick else 3), say=say)
+    return {
+        "machine": describe(CPU),
+        "command": " ".join(["negengine", *sys.argv[1:]]),
+        "model": measured.name,
+        **found,
+    }
+
+
+def ray_tables(found: Mapping[str, Any]) -> list[Table]:
+    """The table of `bench_ray`."""
+    frame = pl.DataFrame(found["systems"])
+    columns = [
+        Column("executor", "system", wrap=False),
+        Column("sentences/s", "rate", decimals=0),
+        Column("parts", "parts"),
+        Column("start", "opening", decimals=1, unit="s"),
+        Column("waits", "waiting", decimals=1, scale=100, unit="%"),
+        Column("own time a part", "own", decimals=1, scale=1000, unit="ms"),
+        Column("writing a part", "writing", decimals=1, scale=1000, unit="ms"),
+        Column("kB a part", "moved", decimals=1, scale=1e-3, unit="kB"),
+    ]
+    work, ray = found["systems"][0], found["systems"][-1]
+    most = 1 / max(ray["own"], ray["writing"])
+    notes = [
+        f"overhead of Ray from the first part to the last: {100 * found['overhead']:.1f} % of the speed of one process",
+        "start: until the model is open; Ray and its processes start first",
+        "waits: the share of the time in which workers decided nothing",
+        "own time: processor time of the process that gives out and writes the parts; in one process the model's, too",
+        f"the process that gives out the parts is at its limit at about {most:,.0f} parts/s, whatever the workers",
+        f"the same bytes from all runs: {'yes' if found['same'] else 'no'}",
+    ]
+    return [Table(f"{found['model']}: {work['sentences']:,} sentences in fp32", frame, columns, notes=notes)]

@@ -87,9 +87,7 @@ def bench(
         Path | None,
         typer.Option("-o", "--output", metavar="FILE", help="For `bench gpu`: the file to write (default: gpu.json)."),
     ] = None,
-    with_ray: Annotated[
-        bool, typer.Option("--ray", help="Measure workers of Ray on this machine, and simulate more of them.")
-    ] = False,
+    with_ray: Annotated[bool, typer.Option("--ray", help="Measure workers of Ray on this machine.")] = False,
     device: options.Device = "auto",
     form: options.FormatOption = TABLE,
     as_json: options.Json = False,
@@ -148,7 +146,7 @@ def _speed(wanted: Wanted) -> Result:
 
 
 def _ray(wanted: Wanted) -> Result:
-    from ...bench.ray_report import bench_ray, ray_tables
+    from ...bench.ray_speed import bench_ray, ray_tables
 
     if len(wanted.models) > 1 or wanted.device not in {"auto", "cpu"}:
         raise InputError("bench --ray: give one model; its workers run on the CPU")

@@ -6,18 +6,23 @@
 
 Only the process that runs the loop writes the run folder, so an executor needs no folder of its own. Another one is
 another class with `start`.
+
+The next part is composed and the last one written while the model decides about this one. Composing and writing spend
+their time in NumPy, Polars and the operating system, and the model in ONNX Runtime; all of them release Python's lock,
+so threads are enough.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, Protocol, Self, TypeVar
 
 from ..inference import tally
 from ..inference.device import CPU, Device, cpu_threads
 from ..inference.machine import hardware
 from ..inference.tally import Tally
-from .overlap import overlap
 from .part import EncodedPart
 from .stage import Choices, ModelOptions, PartResult, Stage
 
@@ -101,3 +106,75 @@ def worker(device: Device, threads: int | None) -> dict[str, Any]:
 def opened(description: Mapping[str, Any]) -> str:
     """The message once a model is open."""
     return ", ".join(f"{key} {value}" for key, value in description.items())
+
+
+_MOST = 64  # parts in memory that are not finished yet
+
+
+class Behind:
+    """Finishes parts in a thread, in their order; at the end all that were handed over are finished.
+
+    Args:
+        finish: What finishes a part.
+    """
+
+    def __init__(self, finish: Finish) -> None:
+        self._finish = finish
+        self._thread = ThreadPoolExecutor(1, "finish")
+        self._begun: deque[Future[None]] = deque()
+
+    def finish(self, number: int, part: EncodedPart) -> None:
+        """Hand a part over; waits if many are not finished yet.
+
+        Raises:
+            InputError: An earlier one could not be written.
+        """
+        self._begun.append(self._thread.submit(self._finish, number, part))
+        while self._begun and (self._begun[0].done() or len(self._begun) > _MOST):
+            self._begun.popleft().result()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self._thread.shutdown()
+        if kind is None:  # the first error is the one to tell
+            for future in self._begun:
+                future.result()
+
+
+Key = TypeVar("Key")
+Prepared = TypeVar("Prepared")
+Computed = TypeVar("Computed")
+
+
+def overlap(
+    keys: Iterable[Key],
+    prepare: Callable[[Key], Prepared],
+    compute: Callable[[Key, Prepared], Computed],
+    finish: Callable[[Key, Computed], None],
+) -> None:
+    """Run prepare → compute → finish for each key, the three on different keys at the same time.
+
+    `compute` runs in the calling thread, so that an interrupt reaches it; at most one key is prepared ahead and one is
+    being finished. An exception in any stage ends the run once the other two have come to rest; what `finish` has
+    finished stays finished.
+    """
+    with ThreadPoolExecutor(1, "prepare") as before, ThreadPoolExecutor(1, "finish") as after:
+        ahead: Future[Prepared] | None = None
+        behind: Future[None] | None = None
+        keys = iter(keys)
+        key = next(keys, None)
+        if key is not None:
+            ahead = before.submit(prepare, key)
+        while key is not None and ahead is not None:
+            prepared = ahead.result()
+            following = next(keys, None)
+            ahead = before.submit(prepare, following) if following is not None else None
+            computed = compute(key, prepared)
+            if behind is not None:
+                behind.result()
+            behind = after.submit(finish, key, computed)
+            key = following
+        if behind is not None:
+            behind.result()

@@ -28,8 +28,7 @@ from ..errors import InputError
 from ..inference import tally
 from ..inference.device import Device, threads_each
 from ..inference.tally import Tally
-from .executors import Advance, Finish, Say, Workers, opened, worker
-from .overlap import overlap
+from .executors import Advance, Finish, Say, Workers, opened, overlap, worker
 from .part import EncodedPart
 from .stage import Choices, ModelOptions, PartResult, Stage
 from .stderr import Stderr

@@ -3,28 +3,52 @@
     Ray("local")             a cluster of this machine alone, which ends with the run
     Ray("10.0.0.1:6379")     a cluster that runs already; also "auto" and "ray://HOST:PORT"
 
-    ray_cluster   connects to a cluster, or starts one
-    ray_plan      divides what the cluster has among workers
-    ray_files     sends the model's folder to the machines that do not see it
-    ray_worker    an actor: it opens the model once and decides part after part
-    ray_pool      gives out the parts and takes them back; an actor that dies loses no part
-
 Only this process writes the run folder, so no shared file system is needed. Ray itself is imported when a run starts.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+import logging
+import os
+import re
+import signal
+import socket
+import threading
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..errors import InputError, check_number
+from ..errors import InputError, check_number, first_line
+from ..inference.device import cpu_threads
 from ..printable import counted
 from .executors import Say, Workers
-from .ray_cluster import DEVICES, Patience, check_address, connected, nodes_of
-from .ray_plan import planned
 from .stage import ModelOptions, Stage
 
 _MOST_WORKERS = 100_000
+_DEVICES = ("auto", "cpu", "cuda")
+_ADDRESS = re.compile(r"(?:ray://)?(?P<host>[^\s/:]+|\[[0-9a-fA-F:]+\]):(?P<port>[0-9]{1,5})")
+_SECONDS_TO_ANSWER = 5.0
+_SETTINGS = b"\x04"  # the type of a frame
+_PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0" + _SETTINGS + b"\0\0\0\0\0"
+_OBJECT_STORE = 512 * 2**20  # bytes, of a local cluster; finished parts pass through it
+_QUIET = {
+    "RAY_USAGE_STATS_ENABLED": "0",  # no reports to Ray's makers
+    "RAY_SCHEDULER_EVENTS": "0",
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+}
+
+
+@dataclass(frozen=True)
+class Patience:
+    """How long to wait, in seconds.
+
+    Attributes:
+        others: For the other workers once the first one is ready; later ones join the run.
+        nobody: While no worker is there at all; then the run ends.
+    """
+
+    others: float = 10.0
+    nobody: float = 600.0
 
 
 @dataclass(frozen=True)
@@ -53,7 +77,7 @@ class Ray:
     patience: Patience = field(default_factory=Patience)
 
     def __post_init__(self) -> None:
-        check_address(self.address)
+        _place(self.address)
         check_number("--workers", self.workers, 1, _MOST_WORKERS)
         for option, value in (("--cpus-per-worker", self.cpus_per_worker), ("--gpus-per-worker", self.gpus_per_worker)):
             least = "more than 0" if option == "--cpus-per-worker" else "0 or more"
@@ -61,8 +85,8 @@ class Ray:
                 raise InputError(f"{option} {value}: give {least}, and at most 1,024")
             if value is not None and value > 1 and value != int(value):
                 raise InputError(f"{option} {value}: above 1, Ray takes whole numbers")
-        if self.device not in DEVICES:
-            raise InputError(f"--device {self.device}: with --ray give {', '.join(DEVICES[:-1])} or {DEVICES[-1]}")
+        if self.device not in _DEVICES:
+            raise InputError(f"--device {self.device}: with --ray give auto, cpu or cuda")
         if self.device == "cpu" and self.gpus_per_worker:
             raise InputError(f"--device cpu: this contradicts --gpus-per-worker {self.gpus_per_worker:g}")
         if self.device == "cuda" and self.gpus_per_worker == 0:
@@ -70,7 +94,7 @@ class Ray:
 
     @contextmanager
     def start(self, stage: Stage[Any, Any], options: ModelOptions, say: Say) -> Iterator[Workers]:
-        """See `Executor`.
+        """Open the stage's model in actors.
 
         Raises:
             InputError: Ray is not installed, the cluster does not answer or has too little, or an actor cannot open the
@@ -80,7 +104,8 @@ class Ray:
         with connected(self.address) as ray:
             from .ray_pool import opened_pool  # noqa: PLC0415 - it needs Ray
 
-            nodes = nodes_of(ray)
+            alive = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+            nodes = [Resources(float(own.get("CPU", 0)), float(own.get("GPU", 0))) for own in alive]
             plans = planned(
                 nodes,
                 workers=self.workers,
@@ -89,7 +114,191 @@ class Ray:
                 needs_gpus=self.device == "cuda",
             )
             say(f"Ray: {counted(len(nodes), 'node')}, {counted(len(plans), 'worker')}")
-            with opened_pool(
-                ray, stage, options, plans, say, copy_files=self.copy_files, patience=self.patience
-            ) as pool:
+            with opened_pool(ray, stage, options, plans, say, self.copy_files, self.patience) as pool:
                 yield pool
+
+
+@dataclass(frozen=True)
+class Resources:
+    """CPUs and GPUs that a machine has, in Ray's count, or that a worker gets."""
+
+    cpus: float
+    gpus: float
+
+    @property
+    def threads(self) -> int:
+        """CPU threads of a worker: one for each CPU, at least one."""
+        return max(1, int(self.cpus))
+
+
+def planned(
+    nodes: Sequence[Resources],
+    *,
+    workers: int | None = None,
+    cpus: float | None = None,
+    gpus: float | None = None,
+    needs_gpus: bool = False,
+) -> list[Resources]:
+    """Divide what the machines have among workers.
+
+    Args:
+        nodes: The machines.
+        workers: How many workers; by default as many as there is room for.
+        cpus: CPUs of a worker; by default its machine's, divided among the workers there.
+        gpus: GPUs of a worker; by default 1 where the cluster has any.
+        needs_gpus: Whether a cluster without GPUs is refused.
+
+    Returns:
+        What each worker gets, machine after machine.
+
+    Raises:
+        InputError: The cluster has too little.
+    """
+    cores, cards = sum(node.cpus for node in nodes), sum(node.gpus for node in nodes)
+    have = f"{cores:g} CPU{'' if cores == 1 else 's'} and {cards:g} GPU{'' if cards == 1 else 's'}"
+    own_gpus = float(gpus) if gpus is not None else 1.0 if cards else 0.0
+    if needs_gpus and not own_gpus:
+        raise InputError(f"--device cuda: the Ray cluster has {have}; use --device cpu")
+    rooms = [_room(node, cpus, own_gpus) for node in nodes]
+    if workers is not None and workers > sum(rooms) and cpus is None and not own_gpus:
+        # More than one for each machine: with as many whole CPUs each as there is room for.
+        for each in range(int(max((node.cpus for node in nodes), default=1)), 0, -1):
+            rooms = [_room(node, each, 0.0) for node in nodes]
+            if sum(rooms) >= workers:
+                break
+    if sum(rooms) < max(workers or 1, 1):
+        wanted = [
+            f"--workers {workers}" if workers else "",
+            f"--cpus-per-worker {cpus:g}" if cpus else "",
+            f"--gpus-per-worker {own_gpus:g}" if own_gpus else "",
+        ]
+        asked = " ".join(filter(None, wanted)) or "--ray"
+        room = counted(sum(rooms), "worker")
+        raise InputError(f"{asked}: the Ray cluster has {have} on {counted(len(nodes), 'node')}, room for {room}")
+    # The first worker of each machine, then the second of each, and so on.
+    places = sorted((turn, number) for number, room in enumerate(rooms) for turn in range(room))[:workers]
+    taken = Counter(number for _, number in places)
+    return [
+        Resources(float(cpus) if cpus else _share(nodes[number].cpus, taken[number]), own_gpus)
+        for number in sorted(taken)
+        for _ in range(taken[number])
+    ]
+
+
+def _room(node: Resources, cpus: float | None, gpus: float) -> int:
+    """How many workers a machine can have; without GPUs and a number of CPUs, one."""
+    by_cpu = int(node.cpus / cpus + 1e-9) if cpus else None
+    if gpus:
+        by_gpu = int(node.gpus / gpus + 1e-9)
+        return by_gpu if by_cpu is None else min(by_gpu, by_cpu)
+    return min(1, int(node.cpus)) if by_cpu is None else by_cpu
+
+
+def _share(cpus: float, workers: int) -> float:
+    """CPUs of each of several workers of a machine: whole ones, or a fraction if there are too few."""
+    return float(cpus // workers) if cpus >= workers else cpus / workers
+
+
+@contextmanager
+def connected(address: str) -> Iterator[Any]:
+    """Ray, connected to a cluster; the connection, and a cluster of this machine alone, end with the context.
+
+    Raises:
+        InputError: Ray is not installed, or the address does not answer.
+    """
+    for name, value in _QUIET.items():  # Ray and its processes read them when they start
+        os.environ.setdefault(name, value)
+    try:
+        import ray  # noqa: PLC0415 - an extra
+    except ModuleNotFoundError as error:
+        if error.name != "ray":
+            raise
+        raise InputError(f"--ray {address}: this needs Ray: run `pip install 'negengine[ray]'`") from None
+    if ray.is_initialized():
+        yield ray
+        return
+    _refuse_silent(address)
+    with _own_signals():
+        _connect(ray, address)
+    # What Ray's processes report goes to Ray's log files: Ray would print it on stdout, into the results.
+    logger, worker = logging.getLogger("ray"), ray._private.worker  # noqa: SLF001 - there is no public switch
+    before = logger.level, getattr(worker, "_worker_logs_enabled", True)
+    logger.setLevel(logging.CRITICAL)
+    worker._worker_logs_enabled = False  # noqa: SLF001
+    try:
+        yield ray
+    finally:
+        ray.shutdown()
+        logger.setLevel(before[0])
+        worker._worker_logs_enabled = before[1]  # noqa: SLF001
+
+
+def _place(address: str) -> tuple[str, int] | None:
+    """Host and port of an address; None for `local` and `auto`.
+
+    Raises:
+        InputError: It is not an address.
+    """
+    if address in {"local", "auto"}:
+        return None
+    found = _ADDRESS.fullmatch(address)
+    if found is None or not 0 < int(found["port"]) < 2**16:
+        raise InputError(f"--ray {address}: give local, auto, HOST:PORT or ray://HOST:PORT")
+    return found["host"].strip("[]"), int(found["port"])
+
+
+def _refuse_silent(address: str) -> None:
+    """Refuse an address where nothing listens, or something else than Ray: Ray itself would wait for minutes.
+
+    Ray's servers speak HTTP/2 (gRPC): they answer its preface with a frame of settings (RFC 9113, sections 3.4, 4.1).
+
+    Raises:
+        InputError: It is so.
+    """
+    if (place := _place(address)) is None:
+        return
+    try:
+        with socket.create_connection(place, timeout=_SECONDS_TO_ANSWER) as connection:
+            if os.environ.get("RAY_USE_TLS", "0") != "0":
+                return
+            connection.sendall(_PREFACE)
+            answer = connection.recv(4)
+    except OSError as error:
+        reason = error.strerror or str(error) or type(error).__name__
+        raise InputError(
+            f"--ray {address}: nothing answers there ({reason}); start Ray there (`ray start --head`), or give another "
+            "address"
+        ) from None
+    if answer[3:] != _SETTINGS:
+        raise InputError(f"--ray {address}: what answers there is not Ray; give the address that `ray start` has told")
+
+
+def _connect(ray: Any, address: str) -> None:
+    """Connect, or start a cluster on this machine.
+
+    Raises:
+        InputError: It is not possible.
+    """
+    quiet = {"configure_logging": False, "logging_level": logging.CRITICAL, "log_to_driver": False}
+    own = {"num_cpus": cpu_threads(), "include_dashboard": False, "object_store_memory": _OBJECT_STORE}
+    try:
+        ray.init(address, **quiet, **(own if address == "local" else {}))
+    except (KeyboardInterrupt, InputError):
+        raise
+    except Exception as error:  # noqa: BLE001 - Ray raises many kinds, some of gRPC
+        with suppress(Exception):
+            ray.shutdown()
+        raise InputError(f"--ray {address}: Ray cannot connect ({first_line(error)})") from None
+
+
+@contextmanager
+def _own_signals() -> Iterator[None]:
+    """Ray takes SIGTERM for itself; a batch system's stop signal must interrupt the run as before."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

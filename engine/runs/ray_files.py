@@ -51,17 +51,12 @@ class SentFile:
         place = place.absolute()
         if not is_folder(place):
             return cls(place, {place.name: file_sha256(place)}, is_folder=False)
-        paths = sorted(path for path in place.rglob("*") if path.is_file())
-        names = [path.relative_to(place).as_posix() for path in paths]
+        names = [path.relative_to(place).as_posix() for path in sorted(place.rglob("*")) if path.is_file()]
         known = VerifiedFiles(place)
-        digests = {name: known.sha256(name) for name in names if not any(map(_is_hidden, name.split("/")))}
+        shown = [name for name in names if not any(part.startswith(".") for part in name.split("/"))]
+        digests = {name: known.sha256(name) for name in shown}
         known.save()
         return cls(place, digests, is_folder=True)
-
-    @property
-    def name(self) -> str:
-        """The digest of all names and digests, for the folder of a copy."""
-        return hashlib.sha256(json.dumps([self.place.name, *sorted(self.digests.items())]).encode()).hexdigest()[:32]
 
     def is_at(self, place: Path) -> bool:
         """Whether a place of this machine holds the same files."""
@@ -78,37 +73,29 @@ class SentFile:
         return same
 
     def in_store(self, put: Callable[[Any], Any], piece: int = PIECE) -> Pieces:
-        """Put all files into the object store, in pieces.
-
-        Args:
-            put: `ray.put`.
-            piece: Bytes of a piece.
-        """
+        """Put all files into the object store with `ray.put`, in pieces of so many bytes."""
         folder = self.place if self.is_folder else self.place.parent
         return {name: list(_put(folder / name, put, piece)) for name in self.digests}
 
     def copied(self, pieces: Pieces, get: Callable[[Any], Any], folder: Path | None = None) -> Path:
-        """The copy on this machine; made of pieces if there is none yet.
-
-        Args:
-            pieces: From `in_store`.
-            get: `ray.get`.
-            folder: Where copies lie; `copies_folder()` by default.
+        """The copy on this machine; made of pieces, which `ray.get` gives, if there is none yet.
 
         Raises:
             InputError: It cannot be written, or arrived damaged.
         """
         copies = folder or copies_folder()
-        target = copies / self.name / self.place.name
-        with FileLock(copies / f"{self.name}.lock"):  # the workers of a machine wait for the first one
+        own = json.dumps([self.place.name, *sorted(self.digests.items())])
+        name = hashlib.sha256(own.encode()).hexdigest()[:32]
+        target = copies / name / self.place.name
+        with FileLock(copies / f"{name}.lock"):  # the workers of a machine wait for the first one
             if not self.is_at(target):
-                part = copies / f"{self.name}.part"
-                shutil.rmtree(part, ignore_errors=True)
-                shutil.rmtree(target.parent, ignore_errors=True)
+                part = copies / f"{name}.part"
+                for old in (part, target.parent):
+                    shutil.rmtree(old, ignore_errors=True)
                 inside = part / self.place.name if self.is_folder else part
                 try:
-                    for name, digest in self.digests.items():
-                        _write(inside / name, (get(piece) for piece in pieces[name]), digest)
+                    for file, digest in self.digests.items():
+                        _write(inside / file, (get(piece) for piece in pieces[file]), digest)
                     part.rename(target.parent)
                 except OSError as error:
                     raise InputError(f"{copies}: the copy of {self.place.name} cannot be written ({error})") from None
@@ -152,7 +139,3 @@ def _write(path: Path, pieces: Iterable[Any], wanted: str) -> None:
             found.update(piece)
     if found.hexdigest() != wanted:
         raise InputError(f"{path.name} arrived damaged (its sha256 is not that of the original): run again")
-
-
-def _is_hidden(name: str) -> bool:
-    return name.startswith(".")

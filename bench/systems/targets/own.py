@@ -10,7 +10,7 @@ import polars as pl
 from ....engine.experiments.probe.columns import LOGPROB, Columns
 from ....engine.experiments.probe.stage import OwnStimuli
 from ....engine.experiments.vocabulary import Ranked
-from ....engine.runs.overlap import overlap
+from ....engine.runs.executors import overlap
 from ....engine.runs.part import EncodedPart
 from ....engine.runs.stage import PartResult
 from ....engine.text.table import open_table

@@ -3,7 +3,7 @@
 import threading
 
 import pytest
-from negengine.engine.runs.overlap import overlap
+from negengine.engine.runs.executors import overlap
 
 
 @pytest.mark.parametrize("n", [0, 1, 2, 7])

@@ -22,8 +22,7 @@ from negengine.engine.inference.device import CPU
 from negengine.engine.runs.executors import ThisProcess
 from negengine.engine.runs.loop import Execution, run_stage
 from negengine.engine.runs.progress import Reporter
-from negengine.engine.runs.ray import Ray
-from negengine.engine.runs.ray_cluster import Patience
+from negengine.engine.runs.ray import Patience, Ray
 from negengine.engine.runs.record import read_run
 from negengine.engine.runs.stage import Choices, ModelOptions
 from negengine.engine.text.lexicon import load_lexicon
@@ -36,7 +35,6 @@ os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
 ray = pytest.importorskip("ray", reason="the extra `ray` is not installed")
 
 STAGES = str(Path(sys.modules["small_stages"].__file__).parent)
-QUICK = Patience(progress=0.1, silent=2.0)
 PARTS = 12
 
 
@@ -93,12 +91,11 @@ def test_two_nodes_give_the_bytes_of_one_process(cluster, tmp_path):
     assert (worker["workers"], worker["threads"], worker["device"]) == (2, 1, "cpu")
     assert worker["machine"]["system"]
     assert {"Ray: 3 nodes, 2 workers", "calibrated"} <= set(said)
-    assert sum(line.endswith("/s") and " parts" in line for line in said) > 0
 
 
 def test_progress_counts_every_part_once(cluster, tmp_path):
     finished, told = [], []
-    with Ray(patience=QUICK).start(Squares(parts=PARTS), ModelOptions(), lambda _: None) as workers:
+    with Ray().start(Squares(parts=PARTS), ModelOptions(), lambda _: None) as workers:
         for numbers in ([5], range(PARTS), []):
             finished.clear()
             told.clear()
@@ -132,15 +129,15 @@ def test_machines_that_do_not_see_the_model_get_it_once(cluster, mini, tmp_path)
 
 def test_a_killed_worker_loses_no_part(cluster, tmp_path, whole):
     stage = Squares(parts=PARTS, fault="kill once", at=5, fifo=str(tmp_path / "fault"))
-    assert results(run(stage, tmp_path / "run", Ray(patience=QUICK))) == whole
+    assert results(run(stage, tmp_path / "run", Ray())) == whole
     assert (tmp_path / "fault.met").exists()
     (session,) = sessions(tmp_path / "run")
     assert session.parts == PARTS
 
 
-def test_other_workers_take_over_the_parts_of_a_silent_one(cluster, tmp_path, whole):
+def test_other_workers_decide_the_parts_of_a_silent_one(cluster, tmp_path, whole):
     stage = Squares(parts=PARTS, fault="stop once", at=5, fifo=str(tmp_path / "fault"))
-    assert results(run(stage, tmp_path / "run", Ray(patience=QUICK))) == whole
+    assert results(run(stage, tmp_path / "run", Ray())) == whole
 
 
 def hanging(folder):
@@ -166,7 +163,7 @@ def test_a_node_that_goes_loses_no_part(cluster, tmp_path, whole):
     killer = threading.Thread(target=kill_its_node, daemon=True)
     killer.start()
     try:
-        assert results(run(stage, tmp_path / "run", Ray(cpus_per_worker=2, patience=QUICK))) == whole
+        assert results(run(stage, tmp_path / "run", Ray(cpus_per_worker=2))) == whole
         killer.join()
     finally:
         for node in added:
@@ -221,7 +218,7 @@ def test_a_run_whose_driver_ended_is_resumed(cluster, tmp_path, whole, end):
 )
 def test_what_a_retry_cannot_cure_ends_the_run(cluster, tmp_path, fault, error, message):
     with pytest.raises(error, match=message):
-        run(Squares(parts=PARTS, fault=fault), tmp_path, Ray(patience=QUICK))
+        run(Squares(parts=PARTS, fault=fault), tmp_path, Ray())
 
 
 def test_another_version_on_a_node_is_refused(cluster, tmp_path, monkeypatch):
@@ -239,7 +236,7 @@ def test_a_cluster_without_room_is_waited_for_no_longer_than_asked(cluster, tmp_
     assert ray.get([actor.is_there.remote() for actor in held]) == [True, True]
     try:
         with pytest.raises(InputError, match=r"^Ray: no worker has answered for "):
-            run(Squares(), tmp_path, Ray(patience=Patience(progress=0.1, nobody=1.0)))
+            run(Squares(), tmp_path, Ray(patience=Patience(nobody=1.0)))
     finally:
         for actor in held:
             ray.kill(actor)
