@@ -9,8 +9,9 @@ import functools
 import inspect
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,41 +24,62 @@ if TYPE_CHECKING:
     from ..library.model import Model
     from ..library.options import RunOptions
     from ..library.shown import Shown
-    from ..runs.ray import Ray
+    from ..runs.executors import Executor
 
 STARTED = time.monotonic()
 """When the program began: this module is imported before slow imports."""
 
 
 @dataclass(frozen=True)
-class Setup:
-    """The values of the options that all run commands share.
+class ExecutorOption:
+    """An option that has the parts of a run decided elsewhere.
 
     Attributes:
-        device: Devices, separated by commas.
-        precision: auto, fp32 or mixed.
-        batch_tokens: Largest number of tokens in a batch.
-        threads: CPU threads.
-        shard: I/N, or auto.
-        ray: Address of a Ray cluster; None for this machine without Ray.
-        workers: Workers on the Ray cluster.
-        cpus_per_worker: CPUs of each.
-        gpus_per_worker: GPUs of each.
-        output: The run folder.
-        verbose: Whether to print more messages.
+        annotation: Of the option; its value is the first argument of the executor.
+        executor: The class, as `module:attribute`; `device` is given to it by name.
+        more: Further arguments, with options of their own: name → annotation.
+        example: How the option is given, for messages about the further ones.
     """
+
+    annotation: Any
+    executor: str
+    more: Mapping[str, Any]
+    example: str
+
+
+EXECUTORS = {
+    "ray": ExecutorOption(
+        options.Ray,
+        "negengine.engine.runs.ray:Ray",
+        {
+            "workers": options.Workers,
+            "cpus_per_worker": options.CpusPerWorker,
+            "gpus_per_worker": options.GpusPerWorker,
+        },
+        "--ray local, or an address",
+    ),
+}
+"""The options of executors by name. An executor is a class with `start`, in a file of its own, and an entry here."""
+
+
+@dataclass(frozen=True)
+class Setup:
+    """The values of the options that all run commands share; `elsewhere` has those of `EXECUTORS`."""
 
     device: str
     precision: str
     batch_tokens: int | None
     threads: int | None
     shard: str | None
-    ray: str | None
-    workers: int | None
-    cpus_per_worker: float | None
-    gpus_per_worker: float | None
     output: Path | None
     verbose: bool
+    elsewhere: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, values: dict[str, Any]) -> "Setup":
+        """Take the shared options from the values of a command."""
+        common = {name: values.pop(name) for name in _COMMON}
+        return cls(elsewhere={name: common.pop(name) for name in _ELSEWHERE}, **common)
 
     def model(self, reference: str, task: str | None = None) -> "Model":
         """The model of the run. Wrong devices are refused first."""
@@ -69,7 +91,7 @@ class Setup:
     def opening(self) -> dict[str, Any]:
         """Keyword arguments of `find_model` and `score`: how models are opened."""
         return {
-            "device": self.device if self.ray is None else "cpu",  # the workers' devices are the cluster's
+            "device": self.device if self.executor is None else "cpu",  # the workers' devices are the cluster's
             "precision": self.precision,
             "batch_tokens": self.batch_tokens,
             "threads": self.threads,
@@ -87,44 +109,45 @@ class Setup:
             "started": STARTED,
         }
 
-    @property
-    def executor(self) -> "Ray | None":
+    @cached_property
+    def executor(self) -> "Executor | None":
         """Where parts run; None for the devices of this machine.
 
         Raises:
-            InputError: An option belongs to --ray, or contradicts another one.
+            InputError: An option belongs to an executor that is not asked for, or contradicts another one.
         """
         from ..errors import InputError
-        from ..runs.ray import Ray
+        from ..library.registry import load
 
-        if self.ray is not None:
-            return Ray(
-                self.ray,
-                workers=self.workers,
-                cpus_per_worker=self.cpus_per_worker,
-                gpus_per_worker=self.gpus_per_worker,
-                device=self.device,
-            )
-        own = {
-            "--workers": self.workers,
-            "--cpus-per-worker": self.cpus_per_worker,
-            "--gpus-per-worker": self.gpus_per_worker,
-        }
-        if given := [f"{option} {value:g}" for option, value in own.items() if value is not None]:
-            raise InputError(f"{given[0]}: this option belongs to --ray; add --ray local, or an address")
-        return None
+        found: Executor | None = None
+        for name, option in EXECUTORS.items():
+            given = {own: self.elsewhere[own] for own in option.more if self.elsewhere[own] is not None}
+            if self.elsewhere[name] is not None:
+                found = load(option.executor)(self.elsewhere[name], device=self.device, **given)
+            elif given:
+                own, value = next(iter(given.items()))
+                told = f"{flag(own)} {value:g}: this option belongs to {flag(name)}"
+                raise InputError(f"{told}; add {option.example}")
+        return found
 
 
+def flag(name: str) -> str:
+    """The option of an argument: `--cpus-per-worker` of `cpus_per_worker`."""
+    return f"--{name.replace('_', '-')}"
+
+
+_ELSEWHERE = {
+    name: annotation
+    for first, option in EXECUTORS.items()
+    for name, annotation in {first: option.annotation, **option.more}.items()
+}
 _COMMON: dict[str, tuple[Any, Any]] = {
     "device": (options.Devices, "auto"),
     "precision": (options.PrecisionOption, Precision.AUTO),
     "batch_tokens": (options.BatchTokens, None),
     "threads": (options.Threads, None),
     "shard": (options.Shard, None),
-    "ray": (options.Ray, None),
-    "workers": (options.Workers, None),
-    "cpus_per_worker": (options.CpusPerWorker, None),
-    "gpus_per_worker": (options.GpusPerWorker, None),
+    **{name: (annotation, None) for name, annotation in _ELSEWHERE.items()},
     "output": (options.RunFolder, None),
     "verbose": (options.Verbose, False),
 }
@@ -140,8 +163,8 @@ def run_command(function: "Callable[..., Shown]") -> Callable[..., None]:
 
     @functools.wraps(function)
     def command(*, form: str, as_json: bool, **values: Any) -> None:
-        common = {name: values.pop(name) for name in _COMMON}
-        print_result(function(Setup(**common), **values), form, as_json, verbose=common["verbose"])
+        setup = Setup.of(values)
+        print_result(function(setup, **values), form, as_json, verbose=setup.verbose)
 
     return with_options(command, function, {**_COMMON, **PRINTING}, skip=1)
 
@@ -151,8 +174,7 @@ def with_common_options(function: Callable[..., None]) -> Callable[..., None]:
 
     @functools.wraps(function)
     def command(**values: Any) -> None:
-        common = {name: values.pop(name) for name in _COMMON}
-        function(Setup(**common), **values)
+        function(Setup.of(values), **values)
 
     return with_options(command, function, _COMMON, skip=1)
 

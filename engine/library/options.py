@@ -11,7 +11,6 @@ from ..runs.executors import Executor, ThisProcess
 from ..runs.loop import Execution
 from ..runs.processes import Processes
 from ..runs.progress import Reporter
-from ..runs.ray import Ray
 from ..runs.scheduler import explicit_command, find_shard, is_automatic, is_guessed
 from ..runs.session import PYTHON, Session
 from ..runs.shard import Shard
@@ -56,8 +55,8 @@ def execution(model: Model, options: RunOptions) -> Execution:
     """
     executor = options.get("executor") or executor_of(model)
     made_with = of_model(model)
-    if isinstance(executor, Ray):  # the cluster decides where the model runs, not this machine
-        made_with["device"] = executor.device
+    if device := getattr(executor, "device", None):  # a cluster decides where the model runs, not this machine
+        made_with["device"] = str(device)
     return Execution(
         executor=executor,
         options=opening_of(model),

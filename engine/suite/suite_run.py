@@ -205,9 +205,14 @@ def suite(
     Members that are finished are not run again. A member that fails does not stop the others. At the end there are one
     table and one report of all runs that are finished.
 
-    Device, precision, batch_tokens and threads are those of `load`; by default the file says them. `output` is the
-    folder of the suite, `runs/NAME-OF-THE-FILE` by default. A shard I/N is every N-th run: many jobs can share a suite.
-    The same call without a shard makes table and report.
+    Args:
+        file: The suite file.
+        device: As for `load`; `auto` takes what the file says.
+        precision: As for `load`; `auto` takes what the file says.
+        batch_tokens: As for `load`.
+        threads: As for `load`.
+        **options: See `RunOptions`. `output` is the folder of the suite, `runs/NAME-OF-THE-FILE` by default. A shard
+            I/N is every N-th run: many jobs can share a suite. The same call without a shard makes table and report.
 
     Raises:
         InputError: The file is wrong, or the folder cannot be written. What a single member lacks is told at the end.

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ...choices import Precision
-from ...commands.run_command import Setup, run_command
+from ...commands.run_command import Setup, flag, run_command
 from ...errors import InputError
 
 if TYPE_CHECKING:
@@ -48,10 +48,7 @@ def _refuse_run_options(setup: Setup) -> None:
     given = {
         "--output": setup.output,
         "--shard": setup.shard,
-        "--ray": setup.ray,
-        "--workers": setup.workers,
-        "--cpus-per-worker": setup.cpus_per_worker,
-        "--gpus-per-worker": setup.gpus_per_worker,
+        **{flag(name): value for name, value in setup.elsewhere.items()},
         "--batch-tokens": setup.batch_tokens,
         "--threads": setup.threads,
         "--device": None if setup.device == "auto" else setup.device,
