@@ -11,7 +11,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo docs test test-wheel lint types torture coverage mutation export select score papers bench gpu clean
+.PHONY: help setup demo docs test test-all test-wheel lint types torture coverage mutation export select score papers bench gpu clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | awk -F'\t' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -39,8 +39,13 @@ demo: $(READY)  ## export, select, score and report the bundled model on a sampl
 docs: $(READY)  ## build the pages of docs/ into site/
 	$(BIN)/python -m mkdocs build --strict $(ARGS)
 
-test: $(READY) lint types  ## lint, check types, run all tests, one process a core
-	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder $(ARGS)
+PYTEST := $(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
+test: $(READY) lint types  ## lint, check types, run the tests of what a change can break, one process a core
+	$(PYTEST) $(ARGS)
+
+# ARGS='-m everything' runs only what `make test` leaves out.
+test-all: $(READY) lint types  ## the same with all families, pages, notebooks, trainings, Ray, short torture, the wheel
+	HYPOTHESIS_PROFILE=all $(PYTEST) -m "" $(ARGS)
 
 test-wheel: $(READY)  ## install the wheel in a clean environment, from the network, and run it
 	$(BIN)/python -m pytest tests/clean_machine $(ARGS)
@@ -53,7 +58,7 @@ MEASURED := $(BIN)/python tests/mutation/groups.py
 coverage: $(READY)  ## branch coverage of store, merge, precision and statistics by their own tests; at least 98 %
 	@rm -f .coverage .coverage.*
 	$(BIN)/python -m coverage run --include="$$($(MEASURED) modules)" \
-		-m pytest -q -n auto --dist loadfile $(ARGS) $$($(MEASURED) tests)
+		-m pytest -q -n auto --dist loadfile -m "" $(ARGS) $$($(MEASURED) tests)
 	@$(BIN)/python -m coverage combine -q
 	$(BIN)/python -m coverage report
 

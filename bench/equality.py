@@ -4,7 +4,7 @@
     python -m negengine.bench.equality record after --data DATA
     python -m negengine.bench.equality compare before after
 
-A recording takes about five minutes on two cores, and two minutes more for the exports unless `--models` keeps them.
+A recording takes about seven minutes on two cores, and two minutes more for the exports unless `--models` keeps them.
 With the same `--models` for both versions the export is not part of the comparison. Record both versions on one
 machine: another processor may round the last digit differently.
 """

@@ -2,8 +2,9 @@
 
     stdout/NAME.txt, stdout/NAME.json    what a command prints, without and with `--json`
     runs/RUN/FILE                        the result files of a run folder; a Parquet file becomes FILE.tsv
+    written/FILE                         what -o and --items name; a page becomes its text
 
-All runs are in fp32. `run.json` and `parts/` are not recorded: they hold times and digests.
+`run.json` and `parts/` are not recorded: they hold times and digests.
 """
 
 import gzip
@@ -236,6 +237,15 @@ FILES = {
     "cues.txt": "No one came. She didn't know why, and he was unhappy.\nIt rained.\nNever again without a coat!\n",
 }
 FAILED = "exit status "
+_OF_THE_DAY = (  # times, and what follows from them
+    re.compile(r"[\d.e-]+(?= CPU core hours)"),
+    re.compile(r"[\d.,]+(?= (?:seconds|minutes|hours) (?:on|together)\b)"),
+    re.compile(r"\d[\d,]*(?= sentences(?: \(|, )\d[\d,]* tokens)"),
+    re.compile(r"\d[\d,]*(?= tokens)"),
+    re.compile(r"(?<=commit )[0-9a-f]{12,40}\b"),
+    re.compile(r"(?<=^started\n).+|(?<=^seconds\n).+|(?<=^source\n).+", re.MULTILINE),
+    re.compile(r"(?<=^sentences\n).+|(?<=^tokens\n).+", re.MULTILINE),
+)
 
 
 def record(output: Path, work: Path, negengine: Path, say: Callable[[str], None]) -> int:
@@ -281,7 +291,14 @@ def run(negengine: Path, arguments: list[str], work: Path) -> str:
     text = done.stdout
     if done.returncode:
         text = f"{FAILED}{done.returncode}: {done.stderr.strip().rpartition(chr(10))[2]}\n"
-    return text.replace(str(work), "SCRATCH")
+    return without_times(text.replace(str(work), "SCRATCH"))
+
+
+def without_times(text: str) -> str:
+    """A text without what is another one on every day: seconds, the amount that was calibrated, the commit."""
+    for pattern in _OF_THE_DAY:
+        text = pattern.sub("…", text)
+    return text
 
 
 def prepare(work: Path, negengine: Path, data: Path, models: Path | None) -> None:
@@ -404,7 +421,7 @@ def keep_written(written: Path, output: Path) -> None:
         target = output / file.relative_to(written)
         target.parent.mkdir(parents=True, exist_ok=True)
         text = file.read_text("utf-8")
-        target.write_text(page_text(text) if file.suffix == ".html" else text, "utf-8")
+        target.write_text(without_times(page_text(text)) if file.suffix == ".html" else text, "utf-8")
     for file in sorted(written.rglob("*.parquet")):
         (output / f"{file.name}.tsv").write_text(table_text(pl.read_parquet(file)), "utf-8")
 

@@ -24,7 +24,8 @@ from negengine.engine.text.tokenizer import MaskTokenizer
 from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 
 # No deadline: how long an example takes on a busy machine says nothing about the code.
-settings.register_profile("default", deadline=None)
+settings.register_profile("default", deadline=None, max_examples=30)
+settings.register_profile("all", deadline=None, max_examples=100)
 settings.register_profile("long", deadline=None, max_examples=2_500)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
@@ -56,6 +57,17 @@ def pytest_collection():
     finally:
         gc.enable()
         gc.freeze()
+
+
+FAMILIES = ("bert", "roberta", "gpt2")
+"""The model families that `make test` exports."""
+
+
+def pytest_itemcollected(item):
+    """A test with another family as its parameter has the mark `everything`."""
+    family = item.callspec.params.get("family", FAMILIES[0]) if hasattr(item, "callspec") else FAMILIES[0]
+    if family not in FAMILIES:
+        item.add_marker("everything")
 
 
 @pytest.hookimpl(trylast=True)

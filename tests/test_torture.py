@@ -27,6 +27,7 @@ def torture(tmp_path_factory):
 
 pytestmark = [
     pytest.mark.long,
+    pytest.mark.everything,
     pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the harness waits for processes as Linux does"),
 ]
 

@@ -3,7 +3,7 @@
 import polars as pl
 import pytest
 from negengine.bench.equality import Change, app, report
-from negengine.bench.recording import keep_results, run, table_text
+from negengine.bench.recording import keep_results, keep_written, run, table_text
 from typer.testing import CliRunner
 
 TABLE = 'pattern:String\tdrop:Float64\n"CpTp"\t0.0\n"CpTn"\t{}\n'
@@ -149,3 +149,18 @@ def test_a_command_is_kept_without_the_path_of_its_folder(program, tmp_path):
 
 def test_a_failed_command_is_kept_as_its_status_and_last_line(program, tmp_path):
     assert run(program("echo some; echo a >&2; echo b >&2; exit 2"), [], tmp_path) == "exit status 2: b\n"
+
+
+def test_of_a_page_its_text_is_kept_without_times(tmp_path):
+    page = "<style>p {}</style><p>A &amp; <b>b</b>\n c</p><p>2 sessions of 43 seconds together</p>"
+    page += "<td>seconds</td><td>1.5</td>"
+    (tmp_path / "written").mkdir()
+    (tmp_path / "written" / "report.html").write_text(page)
+    (tmp_path / "written" / "report.pdf").write_bytes(b"%PDF")
+    pl.DataFrame({"n": [1]}).write_parquet(tmp_path / "written" / "items.parquet")
+    keep_written(tmp_path / "written", tmp_path / "kept")
+    kept = {path.name: path.read_text().splitlines() for path in (tmp_path / "kept").iterdir()}
+    assert kept == {
+        "report.html": ["A &amp;", "b", "c", "2 sessions of … seconds together", "seconds", "…"],
+        "items.parquet.tsv": ["n:Int64", "1"],
+    }

@@ -7,7 +7,7 @@ from negengine.bench.export import SYSTEMS, document, measure, table
 from negengine.engine.errors import InputError
 from transformers import BertConfig
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.everything]
 
 SIZES = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 64}
 SHAPES = {"tiny-shape": (BertConfig, SIZES | {"vocab_size": 20000})}

@@ -18,7 +18,7 @@ from negengine.engine.inference.device import CPU
 from negengine.engine.inference.exported import load_exported
 from served_here import here
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.everything]
 
 N = 9
 

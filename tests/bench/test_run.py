@@ -12,7 +12,7 @@ from negengine.engine.views.to_table import to_rich
 from rich.console import Console
 from served_here import here
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.everything]
 
 LITTLE = run.Effort(
     rounds=2, seconds=0.1, fewest=24, most=24, tried=8, warm_up=4, ceiling_rounds=1, calibrated=100, lazy_pairs=1,

@@ -8,7 +8,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.everything]
 
 STAGES = Path(__file__).parents[1] / "stages"
 PROGRAM = """

@@ -72,6 +72,7 @@ def same_bytes(run: Path, other: Path, files) -> None:
 OPTIONS = "--lexicon lexicon --precision fp32"
 
 
+@pytest.mark.everything
 def test_the_whole_test_in_shards_on_slurm_gives_the_bytes_of_a_plain_run(cluster, tmp_path, scored_run):
     said = cluster(f'"$EXAMPLES/slurm/submit.sh" mini 2 {OPTIONS}')
     assert said == "select 1, merge 2, score 3, merge 4\n"
@@ -91,11 +92,13 @@ def test_a_shard_that_is_missing_is_told_and_submitted_again(cluster, tmp_path, 
     same_bytes(tmp_path / "runs/mini", selected_run, FILES)
 
 
+@pytest.mark.everything
 def test_the_tasks_of_one_srun_are_the_shards(cluster, tmp_path, selected_run):
     cluster(f'sbatch --nodes=1 "$EXAMPLES/slurm/srun.sh" select mini {OPTIONS} && negengine merge runs/mini')
     same_bytes(tmp_path / "runs/mini", selected_run, FILES)
 
 
+@pytest.mark.everything
 def test_an_array_of_pbs(cluster, tmp_path, selected_run):
     cluster(
         f'job=$(qsub -J 0-1 -v INDICES=0-1,COMMAND="select mini {OPTIONS}" "$EXAMPLES/pbs/shards.sh")\n'
@@ -104,6 +107,7 @@ def test_an_array_of_pbs(cluster, tmp_path, selected_run):
     same_bytes(tmp_path / "runs/mini", selected_run, FILES)
 
 
+@pytest.mark.everything
 def test_an_array_of_lsf(cluster, tmp_path, selected_run):
     cluster(
         'bsub -J "negengine[1-2]" < "$EXAMPLES/lsf/shards.sh"; '
@@ -113,6 +117,7 @@ def test_an_array_of_lsf(cluster, tmp_path, selected_run):
     same_bytes(tmp_path / "runs/mini", selected_run, FILES)
 
 
+@pytest.mark.everything
 def test_a_ray_cluster_within_a_job_on_shared_nodes(cluster, tmp_path, selected_run):
     """With Ray itself: its ports are free ones, its folder is the job's, and it is gone afterwards."""
     pytest.importorskip("ray", reason="the extra ray is not installed")
@@ -122,6 +127,7 @@ def test_a_ray_cluster_within_a_job_on_shared_nodes(cluster, tmp_path, selected_
     assert not Path("/tmp/ray-1").exists()  # noqa: S108 - sockets need a short path
 
 
+@pytest.mark.everything
 def test_a_ray_cluster_within_a_job_on_nodes_of_its_own(cluster, tmp_path):
     """Ray itself is not started here: `symmetric-run` ends every Ray of this user at the end."""
     (tmp_path / "bin/ray").write_text('#!/bin/sh\necho "$RAY_AUTH_MODE $@"\n')

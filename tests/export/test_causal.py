@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 from causal_checkpoints import FAMILIES, write_causal
+from few import few
 from negengine.engine.errors import InputError
 from negengine.engine.inference.causal import CausalLM
 from negengine.engine.inference.exported import load_exported
@@ -21,7 +22,7 @@ from negengine.export.samples import Sample
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 
-@pytest.fixture(scope="module", params=FAMILIES)
+@pytest.fixture(scope="module", params=few(FAMILIES, "gpt2"))
 def both(request, causal, causal_checkpoint):
     """The export of a family, and PyTorch's model and tokenizer."""
     folder = causal_checkpoint(request.param)

@@ -9,6 +9,8 @@ import pytest
 from nbclient import NotebookClient
 from negengine.engine.files.sealed import seal
 
+pytestmark = pytest.mark.everything
+
 NOTEBOOK = Path(__file__).parents[2] / "docs" / "notebooks" / "comparing_models.ipynb"
 MODELS = ("bert-base-cased", "roberta-base")
 

@@ -7,6 +7,8 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
+pytestmark = pytest.mark.everything
+
 NOTEBOOK = Path(__file__).parents[2] / "docs" / "notebooks" / "main_job.ipynb"
 
 

@@ -11,7 +11,7 @@ from negengine.bench.gpu.steps import EXPORT, STEPS
 from negengine.bench.shapes import prepare
 from served_here import here
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.everything]
 
 MINI, RANDOM = "mini", "bert-base-shape"
 

@@ -29,7 +29,7 @@ from negengine.engine.text.lexicon import load_lexicon
 from negengine.engine.text.patterns import load_patterns
 from small_stages import Counted, Squares, results
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.everything]
 
 os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
 ray = pytest.importorskip("ray", reason="the extra `ray` is not installed")

@@ -14,7 +14,7 @@ from negengine.export.training.checkpoints import complete
 from negengine.export.training.folder import CHECKPOINTS, read_training
 from safetensors.torch import load_file
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.everything]
 
 EPOCHS, STEPS_PER_EPOCH = 2, 10
 

@@ -13,7 +13,7 @@ from negengine.export.training.cues.result import EXPORTED
 from negengine.export.training.folder import read_training
 from safetensors.torch import load_file
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.everything]
 
 
 def test_the_export_of_a_tiny_model_finds_over_90_percent_of_a_synthetic_task(trained, train):

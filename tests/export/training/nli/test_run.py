@@ -25,7 +25,7 @@ from transformers import (
 
 from .conftest import SETTINGS
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.everything]
 
 QUICK = SETTINGS | {"epochs": 1, "batch_size": 64}
 
