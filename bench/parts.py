@@ -87,7 +87,7 @@ def take_apart(selection: Selection, model: LanguageModel, sentences: EncodedSen
         plan = (selection.exported, selection.lexicon, selection.patterns, Settings(pairs=size))
         return Selection.plan(*plan, candidates_per_part=_COMPOSED)
 
-    many = sample(min(len(selection.grid.pairs), max(1, _COMPOSED // len(selection.verb))))
+    many = sample(min(len(selection.verbs[0].grid.pairs), max(1, _COMPOSED // selection.verbs[0].grid.verbs)))
     _ = many.composer  # its check with the tokenizer is done once a run
     started = time.perf_counter()
     many.prepare(0)
@@ -103,8 +103,8 @@ def take_apart(selection: Selection, model: LanguageModel, sentences: EncodedSen
     with TemporaryDirectory() as folder:
         started = time.perf_counter()
         run_selection(many, Models(model), _Nothing(), Path(folder) / "nothing")
-        total = (time.perf_counter() - started) / many.grid.size
-        few, timed = sample(min(pairs, len(selection.grid.pairs))), _Timed(model)
+        total = (time.perf_counter() - started) / many.verbs[0].grid.size
+        few, timed = sample(min(pairs, len(selection.verbs[0].grid.pairs))), _Timed(model)
         started = time.perf_counter()
         run_selection(few, Models(model), timed, Path(folder) / "few")
         model_share = timed.seconds / (time.perf_counter() - started)

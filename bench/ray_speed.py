@@ -16,7 +16,7 @@ from typing import Any
 import polars as pl
 
 from ..engine.choices import Precision
-from ..engine.experiments.negation.select import TRIPLETS_FILE, Selection, Settings
+from ..engine.experiments.negation.select import TRIPLETS_FILE, Selection, Sentences, Settings
 from ..engine.inference.device import CPU, cpu_threads
 from ..engine.inference.exported import ExportedModel
 from ..engine.runs.executors import Executor, ThisProcess
@@ -27,7 +27,6 @@ from ..engine.runs.ray import Ray
 from ..engine.runs.stage import Advance, ModelOptions, PartResult
 from ..engine.text.lexicon import load_lexicon
 from ..engine.text.patterns import load_patterns
-from ..engine.text.spans import EncodedSentences
 from ..engine.views import Column, Table
 from .clocked import BUSY, Clocked
 from .machine import describe
@@ -42,9 +41,7 @@ Say = Callable[[str], None]
 class ClockedSelection(Selection):
     """A selection; each part counts the seconds of its decision."""
 
-    def decide(
-        self, model: PatternDeciders, number: int, prepared: EncodedSentences | None, advance: Advance
-    ) -> PartResult:
+    def decide(self, model: PatternDeciders, number: int, prepared: Sentences | None, advance: Advance) -> PartResult:
         """See `Stage`."""
         began = time.perf_counter()
         result = super().decide(model, number, prepared, advance)
@@ -130,7 +127,7 @@ def _stage(exported: ExportedModel, seconds: float, cores: int, folder: Path, sa
     """A selection that takes about so long in one process."""
     first = _planned(exported, _FIRST, 1)
     found = _run(first, folder / "first", ONE_PROCESS, 1, ThisProcess(CPU))
-    each = len(first.verb)
+    each = first.verbs[0].grid.verbs
     pairs = max(
         _FIRST, min(round(found.rate * seconds / each), len(first.lexicon.names) * len(first.lexicon.professions))
     )
@@ -143,7 +140,7 @@ def _stage(exported: ExportedModel, seconds: float, cores: int, folder: Path, sa
 def _planned(exported: ExportedModel, pairs: int, pairs_per_part: int) -> ClockedSelection:
     plan = Selection.plan(exported, load_lexicon(), load_patterns(), Settings(pairs=pairs))
     own = {field.name: getattr(plan, field.name) for field in fields(Selection)}
-    return ClockedSelection(**{**own, "pairs_per_part": pairs_per_part})
+    return ClockedSelection(**{**own, "verbs": (replace(plan.verbs[0], pairs_per_part=pairs_per_part),)})
 
 
 def _run(stage: ClockedSelection, folder: Path, name: str, workers: int, executor: Executor) -> Run:

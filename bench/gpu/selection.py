@@ -49,7 +49,7 @@ def lazy(setting: Setting) -> Found:
 
 def _selected(model: Model, setting: Setting) -> dict[str, Any]:
     job = main_job(model.exported)
-    pairs = math.ceil(setting.amount.candidates / len(job.verb))
+    pairs = math.ceil(setting.amount.candidates / job.verbs[0].grid.verbs)
     if model.is_random:
         found, sentences = _alone(model, setting, pairs)
     else:
@@ -81,7 +81,7 @@ def _alone(model: Model, setting: Setting, pairs: int) -> tuple[dict[str, Any], 
         run_selection(first, Models(low), low, Path(folder) / "first")  # the first batches of a session take longer
         with watched(setting.device) as seen:
             run_selection(whole, Models(low), low, Path(folder) / "whole")
-    return {"precision": low.precision, **seen}, pairs * len(job.verb)
+    return {"precision": low.precision, **seen}, pairs * job.verbs[0].grid.verbs
 
 
 def _command(model: Model, setting: Setting, words: list[str]) -> tuple[dict[str, Any], int]:

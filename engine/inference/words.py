@@ -36,7 +36,7 @@ read the growing text before the word; `all-masks` is not defined for them.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import partial
 from typing import Protocol
 
@@ -50,7 +50,7 @@ from ..text.spans import Bucket, EncodedSentences
 from ..text.word_marks import Mark, WordClass, WordMarks
 from .batches import Advance, ignored
 from .exported import PRECISIONS, REFERENCE
-from .model import Decider, Decisions, Ids
+from .model import Decider, Ids
 
 WORDS_AT_ONCE = 4096
 """Words whose queries are in memory together; between them, progress is shown and an interrupt is noticed."""
@@ -72,12 +72,13 @@ class WordScores:
 
     Attributes:
         words: The words' tokens.
-        token_logprobs: float32 [n, widest], natural logarithms; NaN beyond the word.
+        token_logprobs: float32 [n, widest], natural logarithms; NaN where nothing was asked.
         end_logprob: float32 [n], of the end of the word: in whole-word scores of causal models; else 0.
-        ranks: int32 [n, widest], of each token, 1 for the first choice; 0 beyond the word. With whole-word, among the
-            tokens that can stand there.
-        choices: int32 [n, widest], the first choice at each position; `NOTHING` beyond the word.
-        choice_logprobs: float32 [n, widest], of the first choices; NaN beyond the word.
+        ranks: int32 [n, widest], of each token, 1 for the first choice; 0 where nothing was asked. With whole-word,
+            among the tokens that can stand there.
+        choices: int32 [n, widest], the first choice at each position; `NOTHING` where nothing was asked.
+        choice_logprobs: float32 [n, widest], of the first choices; NaN where nothing was asked.
+        margins: float32 [n, widest], see `Decisions.margin`; NaN where nothing was asked, and with whole-word.
         precision: int8 [n, widest], which graph gave the numbers: a position in `PRECISIONS`.
     """
 
@@ -87,6 +88,7 @@ class WordScores:
     ranks: NDArray[np.int32]
     choices: NDArray[np.int32]
     choice_logprobs: NDArray[np.float32]
+    margins: NDArray[np.float32]
     precision: NDArray[np.int8]
 
     @classmethod
@@ -100,26 +102,46 @@ class WordScores:
             np.zeros(shape, np.int32),
             np.full(shape, NOTHING, np.int32),
             np.full(shape, np.nan, np.float32),
+            np.full(shape, np.nan, np.float32),
             np.full(shape, PRECISIONS.index(REFERENCE), np.int8),
         )
+
+    def take(self, rows: NDArray[np.int64]) -> "WordScores":
+        """The scores of some words."""
+        words, *arrays = (getattr(self, field.name) for field in fields(self))
+        return WordScores(words.take(rows), *(own[rows] for own in arrays))
+
+    @classmethod
+    def joined(cls, several: Sequence["WordScores"]) -> "WordScores":
+        """The scores of several groups of words as those of one; at least one group."""
+        words = TokenSequences.joined([own.words for own in several])
+        arrays = [[getattr(own, field.name) for own in several] for field in fields(cls)[1:]]
+        return cls(words, *(np.concatenate(own) for own in arrays))
 
     @property
     def logprob(self) -> NDArray[np.float64]:
         """The log-probability of each word, float64 [n]: the sum over its tokens, and of its end where that counts."""
-        total: NDArray[np.float64] = np.nansum(self.token_logprobs.astype(np.float64), axis=1) + self.end_logprob
+        total: NDArray[np.float64] = self._sum(self.token_logprobs) + self.end_logprob
         return total
 
     @property
     def choice_logprob(self) -> NDArray[np.float64]:
         """The sum over the first choices at the word's positions, float64 [n]; not below that of the tokens."""
-        total: NDArray[np.float64] = np.nansum(self.choice_logprobs.astype(np.float64), axis=1)
+        return self._sum(self.choice_logprobs)
+
+    def _sum(self, logprobs: NDArray[np.float32]) -> NDArray[np.float64]:
+        # A NaN within the word stays one: only what lies beyond the word counts as 0.
+        total: NDArray[np.float64] = np.where(self.words.tokens == NOTHING, 0.0, logprobs.astype(np.float64)).sum(
+            axis=1
+        )
         return total
 
     @property
     def right(self) -> NDArray[np.bool_]:
         """Which tokens are the first choice at their position, bool [n, widest]; True beyond the word."""
+        accepted = self.words.accepted
         right: NDArray[np.bool_] = np.equal(self.choices, self.words.tokens)
-        return right
+        return right if accepted is None else (self.choices == accepted).any(axis=1, keepdims=True)
 
     @property
     def top1(self) -> NDArray[np.bool_]:
@@ -137,9 +159,18 @@ class WordScores:
 
     @property
     def exact(self) -> NDArray[np.bool_]:
-        """Whether all numbers of a word are the reference model's, bool [n]."""
-        exact: NDArray[np.bool_] = (self.precision == PRECISIONS.index(REFERENCE)).all(axis=1)
+        """Which numbers are the reference model's, bool [n, widest]."""
+        exact: NDArray[np.bool_] = self.precision == PRECISIONS.index(REFERENCE)
         return exact
+
+    @property
+    def queries(self) -> int:
+        """How many queries were made."""
+        return int(np.count_nonzero(self.ranks))
+
+    def near_ties(self, margin: float) -> int:
+        """How many of the reference model's decisions have a margin below this, in logits."""
+        return int(np.count_nonzero((np.abs(self.margins) < margin) & self.exact))
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,7 +181,7 @@ class Queries:
         rows: int64 [m], the words' positions in all words.
         ids: int32 [m, length].
         mask_position: int32 [m].
-        expected: int32 [m]; 0 where the end of the word is asked for.
+        expected: int32 [m]; 0 where the end of the word is asked for. int32 [m, a] where several forms are accepted.
     """
 
     rows: NDArray[np.int64]
@@ -191,14 +222,9 @@ class Expanded:
         ids = self.ids[chosen, :stop]
         for before in range(token if filled else 0):
             ids[np.arange(len(chosen)), first + before] = self.words.tokens[chosen, before]
-        width = self.words.tokens.shape[1]
-        expected = self.words.tokens[chosen, token] if token < width else np.full(len(chosen), NOTHING, np.int32)
-        return Queries(
-            self.rows[chosen],
-            np.ascontiguousarray(ids),
-            (first + token).astype(np.int32),
-            np.maximum(expected, 0).astype(np.int32),
-        )
+        is_end = token == self.words.tokens.shape[1]
+        expected = np.zeros(len(chosen), np.int32) if is_end else self.words.take(chosen).expected(token)
+        return Queries(self.rows[chosen], np.ascontiguousarray(ids), (first + token).astype(np.int32), expected)
 
 
 def longest_query(buckets: Sequence[Bucket], words: TokenSequences) -> int:
@@ -249,6 +275,8 @@ def expand(
 
 def _widened(ids: Ids, mask: Ids, counts: NDArray[np.int64], width: int, causal: bool) -> Ids:
     """The ids with the mask repeated, int32 [n, width]: once for each token of the word, or up to the end."""
+    if width == ids.shape[1] and not causal:
+        return ids
     column = np.arange(width)
     beyond = np.maximum(column - mask[:, None], 0)
     repeated = beyond if causal else np.minimum(beyond, counts[:, None] - 1)
@@ -289,14 +317,58 @@ def score_words(
         for token in range(group.words.widest):
             chosen = np.flatnonzero(group.words.counts > token)
             queries = group.queries(token, chosen, filled=method is TargetMethod.LEFT_TO_RIGHT)
-            found = model.decide(queries.ids, queries.mask_position, queries.expected, advance)
-            at = queries.rows, token
-            scores.token_logprobs[at] = found.expected_logprob
-            scores.ranks[at] = found.expected_rank
-            scores.choices[at] = found.top1
-            scores.choice_logprobs[at] = found.top1_logprob
-            scores.precision[at] = found.precision
+            _decide(model, queries, token, scores, advance)
     return scores
+
+
+def repeated_words(
+    model: Decider,
+    buckets: Sequence[Bucket],
+    words: TokenSequences,
+    *,
+    causal: bool = False,
+    advance: Callable[[int, int], None] = lambda _words, _queries: None,
+    at_once: int = WORDS_AT_ONCE,
+) -> WordScores:
+    """Score words by `left-to-right` as far as the model repeats them: nothing is asked after the first wrong token.
+
+    So `top1` says which words are repeated, and only of these are all numbers known.
+
+    Args:
+        model: Decides the queries; with mixed precision, each query's decision is exact.
+        buckets: As for `score_words`.
+        words: As for `score_words`.
+        causal: Whether the model reads only what stands before a mask.
+        advance: Called with numbers of words whose first query is done, and of queries.
+        at_once: The largest number of words whose queries are in memory together.
+    """
+    scores = WordScores.empty(words)
+    for group in expand(buckets, words, causal=causal, at_most=at_once):
+        chosen = np.arange(len(group.rows))
+        for token in range(group.words.widest):
+            queries = group.queries(token, chosen)
+            is_right = _decide(model, queries, token, scores, partial(_advanced, advance, is_first=token == 0))
+            chosen = chosen[is_right & (group.words.counts[chosen] > token + 1)]
+            if not len(chosen):
+                break
+    return scores
+
+
+def _decide(model: Decider, queries: Queries, token: int, scores: WordScores, advance: Advance) -> NDArray[np.bool_]:
+    """Put the decisions about one token of some words into their scores: is it the first choice?, bool [m]."""
+    found = model.decide(queries.ids, queries.mask_position, queries.expected, advance)
+    at = queries.rows, token
+    scores.token_logprobs[at] = found.expected_logprob
+    scores.ranks[at] = found.expected_rank
+    scores.choices[at] = found.top1
+    scores.choice_logprobs[at] = found.top1_logprob
+    scores.margins[at] = found.margin(queries.expected)
+    scores.precision[at] = found.precision
+    return found.repeated(queries.expected)
+
+
+def _advanced(advance: Callable[[int, int], None], n: int, *, is_first: bool) -> None:
+    advance(n if is_first else 0, n)
 
 
 def refuse_undefined(method: TargetMethod, *, causal: bool) -> None:
@@ -399,66 +471,6 @@ def _log_sum_exp(logits: NDArray[np.float64]) -> NDArray[np.float64]:
     return found
 
 
-@dataclass(frozen=True, eq=False)
-class Repeats:
-    """Which words the model repeats.
-
-    Attributes:
-        repeated: bool [n], whether every token of a word is the first choice, from left to right.
-        queries: How many queries that took.
-        near_ties: How many of the reference model's decisions have a margin below the given one.
-        decisions: The decisions themselves, where each word is one token; else None.
-    """
-
-    repeated: NDArray[np.bool_]
-    queries: int
-    near_ties: int
-    decisions: Decisions | None = None
-
-
-def repeated_words(
-    model: Decider,
-    buckets: Sequence[Bucket],
-    words: TokenSequences,
-    *,
-    near_tie: float,
-    causal: bool = False,
-    advance: Callable[[int, int], None] = lambda _words, _queries: None,
-    at_once: int = WORDS_AT_ONCE,
-) -> Repeats:
-    """Decide which words the model repeats: those whose every token is the first choice by `left-to-right`.
-
-    A word whose first token is not the first choice needs no further query.
-
-    Args:
-        model: Decides the queries; with mixed precision, each query's decision is exact.
-        buckets: As for `score_words`.
-        words: As for `score_words`.
-        near_tie: A margin below this is counted, in logits.
-        causal: Whether the model reads only what stands before a mask.
-        advance: Called with numbers of words whose first query is done, and of queries.
-        at_once: The largest number of words whose queries are in memory together.
-    """
-    repeated = np.ones(len(words), np.bool_)
-    queries_made = near_ties = 0
-    for group in expand(buckets, words, causal=causal, at_most=at_once):
-        for token in range(group.words.widest):
-            chosen = np.flatnonzero((group.words.counts > token) & repeated[group.rows])
-            if not len(chosen):
-                break
-            queries = group.queries(token, chosen)
-            begun = partial(_advanced, advance, is_first=token == 0)
-            found = model.decide(queries.ids, queries.mask_position, queries.expected, begun)
-            repeated[queries.rows] = found.repeated(queries.expected)
-            queries_made += len(chosen)
-            near_ties += int(np.count_nonzero((np.abs(found.margin(queries.expected)) < near_tie) & found.exact))
-    return Repeats(repeated, queries_made, near_ties)
-
-
-def _advanced(advance: Callable[[int, int], None], n: int, *, is_first: bool) -> None:
-    advance(n if is_first else 0, n)
-
-
 def sampled_queries(
     buckets: Sequence[Bucket], words: TokenSequences, token: NDArray[np.int64], *, causal: bool = False
 ) -> EncodedSentences:
@@ -470,7 +482,7 @@ def sampled_queries(
         token: int64 [n], which token of each word is asked for, from 0.
         causal: Whether the model reads only what stands before a mask.
     """
-    expected = np.zeros(len(words), np.int32)
+    expected = np.zeros_like(words.expected(0))
     found = []
     for group in expand(buckets, words, causal=causal, at_most=max(1, len(words))):
         for number in np.unique(token[group.rows]).tolist():

@@ -17,10 +17,13 @@ class TokenSequences:
     Attributes:
         tokens: int32 [n, widest], the tokens of each word from left to right, then `NOTHING`.
         counts: int64 [n], how many tokens each word has; at least 1.
+        accepted: int32 [n, a], of words of one token: the tokens that are accepted in its place, itself first, rows
+            with fewer of them filled up with it. None where each word has one form.
     """
 
     tokens: NDArray[np.int32]
     counts: NDArray[np.int64]
+    accepted: NDArray[np.int32] | None = None
 
     def __len__(self) -> int:
         return len(self.counts)
@@ -45,6 +48,28 @@ class TokenSequences:
             tokens[row, : len(word)] = word
         return cls(tokens, counts)
 
+    @classmethod
+    def single(cls, tokens: NDArray[np.int32]) -> "TokenSequences":
+        """Words of one token each: int32 [n], or int32 [n, a] where several forms are accepted."""
+        main = tokens if tokens.ndim == 1 else tokens[:, 0]
+        return cls(main[:, None], np.ones(len(main), np.int64), tokens if tokens.ndim == 2 else None)
+
+    @classmethod
+    def joined(cls, several: Sequence["TokenSequences"]) -> "TokenSequences":
+        """Several tables of the same width as one."""
+        accepted = [own.accepted for own in several if own.accepted is not None]
+        tokens, counts = (
+            np.concatenate(own) for own in zip(*((own.tokens, own.counts) for own in several), strict=True)
+        )
+        return cls(tokens, counts, np.concatenate(accepted) if accepted else None)
+
+    def expected(self, token: int) -> NDArray[np.int32]:
+        """What is expected as one token of each word: int32 [n]; int32 [n, a] where several forms are accepted."""
+        if self.accepted is not None:
+            return self.accepted
+        return np.maximum(self.tokens[:, token], 0)
+
     def take(self, rows: NDArray[np.int64]) -> "TokenSequences":
         """The words of some rows, in this order; the table keeps its width."""
-        return TokenSequences(self.tokens[rows], self.counts[rows])
+        accepted = None if self.accepted is None else self.accepted[rows]
+        return TokenSequences(self.tokens[rows], self.counts[rows], accepted)

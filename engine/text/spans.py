@@ -7,7 +7,7 @@ one column at a time.
 """
 
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -47,17 +47,6 @@ class EncodedSentences:
 def n_sentences(fillers: Mapping[str, NDArray[np.integer]]) -> int:
     """The number of sentences that some fillers mean: the length of their columns."""
     return len(next(iter(fillers.values())))
-
-
-_LARGEST = 4096  # sentences; a second or two of work on a slow machine, and several batches everywhere
-
-
-def small_buckets(buckets: Iterable[Bucket]) -> Iterator[Bucket]:
-    """The same sentences in smaller buckets, between which progress is shown and an interrupt is noticed."""
-    for whole in buckets:
-        for start in range(0, len(whole.rows), _LARGEST):
-            part = slice(start, start + _LARGEST)
-            yield Bucket(whole.rows[part], whole.ids[part], whole.mask_position[part])
 
 
 @dataclass(frozen=True, eq=False)

@@ -51,7 +51,7 @@ class Grid(FakeSelection):
 plan = Grid.plan(load_exported(sys.argv[2]), load_lexicon(), load_patterns())
 before = peak()
 run_stage(plan, Path(sys.argv[3]), Execution(ThisProcess(CPU)))
-print(json.dumps({"megabytes": peak() - before, "size": plan.grid.size}))
+print(json.dumps({"megabytes": peak() - before, "size": plan.verbs[0].grid.size}))
 """
 
 

@@ -12,8 +12,6 @@ import numpy as np
 from negengine.engine.choices import Precision
 from negengine.engine.experiments.negation.score import Scoring
 from negengine.engine.experiments.negation.select import Selection
-from negengine.engine.experiments.negation.several_scores import WholeWordScoring
-from negengine.engine.experiments.negation.whole_words import WholeWordSelection
 from negengine.engine.inference.batches import ignored
 from negengine.engine.inference.calibration import Calibration
 from negengine.engine.inference.choosing import Workload, choose_precisions
@@ -140,11 +138,3 @@ class NeverSelection(_Fake, Selection):
 
 class FakeScoring(_Fake, Scoring):
     """A scoring with fake models."""
-
-
-class FakeWholeSelection(_Fake, WholeWordSelection):
-    """A selection with verbs of several tokens and fake models."""
-
-
-class FakeWholeScoring(_Fake, WholeWordScoring):
-    """A scoring with verbs of several tokens and fake models."""

@@ -26,9 +26,7 @@ from ...text.language import load_language
 from ...text.lexicon import FORMS_SEPARATOR, Lexicon, load_lexicon
 from ...text.patterns import PatternSet
 from ...text.slots import AT_MASK, NAME, PROFESSION, VERB
-from .select import Selection, Settings
-from .several import SEVERAL, TOKENS
-from .whole_words import WholeWordSelection, plan_selection
+from .select import SEVERAL, TOKENS, Selection, Settings, Verbs
 
 
 def triplets(draw: Draw, rows: pl.LazyFrame) -> Iterator[Sample]:
@@ -88,7 +86,7 @@ def _source(argument: Any) -> str | Path | None:
 
 
 def _planned(draw: Draw, record: StageRecord, lexicon: Lexicon) -> Selection:
-    """The selection as its run has recorded it; of one with verbs of several tokens, that among mono-token verbs."""
+    """The selection as its run has recorded it."""
     identity = record.identity
     settings = Settings(
         seed=identity["seed"],
@@ -98,19 +96,19 @@ def _planned(draw: Draw, record: StageRecord, lexicon: Lexicon) -> Selection:
         verbs=VerbConvention(identity["verbs"]),
         lazy=identity["lazy"],
     )
-    stage = plan_selection(draw.exported, lexicon, PatternSet.from_json(record.metadata["pattern set"]), settings)
+    stage = Selection.plan(draw.exported, lexicon, PatternSet.from_json(record.metadata["pattern set"]), settings)
     known, planned = (
         {key: value for key, value in own.items() if not key.startswith("pairs per part")}
         for own in (identity, stage.identity)
     )
     if other := differences(known, planned):
         raise InputError(f"the selection that run.json describes has {other}")
-    return stage.single if isinstance(stage, WholeWordSelection) else stage
+    return stage
 
 
 @dataclass(frozen=True, eq=False)
 class Unselected:
-    """The candidates that were not selected though they would have been if their verb were repeated.
+    """The candidates of one token that were not selected though they would have been if their verb were repeated.
 
     Attributes:
         kept: Words of name and profession → the verbs that are kept.
@@ -120,11 +118,16 @@ class Unselected:
     kept: Mapping[tuple[str, str], list[str]]
     is_exact: bool
 
+    @property
+    def verbs(self) -> Verbs:
+        """The verbs of one token."""
+        return self.stage.verbs[0]
+
     def drawn(self, draw: Draw) -> list[Question]:
         """A random verb of each random pair in turn, so that few pairs are looked at twice."""
         random = np.random.default_rng(draw.seed)
         waiting: deque[tuple[int, list[int] | None]] = deque(
-            (pair, None) for pair in random.permutation(self.stage.grid.pairs).tolist()
+            (pair, None) for pair in random.permutation(self.verbs.grid.pairs).tolist()
         )
         found: list[Question] = []
         while waiting and len(found) < draw.size:
@@ -137,16 +140,15 @@ class Unselected:
 
     def _words(self, pair: int) -> dict[str, str]:
         """Slot → the pair's filler."""
-        name, profession = divmod(pair, self.stage.grid.professions)
+        name, profession = divmod(pair, self.verbs.grid.professions)
         return {slot: filler.word(name, profession) for slot, filler in self.stage.fillers.items()}
 
     def _telling(self, pair: int) -> NDArray[np.int64]:
         """The verbs of a pair that were not selected and would have been if they were repeated; in the grid."""
         words, stage = self._words(pair), self.stage
         kept = self.kept.get((words[NAME], words[PROFESSION]), [])
-        name, profession = np.divmod(np.array([pair]), stage.grid.professions)
-        [order] = stage.verb_order(name, profession)
-        is_kept = np.isin(np.array(stage.lexicon.verbs, object)[stage.verb[order]].astype(str), kept)
+        [order] = stage.verb_order(self.verbs, np.divmod(np.array([pair]), self.verbs.grid.professions))
+        is_kept = np.isin(np.array(stage.lexicon.verbs, object)[self.verbs.index[order]].astype(str), kept)
         last = len(order)
         if len(kept) >= stage.settings.max_verbs:
             last = int(np.flatnonzero(is_kept).max(initial=-1)) + 1
@@ -155,7 +157,7 @@ class Unselected:
 
     def _question(self, draw: Draw, pair: int, verb: int) -> Question:
         stage, words = self.stage, self._words(pair)
-        verb_text, pattern = stage.lexicon.verbs[int(stage.verb[verb])], stage.patterns.selecting
+        verb_text, pattern = stage.lexicon.verbs[int(self.verbs.index[verb])], stage.patterns.selecting
         sentence = pattern.text({**words, VERB: verb_text}, draw.exported.mask_token)
         forms = [pattern.mask.spell(form) for form in stage.lexicon.accepted(verb_text)]
         return Question(

@@ -2,35 +2,32 @@
 
 answers.parquet has one row for each row of triplets.parquet: top1 (text), expected_rank, expected_logprob, top1_logprob
 (natural logarithms), precision (of the graph that gave the row's numbers). The verb is repeated in all of them. In the
-parts of a selection these columns stand beside the triplet's, with a mark before their names.
+parts of a selection they are one column beside the triplet's words.
 
 The numbers are those of the machine that selected. So the scoring takes them only if this machine finds the same: some
 hundred triplets are decided again (`disagreement`). The last digits of a sentence can depend on its batch, so a few of
 these rows may differ there, but not by more than a near-tie.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from ...errors import InputError
 from ...inference.exported import PRECISIONS, REFERENCE
-from ...inference.model import Decider, Decisions
-from ...runs.part_rows import FURTHER
+from ...inference.words import WordScores
 from ...runs.record import StageRecord
 from ...runs.results import read_frame
-from ...text.spans import Bucket, small_buckets
+from ...text.sequences import NOTHING
 from ...text.tokenizer import MaskTokenizer
 
 ANSWERS_FILE = "answers.parquet"
 SAMPLE = 512
 """How many triplets are decided again before a scoring takes the answers of the selection."""
 
-_MARK = FURTHER  # no slot of a pattern has such a name
+_COLUMN = "the model's answer"  # no slot of a pattern has such a name
 _SCHEMA = {
     "top1": pl.String,
     "expected_rank": pl.Int32,
@@ -41,84 +38,63 @@ _SCHEMA = {
 _OTHER_DIGITS = 0.05  # of the sample; on another kind of processor nearly all rows have other last digits
 
 
-def decide_all(
-    decider: Decider, buckets: Iterable[Bucket], expected: NDArray[np.int32], advance: Callable[[int], None]
-) -> Decisions:
-    """The decisions about sentences of several lengths, in the order of their rows.
+def answer_columns(scores: WordScores, tokenizer: MaskTokenizer) -> dict[str, pl.Series]:
+    """What the model answers, as the columns of answers.parquet.
 
-    Args:
-        decider: Decides.
-        buckets: The sentences.
-        expected: int32 [n] or [n, k], the accepted tokens of each row.
-        advance: Called with numbers of sentences.
+    top1              the word's tokens up to the first that is not the first choice, and there the first choice. It
+                      is the word if the word is repeated; of a word of several tokens, it may be a part of a word
+    expected_rank     the largest rank of the word's tokens: 1 if and only if the word is repeated
+    expected_logprob  the sum over the word's tokens: the word's log-probability, given its number of tokens
+    top1_logprob      the sum over the first choices at the same positions: at least as large
+    precision         of the graph with the lowest precision that gave one of the numbers
     """
-    decisions = Decisions.empty(len(expected))
-    for bucket in small_buckets(buckets):
-        own = expected[bucket.rows]
-        decisions.put(bucket.rows, decider.decide(bucket.ids, bucket.mask_position, own, advance))
-    return decisions
-
-
-def columns_of(decisions: Decisions, tokenizer: MaskTokenizer) -> dict[str, pl.Series]:
-    """Decisions as columns of a result, with the types of answers.parquet."""
-    ids, where = np.unique(decisions.top1, return_inverse=True)
-    texts = pl.Series([tokenizer.token_text(int(i)) for i in ids], dtype=pl.String)
-    values: dict[str, Any] = {
-        "top1": texts.gather(where),
-        "expected_rank": decisions.expected_rank,
-        "expected_logprob": decisions.expected_logprob,
-        "top1_logprob": decisions.top1_logprob,
-        "precision": pl.Series(PRECISIONS, dtype=pl.String).gather(decisions.precision),
+    return {
+        "top1": _said(scores, tokenizer),
+        "expected_rank": pl.Series(scores.worst_rank, dtype=pl.Int32),
+        "expected_logprob": pl.Series(scores.logprob.astype(np.float32), dtype=pl.Float32),
+        "top1_logprob": pl.Series(scores.choice_logprob.astype(np.float32), dtype=pl.Float32),
+        "precision": pl.Series(PRECISIONS, dtype=pl.String).gather(scores.precision.max(axis=1)),
     }
-    return {name: pl.Series(name, value, dtype=_SCHEMA[name]) for name, value in values.items()}
 
 
-def marked(columns: Mapping[str, pl.Series]) -> list[pl.Series]:
-    """The columns as they stand in a part, beside those of the triplets."""
-    return [values.alias(f"{_MARK}{name}") for name, values in columns.items()]
+def _said(scores: WordScores, tokenizer: MaskTokenizer) -> pl.Series:
+    """What the model says instead of each word: its tokens up to the first wrong one, and there the first choice."""
+    right = scores.right
+    last = np.where(right.all(axis=1), scores.words.counts - 1, (~right).argmax(axis=1))
+    tokens = np.where(np.arange(right.shape[1]) <= last[:, None], scores.choices, NOTHING)
+    distinct, where = np.unique(tokens, axis=0, return_inverse=True)
+    texts = [tokenizer.word_text([token for token in own if token != NOTHING]) for own in distinct.tolist()]
+    return pl.Series(texts, dtype=pl.String).gather(where.ravel())
+
+
+def as_column(answers: Mapping[str, pl.Series]) -> pl.Series:
+    """The answers as they stand in a part, beside the triplets."""
+    return pl.DataFrame(answers).to_struct(_COLUMN)
+
+
+def divided(rows: pl.LazyFrame) -> tuple[pl.LazyFrame, pl.LazyFrame]:
+    """The rows of a selection's parts as triplets and answers."""
+    return rows.drop(_COLUMN), rows.select(_COLUMN).unnest(_COLUMN)
 
 
 def rejoined(files: Mapping[str, pl.LazyFrame], triplets: str) -> pl.LazyFrame:
-    """The inverse of `divided`: the rows of a selection's parts from its final files.
-
-    Args:
-        files: The files that have rows → their content. Those of answers.parquet belong to the rows of `triplets`.
-        triplets: The file with the triplets that have answers.
-    """
+    """The inverse of `divided`: the rows of a selection's parts from its files, of which `triplets` has answers."""
     rows = dict(files)
-    if (answers := rows.pop(ANSWERS_FILE, None)) is not None:
-        marks = answers.drop("triplet").select(pl.all().name.prefix(_MARK))
-        rows[triplets] = pl.concat([rows[triplets], marks], how="horizontal", strict=True)
+    answers = rows.pop(ANSWERS_FILE).select(pl.struct(*_SCHEMA).alias(_COLUMN))
+    rows[triplets] = pl.concat([rows[triplets], answers], how="horizontal", strict=True)
     return pl.concat(rows.values(), how="diagonal")
 
 
-def divided(rows: pl.LazyFrame) -> tuple[pl.LazyFrame, pl.LazyFrame | None]:
-    """The rows of a selection's parts as triplets and answers; None where an earlier version has kept no answers."""
-    marks = [name for name in rows.collect_schema().names() if name.startswith(_MARK)]
-    if not marks:
-        return rows, None
-    answers = rows.select(pl.col(name).alias(name.removeprefix(_MARK)) for name in marks)
-    return rows.drop(marks), answers
-
-
-def kept_answers(folder: Path, stage: StageRecord, triplets: int) -> pl.DataFrame | None:
-    """The answers of a finished selection; None where they were not kept, or not for all triplets.
-
-    Args:
-        folder: The run folder.
-        stage: The record of the selection.
-        triplets: How many triplets it has.
+def kept_answers(folder: Path, stage: StageRecord, triplets: int) -> pl.DataFrame:
+    """The answers of a finished selection with so many triplets.
 
     Raises:
         InputError: The file is not as the selection wrote it.
     """
-    if ANSWERS_FILE not in stage.files:
-        return None
     frame = read_frame(folder, stage, ANSWERS_FILE)
-    if dict(frame.schema) != {"triplet": pl.Int64(), **{name: kind() for name, kind in _SCHEMA.items()}}:
+    is_known = dict(frame.schema) == {"triplet": pl.Int64(), **{name: kind() for name, kind in _SCHEMA.items()}}
+    if not is_known or len(frame) != triplets or not frame["precision"].is_in(PRECISIONS).fill_null(False).all():
         raise InputError(f"{folder / ANSWERS_FILE}: not as negengine writes it; run the selection again elsewhere")
-    if len(frame) != triplets or not frame["precision"].is_in(PRECISIONS).all() or frame["precision"].null_count():
-        return None
     return frame.drop("triplet").with_columns(pl.col("top1", "precision").cast(pl.Categorical))  # few different texts
 
 
@@ -127,28 +103,21 @@ def is_exact(answers: pl.DataFrame) -> bool:
     return bool((answers["precision"].cast(pl.String) == REFERENCE).all())
 
 
-def disagreement(
-    answers: pl.DataFrame,
-    decisions: Decisions,
-    expected: NDArray[np.int32],
-    tokenizer: MaskTokenizer,
-    near_tie: float,
-) -> str:
+def disagreement(answers: pl.DataFrame, scores: WordScores, tokenizer: MaskTokenizer, near_tie: float) -> str:
     """Why answers are not those of the reference model on this machine, in one clause; empty if they are.
 
     Where the low-precision model gave the numbers, only that the verb is repeated is compared.
 
     Args:
         answers: Of some triplets.
-        decisions: Of the reference model, about the same triplets.
-        expected: int32 [n] or [n, k], the accepted tokens.
+        scores: Of the reference model, about the same triplets.
         tokenizer: The model's.
         near_tie: Logits; a decision this close can differ between two ways to compute the same model in fp32.
     """
-    now = pl.DataFrame(columns_of(decisions, tokenizer))
+    now = pl.DataFrame(answer_columns(scores, tokenizer))
     exact = (answers["precision"].cast(pl.String) == REFERENCE).to_numpy()
-    close = np.abs(decisions.margin(expected)) < near_tie
-    if not (decisions.repeated(expected) | close).all():
+    close = (np.abs(scores.margins) < near_tie).any(axis=1)
+    if not (scores.top1 | close).all():
         return "this machine decides otherwise about a verb"
     same_choice = (answers["top1"].cast(pl.String) == now["top1"]).to_numpy()
     same_rank = (answers["expected_rank"] == now["expected_rank"]).to_numpy()

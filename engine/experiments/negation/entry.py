@@ -5,8 +5,8 @@ from ...library.registry import Probe
 PROBE = Probe(
     name="self-contained-negation",
     stages=(
-        "negengine.engine.experiments.negation.whole_words:WholeWordSelection",
-        "negengine.engine.experiments.negation.several_scores:WholeWordScoring",
+        "negengine.engine.experiments.negation.select:Selection",
+        "negengine.engine.experiments.negation.score:Scoring",
     ),
     runs={
         "select": "negengine.engine.experiments.negation.runs:SelectionRun",

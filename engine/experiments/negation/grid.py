@@ -51,9 +51,13 @@ class Grid:
         """Ranges of positions in `pairs`, each `pairs_per_part` long; the last one may be shorter."""
         return part_ranges(len(self.pairs), pairs_per_part)
 
+    def part_pairs(self, part: range) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Name and profession of a part's pairs, each int64 [pairs]."""
+        return np.divmod(self.pairs[part.start : part.stop], self.professions)
+
     def part_indices(self, part: range) -> Indices:
         """Name, profession and verb (each int64 [len(part) * verbs]) of a part's candidates, by ascending index."""
-        name, profession = np.divmod(self.pairs[part.start : part.stop], self.professions)
+        name, profession = self.part_pairs(part)
         verb = np.tile(np.arange(self.verbs), len(part))
         return np.repeat(name, self.verbs), np.repeat(profession, self.verbs), verb
 

@@ -8,9 +8,8 @@ import polars as pl
 from ...choices import Coreference
 from ...text.patterns import PatternSet
 from .reading import told
-from .select import SEVERAL_TOKENS
-from .several import TOKENS
-from .several_scores import ALL_SEVERAL
+from .score import ALL_SEVERAL
+from .select import SEVERAL_TOKENS, TOKENS
 
 _TARGET = {
     Coreference.PRONOUN: "refers to the person of the context sentence with a pronoun",

@@ -18,9 +18,7 @@ from ...library.shown import Shown
 from ...runs.shard import Shard
 from ...statistics import clusters_needed, normal_quantiles
 from ...views import Column, Table
-from .select import Selection
-from .several import SEVERAL, SeveralSelection
-from .whole_words import WholeWordSelection
+from .select import SEVERAL, Selection, Verbs
 
 PAIR_CORRELATION, VERB_CORRELATION = 0.006, 0.95
 LARGE_PAIR_CORRELATION = 0.3
@@ -85,36 +83,30 @@ class SelectionPlan(Shown):
         return {"model": self.model, "run": str(self.folder), "work": dict(self.work), "widths": self.widths.to_dicts()}
 
 
-def plan_of(stage: Selection | WholeWordSelection, folder: Path, shard: Shard) -> SelectionPlan:
+def plan_of(stage: Selection, folder: Path, shard: Shard) -> SelectionPlan:
     """What a selection would do; no model is opened.
 
     Of verbs of several tokens, it says how many there are and how many sentences they need. All other figures are about
     mono-token verbs.
-
-    Args:
-        stage: The selection.
-        folder: Its run folder.
-        shard: The share of the parts that would be done.
     """
-    several = stage.several if isinstance(stage, WholeWordSelection) else None
-    stage = stage.single if isinstance(stage, WholeWordSelection) else stage
+    single, *several = stage.verbs
     # Of the patterns, the selection answers the selecting one.
-    pairs, verbs, patterns = len(stage.grid.pairs), stage.grid.verbs, len(stage.patterns.scored)
+    pairs, verbs, patterns = len(single.grid.pairs), single.grid.verbs, len(stage.patterns.scored)
     most = min(stage.settings.max_verbs, verbs)
-    parts = shard.parts(len(stage.parts))
-    own = sum(len(stage.parts[number]) for number in parts)
+    parts = shard.parts(len(single.parts))
+    own = sum(len(single.parts[number]) for number in parts)
     work: dict[str, int | float] = {
         "verbs that are one token": verbs,
         "pairs": pairs,
-        "candidates": stage.grid.size,
+        "candidates": single.grid.size,
         "parts of this run" if shard.is_whole else f"parts of shard {shard}": len(parts),
     }
     if stage.settings.lazy:
         work |= {"sentences, at least": own * most, "sentences, at most": own * verbs}
     else:
         work["sentences"] = own * verbs
-    if several is not None:
-        work |= _more(several, most, shard)
+    for more in several:
+        work |= _more(more, stage.settings.max_verbs if stage.settings.lazy else more.grid.verbs, shard)
     work |= {f"minutes at {speed:,} sentences a second": own * verbs / speed / 60 for speed in _SPEEDS}
     work |= {"selected triplets, at most": pairs * most, "sentences of the scoring, at most": pairs * most * patterns}
     if smallest := smallest_difference(pairs, most, verbs):
@@ -122,16 +114,15 @@ def plan_of(stage: Selection | WholeWordSelection, folder: Path, shard: Shard) -
     return SelectionPlan(stage.exported.name, work, _widths(most, verbs), folder)
 
 
-def _more(several: SeveralSelection, most: int, shard: Shard) -> dict[str, int | float]:
+def _more(verbs: Verbs, fewest: int, shard: Shard) -> dict[str, int | float]:
     """What verbs of several tokens add. A candidate needs one sentence at least, and one for each token at most."""
-    numbers = shard.parts(len(several.parts))
-    pairs = sum(len(several.parts[number]) for number in numbers)
-    fewest = min(most, several.grid.verbs) if several.settings.lazy else several.grid.verbs
+    numbers = shard.parts(len(verbs.parts))
+    pairs = sum(len(verbs.parts[number]) for number in numbers)
     return {
-        SEVERAL: several.grid.verbs,
+        SEVERAL: verbs.grid.verbs,
         f"{SEVERAL}: parts": len(numbers),
-        f"{SEVERAL}: sentences, at least": pairs * fewest,
-        f"{SEVERAL}: sentences, at most": pairs * int(several.words.counts.sum()),
+        f"{SEVERAL}: sentences, at least": pairs * min(fewest, verbs.grid.verbs),
+        f"{SEVERAL}: sentences, at most": pairs * int(verbs.words.counts.sum()),
     }
 
 

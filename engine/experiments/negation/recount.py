@@ -14,10 +14,8 @@ from ...library.recount import LOGARITHM, ROUNDING, Recount, holds, same_figures
 from ...text.keys import combine, string_keys
 from ...text.lexicon import FORMS_SEPARATOR, load_lexicon
 from ...text.slots import AT_MASK, VERB, column
-from .select import SEVERAL_TOKENS
-from .several import SEVERAL, TOKENS
-from .several_scores import ALL_SEVERAL
-from .whole_words import BY_TOKENS
+from .score import ALL_SEVERAL
+from .select import BY_TOKENS, SEVERAL, SEVERAL_TOKENS, TOKENS
 
 _WORDS = ("name", "profession", "verb")
 _PAIR = ("name", "profession")

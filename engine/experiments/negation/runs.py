@@ -31,15 +31,30 @@ from .plan import SelectionPlan, plan_of
 from .published import published
 from .rates import PAIR
 from .reading import reading, told
-from .score import RATES_FILE, SAME_TEXT, SCORES_FILE, Scoring, Selected, read_selected
-from .select import SELECTION_FILE, SEVERAL_TOKENS, TRIPLETS_FILE, Selection, Settings
+from .score import (
+    ALL_SEVERAL,
+    RATES_FILE,
+    SAME_TEXT,
+    SCORES_FILE,
+    SEVERAL_SCORES_FILE,
+    TOKEN_RATES_FILE,
+    Scoring,
+    Selected,
+    read_selected,
+)
+from .select import (
+    SELECTION_FILE,
+    SEVERAL,
+    SEVERAL_TOKENS,
+    SEVERAL_TRIPLETS_FILE,
+    TOKENS,
+    TRIPLETS_FILE,
+    Selection,
+    Settings,
+)
 from .sentences import scored_sentences, selected_sentences
-from .several import SEVERAL, TOKENS
-from .several_scores import ALL_SEVERAL, SEVERAL_SCORES_FILE, TOKEN_RATES_FILE, WholeWordScoring, read_several
 from .several_tables import scored_apart, selected_apart
 from .tables import rates_table, selection_table
-from .whole_words import SEVERAL_TRIPLETS_FILE, WholeWordSelection
-from .whole_words import plan_selection as planned
 
 DATASET = "SCNT"
 _TRIPLET = ("name", "profession", "verb")
@@ -137,7 +152,7 @@ class ScoresRun(Run):
         rates: The content of rates.parquet; see `negengine.engine.experiments.negation.rates.rates`.
         selection: The selection that was scored.
         several: The triplets of verbs of several tokens; None without `--verbs whole-words`.
-        several_items: Their scores, with a column tokens; see `negengine.engine.experiments.negation.several_scores`.
+        several_items: Their scores, with a column tokens; see `answers.answer_columns`.
         token_rates: Their rates: of all of them, and by number of tokens.
     """
 
@@ -162,8 +177,8 @@ class ScoresRun(Run):
     @cached_property
     def several(self) -> pl.DataFrame | None:
         """See the class."""
-        found = read_several(self.selection)
-        return None if found is None else found.triplets
+        found = self.selection.several
+        return None if found is None else found.cast({pl.Categorical: pl.String})
 
     @cached_property
     def several_items(self) -> pl.DataFrame:
@@ -425,7 +440,7 @@ def _selection(
     lexicon: str | Path | None,
     patterns: str | Path | None,
     seed: int,
-) -> Selection | WholeWordSelection:
+) -> Selection:
     """The stage of `select`, from its arguments."""
     settings = Settings(
         seed=seed,
@@ -436,7 +451,7 @@ def _selection(
         lazy=lazy,
     )
     language = load_language(patterns, lexicon)
-    return planned(opened.exported, language.lexicon, language.patterns, settings)
+    return Selection.plan(opened.exported, language.lexicon, language.patterns, settings)
 
 
 @recorded()
@@ -481,13 +496,9 @@ def score(
             exported.folder, device=device, precision=precision, batch_tokens=batch_tokens, threads=threads
         )
     folder = folder_of(options, source if shard.is_whole else _beside(source, "-score"))
-    several = read_several(selected)
-    stage = (
-        Scoring.plan(selected, opened.exported)
-        if several is None
-        else WholeWordScoring.plan(selected, several, opened.exported)
+    run_stage(
+        Scoring.plan(selected, opened.exported), folder, execution(opened, options), earlier={Selection.name: source}
     )
-    run_stage(stage, folder, execution(opened, options), earlier={Selection.name: source})
     return open_results(ScoresRun, folder, opened, shard)
 
 

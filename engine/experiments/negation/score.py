@@ -4,6 +4,9 @@ Every selected triplet fills every pattern of the set, the selecting one include
 the model's answers: they are taken, once some of them are decided again and found to be the same (see `answers`). Where
 they were not kept, or this machine finds other numbers, the model decides again: the repetition rate, 100 % by
 construction, then checks the run. A part is a range of triplets; its rows come pattern after pattern.
+
+Each token of a verb is a query, filled from left to right (see `select`). Unlike the selection, the scoring needs all
+of them.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -16,14 +19,13 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ...choices import Precision, VerbConvention
+from ...choices import Precision, TargetMethod, VerbConvention
 from ...errors import InputError
 from ...files.home import with_home
-from ...inference.batches import ignored
 from ...inference.choosing import SHORT_RUN, Workload
 from ...inference.exported import ExportedModel, load_exported, refuse_too_long
-from ...inference.model import Decider, main_token
 from ...inference.precision import take_audits
+from ...inference.words import WordScores, sampled_queries, score_words
 from ...library.again import NEAR_TIE
 from ...printable import counted
 from ...runs.masked_stages import TAKEN_FROM, DecidingStage, PatternDeciders
@@ -35,15 +37,28 @@ from ...statistics import LIBRARIES
 from ...text.composition import Composer, composer
 from ...text.lexicon import FORMS_SEPARATOR
 from ...text.patterns import Pattern, PatternSet
+from ...text.sequences import TokenSequences
 from ...text.slots import AT_MASK, VERB, column
 from ...text.spans import Bucket, EncodedSentences
-from ...text.tokenizer import MaskTokenizer
-from ...text.verbs import mask_fillers
-from .answers import ANSWERS_FILE, SAMPLE, columns_of, decide_all, disagreement, is_exact, kept_answers
+from ...text.verbs import mask_fillers, mask_words
+from .answers import ANSWERS_FILE, SAMPLE, answer_columns, disagreement, is_exact, kept_answers
 from .rates import rates
-from .select import SELECTION_FILE, SEVERAL_TOKENS, TRIPLETS_FILE, Selection, composed
+from .select import (
+    SELECTION_FILE,
+    SEVERAL,
+    SEVERAL_TOKENS,
+    SEVERAL_TRIPLETS_FILE,
+    TOKENS,
+    TRIPLETS_FILE,
+    Selection,
+    composed,
+    decided_as,
+)
 
 SCORES_FILE, RATES_FILE = "scores.parquet", "rates.parquet"
+SEVERAL_SCORES_FILE, TOKEN_RATES_FILE = "scores_several_tokens.parquet", "rates_by_tokens.parquet"
+ALL_SEVERAL = "several"
+"""In rates_by_tokens.parquet, the number of tokens of all verbs of several tokens together."""
 TRIPLETS_PER_PART = 8_192
 ANSWERS_SHA256 = "answers_sha256"
 """The key of a recorded choice with the digest of the answers that are taken."""
@@ -56,11 +71,10 @@ class Selected:
     """A finished selection, read from its run folder.
 
     Attributes:
-        folder: The run folder.
         metadata: The selection's metadata for later stages.
         summary: The content of selection.json.
         coded: The content of triplets.parquet, with words as categories: a quarter of the memory.
-        sha256: Digest of triplets.parquet.
+        several: The same of triplets_several_tokens.parquet; None where the run has no such verbs.
         record: The selection's entry in run.json.
     """
 
@@ -68,7 +82,7 @@ class Selected:
     metadata: dict[str, Any]
     summary: dict[str, Any]
     coded: pl.DataFrame
-    sha256: str
+    several: pl.DataFrame | None
     record: StageRecord
 
     def __len__(self) -> int:
@@ -122,8 +136,12 @@ def read_selected(folder: Path) -> Selected:
         InputError: The folder is not a run, its selection is not finished or damaged, or nothing was selected.
     """
     stage = finished_stage(folder, Selection.name)
-    triplets = read_coded(folder, stage, TRIPLETS_FILE)
-    summary = read_document(folder, stage, SELECTION_FILE)
+
+    def coded(name: str) -> pl.DataFrame:
+        return read_frame(folder, stage, name).with_columns(pl.col(pl.String).cast(pl.Categorical))
+
+    triplets, summary = coded(TRIPLETS_FILE), read_document(folder, stage, SELECTION_FILE)
+    several = coded(SEVERAL_TRIPLETS_FILE) if SEVERAL_TRIPLETS_FILE in stage.files else None
     if triplets.is_empty() and not summary.get(SEVERAL_TOKENS, {}).get("selected"):
         raise InputError(
             f"{folder} has no selected triplets: this model does not repeat any verb, so there is nothing to score"
@@ -131,25 +149,7 @@ def read_selected(folder: Path) -> Selected:
     for key in ("model folder", "model sha256"):
         if not isinstance(stage.metadata[key], str):
             raise InputError(f"{folder}: run.json says {stage.metadata[key]!r} for {key}; run its command again")
-    return Selected(folder, stage.metadata, Recorded(summary), triplets, stage.files[TRIPLETS_FILE], stage)
-
-
-def read_coded(folder: Path, stage: StageRecord, name: str) -> pl.DataFrame:
-    """A result of the selection, with words as categories; errors as for `read_frame`."""
-    return read_frame(folder, stage, name).with_columns(pl.col(pl.String).cast(pl.Categorical))
-
-
-def accepted_forms(triplets: pl.DataFrame, verbs: pl.Series) -> list[list[str]]:
-    """The forms of each verb that count as a repetition at the mask, the main form first.
-
-    Args:
-        triplets: The content of triplets.parquet, words as categories or not.
-        verbs: The verbs.
-    """
-    if AT_MASK not in triplets.columns:
-        return [[verb] for verb in verbs]
-    forms = dict(triplets.select(column(VERB), AT_MASK).unique().iter_rows())
-    return [forms[verb].split(FORMS_SEPARATOR) for verb in verbs]
+    return Selected(folder, stage.metadata, Recorded(summary), triplets, several, stage)
 
 
 def distinct(words: pl.Series) -> tuple[pl.Series, NDArray[np.int32]]:
@@ -164,52 +164,75 @@ def distinct(words: pl.Series) -> tuple[pl.Series, NDArray[np.int32]]:
     return own.cast(pl.String), place[words.to_physical().to_numpy()]
 
 
-def in_order(columns: Mapping[str, pl.Series]) -> dict[str, pl.Series]:
-    """The columns from top1 to precision in the order of scores.parquet."""
-    names = ("top1", "repeated", "expected_rank", "expected_logprob", "top1_logprob", "precision")
-    return {name: columns[name] for name in names}
+@dataclass(frozen=True, eq=False)
+class Triplets:
+    """The triplets whose verbs are reported together; see `select.Verbs`.
+
+    Attributes:
+        apart: As of the verbs.
+        coded: The content of their file, with words as categories.
+        kept: The selection's answers in the selecting pattern, one row for each triplet; None where it has none.
+    """
+
+    apart: str
+    coded: pl.DataFrame
+    kept: pl.DataFrame | None = None
+
+    @property
+    def tokens(self) -> pl.Series:
+        """The number of tokens of each verb in the selecting pattern, int32 [n]."""
+        if self.apart:
+            return self.coded[TOKENS].cast(pl.Int32)
+        return pl.Series(TOKENS, [1], dtype=pl.Int32).new_from_index(0, len(self.coded))
+
+    def forms(self, verbs: pl.Series) -> list[list[str]]:
+        """The forms of each verb that count as a repetition at the mask, the main form first."""
+        if AT_MASK not in self.coded.columns:
+            return [[verb] for verb in verbs]
+        forms = dict(self.coded.select(column(VERB), AT_MASK).unique().iter_rows())
+        return [forms[verb].split(FORMS_SEPARATOR) for verb in verbs]
 
 
 @dataclass(frozen=True, eq=False)
 class ScoredPattern:
-    """One pattern over all triplets.
+    """One pattern over all triplets of one kind.
 
     Attributes:
+        decided_as: The name under which the precision of these decisions is chosen and measured.
         fillers: Slot → int32 [n_triplets], indices in the slot's distinct words.
-        expected: int32 [n_triplets], the verb's token at this pattern's mask; int32 [n_triplets, k] where verbs have
-            several accepted forms.
+        words: The tokens of each distinct verb at this pattern's mask.
+        causal: Whether the model reads only what stands before the mask.
     """
 
     pattern: Pattern
+    decided_as: str
     composer: Composer
     fillers: dict[str, NDArray[np.int32]]
-    expected: NDArray[np.int32]
+    words: TokenSequences
+    causal: bool
 
-    @property
-    def decided_as(self) -> str:
-        """The name under which the precision of these decisions is chosen and measured."""
-        return self.pattern.name
-
-    @property
-    def further_masks(self) -> int:
-        """How many masks a sentence gets beside the pattern's own, at most."""
-        return 0
+    def expected(self, rows: NDArray[np.int64] | slice) -> TokenSequences:
+        """The verbs of some triplets."""
+        return self.words.take(self.fillers[VERB][rows].astype(np.int64))
 
     def sample_rows(self, n: int, seed: int) -> NDArray[np.int64]:
         """Random triplets of the run, int64 [n], ascending; every verb has its share."""
-        total, random = len(self.expected), np.random.default_rng(seed)
+        first = self.words.tokens[self.fillers[VERB], 0]
+        total, random = len(first), np.random.default_rng(seed)
         n = min(n, total)
         shuffled = random.permutation(total)
-        by_verb = shuffled[np.argsort(main_token(self.expected)[shuffled], kind="stable")]
+        by_verb = shuffled[np.argsort(first[shuffled], kind="stable")]
         return np.sort(by_verb[((np.arange(n) + random.random()) * total / n).astype(np.int64)])
 
     def sample(self, n: int, *, seed: int) -> EncodedSentences:
-        """Random triplets of the run as sentences, for the calibration."""
+        """Random queries of the run, for the calibration: each token of a verb is as likely."""
         rows = self.sample_rows(n, seed)
-        return EncodedSentences(self.compose(rows), self.expected[rows])
+        words = self.expected(rows)
+        token = np.random.default_rng([seed, 1]).integers(0, words.counts)
+        return sampled_queries(self.compose(rows), words, token, causal=self.causal)
 
     def compose(self, rows: NDArray[np.int64] | slice) -> list[Bucket]:
-        """The sentences of some triplets, by length."""
+        """The sentences of some triplets with one mask each, by length."""
         fillers = {slot: indices[rows].astype(np.int64) for slot, indices in self.fillers.items()}
         return list(self.composer.compose(fillers))
 
@@ -219,151 +242,148 @@ class Scoring(DecidingStage[list[list[Bucket] | None]]):
     """The scoring of a selection.
 
     Attributes:
+        triplets: Those of verbs of one token; then, where the selection has them, those of several.
         triplets_per_part: Size of a part.
-        kept: The selection's answers in the selecting pattern, one row for each triplet; None where it has none.
     """
 
     name: ClassVar[str] = "score"
     rows_file: ClassVar[str | None] = SCORES_FILE
+    further_rows_files: ClassVar[tuple[str, ...]] = (SEVERAL_SCORES_FILE,)
     libraries: ClassVar[tuple[str, ...]] = LIBRARIES
 
     selected: Selected
     exported: ExportedModel
-    tokenizer: MaskTokenizer
+    triplets: tuple[Triplets, ...]
     triplets_per_part: int
-    kept: pl.DataFrame | None = None
 
     @classmethod
     def plan(cls, selected: Selected, exported: ExportedModel, *, triplets_per_part: int = TRIPLETS_PER_PART) -> Self:
-        """Plan a scoring; the model itself is not needed yet.
-
-        Args:
-            selected: The selection.
-            exported: The model that selected.
-            triplets_per_part: Size of a part.
+        """Plan a scoring with the model that selected; the model itself is not needed yet.
 
         Raises:
             InputError: The selection's answers are damaged.
         """
-        return cls(selected, exported, exported.tokenizer, triplets_per_part, cls.answers_of(selected))
-
-    @staticmethod
-    def answers_of(selected: Selected) -> pl.DataFrame | None:
-        """What the selection has kept; see `kept_answers`."""
-        return kept_answers(selected.folder, selected.record, len(selected))
+        kept = kept_answers(selected.folder, selected.record, len(selected))
+        several = [] if selected.several is None else [Triplets(SEVERAL, selected.several)]
+        return cls(selected, exported, (Triplets("", selected.coded, kept), *several), triplets_per_part)
 
     @property
     def seed(self) -> int:
-        """See `DecidingStage`."""
         return int(self.selected.metadata["seed"])
 
     @property
-    def parts(self) -> tuple[range, ...]:
-        """All parts: ranges of triplets."""
-        n, size = len(self.selected), self.triplets_per_part
-        return part_ranges(n, size)
+    def parts(self) -> list[tuple[Triplets, range]]:
+        """Each part's kind of triplets, and its range of them."""
+        size = self.triplets_per_part
+        return [(own, part) for own in self.triplets for part in part_ranges(len(own.coded), size)]
 
     @property
     def sizes(self) -> Sequence[int]:
-        """See `Stage`."""
-        return [len(part) * len(self.selected.patterns.all) for part in self.parts]
+        """Queries, as many as the verbs have tokens in the selecting pattern."""
+        patterns = len(self.selected.patterns.all)
+        return [int(own.tokens[part.start : part.stop].sum()) * patterns for own, part in self.parts]
 
     @property
     def metadata(self) -> dict[str, Any]:
         """What publication needs."""
-        return {"patterns": [pattern.name for pattern in self.selected.patterns.all], "seed": self.seed}
+        numbers = {own.apart: sorted(own.tokens.unique().to_list()) for own in self.triplets if own.apart}
+        return {"patterns": [pattern.name for pattern in self.selected.patterns.all], "seed": self.seed, **numbers}
 
     @property
     def identity(self) -> dict[str, Any]:
         """What the scores depend on."""
+        files = {"": TRIPLETS_FILE, SEVERAL: SEVERAL_TRIPLETS_FILE}
         return {
             "model": self.exported.name,
             "model sha256": self.exported.sha256,
             "patterns sha256": self.selected.patterns.sha256,
-            "triplets sha256": self.selected.sha256,
+            **{
+                decided_as("triplets sha256", own.apart): self.selected.record.files[files[own.apart]]
+                for own in self.triplets
+            },
             "triplets per part": self.triplets_per_part,
         }
 
     @cached_property
-    def patterns(self) -> tuple[ScoredPattern, ...]:
-        """All patterns, the selecting one first.
+    def patterns(self) -> dict[str, tuple[ScoredPattern, ...]]:
+        """`Triplets.apart` → all patterns over these triplets, the selecting one first.
 
         Raises:
-            InputError: A sentence is too long, or a verb is more than one token at the mask of a scored pattern.
+            InputError: A sentence is too long, or a verb cannot be predicted at the mask of a scored pattern as at that
+                of the selecting one.
         """
+        return {own.apart: tuple(self._patterns(own)) for own in self.triplets if len(own.coded)}
+
+    def _patterns(self, triplets: Triplets) -> list[ScoredPattern]:
         slots = dict.fromkeys((VERB, *self.selected.patterns.slots))
-        coded = {slot: distinct(self.selected.coded[column(slot)]) for slot in slots}
+        coded = {slot: distinct(triplets.coded[column(slot)]) for slot in slots}
         words = {slot: own for slot, (own, _) in coded.items()}
         rows = {slot: indices for slot, (_, indices) in coded.items()}
-        scored = []
+        forms, scored = triplets.forms(words[VERB]), []
         for pattern in self.selected.patterns.all:
             lists = {slot: words[slot].to_list() for slot in pattern.slots}
             fillers = {slot: rows[slot] for slot in (VERB, *pattern.slots)}
-            made = composer(self.tokenizer, pattern, lists, self.seed, sentences=fillers)
+            made = composer(self.exported.tokenizer, pattern, lists, self.seed, sentences=fillers)
             base = {slot: own[0] for slot, own in lists.items()}
-            found = self.expecting(pattern, made, fillers, words[VERB], base)
-            refuse_too_long(self.exported, made.longest() + found.further_masks, pattern.name)
-            scored.append(found)
-        return tuple(scored)
+            verbs = self._several(pattern, forms, base) if triplets.apart else self._single(pattern, forms, base)
+            refuse_too_long(self.exported, made.longest() + verbs.widest - 1, pattern.name)
+            name = decided_as(pattern.name, triplets.apart)
+            scored.append(ScoredPattern(pattern, name, made, fillers, verbs, self.exported.is_causal))
+        return scored
 
-    def expecting(
-        self,
-        pattern: Pattern,
-        made: Composer,
-        fillers: dict[str, NDArray[np.int32]],
-        verbs: pl.Series,
-        base: Mapping[str, str],
-    ) -> ScoredPattern:
-        """A pattern with the verbs that are expected at its mask.
-
-        Args:
-            pattern: The pattern.
-            made: Composes its sentences.
-            fillers: Slot → int32 [n_triplets], indices in the slot's distinct words.
-            verbs: The distinct verbs.
-            base: One filler for each slot.
-
-        Raises:
-            InputError: A verb is more than one token at the mask.
-        """
+    def _single(self, pattern: Pattern, forms: Sequence[Sequence[str]], base: Mapping[str, str]) -> TokenSequences:
         convention = VerbConvention(self.selected.metadata["verb convention"])
-        accepted = accepted_forms(self.selected.coded, verbs)
-        main, further = zip(*((forms[0], forms[1:]) for forms in accepted), strict=True)
-        verb, token = mask_fillers(self.tokenizer, pattern, main, base, convention, further)
-        if len(verb) < len(verbs):
-            lost = verbs[int(np.setdiff1d(np.arange(len(verbs)), verb)[0])]
+        main, further = zip(*((own[0], own[1:]) for own in forms), strict=True)
+        index, token = mask_fillers(self.exported.tokenizer, pattern, main, base, convention, further)
+        if len(index) < len(main):
+            lost = main[int(np.setdiff1d(np.arange(len(main)), index)[0])]
             raise InputError(f"{pattern.name}: the verb {lost!r} is more than one token at its mask")
-        return ScoredPattern(pattern, made, fillers, token[fillers[VERB]])
+        return TokenSequences.single(token)
+
+    def _several(self, pattern: Pattern, forms: Sequence[Sequence[str]], base: Mapping[str, str]) -> TokenSequences:
+        found = mask_words(self.exported.tokenizer, pattern, [own[0] for own in forms], base)
+        for own in found:
+            if isinstance(own, str):
+                raise InputError(f"{pattern.name}: {own}")
+        return TokenSequences.of([own for own in found if isinstance(own, tuple)])
 
     def check(self, say: Callable[[str], None]) -> None:
-        """See `Stage`."""
-        triplets, patterns = counted(len(self.selected), "triplet"), counted(len(self.patterns), "pattern")
-        say(f"{triplets}, {patterns}, {counted(len(self.parts), 'part')}")
-        for pattern in self.patterns:
-            say(composed(pattern.pattern.name, pattern.composer))
+        """Refuse verbs and sentences that the model cannot be asked about."""
+        for own in self.triplets:
+            if patterns := self.patterns.get(own.apart):
+                parts = counted(len(part_ranges(len(own.coded), self.triplets_per_part)), "part")
+                say(f"{counted(len(own.coded), 'triplet')}, {counted(len(patterns), 'pattern')}, {parts}")
+                for pattern in patterns:
+                    say(composed(pattern.decided_as, pattern.composer))
 
     def workloads(self) -> list[Workload]:
-        """See `DecidingStage`."""
         return [
-            Workload(pattern.decided_as, partial(pattern.sample, seed=self.seed), len(self.selected))
-            for pattern in self.patterns
+            Workload(pattern.decided_as, partial(pattern.sample, seed=self.seed), len(pattern.fillers[VERB]))
+            for patterns in self.patterns.values()
+            for pattern in patterns
         ]
 
     def known(self, model: PatternDeciders, say: Callable[[str], None]) -> dict[str, dict[str, Any]]:
-        """See `MixedStage`: the selecting pattern, if the selection's answers are those of this machine.
+        """The selecting pattern, if the selection's answers are those of this machine.
 
         Numbers of a low-precision model are taken only where the scoring could have mixed precision, too.
         """
-        pattern = self.patterns[0]
-        if self.kept is None or self.kept.is_empty():
+        kept = self.triplets[0].kept
+        if kept is None or kept.is_empty():
             return {}
-        is_short = model.precision is Precision.AUTO and len(self.kept) < SHORT_RUN
-        if not is_exact(self.kept) and (model.precision is Precision.FP32 or is_short):
+        is_short = model.precision is Precision.AUTO and len(kept) < SHORT_RUN
+        if not is_exact(kept) and (model.precision is Precision.FP32 or is_short):
             return {}
+        pattern = self.patterns[""][0]
         rows = pattern.sample_rows(SAMPLE, self.seed)
-        expected = pattern.expected[rows]
-        found = decide_all(model.models.reference, pattern.compose(rows), expected, ignored)
-        if other := disagreement(self.kept[rows], found, expected, self.tokenizer, NEAR_TIE):
+        found = score_words(
+            model.models.reference,
+            pattern.compose(rows),
+            pattern.expected(rows),
+            TargetMethod.LEFT_TO_RIGHT,
+            causal=pattern.causal,
+        )
+        if other := disagreement(kept[rows], found, self.exported.tokenizer, NEAR_TIE):
             say(f"{pattern.decided_as}: {other} than the selection has kept, so all sentences are decided again")
             return {}
         say(f"{pattern.decided_as}: the selection's answers are taken; {len(rows)} of them were decided again")
@@ -378,9 +398,10 @@ class Scoring(DecidingStage[list[list[Bucket] | None]]):
 
     def prepare(self, number: int) -> list[list[Bucket] | None]:
         """For each pattern, the sentences of a part, by length; None where the answers may be known."""
-        part = self.parts[number]
-        composed = [pattern.compose(slice(part.start, part.stop)) for pattern in self.patterns[self.kept is not None :]]
-        return [*[None] * (self.kept is not None), *composed]
+        triplets, part = self.parts[number]
+        rows, patterns = slice(part.start, part.stop), self.patterns[triplets.apart]
+        may_be_known = triplets.kept is not None
+        return [None if may_be_known and not i else pattern.compose(rows) for i, pattern in enumerate(patterns)]
 
     def decide(
         self, model: PatternDeciders, number: int, prepared: list[list[Bucket] | None] | None, advance: Advance
@@ -389,77 +410,92 @@ class Scoring(DecidingStage[list[list[Bucket] | None]]):
 
         Returns:
             One row for each triplet and pattern: triplet, pattern, top1 (text), repeated, expected_rank,
-            expected_logprob, top1_logprob (natural logarithms), precision (of the graph that gave the row's numbers).
+            expected_logprob, top1_logprob (natural logarithms; see `answers.answer_columns`), precision (of the graph
+            that gave the row's numbers), tokens.
         """
-        part, frames = self.parts[number], []
+        triplets, part = self.parts[number]
+        rows, patterns = slice(part.start, part.stop), self.patterns[triplets.apart]
         counts: dict[str, int] = {}
-        same_text: int | None
-        for pattern, buckets in zip(self.patterns, prepared or self.prepare(number), strict=True):
-            if pattern.decided_as in model.taken:
-                answers, same_text = self._taken(model.taken[pattern.decided_as], part), 0
+        frames = []
+        for pattern, buckets in zip(patterns, prepared or self.prepare(number), strict=True):
+            if taken := model.taken.get(pattern.decided_as):
+                answers, same_text = self._taken(triplets, taken, rows), 0
                 advance(len(part), 0)
             else:
-                composed = buckets or pattern.compose(slice(part.start, part.stop))
-                decider = model.deciders[pattern.decided_as]
-                answers, same_text = self.answers(decider, pattern, part, composed, advance)
-            counts |= {} if same_text is None else {SAME_TEXT.format(pattern.pattern.name): same_text}
+                scores = score_words(
+                    model.deciders[pattern.decided_as],
+                    buckets or pattern.compose(rows),
+                    pattern.expected(rows),
+                    TargetMethod.LEFT_TO_RIGHT,
+                    causal=pattern.causal,
+                    advance=lambda n: advance(n, n),
+                )
+                answers, same_text = self._answers(scores), 0 if triplets.apart else self._same_text(scores)
+            if not triplets.apart:
+                counts[SAME_TEXT.format(pattern.pattern.name)] = same_text
             frames.append(
                 pl.DataFrame(
                     {
-                        "triplet": self.selected.coded["triplet"][part.start : part.stop],
+                        "triplet": triplets.coded["triplet"][rows],
                         "pattern": pl.Series([pattern.pattern.name], dtype=pl.String).new_from_index(0, len(part)),
                         **answers,
+                        TOKENS: triplets.tokens[rows],
                     }
                 )
             )
-        audited = take_audits(model.deciders)
+        own = {pattern.decided_as for pattern in patterns}  # a part knows nothing of the precision of the other kind
+        audited = take_audits({name: decider for name, decider in model.deciders.items() if name in own})
         return PartResult(pl.concat(frames), {**counts, **audited.counts}, audited.bounds, audited.needed)
 
-    def _taken(self, begun: Mapping[str, Any], part: range) -> dict[str, pl.Series]:
-        """The selection's answers about a part, as `answers` gives them.
-
-        Args:
-            begun: What the run has recorded of them.
-            part: The triplets.
+    def _taken(self, triplets: Triplets, begun: Mapping[str, Any], rows: slice) -> dict[str, pl.Series]:
+        """The selection's answers about a part, as `_answers` gives them; `begun` is what the run has recorded of them.
 
         Raises:
             InputError: The selection has been run again since.
         """
-        if self.kept is None or begun.get(ANSWERS_SHA256) != self.selected.record.files[ANSWERS_FILE]:
+        if triplets.kept is None or begun.get(ANSWERS_SHA256) != self.selected.record.files[ANSWERS_FILE]:
             raise InputError(
                 f"{self.selected.folder / ANSWERS_FILE} is not the file that this scoring was started with: the "
                 "selection has been run again since; choose another --output"
             )
-        own = self.kept[part.start : part.stop].cast({pl.Categorical: pl.String})
-        repeated = pl.Series("repeated", [True], dtype=pl.Boolean).new_from_index(0, len(part))
-        return in_order({**own.to_dict(), "repeated": repeated})
+        own = triplets.kept[rows].cast({pl.Categorical: pl.String}).to_dict()
+        repeated = pl.Series([True], dtype=pl.Boolean).new_from_index(0, len(own["top1"]))
+        return {"top1": own.pop("top1"), "repeated": repeated, **own}
 
-    def answers(
-        self, decider: Decider, pattern: ScoredPattern, part: range, buckets: Sequence[Bucket], advance: Advance
-    ) -> tuple[dict[str, pl.Series], int | None]:
-        """The model's answers to the sentences of a part in one pattern.
+    def _answers(self, scores: WordScores) -> dict[str, pl.Series]:
+        """The columns from top1 to precision in the order of scores.parquet."""
+        answers = answer_columns(scores, self.exported.tokenizer)
+        return {"top1": answers.pop("top1"), "repeated": pl.Series(scores.top1), **answers}
 
-        Args:
-            decider: Of the pattern.
-            pattern: The pattern.
-            part: The triplets.
-            buckets: Their sentences.
-            advance: Called with numbers of sentences.
-
-        Returns:
-            The columns from top1 to precision; and how many top-1 tokens are other tokens with the verb's text, where
-            that is counted.
-        """
-        expected = pattern.expected[part.start : part.stop]
-        decisions = decide_all(decider, buckets, expected, lambda n: advance(n, n))
-        repeated = pl.Series("repeated", decisions.repeated(expected))
-        same_text = int(self.tokenizer.same_text(decisions.top1, expected).sum())
-        return in_order({**columns_of(decisions, self.tokenizer), "repeated": repeated}), same_text
+    def _same_text(self, scores: WordScores) -> int:
+        return int(self.exported.tokenizer.same_text(scores.choices[:, 0], scores.words.expected(0)).sum())
 
     @staticmethod
     def publish(parts: FinishedParts) -> Files:
-        """scores.parquet and rates.parquet."""
-        triplets = read_selected(parts.folder).coded
-        patterns = parts.metadata["patterns"]  # the selecting one first
-        table = rates(parts.rows, triplets.lazy(), patterns, selecting=patterns[0])
-        return {SCORES_FILE: parts.rows, RATES_FILE: table}
+        """scores.parquet and rates.parquet; those of verbs of several tokens beside."""
+        selected, metadata = read_selected(parts.folder), parts.metadata
+        numbers = metadata.get(SEVERAL)
+        is_several = (pl.col(TOKENS) > 1).fill_null(value=False)  # null where the rows come from scores.parquet
+        scores = (parts.rows if numbers is None else parts.rows.filter(~is_several)).drop(TOKENS, strict=False)
+        files: dict[str, pl.DataFrame | pl.LazyFrame] = {SCORES_FILE: scores}
+        files[RATES_FILE] = rates(scores, selected.coded.lazy(), metadata["patterns"], metadata["patterns"][0])
+        if numbers is None:
+            return files
+        if selected.several is None:
+            raise InputError(f"{parts.folder}: the selection has no file {SEVERAL_TRIPLETS_FILE}: select again")
+        own = parts.rows.filter(is_several)
+        token_rates = _token_rates(own, selected.several.lazy(), metadata["patterns"], numbers)
+        return {**files, SEVERAL_SCORES_FILE: own, TOKEN_RATES_FILE: token_rates}
+
+
+def _token_rates(
+    scores: pl.LazyFrame, triplets: pl.LazyFrame, patterns: Sequence[str], numbers: Sequence[int]
+) -> pl.DataFrame:
+    """Rates of the verbs of several tokens: tokens (`several` for all of them, or a number), the columns of `rates`."""
+    groups = {ALL_SEVERAL: pl.lit(value=True), **{str(number): pl.col(TOKENS) == number for number in numbers}}
+    return pl.concat(
+        rates(scores.filter(own), triplets.filter(own), patterns, patterns[0]).select(
+            pl.lit(name).alias(TOKENS), pl.all()
+        )
+        for name, own in groups.items()
+    )

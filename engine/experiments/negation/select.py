@@ -4,10 +4,17 @@ Section 3.2 of Kletz, Amsili and Candito (2023), "The Self-Contained Negation Te
 verb], those are kept whose verb is the model's top-1 in the selecting pattern, at most 20 verbs for each pair. A keyed
 hash of (seed, NAME, PROF, verb) decides which 20. So the choice does not depend on batches, shards or interruptions. A
 part is a range of pairs: what is kept of a pair is decided within one part.
+
+A verb of k tokens is *repeated* if each of its k tokens is the model's first choice at its mask: the sentence has k
+masks, and the verb's tokens before it are filled in (left-to-right, see `negengine.engine.inference.words`). With k = 1
+that is the top-1. The number of masks tells the model how long the word is. So a rate of verbs of several tokens is not
+the rate that the paper has, and is never mixed with it: `--verbs whole-words` keeps at most `--max-verbs` verbs of one
+token of each pair, as without it, and as many of several tokens, and reports them apart. Where a lexicon has several
+forms of a verb for the mask, of a verb of several tokens the main form counts.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -20,32 +27,45 @@ from ...errors import InputError, check_number
 from ...inference.audit import audit_summary
 from ...inference.choosing import Workload
 from ...inference.exported import ExportedModel, refuse_too_long
-from ...inference.model import Decider, Decisions
+from ...inference.model import Decider
 from ...inference.precision import take_audits
-from ...inference.words import Repeats
+from ...inference.words import WordScores, repeated_words, sampled_queries
 from ...library.again import NEAR_TIE
 from ...printable import counted
 from ...runs.masked_stages import DecidingStage, PatternDeciders
 from ...runs.model_metadata import model_metadata
-from ...runs.stage import Advance, Files, FinishedParts, PartResult
+from ...runs.stage import Advance, Files, FinishedParts, PartResult, Result
 from ...text.composition import Composer, composer
 from ...text.keys import checked_seed
 from ...text.lexicon import FORMS_SEPARATOR, Lexicon
 from ...text.patterns import PatternSet
+from ...text.sequences import TokenSequences
 from ...text.slots import AT_MASK, NAME, PROFESSION, PRONOUN, VERB, WORD_SLOTS, column
-from ...text.spans import EncodedSentences
-from ...text.tokenizer import MaskTokenizer
-from ...text.verbs import mask_fillers
-from .answers import ANSWERS_FILE, columns_of, decide_all, divided, marked, rejoined
+from ...text.spans import Bucket, EncodedSentences
+from ...text.verbs import mask_fillers, mask_words
+from .answers import ANSWERS_FILE, answer_columns, as_column, divided, rejoined
 from .grid import Grid, PairFillers, all_pairs, pair_fillers, sample_pairs, verb_order
 from .lazy import fewest_tests, first_repeating, share_interval
 
 TRIPLETS_FILE, SELECTION_FILE = "triplets.parquet", "selection.json"
-SEVERAL_TOKENS = "several_tokens"
-"""The key of selection.json with the figures of the verbs of several tokens, where a run has them."""
+SEVERAL_TRIPLETS_FILE = "triplets_several_tokens.parquet"
+SEVERAL_TOKENS, BY_TOKENS = "several_tokens", "by_tokens"
+"""The keys of selection.json with the figures of the verbs of several tokens, and with one row for each number of
+tokens, where a run has such verbs."""
+SEVERAL = "verbs of several tokens"
+TOKENS = "tokens"
+"""The column with the number of tokens of a verb."""
 
 PAIRS_PER_LAZY_PART = 512  # more than otherwise: the rounds of a lazy part get smaller and smaller
 CANDIDATES_PER_PART = 32_768  # minutes of work on a laptop, tenths of a second on a large GPU
+
+_TESTED, _REPEATING = "tested, tokens: {}", "repeating, tokens: {}"
+_COUNTS = ("tested", "repeating", "variance", "near_ties", "stopped")
+_OF_THE_RUN = {"model", "pattern", "coreference", "pairs", "precision"}
+
+Pairs = tuple[NDArray[np.int64], NDArray[np.int64]]
+Sentences = tuple[list[Bucket], TokenSequences]
+"""Sentences with one mask each, and the word that is expected there."""
 
 
 @dataclass(frozen=True)
@@ -65,50 +85,74 @@ class Settings:
 
 
 @dataclass(frozen=True, eq=False)
-class PartRepeats:
+class Verbs:
+    """Verbs that are reported together: those of one token, or those of several.
+
+    Attributes:
+        apart: What they are called where they are reported apart from the paper's test; empty for verbs of one token.
+        grid: Their candidates.
+        index: int64 [n_verbs], their indices in the lexicon.
+        words: Their tokens.
+        pairs_per_part: How many pairs make a part.
+    """
+
+    apart: str
+    grid: Grid
+    index: NDArray[np.int64]
+    words: TokenSequences
+    pairs_per_part: int
+
+    @property
+    def parts(self) -> tuple[range, ...]:
+        """Ranges of positions in the grid's pairs."""
+        return self.grid.parts(self.pairs_per_part)
+
+
+def decided_as(pattern: str, apart: str) -> str:
+    """The name under which the precision of decisions is chosen and measured, for a pattern and its verbs."""
+    return f"{pattern}, {apart}" if apart else pattern
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
     """What was found about the candidates of a part.
 
     Attributes:
         repeated: bool [pairs, verbs], which verbs are known to repeat.
         tested: bool [pairs, verbs], which verbs were tested.
-        counts: tested, repeating, variance, near_ties; of a lazy run, stopped too.
-        queries: How many sentences were run.
-        decisions: About each pair and verb, pair by pair; undefined for verbs that were not tested. None for verbs of
-            several tokens.
+        counts: tested, repeating, variance, near_ties, queries; of a lazy run, stopped too.
+        candidates: int64 [m], pair * verbs + verb of those that repeat, ascending.
+        scores: Of these.
     """
 
     repeated: NDArray[np.bool_]
     tested: NDArray[np.bool_]
     counts: Mapping[str, float]
-    queries: int
-    decisions: Decisions | None = None
+    candidates: NDArray[np.int64]
+    scores: WordScores
 
 
 @dataclass(frozen=True, eq=False)
-class Selection(DecidingStage[EncodedSentences]):
+class Selection(DecidingStage[Sentences]):
     """A selection: the candidates, and how their sentences are composed.
 
     Attributes:
-        verb: int64 [n_verbs], the usable verbs' indices in the lexicon.
-        token: int32 [n_verbs], their token ids at the mask; int32 [n_verbs, k] where verbs have several accepted forms.
+        verbs: The verbs of one token; then, with `--verbs whole-words`, those of several.
+        unreachable: Why verbs cannot be predicted at all, one reason for each; known with `--verbs whole-words`.
         fillers: Slot → what fills it for each [NAME, PROF] pair; of all slots but {ACT}.
-        pairs_per_part: How many pairs make a part.
     """
 
     name: ClassVar[str] = "select"
     rows_file: ClassVar[str | None] = TRIPLETS_FILE
-    further_rows_files: ClassVar[tuple[str, ...]] = (ANSWERS_FILE,)
+    further_rows_files: ClassVar[tuple[str, ...]] = (ANSWERS_FILE, SEVERAL_TRIPLETS_FILE)
 
     exported: ExportedModel
-    tokenizer: MaskTokenizer
     lexicon: Lexicon
     patterns: PatternSet
     settings: Settings
-    grid: Grid
-    verb: NDArray[np.int64]
-    token: NDArray[np.int32]
+    verbs: tuple[Verbs, ...]
+    unreachable: tuple[str, ...]
     fillers: Mapping[str, PairFillers]
-    pairs_per_part: int
 
     @classmethod
     def plan(
@@ -132,8 +176,8 @@ class Selection(DecidingStage[EncodedSentences]):
             pairs_per_lazy_part: Size of a part of a lazy run, in pairs.
 
         Raises:
-            InputError: No verb is one token, there are too few pairs, or a name is asked for where the patterns have no
-                place for it.
+            InputError: No verb is of one token, or none of several where they are asked for; there are too few pairs,
+                or a name is asked for where the patterns have no place for it.
         """
         settings = settings or Settings()
         if settings.coreference is not Coreference.PRONOUN and PRONOUN not in patterns.slots:
@@ -141,41 +185,46 @@ class Selection(DecidingStage[EncodedSentences]):
                 f"--coreference {settings.coreference}: the patterns of {patterns.name!r} have no {{{PRONOUN}}}, so no "
                 "name can stand in the target; choose other patterns"
             )
-        tokenizer = exported.tokenizer
         fillers = pair_fillers(lexicon, settings.coreference, settings.seed)
-        pattern = patterns.selecting
-        words = _words(lexicon, fillers)
+        pairs = all_pairs(lexicon) if settings.pairs is None else sample_pairs(lexicon, settings.pairs, settings.seed)
+
+        def verbs(apart: str, index: NDArray[np.int64], words: TokenSequences) -> Verbs:
+            grid = Grid(len(lexicon.names), len(lexicon.professions), len(index), pairs)
+            per_part = pairs_per_lazy_part if settings.lazy else max(1, candidates_per_part // len(index))
+            return Verbs(apart, grid, index, words, per_part)
+
+        is_whole = settings.verbs is VerbConvention.WHOLE_WORDS
+        convention = VerbConvention.IN_CONTEXT if is_whole else settings.verbs
+        tokenizer, pattern, words = exported.tokenizer, patterns.selecting, _words(lexicon, fillers)
         base = {slot: words[slot][0] for slot in pattern.slots}
         main, further = zip(*((forms[0], forms[1:]) for forms in map(lexicon.accepted, lexicon.verbs)), strict=True)
-        verb, token = mask_fillers(tokenizer, pattern, main, base, settings.verbs, further)
-        pairs = all_pairs(lexicon) if settings.pairs is None else sample_pairs(lexicon, settings.pairs, settings.seed)
+        index, token = mask_fillers(tokenizer, pattern, main, base, convention, further)
+        kinds, unreachable = [verbs("", index, TokenSequences.single(token))], []
+        if is_whole:
+            found = mask_words(tokenizer, pattern, main, base)
+            unreachable = [own for own in found if isinstance(own, str)]
+            several = {i: own for i, own in enumerate(found) if isinstance(own, tuple) and len(own) > 1}
+            if not several:
+                raise InputError("--verbs whole-words: no verb is of several tokens; use --verbs in-context")
+            kinds.append(verbs(SEVERAL, np.array([*several], np.int64), TokenSequences.of([*several.values()])))
         return cls(
             exported=exported,
-            tokenizer=tokenizer,
             lexicon=lexicon,
             patterns=patterns,
-            settings=settings,
-            grid=Grid(len(lexicon.names), len(lexicon.professions), len(verb), pairs),
-            verb=verb,
-            token=token,
+            settings=replace(settings, verbs=convention),
+            verbs=tuple(kinds),
+            unreachable=tuple(unreachable),
             fillers=fillers,
-            pairs_per_part=pairs_per_lazy_part if settings.lazy else max(1, candidates_per_part // len(verb)),
         )
 
     @property
     def seed(self) -> int:
-        """See `DecidingStage`."""
         return self.settings.seed
 
     @property
-    def decided_as(self) -> str:
-        """The name under which the precision of these decisions is chosen and measured."""
-        return self.patterns.selecting.name
-
-    @property
-    def parts(self) -> tuple[range, ...]:
-        """All parts: ranges of positions in the grid's pairs."""
-        return self.grid.parts(self.pairs_per_part)
+    def parts(self) -> list[tuple[Verbs, range]]:
+        """Each part's verbs, and its range of positions in their pairs."""
+        return [(verbs, part) for verbs in self.verbs for part in verbs.parts]
 
     @property
     def unit(self) -> str:
@@ -184,13 +233,13 @@ class Selection(DecidingStage[EncodedSentences]):
 
     @property
     def sizes(self) -> Sequence[int]:
-        """See `Stage`."""
-        each = self.settings.max_verbs if self.settings.lazy else len(self.verb)
-        return [len(part) * each for part in self.parts]
+        most = self.settings.max_verbs
+        return [len(part) * (most if self.settings.lazy else verbs.grid.verbs) for verbs, part in self.parts]
 
     @property
     def metadata(self) -> dict[str, Any]:
         """What publication and the scoring need."""
+        single, *several = self.verbs
         return {
             "model": self.exported.name,
             **model_metadata(self.exported),
@@ -198,12 +247,13 @@ class Selection(DecidingStage[EncodedSentences]):
             "pattern": self.patterns.selecting.name,
             "pattern set": self.patterns.to_json(),
             "coreference": str(self.settings.coreference),
-            "verbs": len(self.verb),
+            "verbs": single.grid.verbs,
             "verb convention": str(self.settings.verbs),
             "lazy": self.settings.lazy,
             "max verbs": self.settings.max_verbs,
-            "pairs": len(self.grid.pairs),
+            "pairs": len(single.grid.pairs),
             "seed": self.settings.seed,
+            **{own.apart: _numbers(own.words) for own in several},
         }
 
     @property
@@ -216,117 +266,128 @@ class Selection(DecidingStage[EncodedSentences]):
             "patterns sha256": self.patterns.sha256,
             "seed": self.settings.seed,
             "coreference": str(self.settings.coreference),
-            "verbs": str(self.settings.verbs),
+            "verbs": str(self.settings.verbs if len(self.verbs) == 1 else VerbConvention.WHOLE_WORDS),
             "max verbs": self.settings.max_verbs,
             "pairs": self.settings.pairs,
             "lazy": self.settings.lazy,
-            "pairs per part": self.pairs_per_part,
+            **{decided_as("pairs per part", own.apart): own.pairs_per_part for own in self.verbs},
         }
 
     @cached_property
     def composer(self) -> Composer:
-        """Makes the sentences of the selecting pattern."""
+        """Makes the sentences of the selecting pattern, with one mask each."""
         words = _words(self.lexicon, self.fillers)
-        return composer(self.tokenizer, self.patterns.selecting, words, self.settings.seed)
+        return composer(self.exported.tokenizer, self.patterns.selecting, words, self.settings.seed)
 
     def check(self, say: Callable[[str], None]) -> None:
-        """Refuse sentences that are too long for the model; see `Stage`."""
-        pattern = self.patterns.selecting
-        say(f"{self.grid.verbs:,} of {len(self.lexicon.verbs):,} verbs are one token at the mask")
-        say(
-            f"{counted(len(self.grid.pairs), 'pair')}, {counted(self.grid.size, 'candidate')}, "
-            f"{counted(len(self.parts), 'part')}"
-        )
-        say(composed(pattern.name, self.composer))
-        refuse_too_long(self.exported, self.composer.longest({VERB: self.verb}), pattern.name)
+        """Refuse sentences that are too long for the model."""
+        pattern = self.patterns.selecting.name
+        for verbs in self.verbs:
+            tokens = "several tokens" if verbs.apart else "one token"
+            say(f"{verbs.grid.verbs:,} of {len(self.lexicon.verbs):,} verbs are {tokens} at the mask")
+            if verbs.apart and self.unreachable:
+                say(f"{len(self.unreachable):,} verbs cannot be predicted at all, such as: {self.unreachable[0]}")
+            say(
+                f"{counted(len(verbs.grid.pairs), 'pair')}, {counted(verbs.grid.size, 'candidate')}, "
+                f"{counted(len(verbs.parts), 'part')}"
+            )
+            for number in np.unique(verbs.words.counts).tolist():
+                longest = self.composer.longest({VERB: verbs.index[verbs.words.counts == number]}) + number - 1
+                which = f"{pattern}, verbs of {number} tokens" if verbs.apart else pattern
+                refuse_too_long(self.exported, longest, which)
+        say(composed(pattern, self.composer))
 
     def workloads(self) -> list[Workload]:
-        """See `DecidingStage`. A lazy run is expected to test twice as many verbs as it keeps."""
-        pattern, total = self.decided_as, self.grid.size
+        """A lazy run is expected to test twice as many verbs as it keeps."""
+        return [self._workload(verbs) for verbs in self.verbs]
+
+    def _workload(self, verbs: Verbs) -> Workload:
+        decided, total = decided_as(self.patterns.selecting.name, verbs.apart), verbs.grid.size
+
+        def sample(n: int) -> EncodedSentences:
+            return self.sample(n, verbs)
+
         if not self.settings.lazy:
-            return [Workload(pattern, self.sample, total)]
-        pairs, verbs, enough = len(self.grid.pairs), len(self.verb), self.settings.max_verbs
-        return [
-            Workload(
-                pattern,
-                self.sample,
-                min(total, 2 * pairs * enough),
-                lambda rate: int(pairs * fewest_tests(verbs, enough, rate)),
-            )
-        ]
+            return Workload(decided, sample, total)
+        pairs, enough = len(verbs.grid.pairs), self.settings.max_verbs
+        return Workload(
+            decided,
+            sample,
+            min(total, 2 * pairs * enough),
+            lambda rate: int(pairs * fewest_tests(verbs.grid.verbs, enough, rate)),
+        )
 
-    def sample(self, n: int) -> EncodedSentences:
-        """Random candidates of the run as sentences, to calibrate on; every verb is as frequent as every other."""
-        return self._sentences(*self.grid.locate(self.sample_indices(n)))
+    def sample(self, n: int, verbs: Verbs | None = None) -> EncodedSentences:
+        """Random queries of the run, to calibrate on: of random candidates, each of whose tokens is as likely."""
+        verbs = verbs or self.verbs[0]
+        buckets, words = self._sentences(verbs, *verbs.grid.locate(self.sample_indices(n, verbs)))
+        token = np.random.default_rng([self.settings.seed, 1]).integers(0, words.counts)
+        return sampled_queries(buckets, words, token, causal=self.exported.is_causal)
 
-    def sample_indices(self, n: int) -> NDArray[np.int64]:
-        """The grid indices of `sample`, int64 [n], ascending."""
-        random = np.random.default_rng(self.settings.seed)
-        verbs, pairs = len(self.verb), len(self.grid.pairs)
-        verb = np.concatenate([random.permutation(verbs) for _ in range(-(-n // verbs))])[:n]
-        return np.sort(random.integers(0, pairs, n) * verbs + verb)
+    def sample_indices(self, n: int, verbs: Verbs | None = None) -> NDArray[np.int64]:
+        """The grid indices of `sample`, int64 [n], ascending; every verb is as frequent as every other."""
+        grid, random = (verbs or self.verbs[0]).grid, np.random.default_rng(self.settings.seed)
+        verb = np.concatenate([random.permutation(grid.verbs) for _ in range(-(-n // grid.verbs))])[:n]
+        return np.sort(random.integers(0, len(grid.pairs), n) * grid.verbs + verb)
 
-    def prepare(self, number: int) -> EncodedSentences | None:
+    def prepare(self, number: int) -> Sentences | None:
         """All candidates of a part as token ids; None in a lazy run, which chooses its tests step by step."""
-        return None if self.settings.lazy else self._sentences(*self.grid.part_indices(self.parts[number]))
+        verbs, part = self.parts[number]
+        return None if self.settings.lazy else self._sentences(verbs, *verbs.grid.part_indices(part))
 
-    def decide(
-        self, model: PatternDeciders, number: int, prepared: EncodedSentences | None, advance: Advance
-    ) -> PartResult:
+    def decide(self, model: PatternDeciders, number: int, prepared: Sentences | None, advance: Advance) -> PartResult:
         """See `Stage`."""
-        decider = model.deciders[self.decided_as]
-        part = self.parts[number]
+        verbs, part = self.parts[number]
+        pattern = decided_as(self.patterns.selecting.name, verbs.apart)
+        decider, pairs = model.deciders[pattern], verbs.grid.part_pairs(part)
         if prepared is None:
-            found = self._decide_lazily(decider, part, advance)
+            found = self._decide_lazily(decider, verbs, pairs, advance)
         else:
-            found = self._decide_all(decider, part, prepared, advance)
-        audited = take_audits(model.deciders)
-        rows = self.keep_verbs(part, found)
-        return PartResult(rows, {**self.counts(found), **audited.counts}, audited.bounds, audited.needed)
+            found = self._decide_all(decider, verbs, prepared, advance)
+        audited = take_audits({pattern: decider})
+        rows = self._kept(verbs, pairs, found)
+        begin = f"{verbs.apart}: " if verbs.apart else ""
+        counts = {f"{begin}{name}": value for name, value in found.counts.items()}
+        for tokens in np.unique(verbs.words.counts).tolist():
+            own = verbs.words.counts == tokens
+            counts[_TESTED.format(tokens)] = int(found.tested[:, own].sum())
+            counts[_REPEATING.format(tokens)] = int(found.repeated[:, own].sum())
+        return PartResult(rows, {**counts, **audited.counts}, audited.bounds, audited.needed)
 
-    def repeats(self, decider: Decider, sentences: EncodedSentences, advance: Advance) -> Repeats:
-        """Which sentences repeat the verb.
-
-        Args:
-            decider: Of the selecting pattern.
-            sentences: Candidates.
-            advance: Called with numbers of candidates, and of sentences that were run for them.
-        """
-        expected = sentences.expected
-        decisions = decide_all(decider, sentences.buckets, expected, lambda n: advance(n, n))
-        near_ties = np.count_nonzero((np.abs(decisions.margin(expected)) < NEAR_TIE) & decisions.exact)
-        return Repeats(decisions.repeated(expected), len(expected), int(near_ties), decisions)
-
-    def counts(self, found: PartRepeats) -> dict[str, float]:
-        """What a part counts."""
-        return dict(found.counts)
-
-    def _decide_all(self, decider: Decider, part: range, prepared: EncodedSentences, advance: Advance) -> PartRepeats:
+    def _decide_all(self, decider: Decider, verbs: Verbs, prepared: Sentences, advance: Advance) -> Found:
         """Test all verbs of a part's pairs."""
-        found = self.repeats(decider, prepared, advance)
-        repeats = int(found.repeated.sum())
-        counts = {"tested": found.repeated.size, "repeating": repeats, "variance": 0.0, "near_ties": found.near_ties}
-        repeated = found.repeated.reshape(len(part), -1)
-        return PartRepeats(repeated, np.ones_like(repeated), counts, found.queries, found.decisions)
+        scores = repeated_words(decider, *prepared, causal=self.exported.is_causal, advance=advance)
+        is_right = scores.top1
+        repeated, (own,) = is_right.reshape(-1, verbs.grid.verbs), np.nonzero(is_right)
+        counts = {
+            "tested": repeated.size,
+            "repeating": len(own),
+            "variance": 0.0,
+            "near_ties": scores.near_ties(NEAR_TIE),
+            "queries": scores.queries,
+        }
+        return Found(repeated, np.ones_like(repeated), counts, own, scores.take(own))
 
-    def _decide_lazily(self, decider: Decider, part: range, advance: Advance) -> PartRepeats:
+    def _decide_lazily(self, decider: Decider, verbs: Verbs, pairs: Pairs, advance: Advance) -> Found:
         """Test the verbs of a part's pairs in the order of their keys until enough repeat (see `lazy`)."""
-        name, profession = self._pairs(part)
+        name, profession = pairs
         near_ties = queries = 0
-        decisions: Decisions | None = None
+        repeating: list[tuple[NDArray[np.int64], WordScores]] = []
 
         def decide(pair: NDArray[np.int64], verb: NDArray[np.int64]) -> NDArray[np.bool_]:
-            nonlocal near_ties, queries, decisions
-            sentences = self._sentences(name[pair], profession[pair], verb)
-            found = self.repeats(decider, sentences, lambda _, n: advance(0, n))
-            near_ties += found.near_ties
-            queries += found.queries
-            if found.decisions is not None:
-                decisions = decisions or Decisions.empty(len(name) * self.grid.verbs)
-                decisions.put(pair * self.grid.verbs + verb, found.decisions)
-            return found.repeated
+            nonlocal near_ties, queries
+            buckets, words = self._sentences(verbs, name[pair], profession[pair], verb)
+            scores = repeated_words(
+                decider, buckets, words, causal=self.exported.is_causal, advance=lambda _, n: advance(0, n)
+            )
+            near_ties += scores.near_ties(NEAR_TIE)
+            queries += scores.queries
+            is_right = scores.top1
+            (own,) = np.nonzero(is_right)
+            repeating.append(((pair * verbs.grid.verbs + verb)[own], scores.take(own)))
+            return is_right
 
-        order = self.verb_order(name, profession)
+        order = self.verb_order(verbs, pairs)
         found = first_repeating(order, self.settings.max_verbs, decide, lambda verbs: advance(verbs, 0))
         counts = {
             "tested": int(found.tested.sum()),
@@ -334,71 +395,65 @@ class Selection(DecidingStage[EncodedSentences]):
             "variance": float(found.variance.sum()),
             "stopped": int(found.stopped.sum()),
             "near_ties": near_ties,
+            "queries": queries,
         }
         tested = np.zeros_like(found.repeated)
         np.put_along_axis(tested, order, np.arange(order.shape[1]) < found.tested[:, None], axis=1)
-        return PartRepeats(found.repeated, tested, counts, queries, decisions)
+        candidates = np.concatenate([own for own, _ in repeating])
+        ascending = np.argsort(candidates)
+        scores = WordScores.joined([own for _, own in repeating]).take(ascending)
+        return Found(found.repeated, tested, counts, candidates[ascending], scores)
 
-    def keep_verbs(self, part: range, found: PartRepeats) -> pl.DataFrame:
+    def _kept(self, verbs: Verbs, pairs: Pairs, found: Found) -> pl.DataFrame:
         """The triplets kept of a part: of each pair, the repeating verbs with the smallest keys.
-
-        Args:
-            part: Range of positions in the grid's pairs.
-            found: What was found about them.
 
         Returns:
             One row for each triplet with name, gender, pronoun (what fills {PRON}), profession, verb, verb_at_mask (its
             accepted forms at the mask, where the lexicon has other ones there), and the words of other slots that the
-            patterns have; ordered by pair, then key. Beside them the model's answer (see `answers`).
+            patterns have; ordered by pair, then key. Beside them the verb's number of tokens, and the model's answer
+            (see `answers`).
         """
-        name, profession = self._pairs(part)
-        order = self.verb_order(name, profession)
+        name, profession = pairs
+        order = self.verb_order(verbs, pairs)
         in_order = np.take_along_axis(found.repeated, order, axis=1)
         kept = in_order & (in_order.cumsum(axis=1) <= self.settings.max_verbs)
         pair, position = np.nonzero(kept)
         verb = order[pair, position]
-        chosen, who, what = self.verb[verb], name[pair], profession[pair]
+        chosen, who, what = verbs.index[verb], name[pair], profession[pair]
 
         def words(slot: str) -> pl.Series:
             filler = self.fillers[slot]
             return pl.Series(filler.words, dtype=pl.String).gather(filler.index[who, what])
 
-        verbs = pl.Series(self.lexicon.verbs, dtype=pl.String)
         forms = [FORMS_SEPARATOR.join(self.lexicon.accepted(verb)) for verb in self.lexicon.verbs]
         at_mask = {AT_MASK: pl.Series(forms, dtype=pl.String).gather(chosen)} if self.lexicon.at_mask else {}
+        rows = np.searchsorted(found.candidates, pair * verbs.grid.verbs + verb)
+        answers = answer_columns(found.scores.take(rows), self.exported.tokenizer)
         return pl.DataFrame(
             {
                 column(NAME): words(NAME),
                 "gender": pl.Series(self.lexicon.genders, dtype=pl.String).gather(who),
                 column(PRONOUN): words(PRONOUN),
                 column(PROFESSION): words(PROFESSION),
-                column(VERB): verbs.gather(chosen),
+                column(VERB): pl.Series(self.lexicon.verbs, dtype=pl.String).gather(chosen),
                 **at_mask,
                 **{column(slot): words(slot) for slot in self.patterns.slots if slot not in WORD_SLOTS},
+                TOKENS: pl.Series(verbs.words.counts[verb], dtype=pl.Int32),
             }
-        ).with_columns(self._answers(found, pair * self.grid.verbs + verb))
-
-    def _answers(self, found: PartRepeats, rows: NDArray[np.int64]) -> list[pl.Series]:
-        """The model's answers to some of a part's candidates, as columns of the part."""
-        return [] if found.decisions is None else marked(columns_of(found.decisions.take(rows), self.tokenizer))
+        ).with_columns(as_column(answers))
 
     def _sentences(
-        self, name: NDArray[np.int64], profession: NDArray[np.int64], verb: NDArray[np.int64]
-    ) -> EncodedSentences:
-        indices = {VERB: self.verb[verb]}
+        self, verbs: Verbs, name: NDArray[np.int64], profession: NDArray[np.int64], verb: NDArray[np.int64]
+    ) -> Sentences:
+        indices = {VERB: verbs.index[verb]}
         for slot in self.patterns.selecting.slots:
             if slot != VERB:
                 indices[slot] = self.fillers[slot].index[name, profession]
-        return EncodedSentences(list(self.composer.compose(indices)), self.token[verb])
+        return list(self.composer.compose(indices)), verbs.words.take(verb)
 
-    def _pairs(self, part: range) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Name and profession of a part's pairs, each int64 [pairs]."""
-        return np.divmod(self.grid.pairs[part.start : part.stop], self.grid.professions)
-
-    def verb_order(self, name: NDArray[np.int64], profession: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Each pair's usable verbs by ascending key, int64 [pairs, verbs]."""
-        keys = verb_order(self.lexicon, self.settings.seed, name, profession, self.verb)
-        return np.argsort(keys, axis=1, kind="stable")
+    def verb_order(self, verbs: Verbs, pairs: Pairs) -> NDArray[np.int64]:
+        """Each pair's verbs by ascending key, int64 [pairs, verbs]."""
+        return np.argsort(verb_order(self.lexicon, self.settings.seed, *pairs, verbs.index), axis=1, kind="stable")
 
     @classmethod
     def rows_of(cls, files: Mapping[str, pl.LazyFrame]) -> pl.LazyFrame:
@@ -407,44 +462,71 @@ class Selection(DecidingStage[EncodedSentences]):
 
     @staticmethod
     def publish(parts: FinishedParts) -> Files:
-        """triplets.parquet, answers.parquet (see `answers`), and selection.json.
+        """triplets.parquet, answers.parquet (see `answers`), and selection.json; verbs of several tokens beside.
 
         selection.json has rows 1 to 6 of the paper's Table 5, and what readers of the run need.
         """
-        rows, answers = divided(parts.rows.select(pl.exclude("triplet")))
-        triplets = numbered(rows)
-        selected = int(triplets.select(pl.len()).collect().item())
-        counts, metadata = parts.counts, parts.metadata
-        candidates = metadata["pairs"] * metadata["verbs"]
-        summary = {
-            "model": metadata["model"],
-            "pattern": metadata["pattern"],
-            "coreference": metadata["coreference"],
-            "verbs": metadata["verbs"],
-            "pairs": metadata["pairs"],
-            "tested": counts["tested"],
-            "repeating": round(counts["repeating"]),
-            "ratio": 100 * counts["repeating"] / candidates,
-            "selected": selected,
-            "near_ties": counts["near_ties"],
-            "precision": audit_summary(counts),
+        rows, counts, metadata = parts.rows.select(pl.exclude("triplet")), parts.counts, parts.metadata
+        verbs: Mapping[str, int] = metadata.get(SEVERAL, {})
+        is_several = pl.col(TOKENS) > 1  # null where the rows come from triplets.parquet
+        one = rows.filter(is_several.fill_null(value=False).not_()) if verbs else rows
+        triplets, answers = map(numbered, divided(one.drop(TOKENS, strict=False)))
+        summary = _figures(metadata, counts, "", metadata["verbs"], triplets)
+        files: dict[str, Result] = {TRIPLETS_FILE: triplets, ANSWERS_FILE: answers, SELECTION_FILE: summary}
+        if not verbs:
+            return files
+        # The scoring asks again about verbs of several tokens, so their answers are not published.
+        several = numbered(divided(rows.filter(is_several))[0])
+        figures = _figures(metadata, counts, SEVERAL, sum(verbs.values()), several)
+        apart = {name: value for name, value in figures.items() if name not in _OF_THE_RUN}
+        numbers = {1: metadata["verbs"], **{int(tokens): n for tokens, n in verbs.items()}}
+        summary[SEVERAL_TOKENS] = {**apart, "queries": counts[f"{SEVERAL}: queries"]}
+        summary[BY_TOKENS] = [_of_tokens(tokens, n, counts) for tokens, n in numbers.items()]
+        return {**files, SEVERAL_TRIPLETS_FILE: several}
+
+
+def _figures(
+    metadata: Mapping[str, Any], all_counts: Mapping[str, float], apart: str, verbs: int, triplets: pl.LazyFrame
+) -> dict[str, Any]:
+    """Rows 1 to 6 of the paper's Table 5, of one kind of verbs."""
+    begin = f"{apart}: " if apart else ""
+    counts = {name: all_counts.get(f"{begin}{name}", 0) for name in _COUNTS}
+    candidates = metadata["pairs"] * verbs
+    figures = {
+        "model": metadata["model"],
+        "pattern": metadata["pattern"],
+        "coreference": metadata["coreference"],
+        "verbs": verbs,
+        "pairs": metadata["pairs"],
+        "tested": counts["tested"],
+        "repeating": round(counts["repeating"]),
+        "ratio": 100 * counts["repeating"] / candidates,
+        "selected": int(triplets.select(pl.len()).collect().item()),
+        "near_ties": counts["near_ties"],
+        "precision": audit_summary(all_counts),
+    }
+    if metadata["lazy"]:
+        low, high = share_interval(
+            counts["repeating"] / candidates,
+            counts["variance"] / candidates**2,
+            pairs=metadata["pairs"],
+            stopped=int(counts["stopped"]),
+            enough=metadata["max verbs"],
+        )
+        figures["lazy"] = {
+            "candidates": candidates,
+            "times_fewer_calls": candidates / counts["tested"],
+            "ratio_low": 100 * low,
+            "ratio_high": 100 * high,
         }
-        if metadata["lazy"]:
-            low, high = share_interval(
-                counts["repeating"] / candidates,
-                counts["variance"] / candidates**2,
-                pairs=metadata["pairs"],
-                stopped=int(counts["stopped"]),
-                enough=metadata["max verbs"],
-            )
-            summary["lazy"] = {
-                "candidates": candidates,
-                "times_fewer_calls": candidates / counts["tested"],
-                "ratio_low": 100 * low,
-                "ratio_high": 100 * high,
-            }
-        kept = {} if answers is None else {ANSWERS_FILE: numbered(answers)}
-        return {TRIPLETS_FILE: triplets, **kept, SELECTION_FILE: summary}
+    return figures
+
+
+def _of_tokens(tokens: int, verbs: int, counts: Mapping[str, float]) -> dict[str, float]:
+    """The figures of the verbs of one number of tokens."""
+    tested, repeating = counts[_TESTED.format(tokens)], counts[_REPEATING.format(tokens)]
+    ratio = 100 * repeating / tested if tested else 0.0
+    return {"tokens": tokens, "verbs": verbs, "tested": tested, "repeating": repeating, "ratio": ratio}
 
 
 def numbered(rows: pl.LazyFrame) -> pl.LazyFrame:
@@ -457,6 +539,12 @@ def composed(pattern: str, made: Composer) -> str:
     if made.slotwise:
         return f"{pattern}: token ids were compared with the tokenizer's on {made.proved:,} sentences"
     return f"{pattern}: every sentence is tokenized, which is slower: {made.reason}"
+
+
+def _numbers(words: TokenSequences) -> dict[str, int]:
+    """Number of tokens → how many verbs have so many."""
+    tokens, verbs = np.unique(words.counts, return_counts=True)
+    return {str(number): n for number, n in zip(tokens.tolist(), verbs.tolist(), strict=True)}
 
 
 def _words(lexicon: Lexicon, fillers: Mapping[str, PairFillers]) -> dict[str, Sequence[str]]:

@@ -15,7 +15,7 @@ from ...text.patterns import Pattern, PatternSet, Role
 from ...text.slots import AT_MASK, VERB, column
 from ...text.texts import expected, text
 from .reading import SAME_PERSON
-from .several import TOKENS
+from .select import TOKENS
 
 _MAIN, _HAS_ONE = "main form", "has one form"
 _SCORES = {"top1": "answer", "expected_rank": "rank", "expected_logprob": "logprob"}
@@ -38,7 +38,7 @@ def scored_sentences(
         answer_logprob (natural logarithms), precision (of the graph that gave the numbers), role, gender, and the words
         of each slot; verb_at_mask (all accepted forms) where the lexicon has other forms there. `expected` is the main
         form, and rank and logprob are its own. Of verbs of several tokens also tokens, how many these are: the sentence
-        has as many masks, and the other columns mean what they mean in `several_scores`.
+        has as many masks, and the other columns mean what they mean in `answers.answer_columns`.
     """
     scored = scores.rename(_SCORES).drop(TOKENS, strict=False)  # the triplets have it, too
     triplets = _with_main_form(triplets)

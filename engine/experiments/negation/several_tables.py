@@ -7,11 +7,9 @@ import polars as pl
 
 from ...text.patterns import PatternSet
 from ...views import Column, Table
-from .select import SEVERAL_TOKENS
-from .several import SEVERAL, TOKENS
-from .several_scores import ALL_SEVERAL
+from .score import ALL_SEVERAL
+from .select import BY_TOKENS, SEVERAL, SEVERAL_TOKENS, TOKENS
 from .tables import rates_table, selection_table
-from .whole_words import BY_TOKENS
 
 _HOW = "a verb of several tokens is repeated if each token is the first choice at its mask, filled from left to right"
 

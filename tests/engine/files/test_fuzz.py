@@ -34,7 +34,6 @@ from negengine.engine.experiments.likelihood.faults import Faults
 from negengine.engine.experiments.likelihood.source import open_tables, scan_tables
 from negengine.engine.experiments.negation.answers import ANSWERS_FILE, kept_answers
 from negengine.engine.experiments.negation.score import read_selected
-from negengine.engine.experiments.negation.several_scores import read_several
 from negengine.engine.experiments.nli.pairs import read_benchmark, read_original
 from negengine.engine.experiments.vocabulary import Ranked
 from negengine.engine.files.frames import parquet_bytes, parquet_frame
@@ -147,8 +146,8 @@ def read_answers(folder: Path) -> None:
 def read_whole_words(folder: Path) -> None:
     run = ng.open(folder / "whole-words")
     assert run.model_name, run.conditions
-    if (several := read_several(read_selected(folder / "whole-words"))) is not None:
-        assert several.triplets["tokens"].min() > 1
+    if (several := read_selected(folder / "whole-words").several) is not None:
+        assert several["tokens"].min() > 1
 
 
 def resume(folder: Path) -> None:

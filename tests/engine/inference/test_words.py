@@ -181,24 +181,24 @@ def test_the_greedy_fill_is_the_top1(masked):
         words = TokenSequences(tokens, np.full(len(ITEMS), k))
         scores = score_words(model, contexts, words, TargetMethod.LEFT_TO_RIGHT)
         assert (scores.top1[rows] == expected).all()
-        found = repeated_words(model, contexts, words, near_tie=1e-4)
-        assert (found.repeated[rows] == expected).all()
+        found = repeated_words(model, contexts, words)
+        assert (found.top1[rows] == expected).all()
         assert found.queries == k * len(rows)
 
 
 def test_a_word_whose_first_token_is_not_first_needs_one_query(masked):
     unlikely = TokenSequences.of([[7, 8, 9]] * len(ITEMS))
-    found = repeated_words(masked.engine, masked.buckets, unlikely, near_tie=0.0)
+    found = repeated_words(masked.engine, masked.buckets, unlikely)
     assert found.queries == len(ITEMS)
-    assert not found.repeated.any()
+    assert not found.top1.any()
 
 
 def test_repeated_words_are_those_whose_every_token_is_first(masked):
     scores = score_words(masked.engine, masked.buckets, masked.words, TargetMethod.LEFT_TO_RIGHT)
     words = TokenSequences(np.where(masked.words.tokens == NOTHING, NOTHING, scores.choices), masked.words.counts)
     again = score_words(masked.engine, masked.buckets, words, TargetMethod.LEFT_TO_RIGHT)
-    found = repeated_words(masked.engine, masked.buckets, words, near_tie=0.0)
-    assert (found.repeated == again.top1).all()
+    found = repeated_words(masked.engine, masked.buckets, words)
+    assert (found.top1 == again.top1).all()
 
 
 class Plain:

@@ -8,10 +8,9 @@ import numpy as np
 import polars as pl
 import pytest
 from fake_models import LEXICON, FakeScoring, FakeSelection
-from lies import rewrite
 from negengine.engine.choices import Precision
 from negengine.engine.errors import InputError
-from negengine.engine.experiments.negation.answers import ANSWERS_FILE, SAMPLE, divided, kept_answers
+from negengine.engine.experiments.negation.answers import ANSWERS_FILE, SAMPLE, kept_answers
 from negengine.engine.experiments.negation.score import Scoring, distinct, read_selected
 from negengine.engine.experiments.negation.select import Selection, Settings
 from negengine.engine.files.atomic import sha256
@@ -50,6 +49,12 @@ def plan(mini, folder, kind=Taking):
     return kind.plan(read_selected(folder), mini, triplets_per_part=7)
 
 
+def keeping(stage, change):
+    """The scoring with other answers of the selection; None for none."""
+    (own,) = stage.triplets
+    return changed(stage, triplets=(replace(own, kept=None if change is None else own.kept.with_columns(change)),))
+
+
 def score(stage, output, **how):
     return execute(stage, output, earlier={"select": stage.selected.folder}, **how)
 
@@ -80,7 +85,7 @@ def test_a_real_model_is_asked_about_the_other_patterns_alone_and_the_rows_are_t
     run = execute(Selection.plan(mini, LEXICON, load_patterns(), Settings(max_verbs=4)), tmp_path / "run")
     stage = plan(mini, run, Scoring)
     taken = score(stage, tmp_path / "taken")
-    computed = score(changed(stage, kept=None), tmp_path / "computed")
+    computed = score(keeping(stage, None), tmp_path / "computed")
     own, other = (pl.read_parquet(folder / "scores.parquet") for folder in (taken, computed))
     logarithms = ["expected_logprob", "top1_logprob"]
     assert own.drop(logarithms).equals(other.drop(logarithms))
@@ -130,8 +135,8 @@ def test_an_answer_stands_beside_each_triplet(selection):
 )
 def test_answers_of_another_machine_are_not_taken(mini, selection, tmp_path, change, column):
     stage = plan(mini, selection())
-    kind = stage.kept.schema[column]
-    other = changed(stage, kept=stage.kept.with_columns((pl.col(column) + change).cast(kind)))
+    kind = stage.triplets[0].kept.schema[column]
+    other = keeping(stage, (pl.col(column) + change).cast(kind))
     found = score(other, tmp_path / "run")
     assert "taken_from" not in choice(found)
     assert scores(found) == scores(score(plan(mini, selection(), FakeScoring), tmp_path / "computed"))
@@ -147,14 +152,11 @@ def test_numbers_of_the_low_precision_model_are_not_taken_for_a_run_in_fp32(mini
 
 def test_numbers_of_the_low_precision_model_are_taken_with_their_mark(mini, selection):
     stage = plan(mini, selection())
-    low = stage.kept.with_columns(
-        pl.col("expected_logprob") - 0.1,  # inexact, as the decisions alone are exact
-        pl.lit("int8").cast(pl.Categorical).alias("precision"),
-    )
-    stage = changed(stage, kept=low)
+    inexact = pl.col("expected_logprob") - 0.1  # the decisions alone are exact
+    stage = keeping(stage, [inexact, pl.lit("int8").cast(pl.Categorical).alias("precision")])
     model = stage.open(ModelOptions(precision=Precision.MIXED))
     assert stage.known(model, lambda _: None)["CpTp"]["taken_from"] == "select"
-    own = stage._taken({"answers_sha256": stage.selected.record.files[ANSWERS_FILE]}, range(3))
+    own = stage._taken(stage.triplets[0], {"answers_sha256": stage.selected.record.files[ANSWERS_FILE]}, slice(3))
     assert own["precision"].to_list() == ["int8"] * 3
     assert own["repeated"].to_list() == [True] * 3
 
@@ -183,37 +185,6 @@ def test_a_resumed_scoring_goes_on_with_the_answers_that_it_began_with(mini, sel
         path.unlink()
     with pytest.raises(InputError, match=r"answers.parquet is not the file that this scoring was started with"):
         score(stage, begun, shard=Shard.parse("1/2"))
-
-
-def test_a_selection_of_an_earlier_version_is_scored_as_before(mini, selection, tmp_path):
-    folder = shutil.copytree(selection(), tmp_path / "run")
-    record = read_run(folder)
-    del record.stages["select"].files[ANSWERS_FILE]
-    rewrite(folder, record)
-    (folder / ANSWERS_FILE).unlink()
-    stage = plan(mini, folder)
-    assert stage.kept is None
-    assert scores(score(stage, folder)) == scores(score(plan(mini, selection(), FakeScoring), tmp_path / "computed"))
-
-
-def test_parts_without_answers_make_no_file():
-    rows = pl.LazyFrame({"name": ["Maria"]})
-    triplets, answers = divided(rows)
-    assert triplets.collect().columns == ["name"]
-    assert answers is None
-
-
-def test_answers_of_some_parts_only_are_not_taken(selection, tmp_path):
-    """A selection that an earlier version began and this one finished."""
-    folder = shutil.copytree(selection(), tmp_path / "run")
-    frame = pl.read_parquet(folder / ANSWERS_FILE)
-    first = pl.col("triplet") == 0
-    frame.with_columns(pl.when(first).then(None).otherwise(pl.col("precision")).alias("precision")).write_parquet(
-        folder / ANSWERS_FILE
-    )
-    stage = read_run(folder).stages["select"]
-    stage.files[ANSWERS_FILE] = sha256((folder / ANSWERS_FILE).read_bytes())
-    assert kept_answers(folder, stage, len(frame)) is None
 
 
 def test_a_file_with_other_columns_is_refused_in_one_line(selection, tmp_path):

@@ -8,7 +8,7 @@ from negengine.engine.text.patterns import load_patterns
 
 MODELS = ["bert-base-cased", "bert-large-cased", "roberta-base", "roberta-large"]
 PATTERNS = load_patterns()
-TRANSCRIPT = Path(__file__).parents[4] / "shared" / "data" / "published" / "self-contained-negation-test.toml"
+TRANSCRIPT = Path(__file__).parents[5] / "shared" / "data" / "published" / "self-contained-negation-test.toml"
 
 
 @pytest.fixture

@@ -205,7 +205,7 @@ def test_tables_fit_in_80_columns():
 
 def test_the_layout_of_the_bundled_model_is_that_of_the_documents():
     # The selection and the rates of `make demo`, as the page about the test and the README show them.
-    root = Path(__file__).parents[3]
+    root = Path(__file__).parents[4]
     pages = [(root / page).read_text("utf-8") for page in ("docs/negation-test.md", "README.md")]
     counts = {"verbs": 763, "pairs": 60, "tested": 45780, "repeating": 29927, "ratio": 65.37, "selected": 1200}
     selection = {"model": "mini", "pattern": "CpTp", "coreference": "pronoun", **counts}

@@ -12,15 +12,13 @@ import numpy as np
 import polars as pl
 import pytest
 import torch
-from fake_models import FakeScoring, FakeSelection, FakeWholeScoring, FakeWholeSelection
+from fake_models import FakeScoring, FakeSelection
 from negengine.engine.choices import Precision, VerbConvention
 from negengine.engine.errors import InputError
 from negengine.engine.experiments.negation.plan import plan_of
 from negengine.engine.experiments.negation.runs import ScoresRun, SelectionRun
 from negengine.engine.experiments.negation.score import Scoring, read_selected
 from negengine.engine.experiments.negation.select import Selection, Settings
-from negengine.engine.experiments.negation.several_scores import WholeWordScoring, read_several
-from negengine.engine.experiments.negation.whole_words import WholeWordSelection
 from negengine.engine.inference.calibration import Calibration
 from negengine.engine.inference.device import CPU
 from negengine.engine.inference.exported import load_exported
@@ -43,7 +41,7 @@ from transformers import AutoModelForMaskedLM, AutoTokenizer
 
 torch.set_num_threads(1)  # single sentences: threads would wait for each other on a busy machine
 
-MINI = Path(__file__).parents[3] / "export" / "mini"
+MINI = Path(__file__).parents[4] / "export" / "mini"
 SINGLE = ("smoke", "dance", "sing", "swim", "walk")
 SEVERAL = ("beware", "crackle", "rustle", "pant", "abdicate", "acetify", "alkalize", "ameliorate", "agglomerate")
 LEXICON = Lexicon(
@@ -73,15 +71,14 @@ def planned(mini_folder, kind, settings, words="all"):
     return kind.plan(load_exported(mini_folder), LEXICONS[words], load_patterns(), settings, **SMALL_PARTS)
 
 
-def run_select(mini, folder, *, kind=FakeWholeSelection, words="all", how=None, **settings):
-    verbs = VerbConvention.WHOLE_WORDS if issubclass(kind, WholeWordSelection) else VerbConvention.IN_CONTEXT
-    stage = planned(mini.folder, kind, Settings(**{"max_verbs": 3, "verbs": verbs, **settings}), words)
+def run_select(mini, folder, *, kind=FakeSelection, words="all", how=None, **settings):
+    chosen = Settings(**{"max_verbs": 3, "verbs": VerbConvention.WHOLE_WORDS, **settings})
+    stage = planned(mini.folder, kind, chosen, words)
     return execute(stage, folder, **(how or {}))
 
 
-def plan_scores(mini, folder, kind=FakeWholeScoring):
-    selected = read_selected(folder)
-    return kind.plan(selected, read_several(selected), mini, triplets_per_part=5)
+def plan_scores(mini, folder, kind=FakeScoring):
+    return kind.plan(read_selected(folder), mini, triplets_per_part=5)
 
 
 def run_score(plan, folder, source=None, **how):
@@ -141,8 +138,8 @@ class PyTorch:
 
 
 def test_a_slow_pytorch_loop_selects_and_scores_the_same(mini, tmp_path):
-    folder = run_select(mini, tmp_path, kind=WholeWordSelection, words="few", max_verbs=100)
-    run_score(plan_scores(mini, folder, WholeWordScoring), folder)
+    folder = run_select(mini, tmp_path, kind=Selection, words="few", max_verbs=100)
+    run_score(plan_scores(mini, folder, Scoring), folder)
     slow = PyTorch()
     wanted = {}
     for name, pronoun in (("Jessica", "She"), ("John", "He")):
@@ -171,9 +168,8 @@ def test_a_slow_pytorch_loop_selects_and_scores_the_same(mini, tmp_path):
 
 
 def test_mono_token_verbs_have_the_files_of_a_run_without_the_others(mini, whole, tmp_path):
-    folder = run_select(mini, tmp_path, kind=FakeSelection)
-    plan = FakeScoring.plan(read_selected(folder), mini, triplets_per_part=5)
-    run_score(plan, folder)
+    folder = run_select(mini, tmp_path, verbs=VerbConvention.IN_CONTEXT)
+    run_score(plan_scores(mini, folder), folder)
     found, own = files(whole), files(folder)
     assert {name: found[name] for name in own} == own
     assert set(found) - set(own) == {
@@ -291,20 +287,21 @@ def test_a_candidate_is_decided_again_if_any_of_its_queries_is_close():
     calibration = Calibration(bias=0.0, deviation=0.2, bound=1.0, never=(), close=0.2, sentences=n)
     reference = Narrow(is_right=True)
     mixed = MixedDecider(Narrow(is_right=False), reference, calibration)
-    wanted = repeated_words(Narrow(is_right=True), [bucket], words, near_tie=1e-4).repeated
-    found = repeated_words(mixed, [bucket], words, near_tie=1e-4)
-    assert (found.repeated == wanted).all()
+    wanted = repeated_words(Narrow(is_right=True), [bucket], words).top1
+    found = repeated_words(mixed, [bucket], words)
+    assert (found.top1 == wanted).all()
     assert 0 < wanted.sum() < n
     assert 0 < reference.asked < found.queries / 3
 
 
 def test_stages_travel_to_other_processes(mini):
     settings = Settings(max_verbs=3, verbs=VerbConvention.WHOLE_WORDS)
-    stage = WholeWordSelection.plan(mini, LEXICON, load_patterns(), settings, **SMALL_PARTS)
+    stage = Selection.plan(mini, LEXICON, load_patterns(), settings, **SMALL_PARTS)
     there = pickle.loads(pickle.dumps(stage))  # noqa: S301 - our own
     assert there.identity == stage.identity
     last = len(stage.sizes) - 1
-    for one, other in zip(stage.prepare(last).buckets, there.prepare(last).buckets, strict=True):
+    (buckets, _), (others, _) = stage.prepare(last), there.prepare(last)
+    for one, other in zip(buckets, others, strict=True):
         assert (one.ids == other.ids).all()
 
 
@@ -312,12 +309,12 @@ def test_queries_of_a_causal_model_are_the_growing_text(mini):
     """The tokenizer of the bundled model, read as that of a causal one; no model is opened."""
     causal = replace(mini, task="text-generation")
     settings = Settings(verbs=VerbConvention.WHOLE_WORDS)
-    several = WholeWordSelection.plan(causal, LEXICONS["few"], load_patterns(), settings).several
-    name, profession, verb = several.grid.part_indices(several.parts[0])
-    sentences = several.prepare(0)
-    words = several.words.take(sentences.expected)
+    stage = Selection.plan(causal, LEXICONS["few"], load_patterns(), settings)
+    number, several = next((i, verbs) for i, (verbs, _) in enumerate(stage.parts) if verbs.apart)
+    name, profession, verb = several.grid.part_indices(stage.parts[number][1])
+    buckets, words = stage.prepare(number)
     asked = {row: [] for row in range(len(words))}
-    for group in expand(sentences.buckets, words, causal=True):
+    for group in expand(buckets, words, causal=True):
         for token in range(group.words.widest):
             queries = group.queries(token, np.flatnonzero(group.words.counts > token))
             for row, ids, position, expected in zip(
@@ -325,8 +322,8 @@ def test_queries_of_a_causal_model_are_the_growing_text(mini):
             ):
                 asked[row].append([*ids[:position].tolist(), int(expected)])
     for row, texts in asked.items():
-        slots = {slot: own.word(int(name[row]), int(profession[row])) for slot, own in several.fillers.items()}
-        text = several.lexicon.verbs[several.verb[verb[row]]]
+        slots = {slot: own.word(int(name[row]), int(profession[row])) for slot, own in stage.fillers.items()}
+        text = stage.lexicon.verbs[several.index[verb[row]]]
         whole = load_patterns().selecting.text({**slots, "ACT": text}, text)
         ids = causal.tokenizer.backend.encode(whole).ids[:-2]  # without the full stop and [SEP]
         assert texts == [ids[: len(ids) - len(texts) + i + 1] for i in range(len(texts))]
@@ -399,7 +396,7 @@ def test_verify_makes_the_tables_again_also_without_parts(mini, tmp_path):
 
 
 def test_a_plan_says_how_many_sentences_verbs_of_several_tokens_need(mini, tmp_path):
-    stage = planned(mini.folder, WholeWordSelection, Settings(max_verbs=3, verbs=VerbConvention.WHOLE_WORDS))
+    stage = planned(mini.folder, Selection, Settings(max_verbs=3, verbs=VerbConvention.WHOLE_WORDS))
     work = plan_of(stage, tmp_path / "run", Shard()).work
     assert work["verbs that are one token"] == len(SINGLE)
     assert work["verbs of several tokens"] == len(SEVERAL)
@@ -416,15 +413,6 @@ def test_a_lexicon_without_verbs_of_several_tokens_is_refused(mini):
 
 
 def test_runs_with_and_without_verbs_of_several_tokens_do_not_share_a_folder(mini, tmp_path):
-    run_select(mini, tmp_path, kind=FakeSelection)
+    run_select(mini, tmp_path, verbs=VerbConvention.IN_CONTEXT)
     with pytest.raises(InputError, match="verbs in-context, now whole-words"):
         run_select(mini, tmp_path)
-
-
-def test_the_scores_of_a_run_from_before_do_not_ask_for_verbs_of_several_tokens(mini, tmp_path):
-    folder = run_select(mini, tmp_path, kind=FakeSelection)
-    assert read_several(read_selected(folder)) is None
-    run = SelectionRun.open(folder)
-    assert run.several is None
-    assert len(run.tables()) == 1
-    assert Scoring.plan(read_selected(folder), mini).metadata["patterns"][0] == "CpTp"
