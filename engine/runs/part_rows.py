@@ -10,9 +10,6 @@ from ..errors import InputError
 from ..files.frames import parquet_frame
 from .part import PartFiles
 
-FURTHER = "further: "
-"""Begins the names of columns that parts of another version may not have."""
-
 
 def part_files(folder: Path, stage: str, parts: int) -> Iterator[PartFiles]:
     """Where all parts of a stage lie, in the order of their numbers.
@@ -29,7 +26,7 @@ def part_rows(folder: Path, stage: str, parts: int) -> pl.LazyFrame:
     """The rows of all parts, in the order of their numbers; arguments as for `part_files`.
 
     Each part is compared with its marker's digest when it is read, so each use of the frame reads whole parts or fails.
-    The first part says which columns there are. Of `FURTHER` ones, others may lack some, which are null then.
+    The first part says which columns there are.
 
     Raises:
         InputError: The first part is missing or damaged; where the frame is used: any part.
@@ -41,7 +38,8 @@ def part_rows(folder: Path, stage: str, parts: int) -> pl.LazyFrame:
         with_columns: list[str] | None, predicate: pl.Expr | None, n_rows: int | None, _batch_size: int | None
     ) -> Iterator[pl.DataFrame]:
         for files in part_files(folder, stage, parts):
-            rows = _with_columns_of(schema, _rows(files))
+            rows = _rows(files)
+            rows = rows.select(*schema, *(name for name in rows.columns if name not in schema))
             if n_rows is not None:
                 rows = rows.head(n_rows)
                 n_rows -= len(rows)
@@ -58,13 +56,6 @@ def part_rows(folder: Path, stage: str, parts: int) -> pl.LazyFrame:
 def damaged_part(files: PartFiles) -> InputError:
     """The error for a part whose files are not as they were written."""
     return InputError(f"{files.rows}: missing or damaged; run the same command again to do this part again")
-
-
-def _with_columns_of(schema: pl.Schema, rows: pl.DataFrame) -> pl.DataFrame:
-    """The rows with the `FURTHER` columns of the schema, in its order, and no other ones."""
-    missing = {name: kind for name, kind in schema.items() if name.startswith(FURTHER) and name not in rows.columns}
-    wrong = [name for name in rows.columns if name not in schema and not name.startswith(FURTHER)]
-    return rows.with_columns(pl.lit(None, kind).alias(name) for name, kind in missing.items()).select(*schema, *wrong)
 
 
 def _rows(files: PartFiles) -> pl.DataFrame:

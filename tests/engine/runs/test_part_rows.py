@@ -4,7 +4,7 @@ import polars as pl
 import pytest
 from negengine.engine.errors import InputError
 from negengine.engine.runs.part import EncodedPart, PartFiles
-from negengine.engine.runs.part_rows import FURTHER, part_rows
+from negengine.engine.runs.part_rows import part_rows
 from negengine.engine.runs.stage import PartResult
 
 SIZES = (3, 0, 4, 2)
@@ -50,19 +50,6 @@ def test_a_query_gives_what_it_gives_on_the_whole_frame(tmp_path, whole, query, 
     assert query(rows(tmp_path)).collect(engine=engine).equals(query(whole.lazy()).collect())
 
 
-@pytest.mark.parametrize("first_has_it", [True, False])
-def test_a_further_column_may_be_missing_in_some_parts(tmp_path, whole, first_has_it):
-    """Another version, which resumed the run, wrote other columns."""
-    for number in (0, 3) if first_has_it else (3,):
-        files = PartFiles.of(tmp_path, "select", number)
-        files.write(EncodedPart.of(PartResult(pl.read_parquet(files.rows).with_columns(pl.lit(1).alias(FURTHER)))))
-    found = rows(tmp_path).collect()
-    assert found.select(whole.columns).equals(whole)
-    assert found.columns == [*whole.columns, *[FURTHER] * first_has_it]
-    if first_has_it:
-        assert found[FURTHER].is_null().to_list() == [False] * 3 + [True] * 4 + [False] * 2
-
-
 def test_parts_behind_the_rows_that_are_asked_for_are_not_read(tmp_path, whole):
     PartFiles.of(tmp_path, "select", 3).rows.write_bytes(b"")
     assert rows(tmp_path).head(6).collect().equals(whole[:6])
@@ -85,19 +72,6 @@ def test_a_part_with_other_columns_is_an_error_and_no_wrong_row(tmp_path, whole)
     PartFiles.of(tmp_path, "select", 2).write(odd)
     with pytest.raises(pl.exceptions.PolarsError):
         rows(tmp_path).collect()
-
-
-def test_of_several_further_columns_each_part_has_its_own(tmp_path, whole):
-    """The first part says which there are: others lack some of them, and have some more."""
-    one, two, three = (f"{FURTHER}{name}" for name in ("one", "two", "three"))
-    for number, names in enumerate([(one, two), (one, two), (one,), (two, three)]):
-        files = PartFiles.of(tmp_path, "select", number)
-        more = [pl.lit(number).alias(name) for name in names]
-        files.write(EncodedPart.of(PartResult(pl.read_parquet(files.rows).with_columns(more))))
-    found = rows(tmp_path).collect()
-    assert found.columns == [*whole.columns, one, two]
-    assert found[one].to_list() == [0] * 3 + [2] * 4 + [None] * 2
-    assert found[two].to_list() == [0] * 3 + [None] * 4 + [3] * 2
 
 
 def test_columns_in_another_order_are_the_same_columns(tmp_path, whole):
