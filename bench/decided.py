@@ -41,14 +41,6 @@ class _Decided(Selection):
         """See `Stage`."""
         return {}
 
-    def choose_kernels(self, *_: Any) -> dict[str, Any]:
-        """See `Stage`."""
-        return {}
-
-    def with_kernels(self, model: PatternDeciders, kernels: Mapping[str, Any]) -> PatternDeciders:  # noqa: ARG002
-        """See `Stage`."""
-        return model
-
     def use(self, model: PatternDeciders, calibration: Mapping[str, Any]) -> PatternDeciders:  # noqa: ARG002
         """See `Stage`."""
         return model

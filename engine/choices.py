@@ -22,7 +22,7 @@ class Precision(StrEnum):
     """How a run decides."""
 
     AUTO = "auto"
-    """Mixed if it is faster in a large run, by a speed that is measured once for a model and a processor; else fp32."""
+    """Mixed if it is faster in a large run, by the processor's instruction sets and the calibration; else fp32."""
     FP32 = "fp32"
     """The reference model alone."""
     MIXED = "mixed"

@@ -23,7 +23,6 @@ from . import tally
 from .batches import OUTPUTS, Advance, Feeds, Runner, sentences_in
 from .device import CPU, Device
 from .exported import HIDDEN, REFERENCE, ExportedModel
-from .kernels import Kernels
 from .model import Decisions, Ids, LanguageModel, MaskedLM
 from .prefixes import Groups, common_prefixes
 
@@ -119,11 +118,6 @@ class CausalLM(LanguageModel):
         graph = self.exported.sharing_prefixes(self.graph) if self.device == CPU else None
         return None if graph is None else self._open(graph)
 
-    def _close(self) -> None:
-        """See `LanguageModel`; the graph for sentences that begin alike is another one, too."""
-        super()._close()
-        self.__dict__.pop("_sharing", None)
-
     def _inputs(self, ids: Ids, mask_position: Ids) -> tuple[Ids, Ids]:
         """What stands before the masks, and the last of these rows of each sentence.
 
@@ -160,7 +154,6 @@ def open_language_model(
     graph: Path | None = None,
     batch_tokens: int | None = None,
     threads: int | None = None,
-    chosen: Kernels | None = None,
 ) -> LanguageModel:
     """Open a masked or a causal language model, whichever the export is.
 
@@ -170,10 +163,9 @@ def open_language_model(
         graph: Another graph of it than the fp32 graph for the device.
         batch_tokens: The largest number of tokens in a batch.
         threads: Number of batches that run at the same time on the CPU.
-        chosen: Kernels of the fp32 graph on the CPU.
 
     Raises:
         InputError: As for `LanguageModel`.
     """
     kind = CausalLM if exported.is_causal else MaskedLM
-    return kind(exported, device, graph=graph, batch_tokens=batch_tokens, threads=threads, chosen=chosen)
+    return kind(exported, device, graph=graph, batch_tokens=batch_tokens, threads=threads)

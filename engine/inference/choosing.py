@@ -1,8 +1,8 @@
 """How each pattern of a run is decided: with mixed precision, or by the reference model alone.
 
 The choice is a function of the run's inputs, so all shards and all later processes make the same one: of the number of
-sentences of the whole run, of the calibration on a sample that all shards draw alike, and of one measured number that
-is kept beside the export, the speed of the low-precision model over fp32 (`speed_ratio`). With a speed ratio r,
+sentences of the whole run, of the calibration on a sample that all shards draw alike, and of the kind of processor,
+which says how many times as fast the low-precision model is as fp32 (`processor.low_precision_speed`). With this r,
 
     speed of mixed precision over fp32 = 1 / (1 / r + close calls + audit)
 
@@ -24,7 +24,7 @@ from .exported import REFERENCE
 from .model import Decider, LanguageModel
 from .opened import OpenedModel
 from .precision import MixedDecider, ModelPair
-from .speed_ratio import deciding, kept_speed_ratio
+from .processor import low_precision_speed
 
 CALIBRATION_SENTENCES = (1_000, 3_000)  # fewest and most
 _SHARE = 20  # between the two, a calibration has one of so many sentences of the run
@@ -47,14 +47,12 @@ class Method(Generic[Opened, Deciding, Sample]):
         opening: Opens a graph of an export; takes the arguments of `OpenedModel`.
         calibrate: From low-precision model, reference model, a sample and the seed of the audit's hash to the
             calibration.
-        timed: From a sample and the reference model to what either model does while its speed is measured.
         mixed: From low-precision model, reference model and calibration to what decides with both.
         measured: How many sentences a calibration has, fewest and most. An audit has the fewest, too.
     """
 
     opening: Callable[..., Opened]
     calibrate: Callable[[Any, Any, Sample, int], Calibration]
-    timed: Callable[[Sample, Opened], Callable[[Any], object]]
     mixed: Callable[[Any, Any, Calibration], Deciding]
     measured: tuple[int, int] = CALIBRATION_SENTENCES
 
@@ -64,7 +62,7 @@ def _calibrated(low: Decider, reference: Decider, sample: EncodedSentences, seed
 
 
 SENTENCES: Method[LanguageModel, Decider, EncodedSentences] = Method(
-    opening=open_language_model, calibrate=_calibrated, timed=deciding, mixed=MixedDecider
+    opening=open_language_model, calibrate=_calibrated, mixed=MixedDecider
 )
 """Sentences with a mask."""
 
@@ -120,7 +118,7 @@ def choose_precisions(
     seed: int,
     method: Method[Any, Any, Any] = SENTENCES,
     say: Say = lambda _: None,
-    speed_ratio: Callable[[Any], float] | None = None,
+    speed_ratio: float | None = None,
 ) -> dict[str, dict[str, Any]]:
     """Choose how each pattern of a run is decided.
 
@@ -131,13 +129,12 @@ def choose_precisions(
         seed: Seed of the audit's hash.
         method: For the kind of decision.
         say: Receives the choices, one line each.
-        speed_ratio: From sentences of the run to the speed of the low-precision model over fp32; the number that is
-            kept for this processor by default.
+        speed_ratio: Speed of the low-precision model over fp32; by default what the kind of processor says.
 
     Returns:
         Pattern → a JSON value for the run's record. `precision` is `fp32` or `mixed`. `reason` says why a pattern is
-        decided in fp32. For `mixed`, and where `auto` measured before it chose fp32, there are `speed_ratio` (speed of
-        the low-precision model over fp32) and `speedup` (expected speed of mixed precision over fp32). For `mixed`
+        decided in fp32. For `mixed`, and where `auto` calibrated before it chose fp32, there are `speed_ratio` (of
+        the low-precision model to fp32) and `speedup` (expected speed of mixed precision over fp32). For `mixed`
         there are the fields of `Calibration`, too.
     """
     if models.open_low_precision is None:
@@ -145,10 +142,7 @@ def choose_precisions(
             own.pattern: {"precision": REFERENCE, "reason": "the reference model alone is open"} for own in workloads
         }
 
-    def kept(sample: Any) -> float:
-        low, reference = _low_precision(models), models.reference
-        return kept_speed_ratio(low, reference, lambda: method.timed(sample, reference), say)
-
+    ratio = low_precision_speed(models.reference.device) if speed_ratio is None else speed_ratio
     choices: dict[str, dict[str, Any]] = {}
     candidates: list[_Candidate] = []
     for workload in workloads:
@@ -157,7 +151,7 @@ def choose_precisions(
             choices[workload.pattern] = {"precision": REFERENCE, "reason": reason}
         else:
             try:
-                candidates.append(_measured(models, workload, seed, method, speed_ratio or kept))
+                candidates.append(_measured(models, workload, seed, method, ratio))
             except NotFiniteError:
                 if precision is Precision.MIXED:
                     raise
@@ -184,15 +178,14 @@ def _measured(
     workload: Workload,
     seed: int,
     method: Method[Any, Any, Sample],
-    speed_ratio: Callable[[Sample], float],
+    speed_ratio: float,
 ) -> _Candidate:
     """The sample depends on the whole run, not on the shard: all shards of a run measure the same sentences."""
     fewest, most = method.measured
     n = max(1, min(workload.total, max(fewest, min(workload.total // _SHARE, most))))
     sample, low = workload.sample(n), _low_precision(models)
-    ratio = speed_ratio(sample)
     found = method.calibrate(low, models.reference, sample, seed)
-    return _Candidate(workload, replace(found, low_precision=low.precision), ratio)
+    return _Candidate(workload, replace(found, low_precision=low.precision), speed_ratio)
 
 
 def _low_precision(models: ModelPair[Opened]) -> Opened:

@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
 import onnxruntime as ort
 
 from ..errors import InputError
@@ -107,14 +106,3 @@ def missing_for_cuda() -> str | None:
 def cpu_threads() -> int:
     """Cores that this process may use: fewer than the machine has, inside a container or a batch job."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def prefers_convolutions() -> bool:
-    """Whether ONNX Runtime's 1 × 1 convolutions are faster than its matrix products here: on CPUs with AVX-512.
-
-    The type of processor decides this, not a measurement. So a resumed run continues with the same graph.
-    """
-    # NumPy leaves out what is empty: "found" on a CPU that has nothing beyond what NumPy was compiled for.
-    extensions = np.show_config(mode="dicts").get("SIMD Extensions", {})
-    features = {*extensions.get("baseline", ()), *extensions.get("found", ())}
-    return not features.isdisjoint({"AVX512F", "X86_V4"})  # NumPy calls it one or the other, by version

@@ -33,10 +33,6 @@ SHARING_PREFIXES = {  # of a causal model on the CPU: graph → the same for sen
     CONVOLVED: "model.cpu.prefix.onnx",
     LOW_PRECISION["cpu"]: "model.int8.prefix.onnx",
 }
-FIRST_LAYERS = {  # of the fp32 graphs for CPUs: the same up to the end of the first layer, to measure kernels with
-    GRAPH: "model.layer.onnx",
-    CONVOLVED: "model.cpu.layer.onnx",
-}
 HIDDEN = "hidden"  # an output of a causal model's fp32 graphs: what enters the vocabulary projection, of all tokens
 
 
@@ -118,15 +114,6 @@ class ExportedModel:
         if self.is_causal:
             return CausalTokenizer.of(self.folder, self.vocab_size)
         return MaskTokenizer.load(self.folder, self.mask_token)
-
-    def first_layer(self, graph: str) -> Path | None:
-        """The first layer of an fp32 graph, to measure its kernels with, if the export holds it.
-
-        Args:
-            graph: The graph's file name.
-        """
-        name = FIRST_LAYERS.get(graph, "")
-        return self.folder / name if name in self.info["files"] else None
 
     def low_precision(self, kind: str) -> Path | None:
         """The low-precision graph for `cpu` or `cuda`, if the export holds it."""
@@ -232,11 +219,7 @@ def load_exported(reference: str | Path, *, task: str | None = None) -> Exported
         file_sha256(folder / TOKENIZER) != manifest.files[TOKENIZER]
     ):  # a run is planned with it, before a graph is opened
         raise _damaged(folder / TOKENIZER)
-    deciding = {
-        name: digest
-        for name, digest in manifest.files.items()
-        if not _is_low_precision(name) and name not in FIRST_LAYERS.values()
-    }
+    deciding = {name: digest for name, digest in manifest.files.items() if not _is_low_precision(name)}
     return ExportedModel(
         folder=folder,
         name=manifest.name,

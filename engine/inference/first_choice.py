@@ -26,7 +26,6 @@ from .causal import open_language_model
 from .choosing import Method
 from .mixing import Mixed, even_numbers
 from .model import Asked, Decisions, LanguageModel
-from .speed_ratio import deciding
 
 
 class ManyDecider(Protocol):
@@ -123,6 +122,6 @@ def _spans(groups: Sequence[Asked]) -> list[range]:
 
 
 FIRST_CHOICES: Method[LanguageModel, ManyDecider, EncodedSentences] = Method(
-    opening=open_language_model, calibrate=calibrate_first_choice, timed=deciding, mixed=MixedFirstChoice
+    opening=open_language_model, calibrate=calibrate_first_choice, mixed=MixedFirstChoice
 )
 """Sentences with a mask whose top-1 token is the result."""

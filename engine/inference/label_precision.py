@@ -12,7 +12,6 @@ model's wherever the margin is beyond the bound: no other label can be above it.
 reference model decides.
 """
 
-from collections.abc import Callable
 from itertools import combinations
 
 import numpy as np
@@ -105,26 +104,12 @@ def calibrate_labels(low_precision: Classifier, reference: Classifier, sample: E
     )
 
 
-def classifying(sample: EncodedPairs, reference: PairClassifier) -> Callable[[Classifier], object]:
-    """What is timed of pairs: enough of the sample to occupy all threads.
-
-    Args:
-        sample: Pairs of the run.
-        reference: The reference model.
-    """
-    tokens = sum(bucket.ids.size for bucket in sample.buckets)
-    size = reference.occupying(max(1, tokens // max(len(sample), 1)))
-    some = sample.chosen(np.arange(min(size, len(sample))))
-    return lambda classifier: classifier.classify(some)
-
-
 # A calibration of sentences has every verb, as some verbs have large errors. Pairs have no such groups: a bias for each
 # label and one deviation are measured, so more pairs would only cost time.
 _MEASURED = (300, 300)
 LABELS: Method[PairClassifier, Classifier, EncodedPairs] = Method(
     opening=PairClassifier,
     calibrate=calibrate_labels,
-    timed=classifying,
     mixed=MixedClassifier,
     measured=_MEASURED,
 )

@@ -14,11 +14,13 @@ from .batches import Runner, sentences_in
 from .cpu import Cores
 from .device import CPU, Device, cpu_threads
 from .exported import ExportedModel, graph_precision
-from .kernels import USUAL_TOKENS, Kernels, default_kernels
+from .processor import prefers_convolutions
 
-# Tokens in a batch. On the CPU each core has a batch of its own (`kernels.py`). On a GPU a batch is large enough to
-# hide the time that launching its kernels takes (about 130 kernels a batch in a model of 12 layers).
-BATCH_TOKENS = {"cpu": USUAL_TOKENS, "cuda": 16384}
+# Tokens in a batch. On the CPU each core has a batch of its own: 512 tokens are enough rows for matrix products to be
+# efficient, and few enough for intermediate results to stay in the core's cache, with AVX-512 and with AVX2 alone. On a
+# GPU a batch is large enough to hide the time that launching its kernels takes (about 130 kernels a batch in a model of
+# 12 layers).
+BATCH_TOKENS = {"cpu": 512, "cuda": 16384}
 
 # The last digits of a sentence's logits depend on its batch, those of an int8 model even the first ones. So sentences
 # are divided into the same batches for any number of threads: into a multiple of 8 of the same size, so that 1, 2, 4 or
@@ -29,22 +31,26 @@ CORES = 8
 FEWEST_TOKENS = 128
 
 
+def fp32_graph(exported: ExportedModel, device: Device) -> Path:
+    """The fp32 graph of an export that is the fastest on a device."""
+    convolved = exported.convolved if device == CPU and prefers_convolutions() else None
+    return convolved or exported.graph
+
+
 class OpenedModel:
     """One session of an exported model on one device; batches of a fixed number of tokens.
 
     Args:
         exported: the model.
         device: where it runs.
-        graph: another graph of it than the fp32 graph for the device.
+        graph: another graph of it than the fp32 graph for the device (`fp32_graph`).
         batch_tokens: the largest number of tokens in a batch.
         threads: number of batches that run at the same time on the CPU, each on one core; by default as many as this
             process has cores.
-        chosen: kernels of the fp32 graph on the CPU; by default the usual ones.
 
     Attributes:
         graph: the graph that runs.
         batch_tokens: the largest number of tokens in a batch.
-        given_tokens: the same as the user gave it.
         precision: of that graph, one of `PRECISIONS`.
         at_a_time: number of batches that run at the same time.
         task: what the model must be exported for.
@@ -64,42 +70,17 @@ class OpenedModel:
         graph: Path | None = None,
         batch_tokens: int | None = None,
         threads: int | None = None,
-        chosen: Kernels | None = None,
     ) -> None:
         if exported.task != self.task:
             raise InputError(f"{exported.folder} is exported for {exported.task}, {self.task} is needed")
         self.exported = exported
         self.device = device
-        self.given_tokens = batch_tokens
         self.batch_tokens = batch_tokens or BATCH_TOKENS[device.kind]
-        self.graph = graph or exported.graph
-        if graph is None and device == CPU:
-            self._take(chosen or default_kernels(exported))
+        self.graph = graph or fp32_graph(exported, device)
         self.precision = graph_precision(self.graph)
         exported.verify_files(self.graph)
         self.at_a_time = (threads or cpu_threads()) if device == CPU else 1
         self._runner: Runner = self._open(self.graph)
-
-    def use(self, chosen: Kernels) -> None:
-        """Go on with other kernels, those of the fp32 graph on the CPU. What the user gave as `batch_tokens` stays.
-
-        Raises:
-            InputError: the graph is missing or damaged, or does not load.
-        """
-        before = self.graph
-        self._take(chosen)
-        if self.graph != before:
-            self.exported.verify_files(self.graph)
-            self._close()
-            self._runner = self._open(self.graph)
-
-    def _take(self, chosen: Kernels) -> None:
-        self.graph = self.exported.folder / chosen.graph
-        self.batch_tokens = self.given_tokens or chosen.batch_tokens
-
-    def _close(self) -> None:
-        """Give back the memory of the graph that ran."""
-        del self._runner
 
     def batch_size(self, length: int) -> int:
         """Number of sentences of this length that a caller gives at once: one batch on a GPU, 8 batches on the CPU.

@@ -33,7 +33,6 @@ from .calibration import Calibration
 from .causal import open_language_model
 from .device import Device
 from .exported import LOW_PRECISION, ExportedModel
-from .kernels import Kernels
 from .mixing import Audited, Mixed, even_numbers, take_audits
 from .model import Decider, Decisions, Ids, LanguageModel, main_token
 from .opened import OpenedModel
@@ -121,7 +120,6 @@ def open_pair(
     *,
     batch_tokens: int | None = None,
     threads: int | None = None,
-    chosen: Kernels | None = None,
 ) -> ModelPair[Opened]:
     """Open the reference model; the low-precision model is opened when a pattern needs it.
 
@@ -132,7 +130,6 @@ def open_pair(
         precision: What was asked for.
         batch_tokens: See `OpenedModel`.
         threads: See `OpenedModel`.
-        chosen: See `OpenedModel`; of the reference model.
 
     Raises:
         InputError: `mixed` is asked for and the export has no low-precision model for the device.
@@ -143,7 +140,7 @@ def open_pair(
             f"--precision mixed: {exported.folder} has no {LOW_PRECISION[device.kind]}: export the model again, or "
             "give --precision fp32"
         )
-    reference = opening(exported, device, batch_tokens=batch_tokens, threads=threads, chosen=chosen)
+    reference = opening(exported, device, batch_tokens=batch_tokens, threads=threads)
     if precision is Precision.FP32 or graph is None:
         return ModelPair(reference)
     return ModelPair(

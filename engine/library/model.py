@@ -10,8 +10,6 @@ from ..errors import InputError, check_number, choice
 from ..inference.causal import open_language_model
 from ..inference.device import Device, choose_devices
 from ..inference.exported import ExportedModel, NotExportedError, load_exported
-from ..inference.kernels import USUAL_TOKENS, Kernels
-from ..inference.manifest import GRAPH
 from ..inference.model import LanguageModel
 from .registry import load
 
@@ -53,13 +51,13 @@ class Model:
         convolutions; a few sentences would gain less from the faster kernels.
         """
         thread = ThreadPoolExecutor(1, "open")
-        ahead = thread.submit(self._open, Kernels(GRAPH, self.batch_tokens or USUAL_TOKENS))
+        ahead = thread.submit(self._open, self.exported.graph)
         thread.shutdown(wait=False)
         return replace(self, ahead=ahead)
 
-    def _open(self, chosen: Kernels | None = None) -> LanguageModel:
+    def _open(self, graph: Path | None = None) -> LanguageModel:
         return open_language_model(
-            self.exported, self.devices[0], batch_tokens=self.batch_tokens, threads=self.threads, chosen=chosen
+            self.exported, self.devices[0], batch_tokens=self.batch_tokens, threads=self.threads, graph=graph
         )
 
     def __repr__(self) -> str:

@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..choices import Precision
-from ..inference.kernels import GRAPH_KEY, TOKENS_KEY
 
 Calibration = Mapping[str, Mapping[str, Any]]
 _SHARDS = "shards"
@@ -39,35 +38,18 @@ def joined(shards: Mapping[str, Calibration]) -> dict[str, dict[str, Any]]:
     return whole
 
 
-def joined_kernels(shards: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """The kernels of the merged run.
-
-    Args:
-        shards: Shard → its kernels, in the order of the shards.
-
-    Returns:
-        Those of the first shard that has any. If shards differ, `shards` holds each one's own.
-    """
-    own = {shard: dict(kernels) for shard, kernels in shards.items() if kernels}
-    first: dict[str, Any] = next(iter(own.values()), {})
-    differ = any(_ran(kernels) != _ran(first) for kernels in own.values())
-    return {**first, **({_SHARDS: own} if differ else {})}
-
-
-def told_kernels(shards: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """One line if shards ran with different kernels; args as for `joined_kernels`."""
-    ran: dict[str, list[str]] = {}
-    for shard, kernels in shards.items():
-        if kernels:
-            ran.setdefault(_ran(kernels), []).append(shard)
-    if len(ran) < 2:
+def told_batches(shards: Mapping[str, int | None]) -> list[str]:
+    """One line if shards were given different sizes of batches; shard → its largest number of tokens in a batch."""
+    given: dict[int | None, list[str]] = {}
+    for shard, tokens in shards.items():
+        given.setdefault(tokens, []).append(shard)
+    if len(given) < 2:
         return []
-    parts = "; ".join(f"{', '.join(members)} with {kernels}" for kernels, members in ran.items())
-    return [f"the shards ran with different kernels: {parts}. The last digits of fp32 log-probabilities can differ"]
-
-
-def _ran(kernels: Mapping[str, Any]) -> str:
-    return f"{kernels.get(GRAPH_KEY)}, batches of {kernels.get(TOKENS_KEY)} tokens"
+    parts = "; ".join(
+        f"{', '.join(members)} with {f'{tokens} tokens' if tokens else 'the usual ones'}"
+        for tokens, members in given.items()
+    )
+    return [f"the shards ran in different batches: {parts}. The last digits of log-probabilities can differ"]
 
 
 def told_differences(shards: Mapping[str, Calibration]) -> list[str]:

@@ -82,10 +82,10 @@ class _Here:
     descriptions: Sequence[Mapping[str, Any]]
 
     def choose(self, say: Say) -> Choices:
-        return self.stage.choose(self.model, say)
+        return Choices(self.stage.calibrate(self.model, say))
 
     def run(self, numbers: Sequence[int], choices: Choices, finish: Finish, advance: Advance) -> None:
-        model = self.stage.with_choices(self.model, choices)
+        model = self.stage.use(self.model, choices.calibration)
 
         def decide(number: int, prepared: Any) -> tuple[PartResult, Tally]:
             return self.stage.decide(model, number, prepared, advance), tally.take()

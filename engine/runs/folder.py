@@ -208,15 +208,15 @@ class RunFolder:
     def choices(self) -> Choices | None:
         """What the run has chosen; None before that."""
         found = self.record.calibration
-        return None if found is None else Choices(found, self.record.kernels)
+        return None if found is None else Choices(found, self.record.batch_tokens)
 
     def set_choices(self, choices: Choices) -> Choices:
         """Record what the run has chosen, so that every later process decides alike; returns it as it is read again."""
         self.record.calibration = as_json(choices.calibration)
-        self.record.kernels = as_json(choices.kernels)
+        self.record.batch_tokens = choices.batch_tokens
         self._save()
         self.begin()
-        return Choices(self.record.calibration, self.record.kernels)
+        return Choices(self.record.calibration, self.record.batch_tokens)
 
     def finish(self, publish: Publish) -> None:
         """Write the final files and mark the stage as finished. A shard has no final files: `merge` makes them.

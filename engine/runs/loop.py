@@ -1,6 +1,6 @@
 """The loop that runs any stage, on any executor, in any run folder.
 
-    refuse another identity → finished? → check → open the model → choose kernels and precision once
+    refuse another identity → finished? → check → open the model → choose the precision once
     → decide the missing parts → decide again what a too narrow margin decided → put the parts together
 
 All checks come before a model is opened. For a finished stage no model is opened.
@@ -94,15 +94,17 @@ def _decide(stage: Stage[Any, Any], run: RunFolder, execution: Execution) -> Non
         with meter.doing("checking the sentences"):
             stage.check(reporter.detail)
         import_ahead(stage.libraries)
+        recorded, options = run.choices, execution.options
+        if recorded is not None and options.batch_tokens is None:  # the calibration belongs to these batches
+            options = replace(options, batch_tokens=recorded.batch_tokens)
         with meter.doing("opening the model"):
-            workers = stack.enter_context(execution.executor.start(stage, execution.options, reporter.detail))
-        recorded = run.choices
+            workers = stack.enter_context(execution.executor.start(stage, options, reporter.detail))
         with meter.doing("choosing the precision") if recorded is None and stage.calibrates else nullcontext():
-            choices = workers.choose(reporter.detail) if recorded is None else recorded
-        used_models(run.session, workers.descriptions, choices, execution.options.batch_tokens)
+            choices = recorded or replace(workers.choose(reporter.detail), batch_tokens=options.batch_tokens)
+        used_models(run.session, workers.descriptions, choices)
 
         def finish(number: int, part: EncodedPart) -> None:  # workers of a cluster may join later
-            used_models(run.session, workers.descriptions, choices, execution.options.batch_tokens)
+            used_models(run.session, workers.descriptions, choices)
             run.write_part(number, part)
 
         if recorded is None:

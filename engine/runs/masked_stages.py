@@ -14,9 +14,7 @@ from ..choices import Precision
 from ..errors import InputError
 from ..inference.causal import open_language_model
 from ..inference.choosing import SENTENCES, Method, Workload, choose_precisions, open_decider
-from ..inference.device import CPU
 from ..inference.exported import ExportedModel
-from ..inference.kernels import Kernels, is_worth_measuring, kept_kernels, kernels_of_run, recorded_kernels
 from ..inference.model import Decider, LanguageModel
 from ..inference.opened import OpenedModel
 from ..inference.precision import ModelPair, open_pair
@@ -101,7 +99,6 @@ class MixedStage(ExportedStage[Deciders[Opened, Deciding], Prepared], Generic[Op
             options.precision,
             batch_tokens=options.batch_tokens,
             threads=options.threads,
-            chosen=_kept(self, options),
         )
         return Deciders(models, options.precision)
 
@@ -160,15 +157,6 @@ class MixedStage(ExportedStage[Deciders[Opened, Deciding], Prepared], Generic[Op
         taken = {pattern: choice for pattern, choice in calibration.items() if TAKEN_FROM in choice}
         return Deciders(model.models, model.precision, deciders, taken)
 
-    def choose_kernels(self, model: Deciders[Opened, Deciding], say: Callable[[str], None]) -> dict[str, Any]:
-        """See `Stage`."""
-        return _choose_kernels(self, model.models.reference, say)
-
-    def with_kernels(self, model: Deciders[Opened, Deciding], kernels: Mapping[str, Any]) -> Deciders[Opened, Deciding]:
-        """See `Stage`."""
-        _use(model.models.reference, kernels)
-        return model
-
 
 class DecidingStage(MixedStage[LanguageModel, Decider, Prepared]):
     """A stage whose sentences have a mask and belong to patterns."""
@@ -191,47 +179,11 @@ class ReferenceStage(ExportedStage[LanguageModel, Prepared]):
             options.device,
             batch_tokens=options.batch_tokens,
             threads=options.threads,
-            chosen=_kept(self, options),
         )
 
     def describe(self, model: LanguageModel) -> Mapping[str, Any]:
         """See `Stage`."""
         return {**description(self.exported, model), "precision": str(Precision.FP32)}
-
-    def choose_kernels(self, model: LanguageModel, say: Callable[[str], None]) -> dict[str, Any]:
-        """See `Stage`."""
-        return _choose_kernels(self, model, say)
-
-    def with_kernels(self, model: LanguageModel, kernels: Mapping[str, Any]) -> LanguageModel:
-        """See `Stage`."""
-        _use(model, kernels)
-        return model
-
-
-def _kept(stage: ExportedStage[Any, Any], options: ModelOptions) -> Kernels | None:
-    """The kernels that were measured before, so that a model is opened once."""
-    if options.device != CPU or not is_worth_measuring(stage.exported, sum(stage.sizes)):
-        return None
-    return kept_kernels(stage.exported, options.batch_tokens)
-
-
-def _choose_kernels(
-    stage: ExportedStage[Any, Any], reference: OpenedModel, say: Callable[[str], None]
-) -> dict[str, Any]:
-    if reference.device != CPU:
-        return {}
-    return kernels_of_run(
-        stage.exported,
-        sum(stage.sizes),
-        batch_tokens=reference.given_tokens,
-        threads=reference.at_a_time,
-        say=say,
-    )
-
-
-def _use(reference: OpenedModel, kernels: Mapping[str, Any]) -> None:
-    if reference.device == CPU:
-        reference.use(recorded_kernels(reference.exported, kernels))
 
 
 def refuse_mixed(stage: str, precision: Precision) -> None:

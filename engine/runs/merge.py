@@ -15,7 +15,7 @@ from ..errors import InputError
 from ..files.home import without_home
 from ..files.listing import paths_in
 from ..printable import counted
-from .choices import joined, joined_kernels, told_differences, told_kernels
+from .choices import joined, told_batches, told_differences
 from .folder import RunFolder
 from .part import EncodedPart, PartFiles
 from .record import StageRecord, differences, read_run
@@ -89,10 +89,10 @@ def gather(
             for shard in sorted(found, key=lambda shard: shard.shard.index)
             if shard.record.calibration is not None
         }
-        kernels = {shard: next(s.record.kernels for s in found if str(s.shard) == shard) for shard in calibrations}
+        batches = {str(s.shard): s.record.batch_tokens for s in found if s.record.calibration is not None}
         if run.choices is None and calibrations:
-            run.set_choices(Choices(joined(calibrations), joined_kernels(kernels)))
-        for line in [*told_differences(calibrations), *told_kernels(kernels)]:
+            run.set_choices(Choices(joined(calibrations), next(iter(batches.values()))))
+        for line in [*told_differences(calibrations), *told_batches(batches)]:
             say(line)
         for number in run.missing_parts:
             run.write_part(number, owners[number].read(number))

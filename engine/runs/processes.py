@@ -247,9 +247,9 @@ def _work(commands: "queue.SimpleQueue[bytes]", answer: Any) -> None:
     while True:
         kind, *content = _decoded(commands.get())
         if kind == "choose":
-            answer("chosen", stage.choose(model, lambda line: answer("say", line)))
+            answer("chosen", Choices(stage.calibrate(model, lambda line: answer("say", line))))
         elif kind == "run":
-            _run(stage, stage.with_choices(model, content[0]), commands, answer)
+            _run(stage, stage.use(model, content[0].calibration), commands, answer)
 
 
 def _run(stage: Stage[Any, Any], model: Any, commands: "queue.SimpleQueue[bytes]", answer: Any) -> None:

@@ -112,7 +112,7 @@ class Worker:
         """What `Stage.choose` finds, and the lines that it says."""
         said: list[str] = []
         with self._deciding:
-            return self._opened().choose(self._model, said.append), said
+            return Choices(self._opened().calibrate(self._model, said.append)), said
 
     def decide(self, number: int, choices: Choices) -> tuple[EncodedPart, int, int] | None:
         """A part, the work done for it in the unit of the stage's sizes, and the number of sentences run.
@@ -131,7 +131,7 @@ class Worker:
             prepared = self._stage.prepare(number)
         with self._deciding:
             if self._used is None or self._used[0] != choices:
-                self._used = choices, self._stage.with_choices(self._model, choices)
+                self._used = choices, self._stage.use(self._model, choices.calibration)
             result = self._stage.decide(self._used[1], number, prepared, advance)
             counted = tally.take()
         return EncodedPart.of(result, counted), done[0], done[1]

@@ -53,7 +53,7 @@ class StageEntry(msgspec.Struct):
         shard: The shard that the folder holds, as `I/N`; None for all.
         metadata: What publication and later readers need of the stage.
         calibration: Pattern → how it is decided; None before it is known.
-        kernels: The graph and the size of the batches that decide in fp32 on CPUs; empty where there was no choice.
+        batch_tokens: What the user gave as the largest number of tokens in a batch; None for the devices' usual number.
     """
 
     identity: dict[str, Any]
@@ -61,7 +61,7 @@ class StageEntry(msgspec.Struct):
     shard: str | None = None
     metadata: dict[str, Any] = {}
     calibration: dict[str, dict[str, Any]] | None = None
-    kernels: dict[str, Any] = {}
+    batch_tokens: int | None = None
 
     def __post_init__(self) -> None:
         self.identity, self.metadata = Recorded(self.identity), Recorded(self.metadata)

@@ -16,7 +16,6 @@ from ..errors import InputError, first_line, shortened
 from ..files.home import without_home_inside
 from ..inference.device import CPU
 from ..inference.energy import EnergyMeter
-from ..inference.kernels import TOKENS_KEY
 from ..inference.machine import machine
 from ..inference.tally import Tally
 from ..versions import deciding_versions, own_version, source_commit
@@ -105,19 +104,15 @@ class Clock:
         session.joules = {device: round(joules[device], 3) for device in joules if device in used}
 
 
-def used_models(
-    session: Session, workers: Sequence[Mapping[str, Any]], choices: Choices, batch_tokens: int | None = None
-) -> None:
+def used_models(session: Session, workers: Sequence[Mapping[str, Any]], choices: Choices) -> None:
     """Write down what a session has opened, and how it decides each pattern.
 
     Args:
         session: Is changed.
         workers: The description of each process that decides parts.
         choices: What the run has chosen.
-        batch_tokens: What the user gave; else the workers on CPUs take the size of batches that was chosen.
     """
-    tokens = {key: value for key, value in choices.kernels.items() if key == TOKENS_KEY and batch_tokens is None}
-    session.workers = [{**worker, **(tokens if worker.get("device") == str(CPU) else {})} for worker in workers]
+    session.workers = [dict(worker) for worker in workers]
     kinds = {
         pattern: str(choice["precision"]) for pattern, choice in choices.calibration.items() if "precision" in choice
     }

@@ -47,11 +47,11 @@ class Choices:
 
     Attributes:
         calibration: Pattern → how it is decided.
-        kernels: What the model runs with; empty where there is no choice.
+        batch_tokens: Largest number of tokens in a batch; None for each device's usual number.
     """
 
     calibration: Mapping[str, Any] = field(default_factory=dict)
-    kernels: Mapping[str, Any] = field(default_factory=dict)
+    batch_tokens: int | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,28 +194,6 @@ class Stage(ABC, Generic[Model, Prepared]):
     def use(self, model: Model, calibration: Mapping[str, Any]) -> Model:  # noqa: ARG002
         """The model as it decides with a calibration."""
         return model
-
-    def choose_kernels(self, model: Model, say: Callable[[str], None]) -> dict[str, Any]:  # noqa: ARG002
-        """Choose what the model runs with, once a run; JSON values that the run records, empty without a choice.
-
-        Args:
-            model: From `open`.
-            say: Receives the results, one line each.
-        """
-        return {}
-
-    def with_kernels(self, model: Model, kernels: Mapping[str, Any]) -> Model:  # noqa: ARG002
-        """The model as it runs with what `choose_kernels` gave, here or on another machine."""
-        return model
-
-    def choose(self, model: Model, say: Callable[[str], None]) -> Choices:
-        """All that a run chooses once: first the kernels, then how they decide."""
-        kernels = self.choose_kernels(model, say)
-        return Choices(self.calibrate(self.with_kernels(model, kernels), say), kernels)
-
-    def with_choices(self, model: Model, choices: Choices) -> Model:
-        """The model as a run has chosen it."""
-        return self.use(self.with_kernels(model, choices.kernels), choices.calibration)
 
     def prepare(self, number: int) -> Prepared | None:  # noqa: ARG002
         """Prepare what does not need the model, such as token ids. It runs ahead, in another thread."""

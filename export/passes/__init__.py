@@ -9,7 +9,6 @@ from .casts import drop_casts
 from .causal_masks import unify_causal_masks
 from .context import Context, Pass, run_passes
 from .convolve import convolve
-from .first_layer import keep_first_layer
 from .first_token import hoist_first_token
 from .fold import fold_constants, fold_shapes
 from .fuse import fuse_operators
@@ -72,7 +71,6 @@ LANGUAGE_INT8: tuple[Pass, ...] = (*INT8, quantize_vocabulary)
 FP16: tuple[Pass, ...] = (fuse_residuals, halve)
 CAUSAL_INT8: tuple[Pass, ...] = (drop_hidden, *LANGUAGE_INT8)
 CAUSAL_FP16: tuple[Pass, ...] = (drop_hidden, *FP16)
-FIRST_LAYER: tuple[Pass, ...] = (keep_first_layer,)
 SHARING: tuple[Pass, ...] = (share_prefix,)
 VOCABULARY_ONLY: tuple[Pass, ...] = (cut_vocabulary,)
 
@@ -81,7 +79,6 @@ __all__ = [
     "CAUSAL_INT8",
     "CPU",
     "FILL_MASK",
-    "FIRST_LAYER",
     "FP16",
     "INT8",
     "LANGUAGE_INT8",

@@ -13,7 +13,7 @@ from ..checkpoint import Checkpoint, Head
 from ..families import intermediate_size
 from ..passes import CPU, FILL_MASK, FP16, LANGUAGE_INT8
 from ..samples import Sample, pattern_texts, random_strings
-from .task import TO_MEASURE, Task, Variant
+from .task import Task, Variant
 
 
 def samples(checkpoint: Checkpoint, _: bool) -> Sequence[Sample]:
@@ -59,7 +59,6 @@ TASK = Task(
     passes=FILL_MASK,
     variants=(
         Variant(CONVOLVED, CPU, "rewriting for CPUs", size=0, is_exact=True),
-        *TO_MEASURE,
         Variant(LOW_PRECISION["cpu"], LANGUAGE_INT8, "quantizing to int8", size=0.3, is_exact=False),
         Variant(LOW_PRECISION["cuda"], FP16, "converting to fp16", size=0.5, is_exact=False),
     ),

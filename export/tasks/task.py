@@ -4,10 +4,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ...engine.inference.exported import CONVOLVED, FIRST_LAYERS
 from ...engine.inference.manifest import GRAPH
 from ..checkpoint import Checkpoint, Head
-from ..passes import CPU, FIRST_LAYER, Context, Pass
+from ..passes import Context, Pass
 from ..samples import Sample
 
 
@@ -32,26 +31,6 @@ class Variant:
     is_exact: bool
     source: str = GRAPH
     applies: Callable[[Context], bool] = lambda _: True
-
-
-def _has_whole_layer(context: Context) -> bool:
-    """Whether a layer is computed for all positions: the last one is not."""
-    return context.layers > 1
-
-
-TO_MEASURE = (
-    Variant(FIRST_LAYERS[GRAPH], FIRST_LAYER, "cutting out a layer", size=0, is_exact=False, applies=_has_whole_layer),
-    Variant(
-        FIRST_LAYERS[CONVOLVED],
-        CPU,
-        "rewriting the layer for CPUs",
-        size=0,
-        is_exact=False,
-        source=FIRST_LAYERS[GRAPH],
-        applies=_has_whole_layer,
-    ),
-)
-"""The graphs that kernels are measured with, before a long run on a CPU."""
 
 
 @dataclass(frozen=True)

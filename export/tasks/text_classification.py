@@ -17,7 +17,7 @@ from ..checkpoint import Checkpoint, Head
 from ..passes import CPU, FP16, INT8, TEXT_CLASSIFICATION
 from ..samples import Sample, random_strings
 from .labels import label_names
-from .task import TO_MEASURE, Task, Variant
+from .task import Task, Variant
 
 _PAIRS = 24
 
@@ -70,7 +70,6 @@ TASK = Task(
     passes=TEXT_CLASSIFICATION,
     variants=(
         Variant(CONVOLVED, CPU, "rewriting for CPUs", size=0, is_exact=True),
-        *TO_MEASURE,
         Variant(LOW_PRECISION["cpu"], INT8, "quantizing to int8", size=0.3, is_exact=False),
         Variant(LOW_PRECISION["cuda"], FP16, "converting to fp16", size=0.5, is_exact=False),
     ),

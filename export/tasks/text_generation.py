@@ -21,7 +21,7 @@ from ..families import intermediate_size
 from ..passes import CAUSAL_FP16, CAUSAL_INT8, CPU, SHARING, TEXT_GENERATION, VOCABULARY_ONLY
 from ..passes.sharing import SHARES_PREFIXES
 from ..samples import Sample, pattern_texts, random_strings
-from .task import TO_MEASURE, Task, Variant
+from .task import Task, Variant
 
 
 def begin_with_bos(tokenizer: PreTrainedTokenizerFast, name: str) -> None:
@@ -107,7 +107,6 @@ TASK = Task(
     variants=(
         Variant(VOCABULARY, VOCABULARY_ONLY, "cutting out the vocabulary projection", size=0, is_exact=False),
         Variant(CONVOLVED, CPU, "rewriting for CPUs", size=0, is_exact=True),
-        *TO_MEASURE,
         Variant(LOW_PRECISION["cpu"], CAUSAL_INT8, "quantizing to int8", size=0.3, is_exact=False),
         *(
             Variant(

@@ -18,7 +18,7 @@ from transformers import BertConfig, BertForMaskedLM, BertModel
 pytestmark = pytest.mark.long
 
 GRAPHS = {
-    *("model.onnx", "model.onnx_data", "model.cpu.onnx", "model.layer.onnx", "model.cpu.layer.onnx"),
+    *("model.onnx", "model.onnx_data", "model.cpu.onnx"),
     *("model.int8.onnx", "model.int8.onnx_data", "model.fp16.onnx", "model.fp16.onnx_data"),
 }
 FILES = GRAPHS | {"tokenizer.json", "export.json", "config.json"}

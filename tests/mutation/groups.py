@@ -9,7 +9,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 
 _STORE = ("folder", "part", "part_rows", "record", "results", "session", "lock", "shard", "ranges")
-_PRECISION = ("precision", "mixing", "label_precision", "audit", "calibration", "choosing", "measured", "speed_ratio")
+_PRECISION = ("precision", "mixing", "label_precision", "audit", "calibration", "choosing")
 
 
 def _modules(folder: str) -> tuple[str, ...]:

@@ -5,7 +5,6 @@ trusted. The calibration here does not know of that, as a calibration that happe
 """
 
 from functools import partial
-from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,7 +14,6 @@ from negengine.engine.experiments.negation.select import Selection
 from negengine.engine.inference.batches import ignored
 from negengine.engine.inference.calibration import Calibration
 from negengine.engine.inference.choosing import Workload, choose_precisions
-from negengine.engine.inference.measured import Measured
 from negengine.engine.inference.model import Decisions
 from negengine.engine.inference.precision import Models
 from negengine.engine.runs.masked_stages import PatternDeciders
@@ -74,16 +72,10 @@ class NeverDecider(HashDecider):
 
 
 class FakeModels:
-    """What a stage says of fake models: they have a device, and kernels are not chosen."""
+    """What a stage says of fake models: they have a device."""
 
     def describe(self, model: Any) -> dict[str, Any]:
         return {"device": "fake"}
-
-    def choose_kernels(self, model: Any, say: Any) -> dict[str, Any]:
-        return {}
-
-    def with_kernels(self, model: Any, kernels: Any) -> Any:
-        return model
 
 
 class _Fake(FakeModels):
@@ -92,12 +84,10 @@ class _Fake(FakeModels):
     `auto` chooses as always, but that the calibration is the same one that does not know of the errors.
 
     Attributes:
-        stopwatch: What this process would measure as the speed of the low-precision model over fp32.
-        processor: What kind of processor this process has.
+        speed: How many times as fast as fp32 the low-precision model is on this kind of processor.
     """
 
-    stopwatch: ClassVar[float] = 3.0
-    processor: ClassVar[str] = "fake"
+    speed: ClassVar[float] = 3.0
 
     def open(self, options: ModelOptions) -> PatternDeciders:
         low = partial(HashDecider, low_precision=True) if options.precision is not Precision.FP32 else None
@@ -109,16 +99,7 @@ class _Fake(FakeModels):
             choice: dict[str, Any] = {"precision": str(model.precision)}
             blind = CALIBRATION.to_json() if model.precision is Precision.MIXED else {}
             return {workload.pattern: {**choice, **blind} for workload in workloads}
-        folder: Path = self.exported.folder  # type: ignore[attr-defined]
-        kept = Measured.beside(folder, {"processor": self.processor})
-        chosen = choose_precisions(
-            model.models,
-            model.precision,
-            workloads,
-            seed=0,
-            say=say,
-            speed_ratio=lambda _: kept.number("speed", lambda: self.stopwatch),
-        )
+        chosen = choose_precisions(model.models, model.precision, workloads, seed=0, say=say, speed_ratio=self.speed)
         return {
             pattern: {**choice, **CALIBRATION.to_json()} if choice["precision"] == "mixed" else choice
             for pattern, choice in chosen.items()

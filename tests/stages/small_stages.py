@@ -229,27 +229,17 @@ class _Interrupted:
         self.workers.run(numbers, choices, finish_and_count, advance)
 
 
-@dataclass(frozen=True)
-class Kernelled(Squares):
-    """Squares whose rows tell the kernels that computed them.
+class Batched(Squares):
+    """Squares whose rows tell the size of the batches that computed them."""
 
-    Attributes:
-        fastest: What this process would measure as the fastest kernels.
-    """
+    name: ClassVar[str] = "batched"
 
-    name: ClassVar[str] = "kernelled"
-
-    fastest: str = "products"
-
-    def choose_kernels(self, model: dict[str, Any], say: Any) -> dict[str, Any]:
-        return {"graph": self.fastest, "batch tokens": 256}
-
-    def with_kernels(self, model: dict[str, Any], kernels: Mapping[str, Any]) -> dict[str, Any]:
-        return {**model, "graph": kernels["graph"]}
+    def open(self, options: ModelOptions) -> dict[str, Any]:
+        return {**super().open(options), "batch tokens": options.batch_tokens}
 
     def decide(self, model: Any, number: int, prepared: int | None, advance: Any) -> PartResult:
         rows = super().decide(model, number, prepared, advance).rows
-        return PartResult(rows.with_columns(graph=pl.lit(model["graph"])))
+        return PartResult(rows.with_columns(tokens=pl.lit(model["batch tokens"] or 0)))
 
 
 class Counted(Squares):

@@ -10,7 +10,6 @@ from typing import Any
 
 KEYS = ("triplet", "pattern", "dataset", "condition", "splits", "split", "metric", "item", "name", "profession", "verb")
 _NOT_RESULTS = {".lock", "lock", ".verified.json", "sessions"}  # locks, checks of an export, processes
-_TIMED = ("speedup", "speed_ratio")  # a measured speed is not the same twice
 
 
 @dataclass(frozen=True)
@@ -85,9 +84,6 @@ def _lasting(record: dict[str, Any]) -> dict[str, Any]:
     names = ("identity", "parts", "shard", "metadata", "calibration")
     kept = {name: record.get(name) for name in names}
     kept["metadata"] = {name: value for name, value in kept["metadata"].items() if name != "call"}  # how it was called
-    for choice in (kept["calibration"] or {}).values():
-        for timed in _TIMED:
-            choice.pop(timed, None)
     return kept
 
 

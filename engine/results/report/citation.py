@@ -172,7 +172,6 @@ def _facts(runs: Sequence[Run], stages: Sequence[Sequence[StageRecord]], used: U
         "Infrastructure": "; ".join([*used.hardware, *used.systems]),
         "Settings": "; ".join(dict.fromkeys(_settings(run, own) for run, own in zip(runs, stages, strict=True))),
         "Batch": ", ".join(f"{number} tokens" for number in used.batch_tokens),
-        "Kernels": "; ".join(used.kernels),
         "Precision": ", ".join(used.precisions),
         "Seeds": ", ".join(dict.fromkeys(str(seed) for own in stages for seed in _seeds(own))) or "no random choice",
         "Runs": f"{len(runs)}, each once: given the seed, nothing is random",

@@ -115,7 +115,6 @@ def _conditions(stages: Sequence[StageRecord]) -> dict[str, str]:
         "threads": " and ".join(sorted(threads)),
         "precision": " and ".join(used.precisions),
         "tokens in a batch": " and ".join(map(str, used.batch_tokens)),
-        "kernels": " and ".join(used.kernels),
     }
     return {key: value for key, value in found.items() if value}
 

@@ -4,7 +4,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ...inference.kernels import GRAPH_KEY
 from ...runs.record import StageRecord
 from ...runs.session import Session
 
@@ -29,7 +28,6 @@ class Usage:
         sources: Commits of negengine.
         precisions: fp32, mixed.
         batch_tokens: Largest number of tokens in a batch.
-        kernels: The graphs that decided in fp32 on CPUs, and how they were chosen.
     """
 
     sessions: int
@@ -45,7 +43,6 @@ class Usage:
     sources: tuple[str, ...]
     precisions: tuple[str, ...]
     batch_tokens: tuple[int, ...]
-    kernels: tuple[str, ...]
 
 
 def usage(stages: Sequence[StageRecord]) -> Usage:
@@ -74,15 +71,7 @@ def usage(stages: Sequence[StageRecord]) -> Usage:
         sources=_distinct(own.source for own in sessions if own.source),
         precisions=_distinct(word for own in sessions for word in _precisions(own)),
         batch_tokens=tuple(dict.fromkeys(int(w["batch tokens"]) for w in workers if w.get("batch tokens"))),
-        kernels=_distinct(told for stage in stages for told in _kernels(stage)),
     )
-
-
-def _kernels(stage: StageRecord) -> list[str]:
-    """Such as `model.cpu.onnx (measured)`; of a merged run those of all shards."""
-    shards = stage.kernels.get("shards")
-    found = list(shards.values()) if isinstance(shards, dict) else [stage.kernels]
-    return [f"{own[GRAPH_KEY]} ({own.get('reason', 'unknown')})" for own in found if GRAPH_KEY in own]
 
 
 def _seconds(session: Session) -> float:

@@ -1,4 +1,4 @@
-"""The precision is a function of the run and of one kept number, and the run goes on with what it recorded."""
+"""The precision is a function of the run and of the kind of processor, and the run goes on with what it recorded."""
 
 import json
 from dataclasses import replace
@@ -11,6 +11,7 @@ from negengine.engine.errors import InputError
 from negengine.engine.inference import choosing
 from negengine.engine.inference.audit import AIM, disagreement_bound
 from negengine.engine.inference.choosing import SHORT_RUN, Workload, choose_precisions, open_decider, widened
+from negengine.engine.inference.device import CPU
 from negengine.engine.inference.precision import Models
 
 CERTAIN = np.full(3_000, 9.0)
@@ -23,9 +24,7 @@ def workload(total=10**6, pattern="CpTp", **more):
 def choose(precision, *works, ratio=2.5, models=None):
     models = models or Models(MarginDecider(CERTAIN), lambda: MarginDecider(CERTAIN, "int8"))
     said = []
-    choices = choose_precisions(
-        models, precision, works or [workload()], seed=0, say=said.append, speed_ratio=lambda _: ratio
-    )
+    choices = choose_precisions(models, precision, works or [workload()], seed=0, say=said.append, speed_ratio=ratio)
     assert json.loads(json.dumps(choices)) == choices
     return choices, said
 
@@ -111,23 +110,15 @@ def test_a_lazy_run_audits_enough_for_the_sentences_that_it_surely_has():
     assert asked[0] == 1.0
 
 
-def test_without_a_given_speed_the_kept_one_of_this_processor_counts(monkeypatch):
-    """Both models are what is measured."""
+def test_without_a_given_speed_the_kind_of_processor_counts(monkeypatch):
     asked = []
-
-    def kept(low, reference, timed, say):
-        asked.append((low, reference))
-        say("kept")
-        return 2.5
-
-    monkeypatch.setattr(choosing, "kept_speed_ratio", kept)
-    models, said = Models(MarginDecider(CERTAIN), lambda: MarginDecider(CERTAIN, "int8")), []
-    choices = choose_precisions(models, Precision.AUTO, [workload(30_000)], seed=7, say=said.append)
-    assert asked == [(models.low_precision, models.reference)]
-    assert choices["CpTp"]["sentences"] == 1_500
-    assert choices["CpTp"]["speed_ratio"] == 2.5
-    assert choices["CpTp"]["seed"] == 7
-    assert said[0] == "kept"
+    models = Models(MarginDecider(CERTAIN), lambda: MarginDecider(CERTAIN, "int8"))
+    models.reference.device = CPU
+    for speed, precision in ((2.2, "mixed"), (1.0, "fp32")):
+        monkeypatch.setattr(choosing, "low_precision_speed", lambda device, own=speed: asked.append(device) or own)
+        choice = choose_precisions(models, Precision.AUTO, [workload(30_000)], seed=7)["CpTp"]
+        assert (choice["precision"], choice["speed_ratio"]) == (precision, speed)
+    assert asked == [CPU, CPU]
 
 
 # ---------------------------------------------------------------- opening

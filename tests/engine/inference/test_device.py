@@ -1,6 +1,5 @@
 """The devices that `--device` names, chosen without opening a model."""
 
-import numpy as np
 import pytest
 from negengine.engine.errors import InputError
 from negengine.engine.inference import device as devices
@@ -73,21 +72,3 @@ def test_several_cpus_share_the_cores():
 @pytest.mark.usefixtures("five_cores")
 def test_threads_that_the_user_gives_are_those_of_each_device():
     assert threads_each([CPU, CPU], 4) == (4, 4)
-
-
-@pytest.mark.parametrize(
-    ("extensions", "preferred"),
-    [
-        ({"found": ["SSE42", "AVX2"]}, False),
-        ({"found": ["AVX2", "AVX512F"]}, True),
-        ({"found": ["X86_V3"]}, False),
-        ({"found": ["X86_V3", "X86_V4"]}, True),
-        ({"baseline": ["X86_V2", "X86_V4"]}, True),
-        ({"baseline": ["X86_V2"]}, False),
-        ({}, False),
-    ],
-)
-def test_processors_with_avx512_prefer_convolutions(extensions, preferred, monkeypatch):
-    """NumPy leaves out `found` where there is nothing beyond the baseline."""
-    monkeypatch.setattr(np, "show_config", lambda **_: {"SIMD Extensions": extensions} if extensions else {})
-    assert devices.prefers_convolutions() == preferred

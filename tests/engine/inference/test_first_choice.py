@@ -168,7 +168,7 @@ def test_auto_chooses_mixed_precision_for_a_long_run_and_its_decider_takes_group
     chosen = {}
     for total in (9_999, 10_000):
         work = [Workload("all", sample, total)]
-        found = choose_precisions(models, Precision.AUTO, work, seed=0, method=FIRST_CHOICES, speed_ratio=lambda _: 2.5)
+        found = choose_precisions(models, Precision.AUTO, work, seed=0, method=FIRST_CHOICES, speed_ratio=2.5)
         chosen[total] = found["all"]["precision"]
     assert chosen == {9_999: "fp32", 10_000: "mixed"}
     decider = open_decider(models, Precision.AUTO, found["all"], FIRST_CHOICES)

@@ -12,7 +12,7 @@ from negengine.engine.choices import Precision
 from negengine.engine.errors import InputError
 from negengine.engine.inference.calibration import Calibration
 from negengine.engine.inference.choosing import Workload, choose_precisions, open_decider, widened
-from negengine.engine.inference.label_precision import LABELS, MixedClassifier, calibrate_labels, certainty, classifying
+from negengine.engine.inference.label_precision import LABELS, MixedClassifier, calibrate_labels, certainty
 from negengine.engine.inference.mixing import take_audits
 from negengine.engine.inference.precision import Models
 
@@ -154,34 +154,6 @@ def test_what_a_calibration_of_labels_measures():
     assert (found.close, found.repeated, found.never) == (1 / 8, 0, ())
 
 
-class Occupied(LabelTable):
-    """Tells how many pairs of a length occupy the device."""
-
-    def __init__(self, pairs):
-        super().__init__(np.zeros((7, 3)))
-        self.pairs, self.lengths = pairs, []
-
-    def occupying(self, length):
-        self.lengths.append(length)
-        return self.pairs
-
-
-@pytest.mark.parametrize(("pairs", "timed"), [(5, 5), (7, 7), (9, 7)])
-def test_pairs_that_occupy_the_device_are_timed(pairs, timed):
-    """Seven pairs of 2, 3 or 4 tokens have 20 in all: 2 each."""
-    reference = Occupied(pairs)
-    classifying(numbered_pairs(7), reference)(reference)
-    assert reference.lengths == [2]
-    assert sorted(reference.classified) == list(range(timed))
-
-
-@pytest.mark.parametrize(("pairs", "length"), [(0, 1), (1, 2)])
-def test_no_pair_or_one_can_be_timed_too(pairs, length):
-    reference = Occupied(5)
-    classifying(numbered_pairs(pairs), reference)(reference)
-    assert (reference.lengths, reference.classified) == ([length], list(range(pairs)))
-
-
 def test_a_calibration_comes_back_from_the_record_as_it_was():
     own = label_calibration(0.5, (0.1, -0.1))
     assert Calibration.from_json(json.loads(json.dumps(own.to_json()))) == own
@@ -200,7 +172,7 @@ def test_auto_chooses_mixed_precision_for_a_long_run_and_fp32_for_a_short_one():
     chosen = {}
     for total in (2_999, 3_000):
         work = Workload("pairs", numbered_pairs, total)
-        found = choose_precisions(models(), Precision.AUTO, [work], seed=0, method=LABELS, speed_ratio=lambda _: 2.5)
+        found = choose_precisions(models(), Precision.AUTO, [work], seed=0, method=LABELS, speed_ratio=2.5)
         chosen[total] = found["pairs"]["precision"]
         assert found["pairs"].get("sentences", 300) == 300
         assert json.loads(json.dumps(found)) == found
@@ -210,7 +182,7 @@ def test_auto_chooses_mixed_precision_for_a_long_run_and_fp32_for_a_short_one():
 def test_a_short_run_does_not_open_the_low_precision_model():
     opened = Models(models().reference, lambda: pytest.fail("opened"))
     work = [Workload("pairs", numbered_pairs, 1_500)]
-    found = choose_precisions(opened, Precision.AUTO, work, seed=0, method=LABELS)
+    found = choose_precisions(opened, Precision.AUTO, work, seed=0, method=LABELS, speed_ratio=2.5)
     assert open_decider(opened, Precision.AUTO, found["pairs"], LABELS) is opened.reference
 
 

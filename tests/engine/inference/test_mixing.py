@@ -142,7 +142,7 @@ def test_one_value_that_is_not_finite_makes_a_calibration_worth_nothing(method, 
         for low, reference in ((numbers, np.full(3_000, 9.0)), (np.full(3_000, 9.0), numbers)):
             models = Models(model(reference), lambda low=low: model(low, "int8"))
             work = [Workload("CpTp", sample, 10**6)]
-            options = {"seed": 0, "method": method, "speed_ratio": lambda _: 2.5}
+            options = {"seed": 0, "method": method, "speed_ratio": 2.5}
             assert choose_precisions(models, Precision.AUTO, work, **options) == {
                 "CpTp": {
                     "precision": "fp32",

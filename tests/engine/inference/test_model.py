@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 from negengine.engine.errors import InputError
-from negengine.engine.inference import cuda, kernels, tally
+from negengine.engine.inference import cuda, opened, tally
 from negengine.engine.inference.device import Device
 from negengine.engine.inference.exported import load_exported
 from negengine.engine.inference.model import Decisions, MaskedLM
@@ -130,7 +130,7 @@ def test_what_is_reduced_are_the_logits_of_each_batch_in_its_order(mini, engine)
 def test_the_graph_is_the_one_that_suits_the_processor(mini, engine, monkeypatch):
     decided = []
     for wide_vectors, graph in ((True, "model.cpu.onnx"), (False, "model.onnx")):
-        monkeypatch.setattr(kernels, "prefers_convolutions", lambda found=wide_vectors: found)
+        monkeypatch.setattr(opened, "prefers_convolutions", lambda found=wide_vectors: found)
         model = MaskedLM(mini)
         assert model.graph == mini.folder / graph
         decided.append(model.decide(*random_batch(50, 13)))

@@ -1,63 +1,55 @@
-"""The kind of processor, from what different systems say about it."""
+"""What the kind of processor decides, from what different systems say about it."""
 
-import json
-
+import numpy as np
 import pytest
 from negengine.engine.inference import machine, processor
 from negengine.engine.inference.device import CPU, Device
 
-X86 = """processor\t: 0
-cpu family\t: 26
-model\t\t: 2
+CPUINFO = """processor\t: 0
 model name\t: AMD EPYC 9B45
-flags\t\t: fpu smep sse4_1 avx avx2 avx512f avx512_vnni amx_int8 fma
+{}
 processor\t: 1
-cpu family\t: 26
-model name\t: AMD EPYC 9B45
-"""
-ARM = """processor\t: 0
-Features\t: fp asimd asimddp sve i8mm bf16 sme
-CPU implementer\t: 0x41
-CPU part\t: 0xd4f
 """
 
 
 @pytest.fixture
-def cpuinfo(tmp_path, monkeypatch):
+def system(tmp_path, monkeypatch):
+    """Pretend to be a system with this line of instruction sets in /proc/cpuinfo, and these of NumPy."""
     read = machine.cpu_information
-    for module in (machine, processor):
-        monkeypatch.setattr(module, "cpu_information", lambda: read(tmp_path))
-    return (tmp_path / "cpuinfo").write_text
+    monkeypatch.setattr(processor, "cpu_information", lambda: read(tmp_path))
+    monkeypatch.setattr(processor, "instruction_sets", processor.instruction_sets.__wrapped__)
+
+    def pretend(line, **extensions):
+        if line:
+            (tmp_path / "cpuinfo").write_text(CPUINFO.format(line))
+        monkeypatch.setattr(np, "show_config", lambda **_: {"SIMD Extensions": extensions} if extensions else {})
+
+    return pretend
 
 
-def test_x86(cpuinfo):
-    cpuinfo(X86)
-    found = processor.processor(CPU)
-    assert found["processor"] == "AMD EPYC 9B45"
-    assert found["numbers"] == {"cpu family": "26", "model": "2"}
-    assert found["instructions"] == ["amx_int8", "avx", "avx2", "avx512_vnni", "avx512f", "fma", "sse4_1"]
+@pytest.mark.parametrize(
+    ("line", "extensions", "convolutions", "speed"),
+    [
+        ("flags\t\t: fpu avx avx2 avx512f avx512_vnni fma", {}, True, 2.2),
+        ("flags\t\t: avx2 avx_vnni", {}, False, 2.2),
+        ("flags\t\t: avx2 avx512f", {}, True, 1.6),
+        ("flags\t\t: avx avx2 fma", {"found": ["X86_V4"]}, False, 1.6),
+        ("flags\t\t: avx sse4_2", {}, False, 1.0),
+        ("Features\t: asimd asimddp i8mm", {}, False, 1.0),
+        ("", {"found": ["SSE42", "AVX2"]}, False, 1.6),
+        ("", {"found": ["AVX2", "AVX512F"]}, True, 1.6),
+        ("", {"baseline": ["X86_V2"], "found": ["X86_V3"]}, False, 1.6),
+        ("", {"baseline": ["X86_V2", "X86_V4"]}, True, 1.6),
+        ("", {"baseline": ["X86_V2"], "found": ["X86_V3", "X86_V4", "AVX512_ICL"]}, True, 2.2),
+        ("", {"baseline": ["X86_V2"]}, False, 1.0),
+        ("", {}, False, 1.0),
+    ],
+)
+def test_instruction_sets_say_which_graph_runs_and_what_int8_gains(system, line, extensions, convolutions, speed):
+    system(line, **extensions)
+    assert processor.prefers_convolutions() == convolutions
+    assert processor.low_precision_speed(CPU) == speed
 
 
-def test_arm(cpuinfo):
-    cpuinfo(ARM)
-    found = processor.processor(CPU)
-    assert found["numbers"] == {"CPU implementer": "0x41", "CPU part": "0xd4f"}
-    assert found["instructions"] == ["asimd", "asimddp", "bf16", "i8mm", "sme", "sve"]
-
-
-@pytest.mark.usefixtures("cpuinfo")
-def test_a_system_without_cpuinfo():
-    found = processor.processor(CPU)
-    assert found["processor"]
-    assert isinstance(found["instructions"], list)
-
-
-def test_a_gpu_without_a_driver_is_unknown():
-    found = processor.processor(Device("cuda"))
-    assert found["device"] == "cuda"
-    assert {"gpu", "driver"} <= set(found)
-
-
-def test_it_comes_back_from_json():
-    found = processor.processor(CPU)
-    assert json.loads(json.dumps(found)) == found
+def test_a_gpu_gains_by_fp16():
+    assert processor.low_precision_speed(Device("cuda")) == 2.0

@@ -1,7 +1,7 @@
 """Shards that decided in different ways are put together, and the differences are told and recorded."""
 
 import pytest
-from negengine.engine.runs.choices import joined, joined_kernels, told_differences, told_kernels
+from negengine.engine.runs.choices import joined, told_batches, told_differences
 
 FP32 = {"precision": "fp32", "reason": "mixed precision would be 0.98 times as fast", "speed_ratio": 1.1}
 INT8 = {"precision": "mixed", "low_precision": "int8", "bound": 0.5, "speed_ratio": 2.0}
@@ -48,44 +48,15 @@ def test_a_shard_without_a_pattern_does_not_count():
     assert told_differences({"1/2": {}, "2/2": {"Cp": INT8}}) == []
 
 
-PRODUCTS = {"graph": "products", "batch tokens": 256}
-FUSED = {"graph": "fused", "batch tokens": 256}
+def test_equal_batches_are_not_told():
+    assert told_batches({}) == []
+    assert told_batches({"1/2": None, "2/2": None}) == told_batches({"1/2": 64, "2/2": 64}) == []
 
 
-def test_equal_kernels_are_the_whole_runs():
-    shards = {"1/3": {}, "2/3": PRODUCTS, "3/3": dict(PRODUCTS)}
-    assert joined_kernels(shards) == PRODUCTS
-    assert told_kernels(shards) == []
-
-
-def test_runs_without_a_choice_of_kernels_have_none():
-    assert joined_kernels({"1/2": {}, "2/2": {}}) == {}
-    assert joined_kernels({}) == {}
-    assert told_kernels({"1/2": {}, "2/2": {}}) == []
-
-
-@pytest.mark.parametrize("other", [FUSED, {**PRODUCTS, "batch tokens": 512}])
-def test_the_first_shards_kernels_are_taken_and_all_are_recorded(other):
-    shards = {"1/4": {}, "2/4": PRODUCTS, "3/4": other, "4/4": PRODUCTS}
-    own = {shard: kernels for shard, kernels in shards.items() if kernels}
-    assert joined_kernels(shards) == {**PRODUCTS, "shards": own}
-    (line,) = told_kernels(shards)
-    parts = (
-        "2/4, 4/4 with products, batches of 256 tokens; "
-        f"3/4 with {other['graph']}, batches of {other['batch tokens']} tokens"
-    )
-    told = f"the shards ran with different kernels: {parts}. The last digits of fp32 log-probabilities can differ"
-    assert line == told
-
-
-def test_three_kinds_of_kernels_are_told_in_the_order_of_the_shards():
-    (line,) = told_kernels({"1/3": FUSED, "2/3": PRODUCTS, "3/3": {**PRODUCTS, "batch tokens": 512}})
-    assert [part.split()[0] for part in line.split(": ")[1].split("; ")] == ["1/3", "2/3", "3/3"]
-
-
-def test_what_else_a_choice_of_kernels_records_makes_no_difference():
-    """Such as the speeds by which it was chosen."""
-    assert joined_kernels({"1/2": {**PRODUCTS, "speed": 1.2}, "2/2": PRODUCTS}) == {**PRODUCTS, "speed": 1.2}
+def test_different_batches_are_told_in_the_order_of_the_shards():
+    (line,) = told_batches({"1/4": 256, "2/4": None, "3/4": 512, "4/4": 256})
+    parts = "1/4, 4/4 with 256 tokens; 2/4 with the usual ones; 3/4 with 512 tokens"
+    assert line == f"the shards ran in different batches: {parts}. The last digits of log-probabilities can differ"
 
 
 def test_the_members_of_each_precision_are_told():

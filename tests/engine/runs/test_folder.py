@@ -214,11 +214,11 @@ def stage_of(folder):
 
 def test_what_was_chosen_is_on_disk_at_once(tmp_path):
     with hold(tmp_path / "run") as run:
-        run.set_choices(Choices({"Cp": {"precision": "fp32"}}, {"graph": "products"}))
+        run.set_choices(Choices({"Cp": {"precision": "fp32"}}, 128))
         found = stage_of(tmp_path / "run")
-        assert (found.calibration, found.kernels) == ({"Cp": {"precision": "fp32"}}, {"graph": "products"})
+        assert (found.calibration, found.batch_tokens) == ({"Cp": {"precision": "fp32"}}, 128)
         assert len(found.sessions) == 1
-        assert run.choices == Choices({"Cp": {"precision": "fp32"}}, {"graph": "products"})
+        assert run.choices == Choices({"Cp": {"precision": "fp32"}}, 128)
 
 
 def test_a_finished_stage_is_on_disk_at_once(tmp_path):

@@ -10,13 +10,14 @@ from negengine.engine.inference.device import CPU
 from negengine.engine.runs.executors import ThisProcess
 from negengine.engine.runs.loop import Execution, run_stage
 from negengine.engine.runs.merge import merge
+from negengine.engine.runs.processes import Processes
 from negengine.engine.runs.progress import Reporter
 from negengine.engine.runs.record import read_run
 from negengine.engine.runs.results import finished_stage
 from negengine.engine.runs.session import Session
 from negengine.engine.runs.shard import Shard
 from negengine.engine.runs.stage import ModelOptions
-from small_stages import InterruptedAfter, Kernelled, Margins, Squares, results
+from small_stages import Batched, InterruptedAfter, Margins, Squares, results
 
 
 class NoExecutor:
@@ -230,43 +231,40 @@ def test_shards_that_widen_merge_to_the_bytes_of_the_whole_run_where_the_refusal
     assert results(tmp_path / "merged") == whole
 
 
-# ---------------------------------------------------------------- kernels
+# ---------------------------------------------------------------- batches
 
 
 def computed_with(folder):
-    return set(pl.read_parquet(folder / "squares.parquet")["graph"])
+    return set(pl.read_parquet(folder / "squares.parquet")["tokens"])
 
 
-def test_a_resumed_run_goes_on_with_the_kernels_that_it_has_recorded(tmp_path):
+@pytest.mark.parametrize("executor", [ThisProcess(CPU), Processes((CPU, CPU))])
+def test_a_resumed_run_goes_on_with_the_batches_that_it_has_recorded(tmp_path, executor):
+    """A low-precision model's numbers depend on them, and so does its calibration."""
+    for given, batches in ((128, {128}), (None, {0})):
+        folder = tmp_path / str(given)
+        with pytest.raises(KeyboardInterrupt):
+            run(Batched(), folder, executor=InterruptedAfter(2), options=ModelOptions(batch_tokens=given))
+        assert record(folder, Batched.name).batch_tokens == given
+        run(Batched(), folder, executor=executor)
+        assert computed_with(folder) == batches
+
+
+def test_another_size_of_batches_can_be_given_to_a_resumed_run(tmp_path):
+    """Those that it began with may not fit the memory of this device."""
     with pytest.raises(KeyboardInterrupt):
-        run(Kernelled(), tmp_path, executor=InterruptedAfter(2))
-    assert record(tmp_path, Kernelled.name).kernels == {"graph": "products", "batch tokens": 256}
-    run(Kernelled(fastest="convolutions"), tmp_path)  # another machine, or another stopwatch
-    assert computed_with(tmp_path) == {"products"}
-    assert record(tmp_path, Kernelled.name).kernels["graph"] == "products"
+        run(Batched(), tmp_path, executor=InterruptedAfter(2))
+    run(Batched(), tmp_path, options=ModelOptions(batch_tokens=96))
+    assert computed_with(tmp_path) == {0, 96}
 
 
-def test_the_record_says_with_what_batches_the_workers_ran(tmp_path):
-    run(Kernelled(), tmp_path / "chosen")
-    run(Kernelled(), tmp_path / "given", options=ModelOptions(batch_tokens=96))
-    told = [record(tmp_path / name, Kernelled.name).sessions[0].workers[0] for name in ("chosen", "given")]
-    assert told[0]["batch tokens"] == 256
-    assert "batch tokens" not in told[1]  # this stage does not describe what was given
-
-
-def test_shards_that_ran_with_different_kernels_are_merged_and_say_so(tmp_path):
-    graphs = ("products", "convolutions")
+def test_shards_that_ran_in_different_batches_are_merged_and_say_so(tmp_path):
     shards = [
-        run(Kernelled(fastest=graph), tmp_path / graph, shard=Shard(number, 2))
-        for number, graph in enumerate(graphs, 1)
+        run(Batched(), tmp_path / str(number), shard=Shard(number, 3), options=ModelOptions(batch_tokens=given))
+        for number, given in enumerate([256, None, 256], 1)
     ]
     said = []
-    merge(shards, tmp_path / "whole", {Kernelled.name: Kernelled.publish}, said.append)
-    assert computed_with(tmp_path / "whole") == set(graphs)
-    kernels = record(tmp_path / "whole", Kernelled.name).kernels
-    assert kernels["graph"] == "products"
-    assert kernels["shards"]["2/2"]["graph"] == "convolutions"
-    (line,) = [line for line in said if "kernels" in line]
-    assert line.startswith(
-        "the shards ran with different kernels: 1/2 with products, batches of 256 tokens; 2/2 with convolutions"
-    )
+    merge(shards, tmp_path / "whole", {Batched.name: Batched.publish}, said.append)
+    assert record(tmp_path / "whole", Batched.name).batch_tokens == 256
+    (line,) = [line for line in said if "batches" in line]
+    assert line.startswith("the shards ran in different batches: 1/3, 3/3 with 256 tokens; 2/3 with the usual ones. ")

@@ -81,7 +81,7 @@ def test_the_sessions_of_the_shards_are_kept(tmp_path, halves):
 def test_shards_that_have_chosen_nothing_are_merged_without_a_choice(tmp_path, halves):
     merge(halves, tmp_path / "merged")
     record = finished_stage(tmp_path / "merged", "select")
-    assert (record.calibration, record.kernels) == (None, {})
+    assert (record.calibration, record.batch_tokens) == (None, None)
 
 
 def test_the_metadata_are_those_of_the_first_shard(tmp_path):
@@ -96,24 +96,6 @@ def test_the_metadata_are_those_of_the_first_shard(tmp_path):
         shards.append(folder)
     merge(shards, tmp_path / "merged")
     assert finished_stage(tmp_path / "merged", "select").metadata == {"model folder": "models/1"}
-
-
-def test_the_kernels_of_each_shard_are_recorded_and_told(tmp_path):
-    shards = []
-    for index, graph in enumerate(["products", "fused"], 1):
-        folder = tmp_path / str(index)
-        with RunFolder.create_or_resume(folder, "select", IDENTITY, parts=PARTS, shard=Shard(index, 2)) as run:
-            run.set_choices(Choices({"Cp": {"precision": "fp32"}}, {"graph": graph, "batch tokens": 256}))
-            for number in run.missing_parts:
-                run.write_part(number, EncodedPart.of(PartResult(rows(number), {"tested": number})))
-            run.finish(publish_triplets)
-        shards.append(folder)
-    said = []
-    merging.merge(shards[::-1], tmp_path / "merged", PUBLISHERS, said.append)
-    assert [line.split(":")[0] for line in said] == ["the shards ran with different kernels"]
-    kernels = finished_stage(tmp_path / "merged", "select").kernels
-    assert kernels["graph"] == "products"
-    assert [own["graph"] for own in kernels["shards"].values()] == ["products", "fused"]
 
 
 def test_the_shards_stay_as_they_are(tmp_path, halves):

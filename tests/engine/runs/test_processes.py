@@ -6,7 +6,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -18,7 +17,7 @@ from negengine.engine.runs.processes import Processes
 from negengine.engine.runs.progress import Reporter
 from negengine.engine.runs.record import read_run
 from negengine.engine.runs.stage import Choices, ModelOptions
-from small_stages import Kernelled, Squares, Unreadable, results
+from small_stages import Squares, Unreadable, results
 
 STAGES = str(Path(sys.modules["small_stages"].__file__).parent)
 TWO = Processes((CPU, CPU))
@@ -47,11 +46,6 @@ def test_two_processes_give_the_bytes_of_one(tmp_path, whole):
     assert tuple(worker["threads"] for worker in session.workers) == shares
     assert {"cpu (1 of 2)", "cpu (2 of 2)"} == {line.split(":")[0] for line in said if line.startswith("cpu")}
     assert "calibrated" in said
-
-
-def test_all_processes_run_with_the_kernels_of_the_run(tmp_path):
-    run(Kernelled(fastest="convolutions"), tmp_path, TWO)
-    assert set(pl.read_parquet(tmp_path / "squares.parquet")["graph"]) == {"convolutions"}
 
 
 @pytest.fixture(scope="module", params=[1, 3])

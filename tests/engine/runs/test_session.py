@@ -235,18 +235,6 @@ def test_seconds_and_energy_are_told_to_a_thousandth(clock, monkeypatch):
     assert (session.seconds, session.joules) == (2.346, {"cpu": 1.235})
 
 
-CHOSEN = {"graph": "products", "batch tokens": 256}
-WORKERS = [{"device": "cpu", "batch tokens": 512}, {"device": "cuda:0", "batch tokens": 4_096}]
-
-
-@pytest.mark.parametrize(("given", "batches"), [(None, [256, 4_096]), (512, [512, 4_096])])
-def test_workers_on_cpus_take_the_batches_that_were_chosen_unless_the_user_gave_them(given, batches):
-    session = Session()
-    own.used_models(session, WORKERS, Choices({}, CHOSEN), given)
-    assert [worker["batch tokens"] for worker in session.workers] == batches
-    assert all("graph" not in worker for worker in session.workers)
-
-
 @pytest.mark.parametrize(
     ("calibration", "workers", "told"),
     [
