@@ -18,8 +18,29 @@ from .again import Draw, Sample
 from .model import Model
 from .recount import Recount
 from .registry import load
-from .sentences import drawn
+from .sentences import TEXTS, drawn
 from .shown import Shown
+
+
+@dataclass(frozen=True, eq=False)
+class Contrast:
+    """What `compare` sets side by side where an experiment has a comparison of its own.
+
+    Attributes:
+        question: What it answers, as the heading of a report's section.
+        title: Of the table of tests.
+        keys: The columns that say what a row compares.
+        sides: Their values → the split of a run, and that of the same or another run.
+        rates: What JSON has beside the tests.
+        before: Tables that are shown before the tests.
+    """
+
+    question: str
+    title: str
+    keys: Sequence[str]
+    sides: "Mapping[Any, tuple[tuple[Run, str], tuple[Run, str]]]"
+    rates: pl.DataFrame | None = None
+    before: Sequence[Table] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,6 +51,8 @@ class Run(Shown):
         stage: The stage whose results it holds.
         clusters: What the items share that makes them depend on each other, as a plural.
         next_command: What a user does with such a run next.
+        may_differ: The `conditions` in which runs that are shown side by side may differ; their names then tell it.
+        drop_of: The data set and metric whose rates are told as a drop from 100 %; None if there is none.
         folder: The run folder.
         record: The stage's entry in run.json: identity, metadata, sessions, counts.
         model: The model that ran, if this process has it.
@@ -39,6 +62,8 @@ class Run(Shown):
     stage: ClassVar[str]
     clusters: ClassVar[str] = "items"
     next_command: ClassVar[str] = "negengine show"
+    may_differ: ClassVar[Sequence[str]] = ()
+    drop_of: ClassVar[tuple[str, str] | None] = None
 
     folder: Path
     record: StageRecord = field(repr=False)
@@ -98,6 +123,14 @@ class Run(Shown):
         """
         raise InputError(f"{self.folder}: a run of {self.stage} cannot be compared")
 
+    def contrast(self, runs: "Sequence[Any]") -> Contrast | None:  # noqa: ARG002 - experiments look at them
+        """A comparison of the experiment's own of runs of this kind, or of this run alone; None for the usual one.
+
+        Raises:
+            InputError: Runs of this kind cannot be compared, or not these.
+        """
+        return None
+
     @property
     def dead_end(self) -> str:
         """Why no further function can go on from this run; empty if one can."""
@@ -138,6 +171,11 @@ class Run(Shown):
         """
         rows = self.sentence_rows()
         return (rows if sample is None else drawn(rows, sample, seed)).collect(engine="streaming")
+
+    def tidy_rows(self) -> pl.LazyFrame:
+        """The columns of `sentence_rows` without the texts, truth values as 1 and 0, for models in R or Python."""
+        rows = self.sentence_rows()
+        return rows.drop(*TEXTS, strict=False).with_columns(pl.col(pl.Boolean).cast(pl.Int8))
 
     def recounts(self) -> Iterable[Recount]:
         """Statements about the run's files that a plain count confirms or refutes; see `library.recount`."""

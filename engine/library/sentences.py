@@ -23,6 +23,7 @@ import polars as pl
 from ..errors import InputError
 
 CORRECT, REPEATED, FAILED = "correct", "repeated", "failed"
+TEXTS = ("sentence", "premise", "hypothesis")
 _ROW = "row of the table"
 
 

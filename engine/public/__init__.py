@@ -38,7 +38,7 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors
     from .engine.library.run import Run
     from .engine.results.comparison.compare import Comparison, compare
     from .engine.results.comparison.groups import Groups, by_group
-    from .engine.results.comparison.tidy import items
+    from .engine.results.comparison.runs import items
     from .engine.results.report.citation import Citation, cite
     from .engine.results.report.figures import figures
     from .engine.results.report.report import report
@@ -75,7 +75,7 @@ _NAMES = {
     "diagnostics": "negengine.engine.experiments.diagnostics.runs:diagnostics",
     "figures": "negengine.engine.results.report.figures:figures",
     "gh22": "negengine.engine.experiments.gh22.runs:gh22",
-    "items": "negengine.engine.results.comparison.tidy:items",
+    "items": "negengine.engine.results.comparison.runs:items",
     "lama": "negengine.engine.experiments.lama.runs:lama",
     "likelihood": "negengine.engine.experiments.likelihood.runs:likelihood",
     "load": "negengine.engine.api.load:load",

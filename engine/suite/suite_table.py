@@ -9,8 +9,7 @@ from ..errors import InputError
 from ..experiments.items import ALL
 from ..library.run import Run
 from ..results.comparison.differences import GROUP, outcomes_of
-from ..results.comparison.estimates import MODEL, PERCENT, estimates, main_items
-from ..results.comparison.models import FITTING, PRINTED, estimates_tables
+from ..results.comparison.estimates import FITTING, MODEL, PERCENT, PRINTED, estimates, estimates_tables, main_items
 from ..views import Table
 from .suite_members import Member
 
@@ -79,7 +78,7 @@ def _estimates(one: FinishedMember) -> pl.DataFrame | None:
         outcomes = main_items(outcomes_of(run, GROUP), run.by_construction)
     except InputError:
         return None
-    found = estimates({member.model.label: outcomes}, GROUP)
+    found = estimates({member.model.label: outcomes}, GROUP, run.drop_of)
     export = run.record.metadata.get("export") or {}
     said = {
         "probe": member.probe.label,

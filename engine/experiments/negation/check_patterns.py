@@ -13,9 +13,6 @@ import polars as pl
 
 from ...choices import Coreference
 from ...errors import InputError, check_number
-from ...experiments.gh22.variants import ACT_SLOTS
-from ...experiments.negation.grid import PairFillers, pair_fillers
-from ...experiments.negation.select import composed
 from ...inference.exported import ExportedModel, load_exported
 from ...library.shown import Shown
 from ...printable import counted
@@ -28,6 +25,9 @@ from ...text.rules import Finding, Kind, Rules, differences
 from ...text.slots import PROFESSION, VERB, WORD_SLOTS
 from ...text.tokenizer import NOT_ONE_TOKEN, MaskTokenizer
 from ...views import Column, Table
+from ..gh22.variants import ACT_SLOTS
+from .grid import PairFillers, pair_fillers
+from .select import composed
 
 SENTENCES = 10
 _MOST_SENTENCES = 10_000

@@ -9,14 +9,14 @@ from typing import Any, ClassVar, Unpack
 import polars as pl
 
 from ...choices import Coreference, Precision, VerbConvention
-from ...errors import choice
+from ...errors import InputError, choice
 from ...inference.audit import audit_summary
 from ...library.again import Draw, Sample
 from ...library.call import recorded
 from ...library.model import Model, ModelLike, check_opening, find_model, open_model
 from ...library.options import RunOptions, execution, folder_of, run_folder, shard_of
 from ...library.recount import Recount
-from ...library.run import Run, ShardRun, open_results
+from ...library.run import Contrast, Run, ShardRun, open_results
 from ...runs.loop import run_stage
 from ...runs.model_metadata import mask_token
 from ...runs.results import read_document
@@ -26,6 +26,7 @@ from ...text.patterns import PatternSet
 from ...views import Table
 from . import recount
 from .again import triplets, unselected
+from .contrasts import contrast
 from .methods import apart_methods, scores_methods, selection_methods
 from .plan import SelectionPlan, plan_of
 from .published import published
@@ -72,6 +73,7 @@ class SelectionRun(Run):
 
     stage: ClassVar[str] = Selection.name
     next_command: ClassVar[str] = "negengine score"
+    may_differ: ClassVar[Sequence[str]] = ("coreference",)
 
     @cached_property
     def triplets(self) -> pl.DataFrame:
@@ -126,6 +128,14 @@ class SelectionRun(Run):
             [selected_sentences(own.lazy(), patterns, metadata["coreference"], mask) for own in kinds], how="diagonal"
         )
 
+    def outcomes(self) -> pl.DataFrame:
+        """See `Run`: there are none before the triplets are scored."""
+        raise InputError(f"{self.folder} is selected, not scored: run `negengine score {self.folder}` first")
+
+    def contrast(self, runs: Sequence[Any]) -> Contrast | None:  # noqa: ARG002 - nothing can be compared
+        self.outcomes()
+        return None
+
     def again(self, draw: Draw) -> Iterator[Sample]:
         """See `Run`."""
         is_exact = not self.record.counts.get("decided")
@@ -158,6 +168,8 @@ class ScoresRun(Run):
 
     stage: ClassVar[str] = Scoring.name
     clusters: ClassVar[str] = "[NAME, PROF] pairs"
+    may_differ: ClassVar[Sequence[str]] = ("coreference",)
+    drop_of: ClassVar[tuple[str, str] | None] = (DATASET, "repetition_rate")
 
     @cached_property
     def items(self) -> pl.DataFrame:
@@ -314,6 +326,17 @@ class ScoresRun(Run):
     def by_construction(self) -> Sequence[str]:
         """The selecting pattern: its rate is 100 %, as the triplets were selected with it."""
         return (self.selection.patterns.selecting.name,)
+
+    def contrast(self, runs: Sequence[Any]) -> Contrast | None:
+        """The patterns of one run; or Tables 8 and 9 of the paper, where runs differ in the target."""
+        return contrast(runs)
+
+    def tidy_rows(self) -> pl.LazyFrame:
+        """See `Run`; with `pattern` in place of `condition`, and `pair`: name and profession."""
+        tidy = super().tidy_rows().rename({"condition": "pattern"})
+        first = ["pattern", "role", "name", "gender", "profession", "verb", "pair", "repeated"]
+        named = tidy.with_columns(pl.format("{}, {}", "name", "profession").alias("pair"))
+        return named.select(*first, pl.all().exclude(first))
 
     def again(self, draw: Draw) -> Iterator[Sample]:
         """See `Run`."""

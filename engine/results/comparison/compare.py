@@ -1,9 +1,8 @@
-"""`ng.compare`: compare finished runs, or the patterns of one run.
+"""`ng.compare`: finished runs against each other, or what one run has to compare.
 
-    one run of the main job              its patterns, on the same triplets
-    several that differ in the target    Tables 8 and 9 of the paper, and their patterns on the triplets of both
-    runs of one kind by several models   the table that a paper prints; every metric of every two models, on the items
-                                         that both have
+    what an experiment sets side by side itself   see `Run.contrast`: such as the patterns of one run
+    runs of one kind by several models            the table that a paper prints; every metric of every two models, on
+                                                  the items that both have
 
 Every difference has an interval and a test that allow for clusters; see `differences`. The tests of all pairs of models
 are one family.
@@ -18,15 +17,12 @@ from typing import Any
 import polars as pl
 
 from ...errors import InputError
-from ...experiments.negation.runs import ScoresRun
-from ...library.run import Run
+from ...library.run import Contrast, Run
 from ...library.shown import Shown
 from ...views import Table
 from .differences import GROUP, differences_frame, differences_table, outcomes_of, pairs_table
-from .estimates import estimates, main_items
-from .models import FITTING, PRINTED, estimates_tables
-from .runs import labels, open_scored, refuse_unlike
-from .targets import differ_in_target, in_order, target_rates, target_sides, target_table
+from .estimates import FITTING, PRINTED, estimates, estimates_tables, main_items
+from .runs import labels, open_alike, refuse_unlike
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,8 +32,7 @@ class Comparison(Shown):
     Attributes:
         frame: One row for each test: what is compared, and the columns of `differences_frame`.
         table: The same as a person reads it.
-        rates: For runs that differ in the target: the columns of rates.parquet with coreference and selected before
-            them. For runs of several models: the columns of `estimates`.
+        rates: For runs of several models: the columns of `estimates`; else those of `Contrast.rates`.
         before: Tables that are shown before the tests.
         fitting: The same tables for a terminal of 80 columns, where they differ.
     """
@@ -71,38 +66,26 @@ def compare(*runs: Run | str | Path) -> Comparison:
     Raises:
         InputError: The runs cannot be compared: other kinds, other data, other conditions.
     """
-    found = open_scored(runs)
+    found = open_alike(runs)
+    own = found[0].contrast(found)
+    if own is not None:
+        return _of_contrast(own, found[0].clusters)
     if len(found) == 1:
-        return _between_patterns(found[0])
-    scored = [run for run in found if isinstance(run, ScoresRun)]
-    if len(scored) == len(found) and differ_in_target(scored):
-        return _between_targets(scored)
+        raise InputError(f"{found[0].folder}: compare needs two runs of {found[0].stage}")
     return _between_models(found)
 
 
-def _between_patterns(run: Run) -> Comparison:
-    """The scored patterns of a run in pairs, on the same triplets."""
-    if not isinstance(run, ScoresRun):
-        raise InputError(f"{run.folder}: compare needs two runs of {run.stage}; one run is enough for `score` only")
-    outcomes = outcomes_of(run, GROUP)
-    names = [pattern.name for pattern in run.selection.patterns.scored]
-    by_pattern = {name: outcomes.filter(pl.col("split") == name) for name in names}
-    sides = {pair: (by_pattern[pair[0]], by_pattern[pair[1]]) for pair in combinations(by_pattern, 2)}
-    keys = ("first", "second")
-    frame = differences_frame(sides, keys)
-    title = f"Patterns on the same triplets: {run.model_name}. Difference of the repetition rates: first − second"
-    return Comparison(frame, differences_table(title, frame, keys, run.clusters))
+def _of_contrast(own: Contrast, clusters: str) -> Comparison:
+    """What the experiment itself sets side by side."""
+    runs = {id(run): run for side in own.sides.values() for run, _ in side}
+    outcomes = {number: outcomes_of(run, GROUP) for number, run in runs.items()}
 
+    def of_split(run: Run, split: str) -> pl.DataFrame:
+        return outcomes[id(run)].filter(pl.col("split") == split)
 
-def _between_targets(runs: Sequence[ScoresRun]) -> Comparison:
-    """The drops of runs that differ in the target, and each pattern on the triplets that two of them share."""
-    ordered = in_order(runs)
-    sides = target_sides([(run, outcomes_of(run, GROUP)) for run in ordered])
-    keys = ("pattern", "first", "second")
-    frame = differences_frame(sides, keys)
-    title = "Targets on the triplets of both runs. Difference of the repetition rates: first − second"
-    table = differences_table(title, frame, keys, ordered[0].clusters)
-    return Comparison(frame, table, target_rates(ordered), [target_table(ordered)])
+    sides = {key: (of_split(*first), of_split(*second)) for key, (first, second) in own.sides.items()}
+    frame = differences_frame(sides, own.keys)
+    return Comparison(frame, differences_table(own.title, frame, own.keys, clusters), own.rates, own.before)
 
 
 def _between_models(runs: Sequence[Run]) -> Comparison:
@@ -121,7 +104,8 @@ def _between_models(runs: Sequence[Run]) -> Comparison:
     frame = differences_frame(sides, keys)
     if frame.is_empty():
         raise InputError(f"{' and '.join(str(run.folder) for run in runs)} have no item in common")
-    found = estimates({name: main_items(own, runs[0].by_construction) for name, own in outcomes.items()}, GROUP)
+    items = {name: main_items(own, runs[0].by_construction) for name, own in outcomes.items()}
+    found = estimates(items, GROUP, runs[0].drop_of)
     tables = [estimates_tables(found, runs[0].clusters, most=most) for most in (PRINTED, FITTING)]
     if len(runs) == 2:
         table = differences_table(f"{names[0]} − {names[1]}, on the items of both runs", frame, GROUP, runs[0].clusters)

@@ -13,7 +13,7 @@ from ...library.shown import Shown
 from ...views import Column, Table
 from .differences import GROUP, outcomes_of
 from .estimates import DROP, MODEL, PERCENT, estimates, main_items
-from .runs import labels, open_scored, refuse_unlike
+from .runs import labels, open_alike, refuse_unlike
 
 _NOT_GROUPS = {"item", "value", "metric", "cluster", "crossed"}
 _FEW = 12  # so many groups are all shown
@@ -118,7 +118,7 @@ def by_group(*runs: Run | str | Path, by: str) -> Groups:
     Raises:
         InputError: As for `compare`; or the items of the runs cannot be grouped so.
     """
-    found = open_scored(runs)
+    found = open_alike(runs)
     refuse_unlike(found)
     names = labels(found)
     outcomes = {name: outcomes_of(run, GROUP) for name, run in zip(names, found, strict=True)}
@@ -131,7 +131,7 @@ def by_group(*runs: Run | str | Path, by: str) -> Groups:
         ]
     chosen = dict(zip(names, keep, strict=True))
     blocks = [key for key in GROUP if key != column]
-    frame = estimates(chosen, [*blocks, column])
+    frame = estimates(chosen, [*blocks, column], found[0].drop_of)
     over = pl.col("value").mul(pl.col("n")).sum().over(MODEL, *blocks) / pl.col("n").sum().over(MODEL, *blocks)
     share = pl.col("n") / pl.col("n").sum().over(MODEL, *blocks)
     moves = (pl.col("value") - over) * share

@@ -1,14 +1,19 @@
-"""Several runs: opened, named, and checked that they can be put side by side."""
+"""Several runs: opened, named, and checked that they can be put side by side.
+
+`ng.items`: the items of several runs as one tidy frame, for a model with random effects in R or Python.
+"""
 
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
+import polars as pl
+
 from ...errors import InputError
-from ...experiments.negation.runs import ScoresRun, SelectionRun
 from ...library.open import open_run
 from ...library.run import Run
 from ...runs.record import differences
+from .estimates import MODEL
 
 Runs = Run | str | Path | Sequence[Run | str | Path]
 
@@ -39,18 +44,15 @@ def open_runs(runs: Runs) -> list[Run]:
     return opened
 
 
-def open_scored(runs: Sequence[Run | str | Path]) -> list[Run]:
-    """Open runs whose items can be compared.
+def open_alike(runs: Sequence[Run | str | Path]) -> list[Run]:
+    """Open runs of one kind, whose items may be compared.
 
     Raises:
-        InputError: There are none, one is not finished or has only selected, one is given twice, or they are of
-            different kinds.
+        InputError: There are none, one is not finished or is given twice, or they are of different kinds.
     """
     found = [run if isinstance(run, Run) else open_run(run) for run in runs]
     if not found:
         raise InputError("no runs given; compare takes one or more run folders")
-    if selected := next((run for run in found if isinstance(run, SelectionRun)), None):
-        raise InputError(f"{selected.folder} is selected, not scored: run `negengine score {selected.folder}` first")
     if len({run.stage for run in found}) > 1:
         raise InputError(f"runs of different kinds: {', '.join(f'{run.folder} ({run.stage})' for run in found)}")
     refuse_twice(found)
@@ -72,13 +74,14 @@ def refuse_unlike(runs: Sequence[Run]) -> None:
 def labels(runs: Sequence[Run]) -> list[str]:
     """A name for each run, each another one.
 
-    The run's label, or the model's name; with the target if the runs differ in it; with the folder's name where two are
-    still the same, and with its path where that is not enough.
+    The run's label, or the model's name; with the conditions in which the runs differ; with the folder's name where two
+    are still the same, and with its path where that is not enough.
     """
     names = [run.label or run.model_name for run in runs]
-    targets = [run.coreference for run in runs if isinstance(run, ScoresRun)]
-    if len(set(targets)) > 1:
-        names = [f"{name}, {target}" for name, target in zip(names, targets, strict=True)]
+    for key in runs[0].may_differ:
+        values = [str(run.conditions[key]) for run in runs]
+        if len(set(values)) > 1:
+            names = [f"{name}, {value}" for name, value in zip(names, values, strict=True)]
     for folders in ([run.folder.resolve().name for run in runs], [str(run.folder) for run in runs]):
         counts = Counter(names)
         named = [
@@ -101,5 +104,28 @@ def refuse_twice(runs: Sequence[Run]) -> None:
 
 
 def _conditions(run: Run) -> dict[str, object]:
-    """What must agree; runs that differ in the target alone are shown beside each other, as in Tables 8 and 9."""
-    return {key: value for key, value in run.conditions.items() if key != "coreference"}
+    return {key: value for key, value in run.conditions.items() if key not in run.may_differ}
+
+
+def item_rows(*runs: Run | str | Path) -> pl.LazyFrame:
+    """What `items` collects; it can be written piece by piece."""
+    found = open_runs(runs)
+    named = zip(found, labels(found), strict=True)
+    frames = [run.tidy_rows().select(pl.lit(name).alias(MODEL), pl.all()) for run, name in named]
+    return pl.concat(frames, how="diagonal")
+
+
+def items(*runs: Run | str | Path) -> pl.DataFrame:
+    """One row for each item, condition and model.
+
+    Args:
+        runs: Finished runs of one kind, or their folders.
+
+    Returns:
+        model, then the columns of `Run.sentences` without the texts; truth values are 1 and 0. The Self-Contained
+        Negation Test has `pattern` in place of `condition`, and `pair`: name and profession.
+
+    Raises:
+        InputError: The runs cannot be put side by side, or have no sentences.
+    """
+    return item_rows(*runs).collect(engine="streaming")

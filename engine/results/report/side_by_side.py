@@ -7,15 +7,13 @@ from itertools import combinations
 import polars as pl
 
 from ...errors import InputError
-from ...experiments.negation.runs import ScoresRun
 from ...library.registry import probe_of
 from ...library.run import Run
 from ...views import Column, Figure, Section, Table
 from ...views.charts import Lines, Points
 from ..comparison.compare import compare
 from ..comparison.differences import GROUP, differences_table
-from ..comparison.estimates import MODEL
-from ..comparison.models import PRINTED, models_in_rows
+from ..comparison.estimates import MODEL, PRINTED, models_in_rows
 from ..comparison.runs import labels
 from .chapters import chapter
 from .page import Chapter
@@ -116,15 +114,14 @@ def _printed(figures: Sequence[tuple[str, Figure]]) -> list[Table]:
 
 def _differences(runs: Sequence[Run], names: Sequence[str]) -> list[Section]:
     """Paired differences of every two runs, on the items that both have."""
-    if isinstance(runs[0], ScoresRun) and len({run.conditions["coreference"] for run in runs}) > 1:
-        try:
-            return [Section("What is the target sentence about?", tables=compare(*runs).tables())]
-        except InputError as error:  # such as two models and two targets: side by side, but without a test
-            return [Section("Paired differences", [f"There are no paired tests: {error}."])]
     try:
-        found = compare(*runs).frame
+        contrast = runs[0].contrast(runs)
+        comparison = compare(*runs)
     except InputError as error:  # such as runs without a common item: side by side, but without a test
         return [Section("Paired differences", [f"There are no paired tests: {error}."])]
+    if contrast is not None:
+        return [Section(contrast.question, tables=comparison.tables())]
+    found = comparison.frame
     said = ["Every difference is that of the first model minus the second, on the items that both runs have."]
     figures: list[Figure] = []
     tables: list[Table] = []

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 from negengine.engine.library.run import Run
-from negengine.engine.results.comparison.models import estimates_tables
+from negengine.engine.results.comparison.estimates import estimates_tables
 from negengine.engine.runs.record import StageRecord
 from negengine.engine.statistics import holm
 from negengine.engine.views.formats import render

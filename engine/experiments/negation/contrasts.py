@@ -1,19 +1,24 @@
-"""Runs of one model that differ in whom the target sentence is about: Tables 8 and 9 of the paper."""
+"""What `compare` sets side by side of this test: the patterns of one run, or runs that differ in their targets.
+
+Runs of one model that differ in whom the target sentence is about are Tables 8 and 9 of the paper.
+"""
 
 from collections.abc import Sequence
 from itertools import combinations
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from ...choices import Coreference
 from ...errors import InputError
-from ...experiments.negation.published import published
-from ...experiments.negation.runs import ScoresRun
-from ...experiments.negation.select import Selection
+from ...library.run import Contrast
 from ...runs.record import differences, read_run
 from ...views import Column, Table
-from .differences import Sides
+from .published import published
+from .select import Selection
+
+if TYPE_CHECKING:
+    from .runs import ScoresRun
 
 SUBJECTS = {
     Coreference.SAME_NAME: "same name",
@@ -23,12 +28,54 @@ SUBJECTS = {
 }
 
 
-def differ_in_target(runs: Sequence[ScoresRun]) -> bool:
+def contrast(runs: "Sequence[ScoresRun]") -> Contrast | None:
+    """The comparison of one run, or of runs of one model and of one target each; None of any others.
+
+    Raises:
+        InputError: The words, patterns or conventions of the runs differ.
+    """
+    if len(runs) == 1:
+        return _patterns(runs[0])
+    return _targets(_in_order(runs)) if _differ_in_target(runs) else None
+
+
+def _patterns(run: "ScoresRun") -> Contrast:
+    """The scored patterns of a run in pairs, on the same triplets."""
+    return Contrast(
+        "Do the patterns differ?",
+        f"Patterns on the same triplets: {run.model_name}. Difference of the repetition rates: first − second",
+        ("first", "second"),
+        {pair: ((run, pair[0]), (run, pair[1])) for pair in combinations(_scored(run), 2)},
+    )
+
+
+def _targets(runs: "Sequence[ScoresRun]") -> Contrast:
+    """The drops of runs that differ in the target, and each pattern on the triplets that two of them share."""
+    sides = {
+        (name, first.coreference, second.coreference): ((first, name), (second, name))
+        for name in _scored(runs[0])
+        for first, second in combinations(runs, 2)
+    }
+    return Contrast(
+        "What is the target sentence about?",
+        "Targets on the triplets of both runs. Difference of the repetition rates: first − second",
+        ("pattern", "first", "second"),
+        sides,
+        _rates(runs),
+        [_table(runs)],
+    )
+
+
+def _scored(run: "ScoresRun") -> list[str]:
+    return [pattern.name for pattern in run.selection.patterns.scored]
+
+
+def _differ_in_target(runs: "Sequence[ScoresRun]") -> bool:
     """Whether runs are of one model and of one target each."""
     return len({run.model_name for run in runs}) == 1 and len({run.coreference for run in runs}) == len(runs)
 
 
-def in_order(runs: Sequence[ScoresRun]) -> list[ScoresRun]:
+def _in_order(runs: "Sequence[ScoresRun]") -> "list[ScoresRun]":
     """The runs in the order of the paper's columns.
 
     Raises:
@@ -41,7 +88,7 @@ def in_order(runs: Sequence[ScoresRun]) -> list[ScoresRun]:
     return ordered
 
 
-def target_rates(runs: Sequence[ScoresRun]) -> pl.DataFrame:
+def _rates(runs: "Sequence[ScoresRun]") -> pl.DataFrame:
     """The columns of rates.parquet with coreference and selected before them."""
     return pl.concat(
         (
@@ -56,20 +103,7 @@ def target_rates(runs: Sequence[ScoresRun]) -> pl.DataFrame:
     )
 
 
-def target_sides(outcomes: Sequence[tuple[ScoresRun, pl.DataFrame]]) -> Sides:
-    """For each pattern and each two runs, the outcomes of both: (pattern, first, second) → sides."""
-    names = [pattern.name for pattern in outcomes[0][0].selection.patterns.scored]
-    return {
-        (name, first.coreference, second.coreference): (
-            one.filter(pl.col("split") == name),
-            other.filter(pl.col("split") == name),
-        )
-        for name in names
-        for (first, one), (second, other) in combinations(outcomes, 2)
-    }
-
-
-def target_table(runs: Sequence[ScoresRun]) -> Table:
+def _table(runs: "Sequence[ScoresRun]") -> Table:
     """Drops in the layout of Tables 8 and 9: a column for each target, with the published drops in brackets."""
     model = runs[0].model_name
     paper = published(model, runs[0].selection.patterns)
@@ -105,7 +139,7 @@ def target_table(runs: Sequence[ScoresRun]) -> Table:
     )
 
 
-def _words(run: ScoresRun) -> dict[str, Any]:
+def _words(run: "ScoresRun") -> dict[str, Any]:
     """What runs that differ in the target must have in common: lexicon, patterns, which verbs are tried."""
     identity = read_run(run.folder).stages[Selection.name].identity
     return {key: identity[key] for key in ("lexicon sha256", "patterns sha256", "verbs")}
