@@ -18,7 +18,7 @@ from ..engine.inference.device import CPU, Device
 from ..engine.inference.exported import ExportedModel
 from ..engine.inference.model import Decider, Decisions, Ids, LanguageModel
 from ..engine.inference.precision import Models
-from ..engine.text.spans import EncodedSentences
+from ..engine.text.token_ids import EncodedSentences
 from .decided import run_selection
 
 _COMPOSED = 200_000  # sentences; a tenth of a second or less

@@ -26,7 +26,7 @@ from ..engine.runs.progress import Reporter
 from ..engine.runs.ray import Ray
 from ..engine.runs.stage import Advance, ModelOptions, PartResult
 from ..engine.text.lexicon import load_lexicon
-from ..engine.text.patterns import load_patterns
+from ..engine.text.pattern_files import load_patterns
 from ..engine.views import Column, Table
 from .clocked import BUSY, Clocked
 from .machine import describe

@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 from ..engine.experiments.negation.select import Selection, Settings
 from ..engine.inference.exported import ExportedModel
 from ..engine.text.lexicon import load_lexicon
-from ..engine.text.patterns import load_patterns
-from ..engine.text.slots import VERB
-from ..engine.text.spans import Bucket, EncodedSentences
+from ..engine.text.pattern import VERB
+from ..engine.text.pattern_files import load_patterns
+from ..engine.text.token_ids import Bucket, EncodedSentences
 
 Ids = NDArray[np.int32]
 

@@ -1,9 +1,13 @@
-"""The exception for errors that the user can fix."""
+"""The exception for errors that the user can fix.
+
+Packages that only some commands need, in the extras of pyproject.toml. Quick to import.
+"""
 
 import difflib
 import errno
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from enum import StrEnum
 from typing import TypeVar
 
@@ -105,3 +109,22 @@ def check_number(option: str, value: int | None, least: int, most: int) -> None:
     if value is not None and not least <= value <= most:
         given = str(value) if abs(value) < 10**20 else "of more than 20 digits"  # Python refuses to print thousands
         raise InputError(f"{option} {given}: give a number from {least:,} to {most:,}")
+
+
+@contextmanager
+def needs_extra(extra: str, what: str) -> Iterator[None]:
+    """Around imports: a missing package is told in one line, with the extra that installs it.
+
+    Args:
+        extra: Such as `export`.
+        what: The command or option that needs it.
+
+    Raises:
+        InputError: A package is missing.
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if (error.name or "").startswith("negengine"):
+            raise
+        raise InputError(f"{what} needs {error.name}: pip install 'negengine[{extra}]'") from None

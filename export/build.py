@@ -19,9 +19,8 @@ from transformers import PreTrainedTokenizerFast
 
 from ..engine.errors import InputError
 from ..engine.files.atomic import make_folder, unwritable
-from ..engine.files.limits import refuse_few_open_files
-from ..engine.files.names import is_model_name
-from ..engine.files.reading import file_sha256
+from ..engine.files.paths import is_model_name
+from ..engine.files.reading import file_sha256, refuse_few_open_files
 from ..engine.inference.exported import ADDED_BOS, SHARING_PREFIXES, VOCABULARY, load_exported
 from ..engine.inference.manifest import FORMAT, GRAPH, MANIFEST, TOKENIZER, read_origin, write_manifest
 from ..engine.versions import source_commit, versions

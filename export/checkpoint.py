@@ -27,9 +27,7 @@ from transformers import AutoConfig, AutoTokenizer, PretrainedConfig, PreTrained
 from transformers.tokenization_utils_fast import PreTrainedTokenizerFast
 
 from ..engine.errors import InputError, first_line
-from ..engine.files.json_text import parse_json
-from ..engine.files.listing import paths_in
-from ..engine.files.reading import file_sha256, read_regular
+from ..engine.files.reading import file_sha256, parse_json, paths_in, read_regular
 from .families import LONGEST_COMPARED, family_of, longest_of, padding_id
 from .quiet import quiet
 

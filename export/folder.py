@@ -15,7 +15,7 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from ..engine.files.listing import paths_in
+from ..engine.files.reading import paths_in
 
 _LOCK = "lock"
 _REPLACED = "replaced"

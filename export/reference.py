@@ -14,7 +14,7 @@ from transformers.tokenization_utils_fast import PreTrainedTokenizerFast
 
 from ..engine.errors import InputError
 from ..engine.inference.exported import ExportedModel
-from ..engine.text.causal_tokenizer import MASK_TOKEN
+from ..engine.text.tokenizer import MASK_TOKEN
 from .checkpoint import load, load_model, locate
 from .observe import told_in_one_line
 from .quiet import quiet

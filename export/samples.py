@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..engine.text.lexicon import load_lexicon
-from ..engine.text.patterns import load_patterns
+from ..engine.text.pattern_files import load_patterns
 from .observe import Feeds
 
 USUAL = 512  # tokens; of longer inputs the values are compared with PyTorch, and not measured

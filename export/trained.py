@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import msgspec
 
 from ..engine.errors import InputError
-from ..engine.files.names import is_file_name
+from ..engine.files.paths import is_file_name
 from ..engine.files.reading import is_file
 from ..engine.files.sealed import read_sealed
 from .checkpoint import Source

@@ -10,7 +10,7 @@ import msgspec
 from huggingface_hub.errors import HfHubHTTPError
 from requests import RequestException
 
-from ..engine.files.listing import paths_in
+from ..engine.files.reading import paths_in
 from .checkpoint import Source
 
 SAFE = ".safetensors"

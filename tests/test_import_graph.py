@@ -11,7 +11,6 @@ ROOT = Path(__file__).parents[1]
 ORDER = (
     "choices",
     "errors",
-    "extras",
     "printable",
     "versions",
     "files",

@@ -9,7 +9,7 @@ import numpy as np
 from ...engine.inference.batches import Runner
 from ...engine.inference.exported import REFERENCE, ExportedModel
 from ...engine.inference.model import Decider, Decisions, MaskedLM
-from ...engine.text.spans import EncodedSentences
+from ...engine.text.token_ids import EncodedSentences
 from .setting import Model, NotHere, Setting
 
 Opening = Callable[[Path, int], Runner]

@@ -9,7 +9,7 @@ from ...engine.inference.device import CPU
 from ...engine.inference.exported import REFERENCE
 from ...engine.inference.model import Decisions, MaskedLM
 from ...engine.inference.precision import MixedDecider
-from ...engine.text.spans import EncodedSentences
+from ...engine.text.token_ids import EncodedSentences
 from ..systems.mask.own import AUDIT_SHARE
 from ..workload import candidates, main_job
 from .deciding import decide_all, graphs_of

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..choices import TABLE, Precision
-from ..files.home import shell_command
+from ..files.paths import shell_command
 from . import options
 from .console import document, say, show
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..choices import Precision
-from ..extras import needs_extra
+from ..errors import needs_extra
 from . import options
 from .run_command import PRINTING, command_line, print_result, with_options
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InputError
-from ..text.textfiles import Row, checked_length, decoded, json_rows
+from ..text.text_lines import Row, checked_length, decoded, json_rows
 
 CORPORA = ("GoogleRE", "TREx", "ConceptNet", "SQuAD")
 MISPRIMES = {"high": "high_ranked", "low": "low_ranked", "random": "random"}
@@ -40,7 +40,7 @@ def merge(members: Mapping[str, bytes], source: str) -> dict[str, bytes]:
         (corpus_of(Path(path)), path, row)
         for path, content in members.items()
         if path.startswith("data/") and path.endswith(".jsonl")
-        for row in json_rows(list(decoded(content, f"{source}/{path}")))
+        for row in json_rows(decoded(content, f"{source}/{path}"))
     ]
     return {
         f"{corpus}.jsonl": "".join(json.dumps(row.fields, ensure_ascii=False) + "\n" for row in merged).encode()

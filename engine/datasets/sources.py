@@ -12,8 +12,7 @@ from pathlib import Path
 import pooch
 
 from ..errors import InputError
-from ..files.json_text import parse_json
-from ..files.reading import MOST_JSON, exists, read_regular
+from ..files.reading import MOST_JSON, exists, parse_json, read_regular
 
 REGISTRY = Path(__file__).parent / "sources.toml"
 CACHE_VARIABLE = "NEGENGINE_DATA"

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ..errors import InputError
 from ..files.reading import is_file
-from ..text.textfiles import checked_length, read_lines
+from ..text.text_lines import checked_length, read_lines
 from ..text.tokenizer import MaskTokenizer
 from .targets import listed_ids, word_ids
 

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError
-from ..text.spans import EncodedSentences
+from ..text.token_ids import EncodedSentences
 from .model import Decider, main_token
 
 _DEVIATIONS, _BEYOND_LARGEST = 4.5, 1.1

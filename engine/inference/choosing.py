@@ -16,7 +16,7 @@ from typing import Any, Generic, TypeVar
 
 from ..choices import Precision
 from ..errors import InputError
-from ..text.spans import EncodedSentences
+from ..text.token_ids import EncodedSentences
 from .audit import audit_share, disagreement_bound
 from .calibration import Calibration, NotFiniteError, calibrate
 from .causal import open_language_model

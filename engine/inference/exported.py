@@ -15,8 +15,7 @@ from typing import Any
 from ..choices import LANGUAGE_MODELS, Task
 from ..errors import InputError
 from ..files.reading import file_sha256, is_file, is_folder
-from ..text.causal_tokenizer import CausalTokenizer
-from ..text.tokenizer import MaskTokenizer
+from ..text.tokenizer import CausalTokenizer, MaskTokenizer
 from .manifest import GRAPH, MANIFEST, TOKENIZER, read_manifest, read_origin
 from .verified import VerifiedFiles
 

@@ -19,7 +19,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ..text.spans import EncodedSentences
+from ..text.token_ids import EncodedSentences
 from .batches import Advance, ignored
 from .calibration import Calibration, refuse_not_finite, widest
 from .causal import open_language_model

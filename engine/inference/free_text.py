@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError
-from ..text.spans import Bucket
+from ..text.token_ids import Bucket
 from ..text.tokenizer import MaskTokenizer
 from .batches import Result, rows_by_length
 from .exported import ExportedModel, refuse_too_long

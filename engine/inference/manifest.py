@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import msgspec
 
 from ..errors import InputError
-from ..files.names import is_file_name, is_model_name
+from ..files.paths import is_file_name, is_model_name
 from ..files.reading import MOST_JSON, read_regular
 from ..files.sealed import DamagedError, format_of, read_sealed, unseal, write_sealed
 

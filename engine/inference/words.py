@@ -45,8 +45,7 @@ from numpy.typing import NDArray
 
 from ..choices import TargetMethod
 from ..errors import InputError
-from ..text.sequences import NOTHING, TokenSequences
-from ..text.spans import Bucket, EncodedSentences
+from ..text.token_ids import NOTHING, Bucket, EncodedSentences, TokenSequences
 from ..text.word_marks import Mark, WordClass, WordMarks
 from .batches import Advance, ignored
 from .exported import PRECISIONS, REFERENCE

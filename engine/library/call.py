@@ -15,7 +15,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar, cast
 
-from ..files.home import without_home
+from ..files.paths import without_home
 from ..files.reading import file_sha256, is_file
 from .model import Model
 

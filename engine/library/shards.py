@@ -11,7 +11,7 @@ from typing import Any
 import polars as pl
 
 from ..errors import InputError
-from ..files.home import shell_command
+from ..files.paths import shell_command
 from ..printable import counted
 from ..runs.divisions import default_output, find_shards
 from ..runs.status import DividedRun, State, divided_run

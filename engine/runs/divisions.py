@@ -7,8 +7,7 @@ from glob import glob, has_magic
 from pathlib import Path
 
 from ..errors import InputError
-from ..files.listing import paths_in
-from ..files.reading import exists, is_folder
+from ..files.reading import exists, is_folder, paths_in
 from .record import RUN_FILE, read_run
 from .shard import Shard
 

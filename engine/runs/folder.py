@@ -23,7 +23,7 @@ import msgspec
 
 from ..errors import InputError
 from ..files.atomic import make_folder, remove_file, remove_leftovers, write_bytes
-from ..files.limits import refuse_few_open_files
+from ..files.reading import refuse_few_open_files
 from ..versions import own_version
 from .lock import locked
 from .part import EncodedPart, Marker, PartFiles

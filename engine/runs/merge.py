@@ -12,8 +12,8 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from ..errors import InputError
-from ..files.home import without_home
-from ..files.listing import paths_in
+from ..files.paths import without_home
+from ..files.reading import paths_in
 from ..printable import counted
 from .choices import joined, told_batches, told_differences
 from .folder import RunFolder

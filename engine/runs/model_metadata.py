@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InputError
-from ..files.home import without_home
+from ..files.paths import without_home
 from ..inference.exported import ExportedModel
 
 _FOLDER, _MASK = "model folder", "mask token"

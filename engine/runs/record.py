@@ -20,9 +20,8 @@ import msgspec
 
 from ..errors import InputError
 from ..files.atomic import is_leftover, make_folder, remove_file, write_unflushed
-from ..files.listing import paths_in
-from ..files.names import is_file_name
-from ..files.reading import MOST_JSON, LargerError, MissingFileError, exists, read_regular
+from ..files.paths import is_file_name
+from ..files.reading import MOST_JSON, LargerError, MissingFileError, exists, paths_in, read_regular
 from ..files.sealed import DamagedError, read_sealed, seal, unseal, write_sealed
 from .lock import LOCK_FILE
 from .session import Session

@@ -10,7 +10,7 @@ import polars as pl
 from ..errors import InputError
 from ..files.atomic import json_bytes, sha256, write_bytes
 from ..files.frames import frame_sha256, parquet_frame, write_frame
-from ..files.home import shell_command, words_of
+from ..files.paths import shell_command, words_of
 from ..files.reading import MissingFileError, file_sha256, read_regular
 from .part import Marker
 from .part_rows import damaged_part, part_files, part_rows

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from ..errors import InputError, first_line, shortened
-from ..files.home import without_home_inside
+from ..files.paths import without_home_inside
 from ..inference.device import CPU
 from ..inference.energy import EnergyMeter
 from ..inference.machine import machine

@@ -13,8 +13,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from ..errors import InputError
-from ..files.listing import paths_in
-from ..files.reading import exists
+from ..files.reading import exists, paths_in
 from ..printable import counted
 from .divisions import named_shard
 from .lock import holder

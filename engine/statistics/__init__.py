@@ -11,12 +11,10 @@ from .clusters import (
     proportion_interval,
     student_interval,
 )
-from .corrections import holm
+from .differences import Difference, Unpaired, combined, crossed_interval, paired_difference, unpaired_difference
 from .intervals import CONFIDENCE, Estimate, exact_proportion_interval, mean, proportion, relative_drop_interval
-from .paired import Difference, combined, crossed_interval, paired_difference
+from .p_values import SMALLEST_P, holm, sign_flips, smallest_p
 from .power import clusters_needed, detectable, expected_design_effect, normal_quantiles
-from .signs import SMALLEST_P, sign_flips, smallest_p
-from .unpaired import Unpaired, unpaired_difference
 
 __all__ = [
     "CONFIDENCE",

@@ -4,7 +4,7 @@ from math import ceil
 
 from .clusters import ClusteredMean
 from .intervals import CONFIDENCE
-from .signs import smallest_p
+from .p_values import smallest_p
 
 POWER = 0.8
 

@@ -32,7 +32,7 @@ import msgspec
 
 from ..choices import Precision
 from ..errors import InputError, did_you_mean
-from ..files.names import is_file_name, is_model_name
+from ..files.paths import is_file_name, is_model_name
 from ..inference.exported import MODELS
 from ..text.toml_file import TomlFile
 from .suite_settings import check_settings, functions

@@ -14,7 +14,7 @@ import polars as pl
 
 from ..errors import InputError, first_line
 from ..files.atomic import json_bytes, make_folder, write_bytes
-from ..files.home import without_home_inside
+from ..files.paths import without_home_inside
 from ..library.model import ModelReference, check_opening
 from ..library.open import open_run
 from ..library.options import RUNS, RunOptions, explicit, shard_of

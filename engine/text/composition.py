@@ -15,9 +15,8 @@ from numpy.typing import NDArray
 
 from ..errors import InputError
 from .keys import checked_seed, string_keys
-from .pattern import Hole, Pattern
-from .slots import MASK
-from .spans import Bucket, SlotwiseComposer, Span, n_sentences
+from .pattern import MASK, Hole, Pattern
+from .token_ids import Bucket, SlotwiseComposer, Span, n_sentences
 from .tokenizer import MaskTokenizer
 
 RANDOM_COMBINATIONS = 2_000

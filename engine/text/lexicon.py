@@ -12,12 +12,11 @@ from functools import cache
 from pathlib import Path
 
 from ..errors import InputError
-from ..files.listing import paths_in
-from ..files.reading import exists
+from ..files.reading import exists, paths_in
 from .agreement import Agreement, read_agreement
 from .bundled import BUNDLED_LEXICON
-from .slots import MASK, PROFESSION, SLOT_NAME, SLOTS, WORD_SLOTS, column
-from .textfiles import Entry, read_entries
+from .pattern import MASK, PROFESSION, SLOT_NAME, SLOTS, WORD_SLOTS, column
+from .text_lines import Entry, read_entries
 
 VERBS_FILE = "verbs.txt"
 FORMS_SEPARATOR = ", "

@@ -2,6 +2,15 @@
 
 The sentence is the context, a space and the target. Where there is one sentence only, there is no target. A pattern set
 is a file; `patterns.py` reads it.
+
+The slots of a pattern, and where their words are.
+
+This is the only list of slots. A slot that the code does not know is a text file of the lexicon (`slot_CITY.txt` makes
+{CITY}), so another slot needs no code at all.
+
+The texts of millions of sentences: a pattern as an expression over a table of words.
+
+What papers print for a pattern set and a model, to be shown beside our own figures; no result depends on it.
 """
 
 import hashlib
@@ -14,11 +23,59 @@ from functools import cached_property
 from typing import Annotated, Any
 
 import msgspec
+import polars as pl
 
+from ..choices import Coreference
 from ..errors import InputError
-from .elision import Beginnings, Elision
-from .published import PublishedColumn
-from .slots import MASK
+from .agreement import Beginnings, Elision, before
+
+NAME, PROFESSION, VERB, PRONOUN, MASK = "NAME", "PROF", "ACT", "PRON", "MASK"
+
+_COLUMNS = {NAME: "name", PROFESSION: "profession", VERB: "verb", PRONOUN: "pronoun"}
+
+WORD_SLOTS = tuple(_COLUMNS)
+"""The slots that every lexicon has words for."""
+
+SLOTS = (*WORD_SLOTS, MASK)
+"""The names that a pattern may have in braces with every lexicon."""
+
+AT_MASK = "verb_at_mask"
+"""The column of a table of triplets that holds the accepted forms of the verb at the mask, if they are not the verb."""
+
+SLOT_NAME = re.compile(r"[A-Z][A-Z0-9]*")
+"""The spelling of a further slot of a lexicon."""
+
+
+def column(slot: str) -> str:
+    """The column of a table of triplets that holds a slot's words: `name` for NAME, `city` for CITY."""
+    return _COLUMNS.get(slot, slot.lower())
+
+
+Percent = Annotated[float, msgspec.Meta(ge=0, le=100)]
+
+
+class PublishedColumn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One column of a paper's table: a model, and whom the target sentence is about.
+
+    Attributes:
+        models: The model's names on the Hugging Face hub, the one that the paper uses first.
+        drops: Pattern → 100 − repetition rate, in percentage points.
+        coreference: Whom the target sentence is about.
+        triplets: Number of selected triplets; None where it is not printed.
+        selection: Of the selection, with the keys of selection.json: verbs, pairs, tested, repeating, ratio (percent),
+            selected.
+        source: Where it is printed, such as "Table 6".
+        doubts: What is uncertain about the figures, as sentences.
+    """
+
+    models: Annotated[tuple[str, ...], msgspec.Meta(min_length=1)]
+    drops: dict[str, Percent] = {}
+    coreference: Coreference = Coreference.PRONOUN
+    triplets: Annotated[int, msgspec.Meta(ge=0)] | None = None
+    selection: dict[str, Annotated[float, msgspec.Meta(ge=0)]] = {}
+    source: str = ""
+    doubts: tuple[str, ...] = ()
+
 
 SLOT = re.compile(r"\{(\w+)\}")
 _LAST_WORD = re.compile(r"(\w+) \Z")
@@ -222,3 +279,59 @@ class _Kept(msgspec.Struct):
     patterns: Annotated[list[tuple[str, Role, str, str]], msgspec.Meta(min_length=1)]
     elisions: list[tuple[str, list[tuple[str, tuple[str, ...], tuple[str, ...]]]]] = []
     published: tuple[PublishedColumn, ...] = ()
+
+
+def sentence_texts(pattern: Pattern, mask: str | pl.Expr) -> pl.Expr:
+    """The sentence of each row, exactly as `Pattern.text` makes it.
+
+    Args:
+        pattern: The pattern.
+        mask: The model's mask token, or an expression: what stands in place of {MASK}.
+
+    Returns:
+        An expression over the columns of the pattern's slots (see `slots.column`).
+    """
+    pieces = pattern.pieces
+    masked = pl.lit(mask) if isinstance(mask, str) else mask
+    parts = [pl.lit(pieces[0])]
+    for hole, after in zip(pattern.holes, pieces[1:], strict=True):
+        parts += [masked if hole.slot == MASK else _spelled(hole, column(hole.slot)), pl.lit(after)]
+    return pl.concat_str(parts)
+
+
+def expected_verbs(pattern: Pattern, verb: str = column(VERB)) -> pl.Expr:
+    """The verb of each row as it would stand at the mask, with a capital where the mask starts a sentence.
+
+    Args:
+        pattern: The pattern.
+        verb: The column with the form of the verb.
+    """
+    return _spelled(pattern.mask, verb)
+
+
+def _spelled(hole: Hole, name: str) -> pl.Expr:
+    """The words of a column in the place of a hole: `Hole.spell` over a column."""
+    words = pl.col(name)
+    if hole.elision is not None:
+        return _elided(hole.elision, words, capital=hole.capital)
+    return words.str.slice(0, 1).str.to_uppercase() + words.str.slice(1) if hole.starts_sentence else words
+
+
+def _elided(rule: Elision, words: pl.Expr, *, capital: bool) -> pl.Expr:
+    """`Elision.spell` over a column."""
+    form = pl.lit(before(rule.word, capital=capital))
+    for other, following in reversed(rule.forms):
+        form = pl.when(_hold(following, words)).then(pl.lit(before(other, capital=capital))).otherwise(form)
+    return form + words
+
+
+def _hold(following: Beginnings, words: pl.Expr) -> pl.Expr:
+    """Whether each of many words is one of some beginnings."""
+    lower = words.str.to_lowercase()
+    return _longest(lower, following.before) > _longest(lower, following.unless)
+
+
+def _longest(words: pl.Expr, beginnings: Sequence[str]) -> pl.Expr:
+    """The number of letters of the longest beginning that fits each word; 0 where none does."""
+    fitting = [pl.when(words.str.starts_with(one)).then(len(one)).otherwise(0) for one in beginnings]
+    return pl.max_horizontal(fitting) if fitting else pl.lit(0)

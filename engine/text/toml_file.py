@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from ..errors import InputError
-from .textfiles import read_text
+from .text_lines import read_text
 
 _MOST_PARSED = 500
 Kind = TypeVar("Kind")

@@ -15,7 +15,7 @@ from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING, 
 
 from ...engine.errors import InputError
 from ...engine.inference.exported import CONVOLVED, LOW_PRECISION, SHARING_PREFIXES, VOCABULARY
-from ...engine.text.causal_tokenizer import MASK_TOKEN, CausalTokenizer
+from ...engine.text.tokenizer import MASK_TOKEN, CausalTokenizer
 from ..checkpoint import Checkpoint, Head
 from ..families import intermediate_size
 from ..passes import CAUSAL_FP16, CAUSAL_INT8, CPU, SHARING, TEXT_GENERATION, VOCABULARY_ONLY

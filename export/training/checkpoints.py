@@ -12,7 +12,7 @@ import msgspec
 
 from ...engine.errors import InputError
 from ...engine.files.atomic import flush_folder
-from ...engine.files.listing import paths_in
+from ...engine.files.reading import paths_in
 from ...engine.files.sealed import read_sealed, write_sealed
 
 SEAL = "complete.json"

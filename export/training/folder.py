@@ -17,8 +17,7 @@ from typing import Any
 
 from ...engine.errors import InputError
 from ...engine.files.atomic import flush_folder, is_leftover, make_folder, remove_leftovers, unwritable
-from ...engine.files.listing import paths_in
-from ...engine.files.reading import MissingFileError, file_sha256
+from ...engine.files.reading import MissingFileError, file_sha256, paths_in
 from ...engine.files.sealed import read_sealed, write_sealed
 from ...engine.inference.machine import machine
 from ...engine.runs.lock import LOCK_FILE, locked

@@ -9,7 +9,7 @@ from transformers import PreTrainedModel
 
 from ...engine.commands.train_command import TrainingOptions
 from ...engine.errors import InputError
-from ...engine.files.limits import refuse_few_open_files
+from ...engine.files.reading import refuse_few_open_files
 from ...engine.runs.progress import Reporter
 from ..quiet import quiet
 from ..trained import TrainingRecord

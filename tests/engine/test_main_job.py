@@ -23,7 +23,7 @@ from negengine.engine.runs.progress import Reporter
 from negengine.engine.runs.shard import Shard
 from negengine.engine.runs.stage import ModelOptions
 from negengine.engine.text.lexicon import Lexicon
-from negengine.engine.text.patterns import load_patterns
+from negengine.engine.text.pattern_files import load_patterns
 from small_stages import InterruptedAfter
 from transformers import AutoModelForMaskedLM, AutoTokenizer
 

@@ -36,7 +36,7 @@ from negengine.engine.runs.results import finished_stage
 from negengine.engine.runs.shard import Shard
 from negengine.engine.runs.stage import ModelOptions
 from negengine.engine.text.lexicon import Lexicon, load_lexicon
-from negengine.engine.text.patterns import load_patterns
+from negengine.engine.text.pattern_files import load_patterns
 from small_stages import InterruptedAfter, results
 
 pytestmark = pytest.mark.long

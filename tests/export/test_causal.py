@@ -13,7 +13,7 @@ from negengine.engine.errors import InputError
 from negengine.engine.inference.causal import CausalLM
 from negengine.engine.inference.exported import load_exported
 from negengine.engine.text.lexicon import load_lexicon
-from negengine.engine.text.patterns import load_patterns
+from negengine.engine.text.pattern_files import load_patterns
 from negengine.export import families, needs
 from negengine.export.build import _Traced, _without_wrong_sharing, build
 from negengine.export.families import longest_input

@@ -13,7 +13,7 @@ from negengine.engine.errors import InputError
 from negengine.engine.inference.exported import ExportedModel, load_exported
 from negengine.engine.inference.model import MaskedLM
 from negengine.engine.text.lexicon import load_lexicon
-from negengine.engine.text.patterns import load_patterns
+from negengine.engine.text.pattern_files import load_patterns
 from negengine.engine.text.tokenizer import MaskTokenizer
 from negengine.export.build import build
 from negengine.export.check import check, kind_of

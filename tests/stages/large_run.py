@@ -17,7 +17,7 @@ from negengine.engine.runs.executors import ThisProcess
 from negengine.engine.runs.loop import Execution, run_stage
 from negengine.engine.runs.stage import ModelOptions
 from negengine.engine.text.lexicon import load_lexicon
-from negengine.engine.text.patterns import load_patterns
+from negengine.engine.text.pattern_files import load_patterns
 
 
 def make(model: str, folder: Path) -> None:

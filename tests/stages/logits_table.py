@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from negengine.engine.inference.batches import ignored
 from negengine.engine.inference.model import Asked, Decisions
-from negengine.engine.text.spans import Bucket, EncodedSentences
+from negengine.engine.text.token_ids import Bucket, EncodedSentences
 
 EXPECTED = 0  # the token that every sentence expects
 

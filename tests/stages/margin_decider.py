@@ -6,7 +6,7 @@ import numpy as np
 from negengine.engine.inference.batches import ignored
 from negengine.engine.inference.calibration import Calibration
 from negengine.engine.inference.model import Decisions
-from negengine.engine.text.spans import Bucket, EncodedSentences
+from negengine.engine.text.token_ids import Bucket, EncodedSentences
 
 
 class MarginDecider:

@@ -25,8 +25,7 @@ from ....engine.inference.free_text import MASK
 from ....engine.runs.loop import run_stage
 from ....engine.runs.results import finished_stage, read_frame
 from ....engine.text.lexicon import load_lexicon
-from ....engine.text.patterns import Pattern
-from ....engine.text.slots import NAME, PROFESSION, PRONOUN, VERB
+from ....engine.text.pattern import NAME, PROFESSION, PRONOUN, VERB, Pattern
 from ...opened import with_open_model
 from ..system import Answers, Choice, Place, batch_sizes
 from . import LOOP, PAPER, ROW

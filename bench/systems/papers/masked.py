@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from transformers import AutoModelForMaskedLM
 
 from ....engine.inference.free_text import MASK, encode_texts
-from ....engine.text.spans import Bucket
+from ....engine.text.token_ids import Bucket
 from ..own import Fp32
 from ..system import Answers, Choice, Place, batch_sizes
 from ..torch_models import TorchSystem, head_logits_at_mask, logits_at_mask

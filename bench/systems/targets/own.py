@@ -13,7 +13,7 @@ from ....engine.experiments.vocabulary import Ranked
 from ....engine.runs.executors import overlap
 from ....engine.runs.part import EncodedPart
 from ....engine.runs.stage import PartResult
-from ....engine.text.table import open_table
+from ....engine.text.user_table import open_table
 from ..own import Fp32
 from ..system import Answers, Choice
 from . import Stimuli

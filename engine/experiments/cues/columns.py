@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ...errors import InputError
-from ...text.textfiles import MOST_TABLE, checked_length, stream_lines
+from ...text.text_lines import MOST_TABLE, checked_length, stream_lines
 from .marked import MarkedCue
 
 _WORD, _NUMBER, _FIRST = 3, 2, 7  # columns: the word, its number, the first one about negation

@@ -10,7 +10,7 @@ import polars as pl
 
 from ...errors import InputError
 from ...library.shown import Shown
-from ...text.textfiles import stream_lines
+from ...text.text_lines import stream_lines
 from ...views import Column, Table
 from .sentences import split_sentences
 from .word_list import Kind, find_cues

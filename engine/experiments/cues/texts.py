@@ -1,9 +1,7 @@
 """A text file in parts of whole lines, so that a file of any size is read part by part."""
 
-import gzip
 import hashlib
 import threading
-import zlib
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
@@ -11,9 +9,8 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 from ...errors import InputError
-from ...files.home import without_home
-from ...files.reading import open_regular, unreadable
-from ...text.lines import BadLineError, Lines, Place
+from ...files.paths import without_home
+from ...text.text_lines import Lines, Place, open_text
 
 BYTES_PER_PART = 2**18  # some 2,500 sentences
 _HINT = "give a text file"
@@ -60,10 +57,10 @@ class TextFile:
                 too long.
         """
         digest, parts, blank = hashlib.sha256(), [], True
-        with _opened(path) as stream:
+        with open_text(path, _HINT) as stream:
             lines = Lines(stream, str(path), digest=digest)
             start = lines.place
-            for line in _readable(lines):
+            for line in lines:
                 blank = blank and not line.strip()
                 if lines.place.offset - start.offset >= bytes_per_part:
                     parts.append(TextPart(start, lines.place.line - start.line))
@@ -88,29 +85,11 @@ class TextFile:
         with _CONTINUED.opened(self.path, part.place.offset) as stream:
             lines = Lines(stream, str(self.path), part.place)
             found = []
-            for line in _readable(lines):
-                found.append((line, lines.place.line))
+            for line in lines:
+                found.append((f"{line}\n", lines.place.line))
                 if len(found) == part.lines:
                     return found
         raise InputError(f"{self.path}: the file has become shorter since the run began")
-
-
-def _readable(lines: Lines) -> Iterator[str]:
-    """The lines; one that is not text is an error with its file and number."""
-    try:
-        yield from lines
-    except BadLineError as error:
-        raise InputError(f"{lines.location}: {error}") from None
-
-
-@contextmanager
-def _opened(path: Path) -> Iterator[BinaryIO]:
-    with open_regular(path, _HINT) as file:
-        try:
-            with gzip.open(file) if path.suffix == ".gz" else file as stream:
-                yield stream  # type: ignore[misc]  # a GzipFile reads like a BinaryIO
-        except (OSError, EOFError, zlib.error) as error:
-            raise unreadable(path, error, _HINT) from error
 
 
 class _Continued:
@@ -126,14 +105,14 @@ class _Continued:
     def opened(self, path: Path, offset: int) -> Iterator[BinaryIO]:
         """A file, for reading from an offset on."""
         if path.suffix != ".gz":
-            with _opened(path) as stream:
+            with open_text(path, _HINT) as stream:
                 yield stream
             return
         with self._lock:
             if self._path != path or self._stream is None or self._stream.tell() > offset:
                 self._stack.close()
                 self._stack = ExitStack()
-                self._stream, self._path = self._stack.enter_context(_opened(path)), path
+                self._stream, self._path = self._stack.enter_context(open_text(path, _HINT)), path
             yield self._stream
 
 

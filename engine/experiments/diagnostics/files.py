@@ -15,10 +15,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ...errors import InputError, choice
-from ...files.listing import files_below
-from ...files.reading import is_file
+from ...files.reading import files_below, is_file
 from ...inference.free_text import MASK
-from ...text.textfiles import Row, read_table
+from ...text.text_lines import Row, read_table
 from .choices import Dataset
 
 CPRAG, ROLE, SIMP, NAT = DATASETS = tuple(dataset.value for dataset in Dataset)

@@ -22,7 +22,7 @@ from ...inference.free_text import log_softmax, reduce_logits
 from ...inference.model import LanguageModel
 from ...inference.top import top_tokens
 from ...runs.stage import Advance
-from ...text.spans import Bucket
+from ...text.token_ids import Bucket
 from ...text.tokenizer import NOT_ONE_TOKEN, MaskTokenizer
 from ..items import ITEM_SCHEMA, joined
 from .items import Completion, Item

@@ -18,7 +18,7 @@ from ...runs.model_metadata import model_metadata
 from ...runs.stage import Advance, Files, FinishedParts, PartResult
 from ...statistics import LIBRARIES
 from ...text.keys import checked_seed
-from ...text.spans import Bucket
+from ...text.token_ids import Bucket
 from ...text.tokenizer import MaskTokenizer
 from ..items import ITEMS_FILE, SUMMARY_FILE, model_identity
 from ..targets import target_ids

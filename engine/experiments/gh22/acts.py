@@ -28,9 +28,8 @@ from ...runs.ranges import part_ranges
 from ...runs.stage import Advance, Files, FinishedParts, PartResult
 from ...text.composition import Composer, composer
 from ...text.lexicon import Lexicon
-from ...text.patterns import Pattern
-from ...text.slots import NAME, PROFESSION, PRONOUN, column
-from ...text.spans import Bucket
+from ...text.pattern import NAME, PROFESSION, PRONOUN, Pattern, column
+from ...text.token_ids import Bucket
 from ...text.tokenizer import MaskTokenizer
 from ..items import model_identity
 from ..negation.grid import PairFillers, all_pairs, pair_fillers, sample_pairs

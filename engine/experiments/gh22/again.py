@@ -6,7 +6,7 @@ from dataclasses import replace
 import polars as pl
 
 from ...library.again import Draw, Question, Sample
-from ...text.slots import NAME, PROFESSION, PRONOUN, column
+from ...text.pattern import NAME, PROFESSION, PRONOUN, column
 from .choices import Variant
 from .variants import load_variant
 

@@ -30,9 +30,8 @@ from ...runs.ranges import part_ranges
 from ...runs.stage import Advance, Files, FinishedParts, PartResult, changed
 from ...statistics import LIBRARIES
 from ...text.composition import Composer, composer
-from ...text.patterns import Pattern, PatternSet
-from ...text.slots import NAME, PROFESSION, PRONOUN, VERB, column
-from ...text.spans import Bucket, EncodedSentences
+from ...text.pattern import NAME, PROFESSION, PRONOUN, VERB, Pattern, PatternSet, column
+from ...text.token_ids import Bucket, EncodedSentences
 from ..items import ITEMS_FILE, SUMMARY_FILE
 from .acts import Acts
 from .choices import Variant

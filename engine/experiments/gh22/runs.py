@@ -24,7 +24,7 @@ from ...runs.results import finished_stage, read_frame
 from ...runs.shard import Shard
 from ...text.bundled import bundled_lexicons, lexicon_path
 from ...text.lexicon import load_lexicon
-from ...text.patterns import PatternSet
+from ...text.pattern import PatternSet
 from ...views import Table
 from ..summary_run import SummaryRun
 from .acts import ACTS_FILE, RANKS, Acts, check_ranks

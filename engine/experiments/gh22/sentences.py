@@ -8,9 +8,7 @@ from collections.abc import Mapping
 import polars as pl
 
 from ...library.sentences import REPEATED
-from ...text.patterns import Pattern, PatternSet, Role
-from ...text.slots import VERB, column
-from ...text.texts import expected, text
+from ...text.pattern import VERB, Pattern, PatternSet, Role, column, expected_verbs, sentence_texts
 from ..items import with_precision
 from .choices import Variant
 
@@ -44,8 +42,8 @@ def _sentences(items: pl.LazyFrame, variant: Variant, pattern: Pattern, mask: st
     return items.filter((pl.col("condition") == str(variant)) & (pl.col("pattern") == pattern.name)).select(
         item="pair",
         condition="condition",
-        sentence=text(pattern, mask),
-        expected=expected(pattern),
+        sentence=sentence_texts(pattern, mask),
+        expected=expected_verbs(pattern),
         answer="top1",
         repeated=repeated,
         failed=repeated if pattern.role is Role.FORBIDDEN else ~repeated,

@@ -5,7 +5,7 @@ from typing import Any
 
 import polars as pl
 
-from ...text.patterns import PatternSet
+from ...text.pattern import PatternSet
 from ...views import Column, Table
 from ...views.published import fraction
 from ..published import SELF_CONTAINED_NEGATION, column, published

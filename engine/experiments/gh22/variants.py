@@ -4,8 +4,8 @@ import re
 from pathlib import Path
 
 from ...errors import InputError
-from ...text.patterns import PatternSet, load_patterns
-from ...text.slots import SLOTS, VERB
+from ...text.pattern import SLOTS, VERB, PatternSet
+from ...text.pattern_files import load_patterns
 from .choices import Variant
 
 ACT_SLOTS = (VERB, "ACT1", "ACT2")

@@ -19,10 +19,9 @@ from pathlib import Path
 
 from ...datasets.misprimed import IDENTIFIERS, MISPRIMES, corpus_of, merge_rows, only_text
 from ...errors import InputError, choice
-from ...files.listing import files_below
-from ...files.reading import is_file
+from ...files.reading import files_below, is_file
 from ...inference.free_text import MASK
-from ...text.textfiles import Row, json_rows, read_lines
+from ...text.text_lines import Row, json_rows, read_lines
 from ..items import SEPARATOR
 from .choices import Corpus
 

@@ -13,8 +13,7 @@ from typing import Any
 import polars as pl
 
 from ...errors import InputError
-from ...text.columns import find_column, needed_column
-from ...text.table import Table
+from ...text.user_table import Table, find_column, needed_column
 
 GOOD, BAD = "good", "bad"
 SIDES = (GOOD, BAD)

@@ -25,7 +25,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ...errors import InputError
-from ...text.rows import Rows
+from ...text.table_rows import Rows
 from ...text.tokenizer import MaskTokenizer
 from ..probe.columns import ROW, SKIPPED
 from .columns import SIDES, Columns

@@ -8,7 +8,7 @@ does not know the rule. The share of ties stands beside the accuracy.
 import polars as pl
 
 from ...errors import InputError
-from ...text.rows import Check
+from ...text.table_rows import Check
 from .columns import BAD, GOOD, SIDES, Columns
 from .items import CORRECT, CORRECT_PER_TOKEN, FILE, LIKELIHOOD, PER_TOKEN, SIDE, TIE
 from .source import Tables

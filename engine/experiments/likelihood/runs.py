@@ -19,7 +19,7 @@ from ...library.options import RunOptions, opening_of, run_folder, shard_of
 from ...library.recount import Recount
 from ...library.run import ShardRun
 from ...printable import counted
-from ...text.table import TableLike
+from ...text.user_table import TableLike
 from ...views import Table
 from ..items import ALL
 from ..probe.plan import ProbePlan

@@ -9,10 +9,9 @@ from pathlib import Path
 import polars as pl
 
 from ...errors import InputError
-from ...files.listing import paths_in
-from ...files.reading import is_folder
-from ...text.rows import Check, Rows
-from ...text.table import Stimuli, Table, TableLike, open_table
+from ...files.reading import is_folder, paths_in
+from ...text.table_rows import Check, Rows
+from ...text.user_table import Stimuli, Table, TableLike, open_table
 
 ENDINGS = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet")
 

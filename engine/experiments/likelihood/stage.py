@@ -24,7 +24,7 @@ from ...runs.masked_stages import ReferenceStage
 from ...runs.model_metadata import model_metadata
 from ...runs.stage import Advance, Files, FinishedParts, PartResult, changed
 from ...statistics import LIBRARIES
-from ...text.rows import Rows
+from ...text.table_rows import Rows
 from ..items import ITEMS_FILE, SUMMARY_FILE, model_identity
 from ..probe.columns import ROW, SKIPPED
 from ..probe.items import SKIPPED_FILE

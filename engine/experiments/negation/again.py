@@ -18,14 +18,13 @@ from numpy.typing import NDArray
 
 from ...choices import Coreference, VerbConvention
 from ...errors import InputError
-from ...files.home import with_home
+from ...files.paths import with_home
 from ...library.again import Draw, Question, Sample
 from ...runs.record import StageRecord, differences
 from ...text.bundled import lexicon_path
-from ...text.language import load_language
 from ...text.lexicon import FORMS_SEPARATOR, Lexicon, load_lexicon
-from ...text.patterns import PatternSet
-from ...text.slots import AT_MASK, NAME, PROFESSION, VERB
+from ...text.pattern import AT_MASK, NAME, PROFESSION, VERB, PatternSet
+from ...text.pattern_files import load_language
 from .select import SEVERAL, TOKENS, Selection, Settings, Verbs
 
 

@@ -20,7 +20,7 @@ from ...inference.exported import PRECISIONS, REFERENCE
 from ...inference.words import WordScores
 from ...runs.record import StageRecord
 from ...runs.results import read_frame
-from ...text.sequences import NOTHING
+from ...text.token_ids import NOTHING
 from ...text.tokenizer import MaskTokenizer
 
 ANSWERS_FILE = "answers.parquet"

@@ -16,13 +16,12 @@ from ...errors import InputError, check_number
 from ...inference.exported import ExportedModel, load_exported
 from ...library.shown import Shown
 from ...printable import counted
+from ...text.agreement_check import Finding, Kind, Rules, differences
 from ...text.composition import composer
 from ...text.keys import checked_seed
-from ...text.language import Language, load_language
 from ...text.lexicon import FORMS_SEPARATOR
-from ...text.pattern import Pattern
-from ...text.rules import Finding, Kind, Rules, differences
-from ...text.slots import PROFESSION, VERB, WORD_SLOTS
+from ...text.pattern import PROFESSION, VERB, WORD_SLOTS, Pattern
+from ...text.pattern_files import Language, load_language
 from ...text.tokenizer import NOT_ONE_TOKEN, MaskTokenizer
 from ...views import Column, Table
 from ..gh22.variants import ACT_SLOTS

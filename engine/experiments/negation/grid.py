@@ -15,7 +15,7 @@ from ...errors import InputError
 from ...runs.ranges import part_ranges
 from ...text.keys import checked_seed, combine, string_keys
 from ...text.lexicon import Lexicon
-from ...text.slots import NAME, PROFESSION, PRONOUN
+from ...text.pattern import NAME, PROFESSION, PRONOUN
 
 Indices = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
 

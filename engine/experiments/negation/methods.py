@@ -6,7 +6,7 @@ from typing import Any
 import polars as pl
 
 from ...choices import Coreference
-from ...text.patterns import PatternSet
+from ...text.pattern import PatternSet
 from .reading import told
 from .score import ALL_SEVERAL
 from .select import SEVERAL_TOKENS, TOKENS

@@ -5,9 +5,8 @@ from dataclasses import dataclass
 from functools import cache
 
 from ...text.bundled import SELF_CONTAINED_NEGATION, bundled_patterns
-from ...text.language import load_language
-from ...text.patterns import PatternFile, PatternSet
-from ...text.published import PublishedColumn
+from ...text.pattern import PatternSet, PublishedColumn
+from ...text.pattern_files import PatternFile, load_language
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,8 @@ from typing import Any
 import polars as pl
 
 from ...choices import Coreference
-from ...text.patterns import PatternSet, Role, load_patterns
+from ...text.pattern import PatternSet, Role
+from ...text.pattern_files import load_patterns
 
 Row = Mapping[str, Any]
 SAME_PERSON = {Coreference.PRONOUN, Coreference.SAME_NAME}

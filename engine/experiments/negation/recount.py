@@ -13,7 +13,7 @@ from ...library.again import NEAR_TIE
 from ...library.recount import LOGARITHM, ROUNDING, Recount, holds, same_figures
 from ...text.keys import combine, string_keys
 from ...text.lexicon import FORMS_SEPARATOR, load_lexicon
-from ...text.slots import AT_MASK, VERB, column
+from ...text.pattern import AT_MASK, VERB, column
 from .score import ALL_SEVERAL
 from .select import BY_TOKENS, SEVERAL, SEVERAL_TOKENS, TOKENS
 

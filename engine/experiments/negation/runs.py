@@ -21,8 +21,8 @@ from ...runs.loop import run_stage
 from ...runs.model_metadata import mask_token
 from ...runs.results import read_document
 from ...text.bundled import bundled_lexicons, bundled_patterns
-from ...text.language import load_language
-from ...text.patterns import PatternSet
+from ...text.pattern import PatternSet
+from ...text.pattern_files import load_language
 from ...views import Table
 from . import recount
 from .again import triplets, unselected

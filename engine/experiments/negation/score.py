@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from ...choices import Precision, TargetMethod, VerbConvention
 from ...errors import InputError
-from ...files.home import with_home
+from ...files.paths import with_home
 from ...inference.choosing import SHORT_RUN, Workload
 from ...inference.exported import ExportedModel, load_exported, refuse_too_long
 from ...inference.precision import take_audits
@@ -36,10 +36,8 @@ from ...runs.stage import Advance, Files, FinishedParts, PartResult
 from ...statistics import LIBRARIES
 from ...text.composition import Composer, composer
 from ...text.lexicon import FORMS_SEPARATOR
-from ...text.patterns import Pattern, PatternSet
-from ...text.sequences import TokenSequences
-from ...text.slots import AT_MASK, VERB, column
-from ...text.spans import Bucket, EncodedSentences
+from ...text.pattern import AT_MASK, VERB, Pattern, PatternSet, column
+from ...text.token_ids import Bucket, EncodedSentences, TokenSequences
 from ...text.verbs import mask_fillers, mask_words
 from .answers import ANSWERS_FILE, SAMPLE, answer_columns, disagreement, is_exact, kept_answers
 from .rates import rates

@@ -38,10 +38,8 @@ from ...runs.stage import Advance, Files, FinishedParts, PartResult, Result
 from ...text.composition import Composer, composer
 from ...text.keys import checked_seed
 from ...text.lexicon import FORMS_SEPARATOR, Lexicon
-from ...text.patterns import PatternSet
-from ...text.sequences import TokenSequences
-from ...text.slots import AT_MASK, NAME, PROFESSION, PRONOUN, VERB, WORD_SLOTS, column
-from ...text.spans import Bucket, EncodedSentences
+from ...text.pattern import AT_MASK, NAME, PROFESSION, PRONOUN, VERB, WORD_SLOTS, PatternSet, column
+from ...text.token_ids import Bucket, EncodedSentences, TokenSequences
 from ...text.verbs import mask_fillers, mask_words
 from .answers import ANSWERS_FILE, answer_columns, as_column, divided, rejoined
 from .grid import Grid, PairFillers, all_pairs, pair_fillers, sample_pairs, verb_order

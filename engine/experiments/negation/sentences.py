@@ -11,9 +11,7 @@ import polars as pl
 
 from ...library.sentences import REPEATED
 from ...text.lexicon import FORMS_SEPARATOR
-from ...text.patterns import Pattern, PatternSet, Role
-from ...text.slots import AT_MASK, VERB, column
-from ...text.texts import expected, text
+from ...text.pattern import AT_MASK, VERB, Pattern, PatternSet, Role, column, expected_verbs, sentence_texts
 from .reading import SAME_PERSON
 from .select import TOKENS
 
@@ -75,7 +73,7 @@ def selected_sentences(triplets: pl.LazyFrame, patterns: PatternSet, coreference
     """
     triplets = _with_main_form(triplets)
     decided = triplets.with_columns(
-        answer=pl.when(_HAS_ONE).then(expected(patterns.selecting, _MAIN)),
+        answer=pl.when(_HAS_ONE).then(expected_verbs(patterns.selecting, _MAIN)),
         repeated=pl.lit(value=True),
         rank=pl.when(_HAS_ONE).then(pl.lit(1, pl.Int32)),
         logprob=pl.lit(None, pl.Float32),
@@ -93,8 +91,8 @@ def _sentences(rows: pl.LazyFrame, pattern: Pattern, slots: Sequence[str], coref
     return rows.select(
         item="triplet",
         condition=pl.lit(pattern.name),
-        sentence=text(pattern, masks),
-        expected=expected(pattern, _MAIN),
+        sentence=sentence_texts(pattern, masks),
+        expected=expected_verbs(pattern, _MAIN),
         answer="answer",
         repeated=REPEATED,
         failed=_failed(pattern, coreference),

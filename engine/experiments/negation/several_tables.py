@@ -5,7 +5,7 @@ from typing import Any
 
 import polars as pl
 
-from ...text.patterns import PatternSet
+from ...text.pattern import PatternSet
 from ...views import Column, Table
 from .score import ALL_SEVERAL
 from .select import BY_TOKENS, SEVERAL, SEVERAL_TOKENS, TOKENS

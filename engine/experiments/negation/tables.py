@@ -7,8 +7,7 @@ import polars as pl
 
 from ...choices import Coreference
 from ...inference.audit import audit_sentences
-from ...text.patterns import PatternSet, Role
-from ...text.published import PublishedColumn
+from ...text.pattern import PatternSet, PublishedColumn, Role
 from ...views import Column, Table
 from .published import Published
 

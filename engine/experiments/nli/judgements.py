@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 import polars as pl
 
-from ...files.home import without_home
+from ...files.paths import without_home
 from ...inference.choosing import Method, Workload
 from ...inference.classifier import Classifier, EncodedPairs, PairClassifier, encode_pairs
 from ...inference.exported import PRECISIONS, ExportedModel

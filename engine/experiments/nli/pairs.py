@@ -14,7 +14,7 @@ from pathlib import Path
 
 from ...errors import InputError
 from ...files.reading import file_sha256, read_regular
-from ...text.textfiles import MOST_TABLE, Row, checked_length, decoded, stream_lines, stream_rows, table_rows
+from ...text.text_lines import MOST_TABLE, Row, checked_length, decoded, stream_lines, stream_rows
 from ..items import ORIGINAL
 from .labels import SOURCES, Label, parse_label
 
@@ -103,7 +103,7 @@ def read_benchmark(path: Path, source: str) -> PairSet:
             sentence, an unknown label, an index that is not a number or that an earlier row has.
     """
     content = _content(path)
-    rows = table_rows(decoded(_from_cp1252(content, path), str(path)))
+    rows = list(stream_rows(decoded(_from_cp1252(content, path), str(path)), str(path)))
     index = _column(path, rows[0], "index")
     locations: dict[int, str] = {}
     pairs = []

@@ -5,8 +5,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from ...errors import InputError
-from ...text.columns import find_column, needed_column
-from ...text.table import Table
+from ...text.user_table import Table, find_column, needed_column
 
 ROW, TARGET_COLUMN, EXPECTED, TARGET_TOKENS = "row", "target_column", "expected", "target_tokens"
 LOGPROB, RANK, IS_TOP1, TOP1, REPEATS = "logprob", "rank", "is_top1", "top1", "repeats_word"

@@ -11,9 +11,8 @@ from ...errors import InputError
 from ...inference.batches import rows_by_length
 from ...inference.exported import ExportedModel
 from ...inference.free_text import MASK, one_mask
-from ...text.rows import Rows
-from ...text.sequences import TokenSequences
-from ...text.spans import Bucket
+from ...text.table_rows import Rows
+from ...text.token_ids import Bucket, TokenSequences
 from ...text.tokenizer import MaskTokenizer
 from .columns import Columns
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ...inference.free_text import MASK
 from ...inference.top import top_tokens
 from ...inference.words import WordScores
-from ...text.sequences import NOTHING
+from ...text.token_ids import NOTHING
 from ...text.tokenizer import MaskTokenizer
 from .columns import EXPECTED, IS_TOP1, LOGPROB, RANK, REPEATS, ROW, SKIPPED, TARGET_COLUMN, TARGET_TOKENS, Columns
 from .encoding import Encoded, Ids, Rows64

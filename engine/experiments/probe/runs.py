@@ -18,7 +18,7 @@ from ...library.recount import Recount
 from ...library.run import ShardRun
 from ...printable import counted
 from ...runs.model_metadata import mask_token
-from ...text.table import TableLike, open_table
+from ...text.user_table import TableLike, open_table
 from ...views import Table
 from ..items import ALL
 from ..summary_run import OUTCOMES, SummaryRun, run_probe

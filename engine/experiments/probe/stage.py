@@ -23,8 +23,8 @@ from ...runs.masked_stages import ReferenceStage
 from ...runs.model_metadata import model_metadata
 from ...runs.stage import Advance, Files, FinishedParts, PartResult, changed
 from ...statistics import LIBRARIES
-from ...text.table import Stimuli
 from ...text.tokenizer import MaskTokenizer
+from ...text.user_table import Stimuli
 from ...text.word_marks import WordMarks
 from ..items import ITEMS_FILE, SUMMARY_FILE, model_identity
 from ..vocabulary import Ranked, Vocabulary

@@ -1,7 +1,8 @@
 """Outcomes of two sides, item by item: their difference with its interval, and a test, for each group of items.
 
 Items that share a cluster are not independent: the triplets of a pair, the facts of a relation. The test flips the
-signs of whole clusters, and the interval allows for clusters; see `negengine.engine.statistics.paired`. p is adjusted
+signs of whole clusters, and the interval allows for clusters; see `negengine.engine.statistics.differences`. p is
+adjusted
 with Holm's method over all tests of one table.
 """
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import InputError
-from ...files.home import with_home
+from ...files.paths import with_home
 from ...files.reading import exists, file_sha256, is_file
 from ...inference.exported import load_exported
 from ...library.call import IN_MEMORY

@@ -22,8 +22,8 @@ from ...inference.session import open_session
 from ...library.again import NEAR_TIE, ROUNDING, Logits
 from ...printable import counted
 from ...text.lexicon import load_lexicon
-from ...text.patterns import Pattern, load_patterns
-from ...text.slots import NAME, PROFESSION, PRONOUN, VERB
+from ...text.pattern import NAME, PROFESSION, PRONOUN, VERB, Pattern
+from ...text.pattern_files import load_patterns
 from ...text.tokenizer import NOT_ONE_TOKEN, MaskTokenizer
 from .checks import Check, Outcome
 from .reference import each

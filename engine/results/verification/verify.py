@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 
 from ...errors import InputError
-from ...files.home import with_home
+from ...files.paths import with_home
 from ...inference.audit import disagreement_bound
 from ...inference.exported import ExportedModel
 from ...library.again import Compared, Draw, Item, Reference, Sample, Verdict

@@ -11,7 +11,7 @@ import polars as pl
 from ....engine.experiments.cues.scorer import CueCounts
 from ....engine.experiments.cues.tables import published
 from ....engine.experiments.cues.word_list import Kind
-from ....engine.files.home import shell_command
+from ....engine.files.paths import shell_command
 from ....engine.library.shown import Shown
 from ....engine.views import Column, Table
 

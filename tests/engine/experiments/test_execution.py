@@ -25,7 +25,7 @@ from negengine.engine.runs.merge import merge
 from negengine.engine.runs.processes import Processes
 from negengine.engine.runs.progress import Reporter
 from negengine.engine.runs.shard import Shard
-from negengine.engine.text.table import open_table
+from negengine.engine.text.user_table import open_table
 
 
 def lama(exported, change=""):

@@ -48,12 +48,12 @@ from negengine.engine.runs.part import PartFiles
 from negengine.engine.runs.record import read_run
 from negengine.engine.runs.results import begun_stages, finished_stage
 from negengine.engine.suite.suite_file import SuiteFile
-from negengine.engine.text.language import load_language
+from negengine.engine.text.agreement_check import Rules
 from negengine.engine.text.lexicon import load_lexicon
-from negengine.engine.text.patterns import PatternSet, load_patterns
-from negengine.engine.text.rules import Rules
-from negengine.engine.text.table import open_table
+from negengine.engine.text.pattern import PatternSet
+from negengine.engine.text.pattern_files import load_language, load_patterns
 from negengine.engine.text.tokenizer import MaskTokenizer, load_tokenizer
+from negengine.engine.text.user_table import open_table
 from small_stages import hold, work
 
 NASTY = [

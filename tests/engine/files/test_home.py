@@ -4,7 +4,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from negengine.engine.files.home import shell_command, with_home, without_home, without_home_inside, words_of
+from negengine.engine.files.paths import shell_command, with_home, without_home, without_home_inside, words_of
 
 WORDS = [
     ["negengine", "select", "/home/jane/my models/mini", "-o", "/home/jane"],

@@ -4,14 +4,14 @@ import subprocess
 import sys
 
 import pytest
-from negengine.engine.files.limits import NEEDED, refuse_few_open_files
+from negengine.engine.files.reading import NEEDED, refuse_few_open_files
 
 pytest.importorskip("resource")
 
 LIMITED = """
 import resource, sys
 from negengine.engine.errors import InputError
-from negengine.engine.files.limits import refuse_few_open_files
+from negengine.engine.files.reading import refuse_few_open_files
 
 resource.setrlimit(resource.RLIMIT_NOFILE, ({soft}, {hard}))
 try:

@@ -4,7 +4,7 @@ import os
 
 import pytest
 from negengine.engine.errors import InputError
-from negengine.engine.files.listing import files_below, paths_in
+from negengine.engine.files.reading import files_below, paths_in
 
 
 @pytest.fixture

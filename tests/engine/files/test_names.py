@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from negengine.engine.files.names import is_file_name, is_model_name
+from negengine.engine.files.paths import is_file_name, is_model_name
 
 OUTSIDE = [
     "", ".", "..", "...", "../x", "../../payload", "a/b/c", "/etc/passwd", "a\\b", "..\\x", "C:", "C:x", "C:\\x",

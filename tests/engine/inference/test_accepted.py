@@ -9,7 +9,7 @@ from negengine.engine.inference.batches import ignored
 from negengine.engine.inference.calibration import calibrate
 from negengine.engine.inference.model import Decisions, main_token
 from negengine.engine.inference.precision import MixedDecider
-from negengine.engine.text.spans import Bucket, EncodedSentences
+from negengine.engine.text.token_ids import Bucket, EncodedSentences
 
 
 class LogitsDecider:

@@ -17,8 +17,7 @@ from negengine.engine.inference.words import (
     score_whole_words,
     score_words,
 )
-from negengine.engine.text.sequences import NOTHING, TokenSequences
-from negengine.engine.text.spans import Bucket
+from negengine.engine.text.token_ids import NOTHING, Bucket, TokenSequences
 from negengine.engine.text.tokenizer import MaskTokenizer
 from negengine.engine.text.word_marks import Mark, WordClass, WordMarks
 from negengine.export.build import build

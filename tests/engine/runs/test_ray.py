@@ -26,7 +26,7 @@ from negengine.engine.runs.ray import Patience, Ray
 from negengine.engine.runs.record import read_run
 from negengine.engine.runs.stage import Choices, ModelOptions
 from negengine.engine.text.lexicon import load_lexicon
-from negengine.engine.text.patterns import load_patterns
+from negengine.engine.text.pattern_files import load_patterns
 from small_stages import Counted, Squares, results
 
 pytestmark = [pytest.mark.long, pytest.mark.everything]

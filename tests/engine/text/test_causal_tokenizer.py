@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 from causal_checkpoints import byte_level, llama_like
 from negengine.engine.errors import InputError
-from negengine.engine.text.causal_tokenizer import CausalTokenizer
 from negengine.engine.text.composition import composer
-from negengine.engine.text.patterns import Pattern
-from negengine.engine.text.tokenizer import NOT_ONE_TOKEN
+from negengine.engine.text.pattern import Pattern
+from negengine.engine.text.tokenizer import NOT_ONE_TOKEN, CausalTokenizer
 from tokenizers import processors
 
 KINDS = {"GPT-2": byte_level, "OPT": lambda: byte_level("</s>"), "Llama": llama_like}

@@ -9,7 +9,8 @@ from negengine.engine.errors import InputError
 from negengine.engine.experiments.negation.grid import subjects
 from negengine.engine.text.composition import WholeSentenceComposer, composer
 from negengine.engine.text.lexicon import load_lexicon
-from negengine.engine.text.patterns import Pattern, load_patterns
+from negengine.engine.text.pattern import Pattern
+from negengine.engine.text.pattern_files import load_patterns
 from negengine.engine.text.tokenizer import MaskTokenizer
 from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers
 

@@ -3,10 +3,9 @@
 import numpy as np
 import polars as pl
 import pytest
+from negengine.engine.text.agreement import Beginnings, Elision
 from negengine.engine.text.composition import composer
-from negengine.engine.text.elision import Beginnings, Elision
-from negengine.engine.text.pattern import Pattern, PatternSet, Role
-from negengine.engine.text.texts import text
+from negengine.engine.text.pattern import Pattern, PatternSet, Role, sentence_texts
 
 SILENT = Beginnings(("a", "e", "h", "huî"), ("hurl", "hu"))
 DE = Elision("de", (("d'", SILENT),))
@@ -35,7 +34,7 @@ def test_the_first_form_that_fits_stands_before_a_word(rule, filler, spelled):
     assert rule.spell(filler, capital=False) == spelled
     assert rule.spell(filler, capital=True) == spelled[0].upper() + spelled[1:]
     pattern = Pattern("P", f"x {rule.word.title()} {{ACT}}", "{MASK}", Role.SELECTING, (rule,))
-    [written] = pl.DataFrame({"verb": [filler]}).select(text(pattern, "[MASK]")).to_series()
+    [written] = pl.DataFrame({"verb": [filler]}).select(sentence_texts(pattern, "[MASK]")).to_series()
     assert written == f"x {spelled[0].upper()}{spelled[1:]} [MASK]"
 
 
@@ -54,7 +53,7 @@ def test_many_texts_are_those_of_one_by_one():
     rows = [{"NAME": name, "ACT": verb, "PRON": "elle"} for name in WORDS["NAME"] for verb in WORDS["ACT"]]
     columns = {"NAME": "name", "ACT": "verb", "PRON": "pronoun"}
     frame = pl.DataFrame([{columns[slot]: word for slot, word in row.items()} for row in rows])
-    texts = frame.select(text(PATTERN, "[MASK]")).to_series().to_list()
+    texts = frame.select(sentence_texts(PATTERN, "[MASK]")).to_series().to_list()
     assert texts == [PATTERN.text(row, "[MASK]") for row in rows]
 
 

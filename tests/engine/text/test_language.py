@@ -5,8 +5,8 @@ import shutil
 import pytest
 from negengine.engine.errors import InputError
 from negengine.engine.text.bundled import lexicon_path
-from negengine.engine.text.language import load_language
 from negengine.engine.text.pattern import PatternSet
+from negengine.engine.text.pattern_files import load_language
 
 FILES = {
     "pronouns.txt": "female = elle\nmale = il\n",

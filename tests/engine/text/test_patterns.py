@@ -2,7 +2,9 @@ import re
 
 import pytest
 from negengine.engine.errors import InputError
-from negengine.engine.text.patterns import Pattern, Role, bundled_patterns, load_patterns
+from negengine.engine.text.bundled import bundled_patterns
+from negengine.engine.text.pattern import Pattern, Role
+from negengine.engine.text.pattern_files import load_patterns
 
 FILLERS = {"NAME": "Jessica", "PROF": "a dancer", "ACT": "smoke", "PRON": "she"}
 SELECTING = """\

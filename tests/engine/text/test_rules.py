@@ -1,9 +1,9 @@
 """Agreement by rule: errors that are put into a right language, one at a time, are found where they are."""
 
 import pytest
+from negengine.engine.text.agreement_check import Kind, Rules, differences
 from negengine.engine.text.bundled import bundled_patterns
-from negengine.engine.text.language import load_language
-from negengine.engine.text.rules import Kind, Rules, differences
+from negengine.engine.text.pattern_files import load_language
 
 FILES = {
     "pronouns.txt": "female = lei\nmale = lui\n",

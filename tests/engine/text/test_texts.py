@@ -5,9 +5,8 @@ import polars as pl
 import pytest
 from negengine.engine.experiments.gh22.variants import ACT_SLOTS
 from negengine.engine.text.composition import composer
-from negengine.engine.text.patterns import Pattern, load_patterns
-from negengine.engine.text.slots import SLOTS, column
-from negengine.engine.text.texts import expected, text
+from negengine.engine.text.pattern import SLOTS, Pattern, column, expected_verbs, sentence_texts
+from negengine.engine.text.pattern_files import load_patterns
 
 WORDS = {
     "NAME": ["anna", "Maria", "élise"],
@@ -27,7 +26,7 @@ def test_texts_have_the_token_ids_of_the_composed_sentences(pattern, small_token
     random, n = np.random.default_rng(1), 40
     rows = {slot: random.integers(len(words), size=n) for slot, words in WORDS.items()}
     frame = pl.DataFrame({column(slot): [WORDS[slot][i] for i in own] for slot, own in rows.items()})
-    texts = frame.select(text(pattern, small_tokenizer.mask_token)).to_series().to_list()
+    texts = frame.select(sentence_texts(pattern, small_tokenizer.mask_token)).to_series().to_list()
     fillers = [{slot: WORDS[slot][own[row]] for slot, own in rows.items()} for row in range(n)]
     assert texts == [pattern.text(own, small_tokenizer.mask_token) for own in fillers]
     composed = {}
@@ -38,5 +37,5 @@ def test_texts_have_the_token_ids_of_the_composed_sentences(pattern, small_token
 
 def test_an_expected_verb_that_starts_a_sentence_has_a_capital():
     frame = pl.DataFrame({"verb": ["smoke", "élever"]})
-    assert frame.select(expected(Pattern("first", "{MASK} is fun."))).to_series().to_list() == ["Smoke", "Élever"]
-    assert frame.select(expected(Pattern("last", "I {MASK}."))).to_series().to_list() == ["smoke", "élever"]
+    assert frame.select(expected_verbs(Pattern("first", "{MASK} is fun."))).to_series().to_list() == ["Smoke", "Élever"]
+    assert frame.select(expected_verbs(Pattern("last", "I {MASK}."))).to_series().to_list() == ["smoke", "élever"]

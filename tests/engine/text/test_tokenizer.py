@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from negengine.engine.errors import InputError
-from negengine.engine.text.patterns import load_patterns
+from negengine.engine.text.pattern_files import load_patterns
 from negengine.engine.text.tokenizer import MaskTokenizer
 from tokenizers import Tokenizer
 

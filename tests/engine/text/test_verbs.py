@@ -4,7 +4,8 @@ import pytest
 from negengine.engine.choices import VerbConvention
 from negengine.engine.errors import InputError
 from negengine.engine.text.lexicon import load_lexicon
-from negengine.engine.text.patterns import Pattern, load_patterns
+from negengine.engine.text.pattern import Pattern
+from negengine.engine.text.pattern_files import load_patterns
 from negengine.engine.text.tokenizer import MaskTokenizer
 from negengine.engine.text.verbs import mask_fillers
 from tokenizers import AddedToken, Regex, Tokenizer, models, pre_tokenizers

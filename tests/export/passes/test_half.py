@@ -5,7 +5,7 @@ import onnx_ir as ir
 import pytest
 from negengine.engine.inference.model import MaskedLM
 from negengine.engine.text.lexicon import load_lexicon
-from negengine.engine.text.patterns import load_patterns
+from negengine.engine.text.pattern_files import load_patterns
 from negengine.export.graph import Graph, is_constant
 from negengine.export.observe import channel_peaks, layouts
 from negengine.export.passes.half import HEADROOM, LARGEST, halve

@@ -3,7 +3,7 @@
 import polars as pl
 
 from ....statistics import holm
-from ....text.patterns import Role
+from ....text.pattern import Role
 from ....views import Column, Figure, Section, Table, charts
 from ..published import published
 from ..runs import ScoresRun

@@ -9,7 +9,7 @@ from negengine.engine.errors import InputError
 from negengine.engine.experiments.gh22.acts import Acts, check_ranks
 from negengine.engine.experiments.gh22.variants import Variant, load_variant
 from negengine.engine.text.lexicon import Lexicon
-from negengine.engine.text.patterns import Pattern
+from negengine.engine.text.pattern import Pattern
 from transformers import AutoModelForMaskedLM, AutoTokenizer
 
 from .conftest import LEXICON, RANKS

@@ -14,7 +14,7 @@ from negengine.engine.inference.device import CPU
 from negengine.engine.runs.lock import LOCK_FILE
 from negengine.engine.runs.merge import merge
 from negengine.engine.runs.processes import Processes
-from negengine.engine.text.patterns import Pattern, PatternSet
+from negengine.engine.text.pattern import Pattern, PatternSet
 from transformers import AutoModelForMaskedLM, AutoTokenizer
 
 from .conftest import LEXICON, RANKS, execution, results

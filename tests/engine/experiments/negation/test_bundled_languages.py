@@ -10,10 +10,9 @@ from negengine.engine.choices import Coreference, VerbConvention
 from negengine.engine.experiments.negation.grid import pair_fillers
 from negengine.engine.text.bundled import bundled_lexicons, bundled_patterns, lexicon_path
 from negengine.engine.text.composition import composer
-from negengine.engine.text.language import load_language
 from negengine.engine.text.lexicon import load_lexicon
-from negengine.engine.text.slots import VERB, column
-from negengine.engine.text.texts import text
+from negengine.engine.text.pattern import VERB, column, sentence_texts
+from negengine.engine.text.pattern_files import load_language
 from negengine.engine.text.tokenizer import MaskTokenizer
 from negengine.engine.text.verbs import mask_fillers
 from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
@@ -246,7 +245,7 @@ def test_sentences_are_composed_as_the_tokenizer_has_them(name, kind):
             for row in range(50)
         ]
         frame = pl.DataFrame({column(slot): [words[slot][i] for i in index] for slot, index in rows.items()})
-        assert frame.select(text(pattern, tokenizer.mask_token)).to_series().to_list() == texts
+        assert frame.select(sentence_texts(pattern, tokenizer.mask_token)).to_series().to_list() == texts
         expected = [ids.tolist() for ids in tokenizer.encode(texts)]
         for bucket in made.compose(rows):
             assert bucket.ids.tolist() == [expected[row] for row in bucket.rows]

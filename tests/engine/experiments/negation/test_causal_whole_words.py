@@ -5,7 +5,7 @@ import numpy as np
 import polars as pl
 import pytest
 import torch
-from negengine.engine.text.patterns import load_patterns
+from negengine.engine.text.pattern_files import load_patterns
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 VERBS = ["smoke", "smoked", "danced", "dance", "unsung"]

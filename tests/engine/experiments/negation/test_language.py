@@ -6,8 +6,8 @@ from negengine.engine.choices import Coreference, VerbConvention
 from negengine.engine.experiments.negation.grid import Grid, all_pairs, pair_fillers
 from negengine.engine.text.composition import composer
 from negengine.engine.text.lexicon import load_lexicon
-from negengine.engine.text.patterns import load_patterns
-from negengine.engine.text.slots import MASK, VERB
+from negengine.engine.text.pattern import MASK, VERB
+from negengine.engine.text.pattern_files import load_patterns
 from negengine.engine.text.tokenizer import MaskTokenizer
 from negengine.engine.text.verbs import mask_fillers
 from tokenizers import Tokenizer, models, pre_tokenizers

@@ -2,7 +2,8 @@ import polars as pl
 import pytest
 from negengine.engine.experiments.negation.published import published
 from negengine.engine.experiments.negation.reading import reading
-from negengine.engine.text.patterns import Pattern, PatternSet, Role, load_patterns
+from negengine.engine.text.pattern import Pattern, PatternSet, Role
+from negengine.engine.text.pattern_files import load_patterns
 
 PATTERNS = load_patterns()
 APART = "the 95 % intervals do not overlap."

@@ -3,7 +3,7 @@ from pathlib import Path
 import polars as pl
 from negengine.engine.experiments.negation.published import published
 from negengine.engine.experiments.negation.tables import rates_table, selection_table
-from negengine.engine.text.patterns import load_patterns
+from negengine.engine.text.pattern_files import load_patterns
 from negengine.engine.views.formats import render
 
 PATTERNS = load_patterns()

@@ -10,7 +10,7 @@ from negengine.engine.runs.executors import ThisProcess
 from negengine.engine.runs.loop import Execution, run_stage
 from negengine.engine.runs.progress import Reporter
 from negengine.engine.runs.stage import ModelOptions
-from negengine.engine.text.patterns import load_patterns
+from negengine.engine.text.pattern_files import load_patterns
 
 
 def make(mini, folder, lexicon=LEXICON, name="", **settings):

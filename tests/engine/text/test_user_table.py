@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from negengine.engine.errors import InputError
-from negengine.engine.text.columns import find_column, needed_column
-from negengine.engine.text.table import open_table
+from negengine.engine.text.user_table import find_column, needed_column, open_table
 
 FRAME = pl.DataFrame(
     {
@@ -298,7 +297,7 @@ def test_memory_does_not_grow_with_the_rows(tmp_path):
     script = tmp_path / "scan.py"
     script.write_text(
         "import sys, tracemalloc\n"
-        "from negengine.engine.text.table import open_table\n"
+        "from negengine.engine.text.user_table import open_table\n"
         "open_table(sys.argv[1]).scan(['sentence'], rows_per_part=100)\n"
         "tracemalloc.start()\n"
         "open_table(sys.argv[1]).scan(['sentence'], rows_per_part=100)\n"

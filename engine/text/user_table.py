@@ -1,4 +1,7 @@
-"""Opening a user's table, the one pass over it, and reading its parts."""
+"""Opening a user's table, the one pass over it, and reading its parts.
+
+The columns that a user names, or that have the obvious names.
+"""
 
 import hashlib
 import os
@@ -11,12 +14,10 @@ from typing import Any
 
 import polars as pl
 
-from ..errors import InputError
+from ..errors import InputError, did_you_mean
 from ..files.reading import file_sha256
-from .frame_table import FrameTable, ParquetTable
-from .kinds import Kind, kind_of
-from .rows import Check, Part, Rows, common_types, judged
-from .text_table import MOST_COLUMNS, TextTable
+from .table_rows import Check, Part, Rows, common_types, judged
+from .table_sources import MOST_COLUMNS, FrameTable, Kind, ParquetTable, TextTable, kind_of
 
 ROWS_PER_PART = 4096
 TableLike = str | Path | pl.DataFrame | pl.LazyFrame | Mapping[str, Sequence[Any]] | Any
@@ -225,3 +226,45 @@ def _location(name: str, number: int, line: int | None) -> str:
 
 def _told(name: str, bad: Mapping[str, Any]) -> str:
     return f"{_location(name, bad['row'], bad['line'])}: {bad['reason']}"
+
+
+def find_column(table: Table, option: str, given: str | None, obvious: Sequence[str] = ()) -> str | None:
+    """The column for a purpose.
+
+    Args:
+        table: The table.
+        option: The option that names the column, such as `--sentence`, for the message.
+        given: What the user named; None if nothing.
+        obvious: The names that it has without that option, in lower case; upper and lower case are the same.
+
+    Returns:
+        The column; None if none is named and none has an obvious name.
+
+    Raises:
+        InputError: The table does not have the named column.
+    """
+    if given is None:
+        by_name = {name.strip().lower(): name for name in reversed(table.columns)}
+        return next((by_name[name] for name in obvious if name in by_name), None)
+    if given not in table.columns:
+        near = did_you_mean(given, table.columns)
+        raise InputError(f"{option} {given}: {near}{table.name} has no such column; it has {_named(table)}")
+    return given
+
+
+def needed_column(table: Table, option: str, given: str | None, obvious: Sequence[str]) -> str:
+    """The column for a purpose that the table must have; arguments as for `find_column`.
+
+    Raises:
+        InputError: The table does not have it.
+    """
+    found = find_column(table, option, given, obvious)
+    if found is None:
+        raise InputError(
+            f"{table.name}: no column {obvious[0]!r}; it has {_named(table)}: give the right one with {option} COLUMN"
+        )
+    return found
+
+
+def _named(table: Table) -> str:
+    return ", ".join(map(repr, table.columns)) or "no columns"

@@ -17,34 +17,24 @@
     drops = { CpTn = 12.3 }
 
 `lexicon.py` reads the words, and `language.py` both together.
+
+Patterns together with their words: what a run of the test is made of.
 """
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from ..errors import InputError
 from ..files.reading import is_folder
-from .bundled import PATTERNS, SELF_CONTAINED_NEGATION, bundled_patterns, pattern_path
-from .elision import Elision
-from .pattern import SLOT, Hole, Pattern, PatternSet, Role
-from .published import PublishedColumn
-from .slots import MASK, SLOT_NAME, SLOTS
-from .textfiles import fault_of_entry
+from .agreement import Elision
+from .bundled import PATTERNS, lexicon_path, pattern_path
+from .lexicon import Lexicon, load_lexicon
+from .pattern import MASK, SLOT, SLOT_NAME, SLOTS, Pattern, PatternSet, PublishedColumn, Role
+from .text_lines import fault_of_entry
 from .toml_file import TomlFile
-
-__all__ = [
-    "SELF_CONTAINED_NEGATION",
-    "Hole",
-    "Pattern",
-    "PatternFile",
-    "PatternSet",
-    "Role",
-    "bundled_patterns",
-    "load_patterns",
-]
 
 _REQUIRED_KEYS = ("name", "role", "context")
 _KEYS = (*_REQUIRED_KEYS, "target")
@@ -253,3 +243,57 @@ def _fault(sentence: str, slots: Collection[str]) -> str:
 
 def _listed(words: Iterable[str]) -> str:
     return ", ".join(words)
+
+
+@dataclass(frozen=True)
+class Language:
+    """A pattern set and its lexicon.
+
+    Attributes:
+        patterns: The patterns, with the language's rules of elision.
+        lexicon: The words, those of the patterns' own slots included.
+        folder: The folder of the lexicon.
+        file: The pattern file.
+    """
+
+    patterns: PatternSet
+    lexicon: Lexicon
+    folder: Path
+    file: PatternFile
+
+
+def load_language(
+    patterns: str | Path | None = None, lexicon: str | Path | None = None, slots: Collection[str] = ()
+) -> Language:
+    """Read a pattern set and its words.
+
+    Args:
+        patterns: The name of a bundled set, or a TOML file; the paper's set by default.
+        lexicon: The name of a bundled lexicon, or a folder; by default the one that the pattern file names, or the
+            English one.
+        slots: Further names that may stand in braces.
+
+    Raises:
+        InputError: As for `load_patterns` and `load_lexicon`; a slot of the patterns' own is in the lexicon, too, or
+            its genders differ from the lexicon's.
+    """
+    file = PatternFile.read(patterns)
+    folder = lexicon_path(file.lexicon if lexicon is None else lexicon)
+    words = _with_slots(load_lexicon(folder, file.verbs), file, folder)
+    return Language(file.patterns([*words.slots, *slots], words.agreement.elisions), words, folder, file)
+
+
+def _with_slots(lexicon: Lexicon, file: PatternFile, folder: Path) -> Lexicon:
+    """The lexicon with the words of the slots that the pattern file defines."""
+    forms, lists = dict(lexicon.forms), dict(lexicon.lists)
+    for slot, words in file.slots.items():
+        where = file.toml.line_in("slots", slot)
+        if slot in lexicon.slots:
+            raise InputError(f"{where}: {slot} is also in {folder / f'slot_{slot}.txt'}; remove one of the two")
+        if not isinstance(words, Mapping):
+            lists[slot] = words
+            continue
+        if set(words) != set(lexicon.labels):
+            raise InputError(f"{where}: {slot} must have a word for each of {', '.join(lexicon.labels)}")
+        forms[slot] = {label: (words[gender],) for gender, label in lexicon.labels.items()}
+    return replace(lexicon, forms=forms, lists=lists)

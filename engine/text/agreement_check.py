@@ -11,13 +11,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 
-from ..files.listing import paths_in
-from .agreement import VerbEndings
-from .elision import Elision
-from .language import Language
-from .pattern import SLOT, Pattern, Role
-from .slots import MASK, PROFESSION, PRONOUN, VERB, WORD_SLOTS
-from .textfiles import read_entries
+from ..files.reading import paths_in
+from .agreement import Elision, VerbEndings
+from .pattern import MASK, PROFESSION, PRONOUN, SLOT, VERB, WORD_SLOTS, Pattern, Role
+from .pattern_files import Language
+from .text_lines import read_entries
 
 _TWO_WORDS = re.compile(r"(?<![\w'’])(\w+) (?=(\w+))")
 _MOST_NAMED = 5

@@ -4,6 +4,8 @@ The template is the token ids of one example sentence. A span is the part of the
 span has a table with the token ids of every filler. Fillers have different numbers of tokens, so sentences do, too.
 Sentences whose fillers have the same numbers of tokens in all spans have the same layout. They are written together,
 one column at a time.
+
+Words as sequences of tokens: one row a word, each with its own number of tokens.
 """
 
 import itertools
@@ -196,3 +198,72 @@ class SlotwiseComposer:
         n = n_sentences(fillers)
         classes = tuple(span.width_class[fillers[span.slot]] for span in self.spans)
         return np.broadcast_to(self._layout_numbers[classes], n)
+
+
+NOTHING = -1
+"""Stands in a table of tokens where a word has no token any more."""
+
+
+@dataclass(frozen=True, eq=False)
+class TokenSequences:
+    """The tokens of n words.
+
+    Attributes:
+        tokens: int32 [n, widest], the tokens of each word from left to right, then `NOTHING`.
+        counts: int64 [n], how many tokens each word has; at least 1.
+        accepted: int32 [n, a], of words of one token: the tokens that are accepted in its place, itself first, rows
+            with fewer of them filled up with it. None where each word has one form.
+    """
+
+    tokens: NDArray[np.int32]
+    counts: NDArray[np.int64]
+    accepted: NDArray[np.int32] | None = None
+
+    def __len__(self) -> int:
+        return len(self.counts)
+
+    @property
+    def widest(self) -> int:
+        """The largest number of tokens of a word."""
+        return int(self.counts.max(initial=0))
+
+    @classmethod
+    def of(cls, words: Sequence[Sequence[int]]) -> "TokenSequences":
+        """A table of the tokens of each word.
+
+        Raises:
+            ValueError: A word has no tokens.
+        """
+        counts = np.array([len(word) for word in words], np.int64)
+        if len(counts) and counts.min() < 1:
+            raise ValueError(f"word {int(counts.argmin())} has no tokens")
+        tokens = np.full((len(words), int(counts.max(initial=0))), NOTHING, np.int32)
+        for row, word in enumerate(words):
+            tokens[row, : len(word)] = word
+        return cls(tokens, counts)
+
+    @classmethod
+    def single(cls, tokens: NDArray[np.int32]) -> "TokenSequences":
+        """Words of one token each: int32 [n], or int32 [n, a] where several forms are accepted."""
+        main = tokens if tokens.ndim == 1 else tokens[:, 0]
+        return cls(main[:, None], np.ones(len(main), np.int64), tokens if tokens.ndim == 2 else None)
+
+    @classmethod
+    def joined(cls, several: Sequence["TokenSequences"]) -> "TokenSequences":
+        """Several tables of the same width as one."""
+        accepted = [own.accepted for own in several if own.accepted is not None]
+        tokens, counts = (
+            np.concatenate(own) for own in zip(*((own.tokens, own.counts) for own in several), strict=True)
+        )
+        return cls(tokens, counts, np.concatenate(accepted) if accepted else None)
+
+    def expected(self, token: int) -> NDArray[np.int32]:
+        """What is expected as one token of each word: int32 [n]; int32 [n, a] where several forms are accepted."""
+        if self.accepted is not None:
+            return self.accepted
+        return np.maximum(self.tokens[:, token], 0)
+
+    def take(self, rows: NDArray[np.int64]) -> "TokenSequences":
+        """The words of some rows, in this order; the table keeps its width."""
+        accepted = None if self.accepted is None else self.accepted[rows]
+        return TokenSequences(self.tokens[rows], self.counts[rows], accepted)

@@ -4,7 +4,7 @@ import gzip
 
 import pytest
 from negengine.engine.errors import InputError
-from negengine.engine.text.textfiles import LONGEST_LINE, json_rows, read_lines, read_table, stream_lines
+from negengine.engine.text.text_lines import LONGEST_LINE, json_rows, read_lines, read_table, stream_lines
 
 CUT_OFF = gzip.compress(b"cut off" * 50, mtime=0)[:-12]  # mtime: the same bytes in every process
 
@@ -46,7 +46,11 @@ def test_compressed_files_are_unpacked(file):
         (b"ok\nna\xefve\n", "file.txt", r"file\.txt:2: byte 0xef is not UTF-8; save the file as UTF-8 text$"),
         (b"ok\n\x00\n", "file.txt", r"file\.txt:2: the character U\+0000 in '\\x00' is not printable; remove it$"),
         (b"a\x1b[2J\n", "file.txt", r"file\.txt:1: the character U\+001B in 'a\\x1b\[2J' is not printable"),
-        (b"x" * (LONGEST_LINE + 1), "file.txt", r"file\.txt:1: this line has more than 1,000,000 bytes; give a text"),
+        (
+            b"x" * (LONGEST_LINE + 1),
+            "file.txt",
+            r"file\.txt:1: this line has more than 1,000,000 bytes; give a ",
+        ),
         (b"ok\n\xff\n" + b"x" * LONGEST_LINE, "file.txt", r"file\.txt:2: byte 0xff is not UTF-8"),
         (b"not packed", "file.gz", r"file\.gz: cannot be read \(Not a gzipped file .*\)$"),
         (

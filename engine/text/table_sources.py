@@ -1,0 +1,382 @@
+"""Where the rows of a user's table come from: text files (CSV, TSV, JSON lines), Parquet files, frames in memory.
+
+A source has `columns`, `blocks` (all parts in one pass) and `block` (one part again). What kind of table a file is, its
+first bytes say, and its name where these are text.
+"""
+
+import csv
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cached_property
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import polars as pl
+from polars.exceptions import PanicException, PolarsError
+
+from ..errors import InputError, first_line
+from ..files.reading import open_regular, unreadable
+from ..printable import counted
+from .table_rows import NEEDED, Bad, Block, Part, as_json, typed
+from .text_lines import BYTE_ORDER_MARK, BadLineError, Lines, Place, json_object, open_text
+
+_HINT = "give a table as CSV, TSV, JSON lines or Parquet"
+_PARQUET = b"PAR1"
+_FIRST = 4096  # bytes that show what a file is
+_SPREADSHEET = "save the sheet as “CSV UTF-8” and give that file"
+# First bytes → what the file is, and what the user does about it.
+_OTHERS = {
+    b"\x1f\x8b": ("packed with gzip", "unpack it with `gunzip`"),
+    b"BZh": ("packed with bzip2", "unpack it with `bunzip2`"),
+    b"\xfd7zXZ\x00": ("packed with xz", "unpack it with `unxz`"),
+    b"\x28\xb5\x2f\xfd": ("packed with Zstandard", "unpack it with `unzstd`"),
+    b"PK\x03\x04": ("a spreadsheet (.xlsx, .ods) or another zip file", _SPREADSHEET),
+    b"\xd0\xcf\x11\xe0": ("a spreadsheet (.xls) or another Office file", _SPREADSHEET),
+    b"\xff\xfe": ("UTF-16 text", "save it as UTF-8"),
+    b"\xfe\xff": ("UTF-16 text", "save it as UTF-8"),
+    b"%PDF": ("a PDF", _HINT),
+}
+
+
+class Kind(StrEnum):
+    """How the rows of a table are written."""
+
+    CSV = "CSV"
+    TSV = "TSV"
+    JSON_LINES = "JSON lines"
+    PARQUET = "Parquet"
+
+
+_BY_NAME = {
+    ".csv": Kind.CSV,
+    ".tsv": Kind.TSV,
+    ".tab": Kind.TSV,
+    ".jsonl": Kind.JSON_LINES,
+    ".ndjson": Kind.JSON_LINES,
+    ".json": Kind.JSON_LINES,
+    ".parquet": Kind.PARQUET,
+}
+
+
+def kind_of(path: Path) -> Kind:
+    """Which kind of table a file is; without a known name a text is JSON lines if it begins with `{`, else CSV.
+
+    Raises:
+        InputError: It cannot be read, is empty, or is something else, such as a packed file or a spreadsheet.
+    """
+    with open_regular(path, _HINT) as stream:
+        try:
+            first = stream.read(_FIRST)
+        except OSError as error:
+            raise unreadable(path, error, _HINT) from error
+    if not first.strip():
+        raise InputError(f"{path}: the file is empty; {_HINT}")
+    if first.startswith(_PARQUET):
+        return Kind.PARQUET
+    for begin, (what, remedy) in _OTHERS.items():
+        if first.startswith(begin):
+            raise InputError(f"{path}: this is {what}; {remedy}")
+    text = first.removeprefix(BYTE_ORDER_MARK).lstrip()
+    kind = _BY_NAME.get(path.suffix.lower()) or (Kind.JSON_LINES if text.startswith(b"{") else Kind.CSV)
+    if kind is Kind.PARQUET:
+        raise InputError(f"{path}: not a Parquet file, although its name ends in {path.suffix}; {_HINT}")
+    if kind is Kind.JSON_LINES and text.startswith(b"["):
+        raise InputError(f"{path}: this is one JSON list; write one object per line, without the outer brackets")
+    return kind
+
+
+MOST_COLUMNS = 1_000
+_DELIMITERS = {",": "comma", ";": "semicolon", "\t": "tab"}
+_MISSING = ("NA", "NaN")  # what R and pandas write into CSV for a missing value
+
+
+class _Raw(NamedTuple):
+    """A row: the line where it begins, its fields by column, and why it cannot be read (empty if it can)."""
+
+    line: int
+    fields: Mapping[str, Any]
+    reason: str = ""
+    content: str = ""
+
+
+@dataclass(frozen=True)
+class TextTable:
+    """A text file with one row a line, or a few lines where a quoted text of CSV has line ends.
+
+    Attributes:
+        columns: In CSV and TSV all columns, in JSON lines those of the first row.
+        delimiter: Between two fields; empty for JSON lines.
+        start: Where the rows begin.
+    """
+
+    path: Path
+    kind: Kind
+    columns: tuple[str, ...]
+    delimiter: str
+    start: Place
+
+    @classmethod
+    def open(cls, path: Path, kind: Kind) -> "TextTable":
+        """Read the header, or the first row of JSON lines.
+
+        Raises:
+            InputError: The file cannot be read, its header or first row is bad, or two columns have one name.
+        """
+        with open_text(path) as stream:
+            lines = Lines(stream, str(path))
+            first = next((line for line in lines if line.strip()), "")
+            if kind is Kind.JSON_LINES:
+                return cls(path, kind, tuple(_fields(first, lines.location)), "", Place())
+            delimiter = _delimiter(first, kind)
+            lines = Lines(stream, str(path))  # again as a row: a header may have quoted line ends
+            try:
+                fields = next((row for row in _reader(lines, delimiter) if any(row)), [])
+            except csv.Error as error:
+                raise InputError(f"{lines.location}: {_told(error)}") from None
+            return cls(path, kind, _names(fields, lines.location), delimiter, lines.place)
+
+    def blocks(self, size: int, digest: "hashlib._Hash", texts: Sequence[str]) -> Iterator[Block]:
+        """All parts in one pass; the digest gets all bytes of the file.
+
+        Args:
+            size: Rows of a part.
+            texts: Columns that must hold texts.
+
+        Raises:
+            InputError: The file cannot be read, or a line is too long.
+        """
+        with open_text(self.path) as stream:
+            digest.update(stream.read(self.start.offset))
+            lines = Lines(stream, str(self.path), self.start, digest)
+            rows, n, place = self._rows(lines, texts), 0, lines.place
+            while raws := list(islice(rows, size)):
+                yield self._block(Part(n, len(raws), *place), raws, None)
+                n, place = n + len(raws), lines.place
+
+    def block(self, part: Part, schema: Mapping[str, pl.DataType], texts: Sequence[str]) -> Block:
+        """One part again, with the columns of the whole table."""
+        with open_text(self.path) as stream:
+            lines = Lines(stream, str(self.path), Place(part.offset, part.line))
+            return self._block(part, list(islice(self._rows(lines, texts), part.size)), schema)
+
+    def _rows(self, lines: Lines, texts: Sequence[str]) -> Iterator[_Raw]:
+        return _json_rows(lines, texts) if self.kind is Kind.JSON_LINES else self._delimited_rows(lines)
+
+    def _delimited_rows(self, lines: Lines) -> Iterator[_Raw]:
+        reader = _reader(lines, self.delimiter)
+        while True:
+            first = lines.place.line + 1
+            try:
+                fields = next(reader, None)
+            except (BadLineError, csv.Error) as error:
+                yield _Raw(first, {}, error.reason if isinstance(error, BadLineError) else _told(error))
+                continue
+            if fields is None:
+                return
+            if not any(fields):  # spreadsheets write rows of empty cells below a table
+                continue
+            if len(fields) == len(self.columns):
+                yield _Raw(first, dict(zip(self.columns, fields, strict=True)))
+            else:
+                yield _Raw(first, {}, self._ragged(len(fields)), as_json(fields))
+
+    def _block(self, part: Part, raws: Sequence[_Raw], schema: Mapping[str, pl.DataType] | None) -> Block:
+        numbered = list(enumerate(raws, part.start + 1))
+        good = [(number, raw) for number, raw in numbered if not raw.reason]
+        names = schema if schema is not None else dict.fromkeys(name for _, raw in good for name in raw.fields)
+        columns = [typed(name, [raw.fields.get(name) for _, raw in good], names[name]) for name in names]
+        return Block(
+            part,
+            pl.DataFrame(columns),
+            np.array([number for number, _ in good], np.int64),
+            np.array([raw.line for _, raw in good], np.int64),
+            [Bad(number, raw.line, raw.reason, raw.content) for number, raw in numbered if raw.reason],
+            () if self.kind is Kind.JSON_LINES else _MISSING,
+        )
+
+    def _ragged(self, n: int) -> str:
+        found = f"{counted(n, 'field')}, but the header has {len(self.columns)}"
+        if n < len(self.columns):
+            return found
+        return f"{found}; a text that has a {_DELIMITERS[self.delimiter]} must stand in double quotes"
+
+
+def _json_rows(lines: Lines, texts: Sequence[str]) -> Iterator[_Raw]:
+    while True:
+        try:
+            line = next(lines, None)
+        except BadLineError as error:
+            yield _Raw(lines.place.line, {}, error.reason)
+            continue
+        if line is None:
+            return
+        if not line.strip():
+            continue
+        fields, reason = {}, ""
+        try:
+            fields = _fields(line, lines.location)
+        except InputError as error:
+            reason = str(error).removeprefix(f"{lines.location}: ")
+        for name in texts:
+            if not isinstance(value := fields.get(name), str | None):
+                reason = reason or f"{name} is {as_json(value)}; {NEEDED}"
+        yield _Raw(lines.place.line, fields, reason, line.strip() if reason else "")
+
+
+def _fields(line: str, location: str) -> dict[str, Any]:
+    fields = json_object(line, location)
+    _refuse_many(len(fields), location)
+    return fields
+
+
+def _refuse_many(columns: int, location: str) -> None:
+    if columns > MOST_COLUMNS:
+        raise InputError(f"{location}: {columns:,} columns; a table has at most {MOST_COLUMNS:,}")
+
+
+def _reader(lines: Lines, delimiter: str) -> Iterator[list[str]]:
+    # `map` goes on after a line that cannot be read; a generator would end there.
+    return csv.reader(map("{}\n".format, lines), delimiter=delimiter, strict=True)
+
+
+def _delimiter(header: str, kind: Kind) -> str:
+    """The delimiter that the header has most often: spreadsheets in many countries write semicolons into CSV."""
+    usual = "\t" if kind is Kind.TSV else ","
+    return max(_DELIMITERS, key=lambda delimiter: (header.count(delimiter), delimiter == usual))
+
+
+def _names(fields: Sequence[str], location: str) -> tuple[str, ...]:
+    """The names of a header. R and pandas write a first column without a name: it is called by its position."""
+    names = tuple(name.strip() or f"column {number}" for number, name in enumerate(fields, start=1))
+    _refuse_many(len(names), location)
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise InputError(f"{location}: two columns have the name {twice[0]!r}; give each a name of its own")
+    return names
+
+
+def _told(error: csv.Error) -> str:
+    """What the csv module says, in the words of a user."""
+    text = str(error)
+    if "field limit" in text:
+        return "a text of more than 131,072 characters, or a double quote that is not closed"
+    if "unexpected end of data" in text:
+        return "a double quote that is not closed"
+    if "new-line character" in text:
+        return "a line end in the middle of the line; save the file as CSV with the usual line ends"
+    return f"{text}; write a double quote within a quoted text twice"
+
+
+_AT_ONCE = 2**20  # bytes
+_NESTED = (pl.List, pl.Array, pl.Struct, pl.Object, pl.Binary)
+
+
+@dataclass(frozen=True)
+class ParquetTable:
+    """A Parquet file."""
+
+    path: Path
+
+    @cached_property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns.
+
+        Raises:
+            InputError: It is not a Parquet file.
+        """
+        with _reading_parquet(self.path):
+            return tuple(self._lazy.collect_schema())
+
+    def blocks(self, size: int, digest: "hashlib._Hash", texts: Sequence[str]) -> Iterator[Block]:
+        with _reading_parquet(self.path):
+            _refuse_no_texts(str(self.path), self._lazy.collect_schema(), texts)
+        with open_regular(self.path) as stream:
+            try:
+                while content := stream.read(_AT_ONCE):
+                    digest.update(content)
+            except OSError as error:
+                raise unreadable(self.path, error) from error
+        start = 0
+        for frame in self._batches(size):
+            yield _block(Part(start, len(frame)), frame)
+            start += len(frame)
+
+    def block(self, part: Part, schema: Mapping[str, pl.DataType], texts: Sequence[str]) -> Block:  # noqa: ARG002
+        with _reading_parquet(self.path):
+            return _block(part, self._lazy.slice(part.start, part.size).collect())
+
+    def _batches(self, size: int) -> Iterator[pl.DataFrame]:
+        """The rows in frames of a size, the last one may be shorter."""
+        with _reading_parquet(self.path):
+            held = self._lazy.collect_schema().to_frame()
+            for batch in self._lazy.collect_batches(chunk_size=size, maintain_order=True):
+                held = pl.concat([held, batch])
+                while len(held) >= size:
+                    yield held.head(size)
+                    held = held.slice(size)
+            if len(held):
+                yield held
+
+    @property
+    def _lazy(self) -> pl.LazyFrame:
+        return pl.scan_parquet(self.path, glob=False, hive_partitioning=False)
+
+
+@dataclass(frozen=True, eq=False)
+class FrameTable:
+    """A frame in memory; the digest gets the names, the types and the values."""
+
+    frame: pl.DataFrame
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return tuple(self.frame.columns)
+
+    def blocks(self, size: int, digest: "hashlib._Hash", texts: Sequence[str]) -> Iterator[Block]:
+        _refuse_no_texts("the frame", self.frame.schema, texts)
+        digest.update(as_json([[name, str(dtype)] for name, dtype in self.frame.schema.items()]).encode())
+        for start in range(0, len(self.frame), size):
+            block = _block(Part(start, min(size, len(self.frame) - start)), self.frame.slice(start, size))
+            digest.update(block.frame.write_ndjson().encode())
+            yield block
+
+    def block(self, part: Part, schema: Mapping[str, pl.DataType], texts: Sequence[str]) -> Block:  # noqa: ARG002
+        return _block(part, self.frame.slice(part.start, part.size))
+
+
+def _block(part: Part, frame: pl.DataFrame) -> Block:
+    return Block(part, _plain(frame), np.arange(part.start + 1, part.start + part.size + 1), None)
+
+
+def _plain(frame: pl.DataFrame) -> pl.DataFrame:
+    """The same in plain columns: categories are texts, and lists and objects are written as JSON."""
+    columns = []
+    for column in frame.iter_columns():
+        if isinstance(column.dtype, pl.Categorical | pl.Enum):
+            columns.append(column.cast(pl.String))
+        elif isinstance(column.dtype, _NESTED):
+            texts = [None if value is None else as_json(value) for value in column.to_list()]
+            columns.append(pl.Series(column.name, texts, pl.String))
+        else:
+            columns.append(column)
+    return pl.DataFrame(columns)
+
+
+def _refuse_no_texts(name: str, schema: Mapping[str, pl.DataType], texts: Sequence[str]) -> None:
+    for column in texts:
+        if not isinstance(schema[column], pl.String | pl.Categorical | pl.Enum | pl.Null):
+            raise InputError(f"{name}: the column {column!r} holds {schema[column]}; {NEEDED} in each row")
+
+
+@contextmanager
+def _reading_parquet(path: Path) -> Iterator[None]:
+    with open_regular(path):  # refuses pipes and folders, for which Polars would wait or look inside
+        pass
+    try:
+        yield
+    except (PolarsError, PanicException, OSError, ValueError) as error:
+        raise InputError(f"{path}: not a whole Parquet file ({first_line(error)}); write it again") from None

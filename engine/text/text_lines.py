@@ -1,0 +1,331 @@
+"""The one reader of text files: line by line, so that every error names its file and line.
+
+Lexicons, word lists, tables and JSON lines are all read here. A file is UTF-8 text, with or without a byte order mark;
+a file whose name ends in `.gz` is unpacked while it is read. A line and a text are bounded, so that no file takes all
+memory.
+"""
+
+import gzip
+import hashlib
+import io
+import re
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple, Self
+
+from ..errors import InputError
+from ..files.reading import open_regular, parse_json, unreadable
+
+LONGEST_LINE = 1_000_000
+"""Bytes. A longer line shows that the file is not a text with line ends."""
+
+MOST_LIST, MOST_TABLE = 2**22, 2**31
+"""Bytes of a word list or a pattern file, and of a table or of JSON lines."""
+
+LONGEST_ENTRY, LONGEST_FIELD = 200, 10_000
+"""Characters of an entry of a word list, and of a text in a table: no model takes a longer one."""
+
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+# Control characters that no text holds. Other authors' texts do hold tabs, form feeds and the controls above U+007F.
+_CONTROL = re.compile(r"[\x00-\x08\x0e-\x1f\x7f]")
+_NUMBER = re.compile(r"[+-]?([0-9]{1,20}(\.[0-9]{0,20})?|\.[0-9]{1,20})([eE][+-]?[0-9]{1,3})?")
+_SHOWN = 60  # characters of a line in a message
+
+Located = tuple[str, str]
+"""A line without its end, and its file and number."""
+
+
+class Place(NamedTuple):
+    """A place between two lines: the bytes and the lines before it."""
+
+    offset: int = 0
+    line: int = 0
+
+
+BEGINNING = Place()
+
+
+class BadLineError(InputError):
+    """A line that is not text; the lines after it can be read. `reason` is the message without file and line."""
+
+    def __init__(self, message: str, location: str = "") -> None:
+        super().__init__(message)
+        self.reason = message.removeprefix(f"{location}: ")
+
+
+class Lines(Iterator[str]):
+    """The lines from a place on, without their ends; one line is in memory.
+
+    Attributes:
+        place: Where the next line begins.
+    """
+
+    def __init__(
+        self,
+        stream: BinaryIO,
+        name: str,
+        start: Place = BEGINNING,
+        digest: "hashlib._Hash | None" = None,
+        most: int | None = None,
+    ) -> None:
+        """Read on from a place.
+
+        Args:
+            name: Of the file, for messages.
+            digest: Gets the bytes of every line that is read.
+            most: The largest size in bytes; None for a file that is never held in memory.
+        """
+        stream.seek(start.offset)
+        self.place = start
+        self._stream, self._name, self._digest, self._most = stream, name, digest, most
+
+    @property
+    def location(self) -> str:
+        """File and number of the line that was read last."""
+        return f"{self._name}:{self.place.line}"
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> str:
+        """The next line.
+
+        Raises:
+            BadLineError: It is not UTF-8, or holds a control character.
+            InputError: It is too long for a line of text, or the file is too large.
+        """
+        line = self._stream.readline(LONGEST_LINE + 1)
+        if not line:
+            raise StopIteration
+        if self._digest is not None:
+            self._digest.update(line)
+        self.place = Place(self.place.offset + len(line), self.place.line + 1)
+        if self._most is not None and self.place.offset > self._most:
+            raise InputError(f"{self.location}: the file has more than {self._most:,} bytes; give a smaller one")
+        if len(line) > LONGEST_LINE:
+            raise InputError(
+                f"{self.location}: this line has more than {LONGEST_LINE:,} bytes; give a file with shorter lines"
+            )
+        return self._decoded(line.removeprefix(BYTE_ORDER_MARK) if self.place.line == 1 else line)
+
+    def _decoded(self, line: bytes) -> str:
+        try:
+            # Only a line feed ends a line: JSON may hold the other characters that str.splitlines() splits at.
+            text = line.removesuffix(b"\n").removesuffix(b"\r").decode()
+        except UnicodeDecodeError as error:
+            raise self._bad(f"byte 0x{line[error.start]:02x} is not UTF-8; save the file as UTF-8 text") from error
+        if found := _CONTROL.search(text):
+            raise self._bad(_not_printable(found[0], text))
+        return text
+
+    def _bad(self, reason: str) -> BadLineError:
+        return BadLineError(f"{self.location}: {reason}", self.location)
+
+    def located(self) -> Iterator[Located]:
+        """The lines that follow, each with its file and number."""
+        for line in self:
+            yield line, self.location
+
+
+@contextmanager
+def open_text(path: Path, hint: str = "") -> Iterator[BinaryIO]:
+    """A text file, unpacked where it is; errors while it is read are told, too.
+
+    Args:
+        path: The file.
+        hint: What the user can do when it cannot be read, for the message.
+
+    Raises:
+        InputError: It cannot be read, or is not a regular file.
+    """
+    with open_regular(path, hint) as file:
+        try:
+            with gzip.open(file) if path.suffix == ".gz" else file as stream:
+                yield stream  # type: ignore[misc]  # a GzipFile reads like a BinaryIO
+        except (OSError, EOFError, zlib.error) as error:
+            raise unreadable(path, error, hint) from error
+
+
+def stream_lines(path: Path, hint: str = "", most: int | None = None) -> Iterator[Located]:
+    """All lines of a file; only one is held in memory. See `open_text` and `Lines` for arguments and errors."""
+    with open_text(path, hint) as stream:
+        yield from Lines(stream, str(path), most=most).located()
+
+
+def read_lines(path: Path) -> list[Located]:
+    """The lines of a file that are not empty.
+
+    Raises:
+        InputError: As `stream_lines`, or all lines are empty.
+    """
+    return _not_empty(stream_lines(path, most=MOST_TABLE), str(path))
+
+
+def decoded(content: bytes, name: str) -> list[Located]:
+    """The same for a file that is held in memory."""
+    return _not_empty(Lines(io.BytesIO(content), name).located(), name)
+
+
+def _not_empty(lines: Iterator[Located], name: str) -> list[Located]:
+    if found := [(text, location) for text, location in lines if text.strip()]:
+        return found
+    raise InputError(f"{name}:1: the file is empty")
+
+
+def read_text(path: Path, hint: str = "") -> str:
+    """A file as one text with line feeds, without a byte order mark; errors as `stream_lines`."""
+    return "".join(f"{text}\n" for text, _ in stream_lines(path, hint, MOST_LIST))
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of a file, split into its fields: strings in a table, JSON values in JSON lines."""
+
+    fields: dict[str, Any]
+    location: str
+
+    def text(self, name: str) -> str:
+        """A field without outer white space.
+
+        Raises:
+            InputError: The field is missing, empty, not a text, or too long for any model.
+        """
+        value = self.fields.get(name)
+        if not isinstance(value, str) or not value.strip():
+            found = "is missing" if name not in self.fields else f"is {value!r}"
+            raise InputError(f"{self.location}: {name} {found}; a text is needed")
+        return checked_length(value.strip(), f"{self.location}: {name}")
+
+    def number(self, name: str) -> float:
+        """A field that must be a number.
+
+        Raises:
+            InputError: It is not.
+        """
+        text = self.text(name)
+        if not _NUMBER.fullmatch(text):
+            raise InputError(f"{self.location}: {name} is {self.fields[name]!r}; a number is needed")
+        return float(text)
+
+
+def checked_length(text: str, what: str) -> str:
+    """The same text.
+
+    Args:
+        text: Of a sentence or a word.
+        what: Its file, line and name, for the message.
+
+    Raises:
+        InputError: It is too long for any model.
+    """
+    if len(text) > LONGEST_FIELD:
+        raise InputError(f"{what} has {len(text):,} characters; give a text with at most {LONGEST_FIELD:,}")
+    return text
+
+
+def read_table(path: Path, columns: Sequence[str]) -> list[Row]:
+    """The rows of a table with a header; tabs separate the fields, and quotes have no meaning.
+
+    Args:
+        path: The file.
+        columns: The columns that it must have; others are kept too.
+
+    Raises:
+        InputError: As `stream_rows`, or a column is missing.
+    """
+    rows = list(stream_rows(read_lines(path), str(path)))
+    if absent := [name for name in columns if name not in rows[0].fields]:
+        raise InputError(f"{path}:1: no column {absent[0]!r}; the header has {', '.join(rows[0].fields)}")
+    return rows
+
+
+def stream_rows(lines: Iterable[Located], name: str) -> Iterator[Row]:
+    """The rows of a table from its lines, the header first; empty lines do not count.
+
+    Raises:
+        InputError: A row has more or fewer fields than the header, or there is no row.
+    """
+    filled = ((line, location) for line, location in lines if line.strip())
+    header, first = next(filled, ("", f"{name}:1"))
+    if not header:
+        raise InputError(f"{first}: the file is empty")
+    names = [column.strip() for column in header.split("\t")]
+    below = False
+    for line, location in filled:
+        below = True
+        fields = line.split("\t")
+        if len(fields) != len(names):
+            raise InputError(f"{location}: {len(fields)} fields, but the header has {len(names)}")
+        yield Row(dict(zip(names, fields, strict=True)), location)
+    if not below:
+        raise InputError(f"{first}: no row below the header")
+
+
+def json_rows(lines: Iterable[Located]) -> list[Row]:
+    """Lines that hold one JSON object each.
+
+    Raises:
+        InputError: A line does not.
+    """
+    return [Row(json_object(line, location), location) for line, location in lines]
+
+
+def json_object(line: str, location: str) -> dict[str, Any]:
+    """The JSON object of a line.
+
+    Raises:
+        InputError: It is something else.
+    """
+    fields = parse_json(line, location)
+    if not isinstance(fields, dict):
+        raise InputError(f"{location}: {line.strip()[:40]!r} is not a JSON object; write one object per line")
+    return fields
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One entry of a word list, and its file and line."""
+
+    text: str
+    location: str
+
+
+def read_entries(path: Path, hint: str = "") -> list[Entry]:
+    """The entries of a word list: one a line; empty lines and lines that begin with "#" do not count.
+
+    Raises:
+        InputError: As `stream_lines`, or an entry has a fault (see `fault_of_entry`).
+    """
+    found = []
+    for line, location in stream_lines(path, hint, MOST_LIST):
+        text = line.strip()
+        if not text or text.startswith("#"):
+            continue
+        if fault := fault_of_entry(text):
+            raise InputError(f"{location}: {fault}")
+        found.append(Entry(text, location))
+    return found
+
+
+def fault_of_entry(text: str) -> str:
+    """The error in a word or phrase that fills a slot; empty if there is none."""
+    if odd := next((character for character in text if not character.isprintable()), None):
+        return _not_printable(odd, text)
+    if not text.strip():
+        return "an empty word; give one"
+    if len(text) > LONGEST_ENTRY:
+        return f"{len(text):,} characters in {text!r}; a word has at most {LONGEST_ENTRY}"
+    if "  " in text:
+        return f"two spaces in a row in {text!r}; write one"
+    if " #" in text:
+        return f"a comment after the entry in {text!r}; give it a line of its own"
+    return ""
+
+
+def _not_printable(character: str, text: str) -> str:
+    start = max(0, text.index(character) - _SHOWN // 2)
+    excerpt = text[start : start + _SHOWN]
+    return f"the character U+{ord(character):04X} in {excerpt!r} is not printable; remove it"
