@@ -1,0 +1,217 @@
+"""The changes that docs/extending.md describes: each is made in a copy of the sources, run, and touches these files.
+
+An experiment is added by another package, so its test stands beside the experiments.
+"""
+
+import filecmp
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from .export.families import ROWS, save_tiny
+
+ROOT = Path(__file__).parents[1]
+COPIED = ("engine", "export", "tests/export/families.py")
+
+
+class Sources:
+    """A copy of the sources that runs as `negengine`."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        for name in COPIED:
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            if name.endswith(".py"):
+                shutil.copy(ROOT / name, folder / name)
+            else:
+                shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__", "mini"))
+        (folder / "export" / "mini").symlink_to(ROOT / "export" / "mini")
+        package = folder / "run" / "negengine"
+        package.mkdir(parents=True)
+        for name in ("engine", "export"):
+            (package / name).symlink_to(folder / name)
+        (package / "__init__.py").symlink_to(folder / "engine" / "public" / "__init__.py")
+
+    def write(self, path: str, text: str) -> None:
+        assert not (self.folder / path).exists()
+        (self.folder / path).parent.mkdir(exist_ok=True)
+        (self.folder / path).write_text(text, "utf-8")
+
+    def replace(self, path: str, before: str, after: str) -> None:
+        text = (self.folder / path).read_text("utf-8")
+        assert text.count(before) == 1, f"{path}: {before!r} is there {text.count(before)} times"
+        (self.folder / path).write_text(text.replace(before, after), "utf-8")
+
+    def run(self, *words: object) -> str:
+        done = self.call(*words)
+        assert done.returncode == 0, f"{words}\n{done.stdout}\n{done.stderr}"
+        return done.stdout
+
+    def call(self, *words: object) -> subprocess.CompletedProcess[str]:
+        environment = {**os.environ, "PYTHONPATH": str(self.folder / "run"), "CUDA_VISIBLE_DEVICES": ""}
+        command = [sys.executable, "-m", "negengine.engine.cli", *map(str, words)]
+        return subprocess.run(
+            command, cwd=self.folder, env=environment, capture_output=True, text=True, check=False, timeout=600
+        )
+
+    @property
+    def touched(self) -> set[str]:
+        """The files that are new or different."""
+        found = set()
+        for name in COPIED:
+            here = [self.folder / name] if name.endswith(".py") else (self.folder / name).rglob("*")
+            for path in here:
+                own = path.relative_to(self.folder).as_posix()
+                if path.is_file() and "__pycache__" not in own and not own.startswith("export/mini"):
+                    original = ROOT / own
+                    if not original.exists() or not filecmp.cmp(path, original, shallow=False):
+                        found.add(own)
+        return found
+
+
+@pytest.fixture
+def sources(tmp_path):
+    return Sources(tmp_path / "sources")
+
+
+FORMAT = '''
+"""Tables as text with tabulators."""
+
+from .formats import Format
+from .to_csv import csv_rows, flat
+
+
+def _tsv(tables, _):
+    return "".join(flat(table.figures).write_csv(separator="\\t") for table in tables)
+
+
+FORMAT = Format(_tsv, lambda _, rows: csv_rows(rows, "\\t"))
+'''
+
+
+def test_an_output_format_is_one_file(sources, scored_run):
+    sources.write("engine/views/to_tsv.py", FORMAT)
+    assert sources.touched == {"engine/views/to_tsv.py"}
+    assert "tsv" in sources.run("show", "--help")
+    rows = sources.run("show", scored_run, "--format", "tsv").splitlines()
+    assert rows[0].split("\t")[:3] == ["item", "condition", "sentence"]
+    assert len(rows) > 21  # all rows, not the sample that people are shown
+
+
+EXECUTOR = '''
+"""The last part first, on this machine."""
+
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from .executors import ThisProcess
+
+
+@dataclass(frozen=True)
+class Backwards:
+    mark: str
+    device: str
+
+    @contextmanager
+    def start(self, stage, options, say):
+        with ThisProcess(options.device).start(stage, options, say) as workers:
+            open(self.mark, "w").close()
+            whole = workers.run
+            workers = type("Reversed", (), {
+                "descriptions": workers.descriptions,
+                "choose": workers.choose,
+                "run": lambda _, numbers, *rest: whole(list(numbers)[::-1], *rest),
+            })()
+            yield workers
+'''
+OPTION = """EXECUTORS = {
+    "backwards": ExecutorOption(
+        Annotated[str | None, typer.Option("--backwards")], "negengine.engine.runs.backwards:Backwards", {}, ""
+    ),
+"""
+
+
+def test_an_executor_is_one_file_and_one_option(sources, mini, small_lexicon, tmp_path):
+    sources.write("engine/runs/backwards.py", EXECUTOR)
+    sources.replace("engine/commands/run_command.py", "EXECUTORS = {\n", OPTION)
+    sources.replace(
+        "engine/commands/run_command.py", "import sys\n", "import sys\nimport typer\nfrom typing import Annotated\n"
+    )
+    assert sources.touched == {"engine/runs/backwards.py", "engine/commands/run_command.py"}
+    select = ("select", mini.folder, "--lexicon", small_lexicon, "--precision", "fp32")
+    sources.run(*select, "-o", tmp_path / "plain")
+    sources.run(*select, "-o", tmp_path / "backwards", "--backwards", tmp_path / "started")
+    assert (tmp_path / "started").exists()
+    plain, other = (tmp_path / name / "triplets.parquet" for name in ("plain", "backwards"))
+    assert plain.read_bytes() == other.read_bytes()
+
+
+def test_a_language_is_no_code(sources):
+    page = (ROOT / "docs" / "languages.md").read_text("utf-8")
+    files = re.findall(r"^<!-- file: spanish/(\S+) -->\n```\w+\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    assert len(files) > 6
+    for name, text in files:
+        if name == "patterns.toml":
+            own = text.replace('lexicon = "."', 'lexicon = "spanish"')
+            sources.write("engine/text/resources/patterns/spanish.toml", own)
+        else:
+            sources.write(f"engine/text/resources/lexicon-spanish/{name}", text)
+    assert not [path for path in sources.touched if path.endswith(".py")]
+    checked = sources.run("patterns", "check", "spanish")
+    assert "No problem was found." in checked
+    assert re.search(r"es (una (abogada|escritora|médica)|un (abogado|escritor|médico)) a quien", checked)
+
+
+NEW_NODES = '''
+"""Count the nodes of the graph."""
+
+
+def count_nodes(graph, _):
+    return {"nodes_counted": len(list(graph.nodes))}
+'''
+
+
+@pytest.mark.everything
+def test_a_graph_pass_is_one_file_and_its_place_in_a_list(sources, tmp_path):
+    sources.write("export/passes/count_nodes.py", NEW_NODES)
+    sources.replace(
+        "export/passes/__init__.py",
+        "from .context import",
+        "from .count_nodes import count_nodes\nfrom .context import",
+    )
+    sources.replace(
+        "export/passes/__init__.py",
+        "COMMON: tuple[Pass, ...] = (\n",
+        "COMMON: tuple[Pass, ...] = (\n    count_nodes,\n",
+    )
+    assert sources.touched == {"export/passes/count_nodes.py", "export/passes/__init__.py"}
+    sources.run("export", "mini", "-o", tmp_path / "mini")
+    assert '"nodes_counted"' in (tmp_path / "mini" / "export.json").read_text("utf-8")
+
+
+@pytest.mark.everything
+def test_a_model_family_is_an_entry_and_the_row_of_its_test(sources, tmp_path):
+    files = {"export/families.py": "mpnet", "tests/export/families.py": "mpnet"}
+    entries = {}
+    for path, family in files.items():
+        (entries[path],) = re.findall(rf'^    "{family}": .*\n', (ROOT / path).read_text("utf-8"), re.MULTILINE)
+        sources.replace(path, entries[path], "")
+    save_tiny(ROWS["mpnet"], tmp_path / "mpnet")
+    done = sources.call("export", tmp_path / "mpnet", "-o", tmp_path / "without")
+    assert done.returncode == 2, done.stderr
+    without = sources.touched
+    assert without == set(files)
+    for path, entry in entries.items():
+        text = (sources.folder / path).read_text("utf-8")
+        place = text.index('    "nystromformer": ')
+        (sources.folder / path).write_text(text[:place] + entry + text[place:], "utf-8")
+    assert sources.touched == set()
+    sources.run("export", tmp_path / "mpnet", "-o", tmp_path / "with")
+    found = pl.read_json(tmp_path / "with" / "export.json")
+    assert found["family"][0] == "mpnet"
