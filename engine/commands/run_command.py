@@ -216,7 +216,7 @@ def command_line() -> str:
 def resuming_command() -> str:
     """The command that resumes this process's run, also outside of the job array that it belongs to."""
     from ..errors import InputError
-    from ..runs.scheduler import explicit_command, find_shard, is_automatic
+    from ..runs.shard import explicit_command, find_shard, is_automatic
 
     words = ["negengine", *sys.argv[1:]]
     given = [word.removeprefix("--shard=") for word in words if is_automatic(word.removeprefix("--shard="))]

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from ..errors import InputError
 from ..runs import merge as merging
-from ..runs.divisions import default_output, find_shards
+from ..runs.divided import default_output, find_shards
 from ..runs.progress import Reporter
 from ..runs.results import begun_stages, resume_hint
 from .registry import publishers, run_class

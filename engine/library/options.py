@@ -6,14 +6,13 @@ from pathlib import Path
 from typing import Any, TypedDict
 
 from ..files.paths import shell_command, words_of
-from ..runs.divisions import refuse_other_division
+from ..runs.divided import refuse_other_division
 from ..runs.executors import Executor, ThisProcess
 from ..runs.loop import Execution
 from ..runs.processes import Processes
 from ..runs.progress import Reporter
-from ..runs.scheduler import explicit_command, find_shard, is_automatic, is_guessed
 from ..runs.session import PYTHON, Session
-from ..runs.shard import Shard
+from ..runs.shard import Shard, explicit_command, find_shard, is_automatic, is_guessed
 from ..runs.stage import ModelOptions
 from .call import of_export, of_model
 from .model import Model
@@ -27,7 +26,7 @@ class RunOptions(TypedDict, total=False):
     Attributes:
         output: The run folder; `runs/MODEL` with the probe's name by default. An unfinished run in it is resumed.
         shard: `I/N`: do the I-th of N shards; `merge` puts them together. `auto` or `auto:FIRST-LAST`: the shard that
-            the batch system names; the folder's name gets `-I-of-N` then. See `negengine.engine.runs.scheduler`.
+            the batch system names; the folder's name gets `-I-of-N` then. See `negengine.engine.runs.shard`.
         executor: Where parts run; the model's devices by default.
         progress: Whether to show how far the run is.
         verbose: Whether to print more messages.

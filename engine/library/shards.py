@@ -13,8 +13,7 @@ import polars as pl
 from ..errors import InputError
 from ..files.paths import shell_command
 from ..printable import counted
-from ..runs.divisions import default_output, find_shards
-from ..runs.status import DividedRun, State, divided_run
+from ..runs.divided import DividedRun, State, default_output, divided_run, find_shards
 from ..views import Column, Table
 from .registry import stages
 from .shown import Shown

@@ -42,14 +42,7 @@ class Workers(Protocol):
         """Choose once what the decisions depend on; see `Stage.choose`."""
 
     def run(self, numbers: Sequence[int], choices: Choices, finish: Finish, advance: Advance) -> None:
-        """Decide parts, in any order.
-
-        Args:
-            numbers: Which ones.
-            choices: From `choose`, or from the run's record.
-            finish: Called with every part once it is decided.
-            advance: Called after each batch with the work done and the number of sentences run.
-        """
+        """Decide parts, in any order."""
 
 
 class Executor(Protocol):
@@ -67,7 +60,6 @@ class ThisProcess:
 
     @contextmanager
     def start(self, stage: Stage[Any, Any], options: ModelOptions, say: Say) -> Iterator[Workers]:
-        """See `Executor`."""
         model = stage.open(replace(options, device=self.device))
         description = stage.describe(model)
         say(opened(description))
@@ -94,12 +86,7 @@ class _Here:
 
 
 def worker(device: Device, threads: int | None) -> dict[str, Any]:
-    """What the run's record says about a process that decides parts, whatever the stage: its hardware and threads.
-
-    Args:
-        device: Where it runs, on this machine.
-        threads: CPU threads; None for one on each core.
-    """
+    """What the run's record says about a process that decides parts, whatever the stage: its hardware and threads."""
     return {**hardware(device), **({"threads": threads or cpu_threads()} if device == CPU else {})}
 
 
@@ -112,11 +99,7 @@ _MOST = 64  # parts in memory that are not finished yet
 
 
 class Behind:
-    """Finishes parts in a thread, in their order; at the end all that were handed over are finished.
-
-    Args:
-        finish: What finishes a part.
-    """
+    """Finishes parts in a thread, in their order; at the end all that were handed over are finished."""
 
     def __init__(self, finish: Finish) -> None:
         self._finish = finish

@@ -49,14 +49,7 @@ from .stage import Choices, Files, Publish
 
 
 class RunFolder:
-    """A stage of a run folder, held by this process; made by `create_or_resume`.
-
-    Attributes:
-        folder: The run folder.
-        stage: Which stage is held.
-        record: What is known of the stage.
-        session: What is recorded of this process; more may be added.
-    """
+    """A stage of a run folder, held by this process; made by `create_or_resume`."""
 
     def __init__(self, folder: Path, stage: str, run: RunRecord, session: Session, clock: Clock) -> None:
         self.folder = folder
@@ -87,17 +80,6 @@ class RunFolder:
         started: float | None = None,
     ) -> Iterator["RunFolder"]:
         """Hold a stage of a run folder for this process.
-
-        Args:
-            folder: New, empty, or a run folder.
-            stage: Such as `select`.
-            identity: All that decides the stage's rows; JSON values.
-            parts: Number of parts of the whole stage.
-            shard: The shard that this folder holds; None for all.
-            metadata: What else to record of the stage, such as where the model lies; the newest is kept.
-            origin: What to record of the stage, such as the call that made it; the first is kept.
-            session: What to record of this process.
-            started: When this process began its work, in seconds of `time.monotonic`; now by default.
 
         Raises:
             InputError: The folder is something else, was made with another identity, is held by another process, or

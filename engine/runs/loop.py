@@ -6,9 +6,11 @@
 All checks come before a model is opened. For a finished stage no model is opened.
 """
 
+import importlib
+import threading
 import time
-from collections.abc import Mapping
-from contextlib import ExitStack, nullcontext
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +20,6 @@ from ..inference.free_memory import give_back_freed_memory
 from ..printable import counted
 from .executors import Executor
 from .folder import RunFolder
-from .libraries import import_ahead
 from .part import EncodedPart
 from .progress import Reporter
 from .session import Session, used_models
@@ -28,37 +29,23 @@ from .stage import ModelOptions, Stage
 
 @dataclass(frozen=True, eq=False)
 class Execution:
-    """How a stage runs: the executor, model options, the shard, and messages.
+    """How a stage runs: the executor, model options, the shard, and messages."""
 
-    Attributes:
-        executor: Where parts are decided.
-        options: How models are opened; the executor sets the device.
-        shard: The share of the parts to do.
-        reporter: Shows the progress of the run.
-        session: What the run's record says about this process, such as the command line.
-        origin: What the record says about the origin of the stage: the call and the export.
-        started: When the command began, in seconds of `time.monotonic`.
-    """
-
-    executor: Executor
-    options: ModelOptions = field(default_factory=ModelOptions)
-    shard: Shard = field(default_factory=Shard)
-    reporter: Reporter = field(default_factory=Reporter)
+    executor: Executor  # where parts are decided
+    options: ModelOptions = field(default_factory=ModelOptions)  # how models are opened; the executor sets the device
+    shard: Shard = field(default_factory=Shard)  # the share of the parts to do
+    reporter: Reporter = field(default_factory=Reporter)  # Shows the progress of the run
+    # what the run's record says about this process, such as the command line
     session: Session = field(default_factory=Session)
+    # what the record says about the origin of the stage: the call and the export
     origin: Mapping[str, Any] = field(default_factory=dict)
-    started: float = field(default_factory=time.monotonic)
+    started: float = field(default_factory=time.monotonic)  # When the command began, in seconds of `time.monotonic`
 
 
 def run_stage(
     stage: Stage[Any, Any], folder: Path, execution: Execution, *, earlier: Mapping[str, Path] | None = None
 ) -> None:
     """Run a stage, or its unfinished parts, and write its results.
-
-    Args:
-        stage: What to compute.
-        folder: The run folder.
-        execution: Where and how.
-        earlier: Finished stages that this one builds on → the run folder that holds them.
 
     Raises:
         InputError: The folder belongs to another run or is in use; the stage cannot run; the disk is full.
@@ -120,3 +107,17 @@ def _decide(stage: Stage[Any, Any], run: RunFolder, execution: Execution) -> Non
                 pattern: widened(choice, needed.get(pattern, 0.0)) for pattern, choice in choices.calibration.items()
             }
             workers.run(narrower, replace(choices, calibration=wider), finish, meter.advance)
+
+
+def import_ahead(names: Sequence[str]) -> threading.Thread:
+    """Import modules in a thread while the model is opened. One that fails is imported again where it is used."""
+
+    def load() -> None:
+        for name in names:
+            with suppress(ImportError):
+                importlib.import_module(name)
+
+    # ONNX Runtime opens a graph in one thread and releases Python's lock, so a second core has nothing else to do.
+    thread = threading.Thread(target=load, name="import", daemon=True)  # an interrupted run does not wait for it
+    thread.start()
+    return thread

@@ -18,8 +18,7 @@ from ..inference.exported import ExportedModel
 from ..inference.model import Decider, LanguageModel
 from ..inference.opened import OpenedModel
 from ..inference.precision import ModelPair, open_pair
-from .choices import LOW_PRECISION_SHA256
-from .stage import Model, ModelOptions, Stage, changed
+from .stage import LOW_PRECISION_SHA256, Model, ModelOptions, Stage, changed
 
 Opened = TypeVar("Opened", bound=OpenedModel)
 Deciding = TypeVar("Deciding")
@@ -33,37 +32,26 @@ _MODEL = "model"
 
 
 class ExportedStage(Stage[Model, Prepared]):
-    """A stage that reads an exported model's folder.
+    """A stage that reads an exported model's folder."""
 
-    Attributes:
-        exported: The model.
-    """
-
-    exported: ExportedModel
+    exported: ExportedModel  # the model
 
     def files(self) -> Mapping[str, Path]:
-        """See `Stage`."""
         return {_MODEL: self.exported.folder}
 
     def with_files(self, places: Mapping[str, Path]) -> Self:
-        """See `Stage`."""
         return changed(self, exported=replace(self.exported, folder=places[_MODEL]))
 
 
 @dataclass(frozen=True, eq=False)
 class Deciders(Generic[Opened, Deciding]):
-    """Opened models, and how each pattern is decided.
+    """Opened models, and how each pattern is decided."""
 
-    Attributes:
-        models: The reference model and its low-precision model.
-        precision: What was asked for.
-        deciders: Pattern → its decider; empty before a calibration is used.
-        taken: Pattern whose decisions come from an earlier stage → what the run has recorded of that.
-    """
-
-    models: ModelPair[Opened]
-    precision: Precision
+    models: ModelPair[Opened]  # the reference model and its low-precision model
+    precision: Precision  # what was asked for
+    # Pattern → its decider; empty before a calibration is used
     deciders: Mapping[str, Deciding] = field(default_factory=dict)
+    # Pattern whose decisions come from an earlier stage → what the run has recorded of that
     taken: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
@@ -71,15 +59,10 @@ PatternDeciders = Deciders[LanguageModel, Decider]
 
 
 class MixedStage(ExportedStage[Deciders[Opened, Deciding], Prepared], Generic[Opened, Deciding, Prepared]):
-    """A stage with a choice of the precision, pattern by pattern.
-
-    Attributes:
-        seed: Of the audit.
-        method: What mixed precision is for the stage's decisions.
-    """
+    """A stage with a choice of the precision, pattern by pattern."""
 
     calibrates: ClassVar[bool] = True
-    method: ClassVar[Method[Any, Any, Any]]
+    method: ClassVar[Method[Any, Any, Any]]  # what mixed precision is for the stage's decisions
 
     @property
     @abstractmethod
@@ -91,7 +74,6 @@ class MixedStage(ExportedStage[Deciders[Opened, Deciding], Prepared], Generic[Op
         """The sentences of each pattern that the whole run will decide."""
 
     def open(self, options: ModelOptions) -> Deciders[Opened, Deciding]:
-        """See `Stage`."""
         models = open_pair(
             self.method.opening,
             self.exported,
@@ -103,11 +85,9 @@ class MixedStage(ExportedStage[Deciders[Opened, Deciding], Prepared], Generic[Op
         return Deciders(models, options.precision)
 
     def describe(self, model: Deciders[Opened, Deciding]) -> Mapping[str, Any]:
-        """See `Stage`."""
         return description(self.exported, model.models.reference)
 
     def calibrate(self, model: Deciders[Opened, Deciding], say: Callable[[str], None]) -> dict[str, Any]:
-        """See `Stage`."""
         known = self.known(model, say)
         workloads = [workload for workload in self.workloads() if workload.pattern not in known]
         chosen = choose_precisions(
@@ -121,27 +101,17 @@ class MixedStage(ExportedStage[Deciders[Opened, Deciding], Prepared], Generic[Op
     def known(self, model: Deciders[Opened, Deciding], say: Callable[[str], None]) -> dict[str, dict[str, Any]]:  # noqa: ARG002
         """The patterns that an earlier stage has decided, so that its decisions are taken.
 
-        Args:
-            model: Opened, to compare some of the decisions.
-            say: Receives the results, one line each.
-
         Returns:
             Pattern → a choice as `choose_precisions` gives it, with `TAKEN_FROM`.
         """
         return {}
 
     def use(self, model: Deciders[Opened, Deciding], calibration: Mapping[str, Any]) -> Deciders[Opened, Deciding]:
-        """See `Stage`.
+        """Decide as calibrated.
 
         Raises:
-            InputError: The run was calibrated with another low-precision model than the export holds now, or an earlier
-                version began it without a choice of the precision.
+            InputError: The run was calibrated with another low-precision model than the export holds now.
         """
-        if not calibration and any(self.sizes):
-            raise InputError(
-                f"an earlier version of negengine began this run, without a choice of the precision for {self.name}: "
-                "finish it with that version, or choose another --output"
-            )
         for choice in calibration.values():
             recorded = choice.get(LOW_PRECISION_SHA256)
             if recorded not in {None, self.exported.low_precision_sha256(str(choice.get("low_precision")))}:
@@ -168,11 +138,6 @@ class ReferenceStage(ExportedStage[LanguageModel, Prepared]):
     """A stage whose results need all logits of the reference model."""
 
     def open(self, options: ModelOptions) -> LanguageModel:
-        """See `Stage`.
-
-        Raises:
-            InputError: Mixed precision is asked for.
-        """
         refuse_mixed(self.name, options.precision)
         return open_language_model(
             self.exported,
@@ -182,7 +147,6 @@ class ReferenceStage(ExportedStage[LanguageModel, Prepared]):
         )
 
     def describe(self, model: LanguageModel) -> Mapping[str, Any]:
-        """See `Stage`."""
         return {**description(self.exported, model), "precision": str(Precision.FP32)}
 
 

@@ -2,27 +2,37 @@
 
 The parts of all shards are copied as they are. The stage is then finished by the same function as in a run that did
 them all, so the results have the same bytes. Like a run, a merge that was interrupted is resumed.
+
+Shards on one kind of processor choose alike. On different kinds, the models' numbers differ in their last digits, and
+`auto` may find mixed precision faster on one kind only. Decisions are exact in each precision, and each row of a result
+says which model gave its numbers. So such shards are merged, and the merged run records all choices.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from msgspec.structs import replace
 
+from ..choices import Precision
 from ..errors import InputError
 from ..files.paths import without_home
 from ..files.reading import paths_in
 from ..printable import counted
-from .choices import joined, told_batches, told_differences
 from .folder import RunFolder
 from .part import EncodedPart, PartFiles
 from .record import StageRecord, differences, read_run
 from .results import resume_hint, whole_command
 from .session import Session
 from .shard import Shard
-from .stage import Choices, Publish
+from .stage import LOW_PRECISION_SHA256, Choices, Publish
+
+Calibration = Mapping[str, Mapping[str, Any]]
+_SHARDS = "shards"
+# They decide nothing once the precision is chosen.
+_SPEEDS = {"speed_ratio", "speedup", "reason", "taken_from", "answers_sha256"}
 
 
 def merge(
@@ -32,12 +42,6 @@ def merge(
     say: Callable[[str], None] = lambda _: None,
 ) -> str:
     """Put shards together and finish their stage.
-
-    Args:
-        shards: The folders of all shards of one stage of one run, in any order.
-        output: The run folder to write: new, or the one whose selection the shards have scored.
-        publishers: Stage → its `publish`.
-        say: Receives one line for each pattern that the shards decided in different ways.
 
     Returns:
         The name of the merged stage; the folder's lock is given back.
@@ -55,12 +59,6 @@ def gather(
     shards: Sequence[Path], output: Path, stages: Mapping[str, Publish], say: Callable[[str], None] = lambda _: None
 ) -> Iterator[RunFolder]:
     """Hold a run folder with the parts of all shards, its stage not finished yet.
-
-    Args:
-        shards: As for `merge`.
-        output: As for `merge`.
-        stages: The known stages.
-        say: As for `merge`.
 
     Raises:
         InputError: A folder is not a shard; a shard is missing, given twice, not finished, or of another run; parts
@@ -183,3 +181,64 @@ def _whole_command(shard: _ShardFolder, output: Path) -> str:
     """The command of the whole run that finishes the merged folder."""
     command = whole_command(shard.record, output)
     return command or f"run the command of a shard without --shard and with --output {output}"
+
+
+def joined(shards: Mapping[str, Calibration]) -> dict[str, dict[str, Any]]:
+    """How each pattern of the merged run was decided.
+
+    Returns:
+        Pattern → the choice of the first shard that has mixed precision, as this can decide a part again with a wider
+        margin; else the first choice. If shards differ, `shards` holds each one's own.
+    """
+    whole = {}
+    for pattern in dict.fromkeys(pattern for choices in shards.values() for pattern in choices):
+        own = {shard: dict(choices[pattern]) for shard, choices in shards.items() if pattern in choices}
+        mixed = [choice for choice in own.values() if choice.get("precision") == Precision.MIXED]
+        chosen = [*mixed, *own.values()][0]
+        differ = any(choice != chosen for choice in own.values())
+        whole[pattern] = {**chosen, **({_SHARDS: own} if differ else {})}
+    return whole
+
+
+def told_batches(shards: Mapping[str, int | None]) -> list[str]:
+    """One line if shards were given different sizes of batches; shard → its largest number of tokens in a batch."""
+    given: dict[int | None, list[str]] = {}
+    for shard, tokens in shards.items():
+        given.setdefault(tokens, []).append(shard)
+    if len(given) < 2:
+        return []
+    parts = "; ".join(
+        f"{', '.join(members)} with {f'{tokens} tokens' if tokens else 'the usual ones'}"
+        for tokens, members in given.items()
+    )
+    return [f"the shards ran in different batches: {parts}. The last digits of log-probabilities can differ"]
+
+
+def told_differences(shards: Mapping[str, Calibration]) -> list[str]:
+    """One line for each pattern that shards decided in different ways; args as for `joined`."""
+    lines = []
+    for pattern in dict.fromkeys(pattern for choices in shards.values() for pattern in choices):
+        own = {shard: choices[pattern] for shard, choices in shards.items() if pattern in choices}
+        ways: dict[str, list[str]] = {}
+        for shard, choice in own.items():
+            ways.setdefault(_way(choice), []).append(shard)
+        deciding = [{key: value for key, value in choice.items() if key not in _SPEEDS} for choice in own.values()]
+        if len(ways) > 1:
+            parts = "; ".join(f"{', '.join(members)} in {way}" for way, members in ways.items())
+            lines.append(
+                f"{pattern}: the shards were decided in different precisions: {parts}. The decisions are exact in "
+                "each. The log-probabilities are those of the model that the column `precision` names"
+            )
+        elif any(choice != deciding[0] for choice in deciding):
+            models = {choice.get(LOW_PRECISION_SHA256) for choice in deciding}
+            why = "with different low-precision models" if len(models) > 1 else "on different kinds of processors"
+            lines.append(
+                f"{pattern}: the shards were calibrated {why}. The decisions are exact; the "
+                "low-precision model's log-probabilities can differ from those of an undivided run"
+            )
+    return lines
+
+
+def _way(choice: Mapping[str, Any]) -> str:
+    precision = str(choice.get("precision"))
+    return f"{precision} ({choice['low_precision']})" if "low_precision" in choice else precision

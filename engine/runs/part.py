@@ -2,16 +2,21 @@
 
 parts/STAGE/part-00012.parquet   the rows
 parts/STAGE/part-00012.json      the marker: size and digest of the rows, counts, margins, its own digest; written last
+
+The rows of all parts of a stage are one lazy frame: a part is in memory only while its rows are used.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import msgspec
+import polars as pl
+from polars.io.plugins import register_io_source
 
+from ..errors import InputError
 from ..files.atomic import sha256, unwritable, write_bytes
-from ..files.frames import parquet_bytes
+from ..files.frames import parquet_bytes, parquet_frame
 from ..files.reading import MOST_JSON, LargerError, MissingFileError, read_regular
 from ..files.sealed import DamagedError, unseal, write_sealed
 from ..inference.audit import DISAGREEMENTS
@@ -21,15 +26,10 @@ from .stage import PartResult
 
 
 class Marker(msgspec.Struct, frozen=True):
-    """The metadata of a part; see `PartResult` for counts, bounds and needed.
+    """The metadata of a part; see `PartResult` for counts, bounds and needed."""
 
-    Attributes:
-        bytes: Size of the rows' file.
-        sha256: Its digest.
-    """
-
-    bytes: int
-    sha256: str
+    bytes: int  # Size of the rows' file
+    sha256: str  # its digest
     counts: Mapping[str, int | float]
     bounds: Mapping[str, float]
     needed: Mapping[str, float]
@@ -122,3 +122,50 @@ class PartFiles:
             self.rows.unlink(missing_ok=True)
         except OSError as error:
             raise unwritable(self.rows, error) from error
+
+
+def part_files(folder: Path, stage: str, parts: int) -> Iterator[PartFiles]:
+    """Where all parts of a stage lie, in the order of their numbers."""
+    return (PartFiles.of(folder, stage, number) for number in range(parts))
+
+
+def part_rows(folder: Path, stage: str, parts: int) -> pl.LazyFrame:
+    """The rows of all parts, in the order of their numbers; arguments as for `part_files`.
+
+    Each part is compared with its marker's digest when it is read, so each use of the frame reads whole parts or fails.
+    The first part says which columns there are.
+
+    Raises:
+        InputError: The first part is missing or damaged; where the frame is used: any part.
+    """
+    if not parts:
+        return pl.LazyFrame()
+
+    def read(
+        with_columns: list[str] | None, predicate: pl.Expr | None, n_rows: int | None, _batch_size: int | None
+    ) -> Iterator[pl.DataFrame]:
+        for files in part_files(folder, stage, parts):
+            rows = _rows(files)
+            rows = rows.select(*schema, *(name for name in rows.columns if name not in schema))
+            if n_rows is not None:
+                rows = rows.head(n_rows)
+                n_rows -= len(rows)
+            if with_columns is not None:
+                rows = rows.select(with_columns)
+            yield rows if predicate is None else rows.filter(predicate)
+            if n_rows == 0:
+                return
+
+    schema = _rows(next(part_files(folder, stage, parts))).schema
+    return register_io_source(read, schema=schema, validate_schema=True)
+
+
+def damaged_part(files: PartFiles) -> InputError:
+    """The error for a part whose files are not as they were written."""
+    return InputError(f"{files.rows}: missing or damaged; run the same command again to do this part again")
+
+
+def _rows(files: PartFiles) -> pl.DataFrame:
+    if (part := files.read()) is None:
+        raise damaged_part(files)
+    return parquet_frame(part.content, files.rows)

@@ -1,18 +1,16 @@
 """Messages and progress of a run, on stderr.
 
-A meter is a bar in a terminal and in a notebook, and plain lines some seconds apart elsewhere. It shows from the first
-second what is being done, and later a rate. The rate is the number of sentences that this process has run, divided by
+A meter is rich's bar in a terminal, and in a notebook with ipywidgets; elsewhere plain lines some seconds apart. It
+shows from the first second what is being done, and later a rate: the sentences that this process has run, divided by
 its time without preparation. A rate over the last seconds would mean nothing where one step takes minutes. The run
 continues even if stderr fails (see `stderr`).
 """
 
-import importlib
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from html import escape
+from importlib.util import find_spec
 from typing import Any, TextIO, cast
 
 from rich.console import Console
@@ -23,19 +21,12 @@ from .stderr import Stderr
 
 SENTENCES = "sentences"
 _LINES = 20  # a log gets a line each time that a run has lasted by this fraction longer
-_NOTEBOOK_SECONDS = 0.2  # between two changes of a notebook's bar, each of which is a message to the browser
 
 
 class Meter:
-    """Counts what is done; its methods may be called from several threads. This one shows nothing.
+    """Counts units, such as sentences or pairs, and sentences of this process; this one shows nothing.
 
-    Attributes:
-        what: The name of the run's stage.
-        total: How many units there are.
-        done: How many are done, by an earlier process too.
-        sentences: How many sentences this process ran.
-        unit: What is counted, such as sentences or pairs.
-        estimated: Whether the total is an estimate.
+    Its methods may be called from several threads. The total may be an estimate.
     """
 
     def __init__(
@@ -50,12 +41,7 @@ class Meter:
         self._end: str | None = None
 
     def advance(self, units: int, sentences: int | None = None) -> None:
-        """Count more as done.
-
-        Args:
-            units: how many units; 0 where sentences were run that do not complete one.
-            sentences: how many sentences were run for it; by default one a unit.
-        """
+        """Count more as done."""
         with self._lock:
             self.done += units
             self.sentences += units if sentences is None else sentences
@@ -86,11 +72,7 @@ class Meter:
         """Show a line of its own."""
 
     def close(self, end: str) -> None:
-        """Show the progress for the last time.
-
-        Args:
-            end: `done in` or `stopped after`.
-        """
+        """Show the progress for the last time."""
         with self._lock:
             self._end = end
             self._show()
@@ -210,43 +192,8 @@ class _BarMeter(Meter):
         )
 
 
-class _NotebookMeter(Meter):
-    """A bar below a notebook's cell. rich's own would need ipywidgets, and shows nothing without them."""
-
-    def __init__(self, display: Callable[..., Any], stream: Stderr, *args: Any, **options: Any) -> None:
-        super().__init__(*args, **options)
-        self._stream = stream
-        self._shown_at = self._clock()
-        self._handle = display(self._picture(), raw=True, display_id=True)
-
-    def note(self, text: str) -> None:
-        self._stream.write(printable_lines(text) + "\n")
-
-    def _prepare(self) -> None:
-        self._handle.update(self._picture(), raw=True)
-
-    def _show(self) -> None:
-        if self._end is None and self._clock() - self._shown_at < _NOTEBOOK_SECONDS:
-            return
-        self._shown_at = self._clock()
-        self._handle.update(self._picture(), raw=True)
-
-    def _picture(self) -> dict[str, str]:
-        bar = f'<progress max="1" value="{self.share:.4f}"></progress>'
-        words = f"{_percent(self.share)}, {self.count}, {self.speed}"
-        return {"text/html": f"<div>{escape(self.what)} {bar} {escape(words)}</div>", "text/plain": self.line}
-
-
 class Reporter:
-    """Shows messages and progress of a run on stderr.
-
-    Args:
-        stream: where to; stderr by default. In a notebook bars stand below the cell then.
-        verbose: whether details are shown.
-        silent: whether to show nothing at all.
-        every: seconds between two lines where there is no bar.
-        clock: seconds that never go back.
-    """
+    """Shows messages and progress of a run on stderr."""
 
     def __init__(
         self,
@@ -259,7 +206,7 @@ class Reporter:
     ) -> None:
         self.verbose, self.silent = verbose, silent
         self._stream = Stderr(stream)
-        self._display = _notebook_display() if stream is None else None
+        self._is_default = stream is None
         self._every, self._clock = every, clock
         self._meter: Meter | None = None
 
@@ -281,15 +228,7 @@ class Reporter:
     def meter(
         self, what: str, total: int, done: int = 0, *, unit: str = SENTENCES, estimated: bool = False
     ) -> Iterator[Meter]:
-        """Show the progress of a stage, also at its end, even if it fails.
-
-        Args:
-            what: the name of the run's stage.
-            total: how many units there are.
-            done: how many of them an earlier process did; they do not count for the rate.
-            unit: what is counted, in the plural: sentences, or pairs where a pair takes an unknown number of them.
-            estimated: whether the total is an estimate.
-        """
+        """Show the progress of a stage, also at its end, even if it fails."""
         settings = {"unit": unit, "estimated": estimated, "clock": self._clock}
         with self._shown(what, total, done, settings) as meter:
             outer, self._meter = self._meter, meter
@@ -306,34 +245,18 @@ class Reporter:
         if self.silent:
             yield Meter(what, total, done, **settings)
             return
-        if self._display is not None:
-            yield _NotebookMeter(self._display, self._stream, what, total, done, **settings)
-            return
-        console = Console(file=cast("TextIO", self._stream), force_jupyter=False)
+        console = Console(file=cast("TextIO", self._stream), force_jupyter=None if self._is_default else False)
         # Not console.is_terminal: an environment that asks for colours makes it true for a file.
-        if not self._stream.isatty() or console.is_dumb_terminal:
+        is_terminal = self._stream.isatty() and not console.is_dumb_terminal
+        # Without ipywidgets, rich shows nothing in a notebook.
+        if not (find_spec("ipywidgets") if console.is_jupyter else is_terminal):
             yield _LineMeter(self._stream, self._every, what, total, done, **settings)
             return
-        columns = (
-            TextColumn("{task.description}", markup=False),
-            BarColumn(bar_width=None),
-            TextColumn("{task.fields[share]}", markup=False),
-            TextColumn("{task.fields[count]}", markup=False),
-            TextColumn("{task.fields[speed]}", markup=False),
-            TimeElapsedColumn(),
-        )
+        names = ("{task.description}", "{task.fields[share]}", "{task.fields[count]}", "{task.fields[speed]}")
+        first, *others = (TextColumn(name, markup=False) for name in names)
+        columns = (first, BarColumn(bar_width=None), *others, TimeElapsedColumn())
         with Progress(*columns, console=console, expand=True) as progress:
             yield _BarMeter(progress, what, total, done, **settings)
-
-
-def _notebook_display() -> Callable[..., Any] | None:
-    """IPython's `display` in a notebook; None elsewhere, in IPython's terminal too."""
-    ipython = sys.modules.get("IPython")
-    shell = ipython.get_ipython() if ipython is not None else None
-    if not hasattr(shell, "kernel"):
-        return None
-    display: Callable[..., Any] = importlib.import_module("IPython.display").display
-    return display
 
 
 def _percent(share: float) -> str:

@@ -40,41 +40,30 @@ _QUIET = {
 
 @dataclass(frozen=True)
 class Patience:
-    """How long to wait, in seconds.
+    """How long to wait, in seconds."""
 
-    Attributes:
-        others: For the other workers once the first one is ready; later ones join the run.
-        nobody: While no worker is there at all; then the run ends.
-    """
-
-    others: float = 10.0
-    nobody: float = 600.0
+    others: float = 10.0  # For the other workers once the first one is ready; later ones join the run
+    nobody: float = 600.0  # While no worker is there at all; then the run ends
 
 
 @dataclass(frozen=True)
 class Ray:
-    """Actors of a Ray cluster. A process that is connected to one already uses that one, whatever `address` says.
+    """Actors of a Ray cluster. A process that is connected to one already uses that one, whatever `address` says."""
 
-    Attributes:
-        address: `local`, `auto`, `HOST:PORT` or `ray://HOST:PORT`.
-        workers: How many actors, each with a model of its own; by default one for each GPU, or one for each machine of
-            a cluster without GPUs.
-        cpus_per_worker: CPUs of an actor, also a fraction; as many threads run its model. By default the machine's
-            CPUs, divided among its actors.
-        gpus_per_worker: GPUs of an actor, also a fraction; 0 for the CPU. By default 1 where there are GPUs.
-        device: `auto`, `cpu` or `cuda`.
-        copy_files: Whether each machine gets its own copy of the model's folder although it sees the folder here: for
-            a slow network file system.
-        patience: How long to wait for workers.
-    """
-
-    address: str = "local"
+    address: str = "local"  # `local`, `auto`, `HOST:PORT` or `ray://HOST:PORT`
+    # how many actors, each with a model of its own; by default one for each GPU, or one for each machine of a cluster
+    # without GPUs
     workers: int | None = None
+    # CPUs of an actor, also a fraction; as many threads run its model. By default the machine's CPUs, divided among
+    # its actors
     cpus_per_worker: float | None = None
+    # GPUs of an actor, also a fraction; 0 for the CPU. By default 1 where there are GPUs
     gpus_per_worker: float | None = None
-    device: str = "auto"
+    device: str = "auto"  # `auto`, `cpu` or `cuda`
+    # whether each machine gets its own copy of the model's folder although it sees the folder here: for a slow
+    # network file system
     copy_files: bool = False
-    patience: Patience = field(default_factory=Patience)
+    patience: Patience = field(default_factory=Patience)  # how long to wait for workers
 
     def __post_init__(self) -> None:
         _place(self.address)
@@ -140,13 +129,6 @@ def planned(
     needs_gpus: bool = False,
 ) -> list[Resources]:
     """Divide what the machines have among workers.
-
-    Args:
-        nodes: The machines.
-        workers: How many workers; by default as many as there is room for.
-        cpus: CPUs of a worker; by default its machine's, divided among the workers there.
-        gpus: GPUs of a worker; by default 1 where the cluster has any.
-        needs_gpus: Whether a cluster without GPUs is refused.
 
     Returns:
         What each worker gets, machine after machine.
@@ -234,11 +216,7 @@ def connected(address: str) -> Iterator[Any]:
 
 
 def _place(address: str) -> tuple[str, int] | None:
-    """Host and port of an address; None for `local` and `auto`.
-
-    Raises:
-        InputError: It is not an address.
-    """
+    """Host and port of an address; None for `local` and `auto`."""
     if address in {"local", "auto"}:
         return None
     found = _ADDRESS.fullmatch(address)
@@ -251,9 +229,6 @@ def _refuse_silent(address: str) -> None:
     """Refuse an address where nothing listens, or something else than Ray: Ray itself would wait for minutes.
 
     Ray's servers speak HTTP/2 (gRPC): they answer its preface with a frame of settings (RFC 9113, sections 3.4, 4.1).
-
-    Raises:
-        InputError: It is so.
     """
     if (place := _place(address)) is None:
         return
@@ -274,11 +249,7 @@ def _refuse_silent(address: str) -> None:
 
 
 def _connect(ray: Any, address: str) -> None:
-    """Connect, or start a cluster on this machine.
-
-    Raises:
-        InputError: It is not possible.
-    """
+    """Connect, or start a cluster on this machine."""
     quiet = {"configure_logging": False, "logging_level": logging.CRITICAL, "log_to_driver": False}
     own = {"num_cpus": cpu_threads(), "include_dashboard": False, "object_store_memory": _OBJECT_STORE}
     try:

@@ -29,17 +29,11 @@ Pieces = Mapping[str, Sequence[Any]]
 
 @dataclass(frozen=True)
 class SentFile:
-    """A file or folder of a stage, as a machine must hold it.
+    """A file or folder of a stage, as a machine must hold it."""
 
-    Attributes:
-        place: Where it is on the machine that started the run; absolute.
-        digests: File → SHA-256: of all files of a folder, or of the one file, by its name.
-        is_folder: Whether it is a folder.
-    """
-
-    place: Path
-    digests: Mapping[str, str]
-    is_folder: bool
+    place: Path  # where it is on the machine that started the run; absolute
+    digests: Mapping[str, str]  # File → SHA-256: of all files of a folder, or of the one file, by its name
+    is_folder: bool  # whether it is a folder
 
     @classmethod
     def at(cls, place: Path) -> "SentFile":

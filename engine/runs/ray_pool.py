@@ -53,15 +53,7 @@ class Opened:
 
 
 class Worker:
-    """The actor; its methods run in other processes, in two threads.
-
-    Args:
-        negengine: The version of the process that started the run.
-        paths: Its `sys.path`: a stage may come from a script or from a test.
-        order: Stage, options of the model and files, pickled; read after the versions were compared.
-        threads: CPU threads.
-        on_gpu: Whether it has a GPU.
-    """
+    """The actor; its methods run in other processes, in two threads."""
 
     def __init__(self, negengine: str, paths: Sequence[str], order: bytes, threads: int, on_gpu: bool) -> None:
         self._wanted, self._paths, self._order = negengine, paths, order
@@ -263,11 +255,7 @@ class _Pool:
                 self._listen()
 
     def _listen(self) -> None:
-        """Take one answer, or wait a moment for one.
-
-        Raises:
-            InputError: Bad input, or no worker has been there for a long time.
-        """
+        """Take one answer, or wait a moment for one."""
         try:
             slot, kind, of_round, number, future = self._inbox.get(timeout=1.0)
         except queue.Empty:
@@ -342,11 +330,7 @@ class _Pool:
             self._give_all()
 
     def _give_up(self, slot: _Slot, error: RayError) -> None:
-        """Go on without a worker that cannot open the model, such as on a machine with too little memory.
-
-        Raises:
-            InputError: It was the last one.
-        """
+        """Go on without a worker that cannot open the model, such as on a machine with too little memory."""
         self._slots.remove(slot)
         if not self._slots:
             raise InputError(f"Ray: every worker: {_ended(error)}")

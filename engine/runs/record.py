@@ -20,9 +20,10 @@ import msgspec
 
 from ..errors import InputError
 from ..files.atomic import is_leftover, make_folder, remove_file, write_unflushed
-from ..files.paths import is_file_name
+from ..files.paths import is_file_name, without_home
 from ..files.reading import MOST_JSON, LargerError, MissingFileError, exists, paths_in, read_regular
 from ..files.sealed import DamagedError, read_sealed, seal, unseal, write_sealed
+from ..inference.exported import ExportedModel
 from .lock import LOCK_FILE
 from .session import Session
 from .shard import Shard
@@ -44,22 +45,14 @@ class Recorded(dict[str, Any]):
 
 
 class StageEntry(msgspec.Struct):
-    """What run.json holds of a stage.
+    """What run.json holds of a stage."""
 
-    Attributes:
-        identity: Everything that the stage's rows depend on.
-        parts: Number of parts of the whole stage.
-        shard: The shard that the folder holds, as `I/N`; None for all.
-        metadata: What publication and later readers need of the stage.
-        calibration: Pattern → how it is decided; None before it is known.
-        batch_tokens: What the user gave as the largest number of tokens in a batch; None for the devices' usual number.
-    """
-
-    identity: dict[str, Any]
-    parts: int
-    shard: str | None = None
-    metadata: dict[str, Any] = {}
-    calibration: dict[str, dict[str, Any]] | None = None
+    identity: dict[str, Any]  # Everything that the stage's rows depend on
+    parts: int  # number of parts of the whole stage
+    shard: str | None = None  # the shard that the folder holds, as `I/N`; None for all
+    metadata: dict[str, Any] = {}  # what publication and later readers need of the stage
+    calibration: dict[str, dict[str, Any]] | None = None  # Pattern → how it is decided; None before it is known
+    # what the user gave as the largest number of tokens in a batch; None for the devices' usual number
     batch_tokens: int | None = None
 
     def __post_init__(self) -> None:
@@ -71,17 +64,11 @@ class StageEntry(msgspec.Struct):
 
 
 class Done(msgspec.Struct):
-    """The marker of a finished stage.
+    """The marker of a finished stage."""
 
-    Attributes:
-        files: Final file → its SHA-256; none of a shard.
-        counts: The parts' counts, summed.
-        format: As in run.json.
-    """
-
-    files: dict[str, str]
-    counts: dict[str, int | float] = {}
-    format: int = FORMAT
+    files: dict[str, str]  # Final file → its SHA-256; none of a shard
+    counts: dict[str, int | float] = {}  # the parts' counts, summed
+    format: int = FORMAT  # As in run.json
 
     def __post_init__(self) -> None:
         if wrong := [name for name in self.files if not _is_file_of_a_run(name)]:
@@ -238,13 +225,7 @@ def replace_sessions(folder: Path, stage: str, sessions: Sequence[Session]) -> N
 
 
 def differences(old: Mapping[str, Any], new: Mapping[str, Any], then: str = "now") -> str:
-    """Each key whose values differ, as `seed 0, now 1`; empty where there is none.
-
-    Args:
-        old: One side.
-        new: The other.
-        then: The word for the other side.
-    """
+    """Each key whose values differ, as `seed 0, now 1`; empty where there is none."""
     keys = [key for key in {**old, **new} if key not in old or key not in new or old[key] != new[key]]
     return "; ".join(f"{key} {_shown(old.get(key))}, {then} {_shown(new.get(key))}" for key in keys)
 
@@ -285,3 +266,23 @@ def _refuse_foreign(folder: Path) -> None:
         raise InputError(
             f"{folder}: holds {foreign[0]!r} but no {RUN_FILE}, so it is not a run folder; choose another --output"
         )
+
+
+_FOLDER, _MASK = "model folder", "mask token"
+
+
+def model_metadata(exported: ExportedModel) -> dict[str, str]:
+    """Where the model is, and its mask token."""
+    return {_FOLDER: without_home(exported.folder.resolve()), _MASK: exported.mask_token}
+
+
+def mask_token(metadata: Mapping[str, Any], folder: Path) -> str:
+    """The mask token of a stage's model.
+
+    Raises:
+        InputError: The stage was run by a version that did not record it.
+    """
+    token = metadata.get(_MASK)
+    if not isinstance(token, str):
+        raise InputError(f"{folder}: run.json does not name the mask token; run the same command again to record it")
+    return token

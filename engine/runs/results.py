@@ -12,8 +12,7 @@ from ..files.atomic import json_bytes, sha256, write_bytes
 from ..files.frames import frame_sha256, parquet_frame, write_frame
 from ..files.paths import shell_command, words_of
 from ..files.reading import MissingFileError, file_sha256, read_regular
-from .part import Marker
-from .part_rows import damaged_part, part_files, part_rows
+from .part import Marker, damaged_part, part_files, part_rows
 from .record import StageRecord, read_run
 from .session import PYTHON
 from .shard import Shard
@@ -78,11 +77,6 @@ def whole_command(record: StageRecord, output: Path) -> str | None:
 def shard_command(record: StageRecord, output: Path, shard: Shard | None) -> str | None:
     """The last command line of a stage, for a shard.
 
-    Args:
-        record: The stage, as any shard has recorded it.
-        output: The folder of the shard.
-        shard: Which shard; None for the whole stage.
-
     Returns:
         The command; None where none was recorded, or the stage was run by a script.
     """
@@ -102,12 +96,7 @@ def shard_command(record: StageRecord, output: Path, shard: Shard | None) -> str
 
 
 def unlike(folder: Path, files: Mapping[str, str]) -> list[str]:
-    """The names of files that are missing or differ from their digests.
-
-    Args:
-        folder: Where they lie.
-        files: Name → SHA-256.
-    """
+    """The names of files that are missing or differ from their digests."""
     return [name for name, digest in files.items() if _digest(folder / name) != digest]
 
 
@@ -120,11 +109,6 @@ def _digest(path: Path) -> str | None:
 
 def read_result(folder: Path, record: StageRecord, name: str) -> bytes:
     """The content of a final file.
-
-    Args:
-        folder: The run folder.
-        record: Of the stage that wrote the file.
-        name: The file's name.
 
     Raises:
         InputError: It is missing, or it is not as the stage wrote it.
@@ -154,11 +138,6 @@ def read_document(folder: Path, record: StageRecord, name: str) -> dict[str, Any
 
 def put_together(folder: Path, stage: str, record: StageRecord) -> FinishedParts:
     """All parts of a stage as `Stage.publish` takes them. Their rows are read, and checked, while they are used.
-
-    Args:
-        folder: The run folder.
-        stage: Which stage.
-        record: The stage's entry in run.json.
 
     Raises:
         InputError: A part is missing or damaged; also where its rows are used.

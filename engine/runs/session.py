@@ -29,55 +29,36 @@ INTERRUPTED = "interrupted"
 
 
 class Session(msgspec.Struct, omit_defaults=True):
-    """One process that works on a stage, as its file holds it.
+    """One process that works on a stage, as its file holds it."""
 
-    Attributes:
-        command: The command line; `python` for an interactive one.
-        started: When it began, in UTC.
-        seconds: From its begin to its end; of a process that was killed, to its last finished part.
-        negengine: Version.
-        source: Commit of negengine's source, with `+changes` if files differ from it; missing if it is not known.
-        python: Version.
-        packages: Package → version, of those that decide a number.
-        machine: See `negengine.engine.inference.machine.machine`.
-        workers: What each process that decides parts has opened: model, device, hardware, driver, threads, tokens in a
-            batch. On a Ray cluster also its machine, its GPUs, and in `workers` how many are alike.
-        precision: One word, or pattern → word where patterns differ.
-        parts: Number of parts that it has finished.
-        sentences: Number of sentences that its models have run, those of the calibration and the audit included.
-        tokens: Their tokens.
-        joules: Device → energy, where the machine tells; of the processor and of the GPUs that it used, with what other
-            programs did on them.
-        shard: In a merged run: the shard that it worked on, as `I/N`.
-        merged: Of a session that merged: the folders of the shards.
-        failed: Why it ended before its stage was finished: a message, or `interrupted`; missing after a kill.
-    """
-
-    command: str | None = None
-    started: str | None = None
-    seconds: float | None = None
-    negengine: str | None = None
+    command: str | None = None  # the command line; `python` for an interactive one
+    started: str | None = None  # When it began, in UTC
+    seconds: float | None = None  # From its begin to its end; of a process that was killed, to its last finished part
+    negengine: str | None = None  # Version
+    # Commit of negengine's source, with `+changes` if files differ from it; missing if it is not known
     source: str | None = None
-    python: str | None = None
-    packages: dict[str, str] = {}
-    machine: dict[str, Any] = {}
+    python: str | None = None  # Version
+    packages: dict[str, str] = {}  # Package → version, of those that decide a number
+    machine: dict[str, Any] = {}  # See `negengine.engine.inference.machine.machine`
+    # what each process that decides parts has opened: model, device, hardware, driver, threads, tokens in a batch. On
+    # a Ray cluster also its machine, its GPUs, and in `workers` how many are alike
     workers: list[dict[str, Any]] = []
-    precision: str | dict[str, str] | None = None
-    parts: int = 0
+    precision: str | dict[str, str] | None = None  # One word, or pattern → word where patterns differ
+    parts: int = 0  # number of parts that it has finished
+    # number of sentences that its models have run, those of the calibration and the audit included
     sentences: int = 0
-    tokens: int = 0
+    tokens: int = 0  # Their tokens
+    # Device → energy, where the machine tells; of the processor and of the GPUs that it used, with what other
+    # programs did on them
     joules: dict[str, float] = {}
-    shard: str | None = None
-    merged: list[str] = []
+    shard: str | None = None  # In a merged run: the shard that it worked on, as `I/N`
+    merged: list[str] = []  # of a session that merged: the folders of the shards
+    # Why it ended before its stage was finished: a message, or `interrupted`; missing after a kill
     failed: str | None = None
 
 
 class Clock:
-    """Time and energy since a process began to work on a stage.
-
-    Args:
-        started: When it began, in seconds of `time.monotonic`; now by default.
-    """
+    """Time and energy since a process began to work on a stage."""
 
     def __init__(self, started: float | None = None) -> None:
         self._started = time.monotonic() if started is None else started
@@ -105,13 +86,7 @@ class Clock:
 
 
 def used_models(session: Session, workers: Sequence[Mapping[str, Any]], choices: Choices) -> None:
-    """Write down what a session has opened, and how it decides each pattern.
-
-    Args:
-        session: Is changed.
-        workers: The description of each process that decides parts.
-        choices: What the run has chosen.
-    """
+    """Write down what a session has opened, and how it decides each pattern."""
     session.workers = [dict(worker) for worker in workers]
     kinds = {
         pattern: str(choice["precision"]) for pattern, choice in choices.calibration.items() if "precision" in choice

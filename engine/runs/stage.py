@@ -22,99 +22,70 @@ Prepared = TypeVar("Prepared")
 Result = pl.DataFrame | pl.LazyFrame | Mapping[str, Any]
 Files = Mapping[str, Result]
 Advance = Callable[[int, int], None]
+LOW_PRECISION_SHA256 = "low_precision_sha256"
+"""The key of a recorded choice with the digest of the low-precision model."""
 
 
 @dataclass(frozen=True)
 class ModelOptions:
-    """How a model is opened.
+    """How a model is opened."""
 
-    Attributes:
-        device: Where it runs.
-        precision: What was asked for.
-        batch_tokens: Largest number of tokens in a batch; None for the device's usual number.
-        threads: CPU threads, each of which runs its own batches; None means one for each core.
-    """
-
-    device: Device = CPU
-    precision: Precision = Precision.AUTO
-    batch_tokens: int | None = None
-    threads: int | None = None
+    device: Device = CPU  # where it runs
+    precision: Precision = Precision.AUTO  # what was asked for
+    batch_tokens: int | None = None  # Largest number of tokens in a batch; None for the device's usual number
+    threads: int | None = None  # CPU threads, each of which runs its own batches; None means one for each core
 
 
 @dataclass(frozen=True)
 class Choices:
-    """What a run chooses once and records, so that all its processes go on alike.
+    """What a run chooses once and records, so that all its processes go on alike."""
 
-    Attributes:
-        calibration: Pattern → how it is decided.
-        batch_tokens: Largest number of tokens in a batch; None for each device's usual number.
-    """
-
-    calibration: Mapping[str, Any] = field(default_factory=dict)
-    batch_tokens: int | None = None
+    calibration: Mapping[str, Any] = field(default_factory=dict)  # Pattern → how it is decided
+    batch_tokens: int | None = None  # Largest number of tokens in a batch; None for each device's usual number
 
 
 @dataclass(frozen=True, eq=False)
 class PartResult:
-    """What was decided about a part.
+    """What was decided about a part."""
 
-    Attributes:
-        rows: Its rows.
-        counts: Numbers that are summed over the parts, such as the candidates tested.
-        bounds: Pattern → the margin that the low-precision model needed to decide alone, in logits.
-        needed: Pattern → the margin that the part's audit asks for, in logits.
-    """
-
-    rows: pl.DataFrame
+    rows: pl.DataFrame  # its rows
+    # Numbers that are summed over the parts, such as the candidates tested
     counts: Mapping[str, float] = field(default_factory=dict)
+    # Pattern → the margin that the low-precision model needed to decide alone, in logits
     bounds: Mapping[str, float] = field(default_factory=dict)
+    # Pattern → the margin that the part's audit asks for, in logits
     needed: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
 class FinishedParts:
-    """All parts of a stage, for its publication.
+    """All parts of a stage, for its publication."""
 
-    Attributes:
-        folder: The run folder, with the results of earlier stages.
-        rows: The parts' rows, in the order of their numbers. They are read part by part when they are used. So a file
-            with the rows of all parts takes no more memory than a part, and figures should select their columns.
-        counts: The parts' counts, summed.
-        metadata: The stage's metadata.
-    """
-
-    folder: Path
+    folder: Path  # the run folder, with the results of earlier stages
+    # the parts' rows, in the order of their numbers. They are read part by part when they are used. So a file with
+    # the rows of all parts takes no more memory than a part, and figures should select their columns
     rows: pl.LazyFrame
-    counts: Mapping[str, float]
-    metadata: Mapping[str, Any]
+    counts: Mapping[str, float]  # the parts' counts, summed
+    metadata: Mapping[str, Any]  # the stage's metadata
 
 
 class Stage(ABC, Generic[Model, Prepared]):
-    """One stage of a run.
+    """One stage of a run."""
 
-    Attributes:
-        name: Its name in run.json, and the folder of its parts.
-        rows_file: The final file with the rows of all parts, from which `publish` can make the other files again; None
-            where no file has them.
-        further_rows_files: Files of a run that have the other rows, or other columns of the rows, where one file does
-            not have all of them; see `rows_of`.
-        calibrates: Whether `calibrate` measures anything.
-        libraries: Modules of libraries that `publish` imports and that take long to import.
-    """
-
-    name: ClassVar[str]
+    name: ClassVar[str]  # its name in run.json, and the folder of its parts
+    # the final file with the rows of all parts, from which `publish` can make the other files again; None where no
+    # file has them
     rows_file: ClassVar[str | None] = None
+    # files of a run that have the other rows, or other columns of the rows, where one file does not have all of them;
+    # see `rows_of`
     further_rows_files: ClassVar[tuple[str, ...]] = ()
-    calibrates: ClassVar[bool] = False
+    calibrates: ClassVar[bool] = False  # whether `calibrate` measures anything
+    # Modules of libraries that `publish` imports and that take long to import
     libraries: ClassVar[tuple[str, ...]] = ()
 
     @classmethod
     def rows_of(cls, files: Mapping[str, pl.LazyFrame]) -> pl.LazyFrame:
-        """The rows of all parts, as `publish` takes them, from the final files that have them.
-
-        Args:
-            files: `rows_file` and those of `further_rows_files` that the run has → their content.
-        """
+        """The rows of all parts, as `publish` takes them, from the final files that have them."""
         return pl.concat(files.values(), how="diagonal")
 
     @property
@@ -140,9 +111,6 @@ class Stage(ABC, Generic[Model, Prepared]):
     def check(self, say: Callable[[str], None]) -> None:
         """Refuse what cannot run, before a model is opened; called only if there is work to do.
 
-        Args:
-            say: Receives details for developers, one line each.
-
         Raises:
             InputError: Such as a sentence that is too long for the model.
         """
@@ -159,9 +127,6 @@ class Stage(ABC, Generic[Model, Prepared]):
         """The stage that reads the same files in other places.
 
         Values of cached properties are kept, so none of them may hold such a place.
-
-        Args:
-            places: The names of `files` → where each is now.
         """
         return self
 
@@ -182,10 +147,6 @@ class Stage(ABC, Generic[Model, Prepared]):
 
         It is a function of the whole run: all shards find the same.
 
-        Args:
-            model: From `open`.
-            say: Receives the results, one line each.
-
         Returns:
             Pattern → how it is decided (see `negengine.engine.inference.choosing.choose_precisions`).
         """
@@ -201,15 +162,7 @@ class Stage(ABC, Generic[Model, Prepared]):
 
     @abstractmethod
     def decide(self, model: Model, number: int, prepared: Prepared | None, advance: Advance) -> PartResult:
-        """Decide about a part.
-
-        Args:
-            model: From `use`.
-            number: Which part.
-            prepared: From `prepare`.
-            advance: Called after each batch with the work done, in the unit of `sizes`, and the number of sentences
-                run.
-        """
+        """Decide about a part."""
 
     @staticmethod
     @abstractmethod
@@ -233,3 +186,8 @@ def changed(stage: AnyStage, **attributes: Any) -> AnyStage:
     for name, value in attributes.items():
         object.__setattr__(copy, name, value)  # stages are frozen
     return copy
+
+
+def part_ranges(n: int, size: int) -> tuple[range, ...]:
+    """The numbers from 0 to n - 1 in ranges of `size`; the last one may be shorter."""
+    return tuple(range(start, min(start + size, n)) for start in range(0, n, size))

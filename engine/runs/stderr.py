@@ -18,12 +18,7 @@ _AT_ONCE = 512  # bytes that a pipe which takes any takes whole (POSIX: PIPE_BUF
 
 
 class Stderr(io.TextIOBase):
-    """A text stream whose writes always succeed, for one process; several threads may write.
-
-    Args:
-        stream: where to; stderr by default, or nowhere if that was closed before the program began.
-        patience: seconds for which a reader may stop reading before text is dropped.
-    """
+    """A text stream whose writes always succeed, for one process; several threads may write."""
 
     def __init__(self, stream: TextIO | None = None, *, patience: float = 0.5) -> None:
         self._stream = sys.stderr if stream is None else stream

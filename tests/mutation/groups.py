@@ -8,7 +8,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 
-_STORE = ("folder", "part", "part_rows", "record", "results", "session", "lock", "shard", "ranges")
+_STORE = ("folder", "part", "record", "results", "session", "lock", "shard")
 _PRECISION = ("precision", "mixing", "label_precision", "audit", "calibration", "choosing")
 
 
@@ -18,7 +18,7 @@ def _modules(folder: str) -> tuple[str, ...]:
 
 GROUPS: dict[str, tuple[str, ...]] = {
     "store": (*(f"engine/runs/{name}.py" for name in _STORE), *_modules("engine/files")),
-    "merge": ("engine/runs/choices.py", "engine/runs/merge.py"),
+    "merge": ("engine/runs/merge.py",),
     "precision": tuple(f"engine/inference/{name}.py" for name in _PRECISION),
     "statistics": _modules("engine/statistics"),
 }

@@ -16,7 +16,7 @@ import polars as pl
 from ...choices import Precision
 from ...inference.exported import ExportedModel
 from ...runs.masked_stages import ExportedStage, description, refuse_mixed
-from ...runs.model_metadata import model_metadata
+from ...runs.record import model_metadata
 from ...runs.stage import Advance, Files, FinishedParts, ModelOptions, PartResult, changed
 from ..items import ITEMS_FILE, SUMMARY_FILE, joined, model_identity
 from .detector import CueDetector, encoder_of

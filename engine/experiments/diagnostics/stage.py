@@ -14,7 +14,7 @@ from ...inference.exported import ExportedModel
 from ...inference.free_text import encode_texts
 from ...inference.model import LanguageModel
 from ...runs.masked_stages import ReferenceStage
-from ...runs.model_metadata import model_metadata
+from ...runs.record import model_metadata
 from ...runs.stage import Advance, Files, FinishedParts, PartResult
 from ...statistics import LIBRARIES
 from ...text.keys import checked_seed

@@ -24,8 +24,7 @@ from ...inference.free_text import log_softmax, reduce_logits
 from ...inference.model import LanguageModel
 from ...inference.top import top_tokens
 from ...runs.masked_stages import ReferenceStage
-from ...runs.ranges import part_ranges
-from ...runs.stage import Advance, Files, FinishedParts, PartResult
+from ...runs.stage import Advance, Files, FinishedParts, PartResult, part_ranges
 from ...text.composition import Composer, composer
 from ...text.lexicon import Lexicon
 from ...text.pattern import NAME, PROFESSION, PRONOUN, Pattern, column

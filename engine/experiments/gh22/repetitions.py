@@ -25,9 +25,8 @@ from ...inference.mixing import take_audits
 from ...inference.model import Asked, Decisions, LanguageModel
 from ...printable import counted
 from ...runs.masked_stages import Deciders, MixedStage
-from ...runs.model_metadata import model_metadata
-from ...runs.ranges import part_ranges
-from ...runs.stage import Advance, Files, FinishedParts, PartResult, changed
+from ...runs.record import model_metadata
+from ...runs.stage import Advance, Files, FinishedParts, PartResult, changed, part_ranges
 from ...statistics import LIBRARIES
 from ...text.composition import Composer, composer
 from ...text.pattern import NAME, PROFESSION, PRONOUN, VERB, Pattern, PatternSet, column

@@ -19,7 +19,7 @@ from ...library.options import RunOptions, execution, run_folder, shard_of
 from ...library.recount import Recount
 from ...library.run import ShardRun, open_results
 from ...runs.loop import Execution, run_stage
-from ...runs.model_metadata import mask_token
+from ...runs.record import mask_token
 from ...runs.results import finished_stage, read_frame
 from ...runs.shard import Shard
 from ...text.bundled import bundled_lexicons, lexicon_path

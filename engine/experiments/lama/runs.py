@@ -14,7 +14,7 @@ from ...library.model import ModelLike, open_model
 from ...library.options import RunOptions
 from ...library.recount import Recount
 from ...library.run import ShardRun
-from ...runs.model_metadata import mask_token
+from ...runs.record import mask_token
 from ...views import Table
 from ..items import ALL, ORIGINAL
 from ..summary_run import SummaryRun, run_probe

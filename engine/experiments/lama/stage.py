@@ -24,9 +24,8 @@ from ...inference.exported import ExportedModel
 from ...inference.free_text import encode_texts
 from ...inference.model import LanguageModel
 from ...runs.masked_stages import ReferenceStage
-from ...runs.model_metadata import model_metadata
-from ...runs.ranges import part_ranges
-from ...runs.stage import Advance, Files, FinishedParts, PartResult
+from ...runs.record import model_metadata
+from ...runs.stage import Advance, Files, FinishedParts, PartResult, part_ranges
 from ...statistics import LIBRARIES
 from ...text.tokenizer import NOT_ONE_TOKEN, MaskTokenizer
 from ..items import ITEMS_FILE, ORIGINAL, SUMMARY_FILE, model_identity

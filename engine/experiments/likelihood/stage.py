@@ -21,7 +21,7 @@ from ...inference.exported import ExportedModel
 from ...inference.model import LanguageModel
 from ...printable import counted
 from ...runs.masked_stages import ReferenceStage
-from ...runs.model_metadata import model_metadata
+from ...runs.record import model_metadata
 from ...runs.stage import Advance, Files, FinishedParts, PartResult, changed
 from ...statistics import LIBRARIES
 from ...text.table_rows import Rows

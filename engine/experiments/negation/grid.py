@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ...choices import Coreference
 from ...errors import InputError
-from ...runs.ranges import part_ranges
+from ...runs.stage import part_ranges
 from ...text.keys import checked_seed, combine, string_keys
 from ...text.lexicon import Lexicon
 from ...text.pattern import NAME, PROFESSION, PRONOUN

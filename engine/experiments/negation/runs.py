@@ -18,7 +18,7 @@ from ...library.options import RunOptions, execution, folder_of, run_folder, sha
 from ...library.recount import Recount
 from ...library.run import Contrast, Run, ShardRun, open_results
 from ...runs.loop import run_stage
-from ...runs.model_metadata import mask_token
+from ...runs.record import mask_token
 from ...runs.results import read_document
 from ...text.bundled import bundled_lexicons, bundled_patterns
 from ...text.pattern import PatternSet

@@ -29,10 +29,9 @@ from ...inference.words import WordScores, sampled_queries, score_words
 from ...library.again import NEAR_TIE
 from ...printable import counted
 from ...runs.masked_stages import TAKEN_FROM, DecidingStage, PatternDeciders
-from ...runs.ranges import part_ranges
 from ...runs.record import Recorded, StageRecord
 from ...runs.results import finished_stage, read_document, read_frame
-from ...runs.stage import Advance, Files, FinishedParts, PartResult
+from ...runs.stage import Advance, Files, FinishedParts, PartResult, part_ranges
 from ...statistics import LIBRARIES
 from ...text.composition import Composer, composer
 from ...text.lexicon import FORMS_SEPARATOR

@@ -33,7 +33,7 @@ from ...inference.words import WordScores, repeated_words, sampled_queries
 from ...library.again import NEAR_TIE
 from ...printable import counted
 from ...runs.masked_stages import DecidingStage, PatternDeciders
-from ...runs.model_metadata import model_metadata
+from ...runs.record import model_metadata
 from ...runs.stage import Advance, Files, FinishedParts, PartResult, Result
 from ...text.composition import Composer, composer
 from ...text.keys import checked_seed

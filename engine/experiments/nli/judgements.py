@@ -18,8 +18,7 @@ from ...inference.exported import PRECISIONS, ExportedModel
 from ...inference.label_precision import LABELS
 from ...inference.mixing import take_audits
 from ...runs.masked_stages import Deciders, MixedStage
-from ...runs.ranges import part_ranges
-from ...runs.stage import Advance, Files, FinishedParts, PartResult
+from ...runs.stage import Advance, Files, FinishedParts, PartResult, part_ranges
 from ...statistics import LIBRARIES
 from ..cues.word_list import has_cue
 from ..items import ITEMS_FILE, SUMMARY_FILE, model_identity

@@ -17,7 +17,7 @@ from ...library.options import RunOptions, opening_of, run_folder, shard_of
 from ...library.recount import Recount
 from ...library.run import ShardRun
 from ...printable import counted
-from ...runs.model_metadata import mask_token
+from ...runs.record import mask_token
 from ...text.user_table import TableLike, open_table
 from ...views import Table
 from ..items import ALL

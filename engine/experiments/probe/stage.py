@@ -20,7 +20,7 @@ from ...inference.model import LanguageModel
 from ...inference.words import score_whole_words, score_words
 from ...printable import counted
 from ...runs.masked_stages import ReferenceStage
-from ...runs.model_metadata import model_metadata
+from ...runs.record import model_metadata
 from ...runs.stage import Advance, Files, FinishedParts, PartResult, changed
 from ...statistics import LIBRARIES
 from ...text.tokenizer import MaskTokenizer

@@ -1,9 +1,14 @@
-"""Executors give parts to models; this file has what they share and the one of this process."""
+"""Executors give parts to models; this file has what they share and the one of this process.
+
+Composing, deciding and writing overlap, in order, and an error in any of them ends all.
+"""
+
+import threading
 
 import pytest
 from negengine.engine.errors import InputError
 from negengine.engine.inference.device import CPU
-from negengine.engine.runs.executors import ThisProcess, opened
+from negengine.engine.runs.executors import ThisProcess, opened, overlap
 from negengine.engine.runs.stage import Choices, ModelOptions
 from small_stages import Squares
 
@@ -39,3 +44,55 @@ def test_this_process_chooses():
     with ThisProcess(CPU).start(Squares(), ModelOptions(), lambda _: None) as workers:
         assert workers.choose(said.append).calibration["Cn"]["bound"] == 0.5
     assert said == ["calibrated"]
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 7])
+def test_every_key_goes_through_all_three_in_order(n):
+    finished = []
+    overlap(range(n), lambda key: key * 10, lambda key, x: (key, x + 1), lambda key, y: finished.append((key, y)))
+    assert finished == [(key, (key, key * 10 + 1)) for key in range(n)]
+
+
+def test_the_next_is_prepared_and_the_last_finished_while_one_is_computed():
+    """Each computation waits for both neighbours: without overlap this would never end."""
+    prepared, finished = ([threading.Event() for _ in range(4)] for _ in range(2))
+
+    def compute(key, _):
+        if key + 1 < 4:
+            assert prepared[key + 1].wait(30)
+        if key > 0:
+            assert finished[key - 1].wait(30)
+
+    overlap(range(4), lambda key: prepared[key].set(), compute, lambda key, _: finished[key].set())
+
+
+@pytest.mark.parametrize("stage", ["prepare", "compute", "finish"])
+def test_an_error_ends_the_run_and_what_was_finished_before_stays(stage):
+    finished = []
+
+    def fails(name, key):
+        if (name, key) == (stage, 3):
+            raise OSError(stage)
+
+    with pytest.raises(OSError, match=stage):
+        overlap(
+            range(100),
+            lambda key: fails("prepare", key),
+            lambda key, _: fails("compute", key),
+            lambda key, _: (fails("finish", key), finished.append(key)),
+        )
+    assert finished[:2] == [0, 1]
+    assert 3 not in finished
+    assert len(finished) < 6
+
+
+def test_an_interrupt_reaches_the_calling_thread():
+    def compute(key, _):
+        assert threading.current_thread() is threading.main_thread()
+        if key == 2:
+            raise KeyboardInterrupt
+
+    finished = []
+    with pytest.raises(KeyboardInterrupt):
+        overlap(range(9), str, compute, lambda key, _: finished.append(key))
+    assert finished == [0, 1]

@@ -1,14 +1,18 @@
-"""The one loop: what is refused, what is done, what is recorded, and that a margin once widened reaches every part."""
+"""The one loop: what is refused, what is done, what is recorded, and that a margin once widened reaches every part.
+
+Libraries that are imported while a model is opened.
+"""
 
 import io
 import json
+import sys
 
 import polars as pl
 import pytest
 from negengine.engine.errors import InputError
 from negengine.engine.inference.device import CPU
 from negengine.engine.runs.executors import ThisProcess
-from negengine.engine.runs.loop import Execution, run_stage
+from negengine.engine.runs.loop import Execution, import_ahead, run_stage
 from negengine.engine.runs.merge import merge
 from negengine.engine.runs.processes import Processes
 from negengine.engine.runs.progress import Reporter
@@ -268,3 +272,10 @@ def test_shards_that_ran_in_different_batches_are_merged_and_say_so(tmp_path):
     assert record(tmp_path / "whole", Batched.name).batch_tokens == 256
     (line,) = [line for line in said if "batches" in line]
     assert line.startswith("the shards ran in different batches: 1/3, 3/3 with 256 tokens; 2/3 with the usual ones. ")
+
+
+def test_a_module_is_imported_and_one_that_does_not_exist_is_not_an_error(tmp_path, monkeypatch):
+    (tmp_path / "imported_ahead.py").write_text("there = True")
+    monkeypatch.syspath_prepend(tmp_path)
+    import_ahead(["no_such_module_at_all", "imported_ahead"]).join()
+    assert sys.modules.pop("imported_ahead").there

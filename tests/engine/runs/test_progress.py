@@ -2,9 +2,9 @@ import errno
 import io
 import sys
 import threading
-import types
 
 import pytest
+from negengine.engine.runs import progress
 from negengine.engine.runs.progress import Reporter
 
 
@@ -299,60 +299,24 @@ def test_a_terminal_that_cannot_move_its_cursor_has_lines(clock, monkeypatch):
 # ---------------------------------------------------------------- a notebook
 
 
-@pytest.fixture
-def notebook(monkeypatch):
-    """The shell of a notebook; what its cell shows, first and last."""
+@pytest.mark.parametrize("has_widgets", [True, False])
+def test_a_notebook_has_a_bar_where_widgets_are_installed(clock, monkeypatch, capsys, has_widgets):
+    """rich shows nothing there without them."""
     shown = []
-
-    class Handle:
-        def update(self, picture, **_):
-            shown.append(picture)
-
-    def display(picture, **_):
-        shown.append(picture)
-        return Handle()
-
-    shell = types.SimpleNamespace(kernel=object())
-    monkeypatch.setitem(sys.modules, "IPython", types.SimpleNamespace(get_ipython=lambda: shell))
-    monkeypatch.setitem(sys.modules, "IPython.display", types.SimpleNamespace(display=display))
-    return shown
-
-
-def test_a_notebook_has_a_bar(clock, notebook):
-    with Reporter(clock=clock).meter("select <b>", 1000) as meter:
+    monkeypatch.setattr("rich.console._is_jupyter", lambda: True)
+    monkeypatch.setattr(progress, "find_spec", lambda name: has_widgets or None)
+    monkeypatch.setattr(progress.Progress, "update", lambda self, task, **fields: shown.append(fields["speed"]))
+    monkeypatch.setattr(progress.Progress, "start", lambda self: None)
+    with Reporter(clock=clock).meter("select", 1000) as meter:
         clock.now += 10
         meter.advance(300)
-        assert notebook[-1]["text/html"] == (
-            '<div>select &lt;b&gt; <progress max="1" value="0.3000"></progress> '
-            "30.0 %, 300 of 1,000 sentences, 30/s, 23 s left</div>"
-        )
-    assert notebook[-1]["text/plain"] == "select <b>: 300 of 1,000 sentences (30.0 %), 30/s, done in 10 s"
+    said = "30/s, done in 10 s"
+    assert (shown[-1:] == [said], said in capsys.readouterr().err) == (has_widgets, not has_widgets)
 
 
-def test_a_notebook_says_at_once_what_is_prepared(clock, notebook):
-    with Reporter(clock=clock).meter("select", 1000) as meter, meter.doing("loading the model"):
-        assert "loading the model" in notebook[-1]["text/html"]
-
-
-def test_a_notebook_is_not_flooded(clock, notebook):
-    with Reporter(clock=clock).meter("select", 1000) as meter:
-        for _ in range(100):
-            clock.now += 0.01
-            meter.advance(1)
-    assert len(notebook) <= 1 + 5 + 1
-
-
-def test_another_stream_in_a_notebook_gets_lines(clock, notebook):
-    lines_of([(10, 300)], clock)
-    assert notebook == []
-
-
-def test_the_terminal_of_ipython_is_not_a_notebook(clock, monkeypatch, capsys):
-    shell = types.SimpleNamespace()
-    monkeypatch.setitem(sys.modules, "IPython", types.SimpleNamespace(get_ipython=lambda: shell))
-    with Reporter(clock=clock).meter("select", 10):
-        pass
-    assert capsys.readouterr().err.startswith("select: 10 sentences\n")
+def test_another_stream_in_a_notebook_gets_lines(clock, monkeypatch):
+    monkeypatch.setattr("rich.console._is_jupyter", lambda: True)
+    assert lines_of([(10, 300)], clock)[0] == "select: 1,000 sentences"
 
 
 # ---------------------------------------------------------------- stderr that is gone

@@ -1,27 +1,138 @@
-"""How far the shards of a run are: which are finished, running, stopped, failed or missing. Nothing is changed.
+"""The shards of a run on disk: `runs/NAME-I-of-N`, found by the name of the run, by a pattern, or by their folder.
+
+`divided_run` tells how far they are: which are finished, running, stopped, failed or missing. Nothing is changed.
 
 A shard is running if a process holds its folder. What holds a folder is known on this machine, and on others if the
 file system's locks reach them. Else a running shard looks like a stopped one; the time of its last part tells more.
 """
 
+import re
 from collections import Counter
 from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
+from glob import glob, has_magic
 from pathlib import Path
 
 from ..errors import InputError
-from ..files.reading import exists, paths_in
+from ..files.reading import exists, is_folder, paths_in
 from ..printable import counted
-from .divisions import named_shard
 from .lock import holder
 from .part import PartFiles
-from .record import RUN_FILE, SESSIONS_FOLDER, StageRecord, differences, read_record
+from .record import RUN_FILE, SESSIONS_FOLDER, StageRecord, differences, read_record, read_run
 from .results import shard_command
 from .session import INTERRUPTED
 from .shard import Shard
+
+_NAME = re.compile(r"(.+)-([0-9]{1,9})-of-([0-9]{1,9})", re.DOTALL)
+_MOST_TOLD = 3
+
+
+@dataclass(frozen=True)
+class Division:
+    """A run divided into shards."""
+
+    whole: Path  # the folder of the whole run: the shards' folders without `-I-of-N`
+    count: int  # how many shards there are
+    folders: dict[int, Path]  # the number of a shard → its folder, of those that are there
+
+
+def named_shard(folder: Path) -> tuple[Path, Shard] | None:
+    """The whole run's folder and the shard that the name of a folder says; None for another name."""
+    found = _NAME.fullmatch(folder.name)
+    if found is None or not 1 <= int(found[2]) <= int(found[3]) or int(found[3]) < 2:
+        return None
+    return folder.with_name(found[1]), Shard(int(found[2]), int(found[3]))
+
+
+def divisions(whole: Path) -> list[Division]:
+    """All divisions of a run that are beside its folder, by their numbers of shards."""
+    folder = whole if whole.name not in {"", ".."} else whole.resolve()
+    return _divided([path for path in paths_in(folder.parent) if path.name.startswith(f"{folder.name}-")], folder)
+
+
+def find_shards(given: Sequence[Path]) -> list[Path]:
+    """The folders of the shards that are meant.
+
+    Raises:
+        InputError: A pattern or a folder has no shards, or those of several runs.
+    """
+    return [folder for path in given for folder in _meant(path)]
+
+
+def default_output(shards: Sequence[Path]) -> Path:
+    """The folder of the whole run, by the names of its shards' folders.
+
+    Raises:
+        InputError: The names do not say it.
+    """
+    named = [named_shard(folder) for folder in shards]
+    wholes = {found[0] for found in named if found is not None}
+    if len(wholes) != 1 or None in named:
+        raise InputError("the names of the shards do not say where the whole run goes: give --output RUN")
+    return wholes.pop()
+
+
+def refuse_other_division(whole: Path, shard: Shard) -> None:
+    """Refuse to begin another division of a run while one is not finished.
+
+    Some tasks of a job array that are submitted again look like a smaller array.
+
+    Raises:
+        InputError: Beside the folder are shards of another number that are missing or not finished.
+    """
+    for other in divisions(whole):
+        if other.count != shard.count and not _is_complete(other):
+            raise InputError(
+                f"--shard auto: {whole.parent} has shards of {whole.name} in {other.count}, not all finished, and "
+                f"this array has {shard.count} tasks: to continue those, give the first and the last index of the "
+                f"whole array, such as --shard auto:0-{other.count - 1} or --shard auto:1-{other.count}; else choose "
+                "another --output"
+            )
+
+
+def _is_complete(division: Division) -> bool:
+    try:
+        return len(division.folders) == division.count and all(
+            record.finished for folder in division.folders.values() for record in read_run(folder).stages.values()
+        )
+    except InputError:
+        return False
+
+
+def _divided(folders: Sequence[Path], whole: Path | None = None) -> list[Division]:
+    found: dict[tuple[Path, int], dict[int, Path]] = {}
+    for folder in folders:
+        named = named_shard(folder)
+        if named is not None and (whole is None or named[0] == whole) and is_folder(folder):
+            found.setdefault((named[0], named[1].count), {})[named[1].index] = folder
+    return [Division(base, count, dict(sorted(own.items()))) for (base, count), own in sorted(found.items())]
+
+
+def _meant(path: Path) -> list[Path]:
+    if has_magic(str(path)) and not exists(path):
+        folders = sorted(Path(name) for name in glob(str(path), recursive=True) if is_folder(Path(name)))  # noqa: PTH207
+        if not folders:
+            raise InputError(f"{path}: no folder matches this pattern; give the folders of the shards")
+        return folders
+    if named_shard(path) is not None and exists(path):
+        return [path]
+    beside = divisions(path)
+    if beside:
+        return _only(path, beside)
+    if is_folder(path) and not exists(path / RUN_FILE) and (inside := _divided(paths_in(path))):
+        return _only(path, inside)
+    return [path]
+
+
+def _only(path: Path, found: Sequence[Division]) -> list[Path]:
+    if len(found) == 1:
+        return list(found[0].folders.values())
+    patterns = [f"{own.whole}-*-of-{own.count}" for own in found]
+    more = f" and {len(patterns) - _MOST_TOLD} more" if len(patterns) > _MOST_TOLD else ""
+    raise InputError(f"{path}: there are shards of several runs: give one of {', '.join(patterns[:_MOST_TOLD])}{more}")
 
 
 class State(StrEnum):
@@ -40,45 +151,29 @@ class State(StrEnum):
 
 @dataclass(frozen=True)
 class ShardStatus:
-    """One shard.
+    """One shard."""
 
-    Attributes:
-        shard: Which one.
-        state: What it is.
-        folder: Its folder, or the one that its command will write.
-        parts: How many parts it has; None if that is not known yet.
-        done: How many of them are finished.
-        holder: Who works on it: `process 123 on HOST`.
-        last: When its last part was finished, or when it began.
-        seconds_left: How long it will still take, at the rate of its process; None where that is not known.
-        reason: Why it failed, or what is wrong with it.
-        command: The command that runs or resumes it; empty where there is nothing to run, or no command was recorded.
-    """
-
-    shard: Shard
-    state: State
-    folder: Path
-    parts: int | None = None
-    done: int = 0
-    holder: str | None = None
-    last: datetime | None = None
+    shard: Shard  # which one
+    state: State  # what it is
+    folder: Path  # its folder, or the one that its command will write
+    parts: int | None = None  # how many parts it has; None if that is not known yet
+    done: int = 0  # how many of them are finished
+    holder: str | None = None  # Who works on it: `process 123 on HOST`
+    last: datetime | None = None  # When its last part was finished, or when it began
+    # how long it will still take, at the rate of its process; None where that is not known
     seconds_left: float | None = None
-    reason: str = ""
+    reason: str = ""  # Why it failed, or what is wrong with it
+    # the command that runs or resumes it; empty where there is nothing to run, or no command was recorded
     command: str = ""
 
 
 @dataclass(frozen=True)
 class DividedRun:
-    """A run that is divided into shards.
+    """A run that is divided into shards."""
 
-    Attributes:
-        stage: The stage that is divided; None if no shard has begun it.
-        count: How many shards there are.
-        shards: All of them, in the order of their numbers; one that is given twice stands there twice.
-    """
-
-    stage: str | None
-    count: int
+    stage: str | None  # the stage that is divided; None if no shard has begun it
+    count: int  # how many shards there are
+    # all of them, in the order of their numbers; one that is given twice stands there twice
     shards: Sequence[ShardStatus]
 
     @property
@@ -99,10 +194,6 @@ class _Found:
 
 def divided_run(folders: Sequence[Path], stages: Collection[str]) -> DividedRun:
     """Look at the shards of a run.
-
-    Args:
-        folders: The folders of some or all of them; they need not exist.
-        stages: The known stages.
 
     Raises:
         InputError: No folder is a shard, by its name or by its record.

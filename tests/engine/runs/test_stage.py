@@ -2,7 +2,7 @@
 
 from hypothesis import given
 from hypothesis import strategies as st
-from negengine.engine.runs.ranges import part_ranges
+from negengine.engine.runs.stage import part_ranges
 
 
 @given(st.integers(0, 100), st.integers(1, 20))
