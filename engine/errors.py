@@ -1,7 +1,4 @@
-"""The exception for errors that the user can fix.
-
-Packages that only some commands need, in the extras of pyproject.toml. Quick to import.
-"""
+"""The exception for errors that the user can fix; quick to import."""
 
 import difflib
 import errno
@@ -68,9 +65,7 @@ def choice(kind: type[Kind], option: str, word: str) -> Kind:
     """Find the member of an enumeration with this name.
 
     Args:
-        kind: The enumeration.
         option: The option that the word was given for, such as `--precision`.
-        word: The word.
 
     Raises:
         InputError: The enumeration does not have such a member.
@@ -83,12 +78,7 @@ def choice(kind: type[Kind], option: str, word: str) -> Kind:
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """A question about the known word that looks most like this one, with a space after it; empty if none does.
-
-    Args:
-        word: What the user wrote.
-        known: What there is.
-    """
+    """A question about the known word that looks most like this one, with a space after it; empty if none does."""
     by_spelling = {str(name).lower(): str(name) for name in reversed(list(known))}  # the first of equal spellings
     near = difflib.get_close_matches(word.lower(), by_spelling, n=1)
     return f"did you mean {by_spelling[near[0]]!r}? " if near else ""
@@ -99,9 +89,6 @@ def check_number(option: str, value: int | None, least: int, most: int) -> None:
 
     Args:
         option: The option that the number was given for, such as `--seed`.
-        value: The number.
-        least: The smallest one.
-        most: The largest one.
 
     Raises:
         InputError: It is another number.
@@ -114,10 +101,6 @@ def check_number(option: str, value: int | None, least: int, most: int) -> None:
 @contextmanager
 def needs_extra(extra: str, what: str) -> Iterator[None]:
     """Around imports: a missing package is told in one line, with the extra that installs it.
-
-    Args:
-        extra: Such as `export`.
-        what: The command or option that needs it.
 
     Raises:
         InputError: A package is missing.

@@ -37,8 +37,6 @@ def counted(n: float, one: str, several: str = "") -> str:
     """A number and what is counted: `1 row`, `2,000 rows`.
 
     Args:
-        n: How many.
-        one: What there is one of.
         several: The plural; by default with an s.
     """
     return f"{n:,} {one if n == 1 else several or f'{one}s'}"

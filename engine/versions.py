@@ -46,9 +46,6 @@ def source_commit(root: Path = _ROOT) -> str | None:
 
     It is known for a git checkout, also one that is installed as editable, and for an installation from a repository's
     address. A package index does not tell it.
-
-    Args:
-        root: The folder of the source.
     """
     if (root / ".git").exists():
         commit = _git(root, "rev-parse", "HEAD")

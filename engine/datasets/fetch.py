@@ -43,12 +43,7 @@ def get(
     """Fetch a data set into the cache. Nothing is fetched if it is there already.
 
     Args:
-        name: of the data set.
-        say: receives the licence and messages, one line at a time.
-        host: where archives come from, as `HOST/owner/name/tar.gz/COMMIT`.
-        single_files: where single files come from, as `HOST/owner/name/COMMIT/PATH`.
         largest: bytes that an archive and its content may have.
-        registry: a file in the format of sources.toml.
 
     Returns:
         The folder.
@@ -143,7 +138,6 @@ class Archive:
     """The archive of a data set: downloaded once, when its first file is asked for.
 
     Args:
-        wanted: the data set.
         largest: bytes that the archive and its content may have.
     """
 

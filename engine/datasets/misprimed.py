@@ -28,7 +28,6 @@ def merge(members: Mapping[str, bytes], source: str) -> dict[str, bytes]:
 
     Args:
         members: path in the repository → content.
-        source: name of the repository in messages.
 
     Returns:
         File name → content, JSON lines.
@@ -50,9 +49,6 @@ def merge(members: Mapping[str, bytes], source: str) -> dict[str, bytes]:
 
 def merge_rows(rows: Iterable[tuple[str, str, Row]]) -> dict[str, list[Row]]:
     """Put the lines of each fact together.
-
-    Args:
-        rows: corpus, path, line in their layout.
 
     Returns:
         Corpus → lines in our layout, ordered by relation.

@@ -24,17 +24,11 @@ class Source:
     """A data set and where it comes from.
 
     Attributes:
-        name: its name on the command line.
-        title: one line about it.
-        probe: the command that reads it.
-        repository: `owner/name` on GitHub.
         commit: the state of the repository that is fetched; a branch where no commit is known to have the files.
-        licence: one line.
         files: file name → SHA-256 of its content.
         unfixed: paths in the repository of files whose SHA-256 was not known when this was written. The commit alone
             fixes them; the digests of the first copy are kept beside it, and compared from then on.
         merged: whether the files are made from those of the repository, by `misprimed.merge`.
-        argument: what stands behind the model in the command that reads it.
         command: the whole command that reads it, where it does not begin with a model.
         by_hand: where else the files can be got, for the message if the source does not have them any more. They count
             as fetched once they lie in the folder.
@@ -82,11 +76,7 @@ class Source:
 
 
 def sources(registry: Path = REGISTRY) -> dict[str, Source]:
-    """All data sets, by name.
-
-    Args:
-        registry: a file in the format of sources.toml.
-    """
+    """All data sets, by name."""
     return {name: Source(name, **entry) for name, entry in tomllib.loads(registry.read_text("utf-8")).items()}
 
 
@@ -110,12 +100,6 @@ def cache_folder() -> Path:
 
 def find(name: str, given: Path | None = None, registry: Path = REGISTRY, option: str = "--data") -> Path:
     """Where a probe reads its data from.
-
-    Args:
-        name: of the data set.
-        given: a file or folder that the user names instead.
-        registry: a file in the format of sources.toml.
-        option: the option that names another one, for messages.
 
     Raises:
         InputError: it does not exist, or the copy that is kept is damaged.

@@ -26,7 +26,6 @@ def write_atomically(path: Path, write: Callable[[Path], None]) -> None:
 
     Args:
         path: The file to write or replace; its folder exists.
-        write: Writes the content to the path that it is given.
 
     Raises:
         InputError: The file cannot be written: no space left, no permission, a failing disk. An older file of that

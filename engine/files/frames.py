@@ -20,10 +20,6 @@ _ROW_GROUP = 131_072  # rows; Parquet's writer would choose, but the same rows m
 def parquet_frame(content: bytes, path: Path) -> pl.DataFrame:
     """The frame of a Parquet file's content.
 
-    Args:
-        content: Of the file.
-        path: The file, for the message.
-
     Raises:
         InputError: It is not Parquet. Its digest is right then, so it was not written by this program.
     """

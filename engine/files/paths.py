@@ -1,9 +1,7 @@
-"""Paths in files that are passed on: the home folder, which names the user, stands there as `~` or `$HOME`.
-
-Names that stay inside their folder, on every operating system.
+"""Names and paths in files that are passed on.
 
 A run or an export can come from elsewhere. The names in its documents are used to open and to write files, so none of
-them may lead out of the folder.
+them may lead out of the folder. The home folder names the user, so it stands there as `~` or `$HOME`.
 """
 
 import re

@@ -1,13 +1,7 @@
-"""Reading a file with care: a regular file only, and only so many bytes.
+"""Reading with care: regular files only, and only so many bytes; folders that can be listed; JSON that is bounded.
 
 A name that a user gives can be a pipe without a writer, a device without an end, or a file of any size. To open the
 first and to read the second would take for ever. So every file is opened here.
-
-What is in a folder. A folder that cannot be listed is an error: `Path.glob` would silently find nothing in it.
-
-How many files this process may have open.
-
-JSON from elsewhere: its depth is bounded, and its strings are text.
 """
 
 import hashlib
@@ -39,10 +33,6 @@ class LargerError(InputError):
 def open_regular(path: Path, hint: str = "") -> BufferedReader:
     """Open a file for reading, if it is a regular file.
 
-    Args:
-        path: The file.
-        hint: What the user can do if it cannot be read, for the message.
-
     Raises:
         MissingFileError: There is no file of that name.
         InputError: It is a folder, a pipe or a device, or it cannot be read.
@@ -73,9 +63,7 @@ def read_regular(path: Path, most: int, hint: str = "") -> bytes:
     """The content of a regular file.
 
     Args:
-        path: The file.
         most: The largest size that such a file can have, in bytes.
-        hint: What the user can do if it cannot be read, for the message.
 
     Raises:
         MissingFileError: There is no file of that name.
@@ -130,7 +118,6 @@ def paths_in(folder: Path, pattern: str = "*") -> list[Path]:
     """The entries of a folder whose names match a pattern, sorted; none if there is no such folder.
 
     Args:
-        folder: The folder.
         pattern: As for `fnmatch`; upper and lower case differ.
 
     Raises:
@@ -176,9 +163,6 @@ NEEDED = 64
 def refuse_few_open_files(needed: int = NEEDED) -> None:
     """Raise the process's own limit if it is too low.
 
-    Args:
-        needed: The lowest limit that is enough.
-
     Raises:
         InputError: The system does not allow so many.
     """
@@ -206,10 +190,6 @@ _NOT_TEXT = re.compile(r"[\x00-\x08\x0e-\x1f\x7f\ud800-\udfff]")
 
 def parse_json(text: str, location: str) -> Any:
     """The value of a JSON text.
-
-    Args:
-        text: The text.
-        location: File and line, for the message.
 
     Raises:
         InputError: It is not JSON, it is nested too deeply, or a string has a control character or half a character.

@@ -47,7 +47,6 @@ def unseal(content: bytes, kind: type[T]) -> T:
     """The document of such content.
 
     Args:
-        content: What `seal` gave.
         kind: The type of the document; `content_sha256` is not a member that it knows.
 
     Raises:
@@ -74,12 +73,6 @@ def write_sealed(path: Path, document: Any) -> None:
 
 def read_sealed(path: Path, kind: type[T], *, made_as: int, repair: str) -> T:
     """Read a document that `write_sealed` wrote, and that says its format.
-
-    Args:
-        path: The document.
-        kind: Its type, which has the member `format`.
-        made_as: The format that is read.
-        repair: What the user can do about a damaged document, for the message.
 
     Raises:
         MissingFileError: There is no file of that name.

@@ -35,8 +35,6 @@ class ClusteredMean:
     """A mean, and how far it may be from the truth.
 
     Attributes:
-        value: The mean of all observations.
-        n: Number of observations.
         clusters: Number of clusters; the smaller one of two crossed kinds.
         variance: Of the mean; NaN for a single cluster, which shows no variation between clusters.
         freedom: Degrees of freedom of the variance; 0 for a single cluster.
@@ -113,7 +111,6 @@ def cluster_interval(
     Args:
         repetitions: int64 [clusters], number of successes in each cluster.
         n: int64 [clusters], number of observations in each cluster; at least one.
-        confidence: coverage wanted.
     """
     return proportion_interval(clustered_mean(repetitions, n), confidence)
 
@@ -123,10 +120,6 @@ def proportion_interval(mean: ClusteredMean, confidence: float = CONFIDENCE) -> 
 
     The source is Korn and Graubard (1998, Survey Methodology 24, 193-201); ours has the degrees of freedom above in
     place of c - 1. `docs/statistics.md` has the measured coverage.
-
-    Args:
-        mean: of observations that are 0 or 1.
-        confidence: coverage wanted.
 
     Returns:
         Lower and upper bound, as fractions; (0, 1) for less than two clusters, which show no variation between them.
@@ -143,10 +136,6 @@ def effective_sample_size(mean: ClusteredMean, confidence: float = CONFIDENCE) -
 
     t is Student's quantile. Where p is 0 or 1 the variance cannot be estimated: each cluster then counts as one
     observation. There are never more than n: clusters may happen to be more alike than independent draws.
-
-    Args:
-        mean: of observations that are 0 or 1, in at least two clusters.
-        confidence: coverage of the interval that it is for.
     """
     from scipy import special  # noqa: PLC0415 - takes long to import
 

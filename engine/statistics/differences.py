@@ -1,9 +1,7 @@
-"""Two outcomes of the same items, in two conditions or by two models: their difference, its interval, its test.
+"""Differences: of two outcomes of the same items, in two conditions or by two models; and of two groups of items.
 
 Items may come in clusters. The interval and the test are then for clusters: more items of the same clusters do not make
 up for few clusters.
-
-The difference of two groups of items: of the affirmative and the negated sentences, say, that are not pairs.
 """
 
 from dataclasses import dataclass
@@ -25,9 +23,6 @@ class Difference:
     Attributes:
         value: The difference; of fractions if outcomes are true or false.
         low: Lower end of its 95 % interval; None where there is none.
-        high: Upper end.
-        p: Of the test by sign flips of clusters.
-        n: Number of items.
         clusters: Number of clusters; of items if there are no clusters.
         detectable: The smallest true difference that such a test finds with a power of 80 %; None where that cannot be
             told.
@@ -55,7 +50,6 @@ def paired_difference(
 
     Args:
         first: bool or float64 [n], one outcome of each item; at least one item.
-        second: the other outcome of the same item.
         clusters: int [n], the cluster of each item, from 0; None if items are independent draws. The items of a single
             cluster are taken as independent draws from it.
     """
@@ -83,7 +77,6 @@ def crossed_interval(
 
     Args:
         first: bool or float64 [n], one outcome of each item.
-        second: the other outcome of the same item.
         one: int [n], the cluster of one kind, from 0.
         other: int [n], the cluster of the other kind, from 0.
     """
@@ -103,8 +96,6 @@ def combined(
     1693-1702).
 
     Args:
-        first: value, low, high.
-        second: value, low, high.
         correlation: of the two estimates; 0 for samples that are independent of each other.
 
     Returns:
@@ -165,8 +156,6 @@ class Unpaired:
     Attributes:
         value: The difference; of fractions if outcomes are true or false.
         low: Lower end of its 95 % interval; None where there is none.
-        high: Upper end.
-        n: Number of items of both groups.
         clusters: Number of clusters; of items if there are no clusters.
     """
 
@@ -196,7 +185,6 @@ def unpaired_difference(
 
     Args:
         first: bool or float64 [n], the outcomes of one group; at least one.
-        second: the same of the other group.
         clusters: int [n] and int [m], the cluster of each item, from 0; one number is one cluster in both groups. None
             if items are independent draws.
     """

@@ -21,7 +21,6 @@ def proportion(successes: int, n: int) -> tuple[float, float, float]:
     """A fraction with the interval of Wilson (1927, Journal of the American Statistical Association 22, 209-212).
 
     Args:
-        successes: number of items that count.
         n: number of all items; at least one.
 
     Returns:
@@ -39,9 +38,7 @@ def exact_proportion_interval(share: float, n: float, confidence: float = CONFID
     """The interval of Clopper and Pearson (1934, Biometrika 26, 404-413), also for numbers that are not whole.
 
     Args:
-        share: the proportion.
         n: number of observations; an effective number where they are not independent.
-        confidence: coverage wanted.
 
     Returns:
         Lower and upper bound, as fractions.
@@ -83,10 +80,7 @@ def relative_drop_interval(
     nor is there one where both proportions are 1. SciPy has the same interval for whole numbers only.
 
     Args:
-        after: number of items that count, of the second kind.
         n_after: number of all items of the second kind; an effective number where they come in clusters.
-        before: number of items that count, of the first kind.
-        n_before: number of all items of the first kind.
 
     Returns:
         low, high; None and None where there is no interval.

@@ -1,14 +1,12 @@
-"""Corrections of p-values for the number of tests.
+"""The p of a difference between two outcomes of the same items, and its correction for the number of tests.
 
-The test of a difference between two outcomes of the same items, by sign flips of whole clusters.
-
-If the two outcomes do not differ, the sum of the differences of each cluster is as likely to be +s as -s. So all 2^c
-combinations of signs are equally likely, and p is the share of them whose total is at least as far from zero as the
-observed one. Items of one cluster keep their signs together, so they may depend on each other in any way. The test is
-exact where the sums are symmetric about zero, and right in large clusters without that (Canay, Romano and Shaikh 2017,
-Econometrica 85, 1013-1030; their statistic is a t, which orders the combinations as the absolute total does, because
-the sum of squares does not depend on signs). With clusters of one item and outcomes that are right or wrong it is
-McNemar's exact test.
+The test is by sign flips of whole clusters. If the two outcomes do not differ, the sum of the differences of each
+cluster is as likely to be +s as -s. So all 2^c combinations of signs are equally likely, and p is the share of them
+whose total is at least as far from zero as the observed one. Items of one cluster keep their signs together, so they
+may depend on each other in any way. The test is exact where the sums are symmetric about zero, and right in large
+clusters without that (Canay, Romano and Shaikh 2017, Econometrica 85, 1013-1030; their statistic is a t, which orders
+the combinations as the absolute total does, because the sum of squares does not depend on signs). With clusters of one
+item and outcomes that are right or wrong it is McNemar's exact test.
 
 Many combinations can have exactly the observed total, and all of these count. So sums are counted in a unit that makes
 them whole: 1 for right and wrong answers, 1/2 or 1/3 for means over two or three rows. The distribution of whole sums

@@ -17,7 +17,6 @@ def detectable(mean: ClusteredMean, power: float = POWER) -> float | None:
 
     Args:
         mean: the observed difference; its variance is taken as that of other differences.
-        power: the probability to find it.
 
     Returns:
         In the unit of the mean; None where nothing varies between clusters, or where there are so few that the test by
@@ -39,12 +38,7 @@ def normal_quantiles(power: float = POWER) -> tuple[float, float]:
 
 
 def expected_design_effect(size: float, correlation: float) -> float:
-    """1 + (size - 1) · correlation: the design effect of clusters of one size (Kish 1965, Survey Sampling, 5.4).
-
-    Args:
-        size: observations in a cluster.
-        correlation: between two observations of one cluster (intra-cluster correlation).
-    """
+    """1 + (size - 1) · correlation: the design effect of clusters of one size (Kish 1965, Survey Sampling, 5.4)."""
     return 1 + (size - 1) * correlation
 
 
@@ -58,8 +52,6 @@ def clusters_needed(width: float, rate: float, size: float, correlation: float) 
     Args:
         width: from the lower to the upper end, as a fraction; above 0.
         rate: the proportion that is expected; 0.5 needs most.
-        size: observations in a cluster.
-        correlation: between two observations of one cluster.
     """
     from scipy import special  # noqa: PLC0415 - takes long to import
 

@@ -18,9 +18,8 @@
     context = ["er", "ir"]
     mask = ["er", "ir"]
 
-Elisions change the sentences. All other rules only check the words (`negengine patterns check`).
-
-Words that have another form before some words: French `de` is `d'` before a vowel, Italian `il` is `lo` or `l'`.
+Elisions change the sentences: French `de` is `d'` before a vowel, Italian `il` is `lo` or `l'`. All other rules only
+check the words (`negengine patterns check`).
 
 Letters decide, not sounds: a rule lists how the following word begins. The longest beginning that fits decides, so
 `unless` can hold exceptions (`onz`, `hurl`) and `before` exceptions to these.
@@ -43,7 +42,6 @@ class Beginnings:
     """A set of words, by how they begin.
 
     Attributes:
-        before: Beginnings of the words that belong to it, in lower case.
         unless: Beginnings of words that do not, although one of `before` fits.
     """
 
@@ -59,7 +57,6 @@ class Elision:
     """One word with several forms.
 
     Attributes:
-        word: Its usual form, in lower case: `de`, `il`.
         forms: Another form, an apostrophe at its end included, and the words before which it stands: `l'`, `lo`. The
             first form that fits is taken.
     """
@@ -68,12 +65,7 @@ class Elision:
     forms: tuple[tuple[str, Beginnings], ...]
 
     def spell(self, filler: str, *, capital: bool) -> str:
-        """Word and filler together, such as `de fumer` and `d'aimer`.
-
-        Args:
-            filler: What follows.
-            capital: Whether the word begins with a capital.
-        """
+        """Word and filler together, such as `de fumer` and `d'aimer`."""
         form = next((form for form, following in self.forms if filler in following), self.word)
         return before(form, capital=capital) + filler
 
@@ -103,10 +95,8 @@ class Article(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The article of a profession.
 
     Attributes:
-        form: As the profession has it, with its apostrophe.
         gender: As in pronouns.txt; empty for all genders.
         before: How the next word begins; empty for all words.
-        unless: But not these.
     """
 
     form: str
@@ -125,8 +115,6 @@ class VerbEndings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How the verbs of a file end.
 
     Attributes:
-        file: Of the lexicon.
-        context: Endings of the forms in the context.
         mask: Endings of the forms at the mask; the same where they are not given.
     """
 
@@ -140,10 +128,7 @@ class Agreement:
     """The rules of a language; none where a lexicon does not have the file.
 
     Attributes:
-        elisions: Words with another form before some words.
-        articles: Which article a profession has.
         endings: For each rule, gender → ending of a profession.
-        verbs: How verbs end.
     """
 
     elisions: tuple[Elision, ...] = ()
@@ -154,10 +139,6 @@ class Agreement:
 
 def read_agreement(folder: Path, genders: tuple[str, ...]) -> Agreement:
     """Read the rules of a lexicon; no rules where it does not have the file.
-
-    Args:
-        folder: Of the lexicon.
-        genders: Those of its pronouns.txt.
 
     Raises:
         InputError: The file is not TOML, or a rule is not of the right form or names another gender.

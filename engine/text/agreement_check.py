@@ -30,13 +30,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True)
 class Finding:
-    """One finding.
-
-    Attributes:
-        kind: What it means.
-        where: File and line, or a file.
-        what: What was found, and what would be right.
-    """
+    """One finding."""
 
     kind: Kind
     where: str
@@ -45,11 +39,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Rules:
-    """The check of one language.
-
-    Attributes:
-        language: Patterns and words.
-    """
+    """The check of one language."""
 
     language: Language
 

@@ -1,13 +1,19 @@
 """Token ids of millions of sentences without tokenizing them.
 
-Sentences of one pattern differ in their fillers only. So each filler is tokenized once, in an example sentence, and all
-other sentences are put together from these token ids (`spans.py`). Not every tokenizer allows this. Therefore
-`composer` compares sentences that cover every filler with the tokenizer's own. If one of them differs, every sentence
-is tokenized.
+Sentences of one pattern differ in their fillers only. So each filler is tokenized once, in an example sentence, the
+template. A span is the part of the template that one filler replaces; it has a table with the token ids of every
+filler. All other sentences are put together from these tables by indexing. Fillers have different numbers of tokens, so
+sentences do, too. Sentences whose fillers have the same numbers of tokens in all spans have the same layout, and are
+written together, one column at a time.
+
+Not every tokenizer allows this. Therefore `composer` compares sentences that cover every filler with the tokenizer's
+own. If one of them differs, every sentence is tokenized.
 """
 
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -16,7 +22,7 @@ from numpy.typing import NDArray
 from ..errors import InputError
 from .keys import checked_seed, string_keys
 from .pattern import MASK, Hole, Pattern
-from .token_ids import Bucket, SlotwiseComposer, Span, n_sentences
+from .token_ids import Bucket, n_sentences
 from .tokenizer import MaskTokenizer
 
 RANDOM_COMBINATIONS = 2_000
@@ -57,6 +63,148 @@ class Composer(Protocol):
         """The sentences, one bucket for each length, by ascending length."""
 
 
+@dataclass(frozen=True, eq=False)
+class Span:
+    """The part of the template that one filler replaces, and the token ids of every filler.
+
+    Attributes:
+        widths: The different numbers of tokens that a filler can have here, ascending.
+        width_class: int64 [n_fillers], the index in `widths` of each filler's number of tokens.
+        tokens: int32 [widths[-1], n_fillers], the token ids of one filler in each column, filled up with zeros.
+    """
+
+    slot: str
+    start: int
+    stop: int
+    widths: tuple[int, ...]
+    width_class: NDArray[np.int64]
+    tokens: NDArray[np.int32]
+
+    @classmethod
+    def where_different(cls, slot: str, variants: Sequence[NDArray[np.int32]]) -> "Span":
+        """The span in which variants of a sentence differ: one variant for each filler, the template first."""
+        shortest = min(map(len, variants))
+        start = _common_length(np.stack([ids[:shortest] for ids in variants]))
+        backwards = [ids[start:][::-1] for ids in variants]
+        tail = _common_length(np.stack([ids[: shortest - start] for ids in backwards]))
+        fillers = [ids[start : len(ids) - tail] for ids in variants]
+        widths, width_class = np.unique([len(ids) for ids in fillers], return_inverse=True)
+        tokens = np.zeros((widths[-1], len(fillers)), dtype=np.int32)
+        for number, ids in enumerate(fillers):
+            tokens[: len(ids), number] = ids
+        return cls(slot, start, len(variants[0]) - tail, tuple(widths.tolist()), width_class, tokens)
+
+
+def _common_length(rows: NDArray[np.int32]) -> int:
+    """The number of first columns that hold one value only."""
+    constant = (rows == rows[0]).all(axis=0)
+    return len(constant) if constant.all() else int(constant.argmin())
+
+
+@dataclass(frozen=True, order=True)
+class _Layout:
+    """A combination of widths: in its sentences every span begins at the same column."""
+
+    length: int
+    widths: tuple[int, ...]
+    mask_position: int
+
+
+@dataclass(frozen=True, eq=False)
+class SlotwiseComposer:
+    """Puts sentences together from the token ids of their fillers; see `composition.Composer`.
+
+    Attributes:
+        template: int32 [length of the example sentence], its token ids.
+        spans: The parts of the template that fillers replace, from left to right, without overlap.
+    """
+
+    template: NDArray[np.int32]
+    mask: int
+    spans: tuple[Span, ...]
+    proved: int = 0
+    slotwise: bool = True
+    reason: str = ""
+
+    def lengths(self, fillers: Mapping[str, NDArray[np.int64]]) -> NDArray[np.int32]:
+        return np.array([layout.length for layout in self._layouts], dtype=np.int32).take(self._layout_of(fillers))
+
+    def longest(self, used: Mapping[str, NDArray[np.int64]] | None = None) -> int:
+        """See `composition.Composer`; exact."""
+        used = used or {}
+        growth: dict[str, NDArray[np.int64]] = {}
+        for span in self.spans:  # one filler may replace several spans
+            widths = np.array(span.widths).take(span.width_class) - (span.stop - span.start)
+            growth[span.slot] = growth.get(span.slot, 0) + widths
+        return len(self.template) + sum(
+            int((widths[used[slot]] if slot in used else widths).max()) for slot, widths in growth.items()
+        )
+
+    def compose(self, fillers: Mapping[str, NDArray[np.int64]]) -> Iterator[Bucket]:
+        layout_of = self._layout_of(fillers)
+        order = np.argsort(layout_of, kind="stable")  # a radix sort, since there are few layouts
+        counts = np.bincount(layout_of, minlength=len(self._layouts))
+        used = [(layout, count) for layout, count in zip(self._layouts, counts.tolist(), strict=True) if count]
+        stop = 0
+        for length, group in itertools.groupby(used, key=lambda layout_and_count: layout_and_count[0].length):
+            layouts, sizes = zip(*group, strict=True)
+            start, stop = stop, stop + sum(sizes)
+            rows = order[start:stop]
+            ids = np.empty((len(rows), length), dtype=np.int32)
+            last = 0
+            for layout, size in zip(layouts, sizes, strict=True):
+                first, last = last, last + size
+                self._write(ids[first:last], layout, rows[first:last], fillers)
+            masks = np.array([layout.mask_position for layout in layouts], dtype=np.int32)
+            yield Bucket(rows, ids, np.repeat(masks, sizes))
+
+    def _write(
+        self,
+        ids: NDArray[np.int32],
+        layout: _Layout,
+        rows: NDArray[np.int64],
+        fillers: Mapping[str, NDArray[np.int64]],
+    ) -> None:
+        """Write the sentences of some rows, all of one layout, into ids, int32 [n, length]."""
+        column = copied = 0
+        for span, width in zip(self.spans, layout.widths, strict=True):
+            gap = self.template[copied : span.start]
+            ids[:, column : column + len(gap)] = gap
+            column, copied = column + len(gap), span.stop
+            filler = fillers[span.slot][rows]
+            for tokens in span.tokens[:width]:
+                ids[:, column] = tokens[filler]
+                column += 1
+        ids[:, column:] = self.template[copied:]
+
+    @cached_property
+    def _layouts(self) -> list[_Layout]:
+        """All layouts, by ascending length."""
+        return sorted(map(self._layout, itertools.product(*(span.widths for span in self.spans))))
+
+    def _layout(self, widths: tuple[int, ...]) -> _Layout:
+        growth = [width - (span.stop - span.start) for span, width in zip(self.spans, widths, strict=True)]
+        before_mask = [span.stop <= self.mask for span in self.spans]
+        shift = sum(itertools.compress(growth, before_mask))
+        return _Layout(length=len(self.template) + sum(growth), widths=widths, mask_position=self.mask + shift)
+
+    @cached_property
+    def _layout_numbers(self) -> NDArray[np.unsignedinteger]:
+        """The number in `_layouts` for each combination of width classes, one axis a span."""
+        numbers = {layout.widths: number for number, layout in enumerate(self._layouts)}
+        combinations = itertools.product(*(span.widths for span in self.spans))
+        smallest = np.min_scalar_type(len(numbers))  # sorting is fastest on 8 and 16 bits
+        return np.array([numbers[widths] for widths in combinations], smallest).reshape(
+            [len(span.widths) for span in self.spans]
+        )
+
+    def _layout_of(self, fillers: Mapping[str, NDArray[np.int64]]) -> NDArray[np.unsignedinteger]:
+        """The number of each sentence's layout, [n]."""
+        n = n_sentences(fillers)
+        classes = tuple(span.width_class[fillers[span.slot]] for span in self.spans)
+        return np.broadcast_to(self._layout_numbers[classes], n)
+
+
 def composer(
     tokenizer: MaskTokenizer,
     pattern: Pattern,
@@ -70,11 +218,8 @@ def composer(
     It tokenizes some thousand sentences, so call it only when there are sentences to run.
 
     Args:
-        tokenizer: The model's.
-        pattern: The sentences' pattern.
         fillers: The list of fillers for each of its slots; other slots are ignored.
         seed: Seed of the random combinations that are compared. The ids do not depend on it.
-        random_combinations: The number of these combinations.
         sentences: All sentences that are going to be composed, where they are known: slot → int [n], as for `compose`.
             If they are fewer than the others, they are compared instead.
 
@@ -111,7 +256,6 @@ class WholeSentenceComposer:
         return [self.pattern.text(row, self.tokenizer.mask_token) for row in rows]
 
     def lengths(self, fillers: Mapping[str, NDArray[np.int64]]) -> NDArray[np.int32]:
-        """See `Composer`."""
         return np.array([len(ids) for ids in self.tokenizer.encode(self.texts(fillers))], dtype=np.int32)
 
     def longest(self, used: Mapping[str, NDArray[np.int64]] | None = None) -> int:
@@ -128,7 +272,6 @@ class WholeSentenceComposer:
         return self.tokenizer.n_special_tokens() + fixed + bound + 1  # the mask
 
     def compose(self, fillers: Mapping[str, NDArray[np.int64]]) -> Iterator[Bucket]:
-        """See `Composer`."""
         sentences = self.tokenizer.encode_masked(self.texts(fillers))
         lengths = np.array([len(ids) for ids in sentences])
         for length in np.unique(lengths):

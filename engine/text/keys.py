@@ -31,10 +31,6 @@ def checked_seed(seed: int) -> int:
 def string_keys(strings: Sequence[str], key: str) -> NDArray[np.uint64]:
     """Hash each string under a key; the same on every machine.
 
-    Args:
-        strings: n strings.
-        key: The purpose of the hashes, and the seed: other keys give unrelated hashes.
-
     Returns:
         uint64 [n].
     """
@@ -48,9 +44,6 @@ def combine(*keys: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
     The order counts: combine(a, b) and combine(b, a) are unrelated. With all but one key fixed, different values of
     that key never collide.
-
-    Args:
-        keys: uint64 arrays that broadcast against each other.
 
     Returns:
         uint64, of the broadcast shape.

@@ -37,8 +37,6 @@ class Lexicon:
     """Fillers of the slots, in the order of their files.
 
     Attributes:
-        names: First names, those of the first gender first.
-        genders: The gender of each name: "f" or "m" in the bundled lexicon.
         professions: Professions with their article, as in "an architect"; the forms of the first gender where they
             differ by gender.
         verbs: The forms that stand in the context; base forms in English.
@@ -48,7 +46,6 @@ class Lexicon:
         at_mask: verb → the forms that are accepted at the mask, the main form first. A verb that is not here has the
             same form in the context and at the mask.
         labels: name of a gender → its label in `genders`.
-        agreement: The rules of the language.
     """
 
     names: tuple[str, ...]
@@ -117,7 +114,6 @@ def load_lexicon(folder: Path | None = None, verbs: str = VERBS_FILE) -> Lexicon
             A line of verbs.txt is a verb, or `CONTEXT = FORM, FORM`: its form in the context, and those at the mask.
 
             Without articles.txt or pronouns.txt, those of the bundled English lexicon are taken.
-        verbs: The file with the verbs.
 
     Raises:
         InputError: A file is missing, empty or not UTF-8 text; an entry stands twice (a name may be in one file only),

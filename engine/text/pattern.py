@@ -1,16 +1,10 @@
-"""Sentences with slots, one of them for the mask, as values.
+"""Sentences with slots, one of them for the mask, as values; and their texts as expressions over a table of words.
 
-The sentence is the context, a space and the target. Where there is one sentence only, there is no target. A pattern set
-is a file; `patterns.py` reads it.
-
-The slots of a pattern, and where their words are.
+The sentence is the context, a space and the target. Where there is one sentence only, there is no target.
+`pattern_files.py` reads a set of patterns.
 
 This is the only list of slots. A slot that the code does not know is a text file of the lexicon (`slot_CITY.txt` makes
 {CITY}), so another slot needs no code at all.
-
-The texts of millions of sentences: a pattern as an expression over a table of words.
-
-What papers print for a pattern set and a model, to be shown beside our own figures; no result depends on it.
 """
 
 import hashlib
@@ -60,12 +54,10 @@ class PublishedColumn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     Attributes:
         models: The model's names on the Hugging Face hub, the one that the paper uses first.
         drops: Pattern → 100 − repetition rate, in percentage points.
-        coreference: Whom the target sentence is about.
         triplets: Number of selected triplets; None where it is not printed.
         selection: Of the selection, with the keys of selection.json: verbs, pairs, tested, repeating, ratio (percent),
             selected.
         source: Where it is printed, such as "Table 6".
-        doubts: What is uncertain about the figures, as sentences.
     """
 
     models: Annotated[tuple[str, ...], msgspec.Meta(min_length=1)]
@@ -97,11 +89,8 @@ class Hole:
     """One occurrence of a slot in a sentence.
 
     Attributes:
-        slot: The slot.
-        starts_sentence: Whether a context or target starts here.
         elision: The rule for the word before, where this word has another form before some fillers; the hole then
             takes its place, too.
-        capital: Whether that word begins with a capital.
     """
 
     slot: str
@@ -121,10 +110,7 @@ class Pattern:
     """A context and a target sentence with slots in braces; exactly one {MASK}.
 
     Attributes:
-        name: Its name within the set.
-        context: The first sentence.
         target: The second sentence; empty if there is none.
-        role: What it is for.
         elisions: The language's rules for words before a filler. The word before {MASK} never changes: the model is
             asked for any word there.
     """
@@ -185,12 +171,7 @@ class Pattern:
         return first + "".join(word + piece for word, piece in zip(words, rest, strict=True))
 
     def text(self, fillers: Mapping[str, str], mask: str) -> str:
-        """The sentence with its slots filled; a filler at the start of context or target gets a capital.
-
-        Args:
-            fillers: A filler for each of `slots`.
-            mask: The model's mask token.
-        """
+        """The sentence with its slots filled; a filler at the start of context or target gets a capital."""
         return self.fill([mask if hole.slot == MASK else hole.spell(fillers[hole.slot]) for hole in self.holes])
 
 
@@ -199,9 +180,6 @@ class PatternSet:
     """One pattern that selects triplets, and those that they are scored in.
 
     Attributes:
-        name: Of the set.
-        selecting: The pattern that selects.
-        scored: The others.
         published: What papers print for the set, shown beside our own figures; no result depends on it.
         bundled: Whether the set comes with the program. run.json does not keep its published figures then, so that a
             corrected figure reaches earlier runs.
@@ -284,10 +262,6 @@ class _Kept(msgspec.Struct):
 def sentence_texts(pattern: Pattern, mask: str | pl.Expr) -> pl.Expr:
     """The sentence of each row, exactly as `Pattern.text` makes it.
 
-    Args:
-        pattern: The pattern.
-        mask: The model's mask token, or an expression: what stands in place of {MASK}.
-
     Returns:
         An expression over the columns of the pattern's slots (see `slots.column`).
     """
@@ -300,12 +274,7 @@ def sentence_texts(pattern: Pattern, mask: str | pl.Expr) -> pl.Expr:
 
 
 def expected_verbs(pattern: Pattern, verb: str = column(VERB)) -> pl.Expr:
-    """The verb of each row as it would stand at the mask, with a capital where the mask starts a sentence.
-
-    Args:
-        pattern: The pattern.
-        verb: The column with the form of the verb.
-    """
+    """The verb of each row as it would stand at the mask, with a capital where the mask starts a sentence."""
     return _spelled(pattern.mask, verb)
 
 

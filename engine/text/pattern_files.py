@@ -1,24 +1,20 @@
-"""Pattern sets: TOML files.
+"""Pattern sets, which are TOML files, and languages: a pattern set together with its words.
 
-    name = "Italian"
-    lexicon = "italian"                    # a bundled lexicon, or a folder beside this file; English without it
+name = "Italian"
+lexicon = "italian"                    # a bundled lexicon, or a folder beside this file; English without it
 
-    [slots]                                # words of the patterns' own, if they need some
-    HAPPY = { female = "contenta", male = "contento" }
+[slots]                                # words of the patterns' own, if they need some
+HAPPY = { female = "contenta", male = "contento" }
 
-    [[pattern]]
-    name = "CpTp"
-    role = "selecting"
-    context = "{NAME} è {PROF} a cui piace {ACT}."
-    target = "{PRON} è {HAPPY} di {MASK}."
+[[pattern]]
+name = "CpTp"
+role = "selecting"
+context = "{NAME} è {PROF} a cui piace {ACT}."
+target = "{PRON} è {HAPPY} di {MASK}."
 
-    [[published]]                          # what a paper prints for this set, if one does
-    models = ["dbmdz/bert-base-italian-cased"]
-    drops = { CpTn = 12.3 }
-
-`lexicon.py` reads the words, and `language.py` both together.
-
-Patterns together with their words: what a run of the test is made of.
+[[published]]                          # what a paper prints for this set, if one does
+models = ["dbmdz/bert-base-italian-cased"]
+drops = { CpTn = 12.3 }
 """
 
 import re
@@ -54,7 +50,6 @@ def load_patterns(
             Self-Contained Negation Test.
         slots: The names that may stand in braces: `Lexicon.slots` for a lexicon with slots of its own. Those of the
             file itself may, too.
-        elisions: The rules of the language, `Lexicon.agreement.elisions`.
 
     Raises:
         InputError: No bundled set has this name; the file cannot be read or is not TOML; a key is missing, unknown or
@@ -70,11 +65,8 @@ class PatternFile:
     """A pattern file, read but not yet compared with a lexicon.
 
     Attributes:
-        toml: The file.
         lexicon: The folder of words that it names; None where it names none.
-        verbs: The file of the lexicon that has the verbs.
         slots: The slots of the file's own: their words, or gender → form.
-        published: What papers print for the set.
     """
 
     toml: TomlFile
@@ -86,9 +78,6 @@ class PatternFile:
     @classmethod
     def read(cls, source: str | Path | None = None) -> "PatternFile":
         """Read a file.
-
-        Args:
-            source: As for `load_patterns`.
 
         Raises:
             InputError: As for `load_patterns`, except for faults in the patterns themselves.
@@ -102,10 +91,6 @@ class PatternFile:
 
     def patterns(self, slots: Collection[str], elisions: Sequence[Elision] = ()) -> PatternSet:
         """The patterns.
-
-        Args:
-            slots: The names that may stand in braces.
-            elisions: The rules of the language.
 
         Raises:
             InputError: As for `load_patterns`.
@@ -247,14 +232,7 @@ def _listed(words: Iterable[str]) -> str:
 
 @dataclass(frozen=True)
 class Language:
-    """A pattern set and its lexicon.
-
-    Attributes:
-        patterns: The patterns, with the language's rules of elision.
-        lexicon: The words, those of the patterns' own slots included.
-        folder: The folder of the lexicon.
-        file: The pattern file.
-    """
+    """A pattern set and its lexicon."""
 
     patterns: PatternSet
     lexicon: Lexicon
@@ -271,7 +249,6 @@ def load_language(
         patterns: The name of a bundled set, or a TOML file; the paper's set by default.
         lexicon: The name of a bundled lexicon, or a folder; by default the one that the pattern file names, or the
             English one.
-        slots: Further names that may stand in braces.
 
     Raises:
         InputError: As for `load_patterns` and `load_lexicon`; a slot of the patterns' own is in the lexicon, too, or

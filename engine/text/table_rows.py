@@ -22,10 +22,7 @@ class Part(NamedTuple):
     """Rows that are read together.
 
     Attributes:
-        start: Rows of the table before it.
-        size: How many rows it has, good and bad ones.
         offset: In a text file, the bytes before it.
-        line: In a text file, the lines before it.
     """
 
     start: int
@@ -48,12 +45,8 @@ class Block:
     """The rows of a part as their source yields them.
 
     Attributes:
-        part: Which part.
-        frame: The rows that can be read.
         numbers: int64 [n], the number of each of them in the table, from 1.
         lines: int64 [n], the line where each begins; None outside text files.
-        bad: The other rows.
-        missing: Texts that stand for a missing value.
     """
 
     part: Part
@@ -69,7 +62,6 @@ class Rows:
     """The rows of a part.
 
     Attributes:
-        frame: The rows that can be used, with all columns of the table.
         numbers: int64 [n], the number of each of them in the table, from 1.
         lines: int64 [n], the line where each begins; None outside text files.
         skipped: The other rows; see `SKIPPED_SCHEMA`.
@@ -110,13 +102,7 @@ class Rows:
 
 
 def judged(block: Block, texts: Sequence[str], check: Check | None) -> Rows:
-    """The rows of a block that can be used, and those that cannot.
-
-    Args:
-        block: The block.
-        texts: Columns that must hold a text in every row.
-        check: What else makes a row bad.
-    """
+    """The rows of a block that can be used, and those that cannot."""
     columns = {series.name: series for series in block.frame}
     for name in texts:  # a part can lack a column of JSON lines, even all of them, or have only nulls in it
         column = columns.get(name, pl.Series(name, [None] * len(block.numbers)))
@@ -141,8 +127,6 @@ def typed(name: str, values: Sequence[Any], dtype: pl.DataType | None = None) ->
     """Values of JSON as a plain column.
 
     Args:
-        name: Of the column.
-        values: Texts, numbers, truth values, null, lists, objects.
         dtype: What the column is in the whole table; by default what these values alone would make it.
 
     Returns:

@@ -111,7 +111,6 @@ class TextTable:
     Attributes:
         columns: In CSV and TSV all columns, in JSON lines those of the first row.
         delimiter: Between two fields; empty for JSON lines.
-        start: Where the rows begin.
     """
 
     path: Path
@@ -142,10 +141,6 @@ class TextTable:
 
     def blocks(self, size: int, digest: "hashlib._Hash", texts: Sequence[str]) -> Iterator[Block]:
         """All parts in one pass; the digest gets all bytes of the file.
-
-        Args:
-            size: Rows of a part.
-            texts: Columns that must hold texts.
 
         Raises:
             InputError: The file cannot be read, or a line is too long.

@@ -57,11 +57,7 @@ class BadLineError(InputError):
 
 
 class Lines(Iterator[str]):
-    """The lines from a place on, without their ends; one line is in memory.
-
-    Attributes:
-        place: Where the next line begins.
-    """
+    """The lines from a place on, without their ends; one line is in memory."""
 
     def __init__(
         self,
@@ -74,7 +70,6 @@ class Lines(Iterator[str]):
         """Read on from a place.
 
         Args:
-            name: Of the file, for messages.
             digest: Gets the bytes of every line that is read.
             most: The largest size in bytes; None for a file that is never held in memory.
         """
@@ -133,10 +128,6 @@ class Lines(Iterator[str]):
 @contextmanager
 def open_text(path: Path, hint: str = "") -> Iterator[BinaryIO]:
     """A text file, unpacked where it is; errors while it is read are told, too.
-
-    Args:
-        path: The file.
-        hint: What the user can do when it cannot be read, for the message.
 
     Raises:
         InputError: It cannot be read, or is not a regular file.
@@ -214,10 +205,6 @@ class Row:
 def checked_length(text: str, what: str) -> str:
     """The same text.
 
-    Args:
-        text: Of a sentence or a word.
-        what: Its file, line and name, for the message.
-
     Raises:
         InputError: It is too long for any model.
     """
@@ -230,7 +217,6 @@ def read_table(path: Path, columns: Sequence[str]) -> list[Row]:
     """The rows of a table with a header; tabs separate the fields, and quotes have no meaning.
 
     Args:
-        path: The file.
         columns: The columns that it must have; others are kept too.
 
     Raises:

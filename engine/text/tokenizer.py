@@ -1,6 +1,4 @@
-"""A model's own tokenizer, for sentences with one mask.
-
-The tokenizer of a causal model: sentences that end in a mask.
+"""A model's own tokenizer: for sentences with one mask, and for the sentences of a causal model, which end in a mask.
 
 A causal model predicts the next token from those before it. So a sentence is what stands before its mask, and then the
 mask. What follows the mask is not read: a full stop is dropped, and a text with words there is refused. The mask has an
@@ -53,10 +51,6 @@ class MaskTokenizer:
 
     Attributes:
         backend: The tokenizer itself, without truncation and padding.
-        mask_token: As written in a text.
-        mask_id: Its id.
-        vocab_size: The number of ids, added tokens included.
-        reads_behind: Whether the model reads what follows the mask.
     """
 
     reads_behind: ClassVar[bool] = True
@@ -94,9 +88,6 @@ class MaskTokenizer:
         """Whether the model reads all words of a text.
 
         A causal model does not read what follows the mask: there may be marks, but no letters or digits.
-
-        Args:
-            text: With one mask, written as the model's own mask token.
         """
         _, mask, after = text.rpartition(self.mask_token)
         return self.reads_behind or not mask or not any(character.isalnum() for character in after)
@@ -128,10 +119,6 @@ class MaskTokenizer:
         RoBERTa has a token with a leading space ("Ġsmoke") and another one without it ("smoke"): within a sentence,
         the word is the first one. See `word_sequences` for what counts as the word's tokens.
 
-        Args:
-            contexts: n texts, each as what stands before the mask and what follows it.
-            words: n words.
-
         Returns:
             int32 [n]; `NOT_ONE_TOKEN` where a word is several tokens, a special token or the unknown one.
         """
@@ -153,8 +140,6 @@ class MaskTokenizer:
         tokenizers mark the start of a word after a special token, but not after a word. A model sees the masked text's.
 
         Args:
-            contexts: n texts, each as what stands before the mask and what follows it.
-            words: n words.
             masked: The ids of the texts with their masks, from `encode`, where the caller has them.
 
         Returns:
@@ -291,14 +276,7 @@ class MaskTokenizer:
 
 
 def _last_token(encoding: Encoding, first: int, start: int, stop: int) -> int | None:
-    """The last token of a word whose first token is given; None if these tokens hold anything else.
-
-    Args:
-        encoding: Of the whole text.
-        first: The position of the word's first token.
-        start: The word's first character.
-        stop: The character after its last one.
-    """
+    """The last token of a word whose first token is given; None if these tokens hold anything else."""
     offsets = encoding.offsets
     covering = [i for i, (begin, end) in enumerate(offsets) if begin < stop and end > start]
     if not covering or not first <= covering[0] <= covering[-1]:
@@ -326,7 +304,6 @@ class CausalTokenizer(MaskTokenizer):
         """Wrap a tokenizer, and switch its truncation and padding off.
 
         Args:
-            tokenizer: The model's own.
             vocab_size: The number of the model's logits, which may be more than the tokenizer has tokens.
         """
         tokenizer.no_truncation()
@@ -342,10 +319,6 @@ class CausalTokenizer(MaskTokenizer):
     @classmethod
     def of(cls, folder: Path, vocab_size: int) -> "CausalTokenizer":
         """Read tokenizer.json from an exported model's folder.
-
-        Args:
-            folder: Of the export.
-            vocab_size: The number of the model's logits.
 
         Raises:
             InputError: There is no such file, or it is damaged.

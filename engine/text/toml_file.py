@@ -18,13 +18,7 @@ Kind = TypeVar("Kind")
 
 @dataclass(frozen=True)
 class TomlFile:
-    """A TOML file whose tables at the top are arrays, such as `[[pattern]]`, or plain ones, such as `[slots]`.
-
-    Attributes:
-        path: The file.
-        lines: Its lines.
-        document: What it says.
-    """
+    """A TOML file whose tables at the top are arrays, such as `[[pattern]]`, or plain ones, such as `[slots]`."""
 
     path: Path
     lines: tuple[str, ...]
@@ -33,10 +27,6 @@ class TomlFile:
     @classmethod
     def read(cls, path: Path, hint: str = "") -> "TomlFile":
         """Read a file.
-
-        Args:
-            path: The file.
-            hint: What the user can do when it cannot be read, for the message.
 
         Raises:
             InputError: It cannot be read, or is not TOML.
@@ -74,10 +64,6 @@ class TomlFile:
     def convert(self, name: str, kind: type[Kind]) -> list[Kind]:
         """The tables of an array as values.
 
-        Args:
-            name: Of the array.
-            kind: A msgspec.Struct.
-
         Raises:
             InputError: A key is missing or unknown, or has a value of another kind.
         """
@@ -105,9 +91,7 @@ class TomlFile:
         """File and line of a key in a table of an array, or of the table where the key is not found.
 
         Args:
-            table: The name of the array.
             number: Of the table, from 0.
-            key: In the table.
         """
         headers = self._starting_with(rf"\[\[\s*[\"']?{re.escape(table)}[\"']?\s*\]\]", range(len(self.lines)))
         if number >= len(headers):
@@ -119,12 +103,7 @@ class TomlFile:
         return f"{self.path}:{(found or own)[0] + 1}"
 
     def line_in(self, table: str, key: str) -> str:
-        """File and line of a key in a plain table, or of the table where the key is not found.
-
-        Args:
-            table: The name of the table.
-            key: In the table.
-        """
+        """File and line of a key in a plain table, or of the table where the key is not found."""
         headers = self._starting_with(rf"\[\s*[\"']?{re.escape(table)}[\"']?\s*[\].]", range(len(self.lines)))
         found = self._starting_with(_key(key), range(headers[0], len(self.lines))) if headers else []
         return f"{self.path}:{(found or headers or [0])[0] + 1}"

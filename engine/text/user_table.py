@@ -1,7 +1,4 @@
-"""Opening a user's table, the one pass over it, and reading its parts.
-
-The columns that a user names, or that have the obvious names.
-"""
+"""Opening a user's table, the one pass over it, and reading its parts."""
 
 import hashlib
 import os
@@ -31,7 +28,6 @@ class Table:
     """A user's table before its rows are read.
 
     Attributes:
-        source: Where the rows come from.
         path: The file; None for a frame in memory.
     """
 
@@ -62,7 +58,6 @@ class Table:
             texts: Columns that must hold a text in every row; names from `columns`.
             check: What else makes a row bad, such as a sentence without a mask. It gets a part's rows with all columns.
             skip_bad: Whether bad rows are counted; without it the first one is an error.
-            rows_per_part: Rows of a part.
 
         Raises:
             InputError: The file cannot be read; a row is bad; no row can be used.
@@ -97,15 +92,9 @@ class Stimuli:
     """A user's table whose rows are known, to be read part by part. It travels to other processes by pickling.
 
     Attributes:
-        source: Where the rows come from.
         path: The file; None for a frame in memory.
-        texts: The columns that hold a text in every row that can be used.
         schema: All columns and what they are. Those of CSV and TSV are texts.
-        parts: The parts.
-        n: Rows of the table.
-        skipped: How many of them cannot be used.
         sha256: Hexadecimal digest: of the file's bytes, or of the frame's names, types and values.
-        stamp: Size and time of change of the file when it was read.
     """
 
     source: Source = field(repr=False)
@@ -120,10 +109,6 @@ class Stimuli:
 
     def read(self, number: int, check: Check | None = None) -> Rows:
         """The rows of a part.
-
-        Args:
-            number: Which part.
-            check: As for `Table.scan`.
 
         Returns:
             The rows with the columns of `schema`. Bad rows are in `skipped`.
@@ -140,7 +125,6 @@ class Stimuli:
         """Where a row stands, for a message: file and line, or the number of the row.
 
         Args:
-            number: Of the row, from 1.
             line: Of the file; None outside text files.
         """
         return _location("the frame" if self.path is None else str(self.path), number, line)
@@ -162,9 +146,6 @@ class Stimuli:
 
 def open_table(source: TableLike) -> Table:
     """Open a user's table: read its header, not its rows.
-
-    Args:
-        source: See `TableLike`.
 
     Raises:
         InputError: There is no such file; it is packed, a spreadsheet or something else; its header is bad.
@@ -232,7 +213,6 @@ def find_column(table: Table, option: str, given: str | None, obvious: Sequence[
     """The column for a purpose.
 
     Args:
-        table: The table.
         option: The option that names the column, such as `--sentence`, for the message.
         given: What the user named; None if nothing.
         obvious: The names that it has without that option, in lower case; upper and lower case are the same.

@@ -26,10 +26,6 @@ def mask_fillers(
     drops out.
 
     Args:
-        tokenizer: The model's.
-        pattern: The pattern with the mask.
-        verbs: The candidates, each in its main form.
-        fillers: One filler for each of the pattern's slots.
         convention: With `BARE` the verb must be one token alone, too. The token to expect at the mask is that of the
             sentence all the same.
         further: The further accepted forms of each verb; none by default.
@@ -70,12 +66,6 @@ def mask_words(
     tokenizer: MaskTokenizer, pattern: Pattern, verbs: Sequence[str], fillers: Mapping[str, str]
 ) -> list[tuple[int, ...] | str]:
     """The tokens of verbs of any number of tokens at the mask (see `MaskTokenizer.word_sequences`).
-
-    Args:
-        tokenizer: The model's.
-        pattern: The pattern with the mask.
-        verbs: The candidates.
-        fillers: One filler for each of the pattern's slots.
 
     Returns:
         For each verb its tokens; or, as text, why the model cannot predict it there.

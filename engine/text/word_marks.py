@@ -64,7 +64,6 @@ class WordMarks:
     """The class of each token of a model.
 
     Attributes:
-        mark: Where the vocabulary has its mark.
         classes: int8 [V], a `WordClass` for each output of the model.
     """
 
@@ -76,7 +75,6 @@ class WordMarks:
         """The marks of a tokenizer's vocabulary.
 
         Args:
-            tokenizer: The model's.
             outputs: V, how many logits the model gives: some models give more than their tokenizer has tokens.
 
         Raises:

@@ -39,16 +39,9 @@ class Points:
     """Points with intervals: categories from top to bottom, values from left to right.
 
     Attributes:
-        data: One row for each point.
-        x: The column with the values.
-        y: The column with the categories.
-        title: Of the axis of values, with its unit.
         low: The column with the lower ends of intervals; null where a value does not have one.
-        high: The column with the upper ends.
         series: A column that tells several points of one category apart, by position, colour and shape.
-        panel: A column that puts points into small charts, two in a row.
         domain: Ends of the axis of values; as far as the values reach by default.
-        zero: Whether the axis of values begins at zero.
     """
 
     data: pl.DataFrame
@@ -63,7 +56,6 @@ class Points:
     zero: bool = True
 
     def chart(self) -> ChartType:
-        """See `Plot`."""
         scale = _scale(self.domain, zero=self.zero)
         value = alt.X(f"{_name(self.x)}:Q", title=self.title, scale=scale, axis=alt.Axis(tickCount=5))
         position = alt.Y(
@@ -97,20 +89,7 @@ class Points:
 
 @dataclass(frozen=True, eq=False)
 class Lines:
-    """Lines with a point for each value, over steps that have names and equal distances.
-
-    Attributes:
-        data: One row for each point.
-        x: The column with the steps.
-        y: The column with the values.
-        series: The column that tells lines apart.
-        x_title: Of the steps.
-        y_title: Of the values, with their unit.
-        low: The column with the lower ends of intervals.
-        high: The column with the upper ends.
-        panel: A column that puts lines into small charts, two in a row.
-        domain: Ends of the axis of values.
-    """
+    """Lines with a point for each value, over steps that have names and equal distances."""
 
     data: pl.DataFrame
     x: str
@@ -124,7 +103,6 @@ class Lines:
     domain: tuple[float, float] | None = None
 
     def chart(self) -> ChartType:
-        """See `Plot`."""
         scale = _scale(self.domain, zero=True)
         steps = alt.X(
             f"{_name(self.x)}:O",
@@ -154,15 +132,7 @@ class Curves:
     The axis of steps is logarithmic where the last step is much larger than the first.
 
     Attributes:
-        data: One row for each point.
-        x: The column with the steps.
-        y: The column with the values.
-        series: The column that tells curves apart.
-        x_title: Of the steps.
-        y_title: Of the values, with their unit.
         low: The column with the lower ends of intervals; null where a value does not have one.
-        high: The column with the upper ends.
-        panel: A column that puts curves into small charts, two in a row.
     """
 
     data: pl.DataFrame
@@ -176,7 +146,6 @@ class Curves:
     panel: str | None = None
 
     def chart(self) -> ChartType:
-        """See `Plot`."""
         scale, ticks = self._steps()
         axis = alt.Axis(labelExpr="format(datum.value, '~s')", labelOverlap=True, **ticks)
         steps = alt.X(f"{_name(self.x)}:Q", title=self.x_title, scale=scale, axis=axis)
@@ -205,16 +174,7 @@ class Curves:
 
 @dataclass(frozen=True, eq=False)
 class Bars:
-    """Bars in small charts, two in a row; each has categories of its own, and all have one axis of values.
-
-    Attributes:
-        data: One row for each bar.
-        x: The column with the values.
-        y: The column with the categories.
-        panel: The column that says in which chart a bar is.
-        title: Of the axis of values.
-        text: The column with what is written at the end of a bar.
-    """
+    """Bars in small charts, two in a row; each has categories of its own, and all have one axis of values."""
 
     data: pl.DataFrame
     x: str
@@ -224,7 +184,6 @@ class Bars:
     text: str
 
     def chart(self) -> ChartType:
-        """See `Plot`."""
         scale = alt.Scale(domain=[0, 1.3 * _largest(self.data[self.x])], nice=False)
         charts = []
         for (name,), own in self.data.group_by(self.panel, maintain_order=True):
@@ -244,14 +203,7 @@ class Matrix:
     """Cells with a text, and a colour for the value: blue above zero, vermillion below, stronger the larger it is.
 
     Attributes:
-        data: One row for each cell.
-        row: The column with the names of the rows.
-        column: The column with the names of the columns.
         value: The column with the values that colours stand for; null for none.
-        text: The column with what is written in the cell.
-        size: Width of a cell in pixels.
-        row_title: What the rows are.
-        column_title: What the columns are.
     """
 
     data: pl.DataFrame
@@ -264,7 +216,6 @@ class Matrix:
     column_title: str | None = None
 
     def chart(self) -> ChartType:
-        """See `Plot`."""
         largest = _largest(self.data[self.value].abs())
         shown = self.data.with_columns(
             strength=(pl.col(self.value).abs() / largest).fill_null(0), below=pl.col(self.value) < 0

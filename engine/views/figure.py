@@ -21,8 +21,6 @@ class Figure:
         plot: What is drawn; see `charts` for the kinds that a report has.
         table: Every value that the chart shows, and more, for readers who cannot see the picture.
         alt: What the picture shows, in one or two sentences, for those readers.
-        caption: How to read it.
-        wide: Whether it needs the width of two columns of a paper.
         joint: Whether the figures of several runs can be one, with a series for each run.
     """
 

@@ -15,13 +15,7 @@ INK = "#000000"
 
 @dataclass(frozen=True)
 class Hue:
-    """One colour.
-
-    Attributes:
-        paper: In files, for white paper.
-        light: On a light page.
-        dark: On a dark page.
-    """
+    """One colour."""
 
     paper: str
     light: str

@@ -14,21 +14,12 @@ FILE = "published.toml"
 
 @cache
 def read_published(folder: Path) -> dict[str, Any]:
-    """The content of the file of a folder.
-
-    Args:
-        folder: Of the probe.
-    """
+    """The content of the file of a folder."""
     return tomllib.loads((folder / FILE).read_text("utf-8"))
 
 
 def published_name(folder: Path, model: str) -> str | None:
-    """The paper's name for a model; None if the paper did not test it.
-
-    Args:
-        folder: Of the probe.
-        model: The hub id or the bare name.
-    """
+    """The paper's name for a model; None if the paper did not test it."""
     return next((name for name, hub in read_published(folder)["hub"].items() if model in hub), None)
 
 

@@ -12,12 +12,7 @@ class Section:
     """One question about a run, and the answer.
 
     Attributes:
-        title: What it is about.
-        sentences: The answer in plain words, one sentence each.
-        figures: Each with its values as a table.
-        tables: Further tables.
         listing: A long table that a reader can filter, such as sentences with the model's answers.
-        notes: What a reader should know before using the figures.
     """
 
     title: str

@@ -58,7 +58,6 @@ def for_page(figure: Figure, identifier: str) -> str:
     """The SVG as a part of a page: named and described for screen readers, in the page's colours.
 
     Args:
-        figure: The figure.
         identifier: Begins the ids of the figure's elements; unique on the page.
     """
     root = _drawn(figure, identifier, on_page)

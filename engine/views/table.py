@@ -24,24 +24,17 @@ class Column:
     Texts, truth values (✓ or -) and lists stand at the left of their column, figures at the right.
 
     Attributes:
-        heading: What stands above the column.
         value: The main figure or text; None where the column shows an interval only.
         beside: A figure in brackets behind the value: the published one, or a second rate.
-        low: Lower end of an interval.
         high: Upper end of the interval. With a value the interval is shown as `[low, high]`, without as `low to high`.
-        p: A p-value behind the figure, as `p < 0.001` or `p = 0.012`.
         decimals: Digits after the point. None: texts and whole numbers as they are, with thousands separators.
             The name of a column of the frame: digits row by row.
-        significant: Significant digits instead of decimals.
         scale: The figure is multiplied by it before it is shown: 100 for a fraction shown in percent.
-        signed: Whether positive figures get a plus sign.
         unit: Such as `%` or `percentage points`; for formats that show units apart from the heading.
         spread: A standard deviation behind the value, as `± 1.2`; same digits and scale.
         approximate: Where this truth value is true, the figure is an estimate and gets `≈` before it.
         interval: How the interval is written if not as above, with `{low}` and `{high}`.
         suffix: What follows the value directly, such as `%`.
-        wrap: Whether a narrow terminal may break the column's lines.
-        left: Whether its figures stand at the left, as words do: bars.
     """
 
     heading: str
@@ -80,8 +73,6 @@ class Table:
     """A frame with a title, and the columns that a person reads.
 
     Attributes:
-        title: One line above the table.
-        frame: All figures, one row for each line of the table.
         columns: What a person reads, from left to right; texts and numbers of the frame.
         section: A column of the frame: where its value changes, a line is drawn. It need not be shown.
         notes: Sentences below the table: what brackets mean, where published figures are uncertain.

@@ -37,10 +37,6 @@ def to_rich(table: "Table", width: int = WIDTH) -> Group:
     terminal. Words of headings are never cut. If the table is too wide, the figures of one cell stand below each other:
     a value, its interval, its p. If it is still too wide, it is drawn in several pieces below each other, which all
     begin with the columns that name the rows.
-
-    Args:
-        table: The table.
-        width: Columns of the terminal.
     """
     parts = cell_parts(table)
     rows = [[" ".join(cell) for cell in row] for row in parts]
@@ -82,7 +78,6 @@ class _Size:
 
     Attributes:
         least: Its longest word, heading and cells; figures have one line each.
-        whole: Its longest line.
     """
 
     least: int
