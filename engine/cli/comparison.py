@@ -41,7 +41,7 @@ def compare(
     from ..results.comparison.compare import compare as run_compare
     from ..results.comparison.groups import by_group
     from ..results.comparison.runs import item_rows
-    from ..results.report.sentence_files import check_name, write
+    from ..results.report.chosen_sentences import check_name, write
 
     if items is not None:
         check_name(items, "--items")

@@ -42,7 +42,7 @@ def figures(
 
     Example: negengine figures runs/mini -o figures
     """
-    from ..results.report.figures import figures as write_figures
+    from ..results.report.report import figures as write_figures
 
     paths = write_figures(runs, output)
     if as_json:

@@ -70,8 +70,7 @@ def show_sentences(
     """
     from ..library.open import open_run
     from ..library.sentences import drawn
-    from ..results.report.chosen import FOR_PEOPLE, OPTIONS, Examples, Filter, chosen
-    from ..results.report.sentence_files import check_name, write
+    from ..results.report.chosen_sentences import FOR_PEOPLE, OPTIONS, Examples, Filter, check_name, chosen, write
     from ..views.formats import find_format
 
     given = {"--condition": condition, "--pattern": pattern, "--verb": verb, "--name": name, "--profession": profession}

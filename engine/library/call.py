@@ -25,7 +25,8 @@ Result = TypeVar("Result")
 IN_MEMORY = "in memory"
 """The key of an argument that no file holds, such as a frame; its value is the name of its type."""
 
-_ELSEWHERE = {"model", "run", "device", "precision", "batch_tokens", "threads"}  # they are in `model`, or in the folder
+ELSEWHERE = frozenset({"model", "run", "device", "precision", "batch_tokens", "threads"})
+"""Arguments of run functions that a call has in `model`, or that are the folder."""
 
 
 def recorded(
@@ -43,7 +44,7 @@ def recorded(
         own = [
             name
             for name, parameter in signature.parameters.items()
-            if parameter.kind is not inspect.Parameter.VAR_KEYWORD and name not in _ELSEWHERE
+            if parameter.kind is not inspect.Parameter.VAR_KEYWORD and name not in ELSEWHERE
         ]
 
         def arguments_of(*args: Any, **kwargs: Any) -> dict[str, Any]:

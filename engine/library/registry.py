@@ -48,7 +48,7 @@ class Probe:
             the subcommand `train` is called as `negengine nli train`.
         sections: Stage → the function, as `module:attribute`, that takes a finished run and returns the sections of its
             report; a run without one is reported with its tables.
-        references: The papers to cite, as `package:file.toml`; see `negengine.engine.results.report.references`.
+        references: The papers to cite, as `package:file.toml`; see `negengine.engine.results.report.citation`.
         title: What a report calls the experiment; its name by default.
     """
 

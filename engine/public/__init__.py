@@ -40,8 +40,7 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors
     from .engine.results.comparison.groups import Groups, by_group
     from .engine.results.comparison.runs import items
     from .engine.results.report.citation import Citation, cite
-    from .engine.results.report.figures import figures
-    from .engine.results.report.report import report
+    from .engine.results.report.report import figures, report
     from .engine.results.report.reproduction import Reproduction, reproduce
     from .engine.results.verification.checks import Verification
     from .engine.results.verification.verify import verify
@@ -73,7 +72,7 @@ _NAMES = {
     "compare": "negengine.engine.results.comparison.compare:compare",
     "cues": "negengine.engine.experiments.cues.runs:cues",
     "diagnostics": "negengine.engine.experiments.diagnostics.runs:diagnostics",
-    "figures": "negengine.engine.results.report.figures:figures",
+    "figures": "negengine.engine.results.report.report:figures",
     "gh22": "negengine.engine.experiments.gh22.runs:gh22",
     "items": "negengine.engine.results.comparison.runs:items",
     "lama": "negengine.engine.experiments.lama.runs:lama",

@@ -14,9 +14,8 @@ from ..printable import counted
 from ..results.comparison.estimates import DROP, PERCENT
 from ..results.comparison.runs import open_runs
 from ..results.report.chapters import chapter
-from ..results.report.figures import plain, write_figures
 from ..results.report.page import Chapter, page
-from ..results.report.report import refuse_foreign, write_page
+from ..results.report.report import plain, refuse_foreign, write_figures, write_page
 from ..results.report.side_by_side import chapters as chapters_of
 from ..views import Column, Figure, Section, Table
 from ..views.charts import Curves

@@ -22,7 +22,7 @@ from ..library.registry import library_function
 from ..library.run import Run
 from ..library.shown import Shown
 from ..printable import counted
-from ..results.report.libraries import needs_libraries
+from ..results.report.report import needs_libraries
 from ..runs.lock import holder
 from ..runs.progress import Reporter
 from ..runs.shard import Shard

@@ -1,21 +1,209 @@
-"""One run as a chapter: the sections of its probe, its sentences, its precision, its provenance."""
+"""One run as a chapter: the sections of its probe, and those that all runs have.
 
+These are sentences as a person reads them, with the model's answers; how exact the decisions are; and what made the
+run: everything that its record says, whatever fields a version records.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import msgspec
+import polars as pl
+
+from ...choices import Precision
+from ...errors import InputError
+from ...inference.audit import audit_sentences, audit_summary
 from ...library.registry import sections_function
 from ...library.run import Run
-from ...views import Section
-from .examples import examples
+from ...library.sentences import CORRECT, FAILED, REPEATED
+from ...printable import counted
+from ...runs.record import StageRecord, read_run
+from ...views import Column, Section, Table
 from .page import Chapter
-from .precision import precision
-from .provenance import provenance
+
+SAMPLE, WORST = 100, 100
+"""How many sentences of each kind a report has."""
+
+_TITLE = "What do single sentences look like?"
+_KEYS = ("item", "condition")
+_HEADINGS = {
+    "why": "shown as",
+    "condition": "condition",
+    "sentence": "sentence",
+    "premise": "premise",
+    "hypothesis": "hypothesis",
+    "expected": "expected",
+    "answer": "answer",
+    REPEATED: "repeated",
+    CORRECT: "correct",
+    FAILED: "fails",
+    "rank": "rank",
+    "logprob": "log-probability",
+}
+_COLUMNS = {
+    "stage": pl.String,
+    "pattern": pl.String,
+    "precision": pl.String,
+    "reason": pl.String,
+    "bound": pl.Float64,
+    "close": pl.Float64,
+    "speedup": pl.Float64,
+    "sentences": pl.Int64,
+}
+_LONGEST = 300  # characters; longer values, such as pattern sets, are in run.json
+_MOST_SESSIONS = 8
 
 
 def chapter(run: Run, title: str) -> Chapter:
-    """Everything about a run, from the answer to what made it.
-
-    Args:
-        run: A finished run of any probe.
-        title: The heading.
-    """
+    """Everything about a run, from the answer to what made it."""
     own = sections_function(run.stage)
     sections = list(own(run)) if own else [Section("Results", run.remarks(), tables=run.tables())]
     return Chapter(title, [*sections, *examples(run), *precision(run), provenance(run)])
+
+
+def examples(run: Run) -> list[Section]:
+    """The section. Where sentences cannot be built, it says why."""
+    try:
+        rows = run.sentence_rows()
+        shown = pl.concat(
+            [
+                _worst(rows).select(pl.lit("worst failure").alias("why"), pl.all()),
+                run.sentences(sample=SAMPLE).select(pl.lit("random sample").alias("why"), pl.all()),
+            ]
+        )
+    except InputError as error:
+        return [Section(_TITLE, [f"There are no sentences: {error}."])]
+    columns = [
+        Column(heading, name, decimals=2 if name == "logprob" else None)
+        for name, heading in _HEADINGS.items()
+        if name in shown.columns and shown[name].null_count() < len(shown)
+    ]
+    listing = Table("Sentences and the model's answers", shown, columns)
+    n = int((shown["why"] == "worst failure").sum())
+    said = f"Below are {n:,} of the worst failures and {len(shown) - n:,} sentences that were drawn at random."
+    return [Section(_TITLE, [said], listing=listing, notes=[_note(shown)])]
+
+
+def _worst(rows: pl.LazyFrame) -> pl.DataFrame:
+    """The failures that are furthest from right, the same number of each condition.
+
+    They are found without building any text.
+    """
+    names = rows.collect_schema().names()
+    failures = rows.filter(pl.col(FAILED)).select(*_KEYS, "rank", "logprob", *(set(names) & {REPEATED})).collect()
+    # A verb that is repeated in spite of a negation is the worse, the more probable it is.
+    towards = pl.when(REPEATED).then(-1).otherwise(1) if REPEATED in names else pl.lit(1)
+    badness = [
+        towards * pl.col("logprob").cast(pl.Float64),
+        -towards * pl.col("rank").cast(pl.Int64),
+        *map(pl.col, _KEYS),
+    ]
+    each = max(1, WORST // max(1, failures["condition"].n_unique()))
+    chosen = (
+        failures.sort(*badness, nulls_last=True).group_by("condition", maintain_order=True).head(each).select(_KEYS)
+    )
+    if chosen.is_empty():
+        return rows.head(0).collect()
+    found = rows.filter(pl.col("item").is_in(chosen["item"].unique().implode())).collect()
+    return chosen.join(found.unique(_KEYS, keep="first", maintain_order=True), on=_KEYS, maintain_order="left").select(
+        names
+    )
+
+
+def _note(shown: pl.DataFrame) -> str:
+    if REPEATED in shown.columns:
+        return (
+            "A sentence fails if the verb is repeated where the negation forbids it, or is not repeated where it stays "
+            "natural. The worst repetitions are the most probable ones; the worst misses are the least probable ones."
+        )
+    return "The worst failures are those whose expected answer has the lowest probability or rank."
+
+
+def precision(run: Run) -> list[Section]:
+    """The section; none for a run whose precision is not a choice."""
+    stages = {name: stage for name, stage in read_run(run.folder).stages.items() if stage.calibration}
+    if not stages:
+        return []
+    rows = [
+        {"stage": name, "pattern": pattern, **{key: choice.get(key) for key in list(_COLUMNS)[2:]}}
+        for name, stage in stages.items()
+        for pattern, choice in (stage.calibration or {}).items()
+    ]
+    frame = pl.DataFrame(rows, schema=_COLUMNS, strict=False)
+    percent: dict[str, Any] = {"decimals": 1, "scale": 100, "unit": "%"}
+    columns = [
+        Column("stage", "stage"),
+        Column("pattern", "pattern"),
+        Column("precision", "precision"),
+        Column("reason", "reason"),
+        Column("bound", "bound", decimals=3, unit="logits"),
+        Column("close calls", "close", **percent),
+        Column("speed of fp32 ×", "speedup", decimals=2),
+        Column("measured on", "sentences", unit="sentences"),
+    ]
+    known = [column for column in columns if column.value and frame[column.value].null_count() < len(frame)]
+    table = Table("Precision of each pattern", frame, known)
+    said = [sentence for name, stage in stages.items() for sentence in _audit(name, stage)]
+    return [Section("How exact are the decisions?", said, tables=[table])]
+
+
+def _audit(name: str, stage: StageRecord) -> list[str]:
+    found = audit_summary(stage.counts)
+    if found["kind"] == Precision.FP32:
+        return [f"{name}: the reference model (fp32) made every decision."]
+    return [f"{name}: {sentence}" for sentence in audit_sentences(found)]
+
+
+def provenance(run: Run) -> Section:
+    """Model, data, settings, versions, machines and digests."""
+    record = read_run(run.folder)
+    tables = [_table("What the results depend on", _rows({n: s.identity for n, s in record.stages.items()}))]
+    sessions = {
+        f"{name}, session {i}": msgspec.to_builtins(own)
+        for name, stage in record.stages.items()
+        for i, own in enumerate(stage.sessions, 1)
+    }
+    shown = dict(list(sessions.items())[-_MOST_SESSIONS:])
+    tables.append(_table("Sessions: one for each process that worked on the run", _rows(shown)))
+    files = {name: stage.files for name, stage in record.stages.items()}
+    tables.append(_table("Result files and their SHA-256", _rows(files)))
+    seconds = sum(own.get("seconds") or 0 for own in sessions.values())
+    said = [
+        (
+            f"The run was made with negengine {record.negengine}, in {counted(len(sessions), 'session')} "
+            f"of {seconds:,.0f} seconds together."
+        ),
+        "run.json in the run folder has these fields and all others.",
+    ]
+    left = len(sessions) - len(shown)
+    return Section(
+        "What made this run?", said, tables=tables, notes=[f"{left} earlier sessions are not shown"] if left else []
+    )
+
+
+def _rows(stages: Mapping[str, Mapping[str, Any]]) -> list[tuple[str, str, str]]:
+    return [(stage, key, text) for stage, values in stages.items() for key, text in _flat(values) if text]
+
+
+def _flat(values: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, str]]:
+    """Key and text of every value; the keys of inner values follow those of the outer ones."""
+    for key, value in values.items():
+        inner = value if isinstance(value, Mapping) else _numbered(value)
+        if inner is not None:
+            yield from _flat(inner, f"{before}{key}, ")
+        else:
+            words = ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+            yield f"{before}{key}", words if len(words) <= _LONGEST else f"{words[:_LONGEST]}…"
+
+
+def _numbered(value: Any) -> dict[str, Any] | None:
+    """A list of objects, such as workers, with a number for each; None for any other value."""
+    if not isinstance(value, list) or not value or not all(isinstance(own, Mapping) for own in value):
+        return None
+    return {str(number): own for number, own in enumerate(value, 1)}
+
+
+def _table(title: str, rows: list[tuple[str, str, str]]) -> Table:
+    schema = dict.fromkeys(("stage", "key", "value"), pl.String)
+    frame = pl.DataFrame(rows, schema=schema, orient="row")
+    return Table(title, frame, [Column("", "stage"), Column("what", "key"), Column("value", "value")], section="stage")

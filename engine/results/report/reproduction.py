@@ -1,23 +1,54 @@
-"""`ng.reproduce`: run again what a run has recorded, all stages, and say what differs."""
+"""`ng.reproduce`: run again what a run has recorded, all stages, and say what differs.
+
+Files are compared byte by byte, their frames column by column, and what the two runs ran with and on.
+"""
 
 import inspect
 import shlex
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ...errors import InputError
+import polars as pl
+
+from ...errors import InputError, did_you_mean
 from ...files.paths import with_home
 from ...files.reading import exists, file_sha256, is_file
 from ...inference.exported import load_exported
-from ...library.call import IN_MEMORY
+from ...library.call import ELSEWHERE, IN_MEMORY
 from ...library.model import Model, check_opening
 from ...library.registry import library_function
 from ...library.shown import Shown
-from ...runs.record import StageRecord, read_run
-from ...runs.results import finished_stage
-from ...views import Table
-from .differences import SAME, FileDifference, compare_stage, differences_table, other_conditions
+from ...printable import counted
+from ...runs.record import StageRecord, differences, read_run
+from ...runs.results import finished_stage, read_document, read_frame
+from ...views import Column, Table
+from .usage import usage
+
+_CALL = {"function": str, "arguments": dict, "model": dict}
+SAME, OTHER = "same bytes", "different"
+
+
+@dataclass(frozen=True)
+class FileDifference:
+    """One file of two runs, or one column of it.
+
+    Attributes:
+        file: Its name.
+        result: `same bytes`, or what is different.
+        column: The column or key that differs; empty for a whole file.
+        rows: How many rows differ in this column.
+        total: How many rows there are.
+        largest: The largest absolute difference of two numbers; None where they are not numbers.
+    """
+
+    file: str
+    result: str
+    column: str = ""
+    rows: int | None = None
+    total: int | None = None
+    largest: float | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,6 +142,7 @@ def reproduce(
         if function is None:
             raise InputError(f"{source}: no probe here has the function {call['function']}; is its package installed?")
         arguments = {name: _argument(value) for name, value in call["arguments"].items()}
+        _refuse_foreign(source, function, arguments)
         if "run" in inspect.signature(function).parameters:  # it goes on from the stage before
             function(target, model=opened, **arguments, **options)
         else:
@@ -125,11 +157,22 @@ def _calls(source: Path, stages: dict[str, StageRecord]) -> list[tuple[dict[str,
     found: list[tuple[dict[str, Any], StageRecord]] = []
     for name, record in stages.items():
         call = record.metadata.get("call")
-        if not isinstance(call, dict) or not {"function", "arguments", "model"} <= set(call):
+        if not isinstance(call, dict) or not _CALL.items() <= {key: type(own) for key, own in call.items()}.items():
             raise InputError(f"{source}: run.json does not tell which call made {name}, so it cannot be made again")
         if not found or found[-1][0]["function"] != call["function"]:
             found.append((call, record))
     return found
+
+
+def _refuse_foreign(source: Path, function: Callable[..., Any], arguments: Mapping[str, Any]) -> None:
+    """Refuse arguments that the run function does not record, such as where to write or who works."""
+    parameters = inspect.signature(function).parameters.values()
+    own = {one.name for one in parameters if one.kind is not one.VAR_KEYWORD} - set(ELSEWHERE)
+    if foreign := [name for name in arguments if name not in own]:
+        raise InputError(
+            f"{source}: run.json has the argument {foreign[0]!r}, which {function.__name__} does not take from a run: "
+            f"{did_you_mean(foreign[0], own)}it takes {', '.join(sorted(own))}"
+        )
 
 
 def _refuse_missing_files(source: Path, call: dict[str, Any], record: StageRecord) -> None:
@@ -194,5 +237,125 @@ def _model(
         raise InputError(f"{source} needs the model {wanted}: {error}; if it has moved, give --model") from None
     if exported.sha256 != digest:
         raise InputError(f"{folder} is another model (sha256 {exported.sha256}); {source} needs {wanted}: give --model")
-    devices, precision = check_opening(device or recorded["device"], recorded["precision"])
+    devices, precision = check_opening(device or str(recorded["device"]), str(recorded["precision"]))
     return Model(exported, devices, precision, recorded["batch_tokens"], recorded["threads"])
+
+
+def compare_stage(old: StageRecord, new: StageRecord, first: Path, second: Path) -> list[FileDifference]:
+    """How the final files of a stage differ in the folders of two runs.
+
+    Raises:
+        InputError: A file was changed since its run wrote it.
+    """
+    found = []
+    for name in dict.fromkeys([*old.files, *new.files]):
+        if name not in old.files or name not in new.files:
+            found.append(FileDifference(name, f"only in {first if name in old.files else second}"))
+        elif old.files[name] == new.files[name]:
+            found.append(FileDifference(name, SAME))
+        elif name.endswith(".parquet"):
+            frames = read_frame(first, old, name), read_frame(second, new, name)
+            found += compare_frames(name, *frames)
+        else:
+            documents = read_document(first, old, name), read_document(second, new, name)
+            found += [
+                FileDifference(name, OTHER, key, largest=_distance(documents[0].get(key), documents[1].get(key)))
+                for key in dict.fromkeys([*documents[0], *documents[1]])
+                if documents[0].get(key) != documents[1].get(key)
+            ]
+    return found
+
+
+def compare_frames(name: str, old: pl.DataFrame, new: pl.DataFrame) -> list[FileDifference]:
+    """The columns in which two frames differ, row by row in their order; one line if they have other shapes."""
+    if old.columns != new.columns:
+        return [FileDifference(name, "other columns")]
+    if len(old) != len(new):
+        return [FileDifference(name, f"{counted(len(old), 'row')} and {counted(len(new), 'row')}")]
+    found = []
+    for column in old.columns:
+        first, second = old[column], new[column]
+        unlike = first.ne_missing(second)
+        if not (count := int(unlike.sum())):
+            continue
+        largest = None
+        if first.dtype.is_numeric() and second.dtype.is_numeric():
+            distance = (first.cast(pl.Float64) - second.cast(pl.Float64)).abs().max()
+            largest = float(distance) if isinstance(distance, int | float) else None
+        found.append(FileDifference(name, OTHER, column, count, len(old), largest))
+    return found or [FileDifference(name, "same values, other bytes")]
+
+
+def other_conditions(old: Sequence[StageRecord], new: Sequence[StageRecord]) -> list[str]:
+    """What the two ran with and on, where it differs: identity, versions, source, hardware, precision; a line each."""
+    lines = []
+    for first, second in zip(old, new, strict=True):
+        if changed := differences(first.identity, second.identity):
+            lines.append(f"identity: {changed}")
+    conditions = [_conditions(stages) for stages in (old, new)]
+    lines += [
+        f"{key}: {conditions[0].get(key, 'unknown')}, now {conditions[1].get(key, 'unknown')}"
+        for key in dict.fromkeys([*conditions[0], *conditions[1]])
+        if conditions[0].get(key) != conditions[1].get(key)
+    ]
+    return lines
+
+
+def _conditions(stages: Sequence[StageRecord]) -> dict[str, str]:
+    used = usage(stages)
+    found = {name: " and ".join(versions) for name, versions in used.packages.items()}
+    workers = [worker for stage in stages for own in stage.sessions for worker in own.workers]
+    threads = {str(worker["threads"]) for worker in workers if "threads" in worker}
+    found |= {
+        "source": " and ".join(used.sources),
+        "hardware": " and ".join(used.hardware),
+        "system": " and ".join(used.systems),
+        "threads": " and ".join(sorted(threads)),
+        "precision": " and ".join(used.precisions),
+        "tokens in a batch": " and ".join(map(str, used.batch_tokens)),
+    }
+    return {key: value for key, value in found.items() if value}
+
+
+def differences_table(found: Sequence[FileDifference]) -> Table:
+    """The differences as a table."""
+    frame = pl.DataFrame(
+        [
+            {
+                "file": one.file,
+                "result": one.result,
+                "column": one.column,
+                "rows": one.rows,
+                "of": one.total,
+                "largest_difference": one.largest,
+            }
+            for one in found
+        ],
+        schema={
+            "file": pl.String,
+            "result": pl.String,
+            "column": pl.String,
+            "rows": pl.Int64,
+            "of": pl.Int64,
+            "largest_difference": pl.Float64,
+        },
+    )
+    columns = [
+        Column("File", "file"),
+        Column("Result", "result"),
+        Column("Column", "column"),
+        Column("Rows", "rows"),
+        Column("of", "of"),
+        Column("Largest difference", "largest_difference", significant=2),
+    ]
+    return Table("The run, and the same run again", frame, columns)
+
+
+def _distance(old: Any, new: Any) -> float | None:
+    numbers = [value for value in (old, new) if isinstance(value, int | float) and not isinstance(value, bool)]
+    if len(numbers) == 2:
+        return abs(float(numbers[0]) - float(numbers[1]))
+    if isinstance(old, Mapping) and isinstance(new, Mapping):
+        inner = [_distance(old.get(key), new.get(key)) for key in {**old, **new}]
+        return max((value for value in inner if value is not None), default=None)
+    return None

@@ -5,7 +5,7 @@ import polars as pl
 import pytest
 from negengine.engine.choices import output_formats
 from negengine.engine.errors import InputError
-from negengine.engine.results.report.chosen import OPTIONS, Examples, Filter, chosen
+from negengine.engine.results.report.chosen_sentences import OPTIONS, Examples, Filter, chosen
 
 
 @pytest.fixture(scope="module")

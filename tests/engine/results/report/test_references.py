@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 from negengine.engine.library.registry import probes
-from negengine.engine.results.report.references import Reference, model_references, probe_references, tool_reference
+from negengine.engine.results.report.citation import Reference, model_references, probe_references, tool_reference
 
 PAPERS = [(probe.name, paper) for probe in probes() for paper in probe_references(probe.references)]
 ALL = [*(paper for _, paper in PAPERS), *model_references("bert"), *model_references("roberta"), tool_reference()]

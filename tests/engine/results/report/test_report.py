@@ -163,7 +163,7 @@ def test_without_the_script_every_row_is_there(page):
 
 
 def test_the_worst_failures_are_the_most_probable_repetitions_and_the_least_probable_misses(scores):
-    from negengine.engine.results.report.examples import WORST, examples
+    from negengine.engine.results.report.chapters import WORST, examples
 
     (section,) = examples(scores)
     shown = section.listing.frame.filter(pl.col("why") == "worst failure")

@@ -8,7 +8,7 @@ import negengine as ng
 import polars as pl
 import pytest
 from lies import rewrite
-from negengine.engine.results.report.differences import SAME, compare_frames, other_conditions
+from negengine.engine.results.report.reproduction import SAME, compare_frames, other_conditions
 from negengine.engine.runs.record import StageRecord, read_run
 from negengine.engine.runs.session import Session
 
@@ -105,6 +105,17 @@ def test_a_run_without_its_call_cannot_be_made_again(changed, tmp_path):
         del stages["score"].metadata["call"]
 
     with pytest.raises(ng.InputError, match="does not tell which call made score"):
+        ng.reproduce(changed(edit), tmp_path / "new")
+
+
+@pytest.mark.parametrize("name", ["output", "shard", "executor", "device", "surprise"])
+def test_an_argument_that_no_call_records_is_refused(changed, tmp_path, name):
+    """The file run.json may come from elsewhere: it decides neither where the run is written nor who works."""
+
+    def edit(stages):
+        stages["select"].metadata["call"]["arguments"][name] = "x"
+
+    with pytest.raises(ng.InputError, match=f"argument '{name}', which select does not take"):
         ng.reproduce(changed(edit), tmp_path / "new")
 
 

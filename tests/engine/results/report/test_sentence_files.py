@@ -6,7 +6,7 @@ import json
 import polars as pl
 import pytest
 from negengine.engine.errors import InputError
-from negengine.engine.results.report.sentence_files import write
+from negengine.engine.results.report.chosen_sentences import write
 from negengine.engine.views.to_csv import csv_rows
 from negengine.engine.views.to_json import json_array, json_lines
 

@@ -1,17 +1,23 @@
-"""The sentences of a run that a person asks for: chosen by their columns, drawn at random, shown in a table."""
+"""The sentences of a run that a person asks for: chosen by their columns, drawn at random, in a table or in a file."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import polars as pl
 
 from ...errors import InputError, did_you_mean
+from ...files.atomic import make_folder, write_atomically
+from ...files.frames import write_frame
 from ...library.run import Run
-from ...library.sentences import FAILED, drawn
+from ...library.sentences import FAILED, TEXTS, drawn
 from ...library.shown import Shown
 from ...printable import counted
+from ...runs.record import RUN_FILE
 from ...views import Column, Table
+from ...views.to_csv import csv_rows
+from ...views.to_json import json_lines
 
 FOR_PEOPLE = 20
 """How many sentences a table has where nobody asks for a number."""
@@ -27,7 +33,6 @@ OPTIONS: Mapping[str, Sequence[str]] = {
 
 _MOST_LISTED = 12
 _PLACES = ("dataset", "condition", "pattern")
-_TEXTS = ("sentence", "premise", "hypothesis")
 _SPLITS = "splits"  # several splits in one cell
 
 
@@ -61,11 +66,6 @@ class Filter:
 def chosen(run: Run, filters: Sequence[Filter] = (), *, failed: bool = False) -> pl.LazyFrame:
     """The sentences of a run that have what is asked for.
 
-    Args:
-        run: The run.
-        filters: What each column must have.
-        failed: Whether to take only the items that the model fails.
-
     Raises:
         InputError: The run has no sentences, or it does not have such a column or value.
     """
@@ -82,10 +82,8 @@ class Examples(Shown):
     """Some sentences of a run, as a table.
 
     Attributes:
-        run: The run.
         rows: The sentences that are shown.
         total: How many there are to choose from.
-        seed: Of the sample.
         failed: Whether only those that the model fails were asked for.
     """
 
@@ -98,13 +96,6 @@ class Examples(Shown):
     @classmethod
     def draw(cls, run: Run, rows: pl.LazyFrame, sample: int, seed: int, *, failed: bool = False) -> "Examples":
         """Draw sentences at random.
-
-        Args:
-            run: The run.
-            rows: Its sentences, from `chosen`.
-            sample: How many to draw.
-            seed: Another seed draws others.
-            failed: Whether `rows` are only those that the model fails.
 
         Raises:
             InputError: The sample is smaller than 1.
@@ -119,7 +110,7 @@ class Examples(Shown):
         places = [name for name in _PLACES if name in self.rows.columns]
         same = [name for name in places if self.rows[name].n_unique() == 1]
         columns = [Column(name, name, wrap=name == "dataset") for name in places if name not in same]
-        columns += [Column(name, name) for name in _TEXTS if name in self.rows.columns]
+        columns += [Column(name, name) for name in TEXTS if name in self.rows.columns]
         columns += [Column("answer", "answer", wrap=False)]
         if self.rows["expected"].null_count() < len(self.rows):
             ranked = self.rows["rank"].null_count() < len(self.rows)
@@ -180,3 +171,61 @@ def _number(wanted: Filter, value: str) -> float:
         return float(value)
     except ValueError:
         raise InputError(f"{wanted.said} {value}: give a number") from None
+
+
+def write(rows: pl.LazyFrame, path: Path, option: str = "-o") -> int:
+    """Write sentences to a file, whole or not at all, batch by batch; its name says how.
+
+    Args:
+        rows: The sentences.
+        path: A name that ends in .parquet, .csv, .tsv or .jsonl. An older file of that name is replaced.
+        option: What the user gave it with, for messages.
+
+    Returns:
+        How many rows there are.
+
+    Raises:
+        InputError: The name ends in something else, the file is a result of a run, or it cannot be written.
+    """
+    writer = check_name(path, option)
+    total: int = rows.select(pl.len()).collect().item()
+    make_folder(path.parent)
+    writer(rows, path)
+    return total
+
+
+def check_name(path: Path, option: str = "-o") -> Callable[[pl.LazyFrame, Path], None]:
+    """How a file of this name is written.
+
+    Raises:
+        InputError: The name ends in something else, or the file is a result of a run.
+    """
+    if path.suffix not in _WRITERS:
+        hint = did_you_mean(path.suffix, _WRITERS)
+        raise InputError(f"{option} {path}: {hint}the name must end in {', '.join(_WRITERS)}")
+    if path.exists() and (path.parent / RUN_FILE).exists():
+        raise InputError(f"{option} {path}: this file belongs to a run; choose another name")
+    return _WRITERS[path.suffix]
+
+
+def _write_parquet(rows: pl.LazyFrame, path: Path) -> None:
+    write_frame(path, rows)
+
+
+def _text_writer(pieces: Callable[[pl.LazyFrame], Iterator[str]]) -> Callable[[pl.LazyFrame, Path], None]:
+    def write_text(rows: pl.LazyFrame, path: Path) -> None:
+        def put(temporary: Path) -> None:
+            with temporary.open("w", encoding="utf-8", newline="") as stream:
+                stream.writelines(pieces(rows))
+
+        write_atomically(path, put)
+
+    return write_text
+
+
+_WRITERS: Mapping[str, Callable[[pl.LazyFrame, Path], None]] = {
+    ".parquet": _write_parquet,
+    ".csv": _text_writer(csv_rows),
+    ".tsv": _text_writer(lambda rows: csv_rows(rows, "\t")),
+    ".jsonl": _text_writer(json_lines),
+}
