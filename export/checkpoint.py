@@ -339,10 +339,12 @@ def load_model(checkpoint: Checkpoint, head: Head, *, allow_pickle: bool = False
     Raises:
         InputError: there are no safetensors, the head's weights are missing, or files are damaged.
     """
-    model, report = _load_weights(checkpoint, head, allow_pickle=allow_pickle)
+    # Eager attention: plain operators in the exported graph, which the fusions recognise.
+    given = {"config": checkpoint.config, "attn_implementation": "eager", "allow_pickle": allow_pickle}
+    model, report = read_weights(checkpoint.source, head, **given)
     if _holds_head_of_authors(checkpoint.config, report):
         _use_head_of_authors(checkpoint.config)
-        model, report = _load_weights(checkpoint, head, allow_pickle=allow_pickle)
+        model, report = read_weights(checkpoint.source, head, **given)
     if missing := sorted(report["missing_keys"]):
         raise InputError(
             f"{checkpoint.name} is not a {head.noun}: its weights lack {missing[0]}"
@@ -351,20 +353,22 @@ def load_model(checkpoint: Checkpoint, head: Head, *, allow_pickle: bool = False
     return model.eval()
 
 
-def _load_weights(
-    checkpoint: Checkpoint, head: Head, *, allow_pickle: bool
-) -> tuple[PreTrainedModel, dict[str, Iterable[str]]]:
-    """The model, and what transformers reports about the names of the weights."""
-    source = checkpoint.source
+def read_weights(
+    source: Source, head: Head, *, allow_pickle: bool, **given: Any
+) -> tuple[PreTrainedModel, dict[str, Any]]:
+    """The model in fp32, and what transformers reports about the names of the weights.
+
+    Raises:
+        InputError: there are no safetensors, or files are damaged.
+    """
     try:
         model, report = head.loader.from_pretrained(
             source.location,
-            config=checkpoint.config,
             dtype=torch.float32,
-            attn_implementation="eager",  # plain operators in the exported graph, which the fusions recognise
             use_safetensors=None if allow_pickle else True,
             output_loading_info=True,
             trust_remote_code=False,
+            **given,
             **_revision(source),
         )
     except Exception as error:  # noqa: BLE001 - transformers raises nearly everything here

@@ -8,9 +8,8 @@ import torch
 from transformers import PretrainedConfig, PreTrainedModel
 from transformers.tokenization_utils_fast import PreTrainedTokenizerFast
 
-from ...engine.errors import InputError, first_line
+from ...engine.errors import InputError
 from ..checkpoint import (
-    ONLY_PICKLED,
     Head,
     Source,
     check_architecture,
@@ -18,6 +17,7 @@ from ..checkpoint import (
     load_config,
     load_tokenizer,
     locate,
+    read_weights,
 )
 from ..families import longest_input
 from ..quiet import quiet
@@ -28,16 +28,7 @@ _POOLER = ".pooler."  # in the names of its weights
 
 @dataclass(frozen=True, eq=False)
 class Base:
-    """A checkpoint before its weights are read.
-
-    Attributes:
-        source: Where it comes from.
-        head: What the model will do.
-        config: Its configuration, with the new labels.
-        tokenizer: Its tokenizer.
-        allow_pickle: Whether to read pickled weights if there are no safetensors.
-        new_pooler: Whether layers that the checkpoint lacks may begin with random weights, too.
-    """
+    """A checkpoint before its weights are read; layers that it lacks are random, the pooler only on request."""
 
     source: Source
     head: Head
@@ -60,12 +51,7 @@ class Base:
         """Find a checkpoint, on this machine or on the hub.
 
         Args:
-            reference: A hub id, a local folder, or `mini`.
-            head: What the model is to do.
             labels: The labels, in the order of the logits.
-            revision: Branch, tag or commit on the hub.
-            allow_pickle: Whether to read pickled weights if there are no safetensors.
-            new_pooler: Whether layers that the checkpoint lacks may begin with random weights, too.
 
         Raises:
             InputError: There is no such checkpoint, or it has no such head, no fast tokenizer or no padding token.
@@ -111,22 +97,10 @@ class Base:
         Raises:
             InputError: There are no safetensors, the encoder lacks weights, or files are damaged.
         """
-        try:
-            model, report = self.head.loader.from_pretrained(
-                self.source.location,
-                config=self.config,
-                dtype=torch.float32,
-                use_safetensors=None if self.allow_pickle else True,
-                ignore_mismatched_sizes=True,  # a layer for other labels is replaced; the encoder is checked below
-                output_loading_info=True,
-                trust_remote_code=False,
-                **({} if self.source.is_local else {"revision": self.source.revision}),
-            )
-        except Exception as error:  # noqa: BLE001 - transformers raises nearly everything here
-            line = first_line(error)
-            if not self.allow_pickle and "safetensors" in line and "no file named" in line:
-                raise InputError(f"{self.name} {ONLY_PICKLED}") from None
-            raise InputError(f"{self.name}: the weights could not be read: {line}") from None
+        # A layer for other labels has another size and is replaced; the encoder is checked below.
+        model, report = read_weights(
+            self.source, self.head, allow_pickle=self.allow_pickle, config=self.config, ignore_mismatched_sizes=True
+        )
         of_encoder = f"{model.base_model_prefix}."
         lacking = [key for key in report["missing_keys"] if key.startswith(of_encoder)]
         wrong = [key for key, *_ in report["mismatched_keys"] if key.startswith(of_encoder)]
@@ -136,8 +110,7 @@ class Base:
             raise self._lacks_pooler(pooler[0])
         if others := sorted(set(lacking) - set(pooler)):
             raise InputError(f"{self.name}: its weights lack {others[0]}: give the checkpoint of a whole encoder")
-        found: PreTrainedModel = model
-        return found
+        return model
 
     def _refuse_missing_pooler(self) -> None:
         """Refuse weights without a pooler before they are read, where their names are known."""

@@ -1,38 +1,47 @@
-"""Running transformers' Trainer: from a job and its settings to trained weights, going on from the last checkpoint.
+"""One training from its job to its folder: check, train or go on with transformers' Trainer, publish.
 
 A training that was stopped goes on from its last complete checkpoint, with the optimiser, the order of the examples and
 the state of every random generator as they were. So on the CPU it ends with the same weights as an undisturbed one, bit
-for bit; on a GPU as far as its kernels repeat their results.
+for bit; on a GPU as far as its kernels repeat their results. A finished one is not trained again.
 """
 
 import shutil
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
+from itertools import islice
 from math import isfinite
 from pathlib import Path
 from typing import Any
 
 import accelerate  # noqa: F401 - Trainer needs it, and would say so in many lines
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from transformers import (
     EarlyStoppingCallback,
     EvalPrediction,
+    PretrainedConfig,
     PreTrainedModel,
     Trainer,
     TrainerCallback,
     TrainingArguments,
 )
+from transformers.tokenization_utils_fast import PreTrainedTokenizerFast
 from transformers.trainer_callback import PrinterCallback, TrainerState
 from transformers.trainer_utils import set_seed
 
+from ...engine.commands.train_command import TrainingOptions
 from ...engine.errors import InputError
 from ...engine.files.atomic import unwritable
+from ...engine.files.reading import refuse_few_open_files
 from ...engine.runs.progress import Meter, Reporter
-from .checkpoints import complete, incomplete, is_complete, seal, steps_of
-from .job import Job
-from .settings import Place, Settings
-from .trial import say_duration
+from ..quiet import quiet
+from ..trained import TrainingRecord
+from .base import Base
+from .folder import TrainingFolder, complete, incomplete, is_complete, seal, steps_of
+from .settings import Place, Settings, check_needs, estimate
 
 SAVE_STEPS = 500
 """Steps between two checkpoints within an epoch; each epoch ends with one."""
@@ -42,54 +51,97 @@ _STATE = "trainer_state.json"
 _TIMES = ("_runtime", "_per_second")  # what the log has beside scores
 _SCORES_AT_ONCE = 4  # the dev set needs no gradients: so many times as many examples fit
 
+Batch = dict[str, torch.Tensor]
+
 
 @dataclass(frozen=True, eq=False)
-class Fitted:
-    """A trained model.
+class Job:
+    """What is trained on what: the part of a training that is special to its task.
 
     Attributes:
-        model: With the weights of the last epoch, or of the best one if there was early stopping.
-        steps: How many steps were trained, by earlier processes too.
-        epochs: How many epochs.
-        score: The job's best score, of the epoch whose weights the model has.
-        history: One entry for each epoch: epoch, and the loss and all scores on the dev set.
+        name: What messages call the model.
+        config: Names the labels.
+        open: Loads the model. The weights of its new layer are drawn when it is called, after the seed is set.
+        tokenizer: Saved with the result.
+        train: The examples to learn from, of any type.
+        dev: The examples to score after each epoch.
+        collate: Examples → the model's inputs, and `labels`. It is called with each batch, so the encoded examples are
+            never all in memory.
+        score: Logits and labels of the dev set → scores by name, as fractions. The labels are those of `collate`; where
+            they have different lengths, they are padded with -100.
+        best: The name of the score that early stopping looks at, and that progress shows.
+        unit: What an example is, in the plural.
     """
 
-    model: PreTrainedModel
-    steps: int
-    epochs: int
-    score: float
-    history: list[dict[str, float]] = field(default_factory=list)
+    name: str
+    config: PretrainedConfig
+    open: Callable[[], PreTrainedModel]
+    tokenizer: PreTrainedTokenizerFast
+    train: Sequence[Any]
+    dev: Sequence[Any]
+    collate: Callable[[Sequence[Any]], Batch]
+    score: Callable[[NDArray[np.float32], NDArray[np.int64]], Mapping[str, float]]
+    best: str = "accuracy"
+    unit: str = "pairs"
 
-    def document(self) -> dict[str, Any]:
-        """As JSON values."""
-        return {"steps": self.steps, "epochs": self.epochs, "score": self.score, "history": self.history}
 
-
-def fit(
-    job: Job,
+def train(
+    kind: str,
+    base: Base,
+    make_job: Callable[[], Job],
+    data: Mapping[str, Any],
     settings: Settings,
     place: Place,
-    folder: Path,
-    *,
+    options: TrainingOptions,
     reporter: Reporter,
-    what: str = "train",
-    save_steps: int = SAVE_STEPS,
-) -> Fitted:
-    """Train, or go on with a training.
+) -> TrainingRecord:
+    """Train a model into `options.output`, go on with a training that was stopped, or find it finished.
 
     Args:
-        job: What is trained on what.
-        settings: The hyperparameters.
-        place: Where it runs.
-        folder: Where the checkpoints are kept. The caller holds it, and removes it once the result is safe.
-        reporter: Gets the progress.
-        what: What the progress calls the training.
-        save_steps: Steps between two checkpoints within an epoch.
+        kind: The command, such as `nli train`.
+        make_job: Called only if there is something left to train.
+        data: What the result depends on beside model and settings: digests of the data, and what was drawn from them.
 
     Raises:
-        InputError: Memory or the disk is full, or the loss is not a number any more.
+        InputError: The folder belongs to something else or is in use; memory or disk do not suffice or are full; the
+            weights cannot be read; the texts are too long for the model; the loss is not a number any more.
     """
+    folder = options.output
+    refuse_few_open_files()
+    if settings.max_length > base.longest:
+        raise InputError(f"--max-length {settings.max_length}: {base.name} takes at most {base.longest:,} tokens")
+    identity = {**base.identity, **data, **settings.document()}
+    with quiet(), TrainingFolder.hold(folder, kind, identity, {"command": options.command}) as held:
+        if held.is_finished:
+            reporter.say(f"{folder}: this training is finished")
+            return held.record
+        if (weights := base.bytes_of_weights) is None:
+            reporter.say(f"{base.name}: the size of its weights is not known, so memory and disk are not checked")
+        else:
+            needs = estimate(weights, base.config, settings)
+            check_needs(base.name, needs, place, folder, settings, reporter)
+        job = make_job()
+
+        def opened() -> PreTrainedModel:
+            model = job.open()
+            held.begin()  # a checkpoint that cannot be read leaves no record
+            return model
+
+        save_steps = options.save_steps or SAVE_STEPS
+        model, result = _fit(replace(job, open=opened), settings, place, held.checkpoints, save_steps, reporter, kind)
+
+        def save(staged: Path) -> None:
+            model.save_pretrained(staged)
+            job.tokenizer.save_pretrained(staged)
+
+        held.publish(save, result)
+        return held.record
+
+
+def _fit(
+    job: Job, settings: Settings, place: Place, folder: Path, save_steps: int, reporter: Reporter, what: str
+) -> tuple[PreTrainedModel, dict[str, Any]]:
+    """The trained model and its record: steps, epochs, the best score, and the dev set's scores after each epoch."""
     torch.set_num_threads(place.threads)
     for remains in incomplete(folder):
         shutil.rmtree(remains)
@@ -98,10 +150,9 @@ def fit(
         set_seed(settings.seed)
         model = job.open()
         if state is None or not _stopped_early(state, settings):
-            say_duration(job, model, settings, place, reporter, done=state.global_step if state else 0)
+            done, total = steps_of(checkpoint) if checkpoint else 0, _steps(job, settings)
+            _say_duration(job, model, settings, place, reporter, total - done)
             trainer = _trainer(job, model, settings, place, folder, save_steps)
-            total = _steps(job, settings)
-            done = steps_of(checkpoint) if checkpoint else 0
             if checkpoint:
                 reporter.say(f"{what}: going on after step {done:,} of {total:,}")
             with reporter.meter(what, total, done, unit="steps") as meter:
@@ -112,7 +163,8 @@ def fit(
             model = type(model).from_pretrained(folder / f"checkpoint-{state.best_global_step}")
     history = _history(state, job.best)
     score = history[-1][job.best] if settings.patience is None else float(state.best_metric or 0.0)
-    return Fitted(model.cpu().eval(), state.global_step, int(history[-1]["epoch"]), score, history)
+    result = {"steps": state.global_step, "epochs": int(history[-1]["epoch"]), "score": score, "history": history}
+    return model.cpu().eval(), result
 
 
 def _trainer(
@@ -221,6 +273,10 @@ def _told(job: Job, settings: Settings, folder: Path) -> Iterator[None]:
         raise unwritable(folder, error) from error
 
 
+def _steps(job: Job, settings: Settings) -> int:
+    return settings.epochs * -(-len(job.train) // settings.batch_size)
+
+
 def _resumed(folder: Path, settings: Settings) -> tuple[Path | None, TrainerState | None]:
     """The newest checkpoint that a training can go on from, with its state: the best epoch's must be there, too."""
     for checkpoint in complete(folder):
@@ -229,10 +285,6 @@ def _resumed(folder: Path, settings: Settings) -> tuple[Path | None, TrainerStat
         if best is None or is_complete(checkpoint.with_name(f"checkpoint-{best}")):
             return checkpoint, state
     return None, None
-
-
-def _steps(job: Job, settings: Settings) -> int:
-    return settings.epochs * -(-len(job.train) // settings.batch_size)
 
 
 def _stopped_early(state: TrainerState, settings: Settings) -> bool:
@@ -256,3 +308,52 @@ def _history(state: TrainerState, best: str) -> list[dict[str, float]]:
         for entry in state.log_history
         if f"eval_{best}" in entry
     ]
+
+
+# ---------------------------------------------------------------- how long it will take
+
+_MEASURED = 2  # steps; the first one also makes room in memory and chooses kernels, so it does not count
+_DTYPES = {"bf16": torch.bfloat16, "fp16": torch.float16}
+
+
+def _say_duration(
+    job: Job, model: PreTrainedModel, settings: Settings, place: Place, reporter: Reporter, left: int
+) -> None:
+    """Say how long the steps that are left will take here.
+
+    Steps of the first examples are computed and timed, without the optimiser, and thrown away: no weight changes, and
+    the Trainer sets all random generators after this.
+    """
+    seconds = _seconds_per_step(job, model, settings, place)
+    reporter.say(
+        f"{job.name}: {_steps(job, settings):,} steps of {settings.batch_size} {job.unit} in {settings.epochs} epochs, "
+        f"about {_rough(left * seconds)} on {place.device} ({seconds:.2g} s a step)"
+    )
+
+
+def _seconds_per_step(job: Job, model: PreTrainedModel, settings: Settings, place: Place) -> float:
+    model.to(place.device).train()
+    dtype = _DTYPES.get(settings.precision)
+    examples = iter(job.train)
+    seconds = 0.0
+    for _ in range(_MEASURED):
+        batch = job.collate(list(islice(examples, settings.batch_size)) or list(job.train[:1]))
+        start = time.perf_counter()
+        inputs = {name: values.to(place.device) for name, values in batch.items()}
+        with torch.autocast(place.device, dtype=dtype, enabled=dtype is not None):
+            loss = model(**inputs).loss
+        loss.backward()
+        if place.device == "cuda":
+            torch.cuda.synchronize()
+        seconds = time.perf_counter() - start
+    model.zero_grad(set_to_none=True)
+    return seconds
+
+
+def _rough(seconds: float) -> str:
+    """A duration without digits that nobody can know: 40 s, 12 min, 3.5 h."""
+    if seconds < 90:
+        return f"{max(1, round(seconds))} s"
+    if seconds < 90 * 60:
+        return f"{round(seconds / 60)} min"
+    return f"{seconds / 3600:.1f} h"

@@ -6,14 +6,20 @@
 
 The result is written to a hidden folder and then moved, config.json last: a folder without it is not a checkpoint for
 anybody. A folder that was made with other settings or data is refused. One process at a time holds it.
+
+transformers writes the files of a checkpoint one by one. A process that is killed meanwhile leaves a folder without
+some of them. A checkpoint counts once a seal is there, which names its files and their sizes and is written last.
 """
 
+import re
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from ...engine.errors import InputError
 from ...engine.files.atomic import flush_folder, is_leftover, make_folder, remove_leftovers, unwritable
@@ -34,12 +40,7 @@ _PACKAGES = ("torch", "transformers", "accelerate", "tokenizers", "numpy")
 
 
 class TrainingFolder:
-    """A folder that this process holds; made by `hold`.
-
-    Attributes:
-        folder: The folder.
-        record: What training.json says.
-    """
+    """A folder that this process holds; made by `hold`."""
 
     def __init__(self, folder: Path, record: TrainingRecord) -> None:
         self.folder = folder
@@ -53,10 +54,7 @@ class TrainingFolder:
         """Hold a new folder, or one in which the same training was begun.
 
         Args:
-            folder: New, empty, or the folder of a training.
             kind: The command, such as `nli train`.
-            identity: Everything that the result depends on; JSON values.
-            metadata: What else to record; the first is kept.
 
         Raises:
             InputError: The folder is something else, holds another training, is held by another process, or cannot be
@@ -100,10 +98,6 @@ class TrainingFolder:
     def publish(self, save: Callable[[Path], None], result: Mapping[str, Any]) -> None:
         """Write the result, mark the training as finished, and remove its checkpoints.
 
-        Args:
-            save: Writes the files of the result into the folder that it is given, config.json among them.
-            result: What to record of it; JSON values.
-
         Raises:
             InputError: A file cannot be written.
         """
@@ -142,10 +136,6 @@ class TrainingFolder:
 def hold_several(folder: Path, names: Iterable[str]) -> Iterator[None]:
     """Hold the folder of several trainings; each of them has a folder in it, and a record of its own.
 
-    Args:
-        folder: New, empty, or the folder of such trainings.
-        names: What may be in it.
-
     Raises:
         InputError: It holds something else, is held by another process, or cannot be written.
     """
@@ -169,11 +159,7 @@ def read_training(folder: Path) -> TrainingRecord:
 
 
 def _read(folder: Path) -> TrainingRecord | None:
-    """The record of a training; None for a missing or empty folder.
-
-    Raises:
-        InputError: The folder is something else, or its record cannot be used.
-    """
+    """The record of a training; None for a missing or empty folder."""
     try:
         return read_training(folder)
     except MissingFileError:
@@ -191,3 +177,57 @@ def _refuse_other(folder: Path, old: TrainingRecord | None, new: TrainingRecord)
         return
     if changed := differences({"command": old.kind, **old.identity}, {"command": new.kind, **new.identity}):
         raise InputError(f"{folder}: was trained with {changed}: choose another --output")
+
+
+SEAL = "complete.json"
+_FORMAT = 1
+_NAME = re.compile(r"checkpoint-([0-9]{1,12})")
+
+
+class _Seal(msgspec.Struct):
+    format: int
+    files: dict[str, int]
+
+
+def seal(checkpoint: Path) -> None:
+    """Mark a checkpoint as complete.
+
+    Raises:
+        InputError: The mark cannot be written.
+    """
+    (checkpoint / SEAL).unlink(missing_ok=True)
+    sizes = {path.name: path.stat().st_size for path in paths_in(checkpoint) if path.is_file()}
+    flush_folder(checkpoint)
+    write_sealed(checkpoint / SEAL, _Seal(format=_FORMAT, files=sizes))
+
+
+def complete(folder: Path) -> list[Path]:
+    """The complete checkpoints of a folder, which may be missing; the newest first."""
+    return [
+        checkpoint for checkpoint in sorted(_checkpoints(folder), key=steps_of, reverse=True) if is_complete(checkpoint)
+    ]
+
+
+def incomplete(folder: Path) -> list[Path]:
+    """The checkpoints that a killed process has left unfinished."""
+    return [checkpoint for checkpoint in _checkpoints(folder) if not is_complete(checkpoint)]
+
+
+def is_complete(checkpoint: Path) -> bool:
+    """Whether all files of a checkpoint are there, with their sizes."""
+    try:
+        sealed = read_sealed(checkpoint / SEAL, _Seal, made_as=_FORMAT, repair="remove it")
+        return all((checkpoint / name).stat().st_size == size for name, size in sealed.files.items())
+    except (InputError, OSError):
+        return False
+
+
+def steps_of(checkpoint: Path) -> int:
+    """After how many steps a checkpoint was written."""
+    match = _NAME.fullmatch(checkpoint.name)
+    return int(match[1]) if match else -1
+
+
+def _checkpoints(folder: Path) -> Iterator[Path]:
+    if folder.is_dir():
+        yield from (path for path in paths_in(folder) if path.is_dir() and steps_of(path) >= 0)

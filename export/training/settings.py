@@ -1,37 +1,48 @@
-"""What the result of a training depends on, beside the model and the data; and where it runs."""
+"""What the result of a training depends on beside the model and the data, where it runs, and what it needs there.
 
-from dataclasses import asdict, dataclass
+The estimate, checked before the weights are read: for each weight itself, its gradient and the two moments of AdamW,
+all in fp32, are 16 bytes of memory. For each batch there is what the layers keep for the gradients. Of b texts of s
+tokens, a layer of width h with a heads keeps about s b h (34 + 5 a s / h) values of 2 bytes (Korthikanti et al. 2022,
+Reducing Activation Recomputation in Large Transformer Models, section 4.1); in fp32 the values have 4 bytes.
+"""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
 from math import isfinite
+from pathlib import Path
 from typing import Any
 
 import torch
+from transformers import PretrainedConfig
 
 from ...engine.choices import Precision
+from ...engine.commands.train_command import TrainingOptions
 from ...engine.errors import InputError, check_number
 from ...engine.inference.device import cpu_threads
+from ...engine.runs.progress import Reporter
+from ..needs import Needs, free_disk, free_memory
 
-_MOST = {"epochs": 10_000, "batch_size": 65_536, "patience": 10_000, "save_steps": 10**9, "limit": 10**9}
+_MOST = {"epochs": 10_000, "batch_size": 65_536, "patience": 10_000}
 _LARGEST_SEED = 2**32 - 1  # NumPy takes no larger one
 
 
 @dataclass(frozen=True)
 class Settings:
-    """The hyperparameters of a training. The rest is as in transformers' Trainer.
+    """The hyperparameters of a training, by the names of its options. The rest is as in transformers' Trainer.
 
     That is: AdamW with β = (0.9, 0.999) and ε = 1e-8, a rate that rises over the warm-up and then falls linearly to
-    zero, gradients clipped at a norm of 1.
+    zero, gradients clipped at a norm of 1. Biases and normalisations have no weight decay.
 
     Attributes:
-        epochs: How often each example is seen.
-        batch_size: Examples of a step.
-        learning_rate: The largest rate of AdamW.
-        weight_decay: Of all weights but biases and normalisations.
+        learning_rate: The largest rate.
         warmup: The share of the steps over which the rate rises.
         max_length: The largest number of tokens of an example.
-        seed: Of the new layer's weights, of dropout, and of the order of the examples.
         patience: Stop if the score on the dev set has not risen for so many epochs, and keep the best epoch; None to
             train all epochs and keep the last one.
         precision: `fp32`, `bf16` or `fp16`: what the products of matrices are computed in. Weights are fp32.
+
+    Raises:
+        InputError: A number is too small, too large, or not a number.
     """
 
     epochs: int
@@ -45,14 +56,8 @@ class Settings:
     precision: str = "fp32"
 
     def __post_init__(self) -> None:
-        """Refuse what no training has.
-
-        Raises:
-            InputError: A number is too small, too large, or not a number.
-        """
-        check_number("--epochs", self.epochs, 1, _MOST["epochs"])
-        check_number("--batch-size", self.batch_size, 1, _MOST["batch_size"])
-        check_number("--patience", self.patience, 1, _MOST["patience"])
+        for name, most in _MOST.items():
+            check_number(f"--{name.replace('_', '-')}", getattr(self, name), 1, most)
         check_number("--seed", self.seed, 0, _LARGEST_SEED)
         if not (isfinite(self.learning_rate) and 0 < self.learning_rate <= 1):
             raise InputError(f"--lr {self.learning_rate}: give a number above 0 and at most 1, such as 2e-5")
@@ -64,23 +69,14 @@ class Settings:
 
 @dataclass(frozen=True)
 class Place:
-    """Where a training runs.
-
-    Attributes:
-        device: `cpu` or `cuda`, the first GPU that the process sees.
-        threads: CPU threads.
-    """
+    """Where a training runs: on `cpu` or `cuda` (the first GPU that the process sees), with so many CPU threads."""
 
     device: str
     threads: int
 
     @classmethod
     def find(cls, device: str = "auto", threads: int | None = None) -> "Place":
-        """Choose where to train.
-
-        Args:
-            device: `auto` (a GPU if there is one), `cpu` or `cuda`.
-            threads: CPU threads; one for each core by default.
+        """Choose where to train: `auto` is a GPU if there is one.
 
         Raises:
             InputError: Another word, or no GPU.
@@ -100,13 +96,7 @@ class Place:
         return cls(chosen, threads or cpu_threads())
 
     def precision(self, wanted: Precision) -> str:
-        """The precision in which this device computes products.
-
-        Args:
-            wanted: `fp32`; `mixed`, for GPUs; `auto`, which is mixed on a GPU and fp32 elsewhere.
-
-        Returns:
-            `fp32`, or on a GPU `bf16` where it has that, else `fp16`.
+        """The precision in which this device computes products: `fp32`, or on a GPU `bf16` where it has that.
 
         Raises:
             InputError: Mixed precision without a GPU.
@@ -118,3 +108,65 @@ class Place:
         if wanted == Precision.FP32 or self.device == "cpu":
             return "fp32"
         return "bf16" if torch.cuda.is_bf16_supported() else "fp16"
+
+
+def settings_of(options: TrainingOptions, defaults: Mapping[str, Any], place: Place, longest: int) -> Settings:
+    """The hyperparameters of a training: those that were given, and for the rest the defaults of its kind.
+
+    Args:
+        longest: Tokens that the model takes: a default never asks for more.
+
+    Raises:
+        InputError: One of them is not possible.
+    """
+    given = {field.name: getattr(options, field.name, None) for field in fields(Settings)}
+    given["precision"] = place.precision(options.precision)
+    known = {**defaults, "max_length": min(defaults["max_length"], longest)}
+    return Settings(**known | {name: value for name, value in given.items() if value is not None})
+
+
+_BYTES_PER_WEIGHT = 16  # weight, gradient, two moments
+_BYTES_ON_DISK = 12  # of a checkpoint: weight, two moments
+_CHECKPOINTS = 3  # on the disk at once, for an instant
+_LIBRARIES = 0.9e9  # Python with PyTorch
+_BYTES_OF_WEIGHT = 4
+
+
+def estimate(weights: float, config: PretrainedConfig, settings: Settings) -> Needs:
+    """What a training of a model needs, whose weights have so many bytes in fp32."""
+    parameters = weights / _BYTES_OF_WEIGHT
+    memory = _BYTES_PER_WEIGHT * parameters + activations(config, settings)
+    return Needs(memory, (_CHECKPOINTS * _BYTES_ON_DISK + _BYTES_OF_WEIGHT) * parameters)
+
+
+def activations(config: PretrainedConfig, settings: Settings) -> float:
+    """Bytes that the layers keep of a batch whose texts are as long as they may be."""
+    layers, width = int(config.num_hidden_layers), int(config.hidden_size)
+    heads = int(getattr(config, "num_attention_heads", 0))  # FNet has none
+    tokens = settings.max_length
+    in_half = tokens * settings.batch_size * width * (34 + 5 * heads * tokens / width)
+    return layers * in_half * (2 if settings.precision == "fp32" else 1)
+
+
+def check_needs(name: str, needs: Needs, place: Place, folder: Path, settings: Settings, reporter: Reporter) -> None:
+    """Say what a training needs, and refuse one that cannot fit.
+
+    Raises:
+        InputError: Too little memory or disk is free.
+    """
+    if place.device == "cuda":
+        wanted, free, of = needs.memory, float(torch.cuda.mem_get_info()[0]), "of the GPU's memory"
+    else:
+        wanted, free, of = needs.memory + _LIBRARIES, free_memory(), "of memory"
+    disk = free_disk(folder)
+    reporter.say(f"{name}: training it needs about {wanted / 1e9:.1f} GB {of} and {needs.disk / 1e9:.1f} GB of disk")
+    if wanted > free:
+        raise InputError(
+            f"{name}: training it with batches of {settings.batch_size} needs about {wanted / 1e9:.1f} GB {of}, but "
+            f"only {free / 1e9:.1f} GB are free: take a smaller --batch-size or --max-length, or a smaller model"
+        )
+    if needs.disk > disk:
+        raise InputError(
+            f"{name}: training it needs {needs.disk / 1e9:.1f} GB of disk, but only {disk / 1e9:.1f} GB are free in "
+            f"{folder}: make room or give another --output"
+        )

@@ -12,12 +12,11 @@ from negengine.engine.runs.progress import Reporter
 from negengine.export.tasks.text_classification import TASK
 from negengine.export.trained import TrainingRecord
 from negengine.export.training.base import Base
-from negengine.export.training.job import Job
-from negengine.export.training.nli.job import pair_encoder
-from negengine.export.training.run import Kind, settings_of, train
-from negengine.export.training.settings import Place
+from negengine.export.training.fit import Job, train
+from negengine.export.training.nli import pair_encoder
+from negengine.export.training.settings import Place, settings_of
 
-KIND = Kind("test train", {"batch_size": 8, "epochs": 2, "learning_rate": 3e-3, "max_length": 32})
+DEFAULTS = {"batch_size": 8, "epochs": 2, "learning_rate": 3e-3, "max_length": 32}
 LABELS = ("negated", "not negated")
 STEPS_BEFORE = 2  # batches of the trial step, which are encoded too
 
@@ -106,8 +105,8 @@ def run(
             score,
         )
 
-    settings = settings_of(KIND, given, place)
-    return train(KIND, base, job, {}, settings, place, folder, given, Reporter(silent=not given.progress))
+    settings = settings_of(given, DEFAULTS, place, base.longest)
+    return train("test train", base, job, {}, settings, place, given, Reporter(silent=not given.progress))
 
 
 if __name__ == "__main__":

@@ -45,7 +45,7 @@ def train_cues(
     again.
     Example: negengine cues train --evaluate -o detector
     """
-    from ....export.training.cues.train import train_cues as train
+    from ....export.training.cues import train_cues as train
 
     return train(
         setup,

@@ -63,7 +63,7 @@ def train_nli(
     To resume a stopped training, run the same command again.
     Example: negengine nli train bert-base-cased --task rte --data glue/RTE --negation 0.7 -o models/rte
     """
-    from ....export.training.nli.run import train_nli as run
+    from ....export.training.nli import train_nli as run
 
     return run(
         model,

@@ -1,11 +1,18 @@
-"""What a training does beside resuming: epochs, early stopping, progress, a loss that is not a number."""
+"""A training that was stopped goes on from its last complete checkpoint, and ends with the same weights."""
 
 import math
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
+import torch
 import trainings
 from negengine.engine.errors import InputError
-from negengine.export.training.folder import read_training
+from negengine.export.training.folder import CHECKPOINTS, complete, read_training
+from safetensors.torch import load_file
 
 
 def test_patience_keeps_the_best_epoch(encoder, tmp_path):
@@ -28,3 +35,113 @@ def test_progress_and_scores_are_told(encoder, tmp_path, capsys):
     assert "20 steps of 8 pairs in 2 epochs, about" in said
     assert "epoch 2 of 2: accuracy" in said
     assert "test train: 20 of 20 steps (100 %)" in said
+
+
+pytestmark = pytest.mark.long
+
+EPOCHS, STEPS_PER_EPOCH = 2, 10
+
+
+def weights(folder: Path) -> dict[str, torch.Tensor]:
+    return load_file(folder / "model.safetensors")
+
+
+def same(one: Path, other: Path) -> bool:
+    first, second = weights(one), weights(other)
+    return first.keys() == second.keys() and all(torch.equal(first[name], second[name]) for name in first)
+
+
+@pytest.fixture(scope="module")
+def undisturbed(encoder, tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("undisturbed") / "out"
+    trainings.run(encoder(), folder)
+    return folder
+
+
+def test_a_killed_training_ends_with_the_same_weights(encoder, undisturbed, tmp_path):
+    """Killed in the second epoch, two steps after a checkpoint, in a process of its own."""
+    folder = tmp_path / "out"
+    script = Path(trainings.__file__)
+    done = subprocess.run([sys.executable, script, encoder(), folder, "15"], check=False, capture_output=True)
+    assert done.returncode == -signal.SIGKILL, done.stderr.decode()
+    assert not (folder / "config.json").exists()
+    assert complete(folder / CHECKPOINTS)[0].name == "checkpoint-12"
+    trainings.run(encoder(), folder)
+    assert same(folder, undisturbed)
+    assert read_training(folder).result == read_training(undisturbed).result
+
+
+@pytest.mark.parametrize("step", [2, 11, 20])
+def test_an_interrupted_training_ends_with_the_same_weights(step, encoder, undisturbed, tmp_path):
+    """Before the first checkpoint, just after an epoch, at the last step."""
+    folder = tmp_path / "out"
+    with pytest.raises(KeyboardInterrupt):
+        trainings.run(encoder(), folder, at=(step, trainings.interrupt))
+    trainings.run(encoder(), folder)
+    assert same(folder, undisturbed)
+
+
+@pytest.mark.parametrize("epoch", [1, 2])
+def test_a_training_that_is_killed_while_it_is_scored_scores_that_epoch_again(epoch, encoder, undisturbed, tmp_path):
+    """The last step of an epoch is one at which a checkpoint is due."""
+    folder = tmp_path / "out"
+    with pytest.raises(KeyboardInterrupt):
+        trainings.run(encoder(), folder, scored=(epoch, trainings.interrupt), save_steps=STEPS_PER_EPOCH)
+    trainings.run(encoder(), folder, save_steps=STEPS_PER_EPOCH)
+    assert same(folder, undisturbed)
+    assert read_training(folder).result == read_training(undisturbed).result
+
+
+def test_a_training_that_is_stopped_after_its_best_epoch_keeps_that_epoch(encoder, tmp_path):
+    """Stopped in the third of four epochs; the second one is the best."""
+    whole, folder = tmp_path / "whole", tmp_path / "out"
+    accuracies = [0.5, 0.9, 0.6, 0.7]
+    given = {"patience": 4, "epochs": 4, "save_steps": 4}
+    trainings.run(encoder(), whole, accuracies=accuracies, **given)
+    with pytest.raises(KeyboardInterrupt):
+        trainings.run(encoder(), folder, accuracies=accuracies, at=(27, trainings.interrupt), **given)
+    trainings.run(encoder(), folder, accuracies=accuracies[2:], **given)
+    assert read_training(folder).result == read_training(whole).result
+    assert read_training(folder).result["score"] == 0.9
+    assert same(folder, whole)
+
+
+def test_a_checkpoint_that_was_not_written_to_its_end_does_not_count(encoder, undisturbed, tmp_path):
+    folder = tmp_path / "out"
+    with pytest.raises(KeyboardInterrupt):
+        trainings.run(encoder(), folder, at=(14, trainings.interrupt))
+    (folder / CHECKPOINTS / "checkpoint-12" / "optimizer.pt").write_bytes(b"cut")
+    assert complete(folder / CHECKPOINTS)[0].name == "checkpoint-10"
+    trainings.run(encoder(), folder)
+    assert same(folder, undisturbed)
+
+
+def test_a_training_that_stopped_early_is_not_trained_further(encoder, tmp_path):
+    """Killed between its last checkpoint and its result."""
+    whole, folder = tmp_path / "whole", tmp_path / "out"
+    trainings.run(encoder(), whole, patience=1, epochs=8)
+    record = read_training(whole)
+    assert record.result["epochs"] < 8
+    with pytest.raises(KeyboardInterrupt):
+        trainings.run(encoder(), folder, patience=1, epochs=8, saved=trainings.interrupt)
+    trainings.run(encoder(), folder, patience=1, epochs=8)
+    assert read_training(folder).result == record.result
+    assert same(folder, whole)
+
+
+def test_a_folder_that_was_moved_goes_on(encoder, undisturbed, tmp_path):
+    first, second = tmp_path / "first", tmp_path / "second"
+    with pytest.raises(KeyboardInterrupt):
+        trainings.run(encoder(), first, at=(14, trainings.interrupt))
+    shutil.move(first, second)
+    trainings.run(encoder(), second)
+    assert same(second, undisturbed)
+
+
+def test_a_finished_training_is_not_trained_again(encoder, undisturbed):
+    trainings.run(encoder(), undisturbed, at=(1, trainings.interrupt))
+
+
+def test_other_settings_are_refused(encoder, undisturbed):
+    with pytest.raises(InputError, match=r"was trained with epochs 2, now 3: choose another --output"):
+        trainings.run(encoder(), undisturbed, epochs=3)

@@ -5,9 +5,8 @@ import os
 import pytest
 from negengine.engine.errors import InputError
 from negengine.engine.files.sealed import seal
-from negengine.export.training.checkpoints import SEAL, is_complete
-from negengine.export.training.checkpoints import seal as mark
-from negengine.export.training.folder import RECORD, TrainingFolder, hold_several, read_training
+from negengine.export.training.folder import RECORD, SEAL, TrainingFolder, hold_several, is_complete, read_training
+from negengine.export.training.folder import seal as mark
 
 IDENTITY = {"model": "m", "seed": 1}
 DOCUMENTS = {

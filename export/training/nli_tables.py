@@ -1,27 +1,60 @@
-"""What `nli train` gives: the trained classifiers, and Table 8 of the paper with ours beside it."""
+"""What `nli train` gives: the trained classifiers, and Table 8 of the paper with ours beside it.
+
+The gain is the accuracy with pairs with negation in the training, minus that without. Its test flips the signs of
+original pairs, whose right answers are summed over the seeds: it asks whether other pairs would show the same
+difference for these seeds. The gain of each seed is a draw of its own; its deviation, and a test that flips the signs
+of seeds, ask whether other seeds would show it. That test says something from six seeds on.
+"""
 
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
-from ....engine.experiments.items import ALL
-from ....engine.experiments.nli.pairs import NEW
-from ....engine.experiments.nli.runs import NliRun
-from ....engine.experiments.published import NLI_NEGATION, published
-from ....engine.library.shown import Shown
-from ....engine.statistics import holm, smallest_p
-from ....engine.views import Column, Table
-from ....engine.views.published import fraction
-from ..settings import Settings
-from .compared import ROWS, accuracy, gain
-from .trained import NEGATION, ORIGINAL, Trained
+from ...engine.experiments.items import ALL, ORIGINAL
+from ...engine.experiments.nli.pairs import KINDS, NEW
+from ...engine.experiments.nli.runs import NliRun
+from ...engine.experiments.nli.summary import WITH_CUE
+from ...engine.experiments.published import NLI_NEGATION, published
+from ...engine.library.shown import Shown
+from ...engine.statistics import Difference, holm, mean, paired_difference, sign_flips, smallest_p
+from ...engine.views import Column, Table
+from ...engine.views.published import fraction
+from ..trained import TrainingRecord
+from .settings import Settings
 
+NEGATION = "negation"  # what a classifier learns from, beside ORIGINAL
 _TITLES = {ORIGINAL: "original", NEGATION: "with new"}
 _PERCENT: dict[str, Any] = {"decimals": 1, "scale": 100, "wrap": False}
+
+
+_ROWS = (
+    (ORIGINAL, ALL, "dev"),
+    (ORIGINAL, WITH_CUE, "dev, cues"),
+    *((NEW, kind, kind) for kind in KINDS),
+    (NEW, ALL, "all"),
+)
+"""Condition, split, and what a table calls the pairs."""
+
+
+@dataclass(frozen=True, eq=False)
+class Trained:
+    """A classifier that is trained; it is evaluated by the engine, or nobody asked for that.
+
+    Attributes:
+        condition: `original`, or `negation` if pairs with negation are added.
+    """
+
+    folder: Path
+    condition: str
+    seed: int
+    record: TrainingRecord
+    run: NliRun | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,11 +62,6 @@ class NliTraining(Shown):
     """Trained classifiers.
 
     Attributes:
-        folder: What was written.
-        source: RTE, SNLI or MNLI.
-        family: The architecture of the models.
-        settings: The hyperparameters; each classifier has its own seed.
-        trained: The classifiers.
         negation: The part of the pairs with negation that was learned; None for none.
     """
 
@@ -59,7 +87,7 @@ class NliTraining(Shown):
         found: dict[str, list[NliRun]] = {}
         for one in self.trained:
             if one.run is not None:
-                found.setdefault(one.planned.condition, []).append(one.run)
+                found.setdefault(one.condition, []).append(one.run)
         return found
 
     def training_table(self) -> Table:
@@ -70,12 +98,12 @@ class NliTraining(Shown):
         """
         rows = [
             {
-                "learned": _TITLES[one.planned.condition],
-                "seed": one.planned.seed,
+                "learned": _TITLES[one.condition],
+                "seed": one.seed,
                 "epochs": one.record.result["epochs"],
                 "steps": one.record.result["steps"],
                 "dev": one.record.result["score"],
-                "folder": str(one.planned.folder),
+                "folder": str(one.folder),
             }
             for one in self.trained
         ]
@@ -103,7 +131,7 @@ class NliTraining(Shown):
             trainings also gain, gain_deviation, gain_low, gain_high, p, p_holm and p_seeds. All figures but n and p
             are fractions.
         """
-        rows = [row for row in (self._row(*of) for of in ROWS) if row is not None]
+        rows = [row for row in (self._row(*of) for of in _ROWS) if row is not None]
         frame = pl.DataFrame(rows, infer_schema_length=None)
         if len(self.runs) == 2:
             frame = frame.with_columns(p_holm=pl.Series(holm(frame["p"].to_numpy())))
@@ -151,7 +179,6 @@ class NliTraining(Shown):
         )
 
     def document(self) -> dict[str, Any]:
-        """See `Shown`."""
         return {
             "folder": str(self.folder),
             "task": self.source,
@@ -159,9 +186,9 @@ class NliTraining(Shown):
             "settings": self.settings.document(),
             "classifiers": [
                 {
-                    "folder": str(one.planned.folder),
-                    "learned": one.planned.condition,
-                    "seed": one.planned.seed,
+                    "folder": str(one.folder),
+                    "learned": one.condition,
+                    "seed": one.seed,
                     **one.record.result,
                 }
                 for one in self.trained
@@ -171,7 +198,7 @@ class NliTraining(Shown):
 
     def closing(self) -> str:
         """What was written, and what to do next."""
-        first = shlex.quote(str(self.trained[-1].planned.folder))
+        first = shlex.quote(str(self.trained[-1].folder))
         count = f"{len(self.trained)} classifiers are" if len(self.trained) > 1 else "the classifier is"
         then = f"negengine show {first}/nli --failed" if self.runs else f"negengine export {first} -o {first}/onnx"
         return f"{self.folder}: {count} written; next, `{then}`"
@@ -252,3 +279,89 @@ def _range(low: float | None, high: float | None) -> str | None:
     if low is None or high is None:
         return None
     return f"{100 * low:.1f}" if low == high else f"{100 * low:.1f}-{100 * high:.1f}"
+
+
+@dataclass(frozen=True)
+class Accuracy:
+    """The accuracy of the classifiers of one condition on some pairs; fractions.
+
+    Attributes:
+        deviation: The standard deviation over the seeds; None for one seed.
+        low: Lower end of the 95 % interval: of one seed over pairs, of several over seeds; None if it cannot be told.
+    """
+
+    value: float
+    deviation: float | None
+    low: float | None
+    high: float | None
+    n: int
+
+
+@dataclass(frozen=True)
+class Gain:
+    """Accuracy with pairs with negation in the training, minus that without.
+
+    Attributes:
+        deviation: Its standard deviation over the seeds; None for one seed.
+        p_seeds: Of the test over seeds; None for one seed.
+    """
+
+    difference: Difference
+    deviation: float | None
+    p_seeds: float | None
+
+
+def accuracy(runs: Sequence[NliRun], condition: str, split: str) -> Accuracy | None:
+    """The accuracy of some classifiers; None if there are no such pairs."""
+    rows = [_row(run.summary, condition, split) for run in runs]
+    found = [row for row in rows if row is not None]
+    if not found:
+        return None
+    if len(found) == 1:
+        return Accuracy(found[0]["value"], None, found[0]["low"], found[0]["high"], found[0]["n"])
+    values = np.array([row["value"] for row in found], np.float64)
+    value, low, high = mean(values)
+    return Accuracy(value, float(values.std(ddof=1)), low, high, found[0]["n"])
+
+
+def gain(without: Sequence[NliRun], with_: Sequence[NliRun], condition: str, split: str) -> Gain | None:
+    """What the pairs with negation add, on the same pairs; None if there are no such pairs."""
+    before, clusters = _outcomes(without, condition, split)
+    after, _ = _outcomes(with_, condition, split)
+    if not before.size:
+        return None
+    seeds = len(before)
+    if seeds == 1:
+        return Gain(paired_difference(after[0], before[0], clusters), None, None)
+    sums = paired_difference(after.sum(axis=0).astype(np.float64), before.sum(axis=0).astype(np.float64), clusters)
+    over_seeds: dict[str, Any] = {
+        name: None if figure is None else figure / seeds
+        for name, figure in (("low", sums.low), ("high", sums.high), ("detectable", sums.detectable))
+    }
+    gains = after.sum(axis=1) - before.sum(axis=1).astype(np.int64)
+    deviation = float((gains / before.shape[1]).std(ddof=1))
+    return Gain(replace(sums, value=sums.value / seeds, **over_seeds), deviation, sign_flips(gains))
+
+
+def _row(summary: pl.DataFrame, condition: str, split: str) -> dict[str, Any] | None:
+    found = summary.filter(
+        (pl.col("condition") == condition) & (pl.col("split") == split) & (pl.col("metric") == "accuracy")
+    )
+    return None if found.is_empty() else found.row(0, named=True)
+
+
+def _outcomes(runs: Sequence[NliRun], condition: str, split: str) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
+    """Whether each run is right on each pair, bool [runs, pairs], and the original pair of each, int64 [pairs]."""
+    rows = []
+    numbers = np.empty(0, np.int64)
+    for run in runs:
+        items = run.items.filter(pl.col("condition") == condition)
+        if split == WITH_CUE:
+            items = items.filter("negation")
+        elif split != ALL:
+            items = items.filter(pl.col("split") == split)
+        items = items.sort("item")
+        rows.append(items["correct"].to_numpy())
+        numbers = items["item"].to_numpy()
+    clusters = numbers // len(KINDS) if condition == NEW else numbers
+    return np.array(rows, bool), clusters.astype(np.int64)

@@ -8,12 +8,12 @@ from typing import Any
 
 import polars as pl
 
-from ....engine.experiments.cues.scorer import CueCounts
-from ....engine.experiments.cues.tables import published
-from ....engine.experiments.cues.word_list import Kind
-from ....engine.files.paths import shell_command
-from ....engine.library.shown import Shown
-from ....engine.views import Column, Table
+from ...engine.experiments.cues.scorer import CueCounts
+from ...engine.experiments.cues.tables import published
+from ...engine.experiments.cues.word_list import Kind
+from ...engine.files.paths import shell_command
+from ...engine.library.shown import Shown
+from ...engine.views import Column, Table
 
 PAPER = "paper: Bi-LSTM with a CRF, on CD-SCO"
 _MEASURES = ("precision", "recall", "f1")
@@ -23,12 +23,7 @@ EXPORTED = "onnx"
 
 @dataclass(frozen=True)
 class Evaluated:
-    """How a detector did on sentences.
-
-    Attributes:
-        whole: The counts of all cues.
-        by_kind: The counts of each kind.
-    """
+    """How a detector did on sentences."""
 
     whole: CueCounts
     by_kind: dict[Kind, CueCounts]
@@ -39,9 +34,6 @@ class TrainedDetector:
     """One detector.
 
     Attributes:
-        folder: Its folder.
-        seed: Of the training.
-        training: Steps, epochs and scores on the dev part; see `training.json`.
         evaluated: How its export did; None if that was not asked for.
     """
 
@@ -56,11 +48,7 @@ class CueTraining(Shown):
     """Trained detectors.
 
     Attributes:
-        folder: The folder that was written.
-        encoder: The checkpoint that the training started from.
         sizes: Part of the corpus → its sentences.
-        detectors: One for each seed.
-        on: The part of the corpus that the detectors were evaluated on.
     """
 
     folder: Path
@@ -90,7 +78,6 @@ class CueTraining(Shown):
         return lines
 
     def closing(self) -> str:
-        """See `Shown`."""
         first = self.detectors[0]
         if first.evaluated:
             command = ["negengine", "cues", "FILE", "--detector", str(first.folder / EXPORTED)]
@@ -99,7 +86,6 @@ class CueTraining(Shown):
         return f"{self.folder} is written; next, `{shell_command(command)}`"
 
     def document(self) -> dict[str, Any]:
-        """See `Shown`."""
         return {
             "folder": str(self.folder),
             "encoder": self.encoder,

@@ -1,18 +1,21 @@
-"""The whole command on a synthetic task: train, export, test by the engine, compare with and without negation."""
+"""`negengine nli train` on a synthetic task: train, export, test by the engine, compare with and without negation."""
 
 import json
+import sys
 
 import numpy as np
 import polars as pl
 import pytest
 import torch
+from negengine.engine.cli import main
 from negengine.engine.commands.train_command import TrainingOptions
 from negengine.engine.errors import InputError
 from negengine.engine.results.report.citation import cite
 from negengine.engine.runs.lock import locked
-from negengine.export.training import needs
+from negengine.export.training import settings as needs
 from negengine.export.training.folder import read_training
-from negengine.export.training.nli.run import train_nli
+from negengine.export.training.nli import paper_settings, train_nli
+from negengine.export.training.settings import Settings
 from tiny_encoder import tokenizer
 from transformers import (
     AutoModelForSequenceClassification,
@@ -79,7 +82,7 @@ def test_accuracies_are_means_over_the_seeds(evaluated):
     found = rows(evaluated)["new", "all"]
     for condition in ("original", "negation"):
         values = [one.run.items.filter(pl.col("condition") == "new")["correct"].mean() for one in evaluated.trained
-                  if one.planned.condition == condition]  # fmt: skip
+                  if one.condition == condition]  # fmt: skip
         assert found[condition] == pytest.approx(np.mean(values))
         assert found[f"{condition}_deviation"] == pytest.approx(np.std(values, ddof=1))
 
@@ -94,8 +97,8 @@ def test_the_papers_ranges_stand_beside_ours(evaluated):
 def test_the_engine_answers_as_pytorch(evaluated):
     """The same checkpoint in transformers, pair by pair."""
     one = evaluated.trained[-1]
-    model = AutoModelForSequenceClassification.from_pretrained(one.planned.folder).eval()
-    encode = AutoTokenizer.from_pretrained(one.planned.folder)
+    model = AutoModelForSequenceClassification.from_pretrained(one.folder).eval()
+    encode = AutoTokenizer.from_pretrained(one.folder)
     for item in one.run.items.head(20).iter_rows(named=True):
         with torch.inference_mode():
             logits = model(**encode(item["premise"], item["hypothesis"], return_tensors="pt")).logits[0]
@@ -114,13 +117,13 @@ def test_the_methods_text_of_the_run_tells_the_training(evaluated):
 
 
 def test_each_classifier_has_its_own_seed_and_record(evaluated):
-    seeds = [(one.planned.condition, one.planned.seed) for one in evaluated.trained]
+    seeds = [(one.condition, one.seed) for one in evaluated.trained]
     assert seeds == [("original", 42), ("negation", 42), ("original", 43), ("negation", 43)]
     for one in evaluated.trained:
-        record = read_training(one.planned.folder)
+        record = read_training(one.folder)
         assert record.finished
-        assert record.identity["seed"] == one.planned.seed
-        assert not (one.planned.folder / "checkpoints").exists()
+        assert record.identity["seed"] == one.seed
+        assert not (one.folder / "checkpoints").exists()
 
 
 def test_tables_and_document_say_the_same(evaluated):
@@ -225,3 +228,76 @@ def test_xlnet_is_trained(glue, tmp_path):
     words.save_pretrained(tmp_path / "xlnet")
     options = TrainingOptions(output=tmp_path / "out", **QUICK)
     assert train_nli(str(tmp_path / "xlnet"), options, task="rte", data=glue).trained[0].record.finished
+
+
+@pytest.mark.parametrize(
+    ("source", "family", "epochs", "batch_size", "learning_rate", "weight_decay"),
+    [
+        ("RTE", "roberta", 10, 16, 2e-5, 0.0),
+        ("RTE", "xlnet", 50, 8, 2e-5, 0.0),
+        ("RTE", "bert", 50, 8, 2e-5, 0.0),
+        ("RTE", "electra", 50, 8, 2e-5, 0.0),
+        ("SNLI", "roberta", 3, 32, 1e-5, 0.1),
+        ("SNLI", "bert", 3, 32, 1e-5, 0.1),
+        ("MNLI", "xlnet", 3, 32, 2e-5, 0.0),
+    ],
+)
+def test_settings_are_those_of_the_scripts(source, family, epochs, batch_size, learning_rate, weight_decay):
+    found = Settings(**paper_settings(source, family))
+    assert found == Settings(epochs, batch_size, learning_rate, weight_decay, warmup=0.0, max_length=128, seed=42)
+
+
+OPTIONS = ("--epochs", "1", "--batch-size", "64", "--max-length", "32", "--device", "cpu", "--threads", "1")
+
+
+@pytest.fixture
+def command(tmp_path, monkeypatch, capfd):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("NEGENGINE_DATA", str(tmp_path / "data"))
+
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["negengine", *map(str, arguments)])
+        capfd.readouterr()
+        status = main.run()
+        return status, *capfd.readouterr()
+
+    return run
+
+
+def test_a_training_is_told_as_json(command, encoder, glue):
+    status, out, err = command(
+        "nli", "train", encoder(), "--task", "rte", "--data", glue, "-o", "rte", *OPTIONS, "--json"
+    )
+    assert status == 0
+    document = json.loads(out)
+    assert document["task"] == "RTE"
+    assert document["settings"]["batch_size"] == 64
+    assert document["settings"]["learning_rate"] == 2e-5  # the paper's
+    assert "rte: the classifier is written; next, `negengine export rte -o rte/onnx`" in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--task", "mnli"), "unknown label 'not_entailment'; MNLI has entailment, contradiction, neutral"),
+        (("--task", "rte", "--negation", "0.7"), "run `negengine data get negation-nli`, or give --negation-data PATH"),
+        (("--task", "rte", "--negation", "2"), "--negation 2: give a fraction between 0 and 1"),
+        (("--task", "qnli"), "--task"),
+        (("--task", "rte", "--device", "cuda"), "finds no CUDA device"),
+        (("--task", "rte", "--lr", "0"), "--lr 0.0: give a number above 0"),
+    ],
+)
+def test_bad_input_is_one_line_and_leaves_nothing(command, encoder, glue, tmp_path, arguments, said):
+    status, out, err = command("nli", "train", encoder(), "--data", glue, "-o", "out", *OPTIONS, *arguments)
+    assert (status, out) == (2, "")
+    *_, line = err.splitlines()
+    assert line.startswith("negengine: ")
+    assert said in line
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_stopped_training_names_the_command_that_resumes_it(monkeypatch, capsys):
+    for command in ("nli", "cues"):
+        monkeypatch.setattr(sys, "argv", ["negengine", command, "train", "model", "-o", "out"])
+        main.say_interrupted()
+        assert f"To resume: negengine {command} train model -o out" in capsys.readouterr().err

@@ -3,13 +3,17 @@
 import json
 
 import negengine as ng
+import numpy as np
 import pytest
+import synthetic_cues
 import torch
 from negengine.engine.errors import InputError
 from negengine.engine.experiments.cues.columns import read_columns
+from negengine.engine.experiments.cues.labels import LABELS
 from negengine.engine.experiments.cues.word_list import Kind
 from negengine.engine.views.cells import cells
-from negengine.export.training.cues.result import EXPORTED
+from negengine.export.training.cues import IGNORED, collate_with, examples, score_with
+from negengine.export.training.cues_tables import EXPORTED
 from negengine.export.training.folder import read_training
 from safetensors.torch import load_file
 
@@ -95,7 +99,7 @@ def test_files_without_cues_or_of_another_task_are_refused(content, message, tra
 
 def test_an_encoder_without_such_a_head_is_refused(train, tmp_path, corpus, monkeypatch):
     from negengine.engine.commands.train_command import TrainingOptions
-    from negengine.export.training.cues.train import train_cues
+    from negengine.export.training.cues import train_cues
     from transformers import T5Config
 
     T5Config(num_layers=1, d_model=8).save_pretrained(tmp_path / "t5")
@@ -107,10 +111,54 @@ def test_an_encoder_without_such_a_head_is_refused(train, tmp_path, corpus, monk
 
 def test_cues_that_labels_cannot_express_are_told(words_encoder, tmp_path, capsys):
     from negengine.engine.commands.train_command import TrainingOptions
-    from negengine.export.training.cues.corpus import Corpus
+    from negengine.export.training.cues import Corpus
 
     path = tmp_path / "train.txt"
     path.write_text("a\t0\t0\tman\tman\tX\t*\tman\t_\t_\tm\t_\t_\n\na\t1\t0\tnot\tnot\tX\t*\tnot\t_\t_\n\n")
     corpus = Corpus.read([path], [path], [], seed=0)
     assert corpus.lost() == [f"{path}:1: m-"]
     assert TrainingOptions(output=tmp_path).seed == 42
+
+
+@pytest.fixture
+def sentences(tmp_path):
+    return read_columns(synthetic_cues.write_corpus(tmp_path / "corpus.txt", 30))
+
+
+def logits_of(made):
+    """Logits of a model that knows every label."""
+    longest = max(len(example.ids) for example in made)
+    logits = np.zeros((len(made), longest, len(LABELS)), np.float32)
+    for row, example in enumerate(made):
+        for at, label in enumerate(example.labels):
+            logits[row, at, label if label != IGNORED else 1] = 1
+    return logits
+
+
+@pytest.mark.parametrize("longest", [6, 16])
+def test_the_right_labels_have_the_full_score(longest, sentences):
+    """Also where sentences are divided: their pieces are put together again."""
+    made = examples(sentences, synthetic_cues.tokenizer(), longest)
+    assert (len(made) > len(sentences)) == (longest == 6)
+    assert score_with(sentences, made)(logits_of(made), None) == {"F1": 1, "precision": 1, "recall": 1}
+
+
+def test_no_cue_found_has_no_score(sentences):
+    made = examples(sentences, synthetic_cues.tokenizer(), 16)
+    assert score_with(sentences, made)(np.zeros_like(logits_of(made)), None)["F1"] == 0
+
+
+def test_special_tokens_are_not_learned(sentences):
+    for example in examples(sentences, synthetic_cues.tokenizer(), 16):
+        assert example.labels[0] == example.labels[-1] == IGNORED
+        assert (example.labels[1:-1] != IGNORED).all()
+
+
+def test_batches_are_filled_up_and_masked(sentences):
+    made = examples(sentences, synthetic_cues.tokenizer(), 16)[:8]
+    batch = collate_with(0)(made)
+    for row, example in enumerate(made):
+        length = len(example.ids)
+        assert batch["input_ids"][row, :length].tolist() == example.ids.tolist()
+        assert batch["attention_mask"][row].sum() == length
+        assert (batch["labels"][row, length:] == IGNORED).all()

@@ -1,0 +1,258 @@
+"""`negengine cues train`: a detector of negation cues from marked sentences, and how good it is.
+
+The settings are those of NegBERT (Khandelwal and Sawant 2020, and the authors' code), who trained BERT on CD-SCO:
+batches of 8, a learning rate of 3e-5, at most 128 tokens, at most 60 epochs, and an end after 6 epochs in which the
+score on the dev set does not rise. Theirs keeps the learning rate; here it falls linearly, as in all trainings of this
+package. The encoder is DistilBERT (Sanh et al. 2019): it has the vocabulary of theirs and half of its layers.
+
+The first token of each word learns the word's label, the others none.
+"""
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from tokenizers import Tokenizer
+from transformers.tokenization_utils_fast import PreTrainedTokenizerFast
+
+from ...engine.choices import Task
+from ...engine.commands.train_command import TrainingOptions
+from ...engine.datasets.sources import find
+from ...engine.errors import InputError
+from ...engine.experiments.cues.cd_sco import DATA, TEST_FILES, TRAIN_FILES
+from ...engine.experiments.cues.columns import MarkedSentence, read_columns
+from ...engine.experiments.cues.detector import CueDetector
+from ...engine.experiments.cues.encoding import NO_TOKEN, WordEncoder
+from ...engine.experiments.cues.labels import LABELS, OUTSIDE, cues_of, labels_of
+from ...engine.experiments.cues.scorer import score
+from ...engine.inference.device import CPU
+from ...engine.inference.exported import load_exported
+from ...engine.runs.progress import Reporter
+from ..build import build
+from ..tasks.token_classification import TASK
+from ..trained import TrainingRecord
+from .base import Base
+from .cues_tables import EXPORTED, CueTraining, Evaluated, TrainedDetector
+from .fit import Batch, Job, train
+from .settings import Place, settings_of
+
+ENCODER = "distilbert-base-uncased"
+DEFAULTS = {"epochs": 60, "batch_size": 8, "learning_rate": 3e-5, "max_length": 128, "patience": 6}
+_DEV_SHARE = 0.15  # of the sentences, where no dev file is given: appendix A of the paper
+_SHOWN = 3  # cues in a message
+
+
+@dataclass(frozen=True, eq=False)
+class Corpus:
+    """Marked sentences in three parts."""
+
+    train: Sequence[MarkedSentence]
+    dev: Sequence[MarkedSentence]
+    test: Sequence[MarkedSentence]
+
+    @classmethod
+    def read(
+        cls,
+        files: Sequence[Path],
+        dev: Sequence[Path],
+        test: Sequence[Path],
+        *,
+        seed: int,
+        limit: int | None = None,
+        data: Path | None = None,
+    ) -> "Corpus":
+        """Read a corpus in the columns of CD-SCO.
+
+        Args:
+            files: To learn from; by default CD-SCO, as `data get cd-sco` has fetched it: its training and development
+                files together, as in the paper, and its two test files.
+            dev: To score after each epoch; by default a random part of the other sentences.
+            data: The folder of CD-SCO, if it is elsewhere.
+
+        Raises:
+            InputError: A file is missing or bad; there is no cue to learn, or none to score.
+        """
+        if not files:
+            folder = find(DATA, data)
+            files = [folder / name for name in TRAIN_FILES]
+            test = test or [folder / name for name in TEST_FILES]
+        learned, scored = _read(files), _read(dev)
+        order = np.random.default_rng(seed).permutation(len(learned)).tolist()
+        if not scored:
+            several = max(1, round(_DEV_SHARE * len(learned)))
+            scored = [learned[i] for i in sorted(order[:several])]
+            order = order[several:]
+        taken = sorted(order if limit is None else order[:limit])
+        corpus = cls([learned[i] for i in taken], scored, _read(test))
+        for part, sentences, given in (("train", corpus.train, files), ("dev", corpus.dev, dev or files)):
+            if not any(sentence.cues for sentence in sentences):
+                names = ", ".join(map(str, given))
+                raise InputError(
+                    f"{names}: no cue in the {len(sentences):,} sentences of the {part} part; give more files"
+                )
+        return corpus
+
+    @property
+    def identity(self) -> dict[str, str]:
+        """Digests of what is learned and what is scored."""
+        return {"train sha256": _digest(self.train), "dev sha256": _digest(self.dev)}
+
+    def lost(self) -> list[str]:
+        """The cues of the train part that labels cannot express, with their places: they are not learned."""
+        return [
+            f"{sentence.location}: {cue.name(sentence.words)}"
+            for sentence in self.train
+            for cue in labels_of(sentence.words, sentence.cues)[1]
+        ]
+
+
+def _read(files: Sequence[Path]) -> list[MarkedSentence]:
+    return [sentence for path in files for sentence in read_columns(path)]
+
+
+def _digest(sentences: Sequence[MarkedSentence]) -> str:
+    content = [(sentence.words, [(cue.words, cue.parts) for cue in sentence.cues]) for sentence in sentences]
+    return hashlib.sha256(msgspec.json.encode(content)).hexdigest()
+
+
+def train_cues(
+    options: TrainingOptions,
+    files: Sequence[Path] = (),
+    *,
+    encoder: str = ENCODER,
+    dev: Sequence[Path] = (),
+    test: Sequence[Path] = (),
+    data: Path | None = None,
+    evaluate: bool = False,
+) -> CueTraining:
+    """Train a detector, or several with different seeds; see the command's options.
+
+    Raises:
+        InputError: As for `Corpus.read`, `train` and `build`.
+    """
+    reporter = Reporter(verbose=options.verbose, silent=not options.progress)
+    corpus = Corpus.read(files, dev, test, seed=options.seed, limit=options.limit, data=data)
+    if lost := corpus.lost():
+        more = f" and {len(lost) - _SHOWN} more" if len(lost) > _SHOWN else ""
+        reporter.say(f"{len(lost)} cues cannot be learned as labels of words: {'; '.join(lost[:_SHOWN])}{more}")
+    place = Place.find(options.device, options.threads)
+    base = Base.find(encoder, TASK.head, LABELS, revision=options.revision, allow_pickle=options.allow_pickle)
+    trained = []
+    for number in range(options.seeds or 1):
+        own = replace(
+            options,
+            seed=options.seed + number,
+            output=options.output / f"seed-{options.seed + number}" if options.seeds else options.output,
+        )
+        record = _train(corpus, base, place, own, reporter)
+        counts = _evaluate(corpus, own, reporter) if evaluate else None
+        trained.append(TrainedDetector(own.output, own.seed, record.result, counts))
+    sizes = {"train": len(corpus.train), "dev": len(corpus.dev), "test": len(corpus.test)}
+    return CueTraining(options.output, base.name, sizes, tuple(trained), on="test" if corpus.test else "dev")
+
+
+def _train(corpus: Corpus, base: Base, place: Place, options: TrainingOptions, reporter: Reporter) -> TrainingRecord:
+    settings = settings_of(options, DEFAULTS, place, base.longest)
+
+    def job() -> Job:
+        learned, scored = (examples(part, base.tokenizer, settings.max_length) for part in (corpus.train, corpus.dev))
+        return Job(
+            name=base.name,
+            config=base.config,
+            open=base.open,
+            tokenizer=base.tokenizer,
+            train=learned,
+            dev=scored,
+            collate=collate_with(base.tokenizer.pad_token_id),
+            score=score_with(corpus.dev, scored),
+            best="F1",
+            unit="sentences",
+        )
+
+    return train("cues train", base, job, corpus.identity, settings, place, options, reporter)
+
+
+def _evaluate(corpus: Corpus, options: TrainingOptions, reporter: Reporter) -> Evaluated:
+    """Export a detector and score what the export finds."""
+    folder = build(str(options.output), options.output / EXPORTED, task=Task.TOKEN_CLASSIFICATION, say=reporter.say)
+    sentences = corpus.test or corpus.dev
+    exported = load_exported(folder, task=Task.TOKEN_CLASSIFICATION)
+    found = CueDetector(exported, CPU, threads=options.threads).find([sentence.words for sentence in sentences])
+    return Evaluated(*score([sentence.cues for sentence in sentences], found))
+
+
+IGNORED = -100
+"""The label of a token that is not learned, as PyTorch's loss has it."""
+
+
+@dataclass(frozen=True, eq=False)
+class Example:
+    """A sentence, or a piece of one that is too long.
+
+    Attributes:
+        ids: int32 [L], special tokens included.
+        labels: int64 [L], positions in `LABELS`; `IGNORED` for all tokens but the first one of a word.
+        first: int64 [words], the position of each word's first token; `NO_TOKEN` where it has none.
+    """
+
+    ids: NDArray[np.int32]
+    labels: NDArray[np.int64]
+    first: NDArray[np.int64]
+    sentence: int
+
+
+def examples(sentences: Sequence[MarkedSentence], tokenizer: PreTrainedTokenizerFast, max_length: int) -> list[Example]:
+    """The examples of sentences, in their order; none has more than `max_length` tokens."""
+    made = []
+    encoder = WordEncoder(Tokenizer.from_str(tokenizer.backend_tokenizer.to_str()), max_length)
+    encoded = encoder.encode([sentence.words for sentence in sentences])
+    for number, (sentence, windows) in enumerate(zip(sentences, encoded, strict=True)):
+        names = iter(labels_of(sentence.words, sentence.cues)[0])
+        for window in windows:
+            labels = np.full(len(window.ids), IGNORED, np.int64)
+            for at in window.first.tolist():
+                label = LABELS.index(next(names))
+                if at != NO_TOKEN:
+                    labels[at] = label
+            made.append(Example(window.ids, labels, window.first, number))
+    return made
+
+
+def collate_with(padding_id: int) -> Callable[[Sequence[Example]], Batch]:
+    """Examples → inputs of a model and labels, filled up to the longest one."""
+
+    def collate(batch: Sequence[Example]) -> Batch:
+        length = max(len(example.ids) for example in batch)
+        ids = np.full((len(batch), length), padding_id, np.int64)
+        mask, labels = np.zeros_like(ids), np.full_like(ids, IGNORED)
+        for row, example in enumerate(batch):
+            own = slice(len(example.ids))
+            ids[row, own], mask[row, own], labels[row, own] = example.ids, 1, example.labels
+        return {
+            "input_ids": torch.from_numpy(ids),
+            "attention_mask": torch.from_numpy(mask),
+            "labels": torch.from_numpy(labels),
+        }
+
+    return collate
+
+
+def score_with(
+    sentences: Sequence[MarkedSentence], dev: Sequence[Example]
+) -> Callable[[NDArray[np.float32], NDArray[np.int64]], dict[str, float]]:
+    """Logits of the dev set's examples → F1, precision and recall of its cues, as the shared task counts them."""
+
+    def scores(logits: NDArray[np.float32], _: NDArray[np.int64]) -> dict[str, float]:
+        names: list[list[str]] = [[] for _ in sentences]
+        for example, own in zip(dev, logits.argmax(axis=-1), strict=True):
+            names[example.sentence] += [OUTSIDE if at == NO_TOKEN else LABELS[own[at]] for at in example.first.tolist()]
+        found = [cues_of(sentence.words, own) for sentence, own in zip(sentences, names, strict=True)]
+        counts, _by_kind = score([sentence.cues for sentence in sentences], found)
+        return {"F1": counts.f1, "precision": counts.precision, "recall": counts.recall}
+
+    return scores

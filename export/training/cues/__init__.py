@@ -1,1 +1,0 @@
-"""Training detectors of negation cues: `negengine cues train`."""

@@ -1,0 +1,192 @@
+"""`negengine nli train`: from a checkpoint and pairs to classifiers, and to their accuracies beside the paper's.
+
+The hyperparameters are those of Hossain and others (2020), by task and family of models; `nli.toml` says where they
+stand.
+"""
+
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from transformers.tokenization_utils_fast import PreTrainedTokenizerFast
+
+from ...engine.api.load import export
+from ...engine.choices import Task
+from ...engine.commands.train_command import TrainingOptions
+from ...engine.errors import InputError, choice
+from ...engine.experiments.items import ORIGINAL
+from ...engine.experiments.nli.labels import SOURCES, Source
+from ...engine.experiments.nli.runs import NliRun, nli
+from ...engine.runs.progress import Reporter
+from ..tasks.text_classification import TASK
+from ..trace import optimum_config
+from .base import Base
+from .fit import Batch, Job, train
+from .folder import hold_several
+from .nli_pairs import HELD_OUT, Example, NliData, read_data, write_held_out
+from .nli_tables import NEGATION, NliTraining, Trained
+from .settings import Place, Settings, settings_of
+
+ONNX, RUN = "onnx", "nli"  # folders of an evaluated classifier: its export, and the engine's run
+FAMILY = "bert"  # whose settings the families get that the paper does not have
+_MOST_SEEDS = 1000
+_PAPER: dict[str, Any] = tomllib.loads((Path(__file__).parent / "nli.toml").read_text("utf-8"))
+
+
+def train_nli(
+    model: str,
+    options: TrainingOptions,
+    *,
+    task: str,
+    data: Path | None = None,
+    negation: float | None = None,
+    negation_data: Path | None = None,
+    new_pooler: bool = False,
+    evaluate: bool = False,
+) -> NliTraining:
+    """Train classifiers of sentence pairs (Hossain et al. 2020, sections 6.1 and 6.2); see the command's options.
+
+    One classifier goes to `options.output` itself. Several seeds get a folder each; with `negation`, each seed is
+    trained without these pairs, too, so that the two can be compared.
+
+    Raises:
+        InputError: An option, a file or the checkpoint is wrong; the folder belongs to something else; memory or disk
+            do not suffice.
+    """
+    source = str(choice(Source, "--task", task.upper()))
+    if negation_data is not None and negation is None and not evaluate:
+        raise InputError("--negation-data: give --negation too, such as --negation 0.7, or --evaluate")
+    if options.seeds is not None and options.seeds > _MOST_SEEDS:
+        raise InputError(f"--seeds {options.seeds}: give at most {_MOST_SEEDS:,}")
+    reporter = Reporter(verbose=options.verbose, silent=not options.progress)
+    place = Place.find(options.device, options.threads)
+    labels = [str(label) for label in SOURCES[source]]
+    base = Base.find(
+        model,
+        TASK.head,
+        labels,
+        revision=options.revision,
+        allow_pickle=options.allow_pickle,
+        new_pooler=new_pooler,
+    )
+    if evaluate:
+        optimum_config(base.name, base.config, TASK.head.task)  # fails before the training
+    settings = settings_of(options, paper_settings(source, base.config.model_type), place, base.longest)
+    pairs = read_data(
+        source,
+        data,
+        fraction=negation,
+        benchmark=negation_data,
+        limit=options.limit,
+        seed=options.seed,
+        say=reporter.say,
+    )
+    own = _Own(base, pairs, settings, place, options, reporter)
+    with nullcontext() if options.seeds is None else hold_several(options.output, (ORIGINAL, NEGATION, HELD_OUT)):
+        done = [own.train(*one) for one in planned(options, with_negation=negation is not None)]
+        held_out = write_held_out(options.output, source, pairs.negation.held_out) if pairs.negation else None
+        if evaluate:
+            done = [own.evaluated(one, held_out or negation_data) for one in done]
+    return NliTraining(options.output, source, base.config.model_type, settings, tuple(done), negation)
+
+
+def paper_settings(source: str, family: str) -> dict[str, Any]:
+    """The hyperparameters of RTE, SNLI or MNLI for a family of models, by their names in `Settings`."""
+    found = _PAPER[source]
+    plain = {name: value for name, value in found.items() if not isinstance(value, dict)}
+    return {"max_length": _PAPER["max_length"], **plain, **found.get(family, found.get(FAMILY, {}))}
+
+
+def planned(options: TrainingOptions, *, with_negation: bool) -> list[tuple[Path, str, int]]:
+    """Folder, condition and seed of each classifier."""
+    condition = NEGATION if with_negation else ORIGINAL
+    if options.seeds is None:
+        return [(options.output, condition, options.seed)]
+    conditions = (ORIGINAL, NEGATION) if with_negation else (ORIGINAL,)
+    return [
+        (options.output / condition / f"seed-{number}", condition, number)
+        for number in range(options.seed, options.seed + options.seeds)
+        for condition in conditions
+    ]
+
+
+@dataclass(frozen=True)
+class _Own:
+    """What the classifiers of one command share."""
+
+    base: Base
+    pairs: NliData
+    settings: Settings
+    place: Place
+    options: TrainingOptions
+    reporter: Reporter
+
+    def train(self, folder: Path, condition: str, seed: int) -> Trained:
+        with_negation = condition == NEGATION
+        if self.options.seeds is not None:
+            kind = "with" if with_negation else "without"
+            self.reporter.say(f"seed {seed}, {kind} pairs with negation: {folder}")
+        settings = replace(self.settings, seed=seed)
+        learned = self.pairs.examples(with_negation=with_negation)
+
+        def job() -> Job:
+            base = self.base
+            collate = pair_encoder(base.tokenizer, settings.max_length)
+            return Job(base.name, base.config, base.open, base.tokenizer, learned, self.pairs.dev, collate, accuracy)
+
+        data = self.pairs.identity_of(with_negation=with_negation)
+        options = replace(self.options, output=folder)
+        record = train("nli train", self.base, job, data, settings, self.place, options, self.reporter)
+        return Trained(folder, condition, seed, record)
+
+    def evaluated(self, one: Trained, new: Path | None) -> Trained:
+        """The classifier with its evaluation: exported, and run on the dev set and on pairs with negation."""
+        options = self.options
+        exported = export(str(one.folder), one.folder / ONNX, task=Task.TEXT_CLASSIFICATION, progress=options.progress)
+        given: dict[str, Any] = {"command": options.command} if options.command else {}
+        run = nli(
+            exported,
+            data=new,
+            source=self.pairs.source,
+            original={self.pairs.source: self.pairs.dev_file},
+            max_length=self.settings.max_length,
+            output=one.folder / RUN,
+            progress=options.progress,
+            verbose=options.verbose,
+            **given,
+        )
+        assert isinstance(run, NliRun)  # noqa: S101 - no shard was asked for
+        return replace(one, run=run)
+
+
+def pair_encoder(tokenizer: PreTrainedTokenizerFast, max_length: int) -> Callable[[Sequence[Example]], Batch]:
+    """A function that encodes pairs for the model, padded to the longest one of a batch.
+
+    A pair of more than `max_length` tokens is truncated as the engine does it: one token after another is removed from
+    the text that is longer at that moment.
+    """
+
+    def encode(examples: Sequence[Example]) -> Batch:
+        texts, hypotheses, labels = zip(*examples, strict=True)
+        encoded = tokenizer(
+            list(texts),
+            list(hypotheses),
+            truncation="longest_first",
+            max_length=max_length,
+            padding=True,
+            return_tensors="pt",
+        )
+        return {**encoded, "labels": torch.tensor(labels)}
+
+    return encode
+
+
+def accuracy(logits: NDArray[np.float32], labels: NDArray[np.int64]) -> Mapping[str, float]:
+    """The share of pairs whose label is right, from logits [n, labels] and labels [n]."""
+    return {"accuracy": float((logits.argmax(axis=1) == labels).mean())}

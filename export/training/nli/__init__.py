@@ -1,1 +1,0 @@
-"""Classifiers of sentence pairs: trained on RTE, SNLI or MNLI, with or without pairs that hold negation."""
