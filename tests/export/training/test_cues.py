@@ -17,9 +17,10 @@ from negengine.export.training.cues_tables import EXPORTED
 from negengine.export.training.folder import read_training
 from safetensors.torch import load_file
 
-pytestmark = [pytest.mark.long, pytest.mark.everything]
+pytestmark = pytest.mark.long
 
 
+@pytest.mark.everything
 def test_the_export_of_a_tiny_model_finds_over_90_percent_of_a_synthetic_task(trained, train):
     """Not a result about language: see `synthetic_cues`. A finished training is evaluated again, not trained again."""
     result = train(trained)
@@ -29,12 +30,14 @@ def test_the_export_of_a_tiny_model_finds_over_90_percent_of_a_synthetic_task(tr
     assert all(by_kind[kind].gold > 10 and by_kind[kind].f1 > 0.9 for kind in Kind)
 
 
+@pytest.mark.everything
 def test_the_score_on_dev_is_that_of_the_shared_task(trained):
     record = read_training(trained)
     assert record.result["score"] > 0.9
     assert {"F1", "precision", "recall"} <= set(record.result["history"][0])
 
 
+@pytest.mark.everything
 def test_the_table_has_every_kind_of_cue_beside_the_paper(trained, train):
     result = train(trained)
     rows = cells(result.tables()[1])
@@ -44,6 +47,7 @@ def test_the_table_has_every_kind_of_cue_beside_the_paper(trained, train):
     assert "--detector" in result.closing()
 
 
+@pytest.mark.everything
 def test_the_document_has_counts_and_scores(trained, train):
     document = json.loads(json.dumps(train(trained).document()))
     assert document["sentences"] == {"train": 204, "dev": 36, "test": 120}
@@ -52,6 +56,7 @@ def test_the_document_has_counts_and_scores(trained, train):
     assert document["paper"]["f1"] == 92.4
 
 
+@pytest.mark.everything
 def test_the_detector_counts_cues_in_a_text(trained, corpus, tmp_path):
     """The whole way: columns → training → export → sentences of a text → shares."""
     sentences = read_columns(corpus / "test.txt")[:40]
@@ -70,6 +75,7 @@ def test_several_seeds_have_folders_of_their_own(train, tmp_path):
     assert result.remarks()[0].startswith("F1 of 2 seeds: mean")
 
 
+@pytest.mark.everything
 def test_a_stopped_training_goes_on(train, trained, tmp_path, interrupt):
     """It is stopped while the result is published, and gets the same weights."""
     from negengine.export.training import folder as folders

@@ -15,6 +15,7 @@ from negengine.export.training.folder import CHECKPOINTS, complete, read_trainin
 from safetensors.torch import load_file
 
 
+@pytest.mark.everything
 def test_patience_keeps_the_best_epoch(encoder, tmp_path):
     trainings.run(encoder(), tmp_path / "out", patience=1, epochs=8)
     result = read_training(tmp_path / "out").result
@@ -71,6 +72,7 @@ def test_a_killed_training_ends_with_the_same_weights(encoder, undisturbed, tmp_
     assert read_training(folder).result == read_training(undisturbed).result
 
 
+@pytest.mark.everything
 @pytest.mark.parametrize("step", [2, 11, 20])
 def test_an_interrupted_training_ends_with_the_same_weights(step, encoder, undisturbed, tmp_path):
     """Before the first checkpoint, just after an epoch, at the last step."""
@@ -116,6 +118,7 @@ def test_a_checkpoint_that_was_not_written_to_its_end_does_not_count(encoder, un
     assert same(folder, undisturbed)
 
 
+@pytest.mark.everything
 def test_a_training_that_stopped_early_is_not_trained_further(encoder, tmp_path):
     """Killed between its last checkpoint and its result."""
     whole, folder = tmp_path / "whole", tmp_path / "out"
@@ -129,6 +132,7 @@ def test_a_training_that_stopped_early_is_not_trained_further(encoder, tmp_path)
     assert same(folder, whole)
 
 
+@pytest.mark.everything
 def test_a_folder_that_was_moved_goes_on(encoder, undisturbed, tmp_path):
     first, second = tmp_path / "first", tmp_path / "second"
     with pytest.raises(KeyboardInterrupt):

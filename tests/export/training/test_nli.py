@@ -28,7 +28,7 @@ from transformers import (
 
 from .conftest import SETTINGS
 
-pytestmark = [pytest.mark.long, pytest.mark.everything]
+pytestmark = pytest.mark.long
 
 QUICK = SETTINGS | {"epochs": 1, "batch_size": 64}
 
@@ -37,12 +37,14 @@ def rows(evaluated) -> dict[tuple[str, str], dict]:
     return {(row["condition"], row["split"]): row for row in evaluated.accuracies.to_dicts()}
 
 
+@pytest.mark.everything
 def test_a_tiny_model_learns_the_synthetic_task(evaluated):
     found = rows(evaluated)
     assert found["original", "all"]["original"] > 0.9
     assert found["new", "all"]["negation"] > 0.9
 
 
+@pytest.mark.everything
 def test_only_the_pairs_with_negation_teach_their_rule(evaluated):
     """The synthetic task is made so; Table 8's question can be answered on it."""
     row = rows(evaluated)["new", "T-Hneg"]
@@ -53,6 +55,7 @@ def test_only_the_pairs_with_negation_teach_their_rule(evaluated):
     assert row["p_seeds"] == 0.5  # the smallest that two seeds can give
 
 
+@pytest.mark.everything
 def test_both_conditions_are_tested_on_the_same_held_out_pairs(evaluated):
     held_out = [
         one.run.items.filter(pl.col("condition") == "new").select("item", "premise", "hypothesis").sort("item")
@@ -63,6 +66,7 @@ def test_both_conditions_are_tested_on_the_same_held_out_pairs(evaluated):
     assert len(held_out[0]) == 54  # 18 of 60 triples
 
 
+@pytest.mark.everything
 def test_no_held_out_pair_was_learned(evaluated, negation):
     learned = {tuple(line.split("\t")[1:3]) for line in (negation / "RTE.txt").read_text("cp1252").splitlines()}
     items = evaluated.trained[1].run.items.filter(pl.col("condition") == "new")
@@ -73,11 +77,13 @@ def test_no_held_out_pair_was_learned(evaluated, negation):
     assert "negation" not in evaluated.trained[0].record.identity
 
 
+@pytest.mark.everything
 def test_pairs_with_a_cue_are_those_of_the_projects_own_count(evaluated):
     items = evaluated.trained[0].run.items.filter(pl.col("condition") == "original")
     assert items["negation"].sum() == rows(evaluated)["original", "negation"]["n"] == 6
 
 
+@pytest.mark.everything
 def test_accuracies_are_means_over_the_seeds(evaluated):
     found = rows(evaluated)["new", "all"]
     for condition in ("original", "negation"):
@@ -87,6 +93,7 @@ def test_accuracies_are_means_over_the_seeds(evaluated):
         assert found[f"{condition}_deviation"] == pytest.approx(np.std(values, ddof=1))
 
 
+@pytest.mark.everything
 def test_the_papers_ranges_stand_beside_ours(evaluated):
     found = rows(evaluated)
     assert (found["new", "all"]["original_paper"], found["new", "all"]["negation_paper"]) == ("59.3-64.4", "83.8-88.2")
@@ -94,6 +101,7 @@ def test_the_papers_ranges_stand_beside_ours(evaluated):
     assert found["new", "T-Hneg"]["original_paper"] is None  # a cell that is not at hand
 
 
+@pytest.mark.everything
 def test_the_engine_answers_as_pytorch(evaluated):
     """The same checkpoint in transformers, pair by pair."""
     one = evaluated.trained[-1]
@@ -105,6 +113,7 @@ def test_the_engine_answers_as_pytorch(evaluated):
         assert model.config.id2label[int(logits.argmax())] == item["predicted"]
 
 
+@pytest.mark.everything
 def test_the_methods_text_of_the_run_tells_the_training(evaluated):
     _, with_negation, *_ = evaluated.trained
     said = with_negation.run.methods("Hossain et al., 2020")
@@ -116,6 +125,7 @@ def test_the_methods_text_of_the_run_tells_the_training(evaluated):
     assert "wolf-etal-2020-transformers" in {reference.key for reference in cite(with_negation.run).references}
 
 
+@pytest.mark.everything
 def test_each_classifier_has_its_own_seed_and_record(evaluated):
     seeds = [(one.condition, one.seed) for one in evaluated.trained]
     assert seeds == [("original", 42), ("negation", 42), ("original", 43), ("negation", 43)]
@@ -126,6 +136,7 @@ def test_each_classifier_has_its_own_seed_and_record(evaluated):
         assert not (one.folder / "checkpoints").exists()
 
 
+@pytest.mark.everything
 def test_tables_and_document_say_the_same(evaluated):
     text = str(evaluated)
     assert "Accuracy on RTE after training" in text
@@ -220,6 +231,7 @@ def test_an_evaluation_that_is_not_possible_is_refused_before_the_training(glue,
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.everything
 def test_xlnet_is_trained(glue, tmp_path):
     """tests/export has its export."""
     words = tokenizer()
