@@ -40,7 +40,7 @@ def patience():
 @pytest.fixture(scope="session")
 def material(tmp_path_factory, small_tokenizers, small_lexicon) -> Path:
     """Models that are never opened, word lists, tables, runs: all of them right."""
-    for module in ("export.training.cues.train", "export.training.nli.run"):
+    for module in ("export.training.cues", "export.training.nli"):
         import_module(f"negengine.{module}")  # so that the seconds of `patience` are not spent on imports
     folder = tmp_path_factory.mktemp("material")
     tokenizer = small_tokenizers["WordPiece cased"].backend.to_str()
