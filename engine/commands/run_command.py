@@ -79,7 +79,8 @@ class Setup:
     def of(cls, values: dict[str, Any]) -> "Setup":
         """Take the shared options from the values of a command."""
         common = {name: values.pop(name) for name in _COMMON}
-        return cls(elsewhere={name: common.pop(name) for name in _ELSEWHERE}, **common)
+        _called.append(setup := cls(elsewhere={name: common.pop(name) for name in _ELSEWHERE}, **common))
+        return setup
 
     def model(self, reference: str, task: str | None = None) -> "Model":
         """The model of the run. Wrong devices are refused first."""
@@ -151,6 +152,7 @@ _COMMON: dict[str, tuple[Any, Any]] = {
     "output": (options.RunFolder, None),
     "verbose": (options.Verbose, False),
 }
+_called: list[Setup] = []  # of the command that runs: an interrupt is told outside of it
 PRINTING: dict[str, tuple[Any, Any]] = {
     "form": (options.FormatOption, TABLE),
     "as_json": (options.Json, False),
@@ -216,14 +218,15 @@ def command_line() -> str:
 def resuming_command() -> str:
     """The command that resumes this process's run, also outside of the job array that it belongs to."""
     from ..errors import InputError
-    from ..runs.shard import explicit_command, find_shard, is_automatic
+    from ..library.options import explicit
 
-    words = ["negengine", *sys.argv[1:]]
-    given = [word.removeprefix("--shard=") for word in words if is_automatic(word.removeprefix("--shard="))]
+    if not _called:
+        return command_line()
+    setup = _called[-1]
     try:
-        return shell_command(explicit_command(words, find_shard(given[-1])) if given else words)
+        return explicit(command_line(), setup.shard, None if sys.argv[1:2] == ["suite"] else setup.output)
     except InputError:
-        return shell_command(words)
+        return command_line()
 
 
 def with_options(

@@ -5,14 +5,14 @@ import time
 from pathlib import Path
 from typing import Any, TypedDict
 
-from ..files.paths import shell_command, words_of
+from ..files.paths import shell_command
 from ..runs.divided import refuse_other_division
 from ..runs.executors import Executor, ThisProcess
 from ..runs.loop import Execution
 from ..runs.processes import Processes
 from ..runs.progress import Reporter
 from ..runs.session import PYTHON, Session
-from ..runs.shard import Shard, explicit_command, find_shard, is_automatic, is_guessed
+from ..runs.shard import Shard, changed_command, find_shard, is_automatic, is_guessed
 from ..runs.stage import ModelOptions
 from .call import of_export, of_model
 from .model import Model
@@ -61,7 +61,9 @@ def execution(model: Model, options: RunOptions) -> Execution:
         options=opening_of(model),
         shard=shard_of(options),
         reporter=Reporter(verbose=options.get("verbose", False), silent=not options.get("progress", True)),
-        session=Session(command=explicit(options.get("command") or _script(), options)),
+        session=Session(
+            command=explicit(options.get("command") or _script(), options.get("shard"), options.get("output"))
+        ),
         origin={"call": {**options.get("call", {}), "model": made_with}, "export": of_export(model)},
         started=options.get("started") or time.monotonic(),
     )
@@ -126,14 +128,22 @@ def with_suffix(base: Path, shard: Shard) -> Path:
     return named.with_name(f"{named.name}{shard.suffix}")
 
 
-def explicit(command: str, options: RunOptions) -> str:
-    """The command line as it is recorded: it can be run again outside of the batch system."""
-    if not is_automatic(options.get("shard") or ""):
+def explicit(command: str, shard: str | None, output: str | Path | None = None) -> str:
+    """A command line that can be run again outside of the batch system: `--shard auto` becomes I/N.
+
+    Args:
+        command: The command line; a script's is given back as it is.
+        shard: What was given as `--shard`.
+        output: What was given as `--output`; None where all shards share a folder, or none was given.
+
+    Raises:
+        InputError: The batch system does not name a shard.
+    """
+    if not is_automatic(shard or ""):
         return command
-    try:
-        return shell_command(explicit_command(words_of(command), shard_of(options)))
-    except ValueError:  # not a command line
-        return command
+    own = find_shard(shard or "")
+    places = {} if output is None else {"output": with_suffix(Path(output), own)}
+    return changed_command(command, shard=own, **places) or command
 
 
 def _script() -> str:

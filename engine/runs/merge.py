@@ -24,7 +24,7 @@ from ..printable import counted
 from .folder import RunFolder
 from .part import EncodedPart, PartFiles
 from .record import StageRecord, differences, read_run
-from .results import resume_hint, whole_command
+from .results import resume_hint, shard_command
 from .session import Session
 from .shard import Shard
 from .stage import LOW_PRECISION_SHA256, Choices, Publish
@@ -170,17 +170,12 @@ def _refuse_narrower(run: RunFolder, owners: Mapping[int, _ShardFolder]) -> None
     """An audit in one shard can ask for a wider margin than the other shards had."""
     if narrower := run.narrower_parts(run.needed_bounds()):
         shards = {str(owners[number].shard): owners[number] for number in narrower}
+        command = shard_command(next(iter(shards.values())).record, run.folder, None)
+        command = command or f"run the command of a shard without --shard and with --output {run.folder}"
         raise InputError(
             f"{run.folder}: an audit in one shard found a wrong decision, so {counted(len(narrower), 'part')} of shard "
-            f"{', '.join(sorted(shards))} must be decided again with a wider margin; to do it: "
-            f"{_whole_command(next(iter(shards.values())), run.folder)}"
+            f"{', '.join(sorted(shards))} must be decided again with a wider margin; to do it: {command}"
         )
-
-
-def _whole_command(shard: _ShardFolder, output: Path) -> str:
-    """The command of the whole run that finishes the merged folder."""
-    command = whole_command(shard.record, output)
-    return command or f"run the command of a shard without --shard and with --output {output}"
 
 
 def joined(shards: Mapping[str, Calibration]) -> dict[str, dict[str, Any]]:

@@ -10,12 +10,11 @@ import polars as pl
 from ..errors import InputError
 from ..files.atomic import json_bytes, sha256, write_bytes
 from ..files.frames import frame_sha256, parquet_frame, write_frame
-from ..files.paths import shell_command, words_of
 from ..files.reading import MissingFileError, file_sha256, read_regular
 from .part import Marker, damaged_part, part_files, part_rows
 from .record import StageRecord, read_run
 from .session import PYTHON
-from .shard import Shard
+from .shard import Shard, changed_command
 from .stage import FinishedParts, Result
 
 _MOST = 64 * 2**30  # bytes: a hundred times the largest results so far
@@ -69,30 +68,12 @@ def last_command(record: StageRecord) -> str | None:
     return commands[-1] if commands else None
 
 
-def whole_command(record: StageRecord, output: Path) -> str | None:
-    """The last command line of a stage, for the whole stage and with another --output; None where none was recorded."""
-    return shard_command(record, output, None)
-
-
 def shard_command(record: StageRecord, output: Path, shard: Shard | None) -> str | None:
-    """The last command line of a stage, for a shard.
+    """The last command line of a stage, for a shard (None: the whole stage) in another folder.
 
-    Returns:
-        The command; None where none was recorded, or the stage was run by a script.
+    None where none was recorded, or the stage was run by a script.
     """
-    try:
-        words = iter(words_of(last_command(record) or ""))
-        if not (program := next(words, "")).endswith("negengine"):
-            return None
-    except ValueError:
-        return None
-    kept = [program]
-    for word in words:
-        if word in {"--shard", "--output", "-o"}:
-            next(words, None)
-        elif not word.startswith(("--shard=", "--output=", "-o")):
-            kept.append(word)
-    return shell_command([*kept, *(["--shard", str(shard)] if shard else []), "--output", str(output)])
+    return changed_command(last_command(record) or "", shard=shard, output=output)
 
 
 def unlike(folder: Path, files: Mapping[str, str]) -> list[str]:

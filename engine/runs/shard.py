@@ -22,8 +22,10 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from ..errors import InputError
+from ..files.paths import shell_command, words_of
 
 
 @dataclass(frozen=True)
@@ -142,40 +144,29 @@ def find_shard(text: str, environment: Environment | None = None) -> Shard:
     return next(iter(found.values()))
 
 
-def explicit_command(words: list[str], shard: Shard) -> list[str]:
-    """A command line that does the same outside of the batch system: `--shard auto` becomes I/N.
+def changed_command(command: str, **options: object) -> str | None:
+    """A recorded command line with other values of options; None removes one. The rest stays as it was typed.
 
-    The shards of a suite share one folder; those of a run have a folder each.
+    Returns:
+        None if it is not a command line of negengine, but a script's.
     """
-    found, automatic = [], False
-    values = iter(words)
-    for word in values:
-        if word == "--shard" and is_automatic(value := next(values, "")):
-            found += ["--shard", str(shard)]
-            automatic = True
-        elif word == "--shard":
-            found += [word, value]
-        elif word.startswith("--shard=") and is_automatic(word.removeprefix("--shard=")):
-            found.append(f"--shard={shard}")
-            automatic = True
-        else:
-            found.append(word)
-    has_own_folder = automatic and words[1:2] != ["suite"]
-    return _with_suffix(found, shard.suffix) if has_own_folder else found
-
-
-def _with_suffix(words: list[str], suffix: str) -> list[str]:
-    """The output of a command as `--shard auto` completes it."""
-    found = []
-    values = iter(words)
-    for word in values:
-        if word in {"--output", "-o"}:
-            found += [word, f"{next(values, '').rstrip('/')}{suffix}"]
-        elif word.startswith("--output=") or (word.startswith("-o") and len(word) > 2):
-            found.append(f"{word.rstrip('/')}{suffix}")
-        else:
-            found.append(word)
-    return found
+    try:
+        program, *words = words_of(command)
+    except ValueError:
+        return None
+    if Path(program).name != "negengine":
+        return None
+    kept, rest = [program], iter(words)
+    for word in rest:
+        name, _, value = word.partition("=") if word.startswith("--") else (word[:2], "", word[2:])
+        name = "--output" if name == "-o" else name
+        if not name.startswith("--") or name.removeprefix("--") not in options:
+            kept.append(word)
+        elif not value:
+            next(rest, None)
+    for option, value in options.items():
+        kept += [] if value is None else [f"--{option}", str(value)]
+    return shell_command(kept)
 
 
 def _given(text: str) -> Indices:

@@ -324,7 +324,7 @@ def _run_member(member: Member, opening: Mapping[str, Any], options: RunOptions)
     shared: dict[str, Any] = {key: value for key, value in options.items() if key not in {"shard", "started", "call"}}
     shared["output"] = member.folder
     if "command" in shared:
-        shared["command"] = explicit(shared["command"], options)
+        shared["command"] = explicit(shared["command"], options.get("shard"))
     run: Any = None
     for function in chain(member.probe.function):
         own = settings_of(function, member.probe.settings)

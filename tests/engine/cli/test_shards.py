@@ -52,7 +52,7 @@ def test_the_output_of_a_task_gets_the_number_of_its_shard(task, select, tmp_pat
     done = task(array(4, 2, first=3), *select, "-o", "own/run")
     assert done.status == 0, done.err
     (session,) = read_run(tmp_path / "own/run-2-of-2").stages["select"].sessions
-    assert session.command.endswith("--shard 2/2 -o own/run-2-of-2")
+    assert session.command.endswith("--shard 2/2 --output own/run-2-of-2")
 
 
 def test_a_part_of_an_array_that_is_submitted_again_is_refused(task, select, tmp_path):

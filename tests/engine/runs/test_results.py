@@ -20,7 +20,6 @@ from negengine.engine.runs.results import (
     resume_hint,
     shard_command,
     unlike,
-    whole_command,
     write_result,
 )
 from negengine.engine.runs.session import PYTHON, Session
@@ -83,25 +82,12 @@ def test_the_last_command_that_was_recorded_is_the_hint():
     assert resume_hint(record_of(PYTHON)) == "run the same command again to resume it"
 
 
-@pytest.mark.parametrize(
-    ("command", "whole"),
-    [
-        ("negengine select mini --shard 1/2 --output a --seed 3", "negengine select mini --seed 3 --output 'a b'"),
-        ("/bin/negengine select mini --shard=1/2 --output=a -o a -oa", "/bin/negengine select mini --output 'a b'"),
-        ("negengine select mini --pairs 3 --shard", "negengine select mini --pairs 3 --output 'a b'"),
-        ("python script.py --shard 1/2", None),
-        ("negengine 'not closed", None),
-        (None, None),
-    ],
-)
-def test_the_command_of_the_whole_run(tmp_path, command, whole):
-    assert whole_command(record_of(command), "a b") == whole
-
-
 def test_the_command_of_another_shard():
     record = record_of("negengine select mini --shard 1/4 -o runs/mini-1-of-4 --lazy")
     command = shard_command(record, Path("runs/mini-3-of-4"), Shard(3, 4))
     assert command == "negengine select mini --lazy --shard 3/4 --output runs/mini-3-of-4"
+    assert shard_command(record, Path("a b"), None) == "negengine select mini --lazy --output 'a b'"
+    assert shard_command(record_of(None), Path("runs/x"), None) is None
     assert shard_command(record_of("python own.py"), Path("runs/x"), Shard(3, 4)) is None
 
 

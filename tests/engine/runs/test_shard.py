@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from negengine.engine.errors import InputError
-from negengine.engine.runs.shard import Shard, explicit_command, find_shard
+from negengine.engine.runs.shard import Shard, changed_command, find_shard
 
 
 @given(st.integers(0, 60), st.integers(1, 9))
@@ -223,14 +223,26 @@ def test_a_shard_that_is_named_needs_no_batch_system(text):
 
 
 @pytest.mark.parametrize(
-    ("command", "explicit"),
+    ("command", "changed"),
     [
-        ("negengine select mini --shard auto", "negengine select mini --shard 2/4"),
-        ("negengine select mini --shard=auto:0-3 -o runs/x/", "negengine select mini --shard=2/4 -o runs/x-2-of-4"),
-        ("negengine lama m --output=runs/x --shard auto", "negengine lama m --output=runs/x-2-of-4 --shard 2/4"),
-        ("negengine suite s.toml -o runs/x --shard auto", "negengine suite s.toml -o runs/x --shard 2/4"),
-        ("negengine lama m --shard 1/2 -o runs/x", "negengine lama m --shard 1/2 -o runs/x"),
+        ("negengine select mini --shard auto", "negengine select mini --shard 2/4 --output 'a b'"),
+        (
+            "negengine select mini --shard=1/2 --output a --seed 3",
+            "negengine select mini --seed 3 --shard 2/4 --output 'a b'",
+        ),
+        (
+            "/bin/negengine select 'my model' -oa -v --output=a -o a",
+            "/bin/negengine select 'my model' -v --shard 2/4 --output 'a b'",
+        ),
+        ("negengine select mini --pairs 3 --shard", "negengine select mini --pairs 3 --shard 2/4 --output 'a b'"),
+        ("python script.py --shard 1/2", None),
+        ("negengine 'not closed", None),
+        ("", None),
     ],
 )
-def test_the_command_that_is_recorded_runs_outside_of_the_array(command, explicit):
-    assert explicit_command(command.split(), Shard(2, 4)) == explicit.split()
+def test_a_command_line_gets_other_values_of_options(command, changed):
+    assert changed_command(command, shard=Shard(2, 4), output="a b") == changed
+
+
+def test_an_option_of_a_command_line_is_removed():
+    assert changed_command("negengine lama m --shard 1/2 -o x", shard=None) == "negengine lama m -o x"
