@@ -164,8 +164,8 @@ def changed_command(command: str, **options: object) -> str | None:
             kept.append(word)
         elif not value:
             next(rest, None)
-    for option, value in options.items():
-        kept += [] if value is None else [f"--{option}", str(value)]
+    for option, new in options.items():
+        kept += [] if new is None else [f"--{option}", str(new)]
     return shell_command(kept)
 
 
