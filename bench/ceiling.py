@@ -51,17 +51,7 @@ def least_flops(
 def product_rates(
     device: Device, rows: int, hidden: int, inner: int, kind: str, threads: int | None = None, *, rounds: int = ROUNDS
 ) -> dict[str, float]:
-    """Operations per second of the chain of products on a device, by the kernel that computes it.
-
-    Args:
-        device: where.
-        rows: N.
-        hidden: H.
-        inner: I.
-        kind: `fp32`, `int8` (products on 8 bits, scales taken at run time), `fp16`, or `bf16` (PyTorch's alone).
-        threads: on the CPU; by default all cores. ONNX Runtime computes a batch on each, as the engine does.
-        rounds: how often each kernel is timed.
-    """
+    """Operations per second of the chain of products on a device, by the kernel that computes it."""
     operators = {"fp32": ("MatMul", "Conv") if device == CPU else ("MatMul",), "bf16": ()}.get(kind, ("MatMul",))
     count = threads or cpu_threads() if device == CPU else 1
     rates = {}

@@ -22,46 +22,25 @@ DONE, UNAVAILABLE, FAILED = "done", "unavailable", "failed"
 
 @dataclass(frozen=True)
 class Opened:
-    """What a process took to open its system.
+    """What a process took to open its system."""
 
-    Attributes:
-        seconds: Wall time, with the imports of its libraries.
-        megabytes: Peak memory of the process meanwhile; None where the operating system does not tell.
-    """
-
-    seconds: float
-    megabytes: float | None
+    seconds: float  # wall time, with the imports of its libraries
+    megabytes: float | None  # peak memory of the process meanwhile; None where the operating system does not tell
 
 
 @dataclass(frozen=True)
 class Timed:
-    """One run.
+    """One run."""
 
-    Attributes:
-        answers: What the system found.
-        seconds: Wall time.
-        usage: Cores and threads that the process used.
-        megabytes: Peak memory of the whole process since the work was taken.
-        joules: Energy of the processor or the CUDA device; None where it cannot be read.
-    """
-
-    answers: Any
-    seconds: float
-    usage: Usage
-    megabytes: float | None
-    joules: float | None
+    answers: Any  # what the system found
+    seconds: float  # wall time
+    usage: Usage  # cores and threads that the process used
+    megabytes: float | None  # peak memory of the whole process since the work was taken
+    joules: float | None  # energy of the processor or the CUDA device; None where it cannot be read
 
 
 def serve(connection: Connection, pickled: bytes, threads: int, log: str) -> None:
-    """Answer the parent until it closes the connection.
-
-    Args:
-        connection: To the parent.
-        pickled: The system and its place. They are unpickled here, after the number of threads is set: libraries read
-            it when they are imported.
-        threads: For this process.
-        log: A file for what is printed.
-    """
+    """Answer the parent until it closes the connection."""
     with Path(log).open("ab", buffering=0) as file:
         sys.stdout.flush()
         os.dup2(file.fileno(), 1)
@@ -90,11 +69,7 @@ def _answer(served: "Service", name: str, arguments: tuple[Any, ...]) -> tuple[s
 
 
 class Service:
-    """What the parent may ask for: one system, opened and run.
-
-    Args:
-        pickled: The system and its place.
-    """
+    """What the parent may ask for: one system, opened and run."""
 
     def __init__(self, pickled: bytes) -> None:
         self._pickled = pickled

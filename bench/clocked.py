@@ -16,31 +16,19 @@ BUSY = "seconds of deciding"
 
 @dataclass(eq=False)
 class Clocked:
-    """Another executor, and what it took; numbers are sums over all calls of `run`.
+    """Another executor, and what it took; numbers are sums over all calls of `run`."""
 
-    Attributes:
-        inner: The executor that works.
-        opening: Seconds until the workers had opened the model.
-        deciding: Seconds until all parts were decided and written.
-        own: Seconds of processor time of this process meanwhile.
-        writing: Seconds that this process wrote parts.
-        busy: Seconds that workers decided.
-        parts: Number of parts.
-        moved: Bytes of the parts.
-    """
-
-    inner: Executor
-    opening: float = 0.0
-    deciding: float = 0.0
-    own: float = 0.0
-    writing: float = 0.0
-    busy: float = 0.0
-    parts: int = 0
-    moved: int = 0
+    inner: Executor  # the executor that works
+    opening: float = 0.0  # seconds until the workers had opened the model
+    deciding: float = 0.0  # seconds until all parts were decided and written
+    own: float = 0.0  # seconds of processor time of this process meanwhile
+    writing: float = 0.0  # seconds that this process wrote parts
+    busy: float = 0.0  # seconds that workers decided
+    parts: int = 0  # number of parts
+    moved: int = 0  # bytes of the parts
 
     @contextmanager
     def start(self, stage: Stage[Any, Any], options: ModelOptions, say: Say) -> Iterator[Workers]:
-        """See `Executor`."""
         started = time.perf_counter()
         with self.inner.start(stage, options, say) as workers:
             self.opening += time.perf_counter() - started

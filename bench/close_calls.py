@@ -31,11 +31,5 @@ def close_calls(device: Device, cache: Path, n: int) -> float | None:
 
 
 def expected_rate(exact: float, low_precision: float, close: float) -> float:
-    """Sentences a second of mixed precision that is as fast as its two models.
-
-    Args:
-        exact: Sentences a second of the reference model.
-        low_precision: Of the low-precision model.
-        close: Share of close calls; the audit comes on top.
-    """
+    """Sentences a second of mixed precision that is as fast as its two models."""
     return 1 / (1 / low_precision + (close + AUDIT_SHARE) / exact)

@@ -21,52 +21,32 @@ _DIFFERENCE, _SAME = "difference", "same"
 
 @dataclass(frozen=True)
 class Effort:
-    """How much is measured.
+    """How much is measured."""
 
-    Attributes:
-        rounds: How often each system is timed.
-        seconds: About how long a round of the slowest baseline takes.
-        tried: Items for finding the fastest settings.
-        fewest: Fewest items of a round.
-        most: Most items of a round.
-    """
-
-    rounds: int = 5
-    seconds: float = 8
-    tried: int = 64
-    fewest: int = 64
-    most: int = 20_000
+    rounds: int = 5  # how often each system is timed
+    seconds: float = 8  # about how long a round of the slowest baseline takes
+    tried: int = 64  # items for finding the fastest settings
+    fewest: int = 64  # fewest items of a round
+    most: int = 20_000  # most items of a round
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """What is compared with what.
+    """What is compared with what."""
 
-    Attributes:
-        reference: The system whose answers are right.
-        times: Key of a ratio → the system that it is counted from; missing systems have no ratio.
-        judge: Answers of a system and of the reference → figures, such as their largest difference.
-        unjudged: Systems that answer something else.
-    """
-
-    reference: str
-    times: Mapping[str, str]
-    judge: Judge
-    unjudged: Sequence[str] = ()
+    reference: str  # the system whose answers are right
+    times: Mapping[str, str]  # key of a ratio → the system that it is counted from; missing systems have no ratio
+    judge: Judge  # answers of a system and of the reference → figures, such as their largest difference
+    unjudged: Sequence[str] = ()  # systems that answer something else
 
 
 @dataclass(frozen=True)
 class Measurement(Generic[W]):
-    """What the systems are given to do with one model.
+    """What the systems are given to do with one model."""
 
-    Attributes:
-        systems: All of them.
-        make: Number of items → the items; it may give fewer.
-        known: The items of a round → what else is reported about them, as JSON values.
-    """
-
-    systems: Sequence[System[W]]
-    make: Callable[[int], W]
+    systems: Sequence[System[W]]  # all of them
+    make: Callable[[int], W]  # number of items → the items; it may give fewer
+    # the items of a round → what else is reported about them, as JSON values
     known: Callable[[W], Mapping[str, Any]] = lambda _: {}
 
 
@@ -91,15 +71,6 @@ def measure_comparison(
     start: Start | None = None,
 ) -> dict[str, Any]:
     """Time systems on the CPU.
-
-    Args:
-        measured: The model.
-        measurement: The systems and their items.
-        comparison: What is compared with what.
-        effort: How much is measured.
-        cache: For files that systems make once.
-        say: Receives messages, one line each.
-        start: See `compare`.
 
     Returns:
         The figures as JSON values.
@@ -145,13 +116,7 @@ def measure_comparison(
 
 
 def comparison_table(found: Mapping[str, Any], title: str, comparison: Comparison) -> Table:
-    """The figures of one comparison as a table.
-
-    Args:
-        found: From `measure_comparison`.
-        title: Of the table.
-        comparison: What was compared with what.
-    """
+    """The figures of one comparison as a table."""
     numbers = {key: pl.Float64 for row in found["systems"] for key, value in row.items() if not _is_kept(value)}
     frame = pl.DataFrame(found["systems"], schema_overrides=numbers, infer_schema_length=None)
     is_difference = any(_DIFFERENCE in row for row in found["systems"])

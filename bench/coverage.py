@@ -113,13 +113,7 @@ def lazy_interval(random: Random, pairs: int, rate: float, enough: int) -> tuple
 
 
 def coverage(samples: int, draw: Callable[[Random], tuple[float, Sequence[Interval]]], seed: int) -> list[float]:
-    """The percentage of samples whose interval holds the truth, for each kind of interval.
-
-    Args:
-        samples: How many.
-        draw: From a generator to the truth and the intervals of one sample.
-        seed: Of the generator.
-    """
+    """The percentage of samples whose interval holds the truth, for each kind of interval."""
     random = np.random.default_rng(seed)
     drawn = (draw(random) for _ in range(samples))
     held = [[low - 1e-12 <= truth <= high + 1e-12 for low, high in intervals] for truth, intervals in drawn]

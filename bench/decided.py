@@ -19,42 +19,26 @@ from ..engine.runs.stage import ModelOptions
 
 @dataclass(frozen=True, eq=False)
 class _Decided(Selection):
-    """A selection by one decider.
+    """A selection by one decider."""
 
-    Attributes:
-        models: Stand for the opened models; nothing but their deciders is asked.
-        decider: Decides the selecting pattern.
-    """
-
-    models: Models
-    decider: Decider
+    models: Models  # stand for the opened models; nothing but their deciders is asked
+    decider: Decider  # decides the selecting pattern
 
     def open(self, options: ModelOptions) -> PatternDeciders:  # noqa: ARG002
-        """See `Stage`."""
         return PatternDeciders(self.models, Precision.FP32, {self.patterns.selecting.name: self.decider})
 
     def describe(self, model: PatternDeciders) -> Mapping[str, Any]:  # noqa: ARG002
-        """See `Stage`."""
         return {}
 
     def calibrate(self, *_: Any) -> dict[str, Any]:
-        """See `Stage`."""
         return {}
 
     def use(self, model: PatternDeciders, calibration: Mapping[str, Any]) -> PatternDeciders:  # noqa: ARG002
-        """See `Stage`."""
         return model
 
 
 def run_selection(selection: Selection, models: Models, decider: Decider, folder: Path) -> None:
-    """Run a selection from end to end.
-
-    Args:
-        selection: The selection.
-        models: The opened models.
-        decider: Decides all its sentences.
-        folder: The run folder.
-    """
+    """Run a selection from end to end."""
     own = {field.name: getattr(selection, field.name) for field in fields(Selection)}
     stage = _Decided(**own, models=models, decider=decider)
     run_stage(stage, folder, Execution(ThisProcess(CPU), reporter=Reporter(silent=True)))

@@ -27,19 +27,12 @@ from . import recording
 
 @dataclass(frozen=True)
 class Change:
-    """A difference that a fix makes on purpose.
+    """A difference that a fix makes on purpose."""
 
-    Attributes:
-        files: Which files of a recording change, as a glob pattern, such as `runs/*/rates.parquet.tsv`.
-        reason: Why, with the number of the defect.
-        columns: If given, only these columns of a table change, come or go.
-        lines: If given, only the lines in which this regular expression is found change, come or go.
-    """
-
-    files: str
-    reason: str
-    columns: tuple[str, ...] = ()
-    lines: str | None = None
+    files: str  # which files of a recording change, as a glob pattern, such as `runs/*/rates.parquet.tsv`
+    reason: str  # Why, with the number of the defect
+    columns: tuple[str, ...] = ()  # if given, only these columns of a table change, come or go
+    lines: str | None = None  # if given, only the lines in which this regular expression is found change, come or go
 
     def leave_out(self, text: str) -> str:
         """The text without what is expected to change."""

@@ -41,23 +41,14 @@ _PEAK_UNIT = 1 if sys.platform == "darwin" else 1024  # bytes; ru_maxrss counts 
 
 @dataclass(frozen=True)
 class ExportCost:
-    """What one export took.
+    """What one export took."""
 
-    Attributes:
-        model: its name.
-        system: one of `SYSTEMS`.
-        seconds: wall time, from the start of Python on.
-        cpu_seconds: time of all cores together.
-        peak_bytes: most memory at a time.
-        disk_bytes: size of what it wrote.
-    """
-
-    model: str
-    system: str
-    seconds: float
-    cpu_seconds: float
-    peak_bytes: int
-    disk_bytes: int
+    model: str  # its name
+    system: str  # one of `SYSTEMS`
+    seconds: float  # wall time, from the start of Python on
+    cpu_seconds: float  # time of all cores together
+    peak_bytes: int  # most memory at a time
+    disk_bytes: int  # size of what it wrote
 
 
 def measure(
@@ -68,12 +59,6 @@ def measure(
     say: Callable[[str], None] = lambda _: None,
 ) -> list[ExportCost]:
     """Export each model with each system.
-
-    Args:
-        models: names of `shapes`, or what `negengine export` takes.
-        folder: where checkpoints with random weights are kept, and exports while they are measured.
-        shapes: models with random weights.
-        say: receives messages, one line at a time.
 
     Raises:
         InputError: an export failed.

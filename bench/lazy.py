@@ -15,15 +15,7 @@ from .decided import run_selection
 def lazy_beside_exhaustive(
     job: Selection, models: Models, mixed: Decider | None, authors_rate: float, pairs: int
 ) -> dict[str, Any]:
-    """Lazy, in mixed precision where possible, against exhaustive in fp32, and the authors' program at its rate.
-
-    Args:
-        job: Whose model, lexicon and patterns are taken.
-        models: The opened models.
-        mixed: Decides the lazy selection; the reference model if there is none.
-        authors_rate: Sentences a second of the authors' program.
-        pairs: How many.
-    """
+    """Lazy, in mixed precision where possible, against exhaustive in fp32, and the authors' program at its rate."""
     found: dict[str, Any] = {}
     with TemporaryDirectory() as temporary:
         folders = {name: Path(temporary) / name for name in ("exhaustive", "lazy")}

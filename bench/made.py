@@ -37,11 +37,7 @@ def one_token_verbs(exported: ExportedModel) -> list[str]:
 
 
 def made_facts(words: Sequence[str]) -> tuple[Fact, ...]:
-    """Facts with a query and its negation.
-
-    Args:
-        words: Their answers; each is one token of the model.
-    """
+    """Facts with a query and its negation."""
     random, fillers = np.random.default_rng(0), _fillers()
     facts = []
     for number, length in enumerate(_lengths(random, _QUERY, _FACTS)):
@@ -63,11 +59,7 @@ def made_facts(words: Sequence[str]) -> tuple[Fact, ...]:
 
 
 def made_diagnostics(words: Sequence[str]) -> Diagnostics:
-    """As many rows as the files have, with contexts of about their length.
-
-    Args:
-        words: What is compared; each is one token of the model.
-    """
+    """As many rows as the files have, with contexts of about their length."""
     random, fillers = np.random.default_rng(0), _fillers()
 
     def text(least: int, most: int) -> str:
@@ -100,11 +92,7 @@ def made_diagnostics(words: Sequence[str]) -> Diagnostics:
 
 
 def made_pairs(source: str) -> tuple[Pair, ...]:
-    """Pairs of texts.
-
-    Args:
-        source: RTE, SNLI or MNLI.
-    """
+    """Pairs of texts."""
     random, fillers = np.random.default_rng(0), _fillers()
     sides = [_lengths(random, deciles, _PER_SOURCE) for deciles in _PAIRS[source]]
     gold = SOURCES[source][0]

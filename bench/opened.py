@@ -9,12 +9,7 @@ S = TypeVar("S", bound=Stage[Any, Any])
 
 
 def with_open_model(stage: S, model: Any) -> S:
-    """The same stage, which answers `open` with a model that it is given.
-
-    Args:
-        stage: Any dataclass that is a stage.
-        model: What its `open` would give.
-    """
+    """The same stage, which answers `open` with a model that it is given."""
     kind = type(stage)
     opened = type(kind.__name__, (kind,), {"open": lambda _self, _options: model, "__doc__": kind.__doc__})
     made: S = opened(**{field.name: getattr(stage, field.name) for field in fields(stage)})  # type: ignore[arg-type]

@@ -28,23 +28,15 @@ PAIRS = 4  # run from end to end
 
 @dataclass(frozen=True)
 class Parts:
-    """Seconds for 1,000 sentences in each part, and the model's share of a run.
+    """Seconds for 1,000 sentences in each part, and the model's share of a run."""
 
-    Attributes:
-        composing: token ids from the ids of the words, on one core.
-        transfer: ids to the device and decisions back, alone; on CUDA it is part of `model`, which hides most of it.
-        model: everything up to the logits at the mask.
-        decisions: top-2, rank and log-sum-exp; None where it cannot be told apart.
-        writing: finished parts, with fsync.
-        model_share: time inside the model over the wall time of a selection.
-    """
-
-    composing: float
+    composing: float  # token ids from the ids of the words, on one core
+    # ids to the device and decisions back, alone; on CUDA it is part of `model`, which hides most of it
     transfer: float
-    model: float
-    decisions: float | None
-    writing: float
-    model_share: float
+    model: float  # everything up to the logits at the mask
+    decisions: float | None  # top-2, rank and log-sum-exp; None where it cannot be told apart
+    writing: float  # finished parts, with fsync
+    model_share: float  # time inside the model over the wall time of a selection
 
 
 class _Timed:
@@ -74,14 +66,7 @@ class _Nothing:
 
 
 def take_apart(selection: Selection, model: LanguageModel, sentences: EncodedSentences, *, pairs: int = PAIRS) -> Parts:
-    """Time the parts of a selection.
-
-    Args:
-        selection: Any; a sample of its pairs is run from end to end.
-        model: The reference model.
-        sentences: To time the model on.
-        pairs: How many pairs are run from end to end with the model.
-    """
+    """Time the parts of a selection."""
 
     def sample(size: int) -> Selection:
         plan = (selection.exported, selection.lexicon, selection.patterns, Settings(pairs=size))

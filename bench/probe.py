@@ -37,13 +37,7 @@ _TEXTS = (
 
 
 def stimuli(n: int, words: Sequence[str], seed: int = 0) -> pl.DataFrame:
-    """Sentences of four different lengths with two targets each.
-
-    Args:
-        n: How many.
-        words: The targets.
-        seed: Of the choice.
-    """
+    """Sentences of four different lengths with two targets each."""
     lexicon, random = load_lexicon(), np.random.default_rng(seed)
     chosen = {
         "name": [str(word) for word in random.choice(lexicon.names, n)],

@@ -251,12 +251,6 @@ _OF_THE_DAY = (  # times, and what follows from them
 def record(output: Path, work: Path, negengine: Path, say: Callable[[str], None]) -> int:
     """Run all commands and keep what they print and write.
 
-    Args:
-        output: The folder of the recording; new.
-        work: A folder that `prepare` has filled.
-        negengine: The program.
-        say: Told which command has run, and its seconds.
-
     Returns:
         How many commands have failed.
     """
@@ -303,12 +297,6 @@ def without_times(text: str) -> str:
 
 def prepare(work: Path, negengine: Path, data: Path, models: Path | None) -> None:
     """Fill the scratch folder with exported models, data sets, word lists and texts.
-
-    Args:
-        work: The scratch folder; empty.
-        negengine: The program that exports.
-        data: A folder with `negated-lama`, `lm-diagnostics` and `negation-nli`.
-        models: Where exported models are kept; those that are there are not exported again.
 
     Raises:
         RuntimeError: An export fails.

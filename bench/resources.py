@@ -30,19 +30,13 @@ def use_threads(count: int) -> None:
 
 @dataclass(frozen=True)
 class Usage:
-    """Processor time, since the start or since another reading.
+    """Processor time, since the start or since another reading."""
 
-    Attributes:
-        seconds: Of the process, all cores together.
-        by_thread: Thread → its seconds; empty where the operating system does not tell.
-        cores: Mean number of cores that were busy; 0 for a first reading.
-        threads: Threads that were busy for a tenth of the time at least; None where it is not known.
-    """
-
-    seconds: float
+    seconds: float  # of the process, all cores together
+    # thread → its seconds; empty where the operating system does not tell
     by_thread: Mapping[str, float] = field(default_factory=dict)
-    cores: float = 0.0
-    threads: int | None = None
+    cores: float = 0.0  # mean number of cores that were busy; 0 for a first reading
+    threads: int | None = None  # threads that were busy for a tenth of the time at least; None where it is not known
 
     def since(self, before: "Usage", wall: float) -> "Usage":
         """What was used from another reading on, in some seconds of wall time."""

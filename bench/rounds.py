@@ -34,25 +34,15 @@ _COPIES = 2  # of the weights: as they are read, and as a library packs them
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """What was measured of one system.
+    """What was measured of one system."""
 
-    Attributes:
-        system: The system.
-        choice: Its fastest settings.
-        items: How many there were.
-        answers: Those of the last round.
-        opened: What opening took.
-        runs: One for each round.
-        found: See `System.found`.
-    """
-
-    system: System[Any]
-    choice: Choice
-    items: int
-    answers: Answers
-    opened: Opened
-    runs: tuple[Timed, ...]
-    found: Mapping[str, Any]
+    system: System[Any]  # the system
+    choice: Choice  # its fastest settings
+    items: int  # how many there were
+    answers: Answers  # those of the last round
+    opened: Opened  # what opening took
+    runs: tuple[Timed, ...]  # one for each round
+    found: Mapping[str, Any]  # see `System.found`
 
     @property
     def seconds(self) -> tuple[float, ...]:
@@ -86,15 +76,10 @@ class Outcome:
 
 @dataclass(frozen=True, eq=False)
 class Compared:
-    """What `compare` gives.
+    """What `compare` gives."""
 
-    Attributes:
-        outcomes: Of the systems that ran, in their order.
-        missing: Name of a system → why it did not run, in a line.
-    """
-
-    outcomes: tuple[Outcome, ...]
-    missing: Mapping[str, str]
+    outcomes: tuple[Outcome, ...]  # of the systems that ran, in their order
+    missing: Mapping[str, str]  # name of a system → why it did not run, in a line
 
     @property
     def by_name(self) -> dict[str, Outcome]:
@@ -114,16 +99,6 @@ def compare(
     start: "Start | None" = None,
 ) -> Compared:
     """Time systems in alternation.
-
-    Args:
-        systems: The systems; their names differ.
-        place: What is measured, and where.
-        few: Items for finding the fastest settings.
-        work: Name of a system → its items a second, on `few` → the items of the rounds.
-        rounds: How often each system is timed.
-        say: Receives messages, one line each.
-        warm_up: Items that a system runs before a setting is timed.
-        start: Starts what serves a system; by default a process of its own.
 
     Raises:
         InputError: One of our own systems cannot run or failed, or one that others are compared with.
@@ -150,12 +125,7 @@ def compare(
 
 
 class _Ready:
-    """A system that is open, with its fastest settings.
-
-    Attributes:
-        system: The system.
-        rate: Items a second, on a few.
-    """
+    """A system that is open, with its fastest settings."""
 
     def __init__(self, system: System[Any], process: "Served", opened: Opened, choice: Choice, rate: float) -> None:
         self.system, self.rate = system, rate
@@ -183,11 +153,7 @@ class _Ready:
 def _prepared(
     system: System[Any], place: Place, few: Any, warm_up: int, log: Path, stack: ExitStack, start: "Start"
 ) -> _Ready:
-    """Start a system's process, open it, and find its fastest settings.
-
-    Raises:
-        Unavailable: It cannot run.
-    """
+    """Start a system's process, open it, and find its fastest settings."""
     if why := system.missing(place) or _no_room(place):
         raise Unavailable(why)
     if type(system).make is not System.make:
@@ -237,7 +203,6 @@ class _Child:
         self._process, self._connection, self._log = process, connection, log
 
     def ask(self, name: str, *arguments: Any) -> Any:
-        """See `Served`."""
         try:
             self._connection.send((name, arguments))
             kind, value = self._connection.recv()

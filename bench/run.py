@@ -37,33 +37,19 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Effort:
-    """How much is measured.
+    """How much is measured."""
 
-    Attributes:
-        rounds: How often each system is timed.
-        seconds: About how long a round of the authors' program takes.
-        fewest: Fewest sentences of a round.
-        most: Most sentences of a round.
-        warm_up: Sentences that a system runs before one of its settings is timed.
-        ceiling_rounds: How often the chain of products is timed.
-        calibrated: Sentences of the bundled model, for the close calls that random weights cannot tell.
-        tried: Sentences for finding a baseline's best settings; None for the device's usual number.
-        lazy_pairs: Pairs of the lazy selection.
-        pairs: Pairs that are run from end to end for the model's share of the time.
-        sweep: Whether lengths, batch sizes and threads are varied.
-    """
-
-    rounds: int = 5
-    seconds: float = 8
-    fewest: int = 200
-    most: int = 100_000
-    warm_up: int = WARM_UP
-    ceiling_rounds: int = ROUNDS
-    calibrated: int = 1_000
-    tried: int | None = None
-    lazy_pairs: int = 8
-    pairs: int = PAIRS
-    sweep: bool = True
+    rounds: int = 5  # how often each system is timed
+    seconds: float = 8  # about how long a round of the authors' program takes
+    fewest: int = 200  # fewest sentences of a round
+    most: int = 100_000  # most sentences of a round
+    warm_up: int = WARM_UP  # sentences that a system runs before one of its settings is timed
+    ceiling_rounds: int = ROUNDS  # how often the chain of products is timed
+    calibrated: int = 1_000  # sentences of the bundled model, for the close calls that random weights cannot tell
+    tried: int | None = None  # sentences for finding a baseline's best settings; None for the device's usual number
+    lazy_pairs: int = 8  # pairs of the lazy selection
+    pairs: int = PAIRS  # pairs that are run from end to end for the model's share of the time
+    sweep: bool = True  # whether lengths, batch sizes and threads are varied
 
 
 QUICK = Effort(rounds=3, seconds=2, sweep=False)  # under three minutes for the bundled model on two cores
@@ -82,17 +68,6 @@ def bench(
     say: Say,
 ) -> dict[str, Any]:
     """Measure models.
-
-    Args:
-        names: Names of `shapes`, or what `negengine export` takes.
-        device: As for `choose_device`.
-        effort: How much is measured.
-        rounds: How often each system is timed, if not as the effort says.
-        cache: Where checkpoints and exports made for measuring are kept; in the user's cache by default.
-        shapes: Models with random weights.
-        only: Names of baselines; the authors' programs and our own systems are always measured. All by default.
-        start: See `compare`.
-        say: Receives messages, one line at a time.
 
     Returns:
         A JSON document: the machine, and for each model what `measure` gives.

@@ -67,19 +67,12 @@ _CAUSAL = (GPT2Config, GPTNeoXConfig, LlamaConfig)
 
 @dataclass(frozen=True)
 class Measured:
-    """A model to measure.
+    """A model to measure."""
 
-    Attributes:
-        name: what it is called.
-        checkpoint: the folder or hub id that transformers loads.
-        exported: the same, exported.
-        is_random: whether its weights are.
-    """
-
-    name: str
-    checkpoint: str
-    exported: ExportedModel
-    is_random: bool
+    name: str  # what it is called
+    checkpoint: str  # the folder or hub id that transformers loads
+    exported: ExportedModel  # the same, exported
+    is_random: bool  # whether its weights are
 
 
 def cache_folder() -> Path:
@@ -89,11 +82,6 @@ def cache_folder() -> Path:
 
 def prepare(name: str, folder: Path, shapes: Mapping[str, Shape] = SHAPES) -> Measured:
     """Make a model to measure, or find it in the cache.
-
-    Args:
-        name: a name of `shapes`, or what `negengine export` takes.
-        folder: where checkpoints and exports are kept.
-        shapes: models with random weights.
 
     Raises:
         InputError: as for `export.build`.
@@ -110,11 +98,6 @@ def prepare_classifier(name: str, folder: Path, shapes: Mapping[str, Shape] = SH
     """The same for a classifier of pairs of texts with three labels.
 
     A shape, and the bundled model, get a head with random weights.
-
-    Args:
-        name: a name of `shapes`, `mini`, or a classifier that `negengine export` takes.
-        folder: where checkpoints and exports are kept.
-        shapes: models with random weights.
 
     Raises:
         InputError: as for `export.build`.
@@ -146,11 +129,6 @@ def _random_classifier(name: str, folder: Path, shapes: Mapping[str, Shape]) -> 
 
 def random_checkpoint(name: str, folder: Path, shapes: Mapping[str, Shape] = SHAPES) -> Path:
     """A checkpoint with random weights, new or from the cache.
-
-    Args:
-        name: a name of `shapes`.
-        folder: where checkpoints are kept.
-        shapes: models with random weights.
 
     Raises:
         InputError: it cannot be written.

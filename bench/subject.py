@@ -21,26 +21,17 @@ OWN, MADE, LEXICON = "the paper's", "made items of the same lengths", "the bundl
 
 @dataclass(frozen=True)
 class Subject:
-    """One command that is measured.
+    """One command that is measured."""
 
-    Attributes:
-        name: Of the command.
-        unit: What its items are called.
-        comparison: What is compared with what.
-        measurements: What is measured with a model.
-        effort: How much is measured.
-        described: The figures of a measurement → what the title of its table says about the items.
-        data: The data set that it reads; empty if its items are made of the bundled lexicon.
-        prepare: Makes a model, or finds it; see `shapes.prepare`.
-    """
-
-    name: str
-    unit: str
-    comparison: Comparison
-    measurements: Measurements
-    effort: Effort
+    name: str  # of the command
+    unit: str  # what its items are called
+    comparison: Comparison  # what is compared with what
+    measurements: Measurements  # what is measured with a model
+    effort: Effort  # how much is measured
+    # the figures of a measurement → what the title of its table says about the items
     described: Callable[[Mapping[str, Any]], str] = lambda found: f"({found['data']})"
-    data: str = ""
+    data: str = ""  # the data set that it reads; empty if its items are made of the bundled lexicon
+    # makes a model, or finds it; see `shapes.prepare`
     prepare: Callable[[str, Path, Mapping[str, Shape]], Measured] = prepare
 
     def table(self, found: Mapping[str, Any]) -> Table:
@@ -61,16 +52,6 @@ def bench_subject(
     say: Say,
 ) -> dict[str, Any]:
     """Measure models.
-
-    Args:
-        subject: What is compared.
-        names: Names of `shapes`, or what `negengine export` takes.
-        data: The data set; by default the copy of `negengine data`, and made items if there is none.
-        effort: How much is measured; by default as the subject says.
-        cache: Where checkpoints and exports are kept.
-        shapes: Models with random weights.
-        start: See `compare`.
-        say: Receives messages, one line each.
 
     Returns:
         A JSON document: the machine, and for each model and measurement the systems with their figures.
@@ -93,11 +74,7 @@ def bench_subject(
 
 
 def _data(subject: Subject, given: Path | None) -> Path | None:
-    """The folder of the data set. None for a subject without data; also if no folder is given and there is not a copy.
-
-    Raises:
-        InputError: It is given and does not exist, or the subject has none.
-    """
+    """The folder of the data set; None for a subject without data, or if none is given and there is not a copy."""
     if not subject.data:
         if given is not None:
             raise InputError(f"--data {given}: `bench {subject.name}` reads no data; its items are made of {LEXICON}")

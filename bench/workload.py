@@ -18,15 +18,10 @@ Ids = NDArray[np.int32]
 
 @dataclass(frozen=True, eq=False)
 class Sentences:
-    """Sentences with one mask each.
+    """Sentences with one mask each."""
 
-    Attributes:
-        texts: n sentences.
-        encoded: The same as ids, grouped by length, with the tokens that are expected.
-    """
-
-    texts: tuple[str, ...]
-    encoded: EncodedSentences
+    texts: tuple[str, ...]  # n sentences
+    encoded: EncodedSentences  # the same as ids, grouped by length, with the tokens that are expected
 
     def __len__(self) -> int:
         return len(self.texts)

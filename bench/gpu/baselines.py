@@ -21,12 +21,7 @@ _TRIED = 4_096
 
 
 def baselines(setting: Setting, *, start: Start | None = None) -> Found:
-    """Model → a row for each system, and why others did not run.
-
-    Args:
-        setting: What every step is given.
-        start: Starts what serves a system; by default a process of its own.
-    """
+    """Model → a row for each system, and why others did not run."""
     return {model.name: _compared(model, setting, start) for model in setting.models}
 
 

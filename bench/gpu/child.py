@@ -15,13 +15,7 @@ DONE, NOT_HERE, FAILED = "done", "not here", "failed"
 
 
 def main(setting: str, function: str, result: str) -> None:
-    """Run a step and write its status and what it found.
-
-    Args:
-        setting: A file with a `Setting` as JSON.
-        function: `module:function`.
-        result: The file to write.
-    """
+    """Run a step and write its status and what it found."""
     given = msgspec.json.decode(Path(setting).read_bytes(), type=Setting)
     module, _, name = function.partition(":")
     found: dict[str, Any]

@@ -17,15 +17,7 @@ Opening = Callable[[Path, int], Runner]
 
 
 class OnRunner(MaskedLM):
-    """A masked language model whose batches a given runner runs.
-
-    Args:
-        exported: The model.
-        setting: Says on which device.
-        graph: One of its graphs.
-        batch_tokens: The largest number of tokens in a batch.
-        opening: Opens the runner.
-    """
+    """A masked language model whose batches a given runner runs."""
 
     def __init__(
         self, exported: ExportedModel, setting: Setting, graph: Path, batch_tokens: int, opening: Opening

@@ -31,23 +31,14 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Plan:
-    """What is measured.
+    """What is measured."""
 
-    Attributes:
-        models: As `negengine bench` takes them.
-        device: As for `choose_device`; a rehearsal runs on the CPU.
-        rehearse: Whether all steps run with little work on the CPU.
-        minutes: When everything is stopped.
-        steps: The steps.
-        cache: For checkpoints and exports; in the user's cache by default.
-    """
-
-    models: Sequence[str] = MODELS
-    device: str = "cuda"
-    rehearse: bool = False
-    minutes: float = MINUTES
-    steps: Sequence[Step] = STEPS
-    cache: Path | None = None
+    models: Sequence[str] = MODELS  # as `negengine bench` takes them
+    device: str = "cuda"  # as for `choose_device`; a rehearsal runs on the CPU
+    rehearse: bool = False  # whether all steps run with little work on the CPU
+    minutes: float = MINUTES  # when everything is stopped
+    steps: Sequence[Step] = STEPS  # the steps
+    cache: Path | None = None  # for checkpoints and exports; in the user's cache by default
 
     def setting(self) -> Setting:
         """What the first step is given.
@@ -64,11 +55,6 @@ class Plan:
 
 def measure(plan: Plan, output: Path, say: Say) -> dict[str, Any]:
     """Run all steps.
-
-    Args:
-        plan: What is measured.
-        output: The JSON file. It is written after each step, so a run that is stopped leaves the steps before.
-        say: Receives a line before and after each step.
 
     Returns:
         What the file holds.

@@ -11,13 +11,7 @@ from .setting import Setting
 
 
 def plain(setting: Setting, *, streams: int = STREAMS, options: Mapping[str, str] | None = None) -> Opening:
-    """Plain runs, several at the same time.
-
-    Args:
-        setting: Says on which device.
-        streams: How many at the same time.
-        options: Of ONNX Runtime's CUDA provider; without an effect on the CPU.
-    """
+    """Plain runs, several at the same time."""
 
     def opening(graph: Path, batch_tokens: int) -> Runner:
         session = open_session(graph, setting.device, cuda_options=options)
@@ -27,12 +21,7 @@ def plain(setting: Setting, *, streams: int = STREAMS, options: Mapping[str, str
 
 
 def captured(setting: Setting, options: Mapping[str, str]) -> Opening:
-    """CUDA graphs; on the CPU the same buffers and bindings, and nothing is captured.
-
-    Args:
-        setting: Says on which device.
-        options: Of ONNX Runtime's CUDA provider.
-    """
+    """CUDA graphs; on the CPU the same buffers and bindings, and nothing is captured."""
 
     def opening(graph: Path, batch_tokens: int) -> Runner:
         session = open_session(graph, setting.device, cuda_options={**options, "enable_cuda_graph": "1"})

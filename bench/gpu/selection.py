@@ -85,11 +85,7 @@ def _alone(model: Model, setting: Setting, pairs: int) -> tuple[dict[str, Any], 
 
 
 def _command(model: Model, setting: Setting, words: list[str]) -> tuple[dict[str, Any], int]:
-    """Run `negengine select`, as a user does; what was seen, and how many sentences were decided.
-
-    Raises:
-        RuntimeError: It fails; its last line is the message.
-    """
+    """Run `negengine select`, as a user does; what was seen, and how many sentences were decided."""
     with TemporaryDirectory() as temporary:
         folder = Path(temporary) / "run"
         command = ["select", model.folder, "--device", str(setting.device), "--precision", "mixed", *words]

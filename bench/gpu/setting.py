@@ -14,31 +14,19 @@ class NotHere(Exception):  # noqa: N818 - it is not an error
 
 
 class Amount(msgspec.Struct, frozen=True):
-    """How much is measured.
+    """How much is measured."""
 
-    Attributes:
-        compared: Sentences whose decisions are compared with those of the CPU.
-        timed: Sentences of a round of the sweeps.
-        rounds: How often each of their points is timed.
-        candidates: Candidates of the selection.
-        lazy_pairs: Pairs of the lazy selection; None for all.
-        batch_tokens: Tokens of a batch that are tried.
-        replayed_tokens: The same for CUDA graphs.
-        streams: How many batches at the same time are tried.
-        baseline_seconds: About how long a round of the authors' program takes.
-        baseline_sentences: Fewest sentences of such a round.
-    """
-
-    compared: int = 4_096
-    timed: int = 65_536
-    rounds: int = 5
-    candidates: int = 1_000_000
-    lazy_pairs: int | None = None
+    compared: int = 4_096  # sentences whose decisions are compared with those of the CPU
+    timed: int = 65_536  # sentences of a round of the sweeps
+    rounds: int = 5  # how often each of their points is timed
+    candidates: int = 1_000_000  # candidates of the selection
+    lazy_pairs: int | None = None  # pairs of the lazy selection; None for all
+    # tokens of a batch that are tried
     batch_tokens: tuple[int, ...] = (4_096, 8_192, 16_384, 32_768, 65_536, 131_072)
-    replayed_tokens: tuple[int, ...] = (512, 1_024, 2_048, 4_096)
-    streams: tuple[int, ...] = (1, 2, 3, 4)
-    baseline_seconds: float = 4.0
-    baseline_sentences: int = 2_000
+    replayed_tokens: tuple[int, ...] = (512, 1_024, 2_048, 4_096)  # the same for CUDA graphs
+    streams: tuple[int, ...] = (1, 2, 3, 4)  # how many batches at the same time are tried
+    baseline_seconds: float = 4.0  # about how long a round of the authors' program takes
+    baseline_sentences: int = 2_000  # fewest sentences of such a round
 
 
 REHEARSAL = Amount(
@@ -57,19 +45,12 @@ REHEARSAL = Amount(
 
 
 class Model(msgspec.Struct, frozen=True):
-    """An exported model.
+    """An exported model."""
 
-    Attributes:
-        name: What it is called.
-        checkpoint: The folder or hub id that transformers loads.
-        folder: Of its export.
-        is_random: Whether its weights are random.
-    """
-
-    name: str
-    checkpoint: str
-    folder: str
-    is_random: bool
+    name: str  # what it is called
+    checkpoint: str  # the folder or hub id that transformers loads
+    folder: str  # of its export
+    is_random: bool  # whether its weights are random
 
     @property
     def exported(self) -> ExportedModel:
@@ -78,23 +59,14 @@ class Model(msgspec.Struct, frozen=True):
 
 
 class Setting(msgspec.Struct, frozen=True):
-    """What a step is given.
+    """What a step is given."""
 
-    Attributes:
-        kind: Of the device, `cuda` or `cpu`.
-        index: Of the device.
-        names: The models, as `negengine bench` takes them.
-        models: Those that are exported; empty before the step `export`.
-        cache: A folder for checkpoints, exports, and files that baselines make.
-        amount: How much is measured.
-    """
-
-    kind: str
-    index: int
-    names: tuple[str, ...]
-    cache: str
-    amount: Amount
-    models: tuple[Model, ...] = ()
+    kind: str  # of the device, `cuda` or `cpu`
+    index: int  # of the device
+    names: tuple[str, ...]  # the models, as `negengine bench` takes them
+    cache: str  # a folder for checkpoints, exports, and files that baselines make
+    amount: Amount  # how much is measured
+    models: tuple[Model, ...] = ()  # those that are exported; empty before the step `export`
 
     @property
     def device(self) -> Device:

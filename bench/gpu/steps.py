@@ -5,21 +5,13 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Step:
-    """One step.
+    """One step."""
 
-    Attributes:
-        name: What it is called in the JSON file.
-        function: `module:function`, from `Setting` to JSON values.
-        about: What it shows, in a line.
-        minutes: When it is stopped.
-        needs_models: Whether it needs exported models.
-    """
-
-    name: str
-    function: str
-    about: str
-    minutes: float
-    needs_models: bool = True
+    name: str  # what it is called in the JSON file
+    function: str  # `module:function`, from `Setting` to JSON values
+    about: str  # what it shows, in a line
+    minutes: float  # when it is stopped
+    needs_models: bool = True  # whether it needs exported models
 
 
 EXPORT = "export"

@@ -9,13 +9,7 @@ from .system import Place
 
 
 def once(place: Place, name: str, make: Callable[[Path], None]) -> Path:
-    """A folder of the cache that belongs to the exported model's bytes; it is made where it is not complete.
-
-    Args:
-        place: Of the model.
-        name: Of what is made.
-        make: Fills the new folder.
-    """
+    """A folder of the cache that belongs to the exported model's bytes; it is made where it is not complete."""
     digest = load_exported(place.exported).sha256[:16]
     folder = place.cache / "systems" / f"{place.exported.name}-{digest}-{name}"
     if not (folder / "complete").is_file():

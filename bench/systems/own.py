@@ -13,10 +13,8 @@ class Fp32(System[W]):
     ours = True
 
     def about(self, choice: Choice) -> str:  # noqa: ARG002
-        """See `System`."""
         return "batches of a fixed number of tokens on each core"
 
     def open(self, place: Place) -> None:
-        """See `System`."""
         self._exported = load_exported(place.exported)
         self._model = open_language_model(self._exported, place.device, threads=place.threads)

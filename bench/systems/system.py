@@ -50,21 +50,13 @@ class Unavailable(Exception):  # noqa: N818 - it is not an error
 
 @dataclass(frozen=True)
 class Place:
-    """What is measured, and where.
+    """What is measured, and where."""
 
-    Attributes:
-        checkpoint: The folder or hub id that transformers loads.
-        exported: The folder of the same model, exported.
-        device: Where systems run; those that cannot are missing.
-        threads: Threads of each system; no system may use more cores.
-        cache: A folder for files that systems make once, such as other exports of the checkpoint.
-    """
-
-    checkpoint: str
-    exported: Path
-    device: Device
-    threads: int
-    cache: Path
+    checkpoint: str  # the folder or hub id that transformers loads
+    exported: Path  # the folder of the same model, exported
+    device: Device  # where systems run; those that cannot are missing
+    threads: int  # threads of each system; no system may use more cores
+    cache: Path  # a folder for files that systems make once, such as other exports of the checkpoint
 
     @property
     def torch_device(self) -> str:
@@ -73,25 +65,16 @@ class Place:
 
 
 class System(ABC, Generic[W]):
-    """One program that is measured.
+    """One program that is measured."""
 
-    Attributes:
-        name: What it is called; no other system of a benchmark has this name.
-        arithmetic: What its products are computed in: fp32, bf16, fp16, int8, or `mixed`.
-        ours: Whether it is the engine.
-        reference: Whether others are compared with it. Neither ours nor a reference can be missing: it is an error.
-        fewer: It is given one of so many items, because it is slow.
-        needs: Modules that it imports, beyond those of the exporter.
-        extra: Which of our extras installs them.
-    """
-
-    name: str
-    arithmetic: str = "fp32"
-    ours: bool = False
+    name: str  # what it is called; no other system of a benchmark has this name
+    arithmetic: str = "fp32"  # what its products are computed in: fp32, bf16, fp16, int8, or `mixed`
+    ours: bool = False  # whether it is the engine
+    # whether others are compared with it. Neither ours nor a reference can be missing: it is an error
     reference: bool = False
-    fewer: int = 1
-    needs: tuple[str, ...] = ()
-    extra: str = "bench"
+    fewer: int = 1  # it is given one of so many items, because it is slow
+    needs: tuple[str, ...] = ()  # modules that it imports, beyond those of the exporter
+    extra: str = "bench"  # which of our extras installs them
 
     @abstractmethod
     def about(self, choice: Choice) -> str:

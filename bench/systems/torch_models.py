@@ -18,13 +18,7 @@ DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 
 
 def load(kind: Any, place: Place, arithmetic: str = "fp32") -> Any:
-    """A model of a class of transformers, ready to predict, with the threads that it may use.
-
-    Args:
-        kind: Such as AutoModelForMaskedLM.
-        place: What and where.
-        arithmetic: A name of `DTYPES`.
-    """
+    """A model of a class of transformers, ready to predict, with the threads that it may use."""
     torch.set_num_threads(place.threads)
     with quiet():
         return kind.from_pretrained(place.checkpoint, dtype=DTYPES[arithmetic]).eval().to(place.torch_device)
@@ -37,16 +31,11 @@ def tokenizer_of(place: Place) -> Any:
 
 
 class TorchSystem(System[W]):
-    """A model of transformers and its tokenizer; a subclass says what they do.
+    """A model of transformers and its tokenizer; a subclass says what they do."""
 
-    Attributes:
-        kind: The model's class, such as AutoModelForMaskedLM.
-    """
-
-    kind: Any
+    kind: Any  # the model's class, such as AutoModelForMaskedLM
 
     def open(self, place: Place) -> None:
-        """See `System`."""
         self._model, self._tokenizer = load(self.kind, place), tokenizer_of(place)
         self._device = place.torch_device
 
@@ -73,12 +62,7 @@ def _masks(tokenizer: Any, padded: Any) -> tuple[torch.Tensor, torch.Tensor]:
 
 @contextmanager
 def head_at(model: Any, position: Ids) -> Iterator[None]:
-    """While the block runs, a masked LM's head sees one position of each sentence; its logits are [n, 1, V].
-
-    Args:
-        model: Of any family of transformers: what its encoder gives is cut down before the head takes it.
-        position: int32 [n].
-    """
+    """While the block runs, a masked LM's head sees one position of each sentence; its logits are [n, 1, V]."""
     wanted = torch.from_numpy(position.astype(np.int64))
 
     def cut(_module: Any, _inputs: Any, output: Any) -> Any:
@@ -94,11 +78,7 @@ def head_at(model: Any, position: Ids) -> Iterator[None]:
 
 
 class MaskRow(torch.nn.Module):  # type: ignore[misc]  # torch is not checked
-    """A masked language model whose head sees one position of each sentence, as one module to trace or to compile.
-
-    Args:
-        model: Of any family of transformers.
-    """
+    """A masked language model whose head sees one position of each sentence, as one module to trace or to compile."""
 
     def __init__(self, model: Any) -> None:
         super().__init__()

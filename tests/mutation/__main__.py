@@ -76,15 +76,10 @@ def _wanted(spot: Spot, options: argparse.Namespace) -> bool:
 
 @dataclass
 class _Usual:
-    """What the tests of all groups do on the code as it is.
+    """What the tests of all groups do on the code as it is."""
 
-    Attributes:
-        seconds: Test → how long it takes.
-        lines: Module → line → the tests that run it.
-    """
-
-    seconds: dict[str, float] = field(default_factory=dict)
-    lines: dict[str, dict[int, list[str]]] = field(default_factory=dict)
+    seconds: dict[str, float] = field(default_factory=dict)  # test → how long it takes
+    lines: dict[str, dict[int, list[str]]] = field(default_factory=dict)  # module → line → the tests that run it
 
     def limits(self) -> dict[str, float]:
         """Test → how long it may take."""

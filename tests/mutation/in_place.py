@@ -27,12 +27,6 @@ def live_functions(files: Iterable[str]) -> dict[Place, list[FunctionType]]:
 def put_in_place(file: str, original: str, mutant: str, functions: Mapping[Place, list[FunctionType]]) -> bool:
     """Give the functions of a module the code of a mutant's.
 
-    Args:
-        file: The module's file, as Python names it.
-        original: The module's text.
-        mutant: The mutant's text.
-        functions: From `live_functions`.
-
     Returns:
         Whether the process runs the mutant now. If not, its module must be imported.
     """
@@ -52,12 +46,7 @@ def put_in_place(file: str, original: str, mutant: str, functions: Mapping[Place
 
 
 def changed_functions(original: CodeType, mutant: CodeType) -> list[tuple[CodeType, CodeType]] | None:
-    """The outermost functions that differ, as they were and as they are; None if more than functions differs.
-
-    Args:
-        original: The code of a module, or of the body of a class.
-        mutant: The same of the mutant.
-    """
+    """The outermost functions that differ, as they were and as they are; None if more than functions differs."""
     if _by_itself(original) != _by_itself(mutant):
         return None
     pairs = []

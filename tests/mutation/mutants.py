@@ -25,25 +25,15 @@ Place = tuple[int, int]
 
 @dataclass(frozen=True)
 class Mutant:
-    """A module with one change.
+    """A module with one change."""
 
-    Attributes:
-        module: Path of the module, from the root of the repository.
-        line: Where the change is.
-        operator: What kind of change.
-        before: The line as it is.
-        after: The same line of the mutant.
-        original: The whole module.
-        source: The whole mutant.
-    """
-
-    module: str
-    line: int
-    operator: str
-    before: str
-    after: str
-    original: str
-    source: str
+    module: str  # path of the module, from the root of the repository
+    line: int  # where the change is
+    operator: str  # what kind of change
+    before: str  # the line as it is
+    after: str  # the same line of the mutant
+    original: str  # the whole module
+    source: str  # the whole mutant
 
 
 class RemoveCall(Operator):
@@ -70,27 +60,16 @@ class RemoveCall(Operator):
 
 @dataclass(frozen=True)
 class Spot:
-    """A place of a module and a kind of change, with all mutants that Cosmic Ray makes of it.
+    """A place of a module and a kind of change, with all mutants that Cosmic Ray makes of it."""
 
-    Attributes:
-        module: Path of the module.
-        start: Where.
-        kind: Such as `ReplaceBinaryOperator`.
-        choices: Operator, its name, and which of its occurrences in the module it is.
-    """
-
-    module: str
-    start: Place
-    kind: str
+    module: str  # path of the module
+    start: Place  # where
+    kind: str  # such as `ReplaceBinaryOperator`
+    # Operator, its name, and which of its occurrences in the module it is
     choices: tuple[tuple[Operator, str, int], ...]
 
     def draw(self, source: str, seed: int) -> Mutant | None:
-        """One of the mutants; None if Python compiles none of them.
-
-        Args:
-            source: The module's text.
-            seed: Decides which.
-        """
+        """One of the mutants; None if Python compiles none of them."""
         line = self.start[0]
         chance = random.Random(f"{seed} {self.module} {self.start} {self.kind}")
         for operator, name, occurrence in chance.sample(self.choices, len(self.choices)):
@@ -102,12 +81,7 @@ class Spot:
 
 
 def spots(module: str, source: str) -> list[Spot]:
-    """All places of a module that can be changed, type hints excepted, in the order of the source.
-
-    Args:
-        module: Path of the module.
-        source: Its text.
-    """
+    """All places of a module that can be changed, type hints excepted, in the order of the source."""
     places: dict[tuple[Place, str], list[tuple[Operator, str, int]]] = {}
     nodes, hints = list(ast_nodes(get_ast(source))), list(_hints(source))
     for name, operator in _operators():

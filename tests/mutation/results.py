@@ -11,25 +11,15 @@ from .mutants import Mutant
 
 @dataclass(frozen=True)
 class Result:
-    """One mutant and its tests.
+    """One mutant and its tests."""
 
-    Attributes:
-        group: The group of its module.
-        place: Module, line and kind of change.
-        before: The line as it is.
-        after: The same line of the mutant.
-        sha256: Of the whole mutant, in hex.
-        failed: The test that failed, or why else the tests did not pass; None if the mutant has survived.
-        seconds: How long its tests took.
-    """
-
-    group: str
-    place: str
-    before: str
-    after: str
-    sha256: str
-    failed: str | None
-    seconds: float
+    group: str  # the group of its module
+    place: str  # Module, line and kind of change
+    before: str  # the line as it is
+    after: str  # the same line of the mutant
+    sha256: str  # of the whole mutant, in hex
+    failed: str | None  # the test that failed, or why else the tests did not pass; None if the mutant has survived
+    seconds: float  # how long its tests took
 
     @classmethod
     def of(cls, group: str, mutant: Mutant, failed: str | None, seconds: float) -> "Result":
@@ -39,11 +29,7 @@ class Result:
 
 
 class Results:
-    """All results of a call, and the killed mutants of earlier ones: with more tests they are killed again.
-
-    Args:
-        path: A file with a line of JSON for each result; None for no file.
-    """
+    """All results of a call, and the killed mutants of earlier ones: with more tests they are killed again."""
 
     def __init__(self, path: Path | None) -> None:
         self._path, self._lock = path, Lock()

@@ -51,12 +51,7 @@ FORKS = multiprocessing.get_context("forkserver") if hasattr(os, "fork") else No
 
 
 class Copy:
-    """A copy of the repository, whose modules are imported in the place of the installed ones.
-
-    Args:
-        folder: Where to make it; it must not exist.
-        temporary: For the tests' files. Copies may share it: what the fixture `once` makes is made once then.
-    """
+    """A copy of the repository, whose modules are imported in the place of the installed ones."""
 
     def __init__(self, folder: Path, temporary: Path) -> None:
         self.root, self.packages, self.log = folder / "repository", folder / "packages", folder / "log"
@@ -98,49 +93,29 @@ class Copy:
 
 @dataclass(frozen=True)
 class Trial:
-    """What one process of tests does.
+    """What one process of tests does."""
 
-    Attributes:
-        tests: The tests, in their order.
-        seconds: Test → how long it may take; others may take for ever.
-        mutant: What is put in the place of its module; None for the code as it is, or as the copy holds it.
-        watched: Modules whose executed lines are told.
-    """
-
-    tests: Sequence[str]
+    tests: Sequence[str]  # the tests, in their order
+    # test → how long it may take; others may take for ever
     seconds: Mapping[str, float] = field(default_factory=dict)
+    # what is put in the place of its module; None for the code as it is, or as the copy holds it
     mutant: Mutant | None = None
-    watched: Sequence[str] = ()
+    watched: Sequence[str] = ()  # modules whose executed lines are told
 
 
 @dataclass
 class Outcome:
-    """What became of a trial.
+    """What became of a trial."""
 
-    Attributes:
-        in_place: Whether the mutant could be put in place; no test was run otherwise.
-        failed: Why the tests did not pass: the test that failed, say; None if all passed.
-        seconds: Test → how long it took.
-        lines: Watched module → line → the tests that run it.
-    """
-
-    in_place: bool = True
-    failed: str | None = None
-    seconds: dict[str, float] = field(default_factory=dict)
+    in_place: bool = True  # whether the mutant could be put in place; no test was run otherwise
+    failed: str | None = None  # why the tests did not pass: the test that failed, say; None if all passed
+    seconds: dict[str, float] = field(default_factory=dict)  # test → how long it took
+    # watched module → line → the tests that run it
     lines: dict[str, dict[int, list[str]]] = field(default_factory=dict)
 
 
 class Collected:
-    """Tests that are collected, ready for trials.
-
-    Args:
-        copy: Where the code and the tests lie.
-        files: The files of the tests.
-
-    Attributes:
-        failed: Why the tests cannot be collected; None if they are.
-        tests: File → its tests, in their order.
-    """
+    """Tests that are collected, ready for trials."""
 
     def __init__(self, copy: Copy, files: Sequence[str]) -> None:
         if FORKS is None:

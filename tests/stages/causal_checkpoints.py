@@ -33,11 +33,7 @@ _TEXTS = [
 
 
 def byte_level(first: str = "") -> PreTrainedTokenizerFast:
-    """As GPT-2 and Pythia have it; with a token before every text, as OPT.
-
-    Args:
-        first: The token before every text.
-    """
+    """As GPT-2 and Pythia have it; with a token before every text, as OPT."""
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
@@ -79,21 +75,13 @@ def llama_like() -> PreTrainedTokenizerFast:
 
 @dataclass(frozen=True)
 class Family:
-    """How a family's tiny checkpoint is made, and what its export must have.
+    """How a family's tiny checkpoint is made, and what its export must have."""
 
-    Attributes:
-        config: The class of its configuration.
-        tokenizer: Makes its kind of tokenizer.
-        sizes: Arguments of the configuration.
-        fused: How many fused attentions the export has.
-        beyond: How many rows its vocabulary has beyond its tokens.
-    """
-
-    config: Any
-    tokenizer: Callable[[], PreTrainedTokenizerFast]
-    sizes: dict[str, Any] = field(default_factory=dict)
-    fused: int = 0
-    beyond: int = 0
+    config: Any  # the class of its configuration
+    tokenizer: Callable[[], PreTrainedTokenizerFast]  # makes its kind of tokenizer
+    sizes: dict[str, Any] = field(default_factory=dict)  # arguments of the configuration
+    fused: int = 0  # how many fused attentions the export has
+    beyond: int = 0  # how many rows its vocabulary has beyond its tokens
 
 
 _COMMON = {
@@ -151,14 +139,7 @@ def causal_model(family: str, tokenizer: PreTrainedTokenizerFast, **sizes: Any) 
 
 
 def write_causal(folder: Path, family: str, word: str = "", **sizes: Any) -> Path:
-    """Write a checkpoint as save_pretrained does.
-
-    Args:
-        folder: The folder to write.
-        family: A key of `FAMILIES`.
-        word: A word of one or two tokens that a model of GPT-2 prefers everywhere.
-        sizes: Of the configuration, instead of the family's.
-    """
+    """Write a checkpoint as save_pretrained does."""
     tokenizer = FAMILIES[family].tokenizer()
     model = causal_model(family, tokenizer, **sizes)
     if word:

@@ -11,14 +11,7 @@ WEIGHTS = f"{GRAPH}_data"
 
 
 def write_checkpoint(exported: Path, folder: Path, name: str, noise: float) -> Path:
-    """A copy of an exported model under another name.
-
-    Args:
-        exported: The model's folder.
-        folder: The folder to write.
-        name: Of the new model.
-        noise: How much its weights differ, as a share of their own size.
-    """
+    """A copy of an exported model under another name."""
     folder.mkdir(parents=True)
     manifest, info = read_manifest(exported)
     kept = {"tokenizer.json", "config.json", GRAPH, WEIGHTS} & {path.name for path in exported.iterdir()}

@@ -32,12 +32,7 @@ CALIBRATION = Calibration(
 
 
 class HashDecider:
-    """Repeats a verb where a hash of the sentence says so: a third of them.
-
-    Attributes:
-        low_precision: Whether it errs.
-        precision: As an opened graph tells it.
-    """
+    """Repeats a verb where a hash of the sentence says so: a third of them."""
 
     def __init__(self, *, low_precision: bool = False) -> None:
         self.low_precision = low_precision
@@ -82,12 +77,9 @@ class _Fake(FakeModels):
     """Opens fake models, and calibrates without measuring.
 
     `auto` chooses as always, but that the calibration is the same one that does not know of the errors.
-
-    Attributes:
-        speed: How many times as fast as fp32 the low-precision model is on this kind of processor.
     """
 
-    speed: ClassVar[float] = 3.0
+    speed: ClassVar[float] = 3.0  # how many times as fast as fp32 the low-precision model is on this processor
 
     def open(self, options: ModelOptions) -> PatternDeciders:
         low = partial(HashDecider, low_precision=True) if options.precision is not Precision.FP32 else None

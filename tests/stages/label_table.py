@@ -10,11 +10,7 @@ from negengine.engine.inference.exported import PRECISIONS
 
 
 class LabelTable:
-    """Classifies by a table: the pair's first token is its number, its logits the table's row.
-
-    Attributes:
-        classified: The numbers of all pairs that were classified.
-    """
+    """Classifies by a table: the pair's first token is its number, its logits the table's row."""
 
     def __init__(self, logits: Any, precision: str = "fp32") -> None:
         self.logits, self.precision = np.asarray(logits, np.float32), precision

@@ -11,11 +11,7 @@ EXPECTED = 0  # the token that every sentence expects
 
 
 class LogitsTable:
-    """Decides by a table: the sentence's first token is its number, its logits are the table's row.
-
-    Attributes:
-        decided: The numbers of all sentences that were decided.
-    """
+    """Decides by a table: the sentence's first token is its number, its logits are the table's row."""
 
     def __init__(self, logits: Any, precision: str = "fp32") -> None:
         self.logits, self.precision = np.asarray(logits, np.float32), precision

@@ -58,23 +58,16 @@ def work(folder: Path, **options: Any) -> Path:
 
 @dataclass(frozen=True)
 class Squares(Stage[dict[str, Any], int]):
-    """Squares of numbers; a part is a number. What goes wrong, and where, is not part of the identity.
-
-    Attributes:
-        parts: How many parts there are.
-        seed: Something that decides the rows.
-        fault: What happens in the part `at`, or in `open` or `check`.
-        at: The part of the fault.
-        fifo: A pipe that is opened in the part `at`, and held until the process ends; for `hang`. A fault `… once`
-            notes beside it that it was met.
-    """
+    """Squares of numbers; a part is a number. What goes wrong, and where, is not part of the identity."""
 
     name: ClassVar[str] = "squares"
 
-    parts: int = 4
-    seed: int = 0
-    fault: str = ""
-    at: int = 1
+    parts: int = 4  # how many parts there are
+    seed: int = 0  # something that decides the rows
+    fault: str = ""  # what happens in the part `at`, or in `open` or `check`
+    at: int = 1  # the part of the fault
+    # a pipe that is opened in the part `at`, and held until the process ends; for `hang`. A fault `… once` notes
+    # beside it that it was met
     fifo: str = ""
     note: Mapping[str, Any] = field(default_factory=dict)
 
@@ -162,17 +155,12 @@ def _go_wrong(fault: str, fifo: str) -> None:
 
 @dataclass(frozen=True)
 class Margins(Stage[float, None]):
-    """Parts whose audits ask for margins; what a part gives depends on the margin that decided it.
-
-    Attributes:
-        asks: The margin that the audit of each part asks for, if a narrower one decided.
-        own_bound: The margin of the calibration.
-    """
+    """Parts whose audits ask for margins; what a part gives depends on the margin that decided it."""
 
     name: ClassVar[str] = "margins"
 
-    asks: tuple[float, ...]
-    own_bound: float = 0.5
+    asks: tuple[float, ...]  # the margin that the audit of each part asks for, if a narrower one decided
+    own_bound: float = 0.5  # the margin of the calibration
 
     @property
     def identity(self) -> Mapping[str, Any]:

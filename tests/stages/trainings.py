@@ -51,18 +51,7 @@ def run(
     weights: float | None = None,
     **options,
 ) -> TrainingRecord:
-    """Train on 80 pairs, ten steps an epoch, with a checkpoint every three steps.
-
-    Args:
-        encoder: The checkpoint to start from.
-        folder: The folder to write.
-        at: A step, and what happens when its batch is made.
-        scored: An epoch, and what happens while its dev set is scored.
-        accuracies: What the epochs are said to score; by default what they do.
-        saved: What happens before the result is complete.
-        weights: What all weights are set to before the training.
-        options: Of the training.
-    """
+    """Train on 80 pairs, ten steps an epoch, with a checkpoint every three steps."""
     plain = {"device": "cpu", "threads": 1, "save_steps": 3, "progress": False}
     given = TrainingOptions(output=folder, **plain | options)
     place = Place.find("cpu", 1)

@@ -18,15 +18,7 @@ def word_tokenizer(
     normalizer: Any = None,
     **options: Any,
 ) -> PreTrainedTokenizerFast:
-    """[CLS] first [SEP] second [SEP], the second text in segment 1.
-
-    Args:
-        words: The vocabulary behind the special tokens.
-        special: `SPECIAL` or `UNMASKED`.
-        pre_tokenizer: Divides a text into words; by default at spaces and around punctuation.
-        normalizer: Changes a text before.
-        options: Of PreTrainedTokenizerFast.
-    """
+    """[CLS] first [SEP] second [SEP], the second text in segment 1."""
     vocabulary = {token: number for number, token in enumerate([*special, *words])}
     backend = Tokenizer(models.WordLevel(vocabulary, unk_token="[UNK]"))
     backend.pre_tokenizer = pre_tokenizer or pre_tokenizers.Whitespace()

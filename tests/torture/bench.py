@@ -24,21 +24,13 @@ Found = TypeVar("Found")
 
 @dataclass
 class Bench:
-    """A place in which faults happen one after the other.
+    """A place in which faults happen one after the other."""
 
-    Attributes:
-        children: Starts commands.
-        work: The folder in which they run.
-        random: Draws what is not tried exhaustively.
-        short: Whether there are two minutes for everything.
-        before: What each tortured process does first, such as a planted bug.
-    """
-
-    children: Children
-    work: Path
-    random: random.Random
-    short: bool = False
-    before: Callable[[], None] | None = None
+    children: Children  # starts commands
+    work: Path  # the folder in which they run
+    random: random.Random  # draws what is not tried exhaustively
+    short: bool = False  # whether there are two minutes for everything
+    before: Callable[[], None] | None = None  # what each tortured process does first, such as a planted bug
     _calls: dict[tuple[str, Op], int] = field(default_factory=dict)
     _resumed: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
 
@@ -68,15 +60,7 @@ class Bench:
         self.run(prepared, fault=Fault(Mode.KILL_AFTER, at, CHANGING))
 
     def aftermath(self, prepared: Prepared, row: Row, what: str, complaint: str = "", *, known: bool = False) -> None:
-        """Run the same command without a fault, compare with the undisturbed result, and count the fault.
-
-        Args:
-            prepared: The case.
-            row: Where to count.
-            what: The fault, for the list of findings.
-            complaint: What was wrong already.
-            known: Whether to take the outcome of an earlier fault that left the very same files.
-        """
+        """Run the same command without a fault, compare with the undisturbed result, and count the fault."""
         state = folder_digest(self.work) if known and not complaint else ""
         if state and state in self._resumed[prepared.case.name]:
             row.faults += 1
@@ -151,25 +135,13 @@ def in_fork(function: Callable[[], Found]) -> Found:
 
 
 def calls_left(bench: Bench, row: Row, total: int) -> Iterator[int]:
-    """The calls that a loop has not disturbed yet, in random order; each is done when the next one is asked for.
-
-    Args:
-        bench: Draws the order.
-        row: What is done, also in an earlier call of the harness.
-        total: How many calls an undisturbed run makes. Threads do not always make the same number.
-    """
+    """The calls that a loop has not disturbed yet, in random order; each is done when the next one is asked for."""
     row.total = max(row.total, total)
     yield from _left(bench, row)
 
 
 def states_left(bench: Bench, row: Row, total: int) -> Iterator[int]:
-    """As `calls_left`, for the states of one recorded run: those of an earlier run are others, so all are left or none.
-
-    Args:
-        bench: Draws the order.
-        row: What is done.
-        total: How many states the run shows.
-    """
+    """As `calls_left`, for the states of one recorded run: another run has others, so all are left or none."""
     if not row.total or len(row.done) < row.total:
         row.begin(total)
         yield from _left(bench, row)

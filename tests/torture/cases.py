@@ -16,21 +16,13 @@ Run = Callable[[Sequence[str], Path], Ended]
 
 @dataclass(frozen=True)
 class Case:
-    """A command.
+    """A command."""
 
-    Attributes:
-        name: As the table shows it.
-        arguments: Of `negengine`; paths are relative to the folder in which it runs, or absolute.
-        earlier: Commands whose results it needs.
-        result: The folder that it writes.
-        exports: Whether it needs PyTorch.
-    """
-
-    name: str
-    arguments: tuple[str, ...]
-    earlier: tuple[tuple[str, ...], ...] = ()
-    result: str = "run"
-    exports: bool = False
+    name: str  # as the table shows it
+    arguments: tuple[str, ...]  # of `negengine`; paths are relative to the folder in which it runs, or absolute
+    earlier: tuple[tuple[str, ...], ...] = ()  # commands whose results it needs
+    result: str = "run"  # the folder that it writes
+    exports: bool = False  # whether it needs PyTorch
 
     @property
     def stage(self) -> str:
@@ -76,23 +68,14 @@ def endless(world: World) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Prepared:
-    """A case, ready to be run again and again.
+    """A case, ready to be run again and again."""
 
-    Attributes:
-        case: The case.
-        start: A copy of the folder before the command.
-        whole: A copy of it after the undisturbed command.
-        expected: The files of the result.
-        end: How the undisturbed command ended.
-        again: The same of the command run once more, which finds everything finished.
-    """
-
-    case: Case
-    start: Path
-    whole: Path
-    expected: Snapshot = field(repr=False)
-    end: Ended = field(repr=False)
-    again: Ended = field(repr=False)
+    case: Case  # the case
+    start: Path  # a copy of the folder before the command
+    whole: Path  # a copy of it after the undisturbed command
+    expected: Snapshot = field(repr=False)  # the files of the result
+    end: Ended = field(repr=False)  # how the undisturbed command ended
+    again: Ended = field(repr=False)  # the same of the command run once more, which finds everything finished
 
     def reset(self, folder: Path) -> Path:
         """Make a folder as it is before the command."""
@@ -115,12 +98,6 @@ class UndisturbedError(Exception):
 
 def prepare(case: Case, run: Run, folder: Path, work: Path) -> Prepared:
     """Run a case undisturbed, twice: both runs must give the same bytes.
-
-    Args:
-        case: The case.
-        run: Runs a command.
-        folder: Where to keep its folders.
-        work: Where it runs.
 
     Raises:
         UndisturbedError: They do not.

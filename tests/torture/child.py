@@ -31,19 +31,12 @@ _PIPE = 1 << 20  # bytes: no command prints more, so nobody has to read before i
 
 @dataclass(frozen=True)
 class Ended:
-    """How a process ended.
+    """How a process ended."""
 
-    Attributes:
-        status: Its exit status, or minus the signal that killed it; None if it had to be stopped.
-        out: What it wrote on stdout.
-        err: On stderr.
-        seconds: How long it ran.
-    """
-
-    status: int | None
-    out: str
-    err: str
-    seconds: float
+    status: int | None  # its exit status, or minus the signal that killed it; None if it had to be stopped
+    out: str  # what it wrote on stdout
+    err: str  # on stderr
+    seconds: float  # how long it ran
 
     @property
     def complaint(self) -> str:
@@ -102,16 +95,7 @@ def _content(pipe: int) -> str:
 
 
 class Children:
-    """Starts commands in a folder.
-
-    Args:
-        root: Calls that touch files below it are counted.
-        scratch: A folder outside `root` for what the commands print.
-        injector: From `faults.load`.
-
-    Attributes:
-        learning: Whether the processes write down what they import.
-    """
+    """Starts commands in a folder."""
 
     def __init__(self, root: Path, scratch: Path, injector: faults.Injector) -> None:
         self.root, self.scratch, self.injector = root, scratch, injector
@@ -133,14 +117,7 @@ class Children:
         fault: Fault | None = None,
         before: Callable[[], None] | None = None,
     ) -> Started:
-        """Fork a command.
-
-        Args:
-            arguments: Of `negengine`.
-            folder: Where it runs.
-            fault: What happens in it.
-            before: Called in the process before the command, such as to set limits or to plant a bug.
-        """
+        """Fork a command."""
         pipes = [os.pipe() for _ in range(2)]  # not files: a full disk and a limit on sizes must not reach them
         for _, end in pipes:
             fcntl.fcntl(end, fcntl.F_SETPIPE_SZ, _PIPE)

@@ -89,17 +89,11 @@ def _lasting(record: dict[str, Any]) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class RowDifference:
-    """How the rows of two results differ.
+    """How the rows of two results differ."""
 
-    Attributes:
-        lost: Rows of the expected table that are not there.
-        doubled: Rows that are there more often than expected, or have keys that are not expected.
-        other: Rows whose values differ.
-    """
-
-    lost: int = 0
-    doubled: int = 0
-    other: int = 0
+    lost: int = 0  # rows of the expected table that are not there
+    doubled: int = 0  # rows that are there more often than expected, or have keys that are not expected
+    other: int = 0  # rows whose values differ
 
     def __add__(self, more: "RowDifference") -> "RowDifference":
         return RowDifference(self.lost + more.lost, self.doubled + more.doubled, self.other + more.other)

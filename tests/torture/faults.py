@@ -55,22 +55,14 @@ ERRORS = (errno.EIO, errno.ENOSPC, errno.EACCES, errno.EROFS, errno.EDQUOT, errn
 
 @dataclass(frozen=True)
 class Fault:
-    """A fault for one run.
+    """A fault for one run."""
 
-    Attributes:
-        mode: What happens.
-        at: At which of the counted calls.
-        ops: Which calls are counted.
-        error: An errno.
-        microseconds: How long a call takes, if it is slow.
-        clock: Seconds by which the clock is wrong from the start, and by which it jumps at each look.
-    """
-
-    mode: Mode = Mode.OFF
-    at: int = 0
-    ops: Op = ALL
-    error: int = errno.EIO
-    microseconds: int = 0
+    mode: Mode = Mode.OFF  # what happens
+    at: int = 0  # at which of the counted calls
+    ops: Op = ALL  # which calls are counted
+    error: int = errno.EIO  # an errno
+    microseconds: int = 0  # how long a call takes, if it is slow
+    # seconds by which the clock is wrong from the start, and by which it jumps at each look
     clock: tuple[int, int] = (0, 0)
 
     def __str__(self) -> str:
@@ -159,12 +151,7 @@ class Injector:
 
 
 def load(build: Path, *, compiled: bool = True) -> "Injector | python_faults.Injector":  # noqa: RET503 - the last call does not return
-    """The injector of this process. The process starts again with the library, if the library can be built.
-
-    Args:
-        build: A folder for the library; it must outlive this process.
-        compiled: Whether to use a C compiler if there is one.
-    """
+    """The injector of this process. The process starts again with the library, if the library can be built."""
     if _LOADED in os.environ:
         return Injector()
     compiler = next((found for name in ("cc", "gcc", "clang") if (found := shutil.which(name))), None)

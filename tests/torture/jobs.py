@@ -29,40 +29,24 @@ _REAL_WEIGHT = 3
 
 @dataclass(frozen=True)
 class Wanted:
-    """What to torture, and for how long.
+    """What to torture, and for how long."""
 
-    Attributes:
-        kinds: Names of `KINDS`, and `REAL`.
-        cases: The commands.
-        until: When the time is over, in seconds of `time.monotonic`.
-        seed: Of everything that is drawn.
-        short: Whether there are two minutes for everything.
-        most: Faults of a row; None for any number.
-        plants: Whether bugs are planted as well.
-        progress: A folder that keeps what is done; None for none.
-    """
-
-    kinds: Sequence[str]
-    cases: Sequence[Case]
-    until: float
-    seed: int
-    short: bool
-    most: int | None
-    plants: bool
-    progress: Path | None = None
+    kinds: Sequence[str]  # names of `KINDS`, and `REAL`
+    cases: Sequence[Case]  # the commands
+    until: float  # when the time is over, in seconds of `time.monotonic`
+    seed: int  # of everything that is drawn
+    short: bool  # whether there are two minutes for everything
+    most: int | None  # faults of a row; None for any number
+    plants: bool  # whether bugs are planted as well
+    progress: Path | None = None  # a folder that keeps what is done; None for none
 
 
 @dataclass
 class Found:
-    """What a job has found.
+    """What a job has found."""
 
-    Attributes:
-        rows: Of the table.
-        planted: Bug → whether it was found.
-    """
-
-    rows: list[Row] = field(default_factory=list)
-    planted: dict[str, bool] = field(default_factory=dict)
+    rows: list[Row] = field(default_factory=list)  # of the table
+    planted: dict[str, bool] = field(default_factory=dict)  # bug → whether it was found
 
 
 Injector = faults.Injector | python_faults.Injector

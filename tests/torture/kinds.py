@@ -13,19 +13,12 @@ LOOPS = ("kill-calls", "error-once", "error-lasting", "short-write", "power-cut"
 
 @dataclass(frozen=True)
 class Entry:
-    """A kind of fault.
+    """A kind of fault."""
 
-    Attributes:
-        faults: Makes faults, one after the other.
-        weight: Its share of the time.
-        only_runs: Whether it is not for exports.
-        devices: Whether it needs a command with `--device`.
-    """
-
-    faults: Kind
-    weight: float = 1
-    only_runs: bool = False
-    devices: bool = False
+    faults: Kind  # makes faults, one after the other
+    weight: float = 1  # its share of the time
+    only_runs: bool = False  # whether it is not for exports
+    devices: bool = False  # whether it needs a command with `--device`
 
     def applies(self, case: Case) -> bool:
         """Whether a case can have such faults."""

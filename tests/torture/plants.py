@@ -21,19 +21,12 @@ _MOST_FAULTS = 200
 
 @dataclass(frozen=True)
 class Plant:
-    """A bug, and the kind of fault that must find it.
+    """A bug, and the kind of fault that must find it."""
 
-    Attributes:
-        bug: What it is.
-        put: Changes the engine in this process.
-        found_by: The kind of fault.
-        loses_rows: Whether rows must be counted as lost or doubled.
-    """
-
-    bug: str
-    put: Callable[[], None]
-    found_by: Kind
-    loses_rows: bool = False
+    bug: str  # what it is
+    put: Callable[[], None]  # changes the engine in this process
+    found_by: Kind  # the kind of fault
+    loses_rows: bool = False  # whether rows must be counted as lost or doubled
 
     def is_possible(self, injector: Any) -> bool:
         """Whether the kind of fault can be made here."""
@@ -41,14 +34,7 @@ class Plant:
 
 
 def finds(plant: Plant, bench: Bench, prepared: Prepared, until: float) -> bool | None:
-    """Whether the harness finds a planted bug in a few faults; None if the time is over before that.
-
-    Args:
-        plant: The bug.
-        bench: Where.
-        prepared: The command.
-        until: When the time is over, in seconds of `time.monotonic`.
-    """
+    """Whether the harness finds a planted bug in a few faults; None if the time is over before that."""
 
     def tried() -> bool | None:
         plant.put()

@@ -9,11 +9,7 @@ from .table import Row
 
 
 class Progress:
-    """A folder with one file for each row.
-
-    Args:
-        folder: None to keep nothing.
-    """
+    """A folder with one file for each row."""
 
     def __init__(self, folder: Path | None) -> None:
         self._folder = folder

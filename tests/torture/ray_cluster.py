@@ -39,13 +39,7 @@ _CLEAN, _FOUND = 0, 3  # the status of this program: nothing was wrong, or somet
 
 
 def rows(world: Path, minutes: float, seed: int) -> list[Row]:
-    """The rows of the table, from a process of its own.
-
-    Args:
-        world: The inputs.
-        minutes: How long.
-        seed: Of everything that is drawn.
-    """
+    """The rows of the table, from a process of its own."""
     words = ["--world", str(world), "--minutes", str(minutes), "--seed", str(seed), "--json"]
     clean = {name: value for name, value in os.environ.items() if name not in {"LD_PRELOAD", "DYLD_INSERT_LIBRARIES"}}
     ended = subprocess.run(

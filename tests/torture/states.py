@@ -33,15 +33,10 @@ class Entry:
 
 @dataclass(frozen=True)
 class State:
-    """A folder with all that is in it.
+    """A folder with all that is in it."""
 
-    Attributes:
-        entries: By relative path, `.` for the folder itself; a folder stands before what is in it.
-        calls: How many changes the run had made.
-    """
-
-    entries: dict[str, Entry]
-    calls: int = 0
+    entries: dict[str, Entry]  # by relative path, `.` for the folder itself; a folder stands before what is in it
+    calls: int = 0  # how many changes the run had made
 
     @property
     def key(self) -> str:
@@ -114,17 +109,11 @@ def _has_stopped(pid: int) -> bool:
 
 @dataclass(frozen=True)
 class Recorded:
-    """All states of an undisturbed run.
+    """All states of an undisturbed run."""
 
-    Attributes:
-        contents: Of their files.
-        states: After each call that changes something.
-        calls: All changes, in their order.
-    """
-
-    contents: Contents
-    states: list[State]
-    calls: list[Call]
+    contents: Contents  # of their files
+    states: list[State]  # after each call that changes something
+    calls: list[Call]  # all changes, in their order
 
     def distinct(self) -> int:
         """How many of the states differ."""
@@ -148,12 +137,6 @@ def without_unflushed(recorded: Recorded, state: State, folder: Path, draw: Rand
 
     A file that was written and not flushed since has any length up to its own, also under a new name. A new name whose
     folder was not flushed since is gone.
-
-    Args:
-        recorded: What the state is from.
-        state: Before the power cut.
-        folder: In which the run was.
-        draw: Chooses.
     """
     dirty, names = _unflushed(recorded.calls[: state.calls], state, folder)
     entries, contents_lost, names_lost = dict(state.entries), 0, 0

@@ -284,14 +284,7 @@ def _all_of(*functions: Callable[[], None] | None) -> Callable[[], None]:
 
 
 def memory(bench: Bench, arguments: tuple[str, ...], row: Row, seconds: float) -> None:
-    """Resident memory of the installed program while one run goes on; it must not grow by more than a tenth.
-
-    Args:
-        bench: Where.
-        arguments: Of a run that takes longer than that.
-        row: Where to count.
-        seconds: How long.
-    """
+    """Resident memory of the installed program while one run goes on; it must not grow by more than a tenth."""
     clean(bench.work)
     process = child.real_command(arguments, bench.work)
     samples: list[tuple[float, float]] = []

@@ -8,31 +8,18 @@ _MOST_SHOWN = 40
 
 @dataclass
 class Row:
-    """What happened to one command under one kind of fault.
+    """What happened to one command under one kind of fault."""
 
-    Attributes:
-        kind: Of fault.
-        case: The command.
-        faults: How many happened.
-        survived: After how many the command ended as it must, and then gave the undisturbed result.
-        rows: Rows that were lost or doubled.
-        wrong: After how many faults a result or an end was wrong.
-        note: What was covered, or why nothing was.
-        findings: What went wrong, one line each.
-        total: Of a loop over all calls: how many places it has.
-        done: Of such a loop: the places that are done.
-    """
-
-    kind: str
-    case: str
-    faults: int = 0
-    survived: int = 0
-    rows: int = 0
-    wrong: int = 0
-    note: str = ""
-    findings: list[str] = field(default_factory=list)
-    total: int = 0
-    done: set[int] = field(default_factory=set)
+    kind: str  # of fault
+    case: str  # the command
+    faults: int = 0  # how many happened
+    survived: int = 0  # after how many the command ended as it must, and then gave the undisturbed result
+    rows: int = 0  # rows that were lost or doubled
+    wrong: int = 0  # after how many faults a result or an end was wrong
+    note: str = ""  # what was covered, or why nothing was
+    findings: list[str] = field(default_factory=list)  # what went wrong, one line each
+    total: int = 0  # of a loop over all calls: how many places it has
+    done: set[int] = field(default_factory=set)  # of such a loop: the places that are done
 
     def begin(self, total: int) -> None:
         """Begin a loop anew."""
@@ -116,13 +103,7 @@ def plain(rows: Sequence[Row]) -> str:
 
 
 def markdown(rows: Sequence[Row], facts: Mapping[str, str], command: str) -> str:
-    """The document of the last full table.
-
-    Args:
-        rows: Of the table.
-        facts: What to say above it.
-        command: What has written it.
-    """
+    """The document of the last full table."""
     head, *body = cells(rows)
     align = ["---", "---", "---:", "---:", "---:", "---:", "---"]
     table = "\n".join(f"| {' | '.join(line)} |" for line in (head, align, *body))

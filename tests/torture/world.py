@@ -41,13 +41,9 @@ _HIDDEN = 32
 
 @dataclass(frozen=True)
 class World:
-    """The inputs of all commands.
+    """The inputs of all commands."""
 
-    Attributes:
-        folder: Everything is inside.
-    """
-
-    folder: Path
+    folder: Path  # everything is inside
 
     @property
     def checkpoint(self) -> Path:

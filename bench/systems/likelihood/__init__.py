@@ -6,13 +6,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Texts:
-    """Sentences.
+    """Sentences."""
 
-    Attributes:
-        texts: The sentences.
-    """
-
-    texts: Sequence[str]
+    texts: Sequence[str]  # the sentences
 
     def __len__(self) -> int:
         return len(self.texts)

@@ -18,11 +18,9 @@ class _Loop(TorchSystem[Texts]):
     reference = True
 
     def about(self, choice: Choice) -> str:
-        """See `System`."""
         return f"batches of {choice['batch']}"
 
     def choices(self, place: Place) -> Sequence[Choice]:
-        """See `System`."""
         return batch_sizes(place)
 
 
@@ -32,7 +30,6 @@ class CausalLoop(_Loop):
     kind = AutoModelForCausalLM
 
     def run(self, work: Texts, choice: Choice) -> Answers:
-        """See `System`."""
         found, size = np.zeros(len(work)), choice["batch"]
         encoded = self._tokenizer(list(work.texts), return_special_tokens_mask=True)
         order = sorted(range(len(work)), key=lambda row: len(encoded["input_ids"][row]))
@@ -56,7 +53,6 @@ class MaskedLoop(_Loop):
     kind = AutoModelForMaskedLM
 
     def run(self, work: Texts, choice: Choice) -> Answers:
-        """See `System`."""
         found, size = np.zeros(len(work)), choice["batch"]
         copies = sorted(_copies(self._tokenizer, work.texts), key=lambda masked: len(masked[1]))
         for start in range(0, len(copies), size):

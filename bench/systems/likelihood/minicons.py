@@ -21,15 +21,12 @@ class Minicons(System[Texts]):
     needs = ("minicons",)
 
     def about(self, choice: Choice) -> str:
-        """See `System`."""
         return f"{choice['batch']} sentences at a time"
 
     def choices(self, place: Place) -> Sequence[Choice]:  # noqa: ARG002
-        """See `System`."""
         return [{"batch": size} for size in _AT_A_TIME]
 
     def open(self, place: Place) -> None:
-        """See `System`."""
         from minicons import scorer  # noqa: PLC0415 - optional
 
         torch.set_num_threads(place.threads)
@@ -39,7 +36,6 @@ class Minicons(System[Texts]):
             self._model = kind(place.checkpoint, place.torch_device)
 
     def run(self, work: Texts, choice: Choice) -> Answers:
-        """See `System`."""
         found: list[float] = []
         for start in range(0, len(work), choice["batch"]):
             texts = list(work.texts[start : start + choice["batch"]])

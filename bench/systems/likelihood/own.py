@@ -14,12 +14,10 @@ class Own(Fp32[Texts]):
     """Our engine, fp32."""
 
     def open(self, place: Place) -> None:
-        """See `System`."""
         super().open(place)
         self._encoder = Encoder(self._exported.tokenizer, self._exported.is_causal)
 
     def run(self, work: Texts, choice: Choice) -> Answers:  # noqa: ARG002
-        """See `System`."""
         model, encoder, longest = self._model, self._encoder, self._exported.max_length
         encoded = encoder.encode(work.texts)
         if self._exported.is_causal:

@@ -17,12 +17,7 @@ from ..torch_models import MaskRow, as_ids, autocast, compiled, load
 
 
 class AtMask(System[Sentences]):
-    """PyTorch at the mask.
-
-    Args:
-        arithmetic: fp32, bf16 or fp16.
-        compiled: Whether it is compiled.
-    """
+    """PyTorch at the mask."""
 
     def __init__(self, arithmetic: str, *, compiled: bool = False) -> None:
         self.arithmetic, self._compiled = arithmetic, compiled
@@ -30,18 +25,15 @@ class AtMask(System[Sentences]):
         self.name = f"{'compiled' if compiled else 'PyTorch'}{precision} at the mask"
 
     def about(self, choice: Choice) -> str:
-        """See `System`."""
         weights = "" if self.arithmetic == "fp32" else ", autocast" if choice["autocast"] else ", weights too"
         return f"batches of {choice['batch']} of one length, head for the mask's row alone{weights}"
 
     def missing(self, place: Place) -> str | None:
-        """See `System`."""
         if self.arithmetic == "fp16" and place.device.kind == "cpu":
             return "PyTorch in fp16 is for CUDA"
         return super().missing(place)
 
     def choices(self, place: Place) -> Sequence[Choice]:
-        """See `System`."""
         sizes = batch_sizes(place)
         if self.arithmetic == "fp32":
             return sizes
@@ -49,13 +41,11 @@ class AtMask(System[Sentences]):
         return [{**size, "autocast": way} for way in ways for size in sizes]
 
     def open(self, place: Place) -> None:
-        """See `System`."""
         self._place = place
         ways = {choice.get("autocast", 0) for choice in self.choices(place)}
         self._models = {way: self._load("fp32" if way else self.arithmetic) for way in ways}
 
     def run(self, work: Sentences, choice: Choice) -> Answers:
-        """See `System`."""
         way = choice.get("autocast", 0)
         model, found = self._models[way], np.empty(len(work), np.int32)
         with torch.inference_mode(), autocast(self._place, self.arithmetic, on=bool(way)):

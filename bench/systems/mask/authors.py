@@ -22,7 +22,6 @@ class _Padded(TorchSystem[Sentences]):
     size: int
 
     def run(self, work: Sentences, choice: Choice) -> Answers:  # noqa: ARG002
-        """See `System`."""
         return np.concatenate([self._top1(texts) for texts in batches(work.texts, self.size)])
 
     def _top1(self, texts: Sequence[str]) -> Ids:
@@ -39,7 +38,6 @@ class AuthorsSelection(_Padded):
     size = _BATCH
 
     def about(self, choice: Choice) -> str:  # noqa: ARG002
-        """See `System`."""
         return f"PyTorch, batches of {_BATCH} padded, logits at all positions"
 
 
@@ -51,7 +49,6 @@ class AuthorsScoring(_Padded):
     fewer = _SLOWER
 
     def about(self, choice: Choice) -> str:  # noqa: ARG002
-        """See `System`."""
         return "PyTorch, one sentence at a time"
 
 

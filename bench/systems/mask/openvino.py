@@ -30,13 +30,7 @@ _HINTS = {"fp32": "f32", "bf16": "bf16"}
 
 
 class OpenVino(System[Sentences]):
-    """OpenVINO.
-
-    Args:
-        arithmetic: fp32, bf16 or int8.
-        kind: `static` where activations have fixed scales.
-        calibrated: Sentences that fix them.
-    """
+    """OpenVINO."""
 
     def __init__(self, arithmetic: str, kind: str = "", *, calibrated: int = _CALIBRATED) -> None:
         self.arithmetic, self._kind, self._calibrated = arithmetic, kind, calibrated
@@ -44,17 +38,14 @@ class OpenVino(System[Sentences]):
         self.needs = ("openvino", "nncf") if arithmetic == "int8" else ("openvino",)
 
     def about(self, choice: Choice) -> str:
-        """See `System`."""
         streams = f"{choice['streams']} stream{'s' if choice['streams'] > 1 else ''}"
         groups = f", activations in groups of {choice['group']}" if choice.get("group") else ""
         return f"batches of {choice['batch']} of one length, {streams}, head for the mask's row alone{groups}"
 
     def missing(self, place: Place) -> str | None:
-        """See `System`."""
         return "OpenVINO is measured on the CPU" if place.device != CPU else super().missing(place)
 
     def choices(self, place: Place) -> Sequence[Choice]:
-        """See `System`."""
         groups: tuple[dict[str, int], ...] = ({},)
         if self.arithmetic == "int8" and not self._kind:
             groups = tuple({"group": group} for group in _GROUPS)
@@ -66,11 +57,9 @@ class OpenVino(System[Sentences]):
         ]
 
     def make(self, place: Place) -> None:
-        """See `System`."""
         self._graph(place)
 
     def open(self, place: Place) -> None:
-        """See `System`."""
         import openvino as ov  # noqa: PLC0415 - optional
 
         self._core, self._place = ov.Core(), place
@@ -81,7 +70,6 @@ class OpenVino(System[Sentences]):
         self._open: list[Any] = []
 
     def run(self, work: Sentences, choice: Choice) -> Answers:
-        """See `System`."""
         requests = self._requests(choice["streams"], choice.get("group", 0))
         found, batches = np.empty(len(work), np.int32), list(work.batches(choice["batch"]))
         with ThreadPoolExecutor(len(requests)) as threads:

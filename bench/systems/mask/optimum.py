@@ -21,19 +21,15 @@ class Optimum(System[Sentences]):
     extra = "export"
 
     def about(self, choice: Choice) -> str:
-        """See `System`."""
         return f"ORTModelForMaskedLM, batches of {choice['batch']} padded"
 
     def choices(self, place: Place) -> Sequence[Choice]:
-        """See `System`."""
         return batch_sizes(place)
 
     def make(self, place: Place) -> None:
-        """See `System`."""
         plain_export(place)
 
     def open(self, place: Place) -> None:
-        """See `System`."""
         import onnxruntime as ort  # noqa: PLC0415 - slow
         from optimum.onnxruntime import ORTModelForMaskedLM  # noqa: PLC0415
 
@@ -53,7 +49,6 @@ class Optimum(System[Sentences]):
         return "CUDAExecutionProvider", {"device_id": place.device.index}
 
     def run(self, work: Sentences, choice: Choice) -> Answers:
-        """See `System`."""
         found = []
         for texts in batches(work.texts, choice["batch"]):
             encoded = self._tokenizer(list(texts), padding=True, return_tensors="pt").to(self._model.device)

@@ -24,11 +24,9 @@ class _Own(System[Sentences]):
     _decider: Decider
 
     def about(self, choice: Choice) -> str:  # noqa: ARG002
-        """See `System`."""
         return self.said
 
     def run(self, work: Sentences, choice: Choice) -> Answers:  # noqa: ARG002
-        """See `System`."""
         found = np.empty(len(work), np.int32)
         for bucket in work.encoded.buckets:
             decisions = self._decider.decide(bucket.ids, bucket.mask_position, work.encoded.expected[bucket.rows])
@@ -43,7 +41,6 @@ class Reference(_Own):
     said = "our engine, the reference"
 
     def open(self, place: Place) -> None:
-        """See `System`."""
         self._decider = open_language_model(load_exported(place.exported), place.device, threads=place.threads)
 
 
@@ -57,7 +54,6 @@ class LowPrecision(_Own):
         self.arithmetic = "int8" if device_kind == "cpu" else "fp16"
 
     def open(self, place: Place) -> None:
-        """See `System`."""
         exported = load_exported(place.exported)
         graph = exported.low_precision(place.device.kind)
         self._decider = open_language_model(exported, place.device, graph=graph, threads=place.threads)
@@ -71,12 +67,10 @@ class Mixed(_Own):
     said = "the low-precision model, close calls and an audit in fp32"
 
     def open(self, place: Place) -> None:
-        """See `System`."""
         exported = load_exported(place.exported)
         self._models = open_models(exported, place.device, Precision.MIXED, threads=place.threads)
 
     def settle(self, work: Sentences) -> None:
-        """See `System`."""
         low_precision, reference = self._models.low_precision, self._models.reference
         assert low_precision is not None  # noqa: S101 - Precision.MIXED: there is one, or opening fails
         calibration = calibrate(low_precision, reference, work.encoded, audit_share=AUDIT_SHARE)

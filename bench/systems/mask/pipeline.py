@@ -17,21 +17,17 @@ class Pipeline(System[Sentences]):
     name = "pipeline"
 
     def about(self, choice: Choice) -> str:
-        """See `System`."""
         return f"transformers' fill-mask pipeline, batches of {choice['batch']}"
 
     def choices(self, place: Place) -> Sequence[Choice]:
-        """See `System`."""
         return batch_sizes(place)
 
     def open(self, place: Place) -> None:
-        """See `System`."""
         model, tokenizer = load(AutoModelForMaskedLM, place), tokenizer_of(place)
         with quiet():
             self._fill = pipeline("fill-mask", model=model, tokenizer=tokenizer, device=place.torch_device, top_k=1)
 
     def run(self, work: Sentences, choice: Choice) -> Answers:
-        """See `System`."""
         with quiet():
             answers = self._fill(list(work.texts), batch_size=choice["batch"])
         one = len(work) == 1  # of one text the pipeline gives the answers, of several a list of them each

@@ -13,7 +13,6 @@ class TensorRt(Optimum):
     arithmetic = "fp16"
 
     def missing(self, place: Place) -> str | None:
-        """See `System`."""
         if place.device.kind != "cuda":
             return "TensorRT is for CUDA"
         import onnxruntime as ort  # noqa: PLC0415 - slow

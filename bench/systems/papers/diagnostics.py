@@ -29,15 +29,10 @@ COLUMNS = ("top1_probability", *(f"{name}_probability" for name in COMPARED))
 
 @dataclass(frozen=True, eq=False)
 class Items:
-    """Items, as the engine plans them.
+    """Items, as the engine plans them."""
 
-    Attributes:
-        items: The items.
-        ids: Completion → its token.
-    """
-
-    items: tuple[Item, ...]
-    ids: dict[Completion, int]
+    items: tuple[Item, ...]  # the items
+    ids: dict[Completion, int]  # completion → its token
 
     def __len__(self) -> int:
         return len(self.items)
@@ -60,11 +55,9 @@ class Paper(TorchMasked):
     fewer = 8
 
     def about(self, choice: Choice) -> str:  # noqa: ARG002
-        """See `System`."""
         return "Ettinger: one sentence at a time, twice for each completion"
 
     def run(self, work: Items, choice: Choice) -> Answers:  # noqa: ARG002
-        """See `System`."""
         found = np.full((len(work), len(COLUMNS)), np.nan)
         for row, item in enumerate(work.items):
             rows = item.compared or item.expected[:1]
@@ -89,15 +82,12 @@ class _Looped(TorchMasked):
     reference = True
 
     def about(self, choice: Choice) -> str:
-        """See `System`."""
         return f"each text once, sorted, batches of {choice['batch']}"
 
     def choices(self, place: Place) -> Sequence[Choice]:
-        """See `System`."""
         return batch_sizes(place)
 
     def run(self, work: Items, choice: Choice) -> Answers:
-        """See `System`."""
         texts = work.texts
         wanted: dict[str, list[Completion]] = {}
         for completion in dict.fromkeys(one for item in work.items for one in item.completions):
@@ -135,11 +125,9 @@ class Own(OwnRun):
     command = "diagnostics"
 
     def any_stage(self) -> DiagnosticsStage:
-        """See `OwnRun`."""
         return DiagnosticsStage.plan(self.exported, Diagnostics())
 
     def run(self, work: Items, choice: Choice) -> Answers:  # noqa: ARG002
-        """See `System`."""
         stage = DiagnosticsStage(self.exported, work.items, "", 1, 0)
         items = self.finished(stage, lambda run: pl.read_parquet(run / ITEMS_FILE, columns=[*COLUMNS]))
         return items.select(COLUMNS).to_numpy().astype(np.float64)

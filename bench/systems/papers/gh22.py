@@ -37,13 +37,9 @@ _VARIANT = Variant.ORIGINAL
 
 @dataclass(frozen=True)
 class Pairs:
-    """Pairs of the bundled lexicon.
+    """Pairs of the bundled lexicon."""
 
-    Attributes:
-        ids: Their numbers.
-    """
-
-    ids: tuple[int, ...]
+    ids: tuple[int, ...]  # their numbers
 
     @classmethod
     def drawn(cls, n: int) -> "Pairs":
@@ -79,11 +75,7 @@ class Pairs:
         return [sentence.text(words, MASK) for words in self.words()]
 
     def repeating(self, verbs: Sequence[Sequence[str]]) -> list[str]:
-        """The texts of the test: pair after pair, verb after verb, pattern after pattern.
-
-        Args:
-            verbs: For each pair, its verbs.
-        """
+        """The texts of the test: pair after pair, verb after verb, pattern after pattern."""
         return [
             pattern.text({**words, VERB: verb}, MASK)
             for words, own in zip(self.words(), verbs, strict=True)
@@ -103,7 +95,7 @@ class _Torch(TorchMasked):
     """Both steps in PyTorch."""
 
     def run(self, work: Pairs, choice: Choice) -> Answers:
-        """See `System`: whether each verb is repeated, bool [pairs, ranks × patterns]."""
+        """Whether each verb is repeated, bool [pairs, ranks × patterns]."""
         verbs = np.empty((len(work), len(RANKS)), np.int64)
         for rows, logits in self.some(work.choosing(), choice):
             words = logits.index_fill(1, self._unranked, -torch.inf)
@@ -136,11 +128,9 @@ class Paper(_Torch):
     fewer = 8
 
     def about(self, choice: Choice) -> str:  # noqa: ARG002
-        """See `System`."""
         return "one sentence at a time, logits at all positions"
 
     def some(self, texts: Sequence[str], choice: Choice) -> Iterator[tuple[np.ndarray, torch.Tensor]]:  # noqa: ARG002
-        """See `_Torch`."""
         for row, logits in enumerate(self.one_by_one(texts)):
             yield np.array([row]), logits[None]
 
@@ -152,11 +142,9 @@ class Loop(_Torch):
     reference = True
 
     def about(self, choice: Choice) -> str:
-        """See `System`."""
         return f"sorted, batches of {choice['batch']}"
 
     def choices(self, place: Place) -> Sequence[Choice]:
-        """See `System`."""
         return batch_sizes(place)
 
 
@@ -173,11 +161,9 @@ class Own(OwnRun):
     command = "gh22 --variant original"
 
     def any_stage(self) -> Repetitions:
-        """See `OwnRun`."""
         return self._repetitions(self._acts(Pairs.drawn(1)), pl.DataFrame())
 
     def run(self, work: Pairs, choice: Choice) -> Answers:  # noqa: ARG002
-        """See `System`."""
         with TemporaryDirectory() as folder:
             run, acts = Path(folder) / "run", self._acts(work)
             run_stage(with_open_model(acts, self.model.models.reference), run, self.execution)

@@ -34,15 +34,10 @@ _KEPT = 3
 
 @dataclass(frozen=True, eq=False)
 class Queries:
-    """Facts with a query and its negation.
+    """Facts with a query and its negation."""
 
-    Attributes:
-        facts: All of them count for the model.
-        gold: int64 [n], the tokens of their answers.
-    """
-
-    facts: tuple[Fact, ...]
-    gold: NDArray[np.int64]
+    facts: tuple[Fact, ...]  # all of them count for the model
+    gold: NDArray[np.int64]  # int64 [n], the tokens of their answers
 
     def __len__(self) -> int:
         return len(self.facts)
@@ -65,21 +60,18 @@ class Paper(TorchMasked):
     fewer = 4
 
     def about(self, choice: Choice) -> str:  # noqa: ARG002
-        """See `System`."""
         return (
             f"LAMA: batches of {_BATCH} padded, all log-probabilities; fact by fact, scipy and the first {_TOP:,} "
             "tokens, which are pickled"
         )
 
     def open(self, place: Place) -> None:
-        """See `System`."""
         super().open(place)
         known = self._tokenizer.convert_ids_to_tokens(list(range(len(self._tokenizer))))
         self._words = [*known, *[""] * (self._model.config.vocab_size - len(known))]
         self._threads = place.threads
 
     def run(self, work: Queries, choice: Choice) -> Answers:  # noqa: ARG002
-        """See `System`."""
         order = sorted(range(len(work)), key=lambda row: len(work.facts[row].affirmative.split()))
         found, results = np.empty((len(work), 2)), []
         with ThreadPool(self._threads) as pool, TemporaryFile() as file:
@@ -135,15 +127,12 @@ class _Looped(TorchMasked):
     reference = True
 
     def about(self, choice: Choice) -> str:
-        """See `System`."""
         return f"sorted, batches of {choice['batch']}; ranks and correlations of a batch at once"
 
     def choices(self, place: Place) -> Sequence[Choice]:
-        """See `System`."""
         return batch_sizes(place)
 
     def run(self, work: Queries, choice: Choice) -> Answers:
-        """See `System`."""
         found, size = np.empty((len(work), 2)), choice["batch"]
         for start in range(0, len(work), 8 * size):  # logits of some batches at a time are in memory
             own = work.facts[start : start + 8 * size]
@@ -183,11 +172,9 @@ class Own(OwnRun):
     command = "lama"
 
     def any_stage(self) -> Lama:
-        """See `OwnRun`."""
         return self._stage(())
 
     def run(self, work: Queries, choice: Choice) -> Answers:  # noqa: ARG002
-        """See `System`."""
         columns = ["gold_logprob", "spearman"]
         items = self.finished(self._stage(work.facts), lambda run: pl.read_parquet(run / ITEMS_FILE, columns=columns))
         return items.to_numpy().astype(np.float64)

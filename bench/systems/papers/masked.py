@@ -67,7 +67,6 @@ class TorchMaskRow(TorchMasked):
     """The same, but the head sees the mask's row alone."""
 
     def at_mask(self, padded: Any) -> torch.Tensor:
-        """See `TorchMasked`."""
         return head_logits_at_mask(self._model, self._tokenizer, padded)
 
 
@@ -77,11 +76,9 @@ class LoopAlone(TorchMaskRow):
     name = LOOP_ALONE
 
     def about(self, choice: Choice) -> str:
-        """See `System`."""
         return f"batches of {choice['batch']}, the head at the mask; no texts, no results"
 
     def choices(self, place: Place) -> Sequence[Choice]:
-        """See `System`."""
         return batch_sizes(place)
 
     def given(self, work: Asked, choice: Choice) -> list[tuple[Rows, Any]]:
@@ -89,7 +86,6 @@ class LoopAlone(TorchMaskRow):
         return list(self.padded(work.texts, choice["batch"]))
 
     def run(self, work: list[tuple[Rows, Any]], choice: Choice) -> Answers:  # noqa: ARG002
-        """See `System`."""
         with torch.inference_mode():
             found = [self.at_mask(padded).argmax(1).cpu().numpy() for _, padded in work]
         return in_order([rows for rows, _ in work], found)
@@ -101,7 +97,6 @@ class OwnAlone(Fp32[Any]):
     name = OURS_ALONE
 
     def about(self, choice: Choice) -> str:
-        """See `System`."""
         return f"{super().about(choice)}; no texts, no results"
 
     def given(self, work: Asked, choice: Choice) -> list[Bucket]:  # noqa: ARG002
@@ -109,17 +104,11 @@ class OwnAlone(Fp32[Any]):
         return encode_texts(self._exported, self._exported.tokenizer, work.texts)
 
     def run(self, work: list[Bucket], choice: Choice) -> Answers:  # noqa: ARG002
-        """See `System`."""
         groups = [(bucket.ids, bucket.mask_position, np.zeros(len(bucket.rows), np.int32)) for bucket in work]
         return in_order([bucket.rows for bucket in work], [found.top1 for found in self._model.decide_each(groups)])
 
 
 def in_order(rows: Sequence[Rows], found: Sequence[Answers]) -> Answers:
-    """Answers of batches in the order of the items.
-
-    Args:
-        rows: For each batch, which items it has.
-        found: For each batch, their answers.
-    """
+    """Answers of batches in the order of the items."""
     together: Answers = np.concatenate(found)
     return together[np.argsort(np.concatenate(rows), kind="stable")]

@@ -35,13 +35,9 @@ Batch = tuple[NDArray[np.int64], Any]
 
 @dataclass(frozen=True)
 class Judged:
-    """Pairs of several sources.
+    """Pairs of several sources."""
 
-    Attributes:
-        sourced: The source of each pair (RTE, SNLI or MNLI), and the pair.
-    """
-
-    sourced: tuple[tuple[str, Pair], ...]
+    sourced: tuple[tuple[str, Pair], ...]  # the source of each pair (RTE, SNLI or MNLI), and the pair
 
     def __len__(self) -> int:
         return len(self.sourced)
@@ -67,11 +63,10 @@ class _Torch(TorchSystem[Any]):
     kind = AutoModelForSequenceClassification
 
     def choices(self, place: Place) -> Sequence[Choice]:
-        """See `System`."""
         return batch_sizes(place)
 
     def run(self, work: Judged, choice: Choice) -> Answers:
-        """See `System`: the numbers of the labels, int64 [n]."""
+        """The numbers of the labels, int64 [n]."""
         return self.judge(self.batches(work, choice))
 
     def judge(self, batches: Iterator[Batch] | list[Batch]) -> Answers:
@@ -106,15 +101,12 @@ class Paper(_Torch):
     fewer = 2 * _FEWER
 
     def about(self, choice: Choice) -> str:  # noqa: ARG002
-        """See `System`."""
         return f"run_glue.py: batches of {_BATCH}, each pair padded to {PAPER_LENGTH} tokens"
 
     def choices(self, place: Place) -> Sequence[Choice]:  # noqa: ARG002
-        """See `System`."""
         return [{"batch": _BATCH}]
 
     def encoded(self, pairs: Sequence[Pair], padding: str) -> Any:  # noqa: ARG002
-        """See `_Torch`."""
         return super().encoded(pairs, "max_length")
 
 
@@ -126,7 +118,6 @@ class Loop(_Torch):
     fewer = _FEWER
 
     def about(self, choice: Choice) -> str:
-        """See `System`."""
         return f"in the order of the file, batches of {choice['batch']} padded to the longest"
 
 
@@ -137,11 +128,9 @@ class SortedLoop(_Torch):
     fewer = _FEWER
 
     def about(self, choice: Choice) -> str:
-        """See `System`."""
         return f"sorted by length, batches of {choice['batch']} padded to the longest"
 
     def batches(self, work: Judged, choice: Choice) -> Iterator[Batch]:
-        """See `_Torch`."""
         sides = [pair.text for pair in work.pairs], [pair.hypothesis for pair in work.pairs]
         encoded = self._tokenizer(*sides, truncation="longest_first", max_length=PAPER_LENGTH)
         order = np.argsort([len(ids) for ids in encoded["input_ids"]], kind="stable")
@@ -158,7 +147,6 @@ class LoopAlone(SortedLoop):
     name = LOOP_ALONE
 
     def about(self, choice: Choice) -> str:
-        """See `System`."""
         return f"sorted, batches of {choice['batch']}; no texts, no results"
 
     def given(self, work: Judged, choice: Choice) -> list[Batch]:
@@ -166,16 +154,11 @@ class LoopAlone(SortedLoop):
         return list(self.batches(work, choice))
 
     def run(self, work: list[Batch], choice: Choice) -> Answers:  # type: ignore[override]  # noqa: ARG002
-        """See `System`."""
         return self.judge(work)
 
 
 class Own(OwnRun):
-    """`negengine nli`.
-
-    Args:
-        precision: fp32, or what the command takes by itself.
-    """
+    """`negengine nli`."""
 
     command = "nli"
     task = Task.TEXT_CLASSIFICATION
@@ -188,11 +171,9 @@ class Own(OwnRun):
             self.arithmetic = "mixed"
 
     def any_stage(self) -> Judgements:
-        """See `OwnRun`."""
         return self._stage(())
 
     def run(self, work: Judged, choice: Choice) -> Answers:  # noqa: ARG002
-        """See `System`."""
         rows, pairs = work.by_source(), work.pairs
         sets = tuple(PairSet(source, NEW, tuple(pairs[row] for row in own), "") for source, own in rows.items())
         stage = self._stage(sets)
@@ -207,11 +188,7 @@ class Own(OwnRun):
 
 
 class OwnAlone(System[Any]):
-    """Our classifier alone: pairs are encoded before the clock starts.
-
-    Args:
-        low_precision: Whether it is the low-precision model, its labels unchecked.
-    """
+    """Our classifier alone: pairs are encoded before the clock starts."""
 
     ours = True
     fewer = _FEWER
@@ -222,11 +199,9 @@ class OwnAlone(System[Any]):
         self.arithmetic = "int8" if low_precision else "fp32"
 
     def about(self, choice: Choice) -> str:  # noqa: ARG002
-        """See `System`."""
         return f"batches of one length{', labels unchecked' if self._low_precision else ''}; no texts, no results"
 
     def open(self, place: Place) -> None:
-        """See `System`."""
         self._exported = load_exported(place.exported, task=Task.TEXT_CLASSIFICATION)
         graph = self._exported.low_precision(place.device.kind) if self._low_precision else None
         self._model = PairClassifier(self._exported, place.device, graph=graph, threads=place.threads)
@@ -237,5 +212,4 @@ class OwnAlone(System[Any]):
         return encode_pairs(self._exported, texts, max_length=PAPER_LENGTH)
 
     def run(self, work: EncodedPairs, choice: Choice) -> Answers:  # noqa: ARG002
-        """See `System`."""
         return self._model.classify(work).label

@@ -20,11 +20,7 @@ T = TypeVar("T")
 
 
 class OwnRun(System[Any]):
-    """Our engine, as a finished run; a subclass says which.
-
-    Args:
-        precision: fp32, mixed, or what the command takes by itself.
-    """
+    """Our engine, as a finished run; a subclass says which."""
 
     name = OURS
     ours = True
@@ -35,11 +31,9 @@ class OwnRun(System[Any]):
         self._precision = precision
 
     def about(self, choice: Choice) -> str:  # noqa: ARG002
-        """See `System`."""
         return f"`negengine {self.command}`, with its run folder and results"
 
     def open(self, place: Place) -> None:
-        """See `System`."""
         self.exported = load_exported(place.exported, task=self.task)
         self.options = ModelOptions(place.device, self._precision, threads=place.threads)
         self.model = self.any_stage().open(self.options)

@@ -8,15 +8,10 @@ import polars as pl
 
 @dataclass(frozen=True, eq=False)
 class Stimuli:
-    """Sentences with a mask and some targets.
+    """Sentences with a mask and some targets."""
 
-    Attributes:
-        table: Columns `sentence` and those of the targets.
-        targets: The columns of the targets.
-    """
-
-    table: pl.DataFrame
-    targets: Sequence[str]
+    table: pl.DataFrame  # columns `sentence` and those of the targets
+    targets: Sequence[str]  # the columns of the targets
 
     def __len__(self) -> int:
         return len(self.table)

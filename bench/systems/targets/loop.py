@@ -24,15 +24,12 @@ class Loop(TorchSystem[Stimuli]):
     reference = True
 
     def about(self, choice: Choice) -> str:
-        """See `System`."""
         return f"batches of {choice['batch']}"
 
     def choices(self, place: Place) -> Sequence[Choice]:  # noqa: ARG002
-        """See `System`."""
         return [{"batch": size} for size in _BATCHES]
 
     def run(self, work: Stimuli, choice: Choice) -> Answers:
-        """See `System`."""
         tokenizer, size = self._tokenizer, choice["batch"]
         texts = [text.replace(MASK, tokenizer.mask_token) for text in work.table["sentence"]]
         targets = [tokenizer.convert_tokens_to_ids(list(work.table[name])) for name in work.targets]

@@ -23,7 +23,6 @@ class Own(Fp32[Stimuli]):
     """Our engine, fp32."""
 
     def run(self, work: Stimuli, choice: Choice) -> Answers:  # noqa: ARG002
-        """See `System`."""
         with TemporaryDirectory() as folder:
             path = Path(folder) / "stimuli.csv"
             work.table.write_csv(path)
