@@ -23,7 +23,7 @@ from negengine.engine.choices import Precision
 from negengine.engine.errors import InputError
 from negengine.engine.experiments.negation.runs import ScoresRun
 from negengine.engine.experiments.negation.score import Scoring, read_selected
-from negengine.engine.experiments.negation.sections.answers import replacements
+from negengine.engine.experiments.negation.sections import replacements
 from negengine.engine.experiments.negation.select import Selection, Settings
 from negengine.engine.inference.device import CPU
 from negengine.engine.runs.executors import ThisProcess

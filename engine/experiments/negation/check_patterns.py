@@ -90,7 +90,6 @@ class PatternsCheck(Shown):
         return ["No problem was found." if not n else f"{n:,} problem{'s' if n > 1 else ''} found."]
 
     def document(self) -> dict[str, Any]:
-        """See `Shown`."""
         found = {
             "patterns": self._pattern_rows(),
             "content": self._counts(),

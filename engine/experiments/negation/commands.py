@@ -53,21 +53,12 @@ def select(
 
     To resume a stopped run, run the same command again. Example: negengine select mini --pairs 60
     """
-    from .runs import plan_selection
+    from .runs import SelectionOptions, plan_selection
     from .runs import select as run
 
-    return (plan_selection if plan else run)(
-        setup.model(model),
-        pairs=pairs,
-        max_verbs=max_verbs,
-        coreference=coreference,
-        verbs=verbs,
-        lazy=lazy,
-        lexicon=lexicon,
-        patterns=patterns,
-        seed=seed,
-        **setup.run,
-    )
+    asked = SelectionOptions(pairs, max_verbs, coreference, verbs, lazy, lexicon, patterns, seed)
+    opened = setup.model(model)
+    return plan_selection(opened, asked, **setup.run) if plan else run(opened, **vars(asked), **setup.run)
 
 
 @run_command

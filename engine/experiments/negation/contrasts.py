@@ -14,8 +14,8 @@ from ...errors import InputError
 from ...library.run import Contrast
 from ...runs.record import differences, read_run
 from ...views import Column, Table
-from .published import published
 from .select import Selection
+from .tables import published
 
 if TYPE_CHECKING:
     from .runs import ScoresRun

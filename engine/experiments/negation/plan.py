@@ -79,7 +79,6 @@ class SelectionPlan(Shown):
         return [f"Nothing was run or written. Without --plan, the results are written to {self.folder}"]
 
     def document(self) -> dict[str, Any]:
-        """See `Shown`."""
         return {"model": self.model, "run": str(self.folder), "work": dict(self.work), "widths": self.widths.to_dicts()}
 
 

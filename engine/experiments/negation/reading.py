@@ -1,4 +1,4 @@
-"""What the drops mean, in one line: section 3.5 of the paper, with the uncertainty of our figures.
+"""What a run means, in sentences: the verdict of section 3.5 of the paper, and the paragraph of methods.
 
 A model passes the test if its drops in the forbidden patterns are above its drops in the controls. A drop is above
 another here if their 95 % intervals do not overlap: those with pairs and verbs as clusters, which are the wider ones.
@@ -17,21 +17,22 @@ import polars as pl
 from ...choices import Coreference
 from ...text.pattern import PatternSet, Role
 from ...text.pattern_files import load_patterns
+from .score import ALL_SEVERAL
+from .select import SEVERAL_TOKENS, TOKENS
 
 Row = Mapping[str, Any]
 SAME_PERSON = {Coreference.PRONOUN, Coreference.SAME_NAME}
-_TWO_WAY = ("drop_low_two_way", "drop_high_two_way")
-_ONE_WAY = ("drop_low", "drop_high")  # of runs from before, which do not have the others
+_INTERVALS = "the 95 % intervals with pairs and verbs as clusters do not overlap."
+_TARGET = {
+    Coreference.PRONOUN: "refers to the person of the context sentence with a pronoun",
+    Coreference.SAME_NAME: "repeats the name of the context sentence",
+    Coreference.SAME_GENDER: "has another name of the same gender",
+    Coreference.OTHER_GENDER: "has a name of the other gender",
+}
 
 
 def reading(rates: pl.DataFrame, patterns: PatternSet, coreference: str) -> str:
-    """What the drops of a run mean: the test's verdict where the paper has one.
-
-    Args:
-        rates: the content of rates.parquet.
-        patterns: the set of the run.
-        coreference: whom the target sentence is about, a value of `grid.Coreference`.
-    """
+    """What the drops of a run, the content of rates.parquet, mean: the test's verdict where the paper has one."""
     known = {row["pattern"]: row for row in rates.iter_rows(named=True) if row["drop"] is not None}
     forbidden, controls = (
         [known[pattern.name] for pattern in patterns.scored if pattern.role is role and pattern.name in known]
@@ -54,12 +55,7 @@ def reading(rates: pl.DataFrame, patterns: PatternSet, coreference: str) -> str:
 
 
 def told(rates: pl.DataFrame, patterns: PatternSet) -> str:
-    """The drops in words, without a verdict: for verbs that the paper's test does not have.
-
-    Args:
-        rates: in the columns of rates.parquet.
-        patterns: the set of the run.
-    """
+    """The drops in words, without a verdict: for verbs that the paper's test does not have."""
     known = {row["pattern"]: row for row in rates.iter_rows(named=True) if row["drop"] is not None}
     drops = [_with_interval(known[pattern.name]) for pattern in patterns.scored if pattern.name in known]
     if not drops:
@@ -85,14 +81,14 @@ def _other_person(forbidden: Sequence[Row], coreference: str) -> str:
 def _all_above(forbidden: Sequence[Row], controls: Sequence[Row]) -> str:
     which = {1: "the control", 2: "both controls,"}.get(len(controls), "all controls,")
     drops = "drop of {} is" if len(forbidden) == 1 else "drops of {} are"
-    return f"the {drops.format(_and(forbidden))} above {which} {_and(controls)}; {_apart(controls[0])}"
+    return f"the {drops.format(_and(forbidden))} above {which} {_and(controls)}; {_INTERVALS}"
 
 
 def _below(forbidden: Sequence[Row], controls: Sequence[Row], test: Callable[[Row, Row], bool]) -> str:
     """The forbidden patterns that fall short of controls by a test; empty if none does."""
     short = [(row, [control for control in controls if test(row, control)]) for row in forbidden]
     parts = [f"{_drop(row)} is below {_and(over)}" for row, over in short if over]
-    return f"the drop of {'; the drop of '.join(parts)}; {_apart(controls[0])}" if parts else ""
+    return f"the drop of {'; the drop of '.join(parts)}; {_INTERVALS}" if parts else ""
 
 
 def _overlapping(forbidden: Sequence[Row], controls: Sequence[Row]) -> str:
@@ -103,7 +99,7 @@ def _overlapping(forbidden: Sequence[Row], controls: Sequence[Row]) -> str:
         for f, with_ in overlapping
         if with_
     ]
-    which = f"the 95 % interval{_clusters(controls[0])}"
+    which = "the 95 % interval with pairs and verbs as clusters"
     return f"{which} of {'; the interval of '.join(parts)}." if parts else ""
 
 
@@ -124,17 +120,8 @@ def _overlap(one: Row, other: Row) -> bool:
 
 
 def _ends(row: Row) -> tuple[float | None, float | None]:
-    """The interval that decides: with pairs and verbs as clusters, where the run has it."""
-    low, high = _TWO_WAY if _TWO_WAY[0] in row else _ONE_WAY
-    return row[low], row[high]
-
-
-def _clusters(row: Row) -> str:
-    return " with pairs and verbs as clusters" if _TWO_WAY[0] in row else ""
-
-
-def _apart(row: Row) -> str:
-    return f"the 95 % intervals{_clusters(row)} do not overlap."
+    """The interval that decides: with pairs and verbs as clusters."""
+    return row["drop_low_two_way"], row["drop_high_two_way"]
 
 
 def _drop(row: Row) -> str:
@@ -151,3 +138,63 @@ def _with_interval(row: Row) -> str:
 def _and(rows: Sequence[Row]) -> str:
     words = [_drop(row) for row in rows]
     return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
+
+
+def selection_methods(summary: Mapping[str, Any], identity: Mapping[str, Any], test: str) -> str:
+    """What was selected; `test` is the paper of the test as a text cites it."""
+    candidates = summary["pairs"] * summary["verbs"]
+    ratio = f"{summary['ratio']:.1f} %"
+    if lazy := summary.get("lazy"):
+        tested = (
+            f"Each pair was tested until {identity['max verbs']} verbs were repeated, which took {summary['tested']:,} "
+            f"of {candidates:,} candidates; by an estimate the model repeats the verb in {ratio} of all candidates "
+            f"(95 % interval {lazy['ratio_low']:.1f} to {lazy['ratio_high']:.1f} %)."
+        )
+    else:
+        tested = f"Of {candidates:,} candidates, the model repeated the verb in {summary['repeating']:,} ({ratio})."
+    return (
+        f"We selected the triplets of the Self-Contained Negation Test ({test}) from {summary['pairs']:,} pairs of a "
+        f"name and a profession and {summary['verbs']:,} verbs that are one token of the model. The target sentence "
+        f"{_TARGET[Coreference(summary['coreference'])]}. {tested} At most {identity['max verbs']} verbs were kept for "
+        f"each pair, chosen by a keyed hash (seed {identity['seed']}), which gave {summary['selected']:,} triplets."
+        + _several(summary)
+    )
+
+
+def _several(summary: Mapping[str, Any]) -> str:
+    """What was selected among verbs of several tokens; empty if the run has none."""
+    if (apart := summary.get(SEVERAL_TOKENS)) is None:
+        return ""
+    share = "by an estimate " if "lazy" in apart else ""
+    return (
+        f" Apart from these, we tested {apart['verbs']:,} verbs of several tokens in the same way. Such a verb counts "
+        "as repeated if each of its tokens is the model's first choice at its mask, where the masks are filled from "
+        "left to right with the verb's tokens (Kauf and Ivanova, 2023). The model "
+        f"{share}repeated {apart['ratio']:.1f} % of these candidates, and {apart['selected']:,} triplets were kept."
+    )
+
+
+def scores_methods(rates: pl.DataFrame, patterns: PatternSet) -> str:
+    """What was scored, and the drops."""
+    rows = {row["pattern"]: row for row in rates.to_dicts()}
+    drops = [
+        f"{pattern.name} {row['drop']:.1f}{_interval(row['drop_low_two_way'], row['drop_high_two_way'])}"
+        for pattern in patterns.scored
+        if (row := rows.get(pattern.name)) is not None and row["drop"] is not None
+    ]
+    return (
+        f"Each triplet was scored in the patterns {', '.join(pattern.name for pattern in patterns.scored)}. The drops "
+        "(100 minus the repetition rate, in percentage points, with 95 % intervals for which pairs and verbs are "
+        "clusters) are: "
+        f"{', '.join(drops)}."
+    )
+
+
+def apart_methods(token_rates: pl.DataFrame, patterns: PatternSet) -> str:
+    """The drops of verbs of several tokens."""
+    return f"Verbs of several tokens: {told(token_rates.filter(pl.col(TOKENS) == ALL_SEVERAL), patterns)}"
+
+
+def _interval(low: float | None, high: float | None) -> str:
+    """An interval in brackets; nothing where there is none."""
+    return "" if low is None or high is None else f" [{low:.1f}, {high:.1f}]"

@@ -11,6 +11,7 @@ import polars as pl
 from ...choices import Coreference, Precision, VerbConvention
 from ...errors import InputError, choice
 from ...inference.audit import audit_summary
+from ...inference.exported import ExportedModel
 from ...library.again import Draw, Sample
 from ...library.call import recorded
 from ...library.model import Model, ModelLike, check_opening, find_model, open_model
@@ -27,11 +28,9 @@ from ...views import Table
 from . import recount
 from .again import triplets, unselected
 from .contrasts import contrast
-from .methods import apart_methods, scores_methods, selection_methods
 from .plan import SelectionPlan, plan_of
-from .published import published
 from .rates import PAIR
-from .reading import reading, told
+from .reading import apart_methods, reading, scores_methods, selection_methods, told
 from .score import (
     ALL_SEVERAL,
     RATES_FILE,
@@ -54,11 +53,41 @@ from .select import (
     Settings,
 )
 from .sentences import scored_sentences, selected_sentences
-from .several_tables import scored_apart, selected_apart
-from .tables import rates_table, selection_table
+from .tables import published, rates_table, scored_apart, selected_apart, selection_table
 
 DATASET = "SCNT"
 _TRIPLET = ("name", "profession", "verb")
+
+
+@dataclass(frozen=True)
+class SelectionOptions:
+    """The arguments of `select`."""
+
+    pairs: int | None = None
+    max_verbs: int = 20
+    coreference: str = Coreference.PRONOUN
+    verbs: str = VerbConvention.IN_CONTEXT
+    lazy: bool = False
+    lexicon: str | Path | None = None
+    patterns: str | Path | None = None
+    seed: int = 0
+
+    def stage(self, exported: ExportedModel) -> Selection:
+        """The selection that they ask for.
+
+        Raises:
+            InputError: One of them is wrong.
+        """
+        settings = Settings(
+            seed=self.seed,
+            pairs=self.pairs,
+            max_verbs=self.max_verbs,
+            coreference=choice(Coreference, "--coreference", self.coreference),
+            verbs=choice(VerbConvention, "--verbs", self.verbs),
+            lazy=self.lazy,
+        )
+        language = load_language(self.patterns, self.lexicon)
+        return Selection.plan(exported, language.lexicon, language.patterns, settings)
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,17 +106,14 @@ class SelectionRun(Run):
 
     @cached_property
     def triplets(self) -> pl.DataFrame:
-        """See the class."""
         return self.frame(TRIPLETS_FILE)
 
     @cached_property
     def several(self) -> pl.DataFrame | None:
-        """See the class."""
         return self.frame(SEVERAL_TRIPLETS_FILE) if SEVERAL_TRIPLETS_FILE in self.record.files else None
 
     @cached_property
     def summary(self) -> dict[str, Any]:
-        """See the class."""
         return read_document(self.folder, self.record, SELECTION_FILE)
 
     def tables(self) -> list[Table]:
@@ -97,7 +123,6 @@ class SelectionRun(Run):
         return [table, *selected_apart(self.summary)]
 
     def methods(self, test: str) -> str:
-        """See `Run`."""
         return selection_methods(self.summary, self.record.identity, test)
 
     def remarks(self) -> list[str]:
@@ -110,13 +135,12 @@ class SelectionRun(Run):
 
     @property
     def dead_end(self) -> str:
-        """See `Run`: there is nothing to score if no triplet was selected."""
+        """There is nothing to score if no triplet was selected."""
         if self.summary["selected"] or self.summary.get(SEVERAL_TOKENS, {}).get("selected"):
             return ""
         return f"{self.folder}: the model does not repeat any verb, so there is nothing to score"
 
     def document(self) -> dict[str, Any]:
-        """See `Shown`."""
         return {"run": str(self.folder), **self.summary}
 
     def sentence_rows(self) -> pl.LazyFrame:
@@ -137,7 +161,6 @@ class SelectionRun(Run):
         return None
 
     def again(self, draw: Draw) -> Iterator[Sample]:
-        """See `Run`."""
         is_exact = not self.record.counts.get("decided")
         kind = str(Precision.FP32 if is_exact else Precision.MIXED)
         no_answer = pl.lit(None, pl.String)  # a selection records nothing but the decision
@@ -145,7 +168,6 @@ class SelectionRun(Run):
         yield unselected(draw, self.record, self.triplets, is_exact=is_exact)
 
     def recounts(self) -> Iterator[Recount]:
-        """See `Run`."""
         yield from recount.selection(self.triplets, self.summary, self.record.identity, self.record.metadata)
         if self.several is not None:
             yield from recount.several(self.several, self.summary, self.record.identity, self.record.metadata)
@@ -173,37 +195,31 @@ class ScoresRun(Run):
 
     @cached_property
     def items(self) -> pl.DataFrame:
-        """See the class."""
         return self.frame(SCORES_FILE)
 
     @cached_property
     def rates(self) -> pl.DataFrame:
-        """See the class."""
         return self.frame(RATES_FILE)
 
     @cached_property
     def selection(self) -> Selected:
-        """See the class."""
         return read_selected(self.folder)
 
     @cached_property
     def several(self) -> pl.DataFrame | None:
-        """See the class."""
         found = self.selection.several
         return None if found is None else found.cast({pl.Categorical: pl.String})
 
     @cached_property
     def several_items(self) -> pl.DataFrame:
-        """See the class."""
         return self.frame(SEVERAL_SCORES_FILE)
 
     @cached_property
     def token_rates(self) -> pl.DataFrame:
-        """See the class."""
         return self.frame(TOKEN_RATES_FILE)
 
     def methods(self, test: str) -> str:
-        """See `Run`; the selection comes first."""
+        """The selection comes first."""
         selected = SelectionRun.open(self.folder).methods(test)
         patterns = self.selection.patterns
         apart = "" if self.several is None else f" {apart_methods(self.token_rates, patterns)}"
@@ -269,7 +285,6 @@ class ScoresRun(Run):
         return reading(self.rates, self.selection.patterns, self.coreference)
 
     def document(self) -> dict[str, Any]:
-        """See `Shown`."""
         apart = {} if self.several is None else {"rates_by_tokens": self.token_rates.to_dicts()}
         return {"run": str(self.folder), "rates": self.rates.to_dicts(), "reading": self.reading, **apart}
 
@@ -339,11 +354,9 @@ class ScoresRun(Run):
         return named.select(*first, pl.all().exclude(first))
 
     def again(self, draw: Draw) -> Iterator[Sample]:
-        """See `Run`."""
         yield from triplets(draw, self.sentence_rows())
 
     def recounts(self) -> Iterator[Recount]:
-        """See `Run`."""
         patterns = [pattern.name for pattern in self.selection.patterns.all]
         yield from recount.scores(self.items, self.selection.triplets, self.rates, patterns)
         if self.several is not None:
@@ -391,90 +404,20 @@ def select(
         InputError: An option is wrong, the run folder belongs to another run, or the disk is full.
     """
     opened = open_model(model)
-    stage = _selection(
-        opened,
-        pairs=pairs,
-        max_verbs=max_verbs,
-        coreference=coreference,
-        verbs=verbs,
-        lazy=lazy,
-        lexicon=lexicon,
-        patterns=patterns,
-        seed=seed,
-    )
+    asked = SelectionOptions(pairs, max_verbs, coreference, verbs, lazy, lexicon, patterns, seed)
     folder = run_folder(opened, options)
-    run_stage(stage, folder, execution(opened, options))
+    run_stage(asked.stage(opened.exported), folder, execution(opened, options))
     return open_results(SelectionRun, folder, opened, shard_of(options))
 
 
-def plan_selection(
-    model: ModelLike,
-    *,
-    pairs: int | None = None,
-    max_verbs: int = 20,
-    coreference: str = Coreference.PRONOUN,
-    verbs: str = VerbConvention.IN_CONTEXT,
-    lazy: bool = False,
-    lexicon: str | Path | None = None,
-    patterns: str | Path | None = None,
-    seed: int = 0,
-    **options: Unpack[RunOptions],
-) -> SelectionPlan:
-    """What `select` with the same arguments would do, and how many pairs an interval needs. Nothing is run or written.
-
-    Args:
-        model: As for `select`, like all other arguments.
-        pairs: See `select`.
-        max_verbs: See `select`.
-        coreference: See `select`.
-        verbs: See `select`.
-        lazy: See `select`.
-        lexicon: See `select`.
-        patterns: See `select`.
-        seed: See `select`.
-        **options: Output and shard count.
+def plan_selection(model: ModelLike, asked: SelectionOptions, **options: Unpack[RunOptions]) -> SelectionPlan:
+    """What `select` would do, and how many pairs an interval needs. Nothing is run or written.
 
     Raises:
         InputError: An option is wrong.
     """
     opened = open_model(model)
-    stage = _selection(
-        opened,
-        pairs=pairs,
-        max_verbs=max_verbs,
-        coreference=coreference,
-        verbs=verbs,
-        lazy=lazy,
-        lexicon=lexicon,
-        patterns=patterns,
-        seed=seed,
-    )
-    return plan_of(stage, run_folder(opened, options), shard_of(options))
-
-
-def _selection(
-    opened: Model,
-    *,
-    pairs: int | None,
-    max_verbs: int,
-    coreference: str,
-    verbs: str,
-    lazy: bool,
-    lexicon: str | Path | None,
-    patterns: str | Path | None,
-    seed: int,
-) -> Selection:
-    """The stage of `select`, from its arguments."""
-    settings = Settings(
-        seed=seed,
-        pairs=pairs,
-        max_verbs=max_verbs,
-        coreference=choice(Coreference, "--coreference", coreference),
-        verbs=choice(VerbConvention, "--verbs", verbs),
-        lazy=lazy,
-    )
-    language = load_language(patterns, lexicon)
-    return Selection.plan(opened.exported, language.lexicon, language.patterns, settings)
+    return plan_of(asked.stage(opened.exported), run_folder(opened, options), shard_of(options))
 
 
 @recorded()
@@ -493,10 +436,10 @@ def score(
     Args:
         run: A finished selection, or its folder.
         model: The model of the selection; by default the run's own model, or the folder that the run has recorded.
-        device: As for `load`; used if the model has to be found.
-        precision: As for `load`; used if the model has to be found.
-        batch_tokens: As for `load`; used if the model has to be found.
-        threads: As for `load`; used if the model has to be found.
+        device: As for `load`, like the next three; used if the model has to be found.
+        precision: As for `load`.
+        batch_tokens: As for `load`.
+        threads: As for `load`.
         **options: See `RunOptions`. The scores go into the selection's folder by default.
 
     Returns:

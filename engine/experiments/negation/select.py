@@ -334,7 +334,6 @@ class Selection(DecidingStage[Sentences]):
         return None if self.settings.lazy else self._sentences(verbs, *verbs.grid.part_indices(part))
 
     def decide(self, model: PatternDeciders, number: int, prepared: Sentences | None, advance: Advance) -> PartResult:
-        """See `Stage`."""
         verbs, part = self.parts[number]
         pattern = decided_as(self.patterns.selecting.name, verbs.apart)
         decider, pairs = model.deciders[pattern], verbs.grid.part_pairs(part)
@@ -455,7 +454,6 @@ class Selection(DecidingStage[Sentences]):
 
     @classmethod
     def rows_of(cls, files: Mapping[str, pl.LazyFrame]) -> pl.LazyFrame:
-        """See `Stage`."""
         return rejoined(files, TRIPLETS_FILE)
 
     @staticmethod

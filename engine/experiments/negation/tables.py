@@ -1,16 +1,25 @@
-"""The paper's Tables 5 and 6 with our figures; the published ones have columns of their own."""
+"""The paper's Tables 5 and 6 with our figures; the published ones, of `[[published]]` in pattern files, beside them.
+
+Verbs of several tokens have tables of their own, without a column of the paper.
+"""
 
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 import polars as pl
 
 from ...choices import Coreference
 from ...inference.audit import audit_sentences
-from ...text.pattern import PatternSet, PublishedColumn, Role
+from ...text.bundled import SELF_CONTAINED_NEGATION, bundled_patterns
+from ...text.pattern import PatternSet, PublishedColumn
+from ...text.pattern_files import PatternFile, load_language
 from ...views import Column, Table
-from .published import Published
+from .score import ALL_SEVERAL
+from .select import BY_TOKENS, SEVERAL, SEVERAL_TOKENS, TOKENS
 
+POINTS = "percentage points"
 _SELECTION = {
     "row": pl.Int64,
     "quantity": pl.String,
@@ -24,27 +33,70 @@ _SELECTION = {
     "decimals": pl.Int64,
     "printed": pl.String,
 }
-_SINCE = {
-    **dict.fromkeys(("pairs", "verbs"), pl.Int64),
-    **dict.fromkeys(
-        ("design_effect", "drop_low_two_way", "drop_high_two_way", "design_effect_two_way", "detectable"), pl.Float64
-    ),
-}
+_BY_TOKENS = {TOKENS: pl.Int64, "verbs": pl.Int64, "tested": pl.Int64, "repeating": pl.Int64, "ratio": pl.Float64}
 _UNITS = {"verbs": "verbs", "pairs": "pairs", "ratio": "%"}
+_HOW = "a verb of several tokens is repeated if each token is the first choice at its mask, filled from left to right"
 
 
-def selection_table(selection: Mapping[str, Any], published: Published | None) -> Table:
-    """The selection in the layout of Table 5.
+@dataclass(frozen=True)
+class Published:
+    """What a paper prints for a model.
 
-    Args:
-        selection: the content of selection.json; if it has `lazy`, rows 4 and 5 are estimates.
-        published: the paper's figures for the same model, if it is one of its four.
+    Attributes:
+        model: By the name that the paper uses.
+        selection: Table 5 with the keys of selection.json: verbs, pairs, tested, repeating, ratio (percent), selected.
+        coreference: Whom the target sentence is about (a value of `Coreference`) → the drops.
+        doubts: What is uncertain about these figures, as sentences.
+    """
+
+    model: str
+    selection: Mapping[str, float]
+    coreference: Mapping[str, PublishedColumn]
+    doubts: tuple[str, ...]
+
+    def selection_for(self, coreference: str) -> dict[str, float | None]:
+        """The column by the keys of selection.json: Table 5 is about pronouns; Tables 8 and 9 have row 6 only."""
+        if coreference not in self.coreference:
+            return {}
+        if coreference == Coreference.PRONOUN:
+            return dict(self.selection)
+        return {"selected": self.coreference[coreference].triplets}
+
+
+def published(model_name: str, patterns: PatternSet) -> Published | None:
+    """The published figures for a model, by its hub id or bare name; None if no paper has tested it with the set.
+
+    The figures of a bundled set are those of the installed version.
+    """
+    columns = patterns.published or _bundled(patterns.sha256)
+    own = [column for column in columns if model_name in column.models]
+    if not own:
+        return None
+    return Published(
+        model=own[0].models[0],
+        selection=next((column.selection for column in own if column.selection), {}),
+        coreference={column.coreference: column for column in own},
+        doubts=tuple(dict.fromkeys(doubt for column in own for doubt in column.doubts)),
+    )
+
+
+@cache
+def _bundled(sha256: str) -> tuple[PublishedColumn, ...]:
+    """The figures of the bundled set with this digest. The paper's own set is read first, and mostly alone."""
+    named = sorted(bundled_patterns(), key=lambda name: name != SELF_CONTAINED_NEGATION)
+    sets = (load_language(name).patterns for name in named if PatternFile.read(name).published)
+    return next((patterns.published for patterns in sets if patterns.sha256 == sha256), ())
+
+
+def selection_table(selection: Mapping[str, Any], paper: Published | None) -> Table:
+    """The selection, the content of selection.json, in the layout of Table 5.
 
     Returns:
         A table whose frame has the columns row (1 to 6), quantity (the key in selection.json), label, value, low and
-        high (95 % interval of an estimated ratio), estimated, published and unit.
+        high (95 % interval of an estimated ratio), estimated, published and unit. In a lazy run rows 4 and 5 are
+        estimates.
     """
-    lazy = selection.get("lazy")
+    lazy, coreference = selection.get("lazy"), selection["coreference"]
     estimate = ", estimated" if lazy else ""
     labels = {
         "verbs": "1. Available verbs",
@@ -54,8 +106,7 @@ def selection_table(selection: Mapping[str, Any], published: Published | None) -
         "ratio": f"5. Ratio (%){estimate}" if lazy else "5. Ratio (row 4 / row 3, %)",
         "selected": "6. Selected triplets",
     }
-    coreference = selection["coreference"]
-    paper = _published_selection(published, coreference)
+    column = paper.selection_for(coreference) if paper else {}
     rows = [
         {
             "row": number,
@@ -65,10 +116,10 @@ def selection_table(selection: Mapping[str, Any], published: Published | None) -
             "low": lazy["ratio_low"] if lazy and quantity == "ratio" else None,
             "high": lazy["ratio_high"] if lazy and quantity == "ratio" else None,
             "estimated": lazy is not None and quantity in {"repeating", "ratio"},
-            "published": paper.get(quantity),
+            "published": column.get(quantity),
             "unit": _UNITS.get(quantity, "triplets"),
             "decimals": 1 if quantity == "ratio" else 0,
-            "printed": _millions(paper.get(quantity)) if quantity in {"tested", "repeating"} else None,
+            "printed": _millions(column.get(quantity)) if quantity in {"tested", "repeating"} else None,
         }
         for number, (quantity, label) in enumerate(labels.items(), 1)
     ]
@@ -84,7 +135,7 @@ def selection_table(selection: Mapping[str, Any], published: Published | None) -
     return Table(
         title=f"Selection of triplets: {selection['model']}, {selection['pattern']}{_target(coreference)}",
         frame=pl.DataFrame(rows, schema=_SELECTION),
-        columns=[Column("", "label"), here, *([Column("paper", "published", decimals="decimals")] if paper else [])],
+        columns=[Column("", "label"), here, *([Column("paper", "published", decimals="decimals")] if column else [])],
         texts={"published": "printed"},
         notes=audit_sentences(selection.get("precision", {})),
     )
@@ -94,7 +145,7 @@ def rates_table(
     rates: pl.DataFrame,
     patterns: PatternSet,
     selection: Mapping[str, Any],
-    published: Published | None,
+    paper: Published | None,
     precision: Mapping[str, float | str] | None = None,
 ) -> Table:
     """Rates and drops in the layout of Table 6; with the paper's drops where it has tested the model.
@@ -103,42 +154,32 @@ def rates_table(
         rates: the content of rates.parquet.
         patterns: the set of the run.
         selection: the content of selection.json.
-        published: the paper's figures for the same model, if it is one of its four.
+        paper: the published figures.
         precision: the run's report on its precision, from `audit_summary`.
 
     Returns:
-        A table whose frame has the columns of rates.parquet, published (the paper's drop) and role. What a run from
-        before does not have is null.
+        A table whose frame has the columns of rates.parquet, published (the paper's drop) and role.
     """
     coreference = selection["coreference"]
-    paper = _published_drops(published, coreference)
+    column = paper.coreference.get(coreference) if paper else None
     roles = {pattern.name: str(pattern.role) for pattern in patterns.all}
     names = rates["pattern"].to_list()
-    since = {name: kind for name, kind in _SINCE.items() if name not in rates.columns}  # runs from before
-    frame = (
-        rates.with_columns(pl.lit(None, kind).alias(name) for name, kind in since.items())
-        .with_columns(
-            pl.Series("published", [paper.drops.get(name) if paper else None for name in names], dtype=pl.Float64),
-            pl.Series("role", [roles.get(name) for name in names], dtype=pl.String),
-        )
-        .with_columns(
-            # The rate of the selecting pattern is 100 % by construction, so it does not have an interval.
-            pl.when(pl.col("role") == str(Role.SELECTING)).then(None).otherwise(pl.col(name)).alias(name)
-            for name in ("drop_low", "drop_high")
-        )
+    frame = rates.with_columns(
+        pl.Series("published", [column.drops.get(name) if column else None for name in names], dtype=pl.Float64),
+        pl.Series("role", [roles.get(name) for name in names], dtype=pl.String),
     )
-    doubts = published.doubts if published and paper and coreference != Coreference.PRONOUN else ()  # on Tables 8, 9
-    two_way = frame["drop_low_two_way"].null_count() < len(frame)
+    # Of the paper's figures on Tables 8 and 9.
+    doubts = paper.doubts if paper and column and coreference != Coreference.PRONOUN else ()
     return Table(
         title=f"Drop of ACT repetition: {selection['model']}{_target(coreference)}",
         frame=frame,
         columns=[
             Column("pattern", "pattern"),
             Column("rate %", "repetition_rate", decimals=1, unit="%"),
-            Column("drop", "drop", decimals=1, unit="percentage points"),
+            Column("drop", "drop", decimals=1, unit=POINTS),
             _interval("95 % interval", "drop_low", "drop_high"),
-            *([_interval("and by verb", "drop_low_two_way", "drop_high_two_way")] if two_way else []),
-            *([Column("paper", "published", decimals=1, unit="percentage points")] if paper else []),
+            _interval("and by verb", "drop_low_two_way", "drop_high_two_way"),
+            *([Column("paper", "published", decimals=1, unit=POINTS)] if column else []),
             Column("role", "role"),
         ],
         notes=[
@@ -149,19 +190,61 @@ def rates_table(
     )
 
 
+def selected_apart(summary: Mapping[str, Any]) -> list[Table]:
+    """The selection among verbs of several tokens, and repetitions by number of tokens; empty without such verbs."""
+    if SEVERAL_TOKENS not in summary:
+        return []
+    apart = selection_table({**summary, **summary[SEVERAL_TOKENS], "precision": {}}, None)
+    note = "do verbs that the paper's test does not have behave differently? 1 token: the verbs of the test"
+    lazy = ["of a pair with enough verbs, only the first ones were tested, up to a repeating one"]
+    by_tokens = Table(
+        f"Repetition by number of tokens: {summary['model']}, {summary['pattern']}",
+        pl.DataFrame(summary[BY_TOKENS], schema=_BY_TOKENS),
+        [
+            Column("tokens of the verb", TOKENS),
+            Column("verbs", "verbs"),
+            Column("tested triplets", "tested"),
+            Column("leading to repetition", "repeating"),
+            Column("ratio %", "ratio", decimals=1, unit="%"),
+        ],
+        notes=[note, *(lazy if summary.get("lazy") else [])],
+    )
+    return [replace(apart, title=f"{apart.title}, {SEVERAL}", notes=[_HOW]), by_tokens]
+
+
+def scored_apart(token_rates: pl.DataFrame, patterns: PatternSet, summary: Mapping[str, Any]) -> list[Table]:
+    """The rates and drops of verbs of several tokens: of all of them, and by number of tokens."""
+    every = token_rates.filter(pl.col(TOKENS) == ALL_SEVERAL).drop(TOKENS)
+    table = rates_table(every, patterns, summary, None)
+    by_tokens = Table(
+        f"Drop by number of tokens: {summary['model']}",
+        token_rates.filter(pl.col(TOKENS) != ALL_SEVERAL),
+        [
+            Column("tokens of the verb", TOKENS),
+            Column("pattern", "pattern"),
+            Column("triplets", "n"),
+            Column("verbs", "verbs"),
+            Column("rate %", "repetition_rate", decimals=1, unit="%"),
+            Column("drop", "drop", decimals=1, unit=POINTS),
+            Column("95 % interval", low="drop_low_two_way", high="drop_high_two_way", decimals=1),
+        ],
+        section=TOKENS,
+        notes=["95 % interval: pairs and verbs are clusters"],
+    )
+    return [replace(table, title=f"{table.title}, {SEVERAL}", notes=[*table.notes, _HOW]), by_tokens]
+
+
 def _interval(heading: str, low: str, high: str) -> Column:
-    return Column(heading, low=low, high=high, decimals=1, unit="percentage points", wrap=False)
+    return Column(heading, low=low, high=high, decimals=1, unit=POINTS, wrap=False)
 
 
 def _rates_notes(frame: pl.DataFrame) -> list[str]:
     """What the rates count, how far triplets depend on each other, and what the run can find."""
     counts = frame.filter(pl.col("n") == pl.col("n").max()).row(0, named=True)
-    if counts["pairs"] is None:
-        return [f"rate: repetition rate of {counts['n']:,} triplets"]
     notes = [
         f"rate: repetition rate of {counts['n']:,} triplets ({counts['pairs']:,} pairs, {counts['verbs']:,} verbs)"
     ]
-    effects = [_range(frame[name], 1) for name in ("design_effect", "design_effect_two_way")]
+    effects = [_range(frame[name]) for name in ("design_effect", "design_effect_two_way")]
     if all(effects):
         notes.append(
             f"95 % interval: pairs are clusters (design effect {effects[0]}); and by verb: verbs too ({effects[1]})"
@@ -173,23 +256,10 @@ def _rates_notes(frame: pl.DataFrame) -> list[str]:
     return notes
 
 
-def _range(values: pl.Series, decimals: int) -> str:
+def _range(values: pl.Series) -> str:
     """The smallest and the largest value; empty if there are none."""
-    known = sorted({f"{value:.{decimals}f}" for value in values.drop_nulls()}, key=float)
+    known = sorted({f"{value:.1f}" for value in values.drop_nulls()}, key=float)
     return " to ".join(dict.fromkeys((known[0], known[-1]))) if known else ""
-
-
-def _published_selection(published: Published | None, coreference: str) -> dict[str, float | None]:
-    """The paper's column, by the keys of selection.json: Table 5 is about pronouns; Tables 8 and 9 have row 6 only."""
-    if published is None or coreference not in published.coreference:
-        return {}
-    if coreference == Coreference.PRONOUN:
-        return dict(published.selection)
-    return {"selected": published.coreference[coreference].triplets}
-
-
-def _published_drops(published: Published | None, coreference: str) -> PublishedColumn | None:
-    return published.coreference.get(coreference) if published else None
 
 
 def _millions(count: float | None) -> str | None:

@@ -3,14 +3,15 @@
 import numpy as np
 import pytest
 from negengine.engine.experiments.negation import plan as planning
-from negengine.engine.experiments.negation.runs import SelectionRun, plan_selection
+from negengine.engine.experiments.negation.runs import SelectionOptions, SelectionRun, plan_selection
 from negengine.engine.statistics import clusters_needed
 
 
 @pytest.fixture
 def planned(mini, small_lexicon, tmp_path):
     def plan(**settings):
-        return plan_selection(mini.folder, lexicon=small_lexicon, output=tmp_path / "run", **settings)
+        asked = SelectionOptions(lexicon=small_lexicon, **settings)
+        return plan_selection(mini.folder, asked, output=tmp_path / "run")
 
     return plan
 

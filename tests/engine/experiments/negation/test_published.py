@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 from negengine.engine.choices import Coreference
-from negengine.engine.experiments.negation.published import published
+from negengine.engine.experiments.negation.tables import published
 from negengine.engine.text.pattern_files import load_patterns
 
 MODELS = ["bert-base-cased", "bert-large-cased", "roberta-base", "roberta-large"]

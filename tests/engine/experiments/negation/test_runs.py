@@ -13,8 +13,8 @@ def run(scored_run):
 def counted(run, **counts):
     """The run as if so many top-1 tokens of a pattern had the text of the verb and another id."""
     named = {f"{pattern}: other token with the verb's text": count for pattern, count in counts.items()}
-    record = msgspec.structs.replace(run.record, counts={**run.record.counts, **named})
-    return ScoresRun(run.folder, record)
+    done = msgspec.structs.replace(run.record.done, counts={**run.record.counts, **named})
+    return ScoresRun(run.folder, msgspec.structs.replace(run.record, done=done))
 
 
 def test_the_share_of_other_tokens_with_the_verbs_text_is_told(run):

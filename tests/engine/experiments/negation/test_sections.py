@@ -3,8 +3,8 @@
 import negengine as ng
 import polars as pl
 import pytest
+from negengine.engine.experiments.negation.differences import differences
 from negengine.engine.experiments.negation.sections import scored
-from negengine.engine.experiments.negation.sections.patterns import differences
 from pages import drawn_figures
 
 

@@ -1,8 +1,9 @@
+"""Tables 5 and 6 as a reader sees them, and their figures as columns."""
+
 from pathlib import Path
 
 import polars as pl
-from negengine.engine.experiments.negation.published import published
-from negengine.engine.experiments.negation.tables import rates_table, selection_table
+from negengine.engine.experiments.negation.tables import published, rates_table, selection_table
 from negengine.engine.text.pattern_files import load_patterns
 from negengine.engine.views.formats import render
 
@@ -56,33 +57,19 @@ def paper_rates(model: str) -> pl.DataFrame:
     return rates(CpTp=0.0, **published(model, PATTERNS).coreference["pronoun"].drops)
 
 
-# ---------------------------------------------------------------- Table 5
-
-
-def test_rows_of_table_5():
-    table = selection_table(SELECTION, None)
-    assert [cells(table, f"{n}.") for n in range(1, 7)] == [
-        ["612"],
-        ["18,200"],
-        ["11,138,400"],
-        ["2,445,678"],
-        ["22.0"],
-        ["363,999"],
-    ]
-
-
-def test_the_paper_stands_beside_with_the_digits_it_prints():
-    table = selection_table(SELECTION, published("roberta-base", PATTERNS))
-    assert [cells(table, f"{n}.")[1] for n in range(1, 7)] == ["106", "18,200", "1.9 M", "1.2 M", "61.9", "362,027"]
-
-
-def test_with_names_the_paper_tells_the_selected_triplets_alone():
-    table = selection_table({**SELECTION, "coreference": "same-name"}, published("roberta-base", PATTERNS))
-    assert [cells(table, f"{n}.")[1] for n in range(1, 7)] == ["", "", "", "", "", "118,700"]
-
-
-def test_the_title_says_what_the_target_is_about():
-    assert "target about: same-gender" in text(selection_table({**SELECTION, "coreference": "same-gender"}, None))
+def test_rows_of_table_5_with_the_paper_beside_in_the_digits_that_it_prints():
+    paper = published("roberta-base", PATTERNS)
+    ours = ["612", "18,200", "11,138,400", "2,445,678", "22.0", "363,999"]
+    theirs = {
+        "pronoun": ["106", "18,200", "1.9 M", "1.2 M", "61.9", "362,027"],
+        "same-name": [*[""] * 5, "118,700"],
+    }
+    alone = selection_table(SELECTION, None)
+    assert [cells(alone, f"{n}.") for n in range(1, 7)] == [[figure] for figure in ours]
+    for coreference, printed in theirs.items():
+        table = selection_table({**SELECTION, "coreference": coreference}, paper)
+        assert [cells(table, f"{n}.") for n in range(1, 7)] == list(map(list, zip(ours, printed, strict=True)))
+    assert "target about: same-name" in text(table)
 
 
 def test_a_lazy_run_marks_its_estimates():
@@ -94,106 +81,53 @@ def test_a_lazy_run_marks_its_estimates():
 
 def test_the_figures_of_the_selection_are_columns_of_their_own():
     frame = selection_table({**SELECTION, "lazy": LAZY}, published("roberta-base", PATTERNS)).figures
-    assert frame.filter(quantity="tested").to_dicts() == [
-        {
-            "row": 3,
-            "quantity": "tested",
-            "label": "3. Tested triplets (of 11,138,400)",
-            "value": 11138400.0,
-            "low": None,
-            "high": None,
-            "estimated": False,
-            "published": 1900000.0,
-            "unit": "triplets",
-        }
-    ]
-    ratio = frame.row(by_predicate=pl.col("quantity") == "ratio", named=True)
+    tested, ratio = (frame.row(by_predicate=pl.col("quantity") == name, named=True) for name in ("tested", "ratio"))
+    assert (tested["row"], tested["value"], tested["published"], tested["unit"]) == (3, 11138400.0, 1.9e6, "triplets")
+    assert tested["label"] == "3. Tested triplets (of 11,138,400)"
+    assert (tested["low"], tested["high"], tested["estimated"]) == (None, None, False)
     assert (ratio["value"], ratio["low"], ratio["high"], ratio["estimated"]) == (21.957, 21.88, 22.04, True)
 
 
-def test_brackets_in_a_name_are_shown():
-    selection = {**SELECTION, "model": "[red]model"}
-    assert "[red]model" in text(selection_table(selection, None))
-    table = rates_table(rates(**{"[b]": 1.0}), PATTERNS, selection, None)
-    assert "[red]model" in text(table)
-    assert cells(table, "[b]")[1] == "1.0"
-
-
-# ---------------------------------------------------------------- Table 6
-
-
-def test_rows_of_table_6():
-    table = rates_table(rates(CpTp=0.0, CpTn=(27.73, 27.1, 28.34)), PATTERNS, SELECTION, None)
+def test_rows_of_table_6_and_what_the_notes_say_of_them():
+    drops = rates(CpTp=(0.0, None, None), CpTn=(27.73, 27.1, 28.34), **{"[b]": 1.0})
+    table = rates_table(drops, PATTERNS, {**SELECTION, "model": "[red]model"}, None)
+    assert cells(table, "CpTp") == ["100.0", "0.0", "", "", "selecting"]
     assert cells(table, "CpTn") == ["72.3", "27.7", "27.1 to 28.3", "26.7 to 28.7", "forbidden"]
-
-
-def test_the_notes_say_what_the_rates_count_and_what_the_run_can_find():
-    notes = rates_table(rates(CpTp=(0.0, None, None), CpTn=27.7, CnTp=50.0), PATTERNS, SELECTION, None).notes
-    assert notes == [
+    assert cells(table, "[b]")[1] == "1.0"  # brackets are shown
+    assert "[red]model" in text(table)
+    assert table.notes == [
         "rate: repetition rate of 1,000 triplets (50 pairs, 400 verbs)",
         "95 % interval: pairs are clusters (design effect 1.0); and by verb: verbs too (2.6)",
         "a true difference between two patterns is found with a power of 80 % from 4.4 points on",
     ]
 
 
-def test_runs_from_before_have_no_interval_by_verb():
-    before = rates(CpTn=27.7).select("pattern", "n", "repetitions", "repetition_rate", "drop", "drop_low", "drop_high")
-    table = rates_table(before, PATTERNS, SELECTION, None)
-    assert cells(table, "CpTn") == ["72.3", "27.7", "27.6 to 27.8", "forbidden"]
-    assert table.notes == ["rate: repetition rate of 1,000 triplets"]
-
-
-def test_the_selecting_pattern_has_no_interval():
-    table = rates_table(rates(CpTp=(0.0, None, None), CpTn=1.0), PATTERNS, SELECTION, None)
-    assert cells(table, "CpTp") == ["100.0", "0.0", "", "", "selecting"]
-
-
 def test_the_papers_drops_stand_beside():
-    table = rates_table(paper_rates("roberta-base"), PATTERNS, SELECTION, published("roberta-base", PATTERNS))
-    assert [cells(table, pattern)[4] for pattern in ("CpTp", "CpTn", "CnTp", "CnTn", "CpTv")] == [
-        "",
-        "27.7",
-        "66.9",
-        "12.1",
-        "23.3",
-    ]
-
-
-def test_with_names_the_drops_are_those_of_table_8_and_its_doubts_are_told():
-    selection = {**SELECTION, "coreference": "same-gender"}
-    table = rates_table(paper_rates("roberta-base"), PATTERNS, selection, published("roberta-base", PATTERNS))
-    assert cells(table, "CpTn")[4] == "7.5"
-    assert "Table 8" in text(table)
-
-
-def test_a_pattern_that_the_paper_has_not_stays_empty():
-    table = rates_table(rates(Mine=5.0), PATTERNS, SELECTION, published("roberta-base", PATTERNS))
-    assert cells(table, "Mine")[4:] == ["", ""]
+    paper = published("roberta-base", PATTERNS)
+    table = rates_table(paper_rates("roberta-base"), PATTERNS, SELECTION, paper)
+    drops = {"CpTp": "", "CpTn": "27.7", "CnTp": "66.9", "CnTn": "12.1", "CpTv": "23.3"}
+    assert {pattern: cells(table, pattern)[4] for pattern in drops} == drops
+    assert table.figures["published"].to_list() == [None, 27.7, 66.9, 12.1, 23.3]
+    assert table.figures["role"].to_list() == ["selecting", "forbidden", "forbidden", "control", "control"]
+    assert table.figures.columns == [*paper_rates("roberta-base").columns, "published", "role"]
+    other = rates_table(paper_rates("roberta-base"), PATTERNS, {**SELECTION, "coreference": "same-gender"}, paper)
+    assert cells(other, "CpTn")[4] == "7.5"
+    assert "Table 8" in text(other)  # and what is uncertain about it
+    assert cells(rates_table(rates(Mine=5.0), PATTERNS, SELECTION, paper), "Mine")[4:] == ["", ""]
 
 
 def test_without_triplets_the_figures_stay_empty():
-    empty = rates(CpTn=5.0).with_columns(
-        pl.lit(0).alias("n"),
-        *(
-            pl.lit(None, pl.Float64).alias(c)
-            for c in ("repetition_rate", "drop", "drop_low", "drop_high", "detectable")
-        ),
-        *(pl.lit(None, pl.Float64).alias(f"drop_{end}_two_way") for end in ("low", "high")),
+    figures = (
+        "repetition_rate",
+        "drop",
+        "drop_low",
+        "drop_high",
+        "detectable",
+        "drop_low_two_way",
+        "drop_high_two_way",
     )
+    empty = rates(CpTn=5.0).with_columns(pl.lit(0).alias("n"), *(pl.lit(None, pl.Float64).alias(c) for c in figures))
     assert cells(rates_table(empty, PATTERNS, SELECTION, None), "CpTn")[:3] == ["", "", ""]
-
-
-def test_the_figures_of_the_rates_are_columns_of_their_own():
-    frame = rates_table(paper_rates("roberta-base"), PATTERNS, SELECTION, published("roberta-base", PATTERNS)).figures
-    assert frame["published"].to_list() == [None, 27.7, 66.9, 12.1, 23.3]
-    assert frame["role"].to_list() == ["selecting", "forbidden", "forbidden", "control", "control"]
-    columns = paper_rates("roberta-base").columns
-    assert frame.columns == [*columns, "published", "role"]
-
-
-def test_runs_from_before_have_no_interval_for_the_selecting_pattern_either():
-    frame = rates_table(rates(CpTp=(0.0, 0.0, 26.5)), PATTERNS, SELECTION, None).figures
-    assert frame.select("drop_low", "drop_high").row(0) == (None, None)
 
 
 def test_tables_fit_in_80_columns():

@@ -6,10 +6,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ....statistics import cluster_sums, crossed_interval, sign_flips
-from ..rates import PAIR
-from ..runs import ScoresRun
-from ..score import SCORES_FILE
+from ...statistics import cluster_sums, crossed_interval, sign_flips
+from .rates import PAIR
+from .runs import ScoresRun
+from .score import SCORES_FILE
 
 _SCHEMA = {
     "first": pl.String,
