@@ -83,26 +83,17 @@ def flipped(sums):
     return result.pvalue
 
 
-def test_the_table_says_its_clusters_its_family_and_what_it_can_find(runs):
-    text = " ".join(str(ng.compare(runs["pronoun"])).split())
-    assert "clusters: 12 [NAME, PROF] pairs" in text
-    assert "corrected for 6 tests; 12 clusters cannot give a p below 0.00049" in text
-    assert "finds: the smallest true difference that this test finds with a power of 80 %" in text
-    assert "with verbs as clusters too, " in text
-
-
-def test_the_direction_and_the_unit_of_a_difference_are_said(runs):
+def test_the_table_says_its_unit_its_clusters_its_family_and_what_it_can_find(runs, tmp_path):
     run = runs["pronoun"]
     text = " ".join(str(ng.compare(run)).split())
     assert "Difference of the repetition rates: first − second" in text
     assert "in percentage points" in text
+    assert "clusters: 12 [NAME, PROF] pairs" in text
+    assert "corrected for 6 tests; 12 clusters cannot give a p below 0.00049" in text
+    assert "finds: the smallest true difference that this test finds with a power of 80 %" in text
+    assert "with verbs as clusters too, " in text
     other = Changed.of(run, "another", run.outcomes())
     assert ng.compare(run, other).table.title == "mini − another, on the items of both runs"
-    assert ng.compare(other, run).table.title == "another − mini, on the items of both runs"
-
-
-def test_runs_of_one_model_are_told_apart_by_their_folders(runs, tmp_path):
-    run = runs["pronoun"]
     shutil.copytree(run.folder, tmp_path / "again")
     title = ng.compare(run, tmp_path / "again").table.title
     assert title == "mini (pronoun) − mini (again), on the items of both runs"
@@ -203,40 +194,24 @@ def test_runs_under_other_conditions_are_refused_before_their_items_are_read(run
         ng.compare(run, other)
 
 
-def test_an_item_that_occurs_twice_is_refused(runs):
+def test_what_cannot_be_compared_is_told(runs, selected_run, tmp_path):
+    class Other(Run):
+        stage = "another"
+
     run = runs["pronoun"]
     outcomes = run.outcomes()
-    other = Changed.of(run, "another", pl.concat([outcomes, outcomes.head(1)]))
-    with pytest.raises(ng.InputError, match=r"the item '.+\|.+\|.+' occurs more than once"):
-        ng.compare(run, other)
-
-
-def test_runs_without_a_common_item_are_refused(runs):
-    run = runs["pronoun"]
-    other = run.outcomes().with_columns(item=pl.lit("other ") + pl.col("item"))
-    with pytest.raises(ng.InputError, match="have no item in common"):
-        ng.compare(run, Changed.of(run, "another", other))
-
-
-def test_what_cannot_be_compared_is_told(runs, selected_run, tmp_path):
-    run = runs["pronoun"]
-    with pytest.raises(ng.InputError, match="no runs given"):
-        ng.compare()
-    with pytest.raises(ng.InputError, match=r"is selected, not scored: run `negengine score .+` first"):
-        ng.compare(selected_run)
-    with pytest.raises(ng.InputError, match="nowhere is not a run folder"):
-        ng.compare(run, tmp_path / "nowhere")
-    with pytest.raises(ng.InputError, match="is given more than once"):
-        ng.compare(run, run, run)
-
-
-class Other(Run):
-    """A run of another kind."""
-
-    stage = "another"
-
-
-def test_runs_of_different_kinds_are_refused(runs):
-    run = runs["pronoun"]
-    with pytest.raises(ng.InputError, match=r"runs of different kinds: .+ \(score\), .+ \(another\)"):
-        ng.compare(run, Other(run.folder, run.record))
+    twice = Changed.of(run, "another", pl.concat([outcomes, outcomes.head(1)]))
+    apart = Changed.of(run, "another", outcomes.with_columns(item=pl.lit("other ") + pl.col("item")))
+    refused = [
+        ([run, twice], r"the item '.+\|.+\|.+' occurs more than once"),
+        ([run, apart], "have no item in common"),
+        ([], "no runs given"),
+        ([selected_run], r"is selected, not scored: run `negengine score .+` first"),
+        ([run, tmp_path / "nowhere"], "nowhere is not a run folder"),
+        ([run, run, run], "is given more than once"),
+        ([Other(run.folder, run.record)], "compare needs two runs of another"),
+        ([run, Other(run.folder, run.record)], r"runs of different kinds: .+ \(score\), .+ \(another\)"),
+    ]
+    for given, message in refused:
+        with pytest.raises(ng.InputError, match=message):
+            ng.compare(*given)

@@ -57,13 +57,8 @@ def test_every_two_models_are_tested_in_every_condition(runs):
     two = ng.compare(runs[0], runs[2]).frame
     own = found.filter((pl.col("first") == "small") & (pl.col("second") == "large"))
     assert own["difference"].to_list() == two["difference"].to_list()
-
-
-def test_p_is_corrected_for_all_pairs_of_models(runs):
-    found = ng.compare(*runs)
-    assert found.frame["tests"].to_list() == [6] * 6
-    assert found.frame["p_holm"].to_list() == pytest.approx(list(holm(found.frame["p"].to_numpy())))
-    assert "corrected for 6 tests" in " ".join(str(found).split())
+    assert found["tests"].to_list() == [6] * 6  # one family
+    assert found["p_holm"].to_list() == pytest.approx(list(holm(found["p"].to_numpy())))
 
 
 def test_models_are_rows_and_conditions_are_columns_with_intervals(runs):
@@ -97,12 +92,9 @@ def test_numbers_that_are_not_rates_have_a_table_of_their_own(runs):
     both = pl.concat([runs[0].given, numbers])
     found = ng.compare(Plain.of("one", both), Plain.of("two", both)).tables()
     assert [table.title for table in found[:2]] == ["Models: rates, %", "Models: values, in their own unit"]
-
-
-def test_json_has_the_rates_of_all_models(runs):
-    found = ng.compare(*runs).document()
-    assert {row["model"] for row in found["rates"]} == set(NAMES)
-    assert estimates_tables(pl.DataFrame(found["rates"]), "pairs")
+    document = ng.compare(*runs).document()
+    assert {row["model"] for row in document["rates"]} == set(NAMES)
+    assert estimates_tables(pl.DataFrame(document["rates"]), "pairs")
 
 
 # ---------------------------------------------------------------- groups
@@ -119,16 +111,9 @@ def test_groups_have_rates_counts_and_intervals(runs):
     assert row["clusters"] == 10
     assert row["value"] == pytest.approx(100 * own["value"].mean())
     assert row["low"] < row["value"] < row["high"]
-
-
-def test_what_groups_move_adds_up_to_nothing(runs):
-    found = ng.by_group(runs[0], by="gender").frame
-    for (_,), block in found.group_by("split"):
+    for (_,), block in ng.by_group(runs[0], by="gender").frame.group_by("split"):
         assert block["moves"].sum() == pytest.approx(0)
-
-
-def test_the_splits_of_a_run_are_groups_too(runs):
-    assert ng.by_group(runs[0], by="split").frame["split"].to_list() in (["a", "b"], ["b", "a"])
+    assert set(ng.by_group(runs[0], by="split").frame["split"]) == {"a", "b"}
 
 
 def test_of_many_groups_a_terminal_shows_those_that_move_most(runs):

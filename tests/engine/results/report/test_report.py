@@ -21,7 +21,7 @@ def headings(page, level):
     return [element.words for element in read(page).all(f"h{level}")]
 
 
-def test_the_sections_of_the_main_job_stand_in_the_order_of_reading(page):
+def test_the_answer_and_the_sections_stand_in_the_order_of_reading(page, scores):
     assert headings(page, 3) == [
         "Does the model pass the test?",
         "How much does each pattern lower the repetition of the verb?",
@@ -33,38 +33,30 @@ def test_the_sections_of_the_main_job_stand_in_the_order_of_reading(page):
         "How exact are the decisions?",
         "What made this run?",
     ]
-
-
-def test_the_answer_stands_first(page, scores):
     (first, *_) = [own for own in read(page).all("p") if "main" in own.parents]
     assert first.words == scores.reading
 
 
-def test_headings_are_in_order_without_a_gap(page):
-    order = []
-
-    def walk(element):
-        order.extend([int(element.name[1])] if element.name in {"h1", "h2", "h3", "h4"} else [])
-        for child in element.children:
-            walk(child)
-
-    walk(read(page))
-    assert order.count(1) == 1
-    assert all(later <= earlier + 1 for earlier, later in pairwise(order))
+def elements(root):
+    yield root
+    for child in root.children:
+        yield from elements(child)
 
 
-def test_nothing_is_loaded(page):
+def test_nothing_is_loaded_links_lead_to_the_page_and_headings_leave_no_gap(page):
     root = read(page)
-
-    def walk(element):
+    ids, links, order = [], [], []
+    for element in elements(root):
         assert not LOADING & set(element.attributes), element.name
         assert element.name not in {"link", "img", "iframe", "object", "embed", "base"}
-        if "href" in element.attributes:
-            assert element.attributes["href"].startswith("#"), element.attributes
-        for child in element.children:
-            walk(child)
-
-    walk(root)
+        ids += [element.attributes["id"]] if "id" in element.attributes else []
+        links += [element.attributes["href"]] if "href" in element.attributes else []
+        links += [f"#{name}" for name in element.attributes.get("aria-labelledby", "").split()]
+        order += [int(element.name[1])] if element.name in {"h1", "h2", "h3", "h4"} else []
+    assert len(ids) == len(set(ids))
+    assert set(links) <= {f"#{name}" for name in ids}
+    assert order.count(1) == 1
+    assert all(later <= earlier + 1 for earlier, later in pairwise(order))
     (style,) = root.all("style")
     assert "url(" not in style.text
     assert "@import" not in style.text
@@ -72,22 +64,7 @@ def test_nothing_is_loaded(page):
     assert policy.startswith("default-src 'none';")
 
 
-def test_links_lead_to_elements_of_the_page_and_ids_are_taken_once(page):
-    ids, links = [], []
-
-    def walk(element):
-        ids.extend([element.attributes["id"]] if "id" in element.attributes else [])
-        links.extend([element.attributes["href"][1:]] if "href" in element.attributes else [])
-        links.extend(element.attributes.get("aria-labelledby", "").split())
-        for child in element.children:
-            walk(child)
-
-    walk(read(page))
-    assert len(ids) == len(set(ids))
-    assert set(links) <= set(ids)
-
-
-def test_every_figure_has_a_caption_a_name_a_description_and_its_values(page):
+def test_figures_and_tables_say_what_they_show(page):
     root = read(page)
     figures = root.all("figure")
     assert len(figures) == 10
@@ -97,19 +74,12 @@ def test_every_figure_has_a_caption_a_name_a_description_and_its_values(page):
         assert svg.all("title")[0].text
         assert svg.all("desc")[0].text
         assert figure.all("figcaption")[0].words
+        assert {text.attributes["fill"] for text in svg.all("text")} == {"currentColor"}
     assert len([own for own in root.all("summary") if own.words == "The values as a table"]) == len(figures)
-
-
-def test_tables_say_what_their_headings_are_for(page):
-    for table in read(page).all("table"):
+    for table in root.all("table"):
         assert table.all("caption")[0].words
         assert {cell.attributes["scope"] for cell in table.all("thead")[0].all("th")} == {"col"}
         assert {cell.attributes["scope"] for body in table.all("tbody") for cell in body.all("th")} <= {"row"}
-
-
-def test_texts_of_figures_take_the_colour_of_the_page(page):
-    for text in (text for svg in read(page).all("svg") for text in svg.all("text")):
-        assert text.attributes["fill"] == "currentColor"
 
 
 def test_the_figures_show_the_content_of_rates_parquet(scores, tmp_path):
@@ -132,20 +102,14 @@ def test_the_same_run_gives_the_same_bytes(page, scores, tmp_path):
     assert (tmp_path / "again.html").read_text("utf-8") == page
 
 
-@pytest.fixture(scope="module")
-def hostile(mini, make_scores, tmp_path_factory):
-    """A run whose lexicon has markup."""
+def test_words_of_a_lexicon_are_never_markup(mini, make_scores, tmp_path):
     lexicon = Lexicon(
         names=("<b>Jessica", "John"),
         genders=("f", "m"),
         professions=("a <script>alert(1)</script>", "a dancer &amp; 'cook\""),
         verbs=("smoke", "dance", "sing", "swim", "walk", "argue"),
     )
-    return ng.open(make_scores(mini, tmp_path_factory.mktemp("hostile") / "run", lexicon))
-
-
-def test_words_of_a_lexicon_are_never_markup(hostile, tmp_path):
-    text = hostile.report(tmp_path / "report.html").read_text("utf-8")
+    text = ng.open(make_scores(mini, tmp_path / "run", lexicon)).report(tmp_path / "report.html").read_text("utf-8")
     root = read(text)
     assert len(root.all("script")) == 1
     assert "alert" not in root.all("script")[0].text
@@ -174,49 +138,36 @@ def test_the_worst_failures_are_the_most_probable_repetitions_and_the_least_prob
         assert found == expected[: WORST // rows["condition"].n_unique()]
 
 
-@pytest.mark.parametrize("content", [b"", b"my notes", b"<!DOCTYPE html>\n<html><title>mine</title></html>"])
-def test_another_file_is_never_replaced(scores, tmp_path, content):
-    path = tmp_path / "report.html"
-    path.write_bytes(content)
-    with pytest.raises(InputError, match="exists and is not a report of negengine"):
-        ng.report(scores, path)
-    assert path.read_bytes() == content
-
-
-def test_a_report_replaces_a_report_and_makes_its_folder(scores, page, tmp_path):
+def test_a_report_replaces_a_report_and_no_other_file(scores, page, tmp_path):
     path = tmp_path / "new" / "report.html"
     assert scores.report(path) == path
     assert path.read_text("utf-8") == page
     ng.report(scores, path)
     assert [found.name for found in path.parent.iterdir()] == ["report.html"]
-
-
-def test_a_folder_is_not_a_file(scores, tmp_path):
+    for content in (b"", b"my notes", b"<!DOCTYPE html>\n<html><title>mine</title></html>"):
+        path.write_bytes(content)
+        with pytest.raises(InputError, match="exists and is not a report of negengine"):
+            ng.report(scores, path)
+        assert path.read_bytes() == content
     with pytest.raises(InputError, match="is a folder; give the name of a file"):
         ng.report(scores, tmp_path)
 
 
-def test_a_run_that_is_not_finished_is_refused(scores, tmp_path):
+def test_what_is_not_a_finished_run_is_refused(scores, tmp_path):
+    path = tmp_path / "report.html"
+    with pytest.raises(InputError, match="is not a run folder"):
+        ng.report(tmp_path, path)
+    with pytest.raises(InputError, match="no runs given"):
+        ng.report([], path)
     folder = shutil.copytree(scores.folder, tmp_path / "run")
     (folder / "score.done.json").unlink()
     with pytest.raises(InputError, match="score is not finished"):
-        ng.report(folder, tmp_path / "report.html")
-    assert not (tmp_path / "report.html").exists()
-
-
-def test_a_run_of_another_format_is_refused(scores, tmp_path):
-    folder = shutil.copytree(scores.folder, tmp_path / "run")
+        ng.report(folder, path)
     record = json.loads((folder / "run.json").read_text())
     (folder / "run.json").write_text(json.dumps(record | {"format": 1}))
     with pytest.raises(InputError, match="format 1"):
-        ng.report(folder, tmp_path / "report.html")
-
-
-def test_what_is_not_a_run_is_refused(tmp_path):
-    with pytest.raises(InputError, match="is not a run folder"):
-        ng.report(tmp_path, tmp_path / "report.html")
-    with pytest.raises(InputError, match="no runs given"):
-        ng.report([], tmp_path / "report.html")
+        ng.report(folder, path)
+    assert not path.exists()
 
 
 def test_a_selection_is_reported_with_its_table(selected_run, tmp_path):
@@ -238,6 +189,6 @@ def test_a_missing_library_is_one_line(scores, tmp_path, library):
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("probe", probes(), ids=lambda probe: probe.name)
-def test_every_probe_has_sections_for_its_results(probe):
-    assert set(probe.sections) == set(probe.runs)
+def test_every_probe_has_sections_for_its_results():
+    for probe in probes():
+        assert set(probe.sections) == set(probe.runs), probe.name

@@ -1,0 +1,114 @@
+"""Choosing sentences of a run, showing some of them, and writing them to files."""
+
+import io
+import json
+
+import negengine as ng
+import polars as pl
+import pytest
+from negengine.engine.choices import output_formats
+from negengine.engine.errors import InputError
+from negengine.engine.results.report.chosen_sentences import OPTIONS, Examples, Filter, chosen, write
+from negengine.engine.views.to_csv import csv_rows
+from negengine.engine.views.to_json import json_array
+
+FRAME = pl.DataFrame(
+    {
+        "item": [0, 1, 2, 3, 4],
+        "sentence": ['He said "no, [MASK]".', "a\nb", "x,y", None, "ß"],
+        "failed": [True, False, None, True, False],
+        "logprob": [-0.5, None, -1.25, 0.0, -3.0],
+    }
+)
+READERS = {
+    "parquet": pl.read_parquet,
+    "csv": pl.read_csv,
+    "tsv": lambda path: pl.read_csv(path, separator="\t"),
+    "jsonl": pl.read_ndjson,
+}
+
+
+@pytest.fixture(scope="module")
+def run(scored_run):
+    return ng.open(scored_run)
+
+
+def by(option, *values):
+    return Filter(option, OPTIONS[option], values)
+
+
+def test_sentences_are_chosen_by_their_columns(run):
+    sentences = run.sentences()
+    assert chosen(run).collect().equals(sentences)
+    wanted = [
+        ([by("--pattern", "CpTn")], pl.col("condition") == "CpTn"),
+        ([by("--pattern", "CpTn", "CnTn")], pl.col("condition").is_in(["CpTn", "CnTn"])),
+        (
+            [by("--name", "Maria"), by("--pattern", "CnTp")],
+            (pl.col("name") == "Maria") & pl.col("condition").eq("CnTp"),
+        ),
+        ([Filter.parse("rank=1")], pl.col("rank") == 1),
+        ([Filter.parse("repeated=false")], ~pl.col("repeated")),
+        ([Filter.parse("profession=a dancer")], pl.col("profession") == "a dancer"),
+        ([], pl.col("failed")),
+    ]
+    for filters, kept in wanted:
+        found = chosen(run, filters, failed=not filters).collect()
+        assert found.equals(sentences.filter(kept)), filters
+        assert 0 < len(found) < len(sentences)
+
+
+def test_what_a_run_does_not_have_is_refused_with_what_is_near(run):
+    refused = [
+        (by("--pattern", "CpTQ"), "--pattern CpTQ: .* does not have it: did you mean 'CpT.'"),
+        (by("--name", "Mariah"), "did you mean 'Maria'"),
+        (Filter.parse("gendr=f"), "no such column: did you mean 'gender'"),
+        (Filter.parse("colour=red"), "no such column: Its columns are item, condition"),
+        (Filter.parse("failed=yes"), "give true or false"),
+        (Filter.parse("rank=first"), "give a number"),
+    ]
+    for wanted, message in refused:
+        with pytest.raises(InputError, match=message):
+            chosen(run, [wanted])
+    for text in ("gender", "=f"):
+        with pytest.raises(InputError, match="give COLUMN=VALUE"):
+            Filter.parse(text)
+
+
+def test_a_table_has_the_sentences_within_80_columns(run):
+    found = Examples.draw(run, chosen(run), 6, 0)
+    text = found.render()
+    assert max(map(len, text.splitlines()[:-1])) <= 80
+    assert "expected (rank)" in text
+    assert f"6 of {len(run.items):,} sentences, drawn at random with --seed 0" in text
+    assert all(found.rows["answer"][0] in found.render(form) for form in output_formats())
+    failed = Examples.draw(run, chosen(run, [by("--pattern", "CnTn")], failed=True), 3, 0, failed=True)
+    [table] = failed.tables()
+    assert table.title.endswith("condition CnTn, failed")
+    assert [column.heading for column in table.columns] == ["sentence", "answer", "expected (rank)"]
+    none = Examples.draw(run, chosen(run, [by("--pattern", "CpTp")], failed=True), 3, 0)
+    assert (none.tables(), none.remarks()) == ([], ["no sentence of this run has all that is asked for"])
+
+
+def test_a_file_has_the_rows_and_never_replaces_a_result(tmp_path):
+    for suffix, read in READERS.items():
+        path = tmp_path / "folder" / f"sentences.{suffix}"
+        assert write(FRAME.lazy(), path) == 5
+        assert read(path).equals(FRAME)
+    for name, said in {"x.cvs": "did you mean '.csv'", "x": "must end in .parquet"}.items():
+        with pytest.raises(InputError, match=said):
+            write(FRAME.lazy(), tmp_path / name)
+    (tmp_path / "run.json").write_text("{}")
+    (tmp_path / "scores.parquet").write_bytes(b"results")
+    with pytest.raises(InputError, match=r"belongs to a run; choose another name"):
+        write(FRAME.lazy(), tmp_path / "scores.parquet")
+    assert (tmp_path / "scores.parquet").read_bytes() == b"results"
+
+
+def test_pieces_make_one_text():
+    for at_once in (1, 2, 100):
+        assert pl.read_csv(io.StringIO("".join(csv_rows(FRAME.lazy(), at_once=at_once)))).equals(FRAME)
+        assert json.loads("".join(json_array(FRAME.lazy(), at_once=at_once))) == FRAME.to_dicts()
+    empty = FRAME.lazy().head(0)
+    assert "".join(csv_rows(empty)) == "item,sentence,failed,logprob\n"
+    assert json.loads("".join(json_array(empty))) == []
