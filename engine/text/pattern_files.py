@@ -21,7 +21,8 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+
+import msgspec
 
 from ..errors import InputError
 from ..files.reading import is_folder
@@ -32,8 +33,6 @@ from .pattern import MASK, SLOT, SLOT_NAME, SLOTS, Pattern, PatternSet, Publishe
 from .text_lines import fault_of_entry
 from .toml_file import TomlFile
 
-_REQUIRED_KEYS = ("name", "role", "context")
-_KEYS = (*_REQUIRED_KEYS, "target")
 _TOP = ("name", "lexicon", "verbs", "slots", "pattern", "published")
 _MOST_PATTERNS = 500
 _LONGEST_SENTENCE = 2_000  # characters
@@ -58,6 +57,13 @@ def load_patterns(
     """
     file = PatternFile.read(source)
     return file.patterns([*slots, *(slot for slot in file.slots if slot not in slots)], elisions)
+
+
+class _PatternTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    name: str
+    role: Role
+    context: str
+    target: str = ""
 
 
 @dataclass(frozen=True)
@@ -95,13 +101,13 @@ class PatternFile:
         Raises:
             InputError: As for `load_patterns`.
         """
-        tables = self.toml.document.get("pattern")
-        if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
+        tables = self.toml.tables("pattern")
+        if not tables:
             raise InputError(f"{self.toml.line('pattern')}: no pattern; each is a table [[pattern]]")
         if len(tables) > _MOST_PATTERNS:
             raise InputError(f"{self.toml.path}: {len(tables):,} patterns; a set has at most {_MOST_PATTERNS}")
-        rules = tuple(elisions)
-        patterns = [self._pattern(table, number, slots, rules) for number, table in enumerate(tables)]
+        rules, read = tuple(elisions), self.toml.convert("pattern", _PatternTable)
+        patterns = [self._pattern(table, number, slots, rules) for number, table in enumerate(read)]
         self._refuse_duplicates(patterns)
         selecting = self._selecting(patterns)
         scored = tuple(pattern for pattern in patterns if pattern is not selecting)
@@ -119,23 +125,12 @@ class PatternFile:
         return self.toml.line_of("pattern", number, key)
 
     def _pattern(
-        self, table: dict[str, Any], number: int, slots: Collection[str], elisions: tuple[Elision, ...]
+        self, table: _PatternTable, number: int, slots: Collection[str], elisions: tuple[Elision, ...]
     ) -> Pattern:
-        if missing := next((key for key in _REQUIRED_KEYS if key not in table), None):
-            raise InputError(
-                f"{self.line(number)}: this pattern has no {missing!r}; it needs {_listed(_REQUIRED_KEYS)}"
-            )
-        for key, value in table.items():
-            if key not in _KEYS:
-                raise InputError(f"{self.line(number, key)}: unknown key {key!r}; known are {_listed(_KEYS)}")
-            if not isinstance(value, str):
-                raise InputError(f"{self.line(number, key)}: {key} is {value!r}; it must be a string")
-        for key in ("context", "target"):
-            if fault := _fault(table.get(key, ""), slots):
+        for key, sentence in (("context", table.context), ("target", table.target)):
+            if fault := _fault(sentence, slots):
                 raise InputError(f"{self.line(number, key)}: {fault}")
-        if table["role"] not in set(Role):
-            raise InputError(f"{self.line(number, 'role')}: unknown role {table['role']!r}; known are {_listed(Role)}")
-        pattern = Pattern(table["name"], table["context"], table.get("target", ""), Role(table["role"]), elisions)
+        pattern = Pattern(table.name, table.context, table.target, table.role, elisions)
         masks = sum(hole.slot == MASK for hole in pattern.holes)
         if masks != 1:
             raise InputError(f"{self.line(number)}: {pattern.name} has {masks} masks; it needs exactly one {{{MASK}}}")

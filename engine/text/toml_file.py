@@ -72,13 +72,27 @@ class TomlFile:
             try:
                 found.append(msgspec.convert(table, kind))
             except msgspec.ValidationError as error:
-                said, _, place = str(error).partition(" - at `$.")
-                unknown = re.search(r"unknown field `(\w+)`", said)
-                key = unknown[1] if unknown else re.split(r"[.\[`]", place)[0] or None
-                where = self.line_of(name, number, key)
-                what = f" {key}" if key and not unknown else ""
-                raise InputError(f"{where}: [[{name}]]{what}: {said.removeprefix('Object ')}") from None
+                raise self._refusal(name, number, table, kind, str(error)) from None
         return found
+
+    def _refusal(self, name: str, number: int, table: dict[str, Any], kind: type, error: str) -> InputError:
+        """What msgspec says of a table, with its line and what would be right."""
+        said, _, place = error.partition(" - at `$.")
+        key: str | None = re.split(r"[.\[`]", place)[0]
+        fields = msgspec.structs.fields(kind)
+        if found := re.search(r"unknown field `(\w+)`", said):
+            key, what = found[1], f"unknown key {found[1]!r}; known are {', '.join(own.name for own in fields)}"
+        elif not key and (found := re.search(r"missing required field `(\w+)`", said)):
+            needed = ", ".join(own.name for own in fields if own.required)
+            key, what = None, f"this [[{name}]] has no {found[1]!r}; it needs {needed}"
+        elif said.startswith("Invalid enum value") and isinstance(table.get(key or ""), str):
+            known = next(own.type for own in fields if own.name == key)
+            what = f"unknown {key} {table[key or '']!r}; known are {', '.join(known)}"
+        elif said.startswith("Expected `str`") and place == f"{key}`":
+            what = f"{key} is {table[key]!r}; it must be a string"
+        else:
+            what = f"[[{name}]] {key}: {said.removeprefix('Object ')}"
+        return InputError(f"{self.line_of(name, number, key)}: {what}")
 
     def line(self, key: str | None = None) -> str:
         """File and line of a key or table at the top, or of the first line where it is not found."""

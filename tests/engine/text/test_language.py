@@ -116,8 +116,8 @@ BAD = [
     ('[slots]\nCITY = [" "]\n', 3, "an empty word"),
     ('[slots]\nHAPPY = { female = "heureuse" }\n', 3, "HAPPY must have a word for each of female, male"),
     ("slots = 3\n", 2, "slots must be a table"),
-    ("[[published]]\ndrops = {}\n", 2, "[[published]]: missing required field `models`"),
-    ('[[published]]\nmodels = ["x"]\nfrom = "1"\n', 4, "unknown field `from`"),
+    ("[[published]]\ndrops = {}\n", 2, "this [[published]] has no 'models'; it needs models"),
+    ('[[published]]\nmodels = ["x"]\nfrom = "1"\n', 4, "unknown key 'from'; known are models, drops"),
     ('[[published]]\nmodels = ["x"]\ndrops = { CnTp = "1" }\n', 4, "[[published]] drops: Expected `float`, got `str`"),
     ('[[published]]\nmodels = ["x"]\ndrops = { CnTp = 101 }\n', 4, "[[published]] drops: Expected `float` <= 100"),
     ('[[published]]\nmodels = ["x"]\ndrops = { CnTp = nan }\n', 4, "[[published]] drops"),
@@ -126,7 +126,7 @@ BAD = [
         4,
         "a drop of 'Other', but the scored patterns are CnTp",
     ),
-    ('[[published]]\nmodels = ["x"]\ncoreference = "x"\n', 4, "[[published]] coreference: Invalid enum value"),
+    ('[[published]]\nmodels = ["x"]\ncoreference = "x"\n', 4, "unknown coreference 'x'; known are pronoun, same-name"),
 ]
 
 
@@ -172,13 +172,13 @@ def test_a_line_of_verbs_that_is_wrong_is_named(write, tmp_path, text, message):
 
 
 BAD_RULES = [
-    ("[[elision]]\nbefore = ['a']\n", 1, "missing required field `words`"),
-    ('[[elision]]\nwords = { de = "d\'" }\n', 1, "missing required field `before`"),
+    ("[[elision]]\nbefore = ['a']\n", 1, "this [[elision]] has no 'words'; it needs words, before"),
+    ('[[elision]]\nwords = { de = "d\'" }\n', 1, "this [[elision]] has no 'before'"),
     ("[[elision]]\nwords = { De = \"d'\" }\nbefore = ['a']\n", 2, "must be one word in lower case"),
     ("[[elision]]\nwords = { 'de la' = \"d'\" }\nbefore = ['a']\n", 2, "must be one word in lower case"),
     ("[[elision]]\nwords = { de = \"d'\" }\nbefore = 'a'\n", 3, "before: Expected `array`, got `str`"),
     ("[[article]]\nform = 'un'\ngender = 'neuter'\n", 3, "pronouns.txt has no gender 'neuter'"),
-    ("[[article]]\nfrom = 'un'\n", 2, "[[article]]: contains unknown field `from`"),
+    ("[[article]]\nfrom = 'un'\n", 2, "unknown key 'from'; known are form, gender"),
     ("[[endings]]\nfemale = 'a'\n", 1, "[[endings]] must have an ending for each of female, male"),
     ("[[verbs]]\ncontext = []\n", 2, "[[verbs]] context"),
     ("[[rules]]\nx = 1\n", 1, "unknown key 'rules'"),

@@ -175,7 +175,7 @@ BAD_FILES = {
     "unknown role": (SELECTING.replace("selecting", "select"), "5: unknown role 'select'; known are selecting, forbid"),
     "missing key in the second": (
         SELECTING + SECOND.replace("context", "# context"),
-        "9: this pattern has no 'context'",
+        "9: this [[pattern]] has no 'context'",
     ),
     "unknown key": (SELECTING + "tarket = 'x'\n", "8: unknown key 'tarket'; known are name, role, context, target"),
     "unknown key of the set": (
@@ -184,7 +184,7 @@ BAD_FILES = {
     ),
     "set without a name": (SELECTING.removeprefix('name = "mine"'), "1: the set needs a name"),
     "no pattern": ('name = "mine"\n', "1: no pattern; each is a table [[pattern]]"),
-    "pattern that is no table": ('name = "mine"\npattern = ["x"]\n', "2: no pattern; each is a table [[pattern]]"),
+    "pattern that is no table": ('name = "mine"\npattern = ["x"]\n', "2: pattern must be tables [[pattern]]"),
     "value that is no string": (SELECTING.replace('"P"', "7"), "4: name is 7; it must be a string"),
     "line break": (
         SELECTING.replace("likes to {ACT}", "likes\\nto {ACT}"),
