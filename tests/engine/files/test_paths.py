@@ -1,10 +1,20 @@
-"""Files that are passed on do not name the user: the home folder is written in a way that works for everybody."""
+"""Names that stay in their folder, and paths without the user's name."""
 
 import subprocess
 from pathlib import Path
 
 import pytest
-from negengine.engine.files.paths import shell_command, with_home, without_home, without_home_inside, words_of
+from hypothesis import given
+from hypothesis import strategies as st
+from negengine.engine.files.paths import (
+    is_file_name,
+    is_model_name,
+    shell_command,
+    with_home,
+    without_home,
+    without_home_inside,
+    words_of,
+)
 
 WORDS = [
     ["negengine", "select", "/home/jane/my models/mini", "-o", "/home/jane"],
@@ -90,3 +100,40 @@ def test_a_message_in_which_nothing_is_below_the_home_stays(monkeypatch):
     assert without_home_inside("/data/x: empty") == "/data/x: empty"
     assert with_home("~/x") == Path("~/x")
     assert words_of("a '$HOME' b") == ["a", "$HOME", "b"]
+
+
+OUTSIDE = [
+    "", ".", "..", "...", "../x", "../../payload", "a/b/c", "/etc/passwd", "a\\b", "..\\x", "C:", "C:x", "C:\\x",
+    "\\\\server\\share", "x\0", "x\n", "x:stream", "x ", "x.", "CON", "con.json", "Aux", "nul.txt", "COM1",
+    "lpt9.parquet", "a" * 256, "é" * 128, "\ud800", "x*", "x?", "a|b",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OUTSIDE, ids=ascii)
+def test_what_leads_elsewhere_or_means_a_device_is_refused(name):
+    assert not is_file_name(name)
+    assert not is_model_name(name)
+
+
+@pytest.mark.parametrize(
+    "name", ["triplets.parquet", "summary-2.json", "Ergebnisse für GH22.parquet", ".verified.json", "a" * 255]
+)
+def test_ordinary_names_are_taken(name):
+    assert is_file_name(name)
+
+
+def test_a_model_has_a_name_or_an_owner_and_a_name():
+    assert is_model_name("roberta-base")
+    assert is_model_name("FacebookAI/roberta-base")
+    assert not is_model_name("a/../b")
+    assert not is_model_name("a//b")
+    assert not is_model_name("/a")
+
+
+@given(st.text())
+def test_a_name_that_is_taken_stays_in_its_folder(name):
+    from pathlib import Path, PureWindowsPath
+
+    if is_file_name(name):
+        assert (Path("folder") / name).parent == Path("folder")
+        assert (PureWindowsPath("folder") / name).parent == PureWindowsPath("folder")
