@@ -88,7 +88,7 @@ class TomlFile:
         elif said.startswith("Invalid enum value") and isinstance(table.get(key or ""), str):
             known = next(own.type for own in fields if own.name == key)
             what = f"unknown {key} {table[key or '']!r}; known are {', '.join(known)}"
-        elif said.startswith("Expected `str`") and place == f"{key}`":
+        elif key and said.startswith("Expected `str`") and place == f"{key}`":
             what = f"{key} is {table[key]!r}; it must be a string"
         else:
             what = f"[[{name}]] {key}: {said.removeprefix('Object ')}"
