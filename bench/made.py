@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from ..engine.experiments.diagnostics.files import Diagnostics, Negation, Pragmatic, Reversal
+from ..engine.experiments.diagnostics.files import Negation, Pragmatic, Reversal, Rows
 from ..engine.experiments.lama.facts import Fact
 from ..engine.experiments.nli.labels import SOURCES
 from ..engine.experiments.nli.pairs import KINDS, Pair
@@ -58,8 +58,12 @@ def made_facts(words: Sequence[str]) -> tuple[Fact, ...]:
     return tuple(facts)
 
 
-def made_diagnostics(words: Sequence[str]) -> Diagnostics:
-    """As many rows as the files have, with contexts of about their length."""
+def made_diagnostics(words: Sequence[str]) -> Rows:
+    """As many rows as the files have, with contexts of about their length.
+
+    Args:
+        words: What is compared; each is one token of the model.
+    """
     random, fillers = np.random.default_rng(0), _fillers()
 
     def text(least: int, most: int) -> str:
@@ -88,7 +92,7 @@ def made_diagnostics(words: Sequence[str]) -> Diagnostics:
         )
         for count, licensing in ((_SIMPLE, ""), (_NATURAL, "Y"))
     )
-    return Diagnostics(pragmatic, reversals, simple, natural)
+    return Rows(pragmatic, reversals, simple, natural)
 
 
 def made_pairs(source: str) -> tuple[Pair, ...]:

@@ -21,13 +21,14 @@ import numpy as np
 
 from ..engine.choices import Precision
 from ..engine.errors import InputError
+from ..engine.experiments.diagnostics.diagnostics import Diagnostics
 from ..engine.experiments.diagnostics.files import read_diagnostics
-from ..engine.experiments.diagnostics.stage import DiagnosticsStage
 from ..engine.experiments.lama.facts import Facts, read_facts
-from ..engine.experiments.lama.stage import SAME_AS_AFFIRMATIVE, Lama
+from ..engine.experiments.lama.lama import SAME_AS_AFFIRMATIVE, Lama
 from ..engine.experiments.nli.labels import SOURCES
 from ..engine.experiments.nli.pairs import read_benchmark
 from ..engine.inference.exported import ExportedModel
+from ..engine.runs.stage import changed
 from ..engine.text.tokenizer import NOT_ONE_TOKEN
 from .comparison import Comparison, Effort, Judge, Measurement, largest_difference, share_of_same
 from .made import made_diagnostics, made_facts, made_pairs, one_token_verbs
@@ -47,7 +48,8 @@ def _facts(exported: ExportedModel, path: Path | None) -> Callable[[int], lama.Q
     read = made_facts(one_token_verbs(exported)) if path is None else read_facts([path]).facts
     facts = [replace(fact, misprimed={}) for fact in read if fact.negated is not None]
     facts = [fact for fact in facts if (fact.corpus, fact.relation) != SAME_AS_AFFIRMATIVE]
-    gold = Lama.plan(exported, Facts(tuple(facts), {})).gold
+    tokens = changed(Lama(), facts=Facts(tuple(facts), {})).stage(exported).tokens
+    gold = np.array([tokens[fact.affirmative, fact.gold] for fact in facts])
     counting = _mixed_up([row for row, token in enumerate(gold.tolist()) if token != NOT_ONE_TOKEN])
     if not counting:
         raise InputError(f"{path}: no fact has a negation, and an answer that is one token of {exported.name}")
@@ -58,9 +60,10 @@ def _facts(exported: ExportedModel, path: Path | None) -> Callable[[int], lama.Q
 def _items(exported: ExportedModel, path: Path | None) -> Callable[[int], diagnostics.Items]:
     """Items whose words are one token each, in a random order."""
     rows = made_diagnostics(one_token_verbs(exported)) if path is None else read_diagnostics(path)
-    stage = DiagnosticsStage.plan(exported, rows)
-    ids = dict(stage.ids)
-    whole = [item for item in stage.items if all(ids[one] != NOT_ONE_TOKEN for one in item.completions)]
+    stage = changed(Diagnostics(), read=rows).stage(exported)
+    items = stage.experiment.items
+    ids = {one: stage.tokens[one.text, one.word] for item in items for one in item.completions}
+    whole = [item for item in items if all(ids[one] != NOT_ONE_TOKEN for one in item.completions)]
     every = diagnostics.Items(tuple(whole[row] for row in _mixed_up(range(len(whole)))), ids)
     return every.head
 

@@ -31,7 +31,11 @@ class Recount:
     wrong: str = ""
 
 
-def holds(what: str, frame: pl.DataFrame, statement: pl.Expr, names: Sequence[str]) -> Recount:
+ITEM = ("dataset", "condition", "item")
+"""The columns that name a row of items.parquet."""
+
+
+def holds(what: str, frame: pl.DataFrame, statement: pl.Expr, names: Sequence[str] = ITEM) -> Recount:
     """A statement about every row of a frame.
 
     Args:

@@ -7,7 +7,7 @@ which are imported when they are needed: listing the probes imports none of them
 
 import importlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any
@@ -20,16 +20,18 @@ if TYPE_CHECKING:
     from .run import Run
 
 GROUP = "negengine.probes"
+EXPERIMENTS = "negengine.engine.experiments"
 BUNDLED = (
-    "negengine.engine.experiments.negation.entry:PROBE",
-    "negengine.engine.experiments.gh22.entry:PROBE",
-    "negengine.engine.experiments.lama.entry:PROBE",
-    "negengine.engine.experiments.diagnostics.entry:PROBE",
-    "negengine.engine.experiments.nli.entry:PROBE",
-    "negengine.engine.experiments.cues.entry:PROBE",
-    "negengine.engine.experiments.probe.entry:PROBE",
-    "negengine.engine.experiments.likelihood.entry:PROBE",
+    f"{EXPERIMENTS}.negation.entry:PROBE",
+    f"{EXPERIMENTS}.gh22.entry:PROBE",
+    ("lama", f"{EXPERIMENTS}.lama.lama:Lama"),
+    ("diagnostics", f"{EXPERIMENTS}.diagnostics.diagnostics:Diagnostics"),
+    f"{EXPERIMENTS}.nli.entry:PROBE",
+    f"{EXPERIMENTS}.cues.entry:PROBE",
+    f"{EXPERIMENTS}.probe.entry:PROBE",
+    f"{EXPERIMENTS}.likelihood.entry:PROBE",
 )
+"""An experiment by its name and its class; or a `Probe`."""
 
 
 @dataclass(frozen=True)
@@ -42,31 +44,48 @@ class Probe:
         runs: Stage → the subclass of `Run` that reads its results, as `module:attribute`; only for stages that a user
             meets. A stage's name stands here so that a run folder finds its probe without importing it.
         functions: Name in the library → the function, as `module:attribute`.
-        commands: The functions of the command line, as `module:attribute`; their modules import what they need inside.
-            The command of `module:my_probe` is `my-probe`.
+        commands: Name of a command → its function, as `module:attribute`.
         subcommands: One of these commands → name of its subcommand → the function, as `module:attribute`. `nli` with
             the subcommand `train` is called as `negengine nli train`.
         sections: Stage → the function, as `module:attribute`, that takes a finished run and returns the sections of its
             report; a run without one is reported with its tables.
         references: The papers to cite, as `package:file.toml`; see `negengine.engine.results.report.citation`.
         title: What a report calls the experiment; its name by default.
+        experiment: The class that declares it, as `module:attribute`; `probe_of` takes references and title from there.
     """
 
     name: str
     stages: Sequence[str]
     runs: Mapping[str, str]
     functions: Mapping[str, str]
-    commands: Sequence[str] = field(default=())
+    commands: Mapping[str, str] = field(default_factory=dict)
     subcommands: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     sections: Mapping[str, str] = field(default_factory=dict)
     references: str = ""
     title: str = ""
+    experiment: str = ""
+
+
+def declared(name: str, experiment: str) -> Probe:
+    """All that follows from an experiment, given as `module:attribute`; nothing is imported."""
+    return Probe(
+        name=name,
+        stages=(experiment,),
+        runs={name: f"{experiment}.results"},
+        functions={name: f"{experiment}.function()"},
+        commands={name.replace("_", "-"): f"{experiment}.command()"},
+        sections={name: f"{experiment}.sections"},
+        experiment=experiment,
+    )
 
 
 def load(reference: str) -> Any:
-    """Import the object that `module:attribute` names."""
-    module, _, attribute = reference.partition(":")
-    return getattr(importlib.import_module(module), attribute)
+    """Import what `module:attribute` names, where the attribute may be `Class.attribute` or `Class.method()`."""
+    module, _, path = reference.partition(":")
+    found = importlib.import_module(module)
+    for attribute in path.removesuffix("()").split("."):
+        found = getattr(found, attribute)
+    return found() if path.endswith("()") else found  # type: ignore[operator]  # a class method
 
 
 @dataclass(frozen=True)
@@ -85,7 +104,7 @@ class ProbeCommand:
 @cache
 def bundled() -> tuple[Probe, ...]:
     """The probes of this package."""
-    return tuple(load(reference) for reference in BUNDLED)
+    return tuple(load(given) if isinstance(given, str) else declared(*given) for given in BUNDLED)
 
 
 @cache
@@ -98,8 +117,10 @@ def probes() -> tuple[Probe, ...]:
     found = {probe.name: probe for probe in bundled()}
     for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name):
         probe = entry.load()
+        if isinstance(probe, type) and hasattr(probe, "function"):  # `Experiment` is built on this package
+            probe = declared(str(vars(probe)["name"]), entry.value)
         if not isinstance(probe, Probe):
-            raise InputError(f"the entry point {entry.name} of {GROUP} ({entry.value}) is not a Probe")
+            raise InputError(f"the entry point {entry.name} of {GROUP} ({entry.value}) is not an Experiment")
         if probe.name in found:
             raise InputError(f"the entry point {entry.name} of {GROUP} ({entry.value}) has the name of another probe")
         found[probe.name] = probe
@@ -110,8 +131,7 @@ def commands(among: Sequence[Probe]) -> dict[str, ProbeCommand]:
     """The commands of some probes by name."""
     found = {}
     for probe in among:
-        for function in probe.commands:
-            name = function.rpartition(":")[2].replace("_", "-")
+        for name, function in probe.commands.items():
             found[name] = ProbeCommand(function, probe.subcommands.get(name, {}))
     return found
 
@@ -157,7 +177,11 @@ def sections_function(stage: str) -> "Callable[[Any], Sequence[Section]] | None"
 
 def probe_of(stage: str) -> Probe | None:
     """The probe that a stage belongs to, by a stage that a user meets; None if there is none."""
-    return next((probe for probe in probes() if stage in probe.runs), None)
+    found = next((probe for probe in probes() if stage in probe.runs), None)
+    if found is None or not found.experiment:
+        return found
+    experiment = load(found.experiment)
+    return replace(found, references=experiment.references, title=experiment.title or found.name)
 
 
 def library_function(name: str) -> Any:

@@ -11,8 +11,9 @@ Every function is imported when it is used first, so `import negengine` is quick
 of this module, too.
 """
 
-import importlib
+import ast
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 # ONNX Runtime 1.31 writes a device id and events for upload under the user's cache, unless this is set before its first
@@ -24,9 +25,9 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors
     from .engine.api.predict import predict
     from .engine.errors import InputError
     from .engine.experiments.cues.runs import cues
-    from .engine.experiments.diagnostics.runs import diagnostics
+    from .engine.experiments.diagnostics.diagnostics import Diagnostics as _Diagnostics
     from .engine.experiments.gh22.runs import gh22
-    from .engine.experiments.lama.runs import lama
+    from .engine.experiments.lama.lama import Lama as _Lama
     from .engine.experiments.likelihood.runs import likelihood
     from .engine.experiments.negation.check_patterns import check_patterns
     from .engine.experiments.negation.runs import ScoresRun, SelectionRun, score, select
@@ -50,61 +51,34 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors
     from .engine.suite.suite_run import SuiteRun, suite
     from .engine.views.table import Table
 
-_NAMES = {
-    "Citation": "negengine.engine.results.report.citation:Citation",
-    "Comparison": "negengine.engine.results.comparison.compare:Comparison",
-    "Groups": "negengine.engine.results.comparison.groups:Groups",
-    "InputError": "negengine.engine.errors:InputError",
-    "Model": "negengine.engine.library.model:Model",
-    "Processes": "negengine.engine.runs.processes:Processes",
-    "Ray": "negengine.engine.runs.ray:Ray",
-    "Reproduction": "negengine.engine.results.report.reproduction:Reproduction",
-    "Run": "negengine.engine.library.run:Run",
-    "ScoresRun": "negengine.engine.experiments.negation.runs:ScoresRun",
-    "SelectionRun": "negengine.engine.experiments.negation.runs:SelectionRun",
-    "SuiteRun": "negengine.engine.suite.suite_run:SuiteRun",
-    "Table": "negengine.engine.views.table:Table",
-    "ThisProcess": "negengine.engine.runs.executors:ThisProcess",
-    "Verification": "negengine.engine.results.verification.checks:Verification",
-    "by_group": "negengine.engine.results.comparison.groups:by_group",
-    "check_patterns": "negengine.engine.experiments.negation.check_patterns:check_patterns",
-    "cite": "negengine.engine.results.report.citation:cite",
-    "compare": "negengine.engine.results.comparison.compare:compare",
-    "cues": "negengine.engine.experiments.cues.runs:cues",
-    "diagnostics": "negengine.engine.experiments.diagnostics.runs:diagnostics",
-    "figures": "negengine.engine.results.report.report:figures",
-    "gh22": "negengine.engine.experiments.gh22.runs:gh22",
-    "items": "negengine.engine.results.comparison.runs:items",
-    "lama": "negengine.engine.experiments.lama.runs:lama",
-    "likelihood": "negengine.engine.experiments.likelihood.runs:likelihood",
-    "load": "negengine.engine.api.load:load",
-    "merge": "negengine.engine.library.open:merge",
-    "nli": "negengine.engine.experiments.nli.runs:nli",
-    "open": "negengine.engine.library.open:open_run",
-    "predict": "negengine.engine.api.predict:predict",
-    "probe": "negengine.engine.experiments.probe.runs:probe",
-    "report": "negengine.engine.results.report.report:report",
-    "reproduce": "negengine.engine.results.report.reproduction:reproduce",
-    "score": "negengine.engine.experiments.negation.runs:score",
-    "select": "negengine.engine.experiments.negation.runs:select",
-    "suite": "negengine.engine.suite.suite_run:suite",
-    "verify": "negengine.engine.results.verification.verify:verify",
-}
+    diagnostics = _Diagnostics.function()
+    lama = _Lama.function()
 
-__all__ = sorted(_NAMES)  # noqa: PLE0605 - names that __getattr__ imports
+
+def _names() -> dict[str, str]:
+    """Each name of the imports above → where it comes from, as `module:attribute`; so each stands once."""
+    (block,) = (node for node in ast.parse(Path(__file__).read_text("utf-8")).body if isinstance(node, ast.If))
+    imports = [node for node in block.body if isinstance(node, ast.ImportFrom)]
+    found = {own.asname or own.name: f"{__name__}.{node.module}:{own.name}" for node in imports for own in node.names}
+    return {name: place for name, place in found.items() if not name.startswith("_")}
+
+
+_NAMES = _names()
+_EXPERIMENTS = ("diagnostics", "lama")  # functions that are made from their experiments
+__all__ = sorted([*_NAMES, *_EXPERIMENTS])  # noqa: PLE0605 - names that __getattr__ imports
 
 
 def __getattr__(name: str) -> Any:
-    if name in _NAMES:
-        module, _, attribute = _NAMES[name].partition(":")
-        return getattr(importlib.import_module(module), attribute)
-    if not name.startswith("_"):
-        from .engine.library.registry import library_function  # noqa: PLC0415 - probes of other packages
+    from .engine.library.registry import library_function, load  # noqa: PLC0415 - kept out of `import negengine`
 
-        if (function := library_function(name)) is not None:
-            return function
+    if name in _NAMES:
+        return load(_NAMES[name])
+    if not name.startswith("_") and (function := library_function(name)) is not None:
+        return function
     raise AttributeError(f"module 'negengine' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return list(__all__)
+    from .engine.library.registry import probes  # noqa: PLC0415 - probes of other packages
+
+    return sorted({*__all__, *(name for probe in probes() for name in probe.functions)})

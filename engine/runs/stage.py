@@ -177,11 +177,11 @@ class Stage(ABC, Generic[Model, Prepared]):
 Publish = Callable[[FinishedParts], Files]
 
 
-AnyStage = TypeVar("AnyStage", bound=Stage[Any, Any])
+Value = TypeVar("Value")
 
 
-def changed(stage: AnyStage, **attributes: Any) -> AnyStage:
-    """A copy of a stage with other attributes; the values of its cached properties are kept."""
+def changed(stage: Value, **attributes: Any) -> Value:
+    """A copy of a frozen value with other attributes; the values of its cached properties are kept."""
     copy = shallow_copy(stage)
     for name, value in attributes.items():
         object.__setattr__(copy, name, value)  # stages are frozen

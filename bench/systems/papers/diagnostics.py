@@ -7,16 +7,17 @@ and once for the probability of the completion.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import polars as pl
 import torch
 
-from ....engine.experiments.diagnostics.files import Diagnostics
-from ....engine.experiments.diagnostics.items import Completion, Item
-from ....engine.experiments.diagnostics.judged import COMPARED
-from ....engine.experiments.diagnostics.stage import DiagnosticsStage
+from ....engine.experiments.diagnostics.contexts import Completion, Item
+from ....engine.experiments.diagnostics.diagnostics import COMPARED, Diagnostics
+from ....engine.experiments.diagnostics.files import Rows
 from ....engine.experiments.items import ITEMS_FILE
+from ....engine.runs.stage import Stage, changed
 from ..system import Answers, Choice, Place, batch_sizes
 from . import LOOP, PAPER, ROW
 from .masked import TorchMasked, TorchMaskRow
@@ -124,10 +125,13 @@ class Own(OwnRun):
 
     command = "diagnostics"
 
-    def any_stage(self) -> DiagnosticsStage:
-        return DiagnosticsStage.plan(self.exported, Diagnostics())
+    def any_stage(self) -> Stage[Any, Any]:
+        return self._stage(())
 
     def run(self, work: Items, choice: Choice) -> Answers:  # noqa: ARG002
-        stage = DiagnosticsStage(self.exported, work.items, "", 1, 0)
+        stage = self._stage(work.items)
         items = self.finished(stage, lambda run: pl.read_parquet(run / ITEMS_FILE, columns=[*COLUMNS]))
         return items.select(COLUMNS).to_numpy().astype(np.float64)
+
+    def _stage(self, items: tuple[Item, ...]) -> Stage[Any, Any]:
+        return changed(Diagnostics(), items=items, read=Rows()).stage(self.exported)

@@ -21,8 +21,9 @@ from scipy import stats
 
 from ....engine.experiments.items import ITEMS_FILE
 from ....engine.experiments.lama.facts import Fact, Facts
-from ....engine.experiments.lama.stage import Lama
+from ....engine.experiments.lama.lama import Lama
 from ....engine.inference.free_text import MASK
+from ....engine.runs.stage import Stage, changed
 from ..system import Answers, Choice, Place, batch_sizes
 from . import LOOP, PAPER, ROW
 from .masked import TorchMasked, TorchMaskRow
@@ -171,7 +172,7 @@ class Own(OwnRun):
 
     command = "lama"
 
-    def any_stage(self) -> Lama:
+    def any_stage(self) -> Stage[Any, Any]:
         return self._stage(())
 
     def run(self, work: Queries, choice: Choice) -> Answers:  # noqa: ARG002
@@ -179,8 +180,8 @@ class Own(OwnRun):
         items = self.finished(self._stage(work.facts), lambda run: pl.read_parquet(run / ITEMS_FILE, columns=columns))
         return items.to_numpy().astype(np.float64)
 
-    def _stage(self, facts: tuple[Fact, ...]) -> Lama:
-        return Lama.plan(self.exported, Facts(facts, {}), with_p159=True)
+    def _stage(self, facts: tuple[Fact, ...]) -> Stage[Any, Any]:
+        return changed(Lama(with_p159=True), facts=Facts(facts, {})).stage(self.exported)
 
 
 def _correlations(one: torch.Tensor, other: torch.Tensor) -> NDArray[np.float64]:

@@ -12,13 +12,23 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from pathlib import Path
 
 from ...errors import InputError, choice
 from ...files.reading import files_below, is_file
 from ...inference.free_text import MASK
 from ...text.text_lines import Row, read_table
-from .choices import Dataset
+
+
+class Dataset(StrEnum):
+    """The data sets, in the order of the tables."""
+
+    CPRAG = "CPRAG-102"
+    ROLE = "ROLE-88"
+    SIMP = "NEG-136-SIMP"
+    NAT = "NEG-136-NAT"
+
 
 CPRAG, ROLE, SIMP, NAT = DATASETS = tuple(dataset.value for dataset in Dataset)
 CONSTRAINTS = ("H", "L")
@@ -69,7 +79,7 @@ class Negation:
 
 
 @dataclass(frozen=True)
-class Diagnostics:
+class Rows:
     """The rows of the files that were read; empty for the others."""
 
     pragmatic: tuple[Pragmatic, ...] = ()
@@ -85,7 +95,7 @@ class Diagnostics:
         return hashlib.sha256(json.dumps(rows).encode()).hexdigest()
 
 
-def read_diagnostics(path: Path, datasets: Sequence[str] = ()) -> Diagnostics:
+def read_diagnostics(path: Path, datasets: Sequence[str] = ()) -> Rows:
     """Read the tables of a folder, or one of them.
 
     Args:
@@ -103,7 +113,7 @@ def read_diagnostics(path: Path, datasets: Sequence[str] = ()) -> Diagnostics:
         files = {path.stem: path}
     else:
         files = {name: _find(path, name) for name in datasets or DATASETS}
-    return Diagnostics(
+    return Rows(
         pragmatic=read_cprag(files[CPRAG]) if CPRAG in files else (),
         reversals=read_role(files[ROLE]) if ROLE in files else (),
         simple=read_neg(files[SIMP], with_licensing=False) if SIMP in files else (),

@@ -15,6 +15,7 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from pathlib import Path
 
 from ...datasets.misprimed import IDENTIFIERS, MISPRIMES, corpus_of, merge_rows, only_text
@@ -23,7 +24,16 @@ from ...files.reading import files_below, is_file
 from ...inference.free_text import MASK
 from ...text.text_lines import Row, json_rows, read_lines
 from ..items import SEPARATOR
-from .choices import Corpus
+
+
+class Corpus(StrEnum):
+    """Where facts come from, in the order of the tables."""
+
+    GOOGLE_RE = "GoogleRE"
+    T_REX = "TREx"
+    CONCEPT_NET = "ConceptNet"
+    SQUAD = "SQuAD"
+
 
 CORPORA = tuple(corpus.value for corpus in Corpus)
 MOST_WORDS = 100

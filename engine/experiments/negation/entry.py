@@ -20,10 +20,10 @@ PROBE = Probe(
         "select": "negengine.engine.experiments.negation.sections:selected",
         "score": "negengine.engine.experiments.negation.sections:scored",
     },
-    commands=(
-        "negengine.engine.experiments.negation.commands:select",
-        "negengine.engine.experiments.negation.commands:score",
-    ),
+    commands={
+        "select": "negengine.engine.experiments.negation.commands:select",
+        "score": "negengine.engine.experiments.negation.commands:score",
+    },
     references="negengine.engine.experiments.negation:references.toml",
     title="Self-Contained Negation Test",
 )

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from negengine.engine.datasets.misprimed import CORPORA, corpus_of, merge
 from negengine.engine.errors import InputError
-from negengine.engine.experiments.lama.choices import Corpus
+from negengine.engine.experiments.lama.facts import Corpus
 
 PARIS = "The capital of France is [MASK] ."
 NEGATED = "The capital of France is not [MASK] ."

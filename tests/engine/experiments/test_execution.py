@@ -8,12 +8,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from asked_stages import diagnostics_stage, lama_stage
 from negengine.engine.errors import InputError
-from negengine.engine.experiments.diagnostics.files import Diagnostics, Negation, Pragmatic
-from negengine.engine.experiments.diagnostics.stage import DiagnosticsStage
+from negengine.engine.experiments.diagnostics.files import Negation, Pragmatic, Rows
 from negengine.engine.experiments.items import ITEMS_FILE, SUMMARY_FILE
 from negengine.engine.experiments.lama.facts import Fact, Facts
-from negengine.engine.experiments.lama.stage import Lama
 from negengine.engine.experiments.probe.columns import Columns
 from negengine.engine.experiments.probe.stage import OwnStimuli
 from negengine.engine.experiments.vocabulary import Ranked
@@ -35,15 +34,15 @@ def lama(exported, change=""):
     facts = [Fact("TREx", "P36", land, answers[land], *texts[land], {}, "", "f:1") for land in answers]
     ice = "Ice is [MASK] ."
     primed = Fact("SQuAD", "Squad", "ice", "water", ice, None, {"low": f"Fire? {ice}"}, "", "f:2")
-    return Lama.plan(exported, Facts((*facts, primed), {}), facts_per_part=2)
+    return lama_stage(exported, Facts((*facts, primed), {}), facts_per_part=2)
 
 
 def diagnostics(exported, change=""):
     """A context with its perturbed copies, and a sentence with its negation, in three parts."""
     pragmatic = Pragmatic("0", "The dog ran.", f"At last it came to the{change}", "dog", "cat", "car", "H", "f:1")
     natural = Negation("0", ("Old cars are", "Old cars aren't"), ("slow", "fast"), "Y", "f:2")
-    rows = Diagnostics(pragmatic=(pragmatic,), natural=(natural,))
-    return DiagnosticsStage.plan(exported, rows, draws=2, items_per_part=3)
+    rows = Rows(pragmatic=(pragmatic,), natural=(natural,))
+    return diagnostics_stage(exported, rows, draws=2, items_per_part=3)
 
 
 def own_stimuli(exported, change=""):

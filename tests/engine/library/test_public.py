@@ -1,6 +1,5 @@
 """`import negengine as ng`: quick, typed, and complete."""
 
-import ast
 import inspect
 import subprocess
 import sys
@@ -45,19 +44,6 @@ def test_every_argument_of_a_function_is_described(name):
         assert f"{parameter}:" in text, f"{name}: {parameter}"
         assert parameter in function.__annotations__, f"{name}: {parameter}"
     assert "InputError" in text
-
-
-def test_type_checkers_see_the_names_that_python_sees():
-    """Names are imported lazily; a block for type checkers imports them all."""
-    tree = ast.parse(SOURCE.read_text("utf-8"))
-    (block,) = [node for node in tree.body if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"]
-    imported = {
-        alias.asname or alias.name: f"negengine.{node.module}:{alias.name}"
-        for node in block.body
-        if isinstance(node, ast.ImportFrom)
-        for alias in node.names
-    }
-    assert imported == ng._NAMES
 
 
 def test_the_package_says_that_it_is_typed():

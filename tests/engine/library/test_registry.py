@@ -15,65 +15,42 @@ from negengine.engine.cli.main import app
 from negengine.engine.errors import InputError
 from negengine.engine.library import registry
 from negengine.engine.library.run import Run
-from negengine.engine.runs.stage import Stage
 
 PROBES = registry.probes()
 COMMANDS = typer.main.get_command(app).commands
-
-
 FUNCTIONS = sorted(name for name in registry.resumable() if " " not in name)  # a subcommand is not in the library
 
 
-def ids(probe):
-    return probe.name
-
-
-@pytest.mark.parametrize("probe", PROBES, ids=ids)
-def test_every_part_that_an_entry_names_exists(probe):
-    stages = [registry.load(reference) for reference in probe.stages]
-    assert all(issubclass(stage, Stage) for stage in stages)
-    for stage, reference in probe.runs.items():
-        found = registry.load(reference)
-        assert issubclass(found, Run)
-        assert found.stage == stage
-        assert stage in {own.name for own in stages}
-    assert all(callable(registry.load(reference)) for reference in [*probe.functions.values(), *probe.commands])
-    assert all(callable(registry.load(reference)) for reference in probe.sections.values())
-
-
-@pytest.mark.parametrize("probe", PROBES, ids=ids)
-def test_what_a_probe_must_have(probe):
-    assert probe.stages
-    assert registry.load(probe.stages[-1]).name in probe.runs, "the last stage's results cannot be read"
-    assert set(probe.functions) <= {registry.load(reference).__name__ for reference in probe.commands}
-
-
-@pytest.mark.parametrize("stage", [s for p in PROBES for s in p.stages])
-def test_every_stage_can_be_published_by_a_merge(stage):
-    found = registry.load(stage)
-    assert registry.publishers()[found.name] is found.publish
-    assert not getattr(found.publish, "__isabstractmethod__", False)
-
-
-@pytest.mark.parametrize("run", sorted({r for p in PROBES for r in list(p.runs.values())[-1:]}))
-def test_every_last_stage_can_be_compared(run):
-    assert registry.load(run).outcomes is not Run.outcomes
-
-
-def test_names_of_stages_are_taken_once():
-    names = [registry.load(reference).name for probe in PROBES for reference in probe.stages]
+def test_everything_that_the_registry_names_exists():
+    names = []
+    for probe in PROBES:
+        stages = [registry.load(reference) for reference in probe.stages]
+        names += [stage.name for stage in stages]
+        assert stages[-1].name in probe.runs, f"{probe.name}: the last stage's results cannot be read"
+        assert registry.load(probe.runs[stages[-1].name]).outcomes is not Run.outcomes, f"{probe.name}: not compared"
+        for stage in stages:
+            assert callable(registry.publishers()[stage.name])
+            assert not getattr(stage.publish, "__isabstractmethod__", False)
+        for stage, reference in probe.runs.items():
+            assert registry.load(reference).stage == stage
+        for reference in [*probe.functions.values(), *probe.commands.values(), *probe.sections.values()]:
+            assert callable(registry.load(reference)), reference
+        assert set(probe.functions) <= set(probe.commands)
     assert len(names) == len(set(names))
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
-def test_every_function_that_resumes_is_a_command_and_a_name_of_the_library(name):
+def test_every_function_that_resumes_is_a_command_and_a_name_of_the_library():
     import negengine as ng
 
-    assert name in COMMANDS
-    assert name in ng.__all__
-    assert {"device", "precision", "batch_tokens", "threads", "shard", "output", "verbose", "form", "as_json"} <= {
-        parameter.name for parameter in COMMANDS[name].params
-    }
+    common = {"device", "precision", "batch_tokens", "threads", "shard", "output", "verbose", "form", "as_json"}
+    for name in FUNCTIONS:
+        assert name in ng.__all__
+        assert common <= {parameter.name for parameter in COMMANDS[name].params}, name
+        function = registry.library_function(name)
+        assert function.__name__ == name
+        documented = inspect.getdoc(function)
+        for key, parameter in inspect.signature(function).parameters.items():
+            assert f"    {'**' * (parameter.kind is parameter.VAR_KEYWORD)}{key}: " in documented, (name, key)
 
 
 def written(default):
@@ -117,11 +94,7 @@ def test_a_bundled_command_is_found_without_a_look_at_what_is_installed(monkeypa
     assert list(found.subcommands) == ["train"]
 
 
-def test_the_commands_of_all_probes_have_their_functions_names():
-    found = registry.commands(PROBES)
-    assert {name: registry.load(own.function).__name__ for name, own in found.items()} == {
-        name: name.replace("-", "_") for name in found
-    }
+def test_a_command_that_no_probe_has_is_not_found():
     assert registry.find_command("no-such-command") is None
 
 
@@ -137,7 +110,7 @@ class Entry:
 @pytest.mark.parametrize(
     ("found", "message"),
     [
-        ("a text", r"theirs of negengine.probes \(theirs.entry:PROBE\) is not a Probe"),
+        ("a text", r"theirs of negengine.probes \(theirs.entry:PROBE\) is not an Experiment"),
         (registry.Probe("lama", (), {}, {}), "has the name of another probe"),
     ],
 )
@@ -166,34 +139,50 @@ def theirs(tmp_path_factory):
 
 
 PROGRAM = """
-import json, sys
+import inspect, json, sys
 from pathlib import Path
 import negengine as ng
 from negengine.engine.cli import main
 
-def command(*words):
-    sys.argv = ["negengine", *words]
-    assert main.run() == 0, words
+def command(*words, status=0):
+    sys.argv = ["negengine", *map(str, words)]
+    assert main.run() == status, words
 
 model = sys.argv[1]
+command("colours", "--help")
 command("colours", model, "-o", "whole")
+command("colours", model, "-o", "whole", "--things", 3, status=2)  # another run
 command("colours", model, "--shard", "1/2", "-o", "first")
 command("colours", model, "--shard", "2/2", "-o", "second", "--device", "cpu,cpu")
 command("merge", "first", "second", "-o", "merged")
-assert Path("merged/items.parquet").read_bytes() == Path("whole/items.parquet").read_bytes()
+for name in ("items.parquet", "summary.parquet"):
+    assert Path("merged", name).read_bytes() == Path("whole", name).read_bytes()
 command("compare", "whole", "merged")
-command("colours", "--help")
-sys.argv = ["negengine", "compare", "first", "whole"]
-assert main.run() == 2
+command("compare", "first", "whole", status=2)
+for words in ("show", "verify", "cite"):
+    command(words, "whole")
+command("report", "whole", "-o", "report.html")
+command("figures", "whole", "-o", "figures")
+command("reproduce", "whole", "-o", "again")
+Path("suite.toml").write_text(f'[[model]]\\nmodel = "{model}"\\n[[probe]]\\nprobe = "colours"\\nthings = 2\\n')
+command("suite", "suite.toml", "-o", "suite")
 run = ng.colours(model, output="whole", progress=False)
 again = [(check.what, check.n, check.wrong) for check in ng.verify(run, model=model).checks if "again" in check.what]
-print(json.dumps({"items": len(run.items), "same": ng.open("merged").items.equals(run.items),
-                  "resumable": "colours" in main.resumable(), "again": again,
-                  "n": ng.compare(run, "merged").frame["n"].to_list()}))
+print(json.dumps({
+    "decided again": again,
+    "items": len(run.items), "same": ng.open("merged").items.equals(run.items), "in_dir": "colours" in dir(ng),
+    "parameters": list(inspect.signature(ng.colours).parameters), "doc": inspect.getdoc(ng.colours),
+    "resumable": "colours" in main.resumable(), "n": ng.compare(run, "merged").frame["n"].to_list(),
+    "again": Path("again/items.parquet").read_bytes() == Path("whole/items.parquet").read_bytes(),
+    "page": "Colours of things" in Path("report.html").read_text(),
+    "drawn": sorted(path.stem for path in Path("figures").glob("*.svg")),
+    "failed": run.sentences()["failed"].to_list() == (run.items["rank"] != 1).to_list()}))
 """
 
 
-def test_a_probe_of_another_package_runs_shards_merges_verifies_and_compares(theirs, mini, tmp_path):
+def test_an_experiment_of_at_most_60_lines_gets_everything(theirs, mini, tmp_path):
+    source = Path(__file__).with_name("colours") / "colours.py"
+    assert len(source.read_text("utf-8").splitlines()) <= 60
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, mini.folder],
         capture_output=True,
@@ -202,9 +191,14 @@ def test_a_probe_of_another_package_runs_shards_merges_verifies_and_compares(the
         env=theirs,
         cwd=tmp_path,
     )
-    assert done.returncode == 0, done.stderr
-    assert "--precision" in done.stdout
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "--things" in done.stdout
+    assert "made with" in done.stderr  # another run is refused
     assert "only shard 1/2 of colours; put all shards together with `merge`" in done.stderr
     found = json.loads(done.stdout.splitlines()[-1])
-    assert found.pop("again") == [["items decided again by the reference model", 12, 0]]
-    assert found == {"items": 12, "same": True, "resumable": True, "n": [6, 6]}
+    assert "things: Number of things to ask about." in found.pop("doc")
+    assert found.pop("decided again") == [["items decided again by the reference model", 12, 0]]
+    assert found == {
+        "items": 12, "same": True, "in_dir": True, "parameters": ["model", "things", "options"], "resumable": True,
+        "n": [6] * 4, "again": True, "page": True, "drawn": ["first", "surprisal"], "failed": True,
+    }  # fmt: skip

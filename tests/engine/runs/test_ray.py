@@ -12,11 +12,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from asked_stages import lama_stage
 from fake_models import LEXICON, FakeSelection
 from negengine.engine.choices import Precision
 from negengine.engine.errors import InputError
 from negengine.engine.experiments.lama.facts import Fact, Facts
-from negengine.engine.experiments.lama.stage import Lama
 from negengine.engine.experiments.negation.select import Settings
 from negengine.engine.inference.device import CPU
 from negengine.engine.runs.executors import ThisProcess
@@ -118,7 +118,7 @@ def test_machines_that_do_not_see_the_model_get_it_once(cluster, mini, tmp_path)
     """A real model in fp32; both nodes share one folder for temporary files, so the second finds the copy."""
     texts = [f"The capital of {land} is [MASK] ." for land in ("France", "Italy", "Spain")]
     facts = [Fact("TREx", "P36", text, "paris", text, None, {}, "", "f:1") for text in texts]
-    stage = Lama.plan(mini, Facts(facts, {}), facts_per_part=1)
+    stage = lama_stage(mini, Facts(facts, {}), facts_per_part=1)
     one = run(stage, tmp_path / "one", ThisProcess(CPU))
     reporter, said = watched()
     assert results(run(stage, tmp_path / "ray", Ray(copy_files=True), reporter)) == results(one)

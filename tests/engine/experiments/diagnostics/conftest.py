@@ -4,8 +4,8 @@ import csv
 from pathlib import Path
 
 import pytest
+from asked_stages import diagnostics_stage
 from negengine.engine.experiments.diagnostics.files import read_diagnostics
-from negengine.engine.experiments.diagnostics.stage import DiagnosticsStage
 from negengine.engine.experiments.items import ITEMS_FILE, SUMMARY_FILE
 from negengine.engine.inference.model import MaskedLM
 from negengine.engine.runs.stage import FinishedParts
@@ -89,4 +89,4 @@ def decided():
 @pytest.fixture(scope="session")
 def finished(mini, real, decided):
     """Items and summary of the real data."""
-    return decided(DiagnosticsStage.plan(mini, real, draws=2, seed=7, items_per_part=10_000), MaskedLM(mini))
+    return decided(diagnostics_stage(mini, real, draws=2, seed=7, items_per_part=10_000), MaskedLM(mini))

@@ -4,9 +4,9 @@ import tomllib
 from collections import Counter
 
 import pytest
-from negengine.engine.experiments.diagnostics import items as building
-from negengine.engine.experiments.diagnostics.files import DATASETS, Diagnostics
-from negengine.engine.experiments.diagnostics.items import build_items, complete
+from negengine.engine.experiments.diagnostics import contexts as building
+from negengine.engine.experiments.diagnostics.contexts import build_items, complete
+from negengine.engine.experiments.diagnostics.files import DATASETS, Rows
 from negengine.engine.experiments.targets import target_ids
 from negengine.engine.text.tokenizer import NOT_ONE_TOKEN
 
@@ -105,8 +105,8 @@ def test_both_perturbations_share_the_order_of_a_draw(small):
 
 
 def test_orders_depend_on_the_sentence_draw_and_seed_alone(small):
-    turned = Diagnostics(pragmatic=small.pragmatic[::-1])
-    one, other = (build_items(rows, draws=3, seed=2) for rows in (Diagnostics(small.pragmatic), turned))
+    turned = Rows(pragmatic=small.pragmatic[::-1])
+    one, other = (build_items(rows, draws=3, seed=2) for rows in (Rows(small.pragmatic), turned))
     assert set(one) == set(other)
     assert set(one) != set(build_items(turned, draws=3, seed=3))
     sentence = "a b c d e f g h i j"

@@ -6,11 +6,13 @@ import polars as pl
 import pytest
 from negengine.engine.choices import output_formats
 from negengine.engine.errors import InputError
-from negengine.engine.experiments.diagnostics.runs import DiagnosticsRun, diagnostics
+from negengine.engine.experiments.diagnostics.diagnostics import Diagnostics, DiagnosticsRun
 from negengine.engine.library.model import find_model
 from negengine.engine.results.comparison.compare import compare
 from negengine.engine.results.report.citation import cite
 from pages import drawn_figures
+
+diagnostics = Diagnostics.function()
 
 
 @pytest.fixture(scope="module")

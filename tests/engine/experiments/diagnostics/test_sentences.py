@@ -2,9 +2,9 @@
 
 import math
 
+import negengine as ng
 import polars as pl
 import pytest
-from negengine.engine.experiments.diagnostics.runs import diagnostics
 
 COLUMNS = ["item", "condition", "sentence", "expected", "answer", "correct", "failed", "rank", "logprob"]
 
@@ -13,7 +13,7 @@ COLUMNS = ["item", "condition", "sentence", "expected", "answer", "correct", "fa
 def run(mini, write, seen_ids, tmp_path):
     data = tmp_path / "data"
     data.mkdir()
-    return diagnostics(str(mini.folder), data=write(data), draws=2, output=tmp_path / "run", progress=False)
+    return ng.diagnostics(str(mini.folder), data=write(data), draws=2, output=tmp_path / "run", progress=False)
 
 
 def test_all_sentences_are_those_that_the_model_judged(run, mini_tokenizer, seen_ids):

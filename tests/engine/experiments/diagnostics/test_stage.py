@@ -10,9 +10,9 @@ import numpy as np
 import polars as pl
 import pytest
 import torch
+from asked_stages import diagnostics_stage
 from negengine.engine.errors import InputError
 from negengine.engine.experiments.diagnostics.files import read_diagnostics
-from negengine.engine.experiments.diagnostics.stage import DiagnosticsStage
 from negengine.engine.experiments.items import by_split
 from transformers import AutoModelForMaskedLM, AutoTokenizer
 
@@ -45,7 +45,7 @@ def judged(mini, decided):
     """The items of some rows with given probabilities."""
 
     def judge(rows, probabilities):
-        return decided(DiagnosticsStage.plan(mini, rows, draws=1), Fixed(mini, probabilities))[0]
+        return decided(diagnostics_stage(mini, rows, draws=1), Fixed(mini, probabilities))[0]
 
     return judge
 
@@ -96,7 +96,7 @@ def test_words_outside_the_vocabulary_are_never_right_and_are_counted(mini, deci
     """
     table = ("dog\tcat\tcar\tH\n1\tThe red car. It was new.\tShe\ttree", "dog\tcat\tqzxqzx\tH\n1\tA b.\tShe\tzyxxqz")
     found = read_diagnostics(write(tmp_path, CPRAG_102=table), ["CPRAG-102"])
-    items, summary = decided(DiagnosticsStage.plan(mini, found, draws=1), Fixed(mini, {"dog": 0.5}))
+    items, summary = decided(diagnostics_stage(mini, found, draws=1), Fixed(mini, {"dog": 0.5}))
     first, second = (only(items, condition="original", item=item) for item in "01")
     assert (first["accuracy@1"], first["sensitivity"]) == (True, False)
     assert (second["accuracy@5"], second["sensitivity"], second["rank"]) == (False, False, None)
@@ -270,18 +270,18 @@ def test_an_item_counts_once_in_a_split(items):
 def test_a_context_that_is_too_long_is_refused_with_its_location(mini, write, tmp_path):
     found = read_diagnostics(write(tmp_path, CPRAG_102=("The dog", "The dog " * 600)), ["CPRAG-102"])
     with pytest.raises(InputError, match=r"CPRAG-102\.tsv:2: .*tokens"):
-        DiagnosticsStage.plan(mini, found).check(print)
+        diagnostics_stage(mini, found).check(print)
 
 
 def test_no_draw_is_refused(mini, small):
     with pytest.raises(InputError, match="--draws 0: give a number from 1"):
-        DiagnosticsStage.plan(mini, small, draws=0)
+        diagnostics_stage(mini, small, draws=0)
 
 
 def test_the_identity_needs_no_file_of_the_model(mini, small):
     """So a finished run is shown, and another one refused, without any composition."""
     elsewhere = dataclasses.replace(mini, folder=Path("nowhere"))
-    stage = DiagnosticsStage.plan(elsewhere, small, seed=4)
+    stage = diagnostics_stage(elsewhere, small, seed=4)
     assert stage.identity["data sha256"] == small.sha256
     assert stage.sizes == [len({one.text for item in stage.items for one in item.completions})]
 

@@ -2,8 +2,7 @@
 
 import polars as pl
 import pytest
-from negengine.engine.experiments.diagnostics.judged import SCHEMA
-from negengine.engine.experiments.diagnostics.summary import summarise
+from negengine.engine.experiments.diagnostics.diagnostics import SCHEMA, Diagnostics
 from negengine.engine.experiments.items import joined
 
 
@@ -33,7 +32,7 @@ def test_shuffles_have_a_mean_over_draws_and_a_deviation_between_them():
         for d in (1, 2, 3)
         for i in range(4)
     )
-    summary = summarise(items)
+    summary = Diagnostics.summarise(items)
     mean = cell(summary, "CPRAG-102", "shuffled", "all", "accuracy@5")
     assert (mean["value"], mean["n"]) == (0.5, 12)
     spread = cell(summary, "CPRAG-102", "shuffled", "all", "sd:accuracy@5")
@@ -48,7 +47,7 @@ def test_draws_of_an_item_are_not_independent_items():
         for d in (1, 2, 3)
         for i in range(8)
     ]
-    summary = summarise(hand_made(rows))
+    summary = Diagnostics.summarise(hand_made(rows))
     whole, draw = (cell(summary, "CPRAG-102", "shuffled", split, "accuracy@5") for split in ("all", "draw-1"))
     assert whole["high"] - whole["low"] >= draw["high"] - draw["low"]
 
@@ -60,7 +59,7 @@ def test_polarities_are_paired_by_item():
         for i in range(8)
         for polarity, right in (("affirmative", True), ("negative", i == 0))
     )
-    summary = summarise(items)
+    summary = Diagnostics.summarise(items)
     key = ("NEG-136-SIMP", "original", "affirmative vs negative")
     assert cell(summary, *key, "difference:sensitivity")["value"] == pytest.approx(7 / 8)
     assert cell(summary, *key, "p:sensitivity")["value"] == pytest.approx(1 / 64)
@@ -85,7 +84,7 @@ def test_a_perturbation_is_paired_by_context():
         for order in "ab"
     )
     key = ("ROLE-88", "original vs -Obj", "all")
-    summary = summarise(items)
+    summary = Diagnostics.summarise(items)
     assert cell(summary, *key, "difference:accuracy@1")["n"] == 6
     assert cell(summary, *key, "difference:accuracy@1")["value"] == pytest.approx(0.5)
     assert cell(summary, *key, "p:accuracy@1")["value"] == pytest.approx(0.25)

@@ -2,7 +2,10 @@
 
 import tomllib
 
-from negengine.engine.experiments.diagnostics.tables import published_figures, tables
+from asked_stages import asked_run
+from negengine.engine.experiments.diagnostics.diagnostics import DiagnosticsRun
+from negengine.engine.experiments.diagnostics.diagnostics_views import Shown
+from negengine.engine.experiments.summary import frame
 from negengine.engine.views.formats import render
 
 
@@ -13,6 +16,11 @@ def only(items, **wanted):
 
 def cell(summary, *key):
     return only(summary, **dict(zip(("dataset", "condition", "split", "metric"), key, strict=True)))
+
+
+def tables(summary, model):
+    *found, _ = asked_run(DiagnosticsRun, summary, model=model).tables()
+    return found
 
 
 def shown(made):
@@ -27,7 +35,7 @@ def cells(text, start):
 def test_our_copy_of_the_notes_figures_is_the_transcript(shared):
     notes = tomllib.loads((shared / "data/published/what-bert-is-not.toml").read_text("utf-8"))
     figures = {
-        model: {(key[0], key[2], metric): figure["value"] for (key, metric), figure in published_figures(model).items()}
+        model: {(key[0], key[2], key[3]): figure["value"] for key, figure in Shown.of(frame([]), model).paper.items()}
         for model in ("bert-base-uncased", "bert-large-uncased", "mini")
     }
     natural = notes["neg_136"]["less_natural_negative_sentences_preferring_true_percent"]

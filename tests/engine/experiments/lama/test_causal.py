@@ -1,9 +1,10 @@
 """LAMA on a causal model: facts whose queries end in the answer count, the others are excluded and counted."""
 
 import pytest
+from asked_stages import lama_stage
 from negengine.engine.errors import InputError
+from negengine.engine.experiments.ask import NOT_READ
 from negengine.engine.experiments.lama.facts import Fact, Facts
-from negengine.engine.experiments.lama.stage import NOT_READ, Lama
 from negengine.engine.inference.causal import open_language_model
 
 QUERIES = {
@@ -25,7 +26,7 @@ def facts(queries):
 
 def test_facts_whose_queries_end_in_the_answer_count(causal):
     exported = causal("gpt2")
-    stage = Lama.plan(exported, facts(QUERIES))
+    stage = lama_stage(exported, facts(QUERIES))
     stage.check(lambda _: None)
     part = stage.decide(open_language_model(exported), 0, None, lambda *_: None)
     assert part.rows["gold"].to_list() == ["smoke", "dance"]
@@ -35,4 +36,4 @@ def test_facts_whose_queries_end_in_the_answer_count(causal):
 def test_data_without_such_a_fact_is_refused_with_the_reason(causal):
     last_two = dict(list(QUERIES.items())[2:])
     with pytest.raises(InputError, match=rf"none of 2 facts counts \(2: {NOT_READ}\)"):
-        Lama.plan(causal("gpt2"), facts(last_two)).check(lambda _: None)
+        lama_stage(causal("gpt2"), facts(last_two)).check(lambda _: None)

@@ -49,7 +49,7 @@ def test_a_finished_run_has_no_damage(run):
 
 
 LIES = {
-    "precision@5": "the answer is among the first 5 where its rank says so",
+    "precision@5": "precision@5 follows from the ranks and the first choices",
     "gold_logprob": "log-probabilities are at most 0, and the answer's is that of the first choice where its rank is 1",
     "top2_logprob": "top1_logprob is not below top2_logprob",
     "spearman": "correlations are between -1 and 1",

@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 from negengine.engine.choices import output_formats
 from negengine.engine.errors import InputError
-from negengine.engine.experiments.lama.runs import LamaRun, lama
+from negengine.engine.experiments.lama.lama import Lama, LamaRun
 from negengine.engine.library.model import find_model
 from negengine.engine.results.comparison.compare import compare
 from negengine.engine.results.comparison.groups import by_group
@@ -14,6 +14,7 @@ from negengine.engine.results.report.citation import cite
 from negengine.engine.results.report.reproduction import reproduce
 from pages import drawn_figures
 
+lama = Lama.function()
 FACTS = [("Paris", "paris", "France"), ("Rome", "rome", "Italy"), ("Lego", "unspeakableness", "Denmark")]
 
 

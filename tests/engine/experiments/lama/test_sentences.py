@@ -2,10 +2,9 @@
 
 import json
 
+import negengine as ng
 import polars as pl
 import pytest
-from negengine.engine.experiments.lama.runs import lama
-from negengine.engine.experiments.lama.sentences import sentence_rows
 
 COLUMNS = ["item", "condition", "sentence", "expected", "answer", "correct", "failed", "rank", "logprob"]
 FACTS = [("Paris", "paris", "France"), ("Rome", "rome", "Italy"), ("London", "london", "England")]
@@ -26,7 +25,7 @@ def run(mini, seen_ids, tmp_path):
         for name, answer, land in FACTS
     ]
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
-    return lama(str(mini.folder), data=path, output=tmp_path / "run", progress=False)
+    return ng.lama(str(mini.folder), data=path, output=tmp_path / "run", progress=False)
 
 
 def test_all_sentences_are_those_that_the_model_judged(run, mini_tokenizer, seen_ids):
@@ -47,8 +46,3 @@ def test_a_query_has_its_gold_answer_and_a_negation_none(run):
     assert negated["answer"].to_list() == asked["negated_top1"].to_list()
     assert negated["failed"].to_list() == asked["overlap@1"].to_list()
     assert negated.select("expected", "correct", "rank", "logprob").null_count().row(0) == (2,) * 4
-
-
-def test_the_mask_is_that_of_the_model(run):
-    rows = sentence_rows(run.items.lazy(), "<$1mask>").collect()
-    assert rows["sentence"][0] == "The capital of France is <$1mask> ."

@@ -8,10 +8,12 @@ import numpy as np
 import polars as pl
 import pytest
 import torch
+from asked_stages import lama_stage
 from negengine.engine.errors import InputError
+from negengine.engine.experiments.ask import NOT_RANKED, SEVERAL
 from negengine.engine.experiments.items import ITEMS_FILE, SUMMARY_FILE
 from negengine.engine.experiments.lama.facts import Fact, Facts
-from negengine.engine.experiments.lama.stage import NOT_RANKED, SAME, SEVERAL, Lama
+from negengine.engine.experiments.lama.lama import SAME
 from negengine.engine.experiments.vocabulary import LIST, Ranked
 from negengine.engine.inference.model import MaskedLM
 from negengine.engine.runs.stage import FinishedParts
@@ -93,7 +95,7 @@ def finished(request, model):
     """A whole run with each vocabulary: the ranked tokens, the model watched, items, summary."""
     answers = [row[3] for row in ROWS]
     listed = Ranked(LIST, (*answers, "asia", "england", "the", "unfathomableword"), "list.txt")
-    stage = Lama.plan(model.exported, facts(), listed if request.param == "list" else Ranked(request.param))
+    stage = lama_stage(model.exported, facts(), listed if request.param == "list" else Ranked(request.param))
     watched = Watched(model)
     items, summary = decided(stage, watched)
     return stage.ranked_ids.tolist(), watched, items, summary
@@ -242,7 +244,7 @@ def test_hand_made_logits(mini, mini_tokenizer):
     cities = ("Rome", "Bonn", "Oslo")
     rows = [("TREx", "P17", city, "spain", f"{city} is (not )in [MASK].", None) for city in cities]
     scripted = Scripted(mini_tokenizer, mini.vocab_size, probabilities)
-    stage = Lama.plan(mini, facts(rows), Ranked(LIST, tuple(ANSWERS), "five.txt"))
+    stage = lama_stage(mini, facts(rows), Ranked(LIST, tuple(ANSWERS), "five.txt"))
     items, summary = decided(stage, scripted)
     assert items["spearman"].to_list() == [pytest.approx(0.9), pytest.approx(5 / 50**0.5), None]
     assert items["overlap@1"].to_list() == [False, True, None]
@@ -264,15 +266,15 @@ def test_hand_made_logits(mini, mini_tokenizer):
 def test_p159_is_excluded_unless_asked_for(mini):
     p159 = ("TREx", "P159", "Lego", "london", "The headquarter of Lego is in [MASK] .", None)
     given = facts([*ROWS, p159])
-    stage, whole = Lama.plan(mini, given), Lama.plan(mini, given, with_p159=True)
-    assert (len(stage.facts), stage.excluded) == (12, {SAME: 1})
-    assert (len(whole.facts), whole.excluded) == (13, {})
+    stage, whole = lama_stage(mini, given), lama_stage(mini, given, with_p159=True)
+    assert (len(stage.experiment.items), stage.metadata["excluded"]) == (12, {SAME: 1})
+    assert (len(whole.experiment.items), whole.metadata["excluded"]) == (13, {})
     assert whole.identity != stage.identity
 
 
 def test_answers_that_are_several_tokens_or_not_ranked_do_not_count(model):
     rows = [(*row[:3], gold, *row[4:]) for row, gold in zip(ROWS, ["Ouagadougou", "paris", "rome"], strict=False)]
-    stage = Lama.plan(model.exported, facts(rows), Ranked(LIST, ("paris", "london"), "two.txt"))
+    stage = lama_stage(model.exported, facts(rows), Ranked(LIST, ("paris", "london"), "two.txt"))
     part = stage.decide(model, 0, None, lambda _done, _sentences: None)
     assert part.rows["gold"].unique().to_list() == ["paris"]
     assert part.counts == {SEVERAL: 1, NOT_RANKED: 1}
@@ -281,21 +283,21 @@ def test_answers_that_are_several_tokens_or_not_ranked_do_not_count(model):
 def test_no_fact_that_counts_is_one_line(mini):
     rows = [(*ROWS[0][:3], "Ouagadougou", *ROWS[0][4:])]
     with pytest.raises(InputError, match=rf"^none of 1 facts counts \(1: {SEVERAL}\)$"):
-        Lama.plan(mini, facts(rows)).check(print)
+        lama_stage(mini, facts(rows)).check(print)
 
 
 def test_a_query_that_is_too_long_is_refused_with_its_location(mini):
     rows = [ROWS[0], ("SQuAD", "Squad", "Squad", "water", "very " * 9_999 + "[MASK].", None)]
     with pytest.raises(InputError, match=r"^facts\.jsonl:2: .*tokens"):
-        Lama.plan(mini, facts(rows)).check(print)
+        lama_stage(mini, facts(rows)).check(print)
 
 
 def test_the_identity_needs_no_file_of_the_model(mini):
     """So a finished run is shown, and another one refused, without any composition."""
     elsewhere = dataclasses.replace(mini, folder=Path("nowhere"))
-    stage = Lama.plan(elsewhere, facts())
+    stage = lama_stage(elsewhere, facts())
     assert stage.identity["data sha256"] == facts().sha256
-    assert stage.sizes == [12 + 11 + 2 * 10]
+    assert stage.sizes == [12 + 11 + 10]  # both misprimed queries of a fact are the same text, asked once
 
 
 # ---------------------------------------------------------------- batches and parts
@@ -306,19 +308,19 @@ def test_as_many_logits_at_once_as_asked_for(mini, model):
     rows = [("TREx", "P36", str(i), "paris", f"The capital of {i} is (not )[MASK] .", "Rome") for i in range(10)]
     watched = Watched(MaskedLM(mini, threads=1))
     small, _ = decided(
-        Lama.plan(model.exported, facts(rows), logits_at_once=3 * model.exported.vocab_size + 1), watched
+        lama_stage(model.exported, facts(rows), logits_at_once=3 * model.exported.vocab_size + 1), watched
     )
-    assert sum(n for n, _ in watched.calls) == 10 * 4
+    assert sum(n for n, _ in watched.calls) == 10 * 3
     assert max(n for n, _ in watched.calls) == 3
     assert max(watched.alive) == 0
-    large, _ = decided(Lama.plan(model.exported, facts(rows)), model)
+    large, _ = decided(lama_stage(model.exported, facts(rows)), model)
     assert small["item"].equals(large["item"])
     np.testing.assert_allclose(small["spearman"].drop_nulls(), large["spearman"].drop_nulls(), atol=1e-6)
 
 
 def test_items_do_not_depend_on_the_parts(model):
-    whole, _ = decided(Lama.plan(model.exported, facts()), model)
-    parts, _ = decided(Lama.plan(model.exported, facts(), facts_per_part=5), model)
+    whole, _ = decided(lama_stage(model.exported, facts()), model)
+    parts, _ = decided(lama_stage(model.exported, facts(), facts_per_part=5), model)
     words = [name for name, kind in whole.schema.items() if kind in {pl.String, pl.Boolean, pl.Int32}]
     assert parts.select(words).equals(whole.select(words))
 

@@ -3,7 +3,7 @@
 import polars as pl
 import pytest
 from negengine.engine.experiments.items import joined
-from negengine.engine.experiments.lama.summary import summarise
+from negengine.engine.experiments.lama.lama import Lama
 
 
 def test_means_and_contrasts_of_hand_made_items():
@@ -22,7 +22,7 @@ def test_means_and_contrasts_of_hand_made_items():
     items = pl.DataFrame(
         [row | {f"precision@{k}": row["condition"] == "original" for k in (1, 5, 10)} for row in rows + primed]
     )
-    rows = summarise(items).to_dicts()
+    rows = Lama.summarise(items).to_dicts()
     summary = {(row["condition"], row["split"], row["metric"]): row["value"] for row in rows}
     assert summary["original", "all", "overlap@1"] == 0.5
     assert summary["original", "all", "overlap@1-by-relation"] == pytest.approx(1 / 3)

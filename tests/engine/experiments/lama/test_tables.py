@@ -2,7 +2,8 @@
 
 import polars as pl
 import pytest
-from negengine.engine.experiments.lama.tables import tables
+from asked_stages import asked_run
+from negengine.engine.experiments.lama.lama import LamaRun
 from negengine.engine.experiments.summary import frame
 from negengine.engine.views.formats import render
 
@@ -36,7 +37,7 @@ def shown(model):
 
 
 def made(model):
-    return tables(frame(ROWS), ITEMS, model)
+    return asked_run(LamaRun, frame(ROWS), ITEMS, model).tables()
 
 
 def test_our_figures_in_percent_with_means_over_relations_in_brackets():

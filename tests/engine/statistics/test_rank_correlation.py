@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from negengine.engine.experiments.lama.items import ascending, mean_ranks, spearman
+from negengine.engine.statistics.rank_correlation import ascending, mean_ranks, spearman
 from scipy import stats
 
 

@@ -22,10 +22,18 @@ import numpy as np
 from ...inference.free_text import MASK
 from ...text.keys import string_keys
 from ..items import ALL, ORIGINAL
-from .files import CPRAG, LICENSING, NAT, ROLE, SIMP, Diagnostics, Negation, Pragmatic, Reversal
+from .files import CPRAG, LICENSING, NAT, ROLE, SIMP, Negation, Pragmatic, Reversal, Rows
 
 SHUFFLED, TRUNCATED, BOTH = CPRAG_PERTURBED = ("shuffled", "truncated", "shuffled-truncated")
 ROLE_PERTURBED = ("-Obj", "-Sub", "-ObjSub")
+CUTS = (1, 5)
+THRESHOLD = 0.01
+SENSITIVITY, BEYOND_THRESHOLD = "sensitivity", f"sensitivity>{THRESHOLD}"
+ACCURACIES = tuple(f"accuracy@{k}" for k in CUTS)
+METRICS = (*ACCURACIES, SENSITIVITY, BEYOND_THRESHOLD)
+OUTSIDE_ACCURACY, OUTSIDE_SENSITIVITY = "outside:accuracy", "outside:sensitivity"
+SPREAD = "sd:"
+
 BINS = ("cloze-1", "cloze-2", "cloze-3", "cloze-4")
 POLARITIES = ("affirmative", "negative")
 ARTICLE = "(a|an)"
@@ -84,7 +92,7 @@ class Item:
         return () if self.good is None else (self.good, *self.bad)
 
 
-def build_items(diagnostics: Diagnostics, *, draws: int, seed: int) -> tuple[Item, ...]:
+def build_items(diagnostics: Rows, *, draws: int, seed: int) -> tuple[Item, ...]:
     """All items of all conditions.
 
     Args:

@@ -1,0 +1,473 @@
+"""Questions to a language model, and its answers: the one stage that decides them; it knows no experiment.
+
+    items of an experiment → questions → token ids in batches → answers → rows of items.parquet → summary.parquet
+
+A question is a text with one mask, or two texts whose logits are compared, such as a query and its negation. The
+logits of a question are in memory only while a core ranks them.
+"""
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, ClassVar, Generic, TypeVar
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from ..errors import InputError
+from ..inference.exported import ExportedModel
+from ..inference.free_text import encode_texts, log_softmax
+from ..inference.model import LanguageModel
+from ..inference.top import top_tokens
+from ..runs.masked_stages import ReferenceStage
+from ..runs.record import model_metadata
+from ..runs.stage import Advance, Files, FinishedParts, PartResult, part_ranges
+from ..statistics import LIBRARIES
+from ..statistics.rank_correlation import spearman
+from ..text.tokenizer import NOT_ONE_TOKEN, MaskTokenizer
+from .experiment import Experiment
+from .items import ITEMS_FILE, SUMMARY_FILE, model_identity
+from .summary import frame, means
+from .targets import target_ids
+from .vocabulary import Ranked
+
+Ids = NDArray[np.int32]
+Logits = NDArray[np.float32]
+Item = TypeVar("Item")
+LOGITS_AT_ONCE = 2**22  # of the first texts of a batch, on one core: 16 MB, and twice that for log-probabilities
+NOT_READ = "words follow the answer, which a causal model does not read"
+SEVERAL = "the answer is not one token of the model"
+NOT_RANKED = "the answer is not among the ranked tokens"
+
+
+@dataclass(frozen=True)
+class Question:
+    """A text with one [MASK], or two whose logits are compared; the words whose ranks are asked for at the first."""
+
+    texts: tuple[str, ...]
+    words: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """What a model answers to n questions.
+
+    Attributes:
+        rows: Texts of a question → its row.
+        words: Row and word → the word's place in `rank` and `logprob`.
+        top: int32 [sides, n, k], the first k ranked tokens of each text.
+        top_logprob: float64 [sides, n, k]; natural logarithms over the whole vocabulary, as all others.
+        rank: int32 [w], of each word among the ranked tokens, from 1; 0 if it is not one token.
+        logprob: float64 [w], of each word; NaN if it is not one token.
+        correlation: float64 [n], Spearman's, of the ranked scores of two texts; NaN where it is not defined.
+        token_text: From a token to its text.
+    """
+
+    rows: Mapping[tuple[str, ...], int]
+    words: Mapping[tuple[int, str], int]
+    top: Ids
+    top_logprob: NDArray[np.float64]
+    rank: Ids
+    logprob: NDArray[np.float64]
+    correlation: NDArray[np.float64]
+    token_text: Callable[[int], str]
+
+    def tops(self, texts: Sequence[tuple[str, ...]], side: int, prefix: str = "") -> dict[str, Any]:
+        """Columns `top1`, `top1_logprob`, `top2` … of some questions."""
+        rows = np.array([self.rows[own] for own in texts], np.int64)
+        columns: dict[str, Any] = {}
+        for i in range(self.top.shape[2]):
+            columns[f"{prefix}top{i + 1}"] = [self.token_text(token) for token in self.top[side, rows, i].tolist()]
+            columns[f"{prefix}top{i + 1}_logprob"] = self.top_logprob[side, rows, i]
+        return columns
+
+    def places(self, texts: Sequence[tuple[str, ...]], words: Sequence[str]) -> NDArray[np.int64]:
+        """Where `rank` and `logprob` have one word of each of some questions, int64 [n]."""
+        asked = zip(texts, words, strict=True)
+        return np.array([self.words[self.rows[own], word] for own, word in asked], np.int64)
+
+
+class Asked(Experiment, Generic[Item]):
+    """An experiment whose items are questions; a subclass is a frozen dataclass.
+
+    Attributes:
+        unit: What the items are, as a plural.
+        clusters: What items share that makes them depend on each other, as a plural.
+        metrics: The columns of items.parquet that are metrics: truth values or numbers.
+        top: How many first choices of each text are kept.
+        items_per_part: How many items make a part.
+        needs_words: Whether an item counts only if all its words are single, ranked tokens of the model.
+        stage_type: The stage.
+    """
+
+    unit: ClassVar[str] = "items"
+    clusters: ClassVar[str] = "items"
+    metrics: ClassVar[Sequence[str] | Mapping[str, pl.Expr]]
+    top: ClassVar[int] = 5
+    items_per_part: ClassVar[int] = 512
+    needs_words: ClassVar[bool] = False
+    rows_file: ClassVar[str | None] = ITEMS_FILE
+    further_rows_files: ClassVar[tuple[str, ...]] = ()
+
+    @cached_property
+    @abstractmethod
+    def items(self) -> Sequence[Item]:
+        """What is asked about, in the order of items.parquet; read once, before the model is opened.
+
+        Raises:
+            InputError: A file is wrong.
+        """
+
+    @property
+    @abstractmethod
+    def identity(self) -> Mapping[str, Any]:
+        """What the items depend on, as JSON values: digests of data, seeds."""
+
+    @abstractmethod
+    def questions(self, item: Item) -> Sequence[Question]:
+        """What the model is asked about an item."""
+
+    @abstractmethod
+    def rows(self, items: Sequence[Item], answers: Answers) -> pl.DataFrame:
+        """The rows of items.parquet for some items; the same columns and types for any of them."""
+
+    def location(self, item: Item) -> str | None:  # noqa: ARG002 - where an experiment knows it
+        """File and line of an item, for messages."""
+        return None
+
+    @property
+    def ranked(self) -> Ranked:
+        """The tokens that are ranked; all by default."""
+        return Ranked()
+
+    @property
+    def excluded(self) -> Mapping[str, int]:
+        """Why items of the data are not among `items` → how many."""
+        return {}
+
+    @classmethod
+    def summarise(cls, items: pl.DataFrame) -> pl.DataFrame:
+        """The rows of summary.parquet: each metric of each data set, condition and split, with its interval."""
+        return frame(means(items, tuple(cls.metrics)))
+
+    @classmethod
+    def publish(cls, parts: FinishedParts) -> Files:
+        """items.parquet and summary.parquet."""
+        items = parts.rows.collect()
+        return {ITEMS_FILE: items, SUMMARY_FILE: cls.summarise(items)}
+
+    @staticmethod
+    def rows_of(files: Mapping[str, pl.LazyFrame]) -> pl.LazyFrame:
+        """The rows of all parts, from the final file that has them."""
+        return files[ITEMS_FILE]
+
+    def stage(self, exported: ExportedModel) -> "AskStage[Item]":
+        """The stage that asks the questions."""
+        return AskStage(exported, self)
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """The questions of a part.
+
+    Attributes:
+        items: The items that count.
+        excluded: Why an item does not count → how many.
+        skipped: How many texts the others have.
+        questions: Texts of each question → its words; each text is asked once.
+        encoded: Text → token ids, and the position of its mask.
+    """
+
+    items: list[Any]
+    excluded: dict[str, int]
+    skipped: int
+    questions: Mapping[tuple[str, ...], tuple[str, ...]]
+    encoded: Mapping[str, tuple[Ids, int]]
+
+
+@dataclass(frozen=True, eq=False)
+class AskStage(ReferenceStage[Prepared], Generic[Item]):
+    """The stage of an experiment whose items are questions. A part is a range of items.
+
+    Which items count is known once a part's token ids are made, not before the run.
+
+    Attributes:
+        exported: The model.
+        experiment: What is asked.
+        logits_at_once: How many logits of the first texts of a batch one core has in memory.
+    """
+
+    libraries: ClassVar[tuple[str, ...]] = LIBRARIES
+
+    exported: ExportedModel
+    experiment: Asked[Item]
+    logits_at_once: int = LOGITS_AT_ONCE
+    size: int = field(default=0)
+
+    @property
+    def name(self) -> str:  # type: ignore[override]  # other stages have one name each
+        """The experiment's."""
+        return self.experiment.name
+
+    @property
+    def publish(self) -> Callable[[FinishedParts], Files]:  # type: ignore[override]
+        """The experiment's."""
+        return self.experiment.publish
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """The model, what the experiment says, and the size of the parts."""
+        step = f"{self.experiment.unit} per part"
+        return {**model_identity(self.exported), **self.experiment.identity, step: self._step}
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """The model, and which items were excluded before the run."""
+        excluded = dict(self.experiment.excluded)
+        return {**model_metadata(self.exported), **({"excluded": excluded} if self.experiment.needs_words else {})}
+
+    @property
+    def _step(self) -> int:
+        return self.size or self.experiment.items_per_part
+
+    @cached_property
+    def parts(self) -> tuple[range, ...]:
+        """Ranges of items."""
+        return part_ranges(len(self.experiment.items), self._step)
+
+    @cached_property
+    def sizes(self) -> Sequence[int]:
+        """Texts of each part."""
+        return [sum(map(len, self._questions(self._of(part)))) for part in self.parts]
+
+    @cached_property
+    def tokenizer(self) -> MaskTokenizer:
+        """The model's tokenizer."""
+        return self.exported.tokenizer
+
+    @cached_property
+    def ranked_ids(self) -> Ids:
+        """The ranked tokens, int32 [m], ascending."""
+        return self.experiment.ranked.ids(self.tokenizer, self.exported.vocab_size)
+
+    @cached_property
+    def tokens(self) -> Mapping[tuple[str, str], int]:
+        """Text and word → the word's token at the mask of the text, or `NOT_ONE_TOKEN`."""
+        asked = list(
+            dict.fromkeys(
+                (question.texts[0], word)
+                for item in self.experiment.items
+                for question in self.experiment.questions(item)
+                for word in question.words
+            )
+        )
+        found = target_ids(self.tokenizer, [text for text, _ in asked], [word for _, word in asked])
+        return dict(zip(asked, found.tolist(), strict=True))
+
+    def check(self, say: Callable[[str], None]) -> None:
+        """Refuse a text that the model cannot take, and data without an item that counts."""
+        counting, excluded = self._counting(self.experiment.items, self.experiment.excluded)
+        if not counting:
+            reasons = "; ".join(f"{count:,}: {why}" for why, count in excluded.items())
+            n, unit = len(self.experiment.items), self.experiment.unit
+            raise InputError(f"none of {n:,} {unit} counts ({reasons})")
+        locations: dict[str, str] = {}
+        for item in counting:
+            for question in self.experiment.questions(item):
+                for text in question.texts:
+                    locations.setdefault(text, self.experiment.location(item) or repr(text))
+        encode_texts(self.exported, self.tokenizer, list(locations), list(locations.values()))
+        say(f"{len(counting):,} {self.experiment.unit} count, {len(locations):,} texts, "
+            f"{len(self.ranked_ids):,} tokens are ranked")  # fmt: skip
+
+    def prepare(self, number: int) -> Prepared:
+        """The token ids of a part's texts."""
+        items = self._of(self.parts[number])
+        counting, excluded = self._counting(items, {})
+        questions = self._questions(counting)
+        texts = list(dict.fromkeys(text for own in questions for text in own))
+        encoded: dict[str, tuple[Ids, int]] = {}
+        for bucket in encode_texts(self.exported, self.tokenizer, texts):
+            own = zip(bucket.rows.tolist(), bucket.ids, bucket.mask_position.tolist(), strict=True)
+            encoded |= {texts[row]: (ids, position) for row, ids, position in own}
+        skipped = sum(map(len, self._questions(items))) - sum(map(len, questions))
+        return Prepared(counting, excluded, skipped, questions, encoded)
+
+    def decide(self, model: LanguageModel, number: int, prepared: Prepared | None, advance: Advance) -> PartResult:
+        """The rows of items.parquet of a part; the counts say which of its items do not count."""
+        own = prepared or self.prepare(number)
+        advance(own.skipped, 0)
+        return PartResult(self.experiment.rows(own.items, self._answers(model, own, advance)), own.excluded)
+
+    def _of(self, part: range) -> Sequence[Item]:
+        return self.experiment.items[part.start : part.stop]
+
+    def _questions(self, items: Sequence[Item]) -> dict[tuple[str, ...], tuple[str, ...]]:
+        """The questions about some items: texts → words; the same texts are asked once."""
+        asked: dict[tuple[str, ...], dict[str, None]] = {}
+        for item in items:
+            for question in self.experiment.questions(item):
+                asked.setdefault(question.texts, {}).update(dict.fromkeys(question.words))
+        return {texts: tuple(words) for texts, words in asked.items()}
+
+    def _counting(self, items: Sequence[Item], before: Mapping[str, int]) -> tuple[list[Item], dict[str, int]]:
+        """The items that count, and why the others do not → how many."""
+        excluded = dict(before)
+        if not self.experiment.needs_words:
+            return list(items), excluded
+        counting = []
+        for item in items:
+            if why := self._fault(item):
+                excluded[why] = excluded.get(why, 0) + 1
+            else:
+                counting.append(item)
+        return counting, excluded
+
+    def _fault(self, item: Item) -> str:
+        """Why an item does not count; empty if it does."""
+        questions = self.experiment.questions(item)
+        if not all(self.tokenizer.reads(text) for question in questions for text in question.texts):
+            return NOT_READ
+        tokens = [self.tokens[question.texts[0], word] for question in questions for word in question.words]
+        if NOT_ONE_TOKEN in tokens:
+            return SEVERAL
+        return "" if all(self._is_ranked[token] for token in tokens) else NOT_RANKED
+
+    @cached_property
+    def _is_ranked(self) -> NDArray[np.bool_]:
+        ranked = np.zeros(self.exported.vocab_size, np.bool_)
+        ranked[self.ranked_ids] = True
+        return ranked
+
+    def _answers(self, model: LanguageModel, asked: Prepared, advance: Advance) -> Answers:
+        """What the model answers to the questions of a part."""
+        questions = list(asked.questions.items())
+        n, sides = len(questions), max((len(texts) for texts, _ in questions), default=1)
+        places = {
+            (row, word): place
+            for place, (row, word) in enumerate(
+                (row, word) for row, (_, words) in enumerate(questions) for word in words
+            )
+        }
+        top = min(self.experiment.top, len(self.ranked_ids))
+        answers = Answers(
+            rows={texts: row for row, (texts, _) in enumerate(questions)},
+            words=places,
+            top=np.zeros((sides, n, top), np.int32),
+            top_logprob=np.full((sides, n, top), np.nan),
+            rank=np.zeros(len(places), np.int32),
+            logprob=np.full(len(places), np.nan),
+            correlation=np.full(n, np.nan),
+            token_text=self.tokenizer.token_text,
+        )
+        encoded = [[asked.encoded[text] for text in texts] for texts, _ in questions]
+        planned = batches(model, encoded, max(1, self.logits_at_once // self.exported.vocab_size))
+
+        def judge(number: int, logits: list[Logits]) -> None:
+            batch = planned[number]
+            first, *others = logits
+            for place, part in enumerate(batch.alike):
+                self._judge(questions, batch.rows[part], [first[part], *others[place : place + 1]], answers)
+            done = sum(map(len, logits))
+            advance(done, done)
+
+        for _ in model.reduce_logits([batch.sentences(encoded) for batch in planned], judge):
+            pass
+        return answers
+
+    def _judge(
+        self,
+        questions: Sequence[tuple[Any, Sequence[str]]],
+        rows: NDArray[np.int64],
+        logits: Sequence[Logits],
+        answers: Answers,
+    ) -> None:
+        """Fill in the answers to some questions, from the logits float32 [rows, V] of their first and second texts."""
+        are_all = len(self.ranked_ids) == logits[0].shape[1]
+        kept = [own if are_all else own[:, self.ranked_ids] for own in logits]
+        for side, (own, scores) in enumerate(zip(logits, kept, strict=True)):
+            logprob = log_softmax(own)
+            best = self.ranked_ids[top_tokens(scores, answers.top.shape[2])]
+            answers.top[side, rows] = best
+            answers.top_logprob[side, rows] = np.take_along_axis(logprob, best, axis=1)
+            if side == 0:
+                asked = [
+                    (place, answers.words[row, word], token)
+                    for place, row in enumerate(rows.tolist())
+                    for word in questions[row][1]
+                    if (token := self.tokens[questions[row][0][0], word]) != NOT_ONE_TOKEN
+                ]
+                if asked:
+                    places, which, tokens = np.array(asked, np.int64).T
+                    answers.rank[which] = 1 + (scores[places] > own[places, tokens][:, None]).sum(axis=1)
+                    answers.logprob[which] = logprob[places, tokens]
+        if len(kept) == 2:
+            answers.correlation[rows] = spearman(*kept)
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """What one core runs: the first texts of some questions, then their second texts.
+
+    Two texts of a question belong together, since their logits are compared and too many to keep. But a negation is
+    longer by one or two tokens. So a batch has questions with first texts of one length, sorted by the length of the
+    second ones.
+
+    Attributes:
+        rows: int64 [n], which questions.
+        alike: Slices of `rows` whose second texts have the same number of tokens; one for all where there are none.
+        sides: 1 or 2, how many texts they have.
+    """
+
+    rows: NDArray[np.int64]
+    alike: tuple[slice, ...]
+    sides: int
+
+    def sentences(self, encoded: Sequence[Sequence[tuple[Ids, int]]]) -> list[tuple[Ids, Ids]]:
+        """Token ids and positions of the masks: of the first texts, then of the second ones of each slice."""
+        parts = [self.rows[part] for part in self.alike] if self.sides == 2 else []
+        groups = [(0, self.rows), *((1, rows) for rows in parts)]
+        return [
+            (
+                np.stack([encoded[row][side][0] for row in rows]),
+                np.array([encoded[row][side][1] for row in rows], np.int32),
+            )
+            for side, rows in groups
+        ]
+
+
+def batches(model: LanguageModel, encoded: Sequence[Sequence[tuple[Ids, int]]], most: int) -> list[Batch]:
+    """Questions in batches, the largest first: so the cores end together.
+
+    Args:
+        model: The model.
+        encoded: Of each question the texts: token ids and the position of the mask.
+        most: The largest number of questions in a batch.
+    """
+    lengths = np.array([(len(own), len(own[0][0]), len(own[-1][0])) for own in encoded], np.int64).reshape(-1, 3)
+    groups = list(_by_length(lengths))
+    divided = model.divide_together([(len(rows), int(lengths[rows[0], 1])) for rows in groups])
+    found = [
+        Batch(some, _alike(lengths[some, 2]), int(lengths[some[0], 0]))
+        for rows, parts in zip(groups, divided, strict=True)
+        for part in parts
+        for some in np.split(rows[part], range(most, len(rows[part]), most))
+    ]
+    found.sort(key=lambda batch: -int(lengths[batch.rows[0], 1]) * len(batch.rows) * batch.sides)
+    return found
+
+
+def _by_length(lengths: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
+    """Which questions have the same number of texts and length of the first one, sorted by the length of the second."""
+    for sides in dict.fromkeys(lengths[:, 0].tolist()):
+        for length in np.unique(lengths[lengths[:, 0] == sides, 1]).tolist():
+            rows = np.flatnonzero((lengths[:, 0] == sides) & (lengths[:, 1] == length))
+            yield rows[np.argsort(lengths[rows, 2], kind="stable")]
+
+
+def _alike(lengths: NDArray[np.int64]) -> tuple[slice, ...]:
+    """The slices of sorted lengths that are equal."""
+    bounds = np.flatnonzero(np.diff(lengths)) + 1
+    return tuple(slice(int(a), int(b)) for a, b in zip([0, *bounds], [*bounds, len(lengths)], strict=True))

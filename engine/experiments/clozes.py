@@ -1,0 +1,166 @@
+"""The plain form of an experiment: sentences with one mask, an expected word for each, and metrics of the answer.
+
+items.parquet has the columns of `items`, then
+
+    query, expected                   the sentence with [MASK], and the word; null where none is expected
+    top1, top1_logprob, top2, …       the first choices; logprob: natural logarithms of probabilities
+    rank, logprob                     of the expected word among all tokens
+    one column a metric               evaluated from the other columns
+"""
+
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar
+
+import polars as pl
+
+from ..files.atomic import sha256
+from ..library.recount import Recount, holds
+from ..library.sentences import CORRECT
+from ..views import Column, Figure, Section, Table
+from ..views.charts import Points
+from .ask import Answers, Asked, Question
+from .asked_run import AskedRun, chances
+from .items import ALL, ITEM_SCHEMA, joined
+from .recount import means as recounted_means
+
+
+@dataclass(frozen=True)
+class Cloze:
+    """A sentence with one [MASK].
+
+    Attributes:
+        dataset: Where it belongs.
+        condition: Such as `affirmative` or `negated`.
+        item: A name that no other cloze of its data set and condition has; the same in conditions that are compared.
+        text: The sentence.
+        expected: The word whose rank is asked for; None if there is none.
+        splits: The splits that it counts in.
+        cluster: What it shares with other items.
+    """
+
+    dataset: str
+    condition: str
+    item: str
+    text: str
+    expected: str | None = None
+    splits: tuple[str, ...] = (ALL,)
+    cluster: str | None = None
+
+
+class Clozes(Asked[Cloze]):
+    """An experiment of clozes; a subclass is a frozen dataclass.
+
+    Attributes:
+        metrics: Name → the metric, as an expression of the columns of items.parquet.
+    """
+
+    metrics: ClassVar[Mapping[str, pl.Expr]]
+    needs_words = True
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "results" not in vars(cls) and "name" in vars(cls):
+            own: dict[str, Any] = {"stage": cls.name, "clusters": cls.clusters, "unit": cls.unit}
+            own |= {"metrics": tuple(cls.metrics), "declared": cls, "__doc__": ClozesRun.__doc__}
+            cls.results = type(f"{cls.__name__}Run", (ClozesRun,), own)
+
+    @abstractmethod
+    def clozes(self) -> Sequence[Cloze]:
+        """What is asked; the same for the same options."""
+
+    @cached_property
+    def items(self) -> Sequence[Cloze]:
+        return self.clozes()
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        return {"data sha256": sha256(repr(self.items).encode())}
+
+    def questions(self, item: Cloze) -> list[Question]:
+        return [Question((item.text,), () if item.expected is None else (item.expected,))]
+
+    @classmethod
+    def schema(cls) -> dict[str, Any]:
+        """The columns of items.parquet without the metrics."""
+        tops = {f"top{i}{what}": kind for i in range(1, cls.top + 1)
+                for what, kind in (("", pl.String), ("_logprob", pl.Float32))}  # fmt: skip
+        return {
+            **ITEM_SCHEMA, "query": pl.String, "expected": pl.String, **tops, "rank": pl.Int32, "logprob": pl.Float32,
+        }  # fmt: skip
+
+    def rows(self, items: Sequence[Cloze], answers: Answers) -> pl.DataFrame:
+        texts = [(item.text,) for item in items]
+        words = [
+            None if item.expected is None else answers.words[answers.rows[item.text,], item.expected] for item in items
+        ]
+        columns = {
+            **{name: [getattr(item, name) for item in items] for name in ("dataset", "condition", "item", "cluster")},
+            "splits": [joined(item.splits) for item in items],
+            "query": [item.text for item in items],
+            "expected": [item.expected for item in items],
+            **answers.tops(texts, 0),
+            "rank": [None if word is None else int(answers.rank[word]) for word in words],
+            "logprob": [None if word is None else float(answers.logprob[word]) for word in words],
+        }
+        schema = {name: kind for name, kind in self.schema().items() if name in columns}
+        return pl.DataFrame(columns, schema=schema).with_columns(**self.metrics)
+
+    @staticmethod
+    def sections(run: "ClozesRun") -> list[Section]:
+        (table,) = run.tables()
+        return [Section("Results", figures=[metric_figure(run, metric, table) for metric in run.metrics],
+                        notes=run.remarks())]  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class ClozesRun(AskedRun):
+    """A finished run: `items` and `summary` are the content of its two files."""
+
+    declared: ClassVar[type[Clozes]]
+
+    def tables(self) -> list[Table]:
+        """Each metric in each data set, condition and split."""
+        keys = ["dataset", "condition", "split"]
+        metric = ["metric"] * (len(self.metrics) > 1)
+        shown = [Column(name, name) for name in (*keys, *metric)]
+        value = Column("value", "value", low="low", high="high", decimals=3)
+        title = f"{self.declared.title or self.stage}: {self.model_name}"
+        notes = ["in brackets: 95 % intervals"]
+        return [Table(title, self.summary.select(*keys, "metric", "value", "low", "high", "n"),
+                      [*shown, value, Column("n", "n")], section="dataset", notes=notes)]  # fmt: skip
+
+    def sentence_rows(self) -> pl.LazyFrame:
+        """One sentence for each item; it fails if the expected word is not the first choice."""
+        correct = pl.col("rank") == 1
+        own = ("dataset", "splits", "cluster", *self.metrics)
+        tops = (f"top{i}{what}" for i in range(2, self.declared.top + 1) for what in ("", "_logprob"))
+        return self.items.lazy().select(
+            item="item", condition="condition", sentence=self.masked("query"), expected="expected", answer="top1",
+            **{CORRECT: correct}, failed=~correct, rank="rank", logprob="logprob", answer_logprob="top1_logprob",
+            **{name: name for name in (*own, *tops)},
+        )  # fmt: skip
+
+    def recounts(self) -> Iterator[Recount]:
+        """Answers, metrics and means, counted again."""
+        yield from chances(self.items, "logprob", ["top{}_logprob"], self.declared.top)
+        for name, metric in self.declared.metrics.items():
+            again = self.items.select(metric.alias(name))[name]
+            yield holds(f"{name} follows from the answers", self.items, pl.col(name).eq_missing(again))
+        yield recounted_means(self.summary, self.items, self.metrics)
+
+
+def metric_figure(run: ClozesRun, metric: str, table: Table) -> Figure:
+    """A point with its interval for each condition and split, a small chart for each data set."""
+    where = pl.when(pl.col("split") == ALL).then("condition").otherwise(pl.format("{}, {}", "condition", "split"))
+    rows = run.summary.filter(pl.col("metric") == metric).with_columns(where=where)
+    return Figure(
+        metric,
+        Points(rows, x="value", y="where", low="low", high="high", panel="dataset", title=metric),
+        table,
+        f"A small chart for each data set with a point for each condition: {metric}.",
+        f"{metric} by condition, with 95 % intervals.",
+        joint=True,
+    )  # fmt: skip

@@ -1,0 +1,383 @@
+"""What does a model predict where people's predictions are known? Ettinger (2020), `negengine diagnostics`.
+
+`files` says what is in the data sets, `contexts` which contexts are asked about. Metrics, as in upstream's code:
+
+    accuracy@k        one of the k most probable tokens, of the whole vocabulary, is an expected word
+    sensitivity       the good completion is more probable than each bad one
+    sensitivity>0.01  by more than 0.01
+
+A word that is not one token of the model is never among the k, and a comparison with it counts as wrong. The columns
+`outside_expected` and `outside_compared` have such words. summary.parquet, values are fractions:
+
+    dataset       condition                                split                       metric
+    CPRAG-102     original                                 all, H, L                   every one
+                  truncated, shuffled, shuffled-truncated  all, H, L                   accuracy@k, outside:accuracy
+                  shuffled, shuffled-truncated             all, H, L                   sd:accuracy@k
+                  shuffled, shuffled-truncated             draw-1, draw-2 …            accuracy@k, outside:accuracy
+    ROLE-88       original                                 all                         every one
+                  original                                 cloze-1 to cloze-4          accuracy@k, outside:accuracy
+                  -Obj, -Sub, -ObjSub                      all, cloze-1 to cloze-4     accuracy@k, outside:accuracy
+    NEG-136-SIMP  original                                 all, affirmative            every one
+                  original                                 negative                    sensitivity, outside:sensitivity
+    NEG-136-NAT   as SIMP, and splits licensed, unlicensed, affirmative-licensed …
+
+`outside:` is the share of items with a word that is not one token of the model. H and L are the highly and the less
+constraining contexts. The bins go from cloze-1, the contexts in which fewest people gave the expected word, to cloze-4.
+A shuffled value is the mean over draws; `sd:` is the standard deviation between the draws (divided by their number, as
+upstream). `original vs …` and `affirmative vs negative` are the paired tests; for shuffles they use the first draw, so
+that each item has one outcome. Clusters are the rows of a file; in ROLE-88 the pairs of contexts with the same words.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, Any, ClassVar
+
+import numpy as np
+import polars as pl
+
+from ...datasets.sources import find
+from ...errors import check_number
+from ...inference.free_text import MASK
+from ...library.again import Draw, Sample
+from ...library.recount import Recount, holds
+from ...library.sentences import CORRECT
+from ...text.keys import checked_seed
+from ...views import Section, Table
+from ..ask import Answers, Asked, Question
+from ..asked_run import AskedRun
+from ..experiment import Option
+from ..items import ALL, ITEM_SCHEMA, ORIGINAL, SEPARATOR, by_split, joined
+from ..recount import descending, item_once
+from ..recount import means as recounted_means
+from ..summary import Contrast, Row, contrasts, frame, means, with_holm
+from .contexts import (
+    ACCURACIES,
+    BEYOND_THRESHOLD,
+    CPRAG_PERTURBED,
+    CUTS,
+    METRICS,
+    OUTSIDE_ACCURACY,
+    OUTSIDE_SENSITIVITY,
+    POLARITIES,
+    ROLE_PERTURBED,
+    SENSITIVITY,
+    SPREAD,
+    THRESHOLD,
+    TRUNCATED,
+    Completion,
+    Item,
+    build_items,
+)
+from .diagnostics_views import (
+    Shown,
+    accuracy_tables,
+    main_table,
+    metric_figure,
+    preferred,
+    sensitivity_table,
+    tests_table,
+)
+from .files import CPRAG, LICENSING, NAT, ROLE, SIMP, Dataset, Rows, read_diagnostics
+
+TOP = max(CUTS)
+TOPS = [f"top{i}_probability" for i in range(1, TOP + 1)]
+COMPARED = ("good", "bad", "bad2")
+SCHEMA: Mapping[str, Any] = {
+    **ITEM_SCHEMA,
+    "draw": pl.Int32,
+    **dict.fromkeys(METRICS, pl.Boolean),
+    "query": pl.String,
+    "expected": pl.String,
+    "rank": pl.Int32,
+    **{
+        f"top{i}{what}": kind
+        for i in range(1, TOP + 1)
+        for what, kind in (("", pl.String), ("_probability", pl.Float32))
+    },
+    **{f"{one}{what}": kind for one in COMPARED for what, kind in (("", pl.String), ("_probability", pl.Float32))},
+    "outside_expected": pl.String,
+    "outside_compared": pl.String,
+}
+
+
+@dataclass(frozen=True, eq=False)
+class DiagnosticsRun(AskedRun):
+    """A finished run: `items` has one row for each context, its perturbed copies, or a pair of contexts."""
+
+    stage: ClassVar[str] = "diagnostics"
+    clusters: ClassVar[str] = "contexts"
+    metrics: ClassVar[Sequence[str]] = METRICS
+    condition_keys: ClassVar[Sequence[str]] = ("data sha256", "draws", "seed")
+
+    def tables(self) -> list[Table]:
+        """Accuracies for each of CPRAG-102, ROLE-88 (two) and NEG-136, sensitivities, tests; the main table last."""
+        shown = Shown.of(self.summary, self.model_name)
+        return [*accuracy_tables(shown), sensitivity_table(shown), tests_table(shown), *self.main_tables()]
+
+    def main_tables(self) -> list[Table]:
+        """One table: a row for each data set."""
+        return [main_table(Shown.of(self.summary, self.model_name))]
+
+    def methods(self, test: str) -> str:
+        """What was run and found."""
+        return (
+            f"We ran the diagnostics of {test}. Accuracy of the expected word among the five most probable tokens, "
+            f"with 95 % intervals: {self.told(ORIGINAL, ALL, 'accuracy@5')}. Share of items in which the good "
+            f"completion is more probable than the bad one: {self.told(ORIGINAL, ALL, SENSITIVITY)}."
+        )
+
+    def remarks(self) -> list[str]:
+        """Which words are not one token of the model."""
+        return [
+            f"{dataset}: words that are not one token of the model: {len(words)} "
+            f"({', '.join(words[:8])}{', …' if len(words) > 8 else ''})"
+            for dataset, words in self.outside.items()
+        ]
+
+    @property
+    def outside(self) -> dict[str, list[str]]:
+        """Data set → its words that are not one token of the model, in alphabetical order."""
+        columns = [self.items.select("dataset", word=name) for name in ("outside_expected", "outside_compared")]
+        words = pl.concat(columns).with_columns(pl.col("word").str.split(SEPARATOR)).explode("word")
+        found = words.filter(pl.col("word") != "").unique(maintain_order=True).sort("word")
+        known = dict(found.group_by("dataset", maintain_order=True).agg("word").iter_rows())
+        return {one: known[one] for one in self.items["dataset"].unique(maintain_order=True) if one in known}
+
+    def sentence_rows(self) -> pl.LazyFrame:
+        """One text for each item; for a pair of contexts (ROLE-88) the context that the word fits.
+
+        An item fails if none of its expected words is the first choice. Where accuracy is not asked for, as in negative
+        contexts, it fails if the word that fits is not more probable than those that do not fit.
+        """
+        accuracy, cut = ACCURACIES[0], pl.col("query").str.split(MASK)
+        fits = pl.col("good").str.strip_prefix(cut.list.first()).str.strip_suffix(cut.list.last())
+        alone = pl.coalesce("expected", fits) == fits
+        own = ("dataset", "splits", "cluster", "draw", *ACCURACIES[1:], SENSITIVITY, BEYOND_THRESHOLD)
+        compared = (f"{one}{what}" for one in COMPARED for what in ("", "_probability"))
+        further = (f"top{i}{what}" for i in range(2, TOP + 1) for what in ("", "_probability"))
+        return self.items.lazy().select(
+            item="item",
+            condition="condition",
+            sentence=self.masked("query"),
+            expected=pl.coalesce("expected", fits),
+            answer="top1",
+            **{CORRECT: accuracy},
+            failed=~pl.coalesce(accuracy, SENSITIVITY),
+            rank="rank",
+            logprob=pl.when(alone).then(_logarithm("good_probability")),
+            answer_logprob=_logarithm("top1_probability"),
+            **{name: name for name in (*own, *compared, *further)},
+        )
+
+    def again(self, draw: Draw) -> Iterator[Sample]:
+        rows = draw.rows(self.sentence_rows())
+        yield Sample("items", [draw.question(row, row["expected"].split(SEPARATOR)) for row in rows])
+
+    def recounts(self) -> Iterator[Recount]:
+        """What must hold of a finished run."""
+        items = self.items
+        yield item_once(items)
+        for k in CUTS:
+            within = (pl.col("rank") <= k).fill_null(value=False)
+            yield holds(f"an expected word is among the first {k} where its rank says so", items,
+                        pl.col(f"accuracy@{k}") == within)  # fmt: skip
+        yield from descending(items, TOPS)
+        probabilities = [*TOPS, *(f"{one}_probability" for one in COMPARED)]
+        within = pl.all_horizontal(pl.col(name).is_between(0, 1).fill_null(value=True) for name in probabilities)
+        yield holds("probabilities are between 0 and 1", items, within)
+        for metric, threshold in ((SENSITIVITY, 0.0), (BEYOND_THRESHOLD, THRESHOLD)):
+            yield holds(f"{metric} follows from the probabilities", items, _follows(metric, threshold))
+        yield recounted_means(self.summary, items, METRICS)
+
+
+@dataclass(frozen=True, eq=False)
+class Diagnostics(Asked[Item]):
+    """Compare a model's predictions with people's predictions (Ettinger 2020)."""
+
+    name = "diagnostics"
+    title = "Diagnostics of Ettinger (2020)"
+    references = "negengine.engine.experiments.diagnostics:references.toml"
+    example = "negengine diagnostics mini --dataset ROLE-88"
+    results = DiagnosticsRun
+    metrics = METRICS
+    top = TOP
+    items_per_part = 128
+
+    data: Annotated[
+        str | Path | None,
+        Option("Folder of the data (default: where `data get` put them).", metavar="PATH", kind=Path, is_file=True),
+    ] = None
+    dataset: Annotated[
+        str | Sequence[str], Option("Data set to run (default: all); may be repeated.", kind=list[Dataset])
+    ] = ()
+    draws: Annotated[int, Option("Number of shuffles of each context.", metavar="N", minimum=1)] = 3
+    seed: Annotated[int, Option("Seed for all random choices.", metavar="N", minimum=0)] = 0
+
+    @cached_property
+    def read(self) -> Rows:
+        """The rows of the files."""
+        path = find("lm-diagnostics", None if self.data is None else Path(self.data))
+        return read_diagnostics(path, [self.dataset] if isinstance(self.dataset, str) else self.dataset)
+
+    @cached_property
+    def items(self) -> Sequence[Item]:
+        """The contexts, their perturbed copies, and pairs of contexts."""
+        check_number("--draws", self.draws, 1, 1_000)
+        checked_seed(self.seed)
+        return build_items(self.read, draws=self.draws, seed=self.seed)
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """Data and shuffles."""
+        return {"data sha256": self.read.sha256, "draws": self.draws, "seed": self.seed}
+
+    def location(self, item: Item) -> str:
+        return item.location
+
+    def questions(self, item: Item) -> list[Question]:
+        return [Question((one.text,), (one.word,)) for one in item.completions]
+
+    def rows(self, items: Sequence[Item], answers: Answers) -> pl.DataFrame:
+        """One row for each item; null where a metric does not apply to it."""
+        return pl.DataFrame([_row(item, answers) for item in items], schema=SCHEMA)
+
+    @classmethod
+    def summarise(cls, items: pl.DataFrame) -> pl.DataFrame:
+        """Means, spreads between the draws, and paired tests."""
+        counted = items.with_columns(
+            (pl.col("outside_expected") != "").alias(OUTSIDE_ACCURACY),
+            (pl.col("outside_compared") != "").alias(OUTSIDE_SENSITIVITY),
+        )
+        # Only the contexts of ROLE-88 are themselves the same in two conditions; elsewhere it is the row of the file.
+        same = pl.when(pl.col("dataset") == ROLE).then("item").otherwise("cluster")
+        rows = [
+            *means(counted, (*METRICS, OUTSIDE_ACCURACY, OUTSIDE_SENSITIVITY)),
+            *_spreads(items),
+            *contrasts(items.with_columns(item=same), _contrasts()),
+        ]
+        return with_holm(frame(rows))
+
+    @staticmethod
+    def sections(run: DiagnosticsRun) -> list[Section]:
+        """Sensitivity first: it is the question about negation; then accuracy, then the paired tests."""
+        *accuracies, _, tests, _ = run.tables()
+        shown, (first, *_, last) = Shown.of(run.summary, run.model_name), ACCURACIES
+        return [
+            Section(
+                "Does the model prefer the good completion?",
+                preferred(shown),
+                figures=[metric_figure(shown, SENSITIVITY, "sensitivity", "good completion preferred (%)")],
+            ),
+            Section(
+                "How often is the expected word among the first?",
+                [],
+                figures=[metric_figure(shown, one, one.replace("@", "-"), f"{one} (%)") for one in (first, last)],
+                tables=accuracies,
+                notes=run.remarks(),
+            ),
+            Section("What changes between two conditions?", [], tables=[tests]),
+        ]
+
+
+def _row(item: Item, answers: Answers) -> dict[str, Any]:
+    """The row of an item."""
+    chance = {one: _chance(answers, one) for one in item.completions}
+    row: dict[str, Any] = {
+        "dataset": item.dataset,
+        "condition": item.condition,
+        "item": item.item,
+        "splits": joined(item.splits),
+        "cluster": item.cluster,
+        "draw": item.draw,
+        "query": item.completions[0].text,
+    }
+    first = answers.rows[item.completions[0].text,]
+    for i in range(TOP):
+        row[f"top{i + 1}"] = answers.token_text(int(answers.top[0, first, i]))
+        row[TOPS[i]] = float(np.exp(answers.top_logprob[0, first, i]))
+    if item.expected:
+        ranks = [rank for one in item.expected if (rank := _rank(answers, one))]
+        row |= {f"accuracy@{k}": any(rank <= k for rank in ranks) for k in CUTS}
+        row |= {
+            "expected": joined(one.word for one in item.expected),
+            "rank": min(ranks, default=None),
+            "outside_expected": _outside(answers, item.expected),
+        }
+    if item.good is not None:
+        # Comparisons with NaN are false, differences with it too.
+        margins = [chance[item.good] - chance[bad] for bad in item.bad]
+        row |= {
+            SENSITIVITY: all(chance[item.good] > chance[bad] for bad in item.bad),
+            BEYOND_THRESHOLD: all(margin > THRESHOLD for margin in margins),
+            "outside_compared": _outside(answers, item.compared),
+        }
+        for name, one in zip(COMPARED, item.compared, strict=False):
+            row |= {name: one.sentence, f"{name}_probability": None if np.isnan(chance[one]) else chance[one]}
+    return row
+
+
+def _place(answers: Answers, one: Completion) -> int:
+    return answers.words[answers.rows[one.text,], one.word]
+
+
+def _rank(answers: Answers, one: Completion) -> int:
+    return int(answers.rank[_place(answers, one)])
+
+
+def _chance(answers: Answers, one: Completion) -> float:
+    """The probability of a completion's word; NaN if it is not one token."""
+    return float(np.exp(answers.logprob[_place(answers, one)]))
+
+
+def _outside(answers: Answers, completions: Iterable[Completion]) -> str:
+    """The words that are not one token of the model, each once."""
+    return joined(dict.fromkeys(one.word for one in completions if not _rank(answers, one)))
+
+
+def _logarithm(probability: str) -> pl.Expr:
+    """The natural logarithm; null where the probability is too small to be recorded."""
+    return pl.when(pl.col(probability) > 0).then(pl.col(probability).log())
+
+
+def _follows(metric: str, threshold: float) -> pl.Expr:
+    """Whether the recorded sensitivity is that of the recorded probabilities; null where a word is not one token."""
+    good, *bad = (f"{one}_probability" for one in COMPARED)
+    smallest = pl.min_horizontal(pl.col(good) - pl.col(name) for name in bad) - threshold
+    missing = pl.any_horizontal(pl.col(one).is_not_null() & pl.col(f"{one}_probability").is_null() for one in COMPARED)
+    # Probabilities are compared in fp64, and stored in fp32.
+    clear = pl.when(~missing & (smallest.abs() > 1e-6)).then(pl.col(metric) == (smallest > 0))
+    return pl.when(missing).then(~pl.col(metric)).otherwise(clear)
+
+
+def _spreads(items: pl.DataFrame) -> list[Row]:
+    """The standard deviations between the accuracies of several draws."""
+    keys = ("dataset", "condition", "splits")
+    drawn = by_split(items.filter(pl.col("draw").is_not_null())).filter(~pl.col("splits").str.starts_with("draw-"))
+    accuracies = drawn.group_by(*keys, "draw", maintain_order=True).agg(pl.col(*ACCURACIES).mean())
+    spread = accuracies.group_by(*keys, maintain_order=True).agg(pl.col(*ACCURACIES).std(ddof=0), n=pl.len())
+    return [
+        Row(row["dataset"], row["condition"], row["splits"], f"{SPREAD}{metric}", row[metric], None, None, row["n"])
+        for row in spread.filter(pl.col("n") > 1).iter_rows(named=True)
+        for metric in ACCURACIES
+    ]
+
+
+def _contrasts() -> list[Contrast]:
+    cprag = [(TRUNCATED, ALL), *((condition, "draw-1") for condition in CPRAG_PERTURBED if condition != TRUNCATED)]
+    role = [(condition, ALL) for condition in ROLE_PERTURBED]
+    perturbed = [
+        Contrast(dataset, metric, (ORIGINAL, ALL), perturbation)
+        for dataset, perturbations in ((CPRAG, cprag), (ROLE, role))
+        for perturbation in perturbations
+        for metric in ACCURACIES
+    ]
+    affirmative, negative = POLARITIES
+    polarities = [
+        Contrast(dataset, metric, (ORIGINAL, f"{affirmative}{kind}"), (ORIGINAL, f"{negative}{kind}"))
+        for dataset, kinds in ((SIMP, ("",)), (NAT, ("", *(f"-{kind}" for kind in LICENSING.values()))))
+        for kind in kinds
+        for metric in (SENSITIVITY, BEYOND_THRESHOLD)
+    ]
+    return [*perturbed, *polarities]

@@ -1,0 +1,233 @@
+"""An experiment is a declaration: what can be chosen, what is asked, what counts, what the tables say.
+
+    @dataclass(frozen=True, eq=False)
+    class Birds(Clozes):
+        name = "birds"
+        metrics = {"accuracy": pl.col("rank") == 1}
+        seed: Annotated[int, Option("Seed for all random choices.", minimum=0)] = 0
+
+        def clozes(self): ...
+
+Its fields are its options. From them follow the command and its help, the function of the library with its docstring,
+and the settings in a suite. `Clozes` and `Asked` (in `ask`) bring the stage and the results; another experiment names
+a stage and a class of results of its own.
+"""
+
+import dataclasses
+import inspect
+import typing
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from functools import cache
+from typing import Annotated, Any, ClassVar, Unpack, cast
+
+from ..choices import Task
+from ..inference.exported import ExportedModel
+from ..library.call import recorded
+from ..library.model import ModelLike, open_model
+from ..library.options import RunOptions
+from ..library.run import Run, ShardRun
+from ..runs.stage import Stage
+from ..views import Section
+from .summary_run import run_probe
+
+
+@dataclass(frozen=True)
+class Option:
+    """How a person gives the value of a field: the annotation of a field holds one.
+
+    Attributes:
+        help: A sentence for the command line and for the docstring.
+        metavar: What stands for the value on the command line.
+        kind: The type on the command line, where it is another one than in Python: `list[Corpus]`.
+        is_file: Whether the value names files or folders, whose digests are recorded.
+        words: What such a value can be instead, such as the name of a bundled file.
+        minimum: The smallest number.
+        maximum: The largest number.
+    """
+
+    help: str
+    metavar: str | None = None
+    kind: Any = None
+    is_file: bool = False
+    words: Sequence[str] = ()
+    minimum: float | None = None
+    maximum: float | None = None
+
+
+class Experiment(ABC):
+    """What is asked of a model; a subclass is a frozen dataclass whose fields are its options.
+
+    Attributes:
+        name: Its name as a command, as a function, and in a run folder.
+        title: What a report calls it; its name by default.
+        references: The papers to cite, as `package:file.toml`.
+        task: What a model must be exported for; None for either kind of language model.
+        example: An example of the command, for its help.
+        results: The class that reads a finished run.
+    """
+
+    name: ClassVar[str]
+    title: ClassVar[str] = ""
+    references: ClassVar[str] = ""
+    task: ClassVar[Task | None] = None
+    example: ClassVar[str] = ""
+    results: ClassVar[type[Run]]
+
+    @abstractmethod
+    def stage(self, exported: ExportedModel) -> Stage[Any, Any]:
+        """What is computed with a model.
+
+        Raises:
+            InputError: An option or a file is wrong.
+        """
+
+    @classmethod
+    @cache
+    def function(cls) -> Callable[..., Any]:
+        """The function of the library: `ng.NAME(model, OPTIONS, RUN OPTIONS)`."""
+        fields = options_of(cls)
+
+        def run(model: ModelLike, *values: Any, **given: Any) -> Run | ShardRun:
+            named = dict(zip(fields, values, strict=False))
+            own = {name: given.pop(name) for name in fields if name in given}
+            experiment = cls(**named, **own)
+            opened = open_model(model, task=cls.task)
+            return run_probe(experiment.stage(opened.exported), cls.results, opened, cast("RunOptions", given))
+
+        kind = inspect.Parameter
+        parameters = [kind("model", kind.POSITIONAL_OR_KEYWORD, annotation=ModelLike)]
+        for name, field in fields.items():
+            how = kind.POSITIONAL_OR_KEYWORD if field.required else kind.KEYWORD_ONLY
+            parameters.append(kind(name, how, default=field.default_or(kind.empty), annotation=field.type))
+        parameters.append(kind("options", kind.VAR_KEYWORD, annotation=Unpack[RunOptions]))
+        returned = cls.results | ShardRun
+        run.__signature__ = inspect.Signature(parameters, return_annotation=returned)  # type: ignore[attr-defined]
+        run.__annotations__ = {one.name: one.annotation for one in parameters} | {"return": returned}
+        run.__name__ = run.__qualname__ = cls.name
+        run.__module__, run.__doc__ = cls.__module__, _docstring(cls, fields)
+        files = [name for name, field in fields.items() if field.option.is_file]
+        words = [word for field in fields.values() for word in field.option.words]
+        return recorded(files=files, words=words)(run)
+
+    @classmethod
+    @cache
+    def command(cls) -> Callable[..., None]:
+        """The function of the command line, as Typer reads it."""
+        import typer  # noqa: PLC0415  the library does without
+
+        from ..commands import options  # noqa: PLC0415
+        from ..commands.run_command import Setup, run_command  # noqa: PLC0415
+
+        fields = options_of(cls)
+
+        def command(setup: Setup, model: str, **values: Any) -> Any:
+            own = {name: fields[name].default_or(None) if value is None else value for name, value in values.items()}
+            return cls.function()(setup.model(model, cls.task), **own, **setup.run)
+
+        kind = inspect.Parameter
+        first = {} if any(field.required for field in fields.values()) else {"default": "mini"}
+        parameters = [
+            kind("setup", kind.POSITIONAL_OR_KEYWORD, annotation=Setup),
+            kind("model", kind.POSITIONAL_OR_KEYWORD, annotation=options.Model, **first),
+        ]
+        for name, field in fields.items():
+            own, flag = field.option, f"--{name.replace('_', '-')}"
+            how: dict[str, Any] = {"metavar": own.metavar, "help": own.help, "min": own.minimum, "max": own.maximum}
+            if field.required:
+                told, default = typer.Argument(**how), {}
+            else:
+                told, default = typer.Option(flag, **how), {"default": field.shown_default}
+            parameters.append(
+                kind(name, kind.POSITIONAL_OR_KEYWORD, annotation=Annotated[field.command_type, told], **default)
+            )
+        command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        command.__name__, command.__module__ = cls.name, cls.__module__
+        example = f" Example: {cls.example}" if cls.example else ""
+        command.__doc__ = f"{_summary(cls)}\n\nTo resume a stopped run, run the same command again.{example}"
+        return run_command(command)
+
+    @staticmethod
+    def sections(run: Any) -> Sequence[Section]:
+        """What a report says of a run."""
+        return [Section("Results", tables=run.tables(), notes=run.remarks())]
+
+
+@dataclass(frozen=True)
+class OptionField:
+    """A field of an experiment that a person gives.
+
+    Attributes:
+        name: Its name.
+        type: Its type in Python.
+        option: How it is given.
+        default: Its default; `dataclasses.MISSING` if it must be given.
+    """
+
+    name: str
+    type: Any
+    option: Option
+    default: Any
+
+    @property
+    def required(self) -> bool:
+        """Whether it must be given."""
+        return self.default is dataclasses.MISSING
+
+    def default_or(self, missing: Any) -> Any:
+        """The default; `missing` where there is none."""
+        return missing if self.required else self.default
+
+    @property
+    def shown_default(self) -> Any:
+        """The default on the command line: None where the help says in words what it is."""
+        return self.default if isinstance(self.default, str | int | float) else None
+
+    @property
+    def command_type(self) -> Any:
+        """The type on the command line, without what only Python can give."""
+        kind = self.option.kind or self.type
+        return kind | None if not self.required and self.shown_default is None else kind
+
+
+@cache
+def options_of(experiment: type[Experiment]) -> dict[str, OptionField]:
+    """The options of an experiment by name: the fields with an `Option`."""
+    hints = typing.get_type_hints(experiment, include_extras=True)
+    found = {}
+    for field in dataclasses.fields(cast("Any", experiment)):
+        own = [one for one in getattr(hints[field.name], "__metadata__", ()) if isinstance(one, Option)]
+        if own:
+            found[field.name] = OptionField(field.name, hints[field.name].__origin__, own[0], field.default)
+    return found
+
+
+def _summary(experiment: type[Experiment]) -> str:
+    return inspect.cleandoc(experiment.__doc__ or "").partition("\n")[0]
+
+
+def _docstring(experiment: type[Experiment], fields: dict[str, OptionField]) -> str:
+    """The docstring of the library function, in the form of all others."""
+    told = {"model": "From `load`, or the folder or name of an exported model."}
+    for name, field in fields.items():
+        kind = field.option.kind
+        words = ", ".join(str(member.value) for one in _flat(kind) if _is_enum(one) for member in one)
+        told[name] = f"{field.option.help}{f' One of {words}.' if words else ''}"
+    told["**options"] = "See `RunOptions`."
+    arguments = "\n".join(f"    {name}: {text}" for name, text in told.items())
+    return (
+        f"{_summary(experiment)}\n\nArgs:\n{arguments}\n\n"
+        "Returns:\n    The finished run; a `ShardRun` if only a shard was asked for.\n\n"
+        "Raises:\n    InputError: An option or a file is wrong, the run folder belongs to another run, or the disk is "
+        "full."
+    )
+
+
+def _is_enum(kind: Any) -> bool:
+    return isinstance(kind, type) and issubclass(kind, Enum)
+
+
+def _flat(annotation: Any) -> list[Any]:
+    return [annotation, *(one for own in typing.get_args(annotation) for one in _flat(own))]

@@ -1,1 +1,0 @@
-"""Which colour does a model give to things, said of them and denied?"""
