@@ -20,16 +20,15 @@ if TYPE_CHECKING:
     from .run import Run
 
 GROUP = "negengine.probes"
-EXPERIMENTS = "negengine.engine.experiments"
 BUNDLED = (
-    f"{EXPERIMENTS}.negation.entry:PROBE",
-    f"{EXPERIMENTS}.gh22.entry:PROBE",
-    ("lama", f"{EXPERIMENTS}.lama.lama:Lama"),
-    ("diagnostics", f"{EXPERIMENTS}.diagnostics.diagnostics:Diagnostics"),
-    f"{EXPERIMENTS}.nli.entry:PROBE",
-    f"{EXPERIMENTS}.cues.entry:PROBE",
-    f"{EXPERIMENTS}.probe.entry:PROBE",
-    f"{EXPERIMENTS}.likelihood.entry:PROBE",
+    "negengine.engine.experiments.negation.entry:PROBE",
+    "negengine.engine.experiments.gh22.entry:PROBE",
+    ("lama", "negengine.engine.experiments.lama.lama:Lama"),
+    ("diagnostics", "negengine.engine.experiments.diagnostics.diagnostics:Diagnostics"),
+    "negengine.engine.experiments.nli.entry:PROBE",
+    "negengine.engine.experiments.cues.entry:PROBE",
+    "negengine.engine.experiments.probe.entry:PROBE",
+    "negengine.engine.experiments.likelihood.entry:PROBE",
 )
 """An experiment by its name and its class; or a `Probe`."""
 
