@@ -33,8 +33,7 @@ class Comparison(Shown):
         frame: One row for each test: what is compared, and the columns of `differences_frame`.
         table: The same as a person reads it.
         rates: For runs of several models: the columns of `estimates`; else those of `Contrast.rates`.
-        before: Tables that are shown before the tests.
-        fitting: The same tables for a terminal of 80 columns, where they differ.
+        fitting: The tables of `before` for a terminal of 80 columns, where they differ.
     """
 
     frame: pl.DataFrame
@@ -48,7 +47,6 @@ class Comparison(Shown):
         return [*self.before, self.table]
 
     def main_tables(self) -> list[Table]:
-        """See `Shown`."""
         return [*(self.before if self.fitting is None else self.fitting), self.table]
 
     def document(self) -> Any:

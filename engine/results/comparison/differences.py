@@ -41,10 +41,6 @@ _FIGURES = {
 def outcomes_of(run: Run, group: Sequence[str]) -> pl.DataFrame:
     """A run's outcomes, each item once in its group: items are joined by their words.
 
-    Args:
-        run: A run that can be compared.
-        group: The columns that make a group.
-
     Returns:
         The columns of `Run.outcomes`; an item without a cluster is a cluster of its own.
 
@@ -68,7 +64,6 @@ def differences_frame(sides: Sides, keys: Sequence[str]) -> pl.DataFrame:
 
     Args:
         sides: Values of the keys → the outcomes of the first and of the second side: item, value, cluster, crossed.
-        keys: Names of the keys.
 
     Returns:
         The keys, n, clusters, difference (first - second), its 95 % interval (low, high), that with both kinds of
@@ -109,9 +104,6 @@ def differences_table(title: str, frame: pl.DataFrame, keys: Sequence[str], clus
     """The table that a person reads. What is the same in all rows stands below it.
 
     Args:
-        title: Of the table.
-        frame: From `differences_frame`.
-        keys: Names of the keys.
         clusters: What the clusters are, such as `relations`.
     """
     shown = frame.with_columns(decimals=pl.when(pl.col("unit") == "").then(3).otherwise(1))
@@ -137,9 +129,7 @@ def pairs_table(title: str, frame: pl.DataFrame, keys: Sequence[str], clusters: 
     """The differences of every two models: a section for each two.
 
     Args:
-        title: Of the table.
         frame: From `differences_frame`, with first and second before the keys.
-        keys: Names of the other keys.
         clusters: What the clusters are.
     """
     table = differences_table(title, frame, keys, clusters)

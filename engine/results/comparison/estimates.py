@@ -34,7 +34,6 @@ def main_items(outcomes: pl.DataFrame, by_construction: Sequence[str]) -> pl.Dat
     """The outcomes that estimates are made of: of a data set with the split `all` this split alone.
 
     Args:
-        outcomes: From `outcomes_of`.
         by_construction: The splits whose rates are not estimates.
     """
     kept = outcomes.filter(~pl.col("split").is_in(list(by_construction)))
@@ -49,8 +48,6 @@ def estimates(
 
     Args:
         outcomes: Model → its outcomes: the columns of `outcomes_of`.
-        by: The columns of the outcomes that make a group.
-        drop_of: See `Run`.
 
     Returns:
         model, the columns of `by`, n, clusters, value, low, high (95 % interval; null where nothing varies), unit (`%`
@@ -103,10 +100,7 @@ def models_in_rows(title: str, points: pl.DataFrame, *, decimals: int = 1, notes
     """A row for each model, a column for each category.
 
     Args:
-        title: Of the table.
         points: model, category, value; with intervals also low and high.
-        decimals: Digits after the point.
-        notes: Below the table.
     """
     with_ends = {"low", "high"} <= set(points.columns)
     names = ["value", *(["low", "high"] if with_ends else [])]
@@ -135,7 +129,6 @@ def estimates_tables(found: pl.DataFrame, clusters: str, *, most: int = PRINTED)
 
     Args:
         found: From `estimates`, by dataset, condition, split and metric.
-        clusters: What the clusters are, such as `relations`.
         most: Up to how many columns models stand in rows; else there is a row for each model and category.
     """
     tables = []

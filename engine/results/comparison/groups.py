@@ -28,7 +28,6 @@ class Groups(Shown):
     Attributes:
         frame: A row for each model, group and metric: the columns of `estimates`, and `moves`: by how much the group
             moves the value of all items, or the drop where there is one, in the unit of the value.
-        by: The column that the items are grouped by.
         clusters: What the clusters are, such as `relations`.
     """
 
@@ -57,7 +56,6 @@ class Groups(Shown):
         return self._tables(kept, [said])
 
     def document(self) -> Any:
-        """See `Shown`."""
         return self.frame.to_dicts()
 
     @property

@@ -21,9 +21,6 @@ Runs = Run | str | Path | Sequence[Run | str | Path]
 def open_runs(runs: Runs) -> list[Run]:
     """Open runs that can be put side by side.
 
-    Args:
-        runs: Finished runs or their folders.
-
     Raises:
         InputError: There are none, one is not finished, or they are of different kinds, data or conditions.
     """

@@ -82,7 +82,6 @@ class Examples(Shown):
     """Some sentences of a run, as a table.
 
     Attributes:
-        rows: The sentences that are shown.
         total: How many there are to choose from.
         failed: Whether only those that the model fails were asked for.
     """
@@ -131,7 +130,6 @@ class Examples(Shown):
         return [f"{some}, drawn at random with --seed {self.seed}; -o FILE.csv writes all"]
 
     def document(self) -> dict[str, Any]:
-        """See `Shown`."""
         return {"run": str(self.run.folder), "sentences": self.rows.to_dicts()}
 
 
@@ -177,9 +175,7 @@ def write(rows: pl.LazyFrame, path: Path, option: str = "-o") -> int:
     """Write sentences to a file, whole or not at all, batch by batch; its name says how.
 
     Args:
-        rows: The sentences.
         path: A name that ends in .parquet, .csv, .tsv or .jsonl. An older file of that name is replaced.
-        option: What the user gave it with, for messages.
 
     Returns:
         How many rows there are.

@@ -33,8 +33,6 @@ class Chapter:
     """Sections under one heading.
 
     Attributes:
-        title: Such as the model's name.
-        sections: In the order of reading.
         summary: What the chapter is about, in one or two sentences.
     """
 
@@ -45,10 +43,6 @@ class Chapter:
 
 def page(title: str, chapters: Sequence[Chapter]) -> str:
     """The whole file.
-
-    Args:
-        title: The page's heading.
-        chapters: In the order of reading.
 
     Returns:
         HTML, the same text for the same chapters.

@@ -35,11 +35,8 @@ class FileDifference:
     """One file of two runs, or one column of it.
 
     Attributes:
-        file: Its name.
         result: `same bytes`, or what is different.
         column: The column or key that differs; empty for a whole file.
-        rows: How many rows differ in this column.
-        total: How many rows there are.
         largest: The largest absolute difference of two numbers; None where they are not numbers.
     """
 
@@ -56,8 +53,6 @@ class Reproduction(Shown):
     """A run, and the same run again.
 
     Attributes:
-        folder: The run.
-        again: The folder of the new run.
         differences: One entry for each file with the same bytes, and for each column or key that differs.
         conditions: What the two ran with and on, where it differs; a line each.
     """
@@ -92,7 +87,6 @@ class Reproduction(Shown):
         return f"{self.again}: the new run is written; next, `{next_}`"
 
     def document(self) -> dict[str, Any]:
-        """See `Shown`."""
         return {
             "run": str(self.folder),
             "again": str(self.again),

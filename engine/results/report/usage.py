@@ -15,18 +15,13 @@ class Usage:
     """What sessions have used.
 
     Attributes:
-        sessions: How many worked.
         gpu_hours: Hours of all GPUs together; a session counts from its begin to its end.
         core_hours: Hours of all CPU cores together, of those workers that run on the CPU.
         hours: Hours of all sessions together.
         sentences: Sentences that models have run, with calibration and audit.
-        tokens: Their tokens.
         watt_hours: Energy; None where a session could not read it.
         hardware: The processors and GPUs, with memory and driver.
-        systems: Operating system and architecture.
         packages: Package → its versions, of those that decide a number; `python` and `negengine` too.
-        sources: Commits of negengine.
-        precisions: fp32, mixed.
         batch_tokens: Largest number of tokens in a batch.
     """
 

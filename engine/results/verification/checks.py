@@ -46,10 +46,8 @@ class Check:
 
     Attributes:
         of: The stage of a run, or the file of a model.
-        what: What was checked.
         n: How many things were looked at.
         unit: What these things are.
-        outcome: The result.
         detail: What was found, or why it could not be checked.
         repair: The command that repairs the damage, or what else to do.
         wrong: Of items that were decided again, how many the run has wrong; None for other checks.
@@ -80,10 +78,7 @@ class Verification(Shown):
     """The checks of a run or of a model.
 
     Attributes:
-        folder: What was verified.
         kind: `run` or `model`.
-        name: The name of the model.
-        checks: Those of one stage or file together.
         notes: What else a reader should know, such as files that do not belong to the folder.
     """
 
@@ -142,7 +137,6 @@ class Verification(Shown):
         return f"nothing was changed{command}"
 
     def document(self) -> dict[str, Any]:
-        """See `Shown`."""
         return {
             self.kind: str(self.folder),
             "model": self.name,

@@ -51,13 +51,7 @@ class Sentence:
 
 
 def masked_sentences(exported: ExportedModel, n: int, seed: int) -> list[Sentence]:
-    """N sentences of the bundled patterns, and strings of random tokens.
-
-    Args:
-        exported: A masked or a causal language model.
-        n: How many sentences.
-        seed: Of the words and tokens.
-    """
+    """N sentences of the bundled patterns, and strings of random tokens."""
     tokenizer = exported.tokenizer
     found = list(_of_patterns(exported, tokenizer, n, seed))
     random = np.random.default_rng(seed)

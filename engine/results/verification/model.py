@@ -41,10 +41,7 @@ def verify_model(reference: Path, sample: int, seed: int, torch: str | None) -> 
     """Verify an exported model.
 
     Args:
-        reference: Its folder, or its name under `models/`.
         sample: How many sentences the graphs are compared on, besides strings of random tokens; 0 for no comparison.
-        seed: Of the sentences.
-        torch: The checkpoint, to compare with PyTorch too.
 
     Raises:
         InputError: It is not an exported model, or its export.json cannot be used; or the checkpoint is another one.

@@ -48,14 +48,12 @@ class ExportedReference:
         return self.at(ids, int(np.flatnonzero(ids == self._tokenizer.mask_id)[0]))
 
     def at(self, ids: NDArray[np.int32], position: int) -> Logits:
-        """See `Reference`."""
         if self._exported.is_causal:
             ids, position = ids[:position], position - 1
         where = np.array([position], np.int32)
         return self._run({"input_ids": ids[None], "mask_position": where, "expected_id": np.zeros(1, np.int32)})
 
     def pair(self, first: str, second: str, max_length: int) -> Logits:
-        """See `Reference`."""
         [bucket] = encode_pairs(self._exported, [(first, second)], max_length=max_length).buckets
         return self._run({"input_ids": bucket.ids, SEGMENTS: bucket.segments})
 
