@@ -53,6 +53,8 @@ from .model import Decider, Ids
 
 WORDS_AT_ONCE = 4096
 """Words whose queries are in memory together; between them, progress is shown and an interrupt is noticed."""
+LOGITS_AT_ONCE = 2**25
+"""Logits in memory together: 128 MB, and some times that while they are summed in double precision."""
 
 
 class LogitsModel(Protocol):
@@ -209,12 +211,12 @@ class Expanded:
     causal: bool
 
     def queries(self, token: int, chosen: NDArray[np.int64], *, filled: bool = True) -> Queries:
-        """The queries about one token of some words.
+        """The queries about one token of some words, with or without the tokens before it filled in.
 
         Args:
             token: Which one, from 0; the number of a word's tokens asks for what follows the word.
             chosen: int64 [c], positions in `rows`.
-            filled: Whether the word's tokens before it are filled in.
+            filled: Whether the tokens before it are.
         """
         first = self.first[chosen]
         stop = int(first[0]) + token + 1 if self.causal else self.ids.shape[1]
@@ -227,12 +229,7 @@ class Expanded:
 
 
 def longest_query(buckets: Sequence[Bucket], words: TokenSequences) -> int:
-    """The number of tokens of the longest query of a masked model: for its caller to compare with the model's length.
-
-    Args:
-        buckets: The sentences.
-        words: For each row of the buckets, the word at its mask.
-    """
+    """The number of tokens of a masked model's longest query: for the caller to compare with the model's length."""
     return max((bucket.ids.shape[1] - 1 + int(words.counts[bucket.rows].max()) for bucket in buckets), default=0)
 
 
@@ -241,11 +238,8 @@ def expand(
 ) -> Iterator[Expanded]:
     """Make room for every token of the words, and group them by the number of tokens of their queries.
 
-    Args:
-        buckets: Sentences with one mask each.
-        words: For each row of the buckets, the word at its mask.
-        causal: Whether the model reads only what stands before a mask; what follows the mask is dropped then.
-        at_most: The largest number of words in a group.
+    The sentences have one mask each, and `words` has the word at the mask of each row. For a causal model, what follows
+    the mask is dropped.
     """
     by_length: dict[int, list[tuple[Bucket, NDArray[np.int64]]]] = {}
     for bucket in buckets:
@@ -331,15 +325,8 @@ def repeated_words(
 ) -> WordScores:
     """Score words by `left-to-right` as far as the model repeats them: nothing is asked after the first wrong token.
 
-    So `top1` says which words are repeated, and only of these are all numbers known.
-
-    Args:
-        model: Decides the queries; with mixed precision, each query's decision is exact.
-        buckets: As for `score_words`.
-        words: As for `score_words`.
-        causal: Whether the model reads only what stands before a mask.
-        advance: Called with numbers of words whose first query is done, and of queries.
-        at_once: The largest number of words whose queries are in memory together.
+    So `top1` says which words are repeated, and only of these are all numbers known. Arguments as for `score_words`,
+    but `advance` is called with numbers of words whose first query is done, and of queries.
     """
     scores = WordScores.empty(words)
     for group in expand(buckets, words, causal=causal, at_most=at_once):
@@ -390,24 +377,14 @@ def score_whole_words(
     advance: Advance = ignored,
     at_once: int = WORDS_AT_ONCE,
 ) -> WordScores:
-    """Score words by `whole-word`, in fp32: from all logits, a batch of them in memory.
-
-    Args:
-        model: Gives the logits.
-        buckets: As for `score_words`.
-        words: As for `score_words`.
-        marks: The model's vocabulary.
-        causal: Whether the model reads only what stands before a mask.
-        advance: Called with numbers of queries.
-        at_once: The largest number of words whose queries are in memory together.
-    """
+    """Score words by `whole-word`, in fp32: from all logits, some batches at a time; arguments as for `score_words`."""
     scores = WordScores.empty(words)
     ends = causal and marks.mark is not Mark.END
     for group in expand(buckets, words, causal=causal, at_most=at_once):
         for token in range(group.words.widest + ends):
             chosen = np.flatnonzero(group.words.counts >= token if ends else group.words.counts > token)
             queries = group.queries(token, chosen)
-            size = model.batch_size(queries.ids.shape[1])
+            size = max(1, min(model.batch_size(queries.ids.shape[1]), LOGITS_AT_ONCE // len(marks.classes)))
             for start in range(0, len(chosen), size):
                 part = slice(start, start + size)
                 logits = model.logits(queries.ids[part], queries.mask_position[part])
@@ -475,11 +452,7 @@ def sampled_queries(
 ) -> EncodedSentences:
     """One left-to-right query for each word, as sentences: what the error of a low-precision model is measured on.
 
-    Args:
-        buckets: As for `score_words`.
-        words: As for `score_words`.
-        token: int64 [n], which token of each word is asked for, from 0.
-        causal: Whether the model reads only what stands before a mask.
+    `token`, int64 [n], is which token of each word is asked for, from 0.
     """
     expected = np.zeros_like(words.expected(0))
     found = []

@@ -107,12 +107,6 @@ def disagreement(answers: pl.DataFrame, scores: WordScores, tokenizer: MaskToken
     """Why answers are not those of the reference model on this machine, in one clause; empty if they are.
 
     Where the low-precision model gave the numbers, only that the verb is repeated is compared.
-
-    Args:
-        answers: Of some triplets.
-        scores: Of the reference model, about the same triplets.
-        tokenizer: The model's.
-        near_tie: Logits; a decision this close can differ between two ways to compute the same model in fp32.
     """
     now = pl.DataFrame(answer_columns(scores, tokenizer))
     exact = (answers["precision"].cast(pl.String) == REFERENCE).to_numpy()

@@ -25,9 +25,6 @@ class Grid:
     """The candidates [NAME, PROF, verb] of a run.
 
     Attributes:
-        names: Number of names.
-        professions: Number of professions.
-        verbs: Number of usable verbs.
         pairs: int64 [n], the ids of the pairs to test, ascending.
     """
 
@@ -88,8 +85,6 @@ def verb_order(
     """The keys that order the verbs of each pair: verbs with smaller keys are kept first.
 
     Args:
-        lexicon: The words that the indices refer to.
-        seed: Another seed gives another order.
         name: int64 [n_pairs], indices in lexicon.names.
         profession: int64 [n_pairs], indices in lexicon.professions.
         verb: int64 [n_verbs], indices in lexicon.verbs.
@@ -109,7 +104,6 @@ class PairFillers:
     """The filler of a slot for each [NAME, PROF] pair.
 
     Attributes:
-        words: the fillers.
         index: int64 [n_names, n_professions], each pair's index in `words`.
     """
 
@@ -127,11 +121,6 @@ def pair_fillers(lexicon: Lexicon, coreference: Coreference, seed: int) -> dict[
     A profession has the form of the name's gender, where the lexicon has forms. For a further slot of the lexicon, the
     form agrees with the gender of the filler of {PRON}. If the slot has a plain list, the word with the smallest key of
     (seed, slot, NAME, PROF, word) is taken.
-
-    Args:
-        lexicon: the words.
-        coreference: the kind of filler of {PRON}.
-        seed: of the choices.
 
     Raises:
         InputError: as `subjects`, or the seed is below 0.

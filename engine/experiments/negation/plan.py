@@ -32,10 +32,8 @@ class SelectionPlan(Shown):
     """A selection that was planned, not run.
 
     Attributes:
-        model: The model's name.
         work: Quantity → number, as a person reads them.
         widths: One row for each width: width, pairs, pairs_large_correlation, width_two_way (percentage points).
-        folder: The run folder.
     """
 
     model: str
@@ -136,13 +134,6 @@ def two_way_variance(
         p (1 - p) · [(1 - a - b) / n + a / pairs + b · ((1 - size / verbs) / n + 1 / verbs)]
 
     where a and b are `by_pair` and `by_verb`.
-
-    Args:
-        pairs: number of pairs.
-        size: triplets of a pair.
-        verbs: number of verbs that they are drawn from.
-        by_pair: correlation of two triplets of one pair.
-        by_verb: correlation of two triplets of one verb.
     """
     n = pairs * size
     same_verb = (1 - size / verbs) / n + 1 / verbs

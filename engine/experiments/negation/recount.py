@@ -25,14 +25,7 @@ _SCORE = ("triplet", "pattern")
 def selection(
     triplets: pl.DataFrame, summary: Mapping[str, Any], identity: Mapping[str, Any], metadata: Mapping[str, Any]
 ) -> Iterator[Recount]:
-    """What must hold of a finished selection.
-
-    Args:
-        triplets: The content of triplets.parquet.
-        summary: The content of selection.json.
-        identity: The stage's identity.
-        metadata: The stage's metadata.
-    """
+    """What must hold of a finished selection."""
     most, n = identity["max verbs"], len(triplets)
     yield holds(
         "triplets are numbered from 0",
@@ -56,14 +49,7 @@ def selection(
 def several(
     triplets: pl.DataFrame, summary: Mapping[str, Any], identity: Mapping[str, Any], metadata: Mapping[str, Any]
 ) -> Iterator[Recount]:
-    """What must hold of the triplets of verbs of several tokens; the statements are those of `selection`.
-
-    Args:
-        triplets: The content of triplets_several_tokens.parquet.
-        summary: The content of selection.json.
-        identity: The stage's identity.
-        metadata: The stage's metadata.
-    """
+    """What must hold of the triplets of verbs of several tokens; the statements are those of `selection`."""
     verbs = metadata[SEVERAL]
     own = {**summary, **summary[SEVERAL_TOKENS]}
     for found in selection(triplets, own, identity, {**metadata, "verbs": sum(verbs.values())}):
@@ -100,13 +86,7 @@ def _by_tokens(summary: Mapping[str, Any], metadata: Mapping[str, Any]) -> Recou
 
 
 def token_rates(items: pl.DataFrame, rates: pl.DataFrame, patterns: Sequence[str]) -> Recount:
-    """The rates by number of tokens, counted again.
-
-    Args:
-        items: The content of scores_several_tokens.parquet.
-        rates: The content of rates_by_tokens.parquet.
-        patterns: The names of the patterns.
-    """
+    """The rates by number of tokens, counted again."""
     numbers = items[TOKENS].unique().sort().to_list()
     counted = [
         _counted(items.filter(pl.col(TOKENS) == number), patterns).with_columns(pl.lit(str(number)).alias(TOKENS))
@@ -160,9 +140,6 @@ def scores(
     """What must hold of a finished scoring.
 
     Args:
-        items: The content of scores.parquet.
-        triplets: The content of triplets.parquet.
-        rates: The content of rates.parquet.
         patterns: The names of the patterns, the selecting one first.
     """
     wanted = triplets.select("triplet").join(pl.DataFrame({"pattern": patterns}), how="cross")

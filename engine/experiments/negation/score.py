@@ -96,10 +96,7 @@ class Selected:
         return PatternSet.from_json(self.metadata["pattern set"])
 
     def exported(self, moved_to: str | None = None) -> ExportedModel:
-        """The model that selected the triplets.
-
-        Args:
-            moved_to: Its folder now, if it was moved.
+        """The model that selected the triplets; it lies in `moved_to` now, if it was moved.
 
         Raises:
             InputError: The folder does not contain the model, or contains another one.

@@ -165,14 +165,6 @@ class Selection(DecidingStage[Sentences]):
     ) -> "Selection":
         """Plan a selection; the model itself is not needed yet.
 
-        Args:
-            exported: The model.
-            lexicon: The words.
-            patterns: The pattern set; its selecting pattern is run.
-            settings: What else decides the triplets.
-            candidates_per_part: Size of a part of an exhaustive run, in candidates.
-            pairs_per_lazy_part: Size of a part of a lazy run, in pairs.
-
         Raises:
             InputError: No verb is of one token, or none of several where they are asked for; there are too few pairs,
                 or a name is asked for where the patterns have no place for it.

@@ -24,13 +24,6 @@ def scored_sentences(
 ) -> pl.LazyFrame:
     """The sentences of a scoring, pattern after pattern.
 
-    Args:
-        scores: The content of scores.parquet.
-        triplets: The content of triplets.parquet.
-        patterns: The set of the run.
-        coreference: Whom the target sentence is about, a value of `Coreference`.
-        mask: The model's mask token.
-
     Returns:
         item (the triplet), condition (the pattern), sentence, expected, answer, repeated, failed, rank, logprob,
         answer_logprob (natural logarithms), precision (of the graph that gave the numbers), role, gender, and the words
@@ -61,12 +54,6 @@ def selected_sentences(triplets: pl.LazyFrame, patterns: PatternSet, coreference
 
     A selection keeps only the triplets whose verb is the first choice, so the answer is the verb and its rank is 1.
     Both are null where the verb has several accepted forms.
-
-    Args:
-        triplets: The content of triplets.parquet.
-        patterns: The set of the run.
-        coreference: Whom the target sentence is about, a value of `Coreference`.
-        mask: The model's mask token.
 
     Returns:
         The columns of `scored_sentences`; log-probabilities and precision are null.

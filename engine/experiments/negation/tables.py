@@ -43,10 +43,8 @@ class Published:
     """What a paper prints for a model.
 
     Attributes:
-        model: By the name that the paper uses.
         selection: Table 5 with the keys of selection.json: verbs, pairs, tested, repeating, ratio (percent), selected.
         coreference: Whom the target sentence is about (a value of `Coreference`) → the drops.
-        doubts: What is uncertain about these figures, as sentences.
     """
 
     model: str
@@ -149,13 +147,6 @@ def rates_table(
     precision: Mapping[str, float | str] | None = None,
 ) -> Table:
     """Rates and drops in the layout of Table 6; with the paper's drops where it has tested the model.
-
-    Args:
-        rates: the content of rates.parquet.
-        patterns: the set of the run.
-        selection: the content of selection.json.
-        paper: the published figures.
-        precision: the run's report on its precision, from `audit_summary`.
 
     Returns:
         A table whose frame has the columns of rates.parquet, published (the paper's drop) and role.

@@ -7,10 +7,12 @@ import pytest
 import torch
 from negengine.engine.choices import TargetMethod
 from negengine.engine.errors import InputError
+from negengine.engine.inference import words as words_module
 from negengine.engine.inference.exported import load_exported
 from negengine.engine.inference.free_text import encode_texts
 from negengine.engine.inference.model import Decisions, MaskedLM
 from negengine.engine.inference.words import (
+    WordScores,
     expand,
     longest_query,
     repeated_words,
@@ -139,6 +141,45 @@ def test_whole_word_scores_of_a_masked_model_equal_pytorch(masked):
             assert scores.ranks[row, i] == 1 + (logits[own] > logits[token]).sum()
             total += logprob
         assert scores.logprob[row] == pytest.approx(total, abs=1e-4 * len(word))
+
+
+def test_whole_word_scores_hold_a_bounded_number_of_logits(masked, monkeypatch):
+    """Also with a vocabulary of 250,000 tokens, of which a batch of sentences for every core is gigabytes."""
+    asked = []
+
+    class Counting:
+        def batch_size(self, length):
+            return masked.engine.batch_size(length)
+
+        def logits(self, ids, mask_position):
+            asked.append(len(ids))
+            return masked.engine.logits(ids, mask_position)
+
+    wanted = score_whole_words(masked.engine, masked.buckets, masked.words, masked.marks).logprob
+    monkeypatch.setattr(words_module, "LOGITS_AT_ONCE", 1)
+    found = score_whole_words(Counting(), masked.buckets, masked.words, masked.marks).logprob
+    assert set(asked) == {1}
+    np.testing.assert_allclose(found, wanted, atol=1e-4)
+
+
+def test_a_logarithm_that_is_not_a_number_stays_one():
+    scores = WordScores.empty(TokenSequences.of([[5], [6, 7]]))
+    scores.token_logprobs[1, 0] = -1.0
+    assert np.isnan(scores.logprob).tolist() == [True, True]
+    scores.token_logprobs[:, :] = [[-2.0, np.nan], [-1.0, -3.0]]  # nothing stands behind the first word
+    assert scores.logprob.tolist() == [-2.0, -4.0]
+
+
+def test_any_accepted_form_of_a_word_of_one_token_is_a_repetition(masked):
+    (bucket,) = [own for own in masked.buckets if 0 in own.rows][:1]
+    bucket = Bucket(np.arange(len(bucket.rows)), bucket.ids, bucket.mask_position)
+    first = masked.engine.decide(bucket.ids, bucket.mask_position, np.zeros_like(bucket.mask_position)).top1
+    other = np.where(first == 9, 8, 9).astype(np.int32)
+    forms = TokenSequences.single(np.stack([other, first], axis=1))
+    assert repeated_words(masked.engine, [bucket], forms).top1.all()
+    alone = repeated_words(masked.engine, [bucket], TokenSequences.single(other))
+    assert not alone.top1.any()
+    assert (alone.choices == first[:, None]).all()
 
 
 def test_a_word_of_one_token_scores_as_one_decision(masked):
