@@ -7,20 +7,20 @@ model counts.
 from pathlib import Path
 
 from ..engine.choices import Precision
-from ..engine.inference.calibration import calibrate
 from ..engine.inference.device import Device
-from ..engine.inference.precision import MixedDecider, Models, open_models
+from ..engine.inference.mixed import SENTENCES, Mixed, calibrate
+from ..engine.inference.precision import Models, open_models
 from .shapes import MINI, prepare
 from .systems.mask.own import AUDIT_SHARE
 from .workload import Sentences, candidates, main_job
 
 
-def mixed_decider(models: Models, sentences: Sentences) -> MixedDecider | None:
+def mixed_decider(models: Models, sentences: Sentences) -> Mixed | None:
     """Both models together, calibrated on some sentences; None without a low-precision model."""
     if models.low_precision is None:
         return None
-    calibration = calibrate(models.low_precision, models.reference, sentences.encoded, audit_share=AUDIT_SHARE)
-    return MixedDecider(models.low_precision, models.reference, calibration)
+    pair = models.low_precision, models.reference
+    return Mixed(SENTENCES, *pair, calibrate(SENTENCES, *pair, sentences.encoded, audit_share=AUDIT_SHARE))
 
 
 def close_calls(device: Device, cache: Path, n: int) -> float | None:

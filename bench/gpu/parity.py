@@ -4,11 +4,10 @@ from typing import Any
 
 import numpy as np
 
-from ...engine.inference.calibration import calibrate
 from ...engine.inference.device import CPU
 from ...engine.inference.exported import REFERENCE
+from ...engine.inference.mixed import SENTENCES, Mixed, calibrate
 from ...engine.inference.model import Decisions, MaskedLM
-from ...engine.inference.precision import MixedDecider
 from ...engine.text.token_ids import EncodedSentences
 from ..systems.mask.own import AUDIT_SHARE
 from ..workload import candidates, main_job
@@ -35,8 +34,8 @@ def parity(setting: Setting) -> Found:
         }
         low = next((decider for precision, decider in opened.items() if precision != REFERENCE), None)
         if low is not None and not model.is_random:  # random weights have almost close calls alone
-            calibration = calibrate(low, opened[REFERENCE], encoded, audit_share=AUDIT_SHARE)
-            mixed = MixedDecider(low, opened[REFERENCE], calibration)
+            calibration = calibrate(SENTENCES, low, opened[REFERENCE], encoded, audit_share=AUDIT_SHARE)
+            mixed = Mixed(SENTENCES, low, opened[REFERENCE], calibration)
             own["mixed"] = _compared(decide_all(mixed, encoded), reference, encoded) | {
                 "close calls": calibration.close,
                 "bound, logits": calibration.bound,

@@ -1,7 +1,9 @@
-"""The calibration: how far the low-precision model's margins are from the reference model's, on one pattern.
+"""The calibration: how far a low-precision model's numbers are from the reference model's, on sentences of the run.
 
-    error = low-precision margin - reference margin        bias = mean error
+    error = low-precision number - reference number        bias = mean error
     bound = max(4.5 standard deviations, 1.1 × the largest) of (error - bias)
+
+The number is a margin, or the logit of each label: there the bound holds for the difference of any two labels' errors.
 
 Errors are nearly normal except for a few verbs: on the bundled model the errors of one verb in 763 are six times as
 large as all others'. So the sample contains every verb. A verb with an error beyond 4.5 robust deviations (1.4826 ×
@@ -10,6 +12,7 @@ the median |error - median|, Hampel 1974) does not count for bias and bound. The
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from itertools import combinations
 from typing import Any
 
 import msgspec
@@ -17,12 +20,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError
-from ..text.token_ids import EncodedSentences
-from .model import Decider, main_token
 
 _DEVIATIONS, _BEYOND_LARGEST = 4.5, 1.1
 _NORMAL = 1.4826  # standard deviation over median absolute deviation, of a normal distribution
 _MOST_EXCLUDED = 0.05
+
+Errors = NDArray[np.float64]
+
+
+class NotFiniteError(InputError):
+    """A model gives numbers that are not finite, so a bound on its error says nothing."""
 
 
 @dataclass(frozen=True)
@@ -72,77 +79,69 @@ class Calibration:
             raise InputError(f"run.json holds a wrong calibration ({error}); choose another --output") from error
 
 
-def calibrate(
-    low_precision: Decider, reference: Decider, sample: EncodedSentences, *, audit_share: float = 0.0, seed: int = 0
-) -> Calibration:
-    """Measure the low-precision model's error on sentences of the run.
+def of_margins(error: Errors, verbs: NDArray[np.int32] | None = None, *, lowest_bias: float = -np.inf) -> Calibration:
+    """The calibration of margins; its `close` is not known yet.
 
     Args:
-        low_precision: The low-precision model.
-        reference: The reference model.
-        sample: Sentences of one pattern.
-        audit_share: Share of the decisions of the low-precision model that the run will audit.
-        seed: Seed of the audit's hash.
+        error: float64 [n], in logits.
+        verbs: int32 [n], the expected token of each; by default none of them is left to the reference model.
+        lowest_bias: A lower bias is not used.
 
     Raises:
-        NotFiniteError: A margin is not a finite number.
+        NotFiniteError: An error is NaN or infinite.
     """
-    expected = np.concatenate([sample.expected[bucket.rows] for bucket in sample.buckets])
-    low, exact = (
-        np.concatenate(
-            [
-                decider.decide(s.ids, s.mask_position, sample.expected[s.rows]).margin(sample.expected[s.rows])
-                for s in sample.buckets
-            ]
-        )
-        for decider in (low_precision, reference)
+    _refuse_not_finite(error)
+    never = _outlying(error, verbs) if verbs is not None else np.empty(0, np.int32)
+    usual = error if verbs is None else error[~np.isin(verbs, never)]
+    bias = float(usual.mean())
+    return Calibration(
+        bias=max(lowest_bias, bias),
+        deviation=float(usual.std()),
+        bound=widest(usual - bias),
+        never=tuple(never.tolist()),
+        close=1.0,
+        sentences=len(error),
     )
-    error = low.astype(np.float64) - exact
-    refuse_not_finite(error)
-    centre = np.median(error)
-    outlying = np.abs(error - centre) > _DEVIATIONS * _NORMAL * np.median(np.abs(error - centre))
-    verbs = main_token(expected)
-    never = np.unique(verbs[outlying])
+
+
+def of_labels(error: Errors) -> Calibration:
+    """The calibration of the logits of labels, float64 [n, labels]; its `close` is not known yet.
+
+    Raises:
+        NotFiniteError: An error is NaN or infinite.
+    """
+    _refuse_not_finite(error)
+    bias = error.mean(axis=0)
+    residual = error - bias
+    differences = [residual[:, one] - residual[:, other] for one, other in combinations(range(error.shape[1]), 2)]
+    return Calibration(
+        bias=tuple((bias - bias.mean()).tolist()),  # an error that all labels share changes no decision
+        deviation=max(float(difference.std()) for difference in differences),
+        bound=max(widest(difference) for difference in differences),
+        never=(),
+        close=1.0,
+        sentences=len(error),
+    )
+
+
+def widest(error: Errors) -> float:
+    """The bound that errors without their bias ask for: float64 [n], in logits."""
+    return max(_DEVIATIONS * float(error.std()), _BEYOND_LARGEST * float(np.abs(error).max()))
+
+
+def _outlying(error: Errors, verbs: NDArray[np.int32]) -> NDArray[np.int32]:
+    """The verbs with an outlying error, ascending."""
+    deviation = np.abs(error - np.median(error))
+    never = np.unique(verbs[deviation > _DEVIATIONS * _NORMAL * np.median(deviation)])
     if np.isin(verbs, never).mean() > _MOST_EXCLUDED:  # not a few verbs, but the shape of the error
         never = never[:0]
-    usual = ~np.isin(verbs, never)
-    bias, deviation = float(error[usual].mean()), float(error[usual].std())
-    bound = widest(error[usual] - bias)
-    return Calibration(
-        bias=bias,
-        deviation=deviation,
-        bound=bound,
-        never=tuple(never.tolist()),
-        close=float(((np.abs(low - bias) <= bound) | ~usual).mean()),
-        sentences=len(error),
-        repeated=int(np.count_nonzero(exact > 0)),
-        audit_share=audit_share,
-        seed=seed,
-    )
+    return never
 
 
-class NotFiniteError(InputError):
-    """A model gives numbers that are not finite, so a bound on its error says nothing."""
-
-
-def refuse_not_finite(error: NDArray[np.float64]) -> None:
-    """Refuse a calibration whose errors, [n] or [n, labels], are not all finite.
-
-    Raises:
-        NotFiniteError: Some are NaN or infinite.
-    """
+def _refuse_not_finite(error: Errors) -> None:
     wrong = int((~np.isfinite(error)).reshape(len(error), -1).any(axis=1).sum())
     if wrong:
         raise NotFiniteError(
             f"--precision mixed: {wrong:,} of {len(error):,} measured decisions have logits that are not finite "
             "numbers (NaN or infinite): give --precision fp32"
         )
-
-
-def widest(error: NDArray[np.float64]) -> float:
-    """The bound that errors of a margin without their bias ask for.
-
-    Args:
-        error: float64 [n], in logits.
-    """
-    return max(_DEVIATIONS * float(error.std()), _BEYOND_LARGEST * float(np.abs(error).max()))

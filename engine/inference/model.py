@@ -107,8 +107,7 @@ class Decisions:
         exact: NDArray[np.bool_] = self.precision == PRECISIONS.index(REFERENCE)
         return exact
 
-    def take(self, rows: NDArray[np.int64]) -> "Decisions":
-        """The decisions of some rows."""
+    def take(self, rows: NDArray[np.int64] | slice) -> "Decisions":
         return Decisions(self.ids[rows], self.logits[rows], self.precision[rows])
 
     def put(self, rows: NDArray[np.int64], other: "Decisions") -> None:
@@ -117,7 +116,9 @@ class Decisions:
 
     @classmethod
     def joined(cls, several: Sequence["Decisions"]) -> "Decisions":
-        """The decisions about several groups of sentences as those about one; at least one group."""
+        """The decisions about several groups of sentences as those about one."""
+        if not several:
+            return cls.empty(0)
         rows = zip(*((own.ids, own.logits, own.precision) for own in several), strict=True)
         return cls(*(np.concatenate(column) for column in rows))
 

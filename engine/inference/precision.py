@@ -1,100 +1,45 @@
-"""Exact decisions at low precision.
+"""How each pattern of a run is decided: with mixed precision (`mixed`), or by the reference model alone.
 
-A low-precision model (int8 on the CPU, fp16 on CUDA) decides where the margin of the decision is wide. The reference
-model (fp32) decides where it is narrow. The margin is the expected token's logit minus the best other logit. Its sign
-says whether the verb is repeated. (`Decisions.margin` says what it is where several forms of a verb are accepted.) The
-error of the low-precision margin is measured for each pattern, on sentences of the run itself, before the run starts
-(`calibration`). It has a bias and a bound.
+The choice is a function of the run's inputs, so all shards and all later processes make the same one: of the number of
+sentences of the whole run, of the calibration on a sample that all shards draw alike, and of the kind of processor,
+which says how many times as fast the low-precision model is as fp32 (`processor.low_precision_speed`). With this r,
 
-The low-precision model decides alone where |margin - bias| > bound. For a normal error 4.5 deviations leave less than
-one wrong decision in a million, as only decisions just beyond the bound are at risk. That is an estimate. So a random
-sample of these decisions is decided by the reference model as well: the audit (`audit`). A hash of the sentence decides
-what is audited, so the audit does not depend on the order of work. A disagreement is corrected, and it asks for a wider
-bound. After all parts are done, every part that was decided with a narrower bound is decided again (see
-`negengine.engine.runs.loop`). The run reports the audit's count and the upper confidence bound on the share of wrong
-decisions.
+    speed of mixed precision over fp32 = 1 / (1 / r + close calls + audit)
 
-Where the low-precision model decided, only the decision itself is exact. Rank, logits and the top-1 of a sentence
-that is not repeated come from the low-precision model: `Decisions.precision` marks them.
+with close calls and audit as shares of all sentences. `auto` chooses mixed precision where this is at least 1.1, for
+runs of at least 10,000 sentences or 3,000 pairs of texts. The run records the choice.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Generic, TypeVar
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Any, Generic, TypeVar
 
 from ..choices import Precision
 from ..errors import InputError
-from .batches import Advance, ignored
-from .calibration import Calibration
+from .audit import audit_share, disagreement_bound
+from .calibration import Calibration, NotFiniteError
 from .causal import open_language_model
 from .device import Device
-from .exported import LOW_PRECISION, ExportedModel
-from .mixing import Audited, Mixed, even_numbers, take_audits
-from .model import Decider, Decisions, Ids, LanguageModel, main_token
+from .exported import LOW_PRECISION, REFERENCE, ExportedModel
+from .mixed import CALIBRATION_SENTENCES, SENTENCES, Method, Mixed, calibrate
+from .model import LanguageModel
 from .opened import OpenedModel
+from .processor import low_precision_speed
 
-__all__ = ["Audited", "MixedDecider", "ModelPair", "Models", "open_models", "open_pair", "take_audits"]
+_SHARE = 20  # between fewest and most, a calibration has one of so many sentences of the run
+_TIMES = 10  # a run that is shorter than so many times the fewest would spend too much on its calibration and audit
+SHORT_RUN = _TIMES * CALIBRATION_SENTENCES[0]
+_WORTH_IT = 1.1  # `auto` wants at least this much more speed
+_SURE = 0.999  # confidence of the largest share of repetitions that the sample allows
 
-_Sentences = tuple[Ids, Ids, Ids]
-
-
-class MixedDecider(Mixed[_Sentences, Decisions]):
-    """Decides sentences of one pattern with a low-precision model, close calls and an audit with the reference model.
-
-    A decision depends only on the sentence, the calibration and the two models.
-    """
-
-    def __init__(self, low_precision: Decider, reference: Decider, calibration: Calibration) -> None:
-        super().__init__(calibration)
-        self._low_precision, self._reference = low_precision, reference
-        self._never = np.array(calibration.never, np.int32)
-
-    def decide(self, ids: Ids, mask_position: Ids, expected: Ids, advance: Advance = ignored) -> Decisions:
-        """See `Decider`. Whether the expected token is the top-1 is exact; other numbers may be of low precision."""
-        return self.mix((ids, mask_position, expected), advance)
-
-    def answers(self, asked: _Sentences, advance: Advance) -> Decisions:
-        """See `Mixed`."""
-        return self._low_precision.decide(*asked, advance)
-
-    def exact_answers(self, asked: _Sentences, rows: NDArray[np.int64]) -> Decisions:
-        """See `Mixed`."""
-        ids, mask_position, expected = asked
-        return self._reference.decide(ids[rows], mask_position[rows], expected[rows])
-
-    def certainty(self, found: Decisions, asked: _Sentences) -> NDArray[np.float32]:
-        """How far the corrected margin is from zero; 0 where the correction changes the sign, and for some tokens."""
-        expected = asked[2]
-        margin = found.margin(expected)
-        corrected = margin - np.asarray(self.calibration.bias, np.float32)
-        trusted = (margin * corrected > 0) & ~np.isin(main_token(expected), self._never)
-        certainty: NDArray[np.float32] = np.where(trusted, np.abs(corrected), 0)
-        return certainty
-
-    def decided(self, found: Decisions, asked: _Sentences) -> NDArray[np.bool_]:
-        """See `Mixed`."""
-        return found.repeated(asked[2])
-
-    def even(self, asked: _Sentences) -> NDArray[np.float64]:
-        """See `Mixed`."""
-        return even_numbers(asked[0], self.calibration.seed)
-
-
+Say = Callable[[str], None]
 Opened = TypeVar("Opened", bound=OpenedModel)
 
 
 @dataclass(frozen=True, eq=False)
 class ModelPair(Generic[Opened]):
-    """The reference model and, where the export holds one for the device, its low-precision model.
-
-    Attributes:
-        reference: The reference model.
-        open_low_precision: Opens the low-precision model; None where there is none.
-    """
+    """The reference model and, where the export holds one for the device, what opens its low-precision model."""
 
     reference: Opened
     open_low_precision: Callable[[], Opened] | None = None
@@ -121,15 +66,7 @@ def open_pair(
     batch_tokens: int | None = None,
     threads: int | None = None,
 ) -> ModelPair[Opened]:
-    """Open the reference model; the low-precision model is opened when a pattern needs it.
-
-    Args:
-        opening: Opens a graph of the export, with the arguments of `OpenedModel`.
-        exported: The model.
-        device: Where it runs.
-        precision: What was asked for.
-        batch_tokens: See `OpenedModel`.
-        threads: See `OpenedModel`.
+    """Open the reference model by `opening`; the low-precision model is opened when a pattern needs it.
 
     Raises:
         InputError: `mixed` is asked for and the export has no low-precision model for the device.
@@ -140,13 +77,184 @@ def open_pair(
             f"--precision mixed: {exported.folder} has no {LOW_PRECISION[device.kind]}: export the model again, or "
             "give --precision fp32"
         )
-    reference = opening(exported, device, batch_tokens=batch_tokens, threads=threads)
+    open_graph = partial(opening, exported, device, batch_tokens=batch_tokens, threads=threads)
     if precision is Precision.FP32 or graph is None:
-        return ModelPair(reference)
-    return ModelPair(
-        reference, partial(opening, exported, device, graph=graph, batch_tokens=batch_tokens, threads=threads)
-    )
+        return ModelPair(open_graph())
+    return ModelPair(open_graph(), partial(open_graph, graph=graph))
 
 
 open_models = partial(open_pair, open_language_model)
-"""Opens a language model; see `open_pair`."""
+
+
+@dataclass(frozen=True, eq=False)
+class Workload:
+    """The sentences of one pattern that a run will decide, all shards together.
+
+    Attributes:
+        pattern: The pattern's name.
+        sample: A function that takes a number and returns that many sentences of the pattern, from the whole run.
+        total: How many sentences the whole run is expected to have.
+        at_least: From the largest credible share of repetitions, the number of sentences that the whole run is expected
+            to have at least; by default `total`. The number is not known before in a lazy run.
+    """
+
+    pattern: str
+    sample: Callable[[int], Any]
+    total: int
+    at_least: Callable[[float], int] | None = None
+
+    def known(self, found: Calibration) -> int:
+        """The number of sentences at least, after a calibration."""
+        if self.at_least is None:
+            return self.total
+        return self.at_least(disagreement_bound(found.repeated, found.sentences, _SURE))
+
+
+@dataclass(frozen=True)
+class _Candidate:
+    """Mixed precision on one pattern, before it is chosen."""
+
+    workload: Workload
+    calibration: Calibration
+    speed_ratio: float
+
+    @property
+    def weight(self) -> tuple[int, float]:
+        """See `audit_share`."""
+        return self.workload.known(self.calibration), self.calibration.close
+
+    def speedup(self, share: float) -> float:
+        """How many times as fast mixed precision is expected to be as fp32, if this share is audited."""
+        close = self.calibration.close
+        return 1 / (1 / self.speed_ratio + close + share * (1 - close))
+
+
+def choose_precisions(
+    models: ModelPair[Any],
+    precision: Precision,
+    workloads: Sequence[Workload],
+    *,
+    seed: int,
+    method: Method = SENTENCES,
+    say: Say = lambda _: None,
+    speed_ratio: float | None = None,
+) -> dict[str, dict[str, Any]]:
+    """Choose how each pattern of a run is decided.
+
+    Args:
+        models: From `open_pair`.
+        precision: What was asked for.
+        workloads: The sentences of each pattern.
+        seed: Seed of the audit's hash.
+        method: For the kind of decision.
+        say: Receives the choices, one line each.
+        speed_ratio: Speed of the low-precision model over fp32; by default what the kind of processor says.
+
+    Returns:
+        Pattern → a JSON value for the run's record. `precision` is `fp32` or `mixed`. `reason` says why a pattern is
+        decided in fp32. For `mixed`, and where `auto` calibrated before it chose fp32, there are `speed_ratio` (of
+        the low-precision model to fp32) and `speedup` (expected speed of mixed precision over fp32). For `mixed`
+        there are the fields of `Calibration`, too.
+
+    Raises:
+        NotFiniteError: With `mixed`, a model's numbers are not finite.
+    """
+    if models.open_low_precision is None:
+        return {
+            own.pattern: {"precision": REFERENCE, "reason": "the reference model alone is open"} for own in workloads
+        }
+    ratio = low_precision_speed(models.reference.device) if speed_ratio is None else speed_ratio
+    fewest = method.sizes[0]
+    choices: dict[str, dict[str, Any]] = {}
+    candidates: list[_Candidate] = []
+    for workload in workloads:
+        if precision is Precision.AUTO and workload.total < _TIMES * fewest:
+            reason = f"with {workload.total:,} sentences, mixed precision would not be faster"
+            choices[workload.pattern] = {"precision": REFERENCE, "reason": reason}
+            continue
+        try:
+            candidates.append(_Candidate(workload, _calibration(models, workload, seed, method), ratio))
+        except NotFiniteError:
+            if precision is Precision.MIXED:
+                raise
+            reason = "the low-precision model gives numbers that are not finite"
+            say(f"{workload.pattern}: fp32; {reason}")
+            choices[workload.pattern] = {"precision": REFERENCE, "reason": reason}
+    chosen = candidates
+    while True:  # the fewer patterns have mixed precision, the more each of them must audit
+        share = audit_share([candidate.weight for candidate in chosen], fewest)
+        worth_it = [
+            candidate for candidate in chosen if precision is Precision.MIXED or candidate.speedup(share) >= _WORTH_IT
+        ]
+        if len(worth_it) == len(chosen):
+            break
+        chosen = worth_it
+    for candidate in candidates:
+        own = share if candidate in chosen else audit_share([candidate.weight], fewest)
+        choices[candidate.workload.pattern] = _choice(candidate, own, is_mixed=candidate in chosen, say=say)
+    return {workload.pattern: choices[workload.pattern] for workload in workloads}
+
+
+def _calibration(models: ModelPair[Any], workload: Workload, seed: int, method: Method) -> Calibration:
+    """The sample depends on the whole run, not on the shard: all shards of a run measure the same sentences."""
+    fewest, most = method.sizes
+    n = max(1, min(workload.total, max(fewest, min(workload.total // _SHARE, most))))
+    low = models.low_precision
+    if low is None:
+        raise ValueError("there is no low-precision model")
+    found = calibrate(method, low, models.reference, workload.sample(n), seed=seed)
+    return replace(found, low_precision=low.precision)
+
+
+def _choice(candidate: _Candidate, share: float, *, is_mixed: bool, say: Say) -> dict[str, Any]:
+    found, pattern = candidate.calibration, candidate.workload.pattern
+    speed = {"speed_ratio": candidate.speed_ratio, "speedup": candidate.speedup(share)}
+    measured = f"{found.close:.1%} of {found.sentences:,} measured sentences are checked again in fp32"
+    times = f"{speed['speedup']:.2f} times as fast"
+    if not is_mixed:
+        say(f"{pattern}: fp32; mixed precision would be {times} ({measured})")
+        return {"precision": REFERENCE, "reason": f"mixed precision would be {times}", **speed}
+    say(f"{pattern}: mixed precision, about {times} as fp32 ({measured}; {share:.1%} of the others are audited)")
+    return {"precision": str(Precision.MIXED), **replace(found, audit_share=share).to_json(), **speed}
+
+
+def open_decider(
+    models: ModelPair[Any], precision: Precision, choice: Mapping[str, Any], method: Method = SENTENCES
+) -> Any:
+    """What decides one pattern: the reference model, or `Mixed`.
+
+    Args:
+        models: From `open_pair`.
+        precision: What was asked for; `auto` takes what the run has recorded.
+        choice: From `choose_precisions`, or from the run's record.
+        method: For the kind of decision.
+
+    Raises:
+        InputError: The run was started with another precision, or this machine does not have the low-precision model.
+    """
+    recorded = Precision.FP32 if choice.get("precision") == Precision.FP32 else Precision.MIXED
+    if precision not in {Precision.AUTO, recorded}:
+        raise InputError(
+            f"this run was started in {recorded} precision, which cannot change: give --precision {recorded}, or "
+            "choose another --output"
+        )
+    if recorded is Precision.FP32:
+        return models.reference
+    low = models.low_precision
+    if low is None:
+        raise InputError(
+            "this run was started in mixed precision, and the export has no low-precision model for this device: "
+            "choose another --device or --output"
+        )
+    calibration = Calibration.from_json(choice)
+    if calibration.low_precision != low.precision:
+        raise InputError(
+            f"this run was started with the {calibration.low_precision} model, and this device takes the "
+            f"{low.precision} model: choose another --device or --output"
+        )
+    return Mixed(method, low, models.reference, calibration)
+
+
+def widened(choice: Mapping[str, Any], needed: float) -> dict[str, Any]:
+    """A choice whose bound is not less than the bound that an audit requires."""
+    return {**choice, "bound": max(choice["bound"], needed)} if "bound" in choice else dict(choice)

@@ -13,11 +13,11 @@ from typing import Any, ClassVar, Generic, Self, TypeVar
 from ..choices import Precision
 from ..errors import InputError
 from ..inference.causal import open_language_model
-from ..inference.choosing import SENTENCES, Method, Workload, choose_precisions, open_decider
 from ..inference.exported import ExportedModel
+from ..inference.mixed import SENTENCES, Method
 from ..inference.model import Decider, LanguageModel
 from ..inference.opened import OpenedModel
-from ..inference.precision import ModelPair, open_pair
+from ..inference.precision import ModelPair, Workload, choose_precisions, open_decider, open_pair
 from .stage import LOW_PRECISION_SHA256, Model, ModelOptions, Stage, changed
 
 Opened = TypeVar("Opened", bound=OpenedModel)
@@ -62,7 +62,7 @@ class MixedStage(ExportedStage[Deciders[Opened, Deciding], Prepared], Generic[Op
     """A stage with a choice of the precision, pattern by pattern."""
 
     calibrates: ClassVar[bool] = True
-    method: ClassVar[Method[Any, Any, Any]]  # what mixed precision is for the stage's decisions
+    method: ClassVar[Method]  # what mixed precision is for the stage's decisions
 
     @property
     @abstractmethod
@@ -131,7 +131,7 @@ class MixedStage(ExportedStage[Deciders[Opened, Deciding], Prepared], Generic[Op
 class DecidingStage(MixedStage[LanguageModel, Decider, Prepared]):
     """A stage whose sentences have a mask and belong to patterns."""
 
-    method: ClassVar[Method[Any, Any, Any]] = SENTENCES
+    method: ClassVar[Method] = SENTENCES
 
 
 class ReferenceStage(ExportedStage[LanguageModel, Prepared]):

@@ -148,7 +148,7 @@ class Stage(ABC, Generic[Model, Prepared]):
         It is a function of the whole run: all shards find the same.
 
         Returns:
-            Pattern → how it is decided (see `negengine.engine.inference.choosing.choose_precisions`).
+            Pattern → how it is decided (see `negengine.engine.inference.precision.choose_precisions`).
         """
         return {}
 

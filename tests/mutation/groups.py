@@ -9,7 +9,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 
 _STORE = ("folder", "part", "record", "results", "session", "lock", "shard")
-_PRECISION = ("precision", "mixing", "label_precision", "audit", "calibration", "choosing")
+_PRECISION = ("precision", "mixed", "audit", "calibration")
 
 
 def _modules(folder: str) -> tuple[str, ...]:
@@ -26,9 +26,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
 TESTS: dict[str, tuple[str, ...]] = {
     "store": ("tests/engine/runs/test_folder.py", "tests/engine/runs/test_loop.py"),
     "merge": ("tests/engine/runs/test_merge.py",),
-    "precision": tuple(
-        f"tests/engine/inference/test_{name}.py" for name in ("precision", "mixing", "label_precision", "choosing")
-    ),
+    "precision": tuple(f"tests/engine/inference/test_{name}.py" for name in ("precision", "mixed")),
     "statistics": tuple(
         sorted(str(path.relative_to(ROOT)) for path in (ROOT / "tests/engine/statistics").glob("test_*.py"))
     ),

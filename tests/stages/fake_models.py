@@ -13,9 +13,8 @@ from negengine.engine.experiments.negation.score import Scoring
 from negengine.engine.experiments.negation.select import Selection
 from negengine.engine.inference.batches import ignored
 from negengine.engine.inference.calibration import Calibration
-from negengine.engine.inference.choosing import Workload, choose_precisions
 from negengine.engine.inference.model import Decisions
-from negengine.engine.inference.precision import Models
+from negengine.engine.inference.precision import Models, Workload, choose_precisions
 from negengine.engine.runs.masked_stages import PatternDeciders
 from negengine.engine.runs.stage import ModelOptions
 from negengine.engine.text.lexicon import Lexicon

@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 
 from ....engine.choices import Precision
-from ....engine.inference.calibration import calibrate
+from ....engine.inference import mixed
 from ....engine.inference.causal import open_language_model
 from ....engine.inference.exported import load_exported
 from ....engine.inference.model import Decider
-from ....engine.inference.precision import MixedDecider, open_models
+from ....engine.inference.precision import open_models
 from ...workload import Sentences
 from ..system import Answers, Choice, Place, System
 
@@ -73,8 +73,11 @@ class Mixed(_Own):
     def settle(self, work: Sentences) -> None:
         low_precision, reference = self._models.low_precision, self._models.reference
         assert low_precision is not None  # noqa: S101 - Precision.MIXED: there is one, or opening fails
-        calibration = calibrate(low_precision, reference, work.encoded, audit_share=AUDIT_SHARE)
-        self._decider, self._close = MixedDecider(low_precision, reference, calibration), calibration.close
+        calibration = mixed.calibrate(mixed.SENTENCES, low_precision, reference, work.encoded, audit_share=AUDIT_SHARE)
+        self._decider, self._close = (
+            mixed.Mixed(mixed.SENTENCES, low_precision, reference, calibration),
+            calibration.close,
+        )
 
     def found(self) -> Mapping[str, Any]:
         """The share of close calls."""

@@ -18,11 +18,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ...inference.choosing import Method, Workload
 from ...inference.exported import PRECISIONS, ExportedModel, refuse_too_long
-from ...inference.first_choice import FIRST_CHOICES, ManyDecider
-from ...inference.mixing import take_audits
+from ...inference.mixed import FIRST_CHOICES, ManyDecider, Method, take_audits
 from ...inference.model import Asked, Decisions, LanguageModel
+from ...inference.precision import Workload
 from ...printable import counted
 from ...runs.masked_stages import Deciders, MixedStage
 from ...runs.record import model_metadata
@@ -77,7 +76,7 @@ class Repetitions(MixedStage[LanguageModel, ManyDecider, list[list[Bucket]]]):
     name: ClassVar[str] = "gh22"
     rows_file: ClassVar[str | None] = ITEMS_FILE
     libraries: ClassVar[tuple[str, ...]] = LIBRARIES
-    method: ClassVar[Method[Any, Any, Any]] = FIRST_CHOICES
+    method: ClassVar[Method] = FIRST_CHOICES
 
     exported: ExportedModel
     chosen: Acts

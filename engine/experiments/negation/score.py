@@ -22,9 +22,9 @@ from numpy.typing import NDArray
 from ...choices import Precision, TargetMethod, VerbConvention
 from ...errors import InputError
 from ...files.paths import with_home
-from ...inference.choosing import SHORT_RUN, Workload
 from ...inference.exported import ExportedModel, load_exported, refuse_too_long
-from ...inference.precision import take_audits
+from ...inference.mixed import take_audits
+from ...inference.precision import SHORT_RUN, Workload
 from ...inference.words import WordScores, sampled_queries, score_words
 from ...library.again import NEAR_TIE
 from ...printable import counted

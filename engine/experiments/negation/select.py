@@ -25,10 +25,10 @@ from numpy.typing import NDArray
 from ...choices import Coreference, VerbConvention
 from ...errors import InputError, check_number
 from ...inference.audit import audit_summary
-from ...inference.choosing import Workload
 from ...inference.exported import ExportedModel, refuse_too_long
+from ...inference.mixed import take_audits
 from ...inference.model import Decider
-from ...inference.precision import take_audits
+from ...inference.precision import Workload
 from ...inference.words import WordScores, repeated_words, sampled_queries
 from ...library.again import NEAR_TIE
 from ...printable import counted

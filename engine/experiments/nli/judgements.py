@@ -12,11 +12,10 @@ import numpy as np
 import polars as pl
 
 from ...files.paths import without_home
-from ...inference.choosing import Method, Workload
 from ...inference.classifier import Classifier, EncodedPairs, PairClassifier, encode_pairs
 from ...inference.exported import PRECISIONS, ExportedModel
-from ...inference.label_precision import LABELS
-from ...inference.mixing import take_audits
+from ...inference.mixed import LABELS, Method, take_audits
+from ...inference.precision import Workload
 from ...runs.masked_stages import Deciders, MixedStage
 from ...runs.stage import Advance, Files, FinishedParts, PartResult, part_ranges
 from ...statistics import LIBRARIES
@@ -46,7 +45,7 @@ class Judgements(MixedStage[PairClassifier, Classifier, EncodedPairs]):
     name: ClassVar[str] = "nli"
     rows_file: ClassVar[str | None] = ITEMS_FILE
     libraries: ClassVar[tuple[str, ...]] = LIBRARIES
-    method: ClassVar[Method[Any, Any, Any]] = LABELS
+    method: ClassVar[Method] = LABELS
 
     exported: ExportedModel
     head: tuple[Label, ...]

@@ -39,9 +39,9 @@ from negengine.engine.experiments.vocabulary import Ranked
 from negengine.engine.files.frames import parquet_bytes, parquet_frame
 from negengine.engine.files.reading import file_sha256
 from negengine.engine.files.sealed import seal, unseal
+from negengine.engine.inference.calibration import Calibration
 from negengine.engine.inference.exported import exported_names, load_exported
 from negengine.engine.inference.manifest import read_origin
-from negengine.engine.inference.precision import Calibration
 from negengine.engine.inference.verified import VerifiedFiles
 from negengine.engine.runs import merge
 from negengine.engine.runs.part import PartFiles

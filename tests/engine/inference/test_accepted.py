@@ -6,9 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from margin_decider import calibration
 from negengine.engine.inference.batches import ignored
-from negengine.engine.inference.calibration import calibrate
+from negengine.engine.inference.mixed import SENTENCES, Mixed, calibrate
 from negengine.engine.inference.model import Decisions, main_token
-from negengine.engine.inference.precision import MixedDecider
 from negengine.engine.text.token_ids import Bucket, EncodedSentences
 
 
@@ -87,9 +86,9 @@ def test_mixed_precision_decides_as_the_reference_model(models):
     expected[::2] = expected[::2, :1]  # half of the verbs have one form
     ids, position = sentences(n)
     sample = EncodedSentences([Bucket(np.arange(500), ids[:500], position[:500])], expected[:500])
-    found = calibrate(low, exact, sample, audit_share=0.0)
+    found = calibrate(SENTENCES, low, exact, sample, audit_share=0.0)
     exact.decided.clear()
-    decisions = MixedDecider(low, exact, found).decide(ids, position, expected)
+    decisions = Mixed(SENTENCES, low, exact, found).decide(ids, position, expected)
     truth = exact.table.argmax(axis=1)
     assert decisions.repeated(expected).tolist() == (expected == truth[:, None]).any(axis=1).tolist()
     assert 0 < len(set(exact.decided)) < n / 2  # the low-precision model decided most of them alone
@@ -99,7 +98,7 @@ def test_two_accepted_tokens_that_are_close_are_a_close_call(models):
     """Which of them is first does not matter, but the margin cannot tell: the reference model decides."""
     low = LogitsDecider([[5, 4.9, 0, 0]], "int8")
     exact = LogitsDecider([[4.9, 5, 0, 0]])
-    mixed = MixedDecider(low, exact, calibration(0.5))
+    mixed = Mixed(SENTENCES, low, exact, calibration(0.5))
     decisions = mixed.decide(*sentences(1), np.array([[0, 1]], np.int32))
     assert decisions.repeated(np.array([[0, 1]], np.int32)).tolist() == [True]
     assert exact.decided == [0]

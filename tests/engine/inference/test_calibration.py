@@ -6,17 +6,20 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from label_table import LabelTable, numbered_pairs
+from logits_table import LogitsTable
+from logits_table import sample as logits_sample
 from margin_decider import MarginDecider, calibration, sample, sentences
 from negengine.engine.errors import InputError
-from negengine.engine.inference.calibration import Calibration, calibrate, widest
-from negengine.engine.inference.precision import MixedDecider
+from negengine.engine.inference.calibration import Calibration, of_labels, of_margins, widest
+from negengine.engine.inference.mixed import FIRST_CHOICES, LABELS, SENTENCES, Mixed, calibrate
 
 
 def test_calibration_measures_bias_deviation_and_bound():
     random = np.random.default_rng(0)
     truth = random.normal(0, 2, 1000)
     low, exact = MarginDecider(truth + 0.3 + random.normal(0, 0.1, 1000)), MarginDecider(truth)
-    found = calibrate(low, exact, sample(1000))
+    found = calibrate(SENTENCES, low, exact, sample(1000))
     assert found.bias == pytest.approx(0.3, abs=0.02)
     assert found.deviation == pytest.approx(0.1, abs=0.01)
     assert found.bound >= 4.5 * found.deviation
@@ -33,11 +36,11 @@ def test_a_verb_with_large_errors_is_left_to_fp32_and_does_not_widen_the_bound()
     noise = random.normal(0, 0.1, 2000)
     noise[::100] += random.choice([-3, 3], 20)
     low, exact = MarginDecider(truth + noise), MarginDecider(truth)
-    found = calibrate(low, exact, sample(2000, expected), audit_share=0)
+    found = calibrate(SENTENCES, low, exact, sample(2000, expected), audit_share=0)
     assert found.never == (9,)
     assert found.deviation == pytest.approx(0.1, abs=0.01)
     assert found.bound < 0.6
-    mixed = MixedDecider(low, exact, found)
+    mixed = Mixed(SENTENCES, low, exact, found)
     assert (mixed.decide(ids, position, expected).repeated(expected) == (truth > 0)).all()
 
 
@@ -45,7 +48,7 @@ def test_where_errors_are_large_everywhere_no_verb_is_excluded():
     random = np.random.default_rng(0)
     truth, noise = random.normal(0, 2, 2000), random.standard_cauchy(2000)
     expected = (np.arange(2000) % 50).astype(np.int32)
-    found = calibrate(MarginDecider(truth + noise), MarginDecider(truth), sample(2000, expected))
+    found = calibrate(SENTENCES, MarginDecider(truth + noise), MarginDecider(truth), sample(2000, expected))
     assert found.never == ()
     assert found.bound > np.abs(noise).max() * 0.9
 
@@ -55,7 +58,7 @@ def calibrated(n, *more, truth=10.0):
     error = np.concatenate([np.resize([1.0, -1.0], n), more])
     exact = np.full(len(error), truth)
     verbs = np.arange(len(error), dtype=np.int32)
-    return calibrate(MarginDecider(exact + error), MarginDecider(exact), sample(len(error), verbs), seed=5)
+    return calibrate(SENTENCES, MarginDecider(exact + error), MarginDecider(exact), sample(len(error), verbs), seed=5)
 
 
 def test_an_error_beyond_four_and_a_half_robust_deviations_is_outlying():
@@ -83,7 +86,7 @@ def test_a_margin_as_wide_as_the_bound_is_close_and_one_of_nothing_is_no_repetit
     error = np.resize([1.0, -1.0], 100)
     exact = np.full(100, 10.0)
     exact[:4] = [3.5, -3.5, 0.0, -9.0]  # with their errors 4.5, -4.5, 1 and -10
-    found = calibrate(MarginDecider(exact + error), MarginDecider(exact), sample(100))
+    found = calibrate(SENTENCES, MarginDecider(exact + error), MarginDecider(exact), sample(100))
     assert (found.bound, found.close, found.repeated) == (4.5, 0.03, 97)
 
 
@@ -109,3 +112,54 @@ def test_a_calibration_comes_back_from_json_with_the_same_bits(bias, bound, neve
 def test_a_calibration_of_something_else_is_one_line(change):
     with pytest.raises(InputError, match=r"^run\.json holds a wrong calibration .*; choose another --output$"):
         Calibration.from_json({**calibration(0.5).to_json(), **change})
+
+
+# ---------------------------------------------------------------- first choices and labels
+
+
+def gaps(low, truth):
+    return calibrate(FIRST_CHOICES, LogitsTable(low, "int8"), LogitsTable(truth), logits_sample(len(low)))
+
+
+def test_what_a_calibration_of_first_choices_measures():
+    """Token 0 is too high by 1 and 0.5 in turn. In the last sentence, its gap without the bias is the bound."""
+    truth = np.tile([8.0, 0.0, -1.0], (8, 1))
+    truth[7, 0] = 4.5 * 0.25 + 0.25
+    found = gaps(truth + np.outer(np.resize([1.0, 0.5], 8), [1, 0, 0]), truth)
+    assert (found.bias, found.deviation, found.bound) == (0.75, 0.25, 4.5 * 0.25)
+    assert (found.close, found.never) == (1 / 8, ())
+
+
+def test_a_wrong_first_choice_counts_with_all_that_it_is_behind():
+    """The low-precision model puts token 1 first by 0.5; in fp32 token 2, which it has last, is ahead of it by 2."""
+    assert gaps([[0, 0.5, -1]], [[0, 1, 3]]).bias == 0.5 + 2
+
+
+def test_gaps_that_are_always_too_small_have_no_bias():
+    """With a bias of -1, a gap of nothing would be beyond the bound."""
+    truth = np.tile([2.0, 0.0], (10, 1))
+    found = gaps(truth / 2, truth)
+    assert (found.bias, found.bound) == (0, 0)
+    assert of_margins(np.array([-1.0, -1.0])).bias == -1  # of a margin, whose sign decides, it is used
+
+
+def test_what_a_calibration_of_labels_measures():
+    """The first label is too high by 1 and 0.5 in turn, the others by nothing. Without its bias, the margin of the last
+    pair is as wide as the bound."""
+    truth = np.tile([8.0, 0.0, 0.0], (8, 1))
+    truth[7, 0] = 4.5 * 0.25 + 0.25
+    low = truth + np.outer(np.resize([1.0, 0.5], 8), [1, 0, 0])
+    found = calibrate(LABELS, LabelTable(low, "int8"), LabelTable(truth), numbered_pairs(8))
+    assert found.bias == pytest.approx((0.5, -0.25, -0.25))
+    assert (found.deviation, found.bound) == (0.25, 4.5 * 0.25)
+    assert (found.close, found.repeated, found.never) == (1 / 8, 0, ())
+
+
+def test_an_error_that_all_labels_share_does_not_count_and_the_largest_sets_the_bound():
+    random = np.random.default_rng(8)
+    shared = of_labels(np.repeat(random.normal(0, 1, (50, 1)), 3, axis=1))
+    np.testing.assert_allclose(shared.bias, 0, atol=1e-12)
+    assert shared.bound < 1e-12
+    found = of_labels(random.normal(0, 1, (2_000, 3)) * [0.01, 0.01, 0.3])
+    assert found.deviation == pytest.approx(0.3, rel=0.05)
+    assert found.bound >= 4.5 * found.deviation

@@ -1,151 +1,235 @@
-"""Mixed precision decides as fp32 does, and its audit finds and corrects what it gets wrong."""
+"""The precision is a function of the run and of the kind of processor, and the run goes on with what it recorded."""
+
+import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from margin_decider import MarginDecider, calibration, sentences
+from margin_decider import MarginDecider, calibration, sample
 from negengine.engine.choices import Precision
 from negengine.engine.errors import InputError
-from negengine.engine.inference.choosing import open_decider, widened
+from negengine.engine.inference import precision as choosing
+from negengine.engine.inference.audit import AIM, disagreement_bound
 from negengine.engine.inference.device import CPU
-from negengine.engine.inference.precision import MixedDecider, Models, open_models, take_audits
+from negengine.engine.inference.precision import (
+    SHORT_RUN,
+    Models,
+    Workload,
+    choose_precisions,
+    open_decider,
+    open_models,
+    widened,
+)
+
+CERTAIN = np.full(3_000, 9.0)
 
 
-def test_margins_of_the_fake_are_what_it_was_told():
-    ids, position, expected = sentences(4)
-    decider = MarginDecider([0.5, -0.5, 2, -2])
-    np.testing.assert_allclose(decider.decide(ids, position, expected).margin(expected), [0.5, -0.5, 2, -2])
+def workload(total=10**6, pattern="CpTp", **more):
+    return Workload(pattern, sample, total, **more)
 
 
-# ---------------------------------------------------------------- deciding
+def choose(precision, *works, ratio=2.5, models=None):
+    models = models or Models(MarginDecider(CERTAIN), lambda: MarginDecider(CERTAIN, "int8"))
+    said = []
+    choices = choose_precisions(models, precision, works or [workload()], seed=0, say=said.append, speed_ratio=ratio)
+    assert json.loads(json.dumps(choices)) == choices
+    return choices, said
 
 
-def test_close_calls_are_decided_in_fp32_and_only_those():
-    exact = MarginDecider([0.1, -0.1, 3, -3])
-    mixed = MixedDecider(MarginDecider([-0.1, 0.2, 3, -3]), exact, calibration(0.5))
-    ids, position, expected = sentences(4)
-    assert mixed.decide(ids, position, expected).repeated(expected).tolist() == [True, False, True, False]
-    assert exact.decided == [0, 1]
+def test_mixed_is_chosen_where_it_is_faster():
+    choices, said = choose(Precision.AUTO)
+    assert choices["CpTp"]["precision"] == "mixed"
+    assert choices["CpTp"]["low_precision"] == "int8"
+    assert choices["CpTp"]["speed_ratio"] == 2.5
+    measured = "0.0% of 3,000 measured sentences are checked again in fp32; 1.5% of the others are audited"
+    assert said == [f"CpTp: mixed precision, about 2.41 times as fast as fp32 ({measured})"]
 
 
-def test_a_low_precision_model_that_is_off_by_a_constant_is_corrected_by_it():
-    """All margins are 1 too high: what seems to be 1.2 is a close call, what seems to be 0.2 is a clear no."""
-    low = MarginDecider([1.2, 0.2, 4])
-    exact = MarginDecider([-0.1, -0.8, 3])
-    mixed = MixedDecider(low, exact, calibration(0.5, bias=1.0))
-    ids, position, expected = sentences(3)
-    # 0.2 is corrected to -0.8: the sign changes, so nothing is certain, and fp32 decides.
-    assert mixed.decide(ids, position, expected).repeated(expected).tolist() == [False, False, True]
+def test_auto_takes_fp32_where_the_low_precision_model_is_not_faster():
+    choices, said = choose(Precision.AUTO, ratio=1.0)
+    assert choices["CpTp"]["precision"] == "fp32"
+    assert choices["CpTp"]["reason"] == "mixed precision would be 0.98 times as fast"
+    assert choices["CpTp"]["speed_ratio"] == 1.0
+    assert said[0].startswith("CpTp: fp32; mixed precision would be 0.98 times as fast")
+    assert choose(Precision.MIXED, ratio=1.0)[0]["CpTp"]["precision"] == "mixed"
 
 
-def test_a_margin_of_nothing_is_never_trusted():
-    """Corrected by the bias it is wide, but no sign says what it was."""
-    exact = MarginDecider([0.25])
-    mixed = MixedDecider(MarginDecider([0.0]), exact, calibration(0.5, bias=1.0))
-    mixed.decide(*sentences(1))
-    assert exact.decided == [0]
+def test_the_audit_counts_when_auto_chooses():
+    """1.13 times as fast without an audit; a short run needs the largest one."""
+    assert choose(Precision.AUTO, workload(10**7), ratio=1.13)[0]["CpTp"]["precision"] == "mixed"
+    assert choose(Precision.AUTO, workload(SHORT_RUN), ratio=1.13)[0]["CpTp"]["precision"] == "fp32"
 
 
-def test_what_is_a_little_beyond_the_bound_is_decided_without_fp32():
-    exact = MarginDecider([0.625, -0.625, 0.5])
-    mixed = MixedDecider(MarginDecider([0.625, -0.625, 0.5]), exact, calibration(0.5))
-    mixed.decide(*sentences(3))
-    assert exact.decided == [2]
+def test_auto_takes_fp32_for_a_short_run_without_measuring_or_opening_the_low_precision_model():
+    models = Models(MarginDecider([]), lambda: pytest.fail("opened"))
+    choices, said = choose(Precision.AUTO, workload(10), models=models)
+    assert choices == {
+        "CpTp": {"precision": "fp32", "reason": "with 10 sentences, mixed precision would not be faster"}
+    }
+    assert said == []
 
 
-def test_verbs_that_the_low_precision_model_gets_wrong_are_left_to_fp32():
-    exact = MarginDecider([9, 9, 9])
-    mixed = MixedDecider(MarginDecider([9, 9, 9]), exact, calibration(0.5, never=(7,)))
-    ids, position, expected = sentences(3)
-    expected[1] = 7
-    mixed.decide(ids, position, expected)
-    assert exact.decided == [1]
+def test_without_a_low_precision_model_fp32_decides():
+    assert choose(Precision.AUTO, models=Models(MarginDecider([])))[0]["CpTp"]["precision"] == "fp32"
 
 
-def test_progress_is_told_once_for_each_sentence():
-    mixed = MixedDecider(MarginDecider([0.1, 9]), MarginDecider([0.1, 9]), calibration(0.5))
-    told = []
-    mixed.decide(*sentences(2), told.append)
-    assert told == [2]
+@pytest.mark.parametrize(("total", "measured"), [(7, 7), (312, 312), (15_000, 1_000), (40_000, 2_000), (10**7, 3_000)])
+def test_no_more_is_measured_than_the_run_has_and_a_twentieth_at_most_of_a_long_one(total, measured):
+    assert choose(Precision.MIXED, workload(total))[0]["CpTp"]["sentences"] == measured
 
 
-@given(st.permutations(range(60)), st.integers(1, 59))
-def test_a_decision_depends_on_its_sentence_alone(order, cut):
-    """Neither on the order, nor on the batch, nor on what was decided before."""
-    random = np.random.default_rng(1)
-    truth = random.normal(0, 3, 60)
-    low = truth + random.normal(0, 1, 60)
-    ids, position, expected = sentences(60)
-
-    def decide(rows):
-        exact = MarginDecider(truth)
-        mixed = MixedDecider(MarginDecider(low), exact, calibration(0.5, audit_share=0.3, seed=4))
-        found = np.empty((60, 4), np.float32)
-        for part in rows:
-            found[part] = mixed.decide(ids[part], position[part], expected[part]).logits
-        return found.tobytes(), sorted(exact.decided), mixed.take_audit()
-
-    assert decide([np.array(order[:cut]), np.array(order[cut:])]) == decide([np.arange(60)])
+def test_the_patterns_of_a_run_share_its_audit():
+    choices, _ = choose(Precision.MIXED, *[workload(200_000, name) for name in ("CpTp", "CpTn", "CnTp")])
+    shares = {choice["audit_share"] for choice in choices.values()}
+    assert len(shares) == 1
+    assert disagreement_bound(0, int(shares.pop() * 600_000)) <= AIM
 
 
-# ---------------------------------------------------------------- the audit
+def test_what_fp32_decides_is_not_audited_by_the_others():
+    """A pattern with many close calls goes to fp32: then the other one bears the whole audit."""
+    difficult = Workload("CpTn", lambda n: replace_rows(sample(n)), 200_000)
+    noise = np.random.default_rng(0).normal(0, 1, 3_000)
+    models = Models(
+        MarginDecider(np.concatenate([CERTAIN, np.zeros(3_000)])),
+        lambda: MarginDecider(np.concatenate([CERTAIN, noise]), "int8"),
+    )
+    choices, _ = choose(Precision.AUTO, workload(400_000), difficult, models=models, ratio=1.5)
+    assert choices["CpTn"]["precision"] == "fp32"
+    assert choices["CpTp"] == choose(Precision.AUTO, workload(400_000), ratio=1.5)[0]["CpTp"]
 
 
-def audited(n=20_000, **more):
-    """Which of n clear decisions are audited."""
-    exact = MarginDecider(np.full(n, 9.0))
-    MixedDecider(MarginDecider(np.full(n, 9.0)), exact, calibration(0.5, **more)).decide(*sentences(n))
-    return set(exact.decided)
+def replace_rows(sentences):
+    """The same sentences, of the second half of the table."""
+    (bucket,) = sentences.buckets
+    return replace(sentences, buckets=[replace(bucket, ids=bucket.ids + 3_000)])
 
 
-@pytest.mark.parametrize("share", [0.0, 0.005, 0.1, 1.0])
-def test_the_audit_takes_its_share(share):
-    assert len(audited(audit_share=share)) / 20_000 == pytest.approx(share, abs=0.01 if 0 < share < 1 else 0)
+def test_a_lazy_run_audits_enough_for_the_sentences_that_it_surely_has():
+    """The sample repeats every verb, so the run may have only half as many sentences as was expected."""
+    asked = []
+
+    def at_least(rate):
+        asked.append(rate)
+        return 364_000
+
+    lazy, _ = choose(Precision.MIXED, workload(728_000, at_least=at_least))
+    assert lazy["CpTp"]["audit_share"] == choose(Precision.MIXED, workload(364_000))[0]["CpTp"]["audit_share"]
+    assert asked[0] == 1.0
 
 
-def test_a_larger_audit_has_the_smaller_one_in_it():
-    assert audited(audit_share=0.01) < audited(audit_share=0.1)
-
-
-def test_another_seed_audits_other_sentences():
-    one, other = (audited(audit_share=0.1, seed=seed) for seed in (0, 1))
-    assert len(one & other) == pytest.approx(200, abs=60)  # a tenth of a tenth
-
-
-def test_a_disagreement_is_corrected_and_asks_for_a_wider_bound():
-    truth = np.full(400, 1.0)
-    low = truth.copy()
-    low[:200] = -2.0  # all these are wrong, far beyond the bound of 0.5
-    mixed = MixedDecider(MarginDecider(low), MarginDecider(truth), calibration(0.5, audit_share=0.1))
-    ids, position, expected = sentences(400)
-    repeated = mixed.decide(ids, position, expected).repeated(expected)
-    assert mixed.needed == 1.5 * 2.0
-    assert mixed.calibration.bound == 0.5  # of this part: a wider one decides it anew
-    found = take_audits({"CpTp": mixed, "CpTn": MarginDecider([0])})
-    assert 0 < found.counts["disagreements"] == repeated[:200].sum()
-    assert found.counts["audited"] > found.counts["disagreements"]
-    assert (found.counts["decided"], found.counts["close"]) == (400, 0)
-    assert (found.bounds, found.needed) == ({"CpTp": 0.5}, {"CpTp": 3.0})
-
-
-def test_each_audit_is_taken_once():
-    mixed = MixedDecider(MarginDecider([9.0]), MarginDecider([-9.0]), calibration(0.5, audit_share=1.0))
-    mixed.decide(*sentences(1))
-    assert take_audits({"CpTp": mixed}).needed == {"CpTp": 13.5}
-    assert take_audits({"CpTp": mixed}).needed == {"CpTp": 0.0}
-
-
-def test_a_widened_bound_decides_the_sentences_that_asked_for_it_in_fp32():
-    choice = {"precision": "mixed", **calibration(0.5, audit_share=1.0).to_json()}
-    models = Models(MarginDecider([1.0]), lambda: MarginDecider([-2.0], "int8"))
-    wide = open_decider(models, Precision.AUTO, widened(choice, 3.0))
-    wide.decide(*sentences(1))
-    found = take_audits({"CpTp": wide})
-    assert (found.bounds, found.needed, found.counts["close"]) == ({"CpTp": 3.0}, {"CpTp": 0.0}, 1)
+def test_without_a_given_speed_the_kind_of_processor_counts(monkeypatch):
+    asked = []
+    models = Models(MarginDecider(CERTAIN), lambda: MarginDecider(CERTAIN, "int8"))
+    models.reference.device = CPU
+    for speed, precision in ((2.2, "mixed"), (1.0, "fp32")):
+        monkeypatch.setattr(choosing, "low_precision_speed", lambda device, own=speed: asked.append(device) or own)
+        choice = choose_precisions(models, Precision.AUTO, [workload(30_000)], seed=7)["CpTp"]
+        assert (choice["precision"], choice["speed_ratio"]) == (precision, speed)
+    assert asked == [CPU, CPU]
 
 
 # ---------------------------------------------------------------- opening
+
+
+def test_a_run_goes_on_with_the_precision_that_it_recorded():
+    models = Models(MarginDecider([]), lambda: MarginDecider([], "int8"))
+    fp32, mixed = {"precision": "fp32"}, {"precision": "mixed", **calibration(0.5).to_json()}
+    assert open_decider(models, Precision.AUTO, fp32) is models.reference
+    assert open_decider(models, Precision.AUTO, mixed).calibration == calibration(0.5)
+    assert open_decider(models, Precision.MIXED, mixed).calibration == calibration(0.5)
+
+
+@pytest.mark.parametrize(
+    ("asked", "begun", "models", "message"),
+    [
+        (
+            Precision.FP32,
+            "mixed",
+            1,
+            "started in mixed precision, which cannot change: give --precision mixed, or choose",
+        ),
+        (
+            Precision.MIXED,
+            "fp32",
+            2,
+            "started in fp32 precision, which cannot change: give --precision fp32, or",
+        ),
+        (Precision.AUTO, "mixed", 1, "the export has no low-precision model for this device"),
+    ],
+)
+def test_another_precision_than_the_recorded_one_is_refused(asked, begun, models, message):
+    opened = Models(MarginDecider([]), (lambda: MarginDecider([])) if models == 2 else None)
+    with pytest.raises(InputError, match=message):
+        open_decider(opened, asked, {"precision": begun, "bound": 0.5})
+
+
+def test_the_low_precision_model_of_another_device_is_refused():
+    """The bound of int8 says nothing about fp16."""
+    mixed = {"precision": "mixed", **calibration(0.5).to_json()}
+    models = Models(MarginDecider([]), lambda: MarginDecider([], "fp16"))
+    with pytest.raises(InputError, match="started with the int8 model, and this device takes the fp16 model: choose"):
+        open_decider(models, Precision.AUTO, mixed)
+
+
+def test_a_choice_is_never_narrowed_and_fp32_stays_fp32():
+    assert widened({"precision": "mixed", "bound": 0.5}, 0.0)["bound"] == 0.5
+    assert widened({"precision": "fp32"}, 3.0) == {"precision": "fp32"}
+
+
+# ---------------------------------------------------------------- the numbers
+
+
+def noisy(error=0.3):
+    """Models of which the low-precision one leaves some close calls."""
+    random = np.random.default_rng(0)
+    truth = random.normal(0, 3, 3_000)
+    noise = random.normal(0, error, 3_000)
+    return Models(MarginDecider(truth), lambda: MarginDecider(truth + noise, "int8"))
+
+
+def test_the_speed_is_that_of_close_calls_and_audit():
+    found = choose(Precision.MIXED, workload(30_000), models=noisy())[0]["CpTp"]
+    close, audited = found["close"], found["audit_share"]
+    assert 0.05 < close < 0.6
+    assert audited == 0.05
+    assert found["speedup"] == pytest.approx(1 / (1 / 2.5 + close + audited * (1 - close)))
+
+
+def test_what_fp32_decides_is_told_with_an_audit_of_its_own():
+    found, said = choose(Precision.AUTO, workload(20_000), ratio=1.0)
+    assert found["CpTp"]["speedup"] == pytest.approx(1 / 1.05)
+    assert said[0].endswith("(0.0% of 1,000 measured sentences are checked again in fp32)")
+
+
+def test_a_small_run_audits_as_many_as_the_smallest_calibration_measures():
+    assert choose(Precision.MIXED, workload(5_000))[0]["CpTp"]["audit_share"] == 1_000 / 5_000
+
+
+@pytest.mark.parametrize(("total", "precision"), [(SHORT_RUN - 1, "fp32"), (SHORT_RUN, "mixed")])
+def test_a_run_of_ten_thousand_sentences_is_not_short(total, precision):
+    assert SHORT_RUN == 10_000
+    assert choose(Precision.AUTO, workload(total))[0]["CpTp"]["precision"] == precision
+
+
+@pytest.mark.parametrize("total", [0, 1])
+def test_at_least_one_sentence_is_measured(total):
+    assert choose(Precision.MIXED, workload(total))[0]["CpTp"]["sentences"] == 1
+
+
+def test_a_lazy_run_has_fewer_sentences_the_more_of_them_may_repeat():
+    """Half of 3,000 repeat, so the largest credible share is a little above a half, at a confidence of 99.9 %."""
+    margins = np.resize([9.0, -9.0], 3_000)
+    models, asked = Models(MarginDecider(margins), lambda: MarginDecider(margins, "int8")), []
+
+    def at_least(rate):
+        asked.append(rate)
+        return 364_000
+
+    choose(Precision.MIXED, workload(728_000, at_least=at_least), models=models)
+    assert set(asked) == {disagreement_bound(1_500, 3_000, 0.999)}
+
+
+# ---------------------------------------------------------------- models
 
 
 def test_mixed_without_a_low_precision_model_is_one_line(mini, monkeypatch):
@@ -162,9 +246,10 @@ def test_fp32_opens_the_reference_model_alone(mini):
 
 
 @pytest.mark.parametrize("precision", [Precision.AUTO, Precision.MIXED])
-def test_the_low_precision_model_is_opened_when_it_is_asked_for_first(mini, precision):
-    models = open_models(mini, CPU, precision)
+def test_the_low_precision_model_is_opened_when_it_is_asked_for_first_with_the_same_batches(mini, precision):
+    models = open_models(mini, CPU, precision, batch_tokens=64)
     assert models.open_low_precision is not None
+    assert models.low_precision.batch_tokens == models.reference.batch_tokens == 64
     assert (models.low_precision.precision, models.reference.precision) == ("int8", "fp32")
     assert models.low_precision is models.low_precision
 

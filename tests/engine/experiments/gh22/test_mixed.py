@@ -20,7 +20,7 @@ from negengine.engine.experiments.gh22.repetitions import Repetitions
 from negengine.engine.experiments.gh22.runs import Gh22Run, run_both
 from negengine.engine.experiments.gh22.variants import load_variant
 from negengine.engine.inference.batches import ignored
-from negengine.engine.inference.first_choice import FIRST_CHOICES
+from negengine.engine.inference.mixed import FIRST_CHOICES
 from negengine.engine.inference.precision import Models
 from negengine.engine.runs.masked_stages import Deciders
 from negengine.engine.runs.merge import merge
@@ -46,7 +46,7 @@ def mixed(acts, tmp_path_factory):
     """With a calibration and an audit of 60 sentences; those of longer runs would be all sentences of this one."""
     folder = tmp_path_factory.mktemp("mixed") / "gh22"
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(Repetitions, "method", replace(FIRST_CHOICES, measured=(60, 60)))
+        patched.setattr(Repetitions, "method", replace(FIRST_CHOICES, sizes=(60, 60)))
         run_both(acts, {variant: load_variant(variant) for variant in Variant}, folder, in_precision(Precision.MIXED))
     return Gh22Run.open(folder)
 

@@ -22,8 +22,8 @@ from negengine.engine.experiments.negation.select import Selection, Settings
 from negengine.engine.inference.calibration import Calibration
 from negengine.engine.inference.device import CPU
 from negengine.engine.inference.exported import load_exported
+from negengine.engine.inference.mixed import SENTENCES, Mixed
 from negengine.engine.inference.model import Decisions
-from negengine.engine.inference.precision import MixedDecider
 from negengine.engine.inference.words import expand, repeated_words
 from negengine.engine.library.registry import publishers
 from negengine.engine.runs.executors import ThisProcess
@@ -285,7 +285,7 @@ def test_a_candidate_is_decided_again_if_any_of_its_queries_is_close():
     words = TokenSequences.of([random.integers(10, 1000, k).tolist() for k in random.integers(2, 5, n)])
     calibration = Calibration(bias=0.0, deviation=0.2, bound=1.0, never=(), close=0.2, sentences=n)
     reference = Narrow(is_right=True)
-    mixed = MixedDecider(Narrow(is_right=False), reference, calibration)
+    mixed = Mixed(SENTENCES, Narrow(is_right=False), reference, calibration)
     wanted = repeated_words(Narrow(is_right=True), [bucket], words).top1
     found = repeated_words(mixed, [bucket], words)
     assert (found.top1 == wanted).all()

@@ -1,0 +1,324 @@
+"""Exact decisions at low precision.
+
+A low-precision model (int8 on the CPU, fp16 on CUDA) decides where it is certain: where a number whose sign or order is
+the decision, corrected by its mean error, is beyond a bound. The reference model (fp32) decides the rest. Bias and
+bound are measured on sentences of the run itself, before it starts (`calibration`). For a normal error 4.5 deviations
+leave less than one wrong decision in a million, as only decisions just beyond the bound are at risk. That is an
+estimate, so a random sample of these decisions is made by the reference model as well: the audit (`audit`). A hash of
+the sentence says which, so the audit does not depend on the order of work. A disagreement is corrected, and it asks for
+a wider bound. After all parts are done, every part with a narrower bound is decided again
+(`negengine.engine.runs.loop`).
+
+There is one method for all kinds of decisions. A `Method` says what it must know of a kind; above all how certain a
+decision is, in logits:
+
+`SENTENCES`      whether the expected token is the top-1. The margin is the expected token's logit minus the best other
+                 one (`Decisions.margin`). |margin - bias|; 0 where the bias changes the sign, and for some verbs.
+`FIRST_CHOICES`  the top-1 token, whichever is expected. The gap between the two best tokens minus the bias. The error
+                 is the gap minus the reference model's margin of that choice over its best other token. So a gap
+                 beyond bias + bound leaves a positive margin. A negative bias is not used: with it, a gap of 0 could be
+                 beyond.
+`LABELS`         the label with the highest logit. The difference of the two best corrected logits; 0 where the
+                 correction changes the label. If no difference of two errors is larger than the bound, no other label
+                 can be above.
+
+Where the low-precision model decided, only the decision itself is exact. Ranks, logits and the top-1 of a sentence that
+is not repeated come from the low-precision model: `precision` of the answers marks them. A decision depends on the
+sentence, its batch (int8 scales are per batch), the calibration and the two models.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..text.keys import combine, string_keys
+from ..text.token_ids import EncodedSentences
+from .audit import Audit
+from .batches import Advance, ignored
+from .calibration import Calibration, of_labels, of_margins
+from .causal import open_language_model
+from .classifier import EncodedPairs, Labels, PairClassifier
+from .model import Asked, Decisions, Ids, main_token
+
+CALIBRATION_SENTENCES = (1_000, 3_000)  # fewest and most
+_BEYOND_DISAGREEMENT = 1.5
+
+Rows = NDArray[np.int64]
+
+
+class ManyDecider(Protocol):
+    """Anything that decides about sentences of several lengths, as `LanguageModel` does."""
+
+    def decide_each(self, groups: Sequence[Asked], advance: Advance = ignored) -> list[Decisions]: ...
+
+
+@dataclass(frozen=True)
+class Method:
+    """What mixed precision must know of one kind of decision. What is asked has n rows.
+
+    Attributes:
+        opening: Opens a graph of an export; takes the arguments of `OpenedModel`.
+        asked: From a sample of the run to what is asked about it.
+        answers: From a model and what is asked to its answers: with `logits`, float32 [n, k], and `put`.
+        some: From what is asked and rows, ascending, to what is asked about these.
+        ids: From what is asked to rows and their token ids, int32 [m, L], by length.
+        measured: From the reference model, what is asked and the low-precision model's answers to a calibration.
+        certainty: From the low-precision model's answers, what is asked and the calibration to float32 [n], in logits.
+        decided: From answers and what is asked to the decisions, [n], which must be exact.
+        sizes: How many sentences a calibration has, fewest and most. An audit has the fewest, too.
+    """
+
+    opening: Callable[..., Any]
+    asked: Callable[[Any], Any]
+    answers: Callable[[Any, Any, Advance], Any]
+    some: Callable[[Any, Rows], Any]
+    ids: Callable[[Any], Iterator[tuple[Rows | slice, Ids]]]
+    measured: Callable[[Any, Any, Any], Calibration]
+    certainty: Callable[[Any, Any, Calibration], NDArray[np.float32]]
+    decided: Callable[[Any, Any], NDArray[Any]]
+    sizes: tuple[int, int] = CALIBRATION_SENTENCES
+
+
+class Mixed:
+    """Decides with a low-precision model; close calls and an audit with the reference model.
+
+    It stands for either model: of `decide`, `decide_each` and `classify`, it has the one of its method.
+
+    Attributes:
+        calibration: The bias, the bound and the other measured values.
+        needed: The bound that the audits so far require, in logits; 0 without a disagreement.
+    """
+
+    def __init__(self, method: Method, low_precision: Any, reference: Any, calibration: Calibration) -> None:
+        self.calibration = calibration
+        self.needed = 0.0
+        self._method, self._low_precision, self._reference = method, low_precision, reference
+        self._audit = Audit()
+
+    def decide(self, ids: Ids, mask_position: Ids, expected: Ids, advance: Advance = ignored) -> Decisions:
+        found: Decisions = self.mix([(ids, mask_position, expected)], advance)
+        return found
+
+    def decide_each(self, groups: Sequence[Asked], advance: Advance = ignored) -> list[Decisions]:
+        found: Decisions = self.mix(groups, advance)
+        return [found.take(span) for span in _spans(groups)]
+
+    def classify(self, pairs: EncodedPairs, advance: Advance = ignored) -> Labels:
+        found: Labels = self.mix(pairs, advance)
+        return found
+
+    def take_audit(self) -> tuple[Audit, float]:
+        """The counts and the needed bound since the last call."""
+        taken = self._audit, self.needed
+        self._audit, self.needed = Audit(), 0.0
+        return taken
+
+    def mix(self, asked: Any, advance: Advance = ignored) -> Any:
+        """The answers about all that is asked; `advance` is called after each batch of the low-precision model."""
+        method, bound = self._method, self.calibration.bound
+        found = method.answers(self._low_precision, asked, advance)
+        certainty = method.certainty(found, asked, self.calibration)
+        # NaN compares false: only finite numbers beyond the bound are trusted.
+        close = ~(np.isfinite(found.logits).all(axis=1) & (certainty > bound))
+        audited = ~close & (self._even(asked, len(close)) < self.calibration.audit_share)
+        before = method.decided(found, asked).copy()  # it may be a part of an array that is overwritten
+        chosen = np.flatnonzero(close | audited)
+        if len(chosen):
+            found.put(chosen, method.answers(self._reference, method.some(asked, chosen), ignored))
+        wrong = audited & (before != method.decided(found, asked))
+        if wrong.any():
+            self.needed = max(self.needed, _BEYOND_DISAGREEMENT * max(float(certainty[wrong].max()), bound))
+        self._audit.decided += len(close)
+        self._audit.close += int(close.sum())
+        self._audit.audited += int(audited.sum())
+        self._audit.disagreements += int(wrong.sum())
+        return found
+
+    def _even(self, asked: Any, n: int) -> NDArray[np.float64]:
+        even = np.empty(n, np.float64)
+        for rows, ids in self._method.ids(asked):
+            even[rows] = even_numbers(ids, self.calibration.seed)
+        return even
+
+
+def even_numbers(ids: Ids, seed: int) -> NDArray[np.float64]:
+    """A number in [0, 1) for each row of token ids, int32 [n, L], each value as likely: a hash of the row decides."""
+    weights = string_keys([str(column) for column in range(ids.shape[1])], f"audit, seed {seed}")
+    with np.errstate(over="ignore"):  # arithmetic modulo 2^64 is meant
+        sums = ids.astype(np.uint64) @ (weights | np.uint64(1))
+    return (combine(sums) >> np.uint64(11)).astype(np.float64) / 2**53
+
+
+def calibrate(
+    method: Method, low_precision: Any, reference: Any, sample: Any, *, audit_share: float = 0.0, seed: int = 0
+) -> Calibration:
+    """Measure the low-precision model's error on a sample of the run.
+
+    Args:
+        method: For the kind of decision.
+        low_precision: The low-precision model.
+        reference: The reference model.
+        sample: Encoded sentences of one pattern, or pairs.
+        audit_share: Share of the decisions of the low-precision model that the run will audit.
+        seed: Seed of the audit's hash.
+
+    Raises:
+        NotFiniteError: A model's numbers are not finite.
+    """
+    asked = method.asked(sample)
+    found = method.answers(low_precision, asked, ignored)
+    measured = method.measured(reference, asked, found)
+    close = ~(method.certainty(found, asked, measured) > measured.bound)
+    return replace(measured, close=float(close.mean()), audit_share=audit_share, seed=seed)
+
+
+# ---------------------------------------------------------------- sentences with a mask
+
+
+def _groups(sample: EncodedSentences) -> list[Asked]:
+    return [(bucket.ids, bucket.mask_position, sample.expected[bucket.rows]) for bucket in sample.buckets]
+
+
+def _spans(groups: Sequence[Asked]) -> list[slice]:
+    """The rows of each group among those of all groups."""
+    ends = np.cumsum([len(ids) for ids, _, _ in groups]).tolist()
+    return [slice(end - len(ids), end) for end, (ids, _, _) in zip(ends, groups, strict=True)]
+
+
+def _some_sentences(groups: Sequence[Asked], rows: Rows) -> list[Asked]:
+    chosen = []
+    for span, group in zip(_spans(groups), groups, strict=True):
+        inside = rows[(rows >= span.start) & (rows < span.stop)] - span.start
+        if len(inside):
+            ids, mask_position, expected = (array[inside] for array in group)
+            chosen.append((ids, mask_position, expected))
+    return chosen
+
+
+def _ids(groups: Sequence[Asked]) -> Iterator[tuple[slice, Ids]]:
+    return zip(_spans(groups), (ids for ids, _, _ in groups), strict=True)
+
+
+def _expected(groups: Sequence[Asked]) -> Ids:
+    """int32 [n], or [n, k] where several tokens are accepted; see `main_token`."""
+    return groups[0][2] if len(groups) == 1 else np.concatenate([expected for _, _, expected in groups])
+
+
+def _decide(model: Any, groups: Sequence[Asked], advance: Advance) -> Decisions:
+    return Decisions.joined([model.decide(*group, advance) for group in groups])
+
+
+def _margins(reference: Any, groups: Sequence[Asked], found: Decisions) -> Calibration:
+    expected = _expected(groups)
+    exact = _decide(reference, groups, ignored).margin(expected)
+    error = found.margin(expected).astype(np.float64) - exact
+    return replace(of_margins(error, main_token(expected)), repeated=int(np.count_nonzero(exact > 0)))
+
+
+def _margin_certainty(found: Decisions, groups: Sequence[Asked], known: Calibration) -> NDArray[np.float32]:
+    expected = _expected(groups)
+    margin = found.margin(expected)
+    corrected = margin - np.asarray(known.bias, np.float32)
+    trusted = (margin * corrected > 0) & ~np.isin(main_token(expected), np.array(known.never, np.int32))
+    certainty: NDArray[np.float32] = np.where(trusted, np.abs(corrected), 0)
+    return certainty
+
+
+SENTENCES = Method(
+    opening=open_language_model,
+    asked=_groups,
+    answers=_decide,
+    some=_some_sentences,
+    ids=_ids,
+    measured=_margins,
+    certainty=_margin_certainty,
+    decided=lambda found, groups: found.repeated(_expected(groups)),
+)
+"""Sentences of one length: whether the expected token is the top-1. Has `decide`."""
+
+
+def _decide_each(model: ManyDecider, groups: Sequence[Asked], advance: Advance) -> Decisions:
+    return Decisions.joined(model.decide_each(groups, advance))
+
+
+def _gaps(reference: ManyDecider, groups: Sequence[Asked], found: Decisions) -> Calibration:
+    chosen = [(ids, mask, found.top1[span]) for span, (ids, mask, _) in zip(_spans(groups), groups, strict=True)]
+    margin = _decide_each(reference, chosen, ignored).margin(found.top1)
+    return of_margins((found.logits[:, 0] - found.logits[:, 1]).astype(np.float64) - margin, lowest_bias=0.0)
+
+
+def _gap_certainty(found: Decisions, _groups: Sequence[Asked], known: Calibration) -> NDArray[np.float32]:
+    gap = found.logits[:, 0] - found.logits[:, 1] - np.asarray(known.bias, np.float32)
+    above: NDArray[np.float32] = np.maximum(gap, 0)
+    return above
+
+
+FIRST_CHOICES = replace(
+    SENTENCES,
+    answers=_decide_each,
+    measured=_gaps,
+    certainty=_gap_certainty,
+    decided=lambda found, _groups: found.top1,
+)
+"""Sentences of several lengths whose top-1 token is the result. Has `decide_each`."""
+
+
+# ---------------------------------------------------------------- pairs of texts with a label
+
+
+def _labels(reference: Any, pairs: EncodedPairs, found: Labels) -> Calibration:
+    return of_labels(found.logits.astype(np.float64) - reference.classify(pairs).logits)
+
+
+def _label_certainty(found: Labels, _pairs: EncodedPairs, known: Calibration) -> NDArray[np.float32]:
+    corrected = found.logits - np.asarray(known.bias, np.float32)
+    best = np.partition(corrected, -2, axis=1)
+    same = corrected.argmax(axis=1) == found.label
+    return np.where(same, best[:, -1] - best[:, -2], np.float32(0))
+
+
+LABELS = Method(
+    opening=PairClassifier,
+    asked=lambda pairs: pairs,
+    answers=lambda model, pairs, advance: model.classify(pairs, advance),
+    some=EncodedPairs.chosen,
+    ids=lambda pairs: ((bucket.rows, bucket.ids) for bucket in pairs.buckets),
+    measured=_labels,
+    certainty=_label_certainty,
+    decided=lambda found, _pairs: found.label,
+    # A calibration of sentences has every verb, as some verbs have large errors. Pairs have no such groups: a bias for
+    # each label and one deviation are measured, so more pairs would only cost time.
+    sizes=(300, 300),
+)
+"""Pairs of texts: the label with the highest logit. Has `classify`."""
+
+
+@dataclass(frozen=True)
+class Audited:
+    """The audit of a part, for its record.
+
+    Attributes:
+        counts: The audit's counts, to be summed over parts.
+        bounds: Pattern → the bound that decided the part, in logits; mixed precision only.
+        needed: Pattern → the bound that the part's audit asks for, in logits.
+    """
+
+    counts: Mapping[str, int]
+    bounds: Mapping[str, float]
+    needed: Mapping[str, float]
+
+
+def take_audits(deciders: Mapping[str, object]) -> Audited:
+    """The audits since the last call, of deciders by their pattern."""
+    counts: dict[str, int] = {}
+    bounds, needed = {}, {}
+    for pattern, decider in deciders.items():
+        if isinstance(decider, Mixed):
+            audit, bound = decider.take_audit()
+            bounds[pattern], needed[pattern] = decider.calibration.bound, bound
+            for name, value in asdict(audit).items():
+                counts[name] = counts.get(name, 0) + value
+    return Audited(counts, bounds, needed)

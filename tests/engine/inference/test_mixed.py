@@ -1,0 +1,378 @@
+"""Mixed precision gives the decisions of fp32, of every kind, and its audit finds and corrects what it gets wrong."""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from label_table import LabelTable, numbered_pairs
+from logits_table import LogitsTable, by_number, numbered
+from logits_table import sample as logits_sample
+from margin_decider import MarginDecider, sample, sentences
+from negengine.engine.choices import Precision
+from negengine.engine.errors import InputError
+from negengine.engine.inference.audit import Audit
+from negengine.engine.inference.calibration import Calibration
+from negengine.engine.inference.mixed import (
+    FIRST_CHOICES,
+    LABELS,
+    SENTENCES,
+    Method,
+    Mixed,
+    calibrate,
+    even_numbers,
+    take_audits,
+)
+from negengine.engine.inference.precision import Models, Workload, choose_precisions, open_decider, widened
+
+
+def calibration(bound, bias=0.0, **more):
+    more = {"never": (), "audit_share": 0.0, **more}
+    return Calibration(bias=bias, deviation=bound / 4.5, bound=bound, close=0.1, sentences=1000, **more)
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of decision: models made of margins, each row's decision, and which rows a model has decided."""
+
+    method: Method
+    table: Callable[..., Any]
+    ask: Callable[..., list[bool]]
+    sample: Callable[[int], Any]
+    unbiased: float | tuple[float, ...] = 0.0
+
+    def mixed(self, low, exact, bound, **more):
+        bias = more.pop("bias", self.unbiased)
+        return Mixed(self.method, self.table(low, "int8"), exact, calibration(bound, bias, **more))
+
+
+def ask_sentences(mixed, rows, *advance):
+    ids, position, expected = (array[rows] for array in sentences(max(rows) + 1))
+    return mixed.decide(ids, position, expected, *advance).repeated(expected).tolist()
+
+
+def ask_groups(mixed, rows, *advance):
+    groups = numbered(rows)
+    found = by_number(groups, mixed.decide_each(groups, *advance))
+    return [found[row] == 0 for row in rows]
+
+
+def ask_pairs(mixed, rows, *advance):
+    order = np.argsort(rows)
+    pairs = numbered_pairs(max(rows) + 1).chosen(np.array(rows)[order])
+    labels = np.empty(len(rows), np.int64)
+    labels[order] = mixed.classify(pairs, *advance).label
+    return (labels == 0).tolist()
+
+
+def pair_of_logits(margins):
+    return [[margin, 0] for margin in margins]
+
+
+KINDS = {
+    "sentences": Kind(SENTENCES, MarginDecider, ask_sentences, sample),
+    "first choices": Kind(
+        FIRST_CHOICES, lambda rows, *own: LogitsTable(pair_of_logits(rows), *own), ask_groups, logits_sample
+    ),
+    "labels": Kind(
+        LABELS, lambda rows, *own: LabelTable(pair_of_logits(rows), *own), ask_pairs, numbered_pairs, (0.0, 0.0)
+    ),
+}
+
+
+def decided(table):
+    return sorted(table.classified if isinstance(table, LabelTable) else table.decided)
+
+
+@pytest.fixture(params=KINDS)
+def kind(request):
+    return KINDS[request.param]
+
+
+# ---------------------------------------------------------------- deciding
+
+
+def test_what_is_as_uncertain_as_the_bound_or_more_is_decided_in_fp32_and_only_that(kind):
+    exact = kind.table([-0.25, 0.5, 9, -9, 9])
+    told = []
+    mixed = kind.mixed([0.25, -0.5, 0.625, -0.625, 9], exact, 0.5)
+    assert kind.ask(mixed, range(5), told.append) == [False, True, True, False, True]
+    assert decided(exact) == [0, 1]
+    assert sum(told) == 5
+    assert mixed.take_audit() == (Audit(decided=5, close=2, audited=0, disagreements=0), 0.0)
+
+
+def test_where_nothing_is_close_or_audited_the_reference_model_is_not_asked(kind):
+    exact = kind.table([9, -9])
+    assert kind.ask(kind.mixed([9, -9], exact, 0.5), range(2)) == [True, False]
+    assert decided(exact) == []
+
+
+def test_a_margin_of_nothing_is_never_trusted(kind):
+    exact = kind.table([0.0])
+    kind.ask(kind.mixed([0.0], exact, 0.0), range(1))
+    assert decided(exact) == [0]
+
+
+def test_logits_that_are_not_finite_leave_the_decision_to_the_reference_model(kind):
+    exact = kind.table([9] * 5)
+    assert kind.ask(kind.mixed([9, np.nan, 9, np.inf, -np.inf], exact, 0.5, audit_share=0.0), range(5)) == [True] * 5
+    assert decided(exact) == [1, 3, 4]
+
+
+def test_a_logit_beside_the_decision_that_is_not_finite_makes_it_uncertain():
+    """The sum over the vocabulary tells of it."""
+    for wrong in (np.nan, -np.inf):
+        exact = LogitsTable([[9, 0, 0]])
+        low = LogitsTable([[9, 0, wrong]], "int8")
+        Mixed(FIRST_CHOICES, low, exact, calibration(0.5)).decide_each(numbered([0]))
+        assert exact.decided == ([0] if np.isnan(wrong) else [])
+        exact = LabelTable([[9, 0, 0]])
+        low = LabelTable([[9, 0, wrong]], "int8")
+        Mixed(LABELS, low, exact, calibration(0.5, (0.0, 0.0, 0.0))).classify(numbered_pairs(1))
+        assert exact.classified == [0]
+
+
+@pytest.mark.parametrize("name", KINDS)
+@given(order=st.permutations(range(40)), cut=st.integers(1, 39))
+def test_a_decision_depends_neither_on_the_order_nor_on_the_part(name, order, cut):
+    kind, random = KINDS[name], np.random.default_rng(1)
+    truth = random.normal(0, 3, 40)
+    low = truth + random.normal(0, 1, 40)
+
+    def decide(parts):
+        exact = kind.table(truth)
+        mixed = kind.mixed(low, exact, 0.5, audit_share=0.3, seed=4)
+        found = {row: own for part in parts for row, own in zip(part, kind.ask(mixed, part), strict=True)}
+        return sorted(found.items()), decided(exact), mixed.take_audit()
+
+    assert decide([order[:cut], order[cut:]]) == decide([list(range(40))])
+
+
+def test_every_row_names_the_model_that_gave_its_numbers():
+    logits = [[0.2, 0], [3, 0], [0, 4], [0, 0.1], [5, 0], [0.3, 0]]
+    groups = numbered(range(6), lengths=2)
+    found = Mixed(FIRST_CHOICES, LogitsTable(logits, "int8"), LogitsTable(logits), calibration(0.5)).decide_each(groups)
+    assert [ids[:, 0].tolist() for ids, _, _ in groups] == [[0, 2, 4], [1, 3, 5]]
+    assert [own.exact.tolist() for own in found] == [[True, False, False], [False, True, True]]
+    pairs = Mixed(LABELS, LabelTable(logits, "int8"), LabelTable(logits), calibration(0.5, (0.0, 0.0)))
+    assert pairs.classify(numbered_pairs(6)).precision.tolist() == [0, 1, 1, 0, 1, 0]
+
+
+def test_no_groups_of_sentences_give_no_decisions():
+    mixed = Mixed(FIRST_CHOICES, LogitsTable([[1, 0]], "int8"), LogitsTable([[1, 0]]), calibration(0.5))
+    assert mixed.decide_each([]) == []
+
+
+# ---------------------------------------------------------------- what is certain
+
+
+def test_a_margin_that_is_off_by_a_constant_is_corrected_by_it():
+    """All margins are 1 too high: 1.2 is a close call. 0.2 is corrected to -0.8, so no sign says what it was."""
+    exact = MarginDecider([-0.1, -0.8, 3, 0.25])
+    mixed = Mixed(SENTENCES, MarginDecider([1.2, 0.2, 4, 0.0]), exact, calibration(0.5, 1.0))
+    assert ask_sentences(mixed, range(4)) == [False, False, True, True]
+    assert exact.decided == [0, 1, 3]
+
+
+def test_verbs_that_the_low_precision_model_gets_wrong_are_left_to_fp32():
+    exact = MarginDecider([9, 9, 9])
+    ids, position, expected = sentences(3)
+    expected[1] = 7
+    Mixed(SENTENCES, MarginDecider([9, 9, 9]), exact, calibration(0.5, never=(7,))).decide(ids, position, expected)
+    assert exact.decided == [1]
+
+
+def test_of_a_first_choice_the_gap_counts_and_not_what_is_expected():
+    """The expected token is far below; the two best ones are close. A gap that is always too wide is corrected."""
+    for logits, bias, exactly in (([-9, 0.1, 0], 0.0, [0]), ([1.25, 0, -9], 1.0, [0]), ([1.75, 0, -9], 1.0, [])):
+        exact = LogitsTable([logits])
+        Mixed(FIRST_CHOICES, LogitsTable([logits], "int8"), exact, calibration(0.5, bias)).decide_each(numbered([0]))
+        assert exact.decided == exactly
+
+
+def test_the_certainty_of_a_label_is_the_corrected_margin_of_the_two_best_unless_the_correction_changes_the_label():
+    found = LabelTable([[4, 1, 2, 0], [0, 3, 2.5, 1]], "int8").classify(numbered_pairs(2))
+    for bias, certainty in ((0.0, [2, 0.5]), ((0, 1, 0, 0), [2, 0]), ((1, 0, 0, 0), [1, 0.5])):
+        assert LABELS.certainty(found, None, calibration(0.0, bias)).tolist() == certainty
+    logits = np.random.default_rng(11).normal(0, 3, (200, 40))
+    many = LABELS.certainty(LabelTable(logits).classify(numbered_pairs(200)), None, calibration(0.0))
+    ordered = np.sort(logits.astype(np.float32), axis=1)
+    np.testing.assert_array_equal(many, ordered[:, -1] - ordered[:, -2])
+
+
+# ---------------------------------------------------------------- the audit
+
+
+def audited(n=20_000, **more):
+    """Which of n clear decisions are audited."""
+    exact = MarginDecider(np.full(n, 9.0))
+    KINDS["sentences"].mixed(np.full(n, 9.0), exact, 0.5, **more).decide(*sentences(n))
+    return set(exact.decided)
+
+
+def test_the_audit_takes_its_share_a_larger_one_has_the_smaller_one_in_it_and_another_seed_takes_others():
+    for share in (0.0, 0.005, 0.1, 1.0):
+        assert len(audited(audit_share=share)) / 20_000 == pytest.approx(share, abs=0.01 if 0 < share < 1 else 0)
+    one, other = (audited(audit_share=0.1, seed=seed) for seed in (0, 1))
+    assert audited(audit_share=0.01) < one
+    assert len(one & other) == pytest.approx(200, abs=60)  # a tenth of a tenth
+
+
+def test_a_disagreement_is_corrected_and_asks_for_a_wider_bound(kind):
+    truth = np.full(400, 1.0)
+    low = truth.copy()
+    low[:200] = -2.0  # all these are wrong, far beyond the bound of 0.5
+    mixed = kind.mixed(low, kind.table(truth), 0.5, audit_share=0.1)
+    answers = kind.ask(mixed, range(400))
+    assert all(answers[200:])
+    assert mixed.needed == 1.5 * 2.0
+    assert mixed.calibration.bound == 0.5  # of this part: a wider one decides it anew
+    found = take_audits({"CpTp": mixed, "CpTn": kind.table([0])})
+    assert 0 < found.counts["disagreements"] == sum(answers[:200])
+    assert found.counts["audited"] > found.counts["disagreements"]
+    assert (found.counts["decided"], found.counts["close"]) == (400, 0)
+    assert (found.bounds, found.needed) == ({"CpTp": 0.5}, {"CpTp": 3.0})
+    assert take_audits({"CpTp": mixed}).needed == {"CpTp": 0.0}
+
+
+def test_a_close_call_is_not_audited_and_never_a_disagreement(kind):
+    mixed = kind.mixed([0.5], kind.table([-0.5]), 0.5, audit_share=1.0)
+    assert kind.ask(mixed, range(1)) == [False]
+    assert mixed.take_audit() == (Audit(decided=1, close=1, audited=0, disagreements=0), 0.0)
+
+
+def test_the_widest_disagreement_of_all_calls_is_asked_for_and_counts_are_sums(kind):
+    mixed = kind.mixed([2, 3, 1, -9, 0.1], kind.table([-9] * 5), 0.5, audit_share=1.0)
+    assert kind.ask(mixed, [0, 1]) == [False, False]
+    assert mixed.needed == 1.5 * 3
+    assert kind.ask(mixed, [2, 3, 4]) == [False] * 3
+    assert mixed.take_audit() == (Audit(decided=5, close=1, audited=4, disagreements=3), 4.5)
+    assert mixed.take_audit() == (Audit(), 0.0)
+
+
+@dataclass
+class Column:
+    """Answers that are certain of nothing that is sure."""
+
+    logits: np.ndarray
+
+    def put(self, rows, other):
+        self.logits[rows] = other.logits
+
+
+def test_a_disagreement_asks_for_more_than_the_bound_whatever_its_certainty():
+    """Even if a certainty that was just beyond the bound would not."""
+    odd = replace(
+        LABELS,
+        answers=lambda model, asked, _advance: Column(model[asked]),
+        some=lambda asked, rows: asked[rows],
+        ids=lambda asked: [(slice(None), asked[:, None].astype(np.int32))],
+        certainty=lambda found, _asked, known: np.full(len(found.logits), np.nextafter(known.bound, 9)),
+        decided=lambda found, _asked: found.logits[:, 0],
+    )
+    low, exact = np.zeros((3, 1)), np.ones((3, 1))
+    mixed = Mixed(odd, low, exact, calibration(0.5, audit_share=1.0))
+    assert mixed.mix(np.arange(3)).logits[:, 0].tolist() == [1, 1, 1]
+    assert mixed.needed >= 1.5 * 0.5
+
+
+def test_the_audits_of_several_patterns_are_added_up():
+    kind = KINDS["sentences"]
+    one, two = kind.mixed([2], kind.table([-2]), 0.5, audit_share=1.0), kind.mixed([0.5], kind.table([1]), 0.5)
+    kind.ask(one, [0])
+    kind.ask(two, [0])
+    found = take_audits({"Cp": one, "Cn": two, "Cv": "the reference model alone"})
+    assert found.counts == {"decided": 2, "close": 1, "audited": 1, "disagreements": 1}
+    assert (found.bounds, found.needed) == ({"Cp": 0.5, "Cn": 0.5}, {"Cp": 3.0, "Cn": 0.0})
+
+
+def test_even_numbers_are_even_and_the_same_on_every_machine_and_in_every_version():
+    """A resumed run, and the shards of one run, audit the same sentences."""
+    ids = np.array([[101, 7, 102], [101, 8, 102]], np.int32)
+    assert even_numbers(ids, 0).tolist() == [0.13731710231177152, 0.9960690212670891]
+    assert even_numbers(ids, 1).tolist() == [0.9115884429363457, 0.7317432962822753]
+    found = even_numbers(np.arange(30_000, dtype=np.int32).reshape(-1, 3), 0)
+    assert found.min() >= 0
+    assert found.max() < 1
+    assert np.histogram(found, 10, (0, 1))[0] == pytest.approx(1_000, abs=150)
+
+
+# ---------------------------------------------------------------- from the calibration to the run
+
+
+def test_beyond_the_measured_bound_every_decision_is_that_of_fp32(kind):
+    random = np.random.default_rng(5)
+    truth = random.normal(0, 2, 3_000)
+    low = kind.table(truth + 0.2 + random.normal(0, 0.1, 3_000), "int8")
+    found = calibrate(kind.method, low, kind.table(truth), kind.sample(3_000), audit_share=0.0, seed=3)
+    exact = kind.table(truth)
+    assert kind.ask(Mixed(kind.method, low, exact, found), range(3_000)) == (truth > 0).tolist()
+    assert len(decided(exact)) / 3_000 == pytest.approx(found.close)
+    assert 0.05 < found.close < 0.5
+    assert (found.sentences, found.seed, found.never, found.audit_share) == (3_000, 3, (), 0.0)
+    assert found.bound >= 4.5 * found.deviation
+    assert Calibration.from_json(json.loads(json.dumps(found.to_json()))) == found
+
+
+@pytest.mark.parametrize("labels", [2, 3, 50])
+def test_of_many_logits_every_decision_beyond_the_bound_is_that_of_fp32(labels):
+    random = np.random.default_rng(6)
+    truth = random.normal(0, 1, (3_000, labels))
+    low = truth + random.normal(0, 0.05, truth.shape)
+    best = truth.astype(np.float32).argmax(axis=1)
+    found = calibrate(FIRST_CHOICES, LogitsTable(low), LogitsTable(truth), logits_sample(3_000))
+    groups = numbered(range(3_000))
+    answers = by_number(groups, Mixed(FIRST_CHOICES, LogitsTable(low), LogitsTable(truth), found).decide_each(groups))
+    assert [answers[row] for row in range(3_000)] == best.tolist()
+    shifted = low + np.arange(labels) / 40
+    found = calibrate(LABELS, LabelTable(shifted), LabelTable(truth), numbered_pairs(3_000))
+    answers = Mixed(LABELS, LabelTable(shifted), LabelTable(truth), found).classify(numbered_pairs(3_000))
+    np.testing.assert_array_equal(answers.label, best)
+    np.testing.assert_allclose(np.diff(found.bias), 1 / 40, atol=0.01)
+
+
+def test_one_value_that_is_not_finite_makes_a_calibration_worth_nothing(kind):
+    clear = np.full(3_000, 9.0)
+    for wrong in (np.nan, np.inf):
+        numbers = clear.copy()
+        numbers[7] = wrong
+        for low, reference in ((numbers, clear), (clear, numbers)):
+            models = Models(kind.table(reference), lambda low=low: kind.table(low, "int8"))
+            work = [Workload("CpTp", kind.sample, 10**6)]
+            options = {"seed": 0, "method": kind.method, "speed_ratio": 2.5}
+            reason = "the low-precision model gives numbers that are not finite"
+            found = choose_precisions(models, Precision.AUTO, work, **options)
+            assert found == {"CpTp": {"precision": "fp32", "reason": reason}}
+            with pytest.raises(InputError, match=r"^--precision mixed: 1 of [\d,]+ measured .* give --precision fp32$"):
+                choose_precisions(models, Precision.MIXED, work, **options)
+
+
+def test_a_long_run_of_each_kind_takes_mixed_precision_and_goes_on_with_what_it_recorded(kind):
+    truth = np.random.default_rng(5).normal(0, 3, 3_000)
+    models = Models(kind.table(truth), lambda: kind.table(truth + 0.001, "int8"))
+    long = 10 * kind.method.sizes[0]
+    chosen = {}
+    for total in (long - 1, long):
+        work = [Workload("all", kind.sample, total)]
+        found = choose_precisions(models, Precision.AUTO, work, seed=0, method=kind.method, speed_ratio=2.5)["all"]
+        assert json.loads(json.dumps(found)) == found
+        chosen[total] = found["precision"]
+    assert chosen == {long - 1: "fp32", long: "mixed"}
+    assert found["sentences"] == kind.method.sizes[0]
+    decider = open_decider(models, Precision.AUTO, widened(found, 0.7), kind.method)
+    assert isinstance(decider, Mixed)
+    assert decider.calibration == replace(Calibration.from_json(found), bound=0.7)
+
+
+def test_a_widened_bound_decides_the_sentences_that_asked_for_it_in_fp32():
+    choice = {"precision": "mixed", **calibration(0.5, audit_share=1.0).to_json()}
+    models = Models(MarginDecider([1.0]), lambda: MarginDecider([-2.0], "int8"))
+    wide = open_decider(models, Precision.AUTO, widened(choice, 3.0))
+    wide.decide(*sentences(1))
+    found = take_audits({"CpTp": wide})
+    assert (found.bounds, found.needed, found.counts["close"]) == ({"CpTp": 3.0}, {"CpTp": 0.0}, 1)
