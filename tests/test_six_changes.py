@@ -80,23 +80,10 @@ def sources(tmp_path):
     return Sources(tmp_path / "sources")
 
 
-FORMAT = '''
-"""Tables as text with tabulators."""
-
-from .formats import Format
-from .to_csv import csv_rows, flat
-
-
-def _tsv(tables, _):
-    return "".join(flat(table.figures).write_csv(separator="\\t") for table in tables)
-
-
-FORMAT = Format(_tsv, lambda _, rows: csv_rows(rows, "\\t"))
-'''
-
-
 def test_an_output_format_is_one_file(sources, scored_run):
-    sources.write("engine/views/to_tsv.py", FORMAT)
+    page = (ROOT / "docs" / "extending.md").read_text("utf-8")
+    (code,) = re.findall(r"```python\n(.*?)^```$", page.partition("## An output format")[2], re.MULTILINE | re.DOTALL)
+    sources.write("engine/views/to_tsv.py", code)
     assert sources.touched == {"engine/views/to_tsv.py"}
     assert "tsv" in sources.run("show", "--help")
     rows = sources.run("show", scored_run, "--format", "tsv").splitlines()
