@@ -280,7 +280,7 @@ def mask_token(metadata: Mapping[str, Any], folder: Path) -> str:
     """The mask token of a stage's model.
 
     Raises:
-        InputError: The stage was run by a version that did not record it.
+        InputError: It is not a text: the run may be from elsewhere.
     """
     token = metadata.get(_MASK)
     if not isinstance(token, str):

@@ -11,6 +11,7 @@ from negengine.engine.files import atomic
 from negengine.engine.files.atomic import (
     json_bytes,
     make_folder,
+    remove_file,
     remove_leftovers,
     unwritable,
     write_atomically,
@@ -121,3 +122,18 @@ def test_no_file_stays_open(tmp_path):
     make_folder(tmp_path / "a" / "b")
     write_bytes(tmp_path / "a" / "b" / "x", b"content")
     assert len(list(Path("/proc/self/fd").iterdir())) == before
+
+
+def test_a_file_is_removed_for_good_and_one_that_is_not_there_is_no_error(tmp_path, flushed):
+    write_bytes(tmp_path / "x", b"content")
+    flushed.clear()
+    remove_file(tmp_path / "x")
+    remove_file(tmp_path / "x")
+    assert flushed == [identity(tmp_path)]
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_file_that_cannot_be_removed_is_one_line(tmp_path):
+    (tmp_path / "x").mkdir()
+    with pytest.raises(InputError, match=r"x: cannot be written \("):
+        remove_file(tmp_path / "x")

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from negengine.engine.errors import InputError
 from negengine.engine.files.sealed import seal
-from negengine.engine.runs.record import FORMAT, RUN_FILE, Recorded, differences, read_record, read_run
+from negengine.engine.runs.record import FORMAT, RUN_FILE, Recorded, differences, mask_token, read_record, read_run
 from small_stages import work
 
 STAGE = {"identity": {"seed": 0}, "parts": 3}
@@ -204,3 +204,9 @@ def test_a_key_that_run_json_lacks_is_bad_input():
     with pytest.raises(InputError, match=r"run\.json does not say 'pairs' of a stage"):
         record["pairs"]
     assert record.get("pairs") is None
+
+
+def test_a_run_that_does_not_name_its_mask_token_is_told(tmp_path):
+    assert mask_token({"mask token": "[MASK]"}, tmp_path) == "[MASK]"
+    with pytest.raises(InputError, match=r"run\.json does not name the mask token"):
+        mask_token({"mask token": 5}, tmp_path)

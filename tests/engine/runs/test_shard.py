@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from negengine.engine.errors import InputError
-from negengine.engine.runs.shard import Shard, changed_command, find_shard
+from negengine.engine.runs.shard import Shard, changed_command, find_shard, is_guessed
 
 
 @given(st.integers(0, 60), st.integers(1, 9))
@@ -246,3 +246,7 @@ def test_a_command_line_gets_other_values_of_options(command, changed):
 
 def test_an_option_of_a_command_line_is_removed():
     assert changed_command("negengine lama m --shard 1/2 -o x", shard=None) == "negengine lama m -o x"
+
+
+def test_only_auto_alone_is_guessed():
+    assert [is_guessed(text) for text in ("auto", "auto:0-3", "1/4", None)] == [True, False, False, False]
