@@ -26,12 +26,11 @@ from ..engine.inference.manifest import FORMAT, GRAPH, MANIFEST, TOKENIZER, read
 from ..engine.versions import source_commit, versions
 from . import needs
 from .checkpoint import Checkpoint, Say, Source, load, load_config, load_model, locate
+from .checkpoint_files import licence_of, training_of
 from .families import family_of
-from .flops import count_flops
 from .folder import publish, staged_in, workspace_beside
 from .graph import Graph
-from .licence import licence_of
-from .observe import channel_peaks
+from .observe import channel_peaks, count_flops
 from .parity import (
     Logits,
     Parity,
@@ -42,13 +41,11 @@ from .parity import (
     reference_token_logprobs,
 )
 from .passes import Context, run_passes
-from .passes.sharing import SHARES_PREFIXES
+from .passes.share_prefix import SHARES_PREFIXES
 from .quiet import quiet
 from .samples import USUAL, Sample, batches
-from .tasks import Task, task_named, task_of
-from .tasks.text_generation import begin_with_bos
+from .tasks import Task, begin_with_bos, task_named, task_of
 from .trace import optimum_config, takes_segments, trace
-from .trained import training_of
 
 _PACKAGES = (
     *("negengine", "onnxruntime-gpu", "onnxruntime"),
@@ -71,14 +68,10 @@ def build(
     """Export a checkpoint to a folder.
 
     Args:
-        reference: hub id, local folder, or `mini`.
         output: the folder to write; by default `models/NAME`, or `models/NAME-bos`.
         task: a name of `TASKS`; by default what the checkpoint's architecture says.
-        bos: let the tokenizer of a causal model begin every text with its BOS token.
-        revision: branch, tag or commit on the hub.
         allow_pickle: read pickled weights where there are no safetensors.
         force: build anew even if the folder is up to date, or holds the export of another checkpoint.
-        say: receives messages, one line at a time.
 
     Returns:
         The folder. It is not touched if it was made from the same checkpoint by the same versions.
@@ -191,11 +184,7 @@ def _write(
 
 
 def _save_tokenizer(tokenizer: PreTrainedTokenizerFast, folder: Path) -> None:
-    """Save a tokenizer.
-
-    Raises:
-        OSError: It cannot be written. The tokenizers library raises a plain Exception, with the number in its text.
-    """
+    """Save a tokenizer."""
     try:
         tokenizer.save_pretrained(folder)
     except Exception as error:
@@ -237,14 +226,7 @@ def _compare(graphs: Sequence[Path], traced: _Traced, name: str, say: Say) -> Pa
 
 
 def _without_wrong_sharing(files: Sequence[Path], exact: Sequence[str], traced: _Traced, say: Say) -> list[Path]:
-    """Remove the graphs that share beginnings if one of them disagrees with PyTorch: they save time, and no more.
-
-    Args:
-        files: All files of the export.
-        exact: Names of those that compute in fp32, which are compared.
-        traced: What PyTorch computed.
-        say: Is told why.
-    """
+    """Remove the graphs that share beginnings if one of them disagrees with PyTorch: they save time, and no more."""
     sharing = [path for path in files if path.name in SHARING_PREFIXES.values()]
     try:
         for path in sharing:

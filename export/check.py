@@ -30,12 +30,12 @@ from .checkpoint import (
     load_tokenizer,
     locate,
 )
+from .checkpoint_files import SAFE, tensors_of, weights_of
 from .families import family_of, first_position, longest_of
 from .observe import told_in_one_line
 from .quiet import quiet
 from .tasks import Task, task_named, task_of
 from .trace import optimum_config
-from .weights import SAFE, tensors_of, weights_of
 
 
 def check(
@@ -49,11 +49,8 @@ def check(
     """Say whether a checkpoint can be exported. Of a model of the hub, only small files are fetched.
 
     Args:
-        reference: hub id, local folder, or `mini`.
         output: the folder that an export would write; by default `models/NAME`.
         task: a name of `TASKS`; by default what the checkpoint's architecture says.
-        revision: branch, tag or commit on the hub.
-        allow_pickle: whether pickled weights would be read.
 
     Raises:
         InputError: there is no such checkpoint, or its configuration is not readable.

@@ -44,14 +44,7 @@ class Head:
     """The task that a checkpoint is loaded for.
 
     Attributes:
-        task: as the exporter calls it.
-        noun: what a checkpoint with this head is.
         adjective: what the head is called where it is missing.
-        loader: transformers' class that loads the model with this head.
-        families: the configurations for which transformers has the head.
-        fills_masks: whether the tokenizer must have a mask token.
-        is_decoder: whether the model reads a text from left to right only.
-        endings: how the names of the classes end that are this head, in the `architectures` of config.json.
     """
 
     task: str
@@ -66,16 +59,7 @@ class Head:
 
 @dataclass(frozen=True)
 class Source:
-    """Where a checkpoint comes from, before its weights are read.
-
-    Attributes:
-        name: what it is called under `models/`.
-        location: what transformers loads: a folder or a hub id.
-        revision: the hub's commit, or the SHA-256 of a local folder's files. It changes whenever the checkpoint does.
-        is_local: whether it is a folder on this machine.
-        origin: the folder's full path, or the hub id, with the revision if one was asked for. Two checkpoints with one
-            origin are an older and a newer state of the same checkpoint.
-    """
+    """Where a checkpoint comes from, before its weights are read."""
 
     name: str
     location: str
@@ -90,9 +74,6 @@ class Checkpoint:
 
     Attributes:
         source: where it comes from.
-        config: its configuration.
-        tokenizer: its tokenizer.
-        is_causal: whether it is loaded as a causal language model.
         compared: the longest input that an export of it is compared on, in tokens, so that it takes no longer ones.
     """
 
@@ -135,8 +116,6 @@ def locate(reference: str, revision: str | None = None, say: Say = lambda _: Non
     Args:
         reference: `mini` (the bundled model), a local folder, or a hub id such as `roberta-base`, with the revision if
             one is meant: `lab/model@step1000`.
-        revision: branch, tag or commit on the hub.
-        say: receives a line before the hub is asked.
 
     Returns:
         The checkpoint. A revision that was asked for is a model of its own, with a name of its own.
@@ -225,10 +204,6 @@ def _hub_config(reference: str, revision: str | None, say: Say) -> Path:
 
 def load(source: Source, head: Head) -> Checkpoint:
     """Load configuration and tokenizer.
-
-    Args:
-        source: from `locate`.
-        head: what the model is to do.
 
     Raises:
         InputError: the model has no such head, no mask token or no fast tokenizer.
@@ -330,11 +305,6 @@ def load_tokenizer(source: Source, head: Head) -> PreTrainedTokenizerFast:
 
 def load_model(checkpoint: Checkpoint, head: Head, *, allow_pickle: bool = False) -> PreTrainedModel:
     """Load the weights, in fp32 and evaluation mode.
-
-    Args:
-        checkpoint: from `load`.
-        head: what the model is to do.
-        allow_pickle: read pickled weights if there are no safetensors.
 
     Raises:
         InputError: there are no safetensors, the head's weights are missing, or files are damaged.

@@ -21,13 +21,7 @@ class Family:
     """The special properties of a family.
 
     Attributes:
-        standard_attention: its attention has the standard form, so that one fused operator computes it in every layer:
-            anything else is an error. The others may keep plain operators (disentangled positions, some rotary ones).
-        first_position: the position that its first token has in the table of positions: a number, or "after padding",
-            the number after the padding id. The table's entries before it are lost to sentences.
         padding_id: the padding id, where the model takes a fixed one whatever its configuration says.
-        intermediate_size: what its configuration calls the width of the feed-forward blocks.
-        settings: what its configuration must say for the export, instead of what it says.
         most_tokens: the longest input, where the positions of a configuration do not tell it.
         refused: why a configuration of the family cannot be exported, although Optimum lists the family; None if it
             can.

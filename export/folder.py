@@ -24,11 +24,7 @@ _STAGED = "staged"
 
 @contextmanager
 def workspace_beside(folder: Path) -> Iterator[Path]:
-    """A hidden folder beside another one, removed at the end.
-
-    Args:
-        folder: what is built; its parent exists.
-    """
+    """A hidden folder beside another one, removed at the end."""
     remove_leftovers(folder)
     workspace = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
     lock = FileLock(workspace / _LOCK)

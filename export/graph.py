@@ -24,11 +24,7 @@ Array = NDArray[np.generic]
 
 
 class Weights:
-    """A file of weights that grows at its end.
-
-    Args:
-        path: the file, in the folder of the graphs that read it.
-    """
+    """A file of weights that grows at its end."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -55,13 +51,7 @@ class Weights:
 
 
 class Graph:
-    """One ONNX model whose graph is rewritten in place.
-
-    Args:
-        model: the model. Nodes that write constants become initializers, nodes that pass a value on are removed.
-        weights: the file that new weights are appended to; without one they stay in the graph, which suits small ones.
-        name: what to call the model in an error.
-    """
+    """One ONNX model whose graph is rewritten in place."""
 
     def __init__(self, model: ir.Model, weights: Path | None = None, name: str = "the model") -> None:
         self.weights = Weights(weights) if weights is not None else None
@@ -163,10 +153,7 @@ class Graph:
         """Add an initializer whose values are computed each time that they are asked for, the last time by `save`.
 
         Args:
-            make: computes them.
-            like: an initializer of the same type.
             shape: of the result.
-            stem: of its name.
         """
         name, dtype = self.fresh(stem), like.const_value.dtype if like.const_value is not None else ir.DataType.FLOAT
         return self.register(ir.LazyTensor(lambda: ir.tensor(make()), dtype=dtype, shape=ir.Shape(shape), name=name))
@@ -217,11 +204,7 @@ class Graph:
     # ------------------------------------------------------------ files
 
     def proto(self, *, vectors_inside: bool = False) -> ModelProto:
-        """The model as protobuf, without its weights.
-
-        Args:
-            vectors_inside: biases and the like are put into it all the same.
-        """
+        """The model as protobuf, without its weights."""
         proto: ModelProto = ir.to_proto(self.model)
         for tensor in proto.graph.initializer if vectors_inside else []:
             value = self.model.graph.initializers[tensor.name]

@@ -9,8 +9,8 @@ import psutil
 
 from ..engine.errors import InputError
 from .checkpoint import Checkpoint, Source
+from .checkpoint_files import weights_of
 from .samples import USUAL
-from .weights import weights_of
 
 # Measured on two cores with checkpoints of 0.35 to 2.24 GB: Python with its libraries, and what a session for the CPU
 # holds of each weight at its peak.
@@ -34,7 +34,6 @@ def estimate(source: Source, graphs: float) -> Needs | None:
     """What exporting a checkpoint needs; None if its size cannot be told.
 
     Args:
-        source: the checkpoint.
         graphs: size of all graphs that are written, as a multiple of the weights in fp32.
     """
     weights = sum((weights_of(source) or {}).values())
@@ -45,8 +44,6 @@ def check(needs: Needs, name: str, folder: Path, *, memory: float, disk: float) 
     """Fail where an export cannot fit.
 
     Args:
-        needs: from `estimate`.
-        name: what to call the model.
         folder: where the export is written.
         memory: free bytes of memory.
         disk: free bytes of the folder's disk.

@@ -33,11 +33,8 @@ class Parity:
     """How far a graph is from PyTorch.
 
     Attributes:
-        samples: how many were compared.
-        largest_difference: max |Δlogit| over all samples and logits.
         top1_agreement: share of rows of logits with the same top-1: of samples, or of tokens where each has a label.
             Another top-1 is accepted only if PyTorch's two logits are closer than the tolerance.
-        tolerance: the largest difference that would have been accepted.
     """
 
     samples: int
@@ -116,11 +113,6 @@ def compare_tokens(
 
     Args:
         graph: an fp32 graph.
-        vocabulary: the vocabulary projection.
-        samples: what PyTorch ran.
-        reference: from `reference_token_logprobs`.
-        name: what to call the model in an error.
-        tolerance: largest difference allowed, absolute up to 1, relative beyond.
 
     Raises:
         InputError: one is further off than the tolerance.
@@ -148,10 +140,7 @@ def compare_prefixes(
     Each sample is divided in the middle; its second half stands in the batch twice.
 
     Args:
-        graph: from `passes.share_prefix`.
-        samples: what PyTorch ran.
         reference: PyTorch's logits, float32 [n, V].
-        tolerance: largest |Δlogit| allowed, absolute up to 1, relative beyond.
 
     Raises:
         InputError: a logit is further off than the tolerance.
@@ -198,11 +187,7 @@ def compare(
     """Run the exported graph on the CPU and compare. Each core has batches of its own, as in `reference_logits`.
 
     Args:
-        graph: the exported model.onnx.
-        samples: what to run.
         reference: PyTorch's logits, float32 [rows, K]; see `rows_of`.
-        name: what to call the model in an error.
-        tolerance: largest |Δlogit| allowed, absolute up to 1, relative beyond.
 
     Raises:
         InputError: a logit is further off than the tolerance, or a top-1 differs that is not a tie; the graph's own

@@ -18,8 +18,7 @@ from ..engine.text.tokenizer import MASK_TOKEN
 from .checkpoint import load, load_model, locate
 from .observe import told_in_one_line
 from .quiet import quiet
-from .tasks import TASKS
-from .tasks.text_generation import begin_with_bos
+from .tasks import TASKS, begin_with_bos
 
 Logits = NDArray[np.float32]
 
@@ -28,7 +27,6 @@ class TorchReference:
     """A checkpoint, loaded in fp32.
 
     Attributes:
-        name: What decides, for tables.
         at_once: How many texts may be asked at the same time: PyTorch divides each operator between the cores itself.
     """
 
@@ -71,7 +69,6 @@ class TorchReference:
 
         Args:
             ids: int32 [L]. A masked model finds its mask at the position; a causal model reads only what stands before.
-            position: Where the token is.
         """
         read, row = (ids[:position], -1) if self._is_causal else (ids, position)
         logits: Logits = self._logits(torch.from_numpy(np.ascontiguousarray(read, np.int64))[None])[0, row]
@@ -99,10 +96,6 @@ class TorchReference:
 
 def torch_reference(checkpoint: str, exported: ExportedModel) -> TorchReference:
     """Load the checkpoint that a model was exported from.
-
-    Args:
-        checkpoint: A local folder, a hub id, or `mini`.
-        exported: The model.
 
     Raises:
         InputError: It does not exist or cannot be loaded, or the model was exported from another one.

@@ -4,18 +4,22 @@ Besides sentences of the real patterns there are strings of random tokens from t
 the export takes, because a graph can be right for short sentences only: a mask of a window, a table of positions.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..engine.errors import InputError
 from ..engine.text.lexicon import load_lexicon
 from ..engine.text.pattern_files import load_patterns
+from ..engine.text.tokenizer import MASK_TOKEN
+from .checkpoint import Checkpoint
 from .observe import Feeds
 
 USUAL = 512  # tokens; of longer inputs the values are compared with PyTorch, and not measured
 _SENTENCES_PER_PATTERN = 20
+_PAIRS = 24
 _AT_ONCE = 16  # samples of one length in a batch
 
 
@@ -43,12 +47,75 @@ class Batch:
     feeds: Feeds
 
 
-def pattern_texts(mask_token: str) -> Iterator[str]:
-    """Sentences of all bundled patterns, with fillers spread over the lists.
+def with_masks(checkpoint: Checkpoint, _: bool) -> Sequence[Sample]:
+    """Sentences of all bundled patterns, and strings of random tokens with one mask."""
+    tokenizer = checkpoint.tokenizer
+    mask = tokenizer.mask_token_id
+    found = []
+    for text in _pattern_texts(tokenizer.mask_token):
+        ids = _encoded(checkpoint, text)
+        (positions,) = np.nonzero(ids == mask)
+        if len(positions) != 1:
+            raise InputError(f"{checkpoint.name}: its tokenizer does not keep {tokenizer.mask_token} whole")
+        if len(ids) <= checkpoint.longest:
+            found.append(Sample(ids, int(positions[0])))
+    # No mask but the one, and no padding: where it stands, PyTorch counts positions anew in some families.
+    for ids, position in _random_strings(checkpoint, {mask}):
+        ids[position] = mask
+        found.append(Sample(ids, position))
+    return found
 
-    Args:
-        mask_token: as the model writes it.
+
+def before_masks(checkpoint: Checkpoint, _: bool) -> Sequence[Sample]:
+    """Sentences of all bundled patterns up to their masks, and strings of random tokens.
+
+    In the random strings any row is asked for, not the last one alone.
     """
+    found = []
+    for text in _pattern_texts(MASK_TOKEN):
+        before, _mask, _after = text.partition(MASK_TOKEN)
+        ids = _encoded(checkpoint, before.removesuffix(" "))
+        if len(ids) and ids[-1] == checkpoint.tokenizer.eos_token_id:  # the text goes on
+            ids = ids[:-1]
+        if 1 < len(ids) <= checkpoint.longest:
+            found.append(Sample(ids, len(ids) - 1))
+    special = checkpoint.tokenizer.all_special_ids
+    return [*found, *(Sample(ids, position) for ids, position in _random_strings(checkpoint, special))]
+
+
+def of_pairs(checkpoint: Checkpoint, segments: bool) -> Sequence[Sample]:
+    """Text pairs, and strings of random tokens whose second half is the second text."""
+    found = []
+    lexicon = load_lexicon()
+    for i in range(_PAIRS):
+        name = lexicon.names[i * len(lexicon.names) // _PAIRS]
+        profession = lexicon.professions[(7 * i) % len(lexicon.professions)]
+        verb = lexicon.verbs[(37 * i) % len(lexicon.verbs)]
+        text = f"{name} is {profession} who {'likes' if i % 2 else 'does not like'} to {verb}." * (1 + i % 3)
+        encoding = checkpoint.tokenizer(text, f"{name} {'likes' if i % 3 else 'never liked'} to {verb}, after all.")
+        ids = np.array(encoding["input_ids"][: checkpoint.longest], np.int32)
+        second = np.array(encoding.get("token_type_ids", [0] * len(ids))[: len(ids)], np.int32)
+        found.append(Sample(ids, segments=second if segments else None))
+    for ids, _ in _random_strings(checkpoint, checkpoint.tokenizer.all_special_ids):
+        second = (np.arange(len(ids)) * 2 >= len(ids)).astype(np.int32)
+        found.append(Sample(ids, segments=second if segments else None))
+    return found
+
+
+def of_sentences(checkpoint: Checkpoint, _: bool) -> Sequence[Sample]:
+    """Sentences of all bundled patterns with a word at the mask, and strings of random tokens."""
+    sentences = [_encoded(checkpoint, text) for text in _pattern_texts("not")]
+    random = [ids for ids, _ in _random_strings(checkpoint, checkpoint.tokenizer.all_special_ids)]
+    return [Sample(ids) for ids in [*(ids for ids in sentences if len(ids) <= checkpoint.longest), *random]]
+
+
+def _encoded(checkpoint: Checkpoint, text: str) -> NDArray[np.int32]:
+    """Token ids by transformers itself."""
+    return np.array(checkpoint.tokenizer(text)["input_ids"], np.int32)
+
+
+def _pattern_texts(mask_token: str) -> Iterator[str]:
+    """Sentences of all bundled patterns, with fillers spread over the lists."""
     lexicon = load_lexicon()
     for pattern in load_patterns().all:
         for i in range(_SENTENCES_PER_PATTERN):
@@ -62,12 +129,14 @@ def pattern_texts(mask_token: str) -> Iterator[str]:
             yield pattern.text(fillers, mask_token)
 
 
-def random_strings(tokens: Sequence[int], longest: int, seed: int = 0) -> Iterator[tuple[NDArray[np.int32], int]]:
-    """A string of random tokens of those given, for each of several lengths up to the longest, and a position in it."""
-    random = np.random.default_rng(seed)
+def _random_strings(checkpoint: Checkpoint, special: Iterable[int]) -> Iterator[tuple[NDArray[np.int32], int]]:
+    """A string of random tokens for each of several lengths up to the longest, and a position in it."""
+    longest = checkpoint.longest
+    tokens = np.array(sorted(set(range(checkpoint.vocabulary)) - {checkpoint.padding_id, *special}), np.int32)
+    random = np.random.default_rng(0)
     for length in sorted({3, 17, 64, 150, min(longest, USUAL), longest}):
         if length <= longest:
-            ids = random.choice(np.array(tokens, np.int32), length)
+            ids = random.choice(tokens, length)
             yield ids, int(random.integers(length))
 
 

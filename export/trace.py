@@ -83,11 +83,7 @@ def trace(
 
     Args:
         model: in fp32 and evaluation mode.
-        config: from `optimum_config`.
         inputs: names of the inputs that the graph keeps, int64 [batch, length]; all others take their defaults.
-        weights: the file that the weights are written to.
-        workspace: a folder for PyTorch's own output.
-        name: what to call the model in an error.
 
     Raises:
         InputError: PyTorch cannot trace the model.

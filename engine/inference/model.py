@@ -1,7 +1,7 @@
 """An exported language model on a device: token ids in, decisions out.
 
 All sentences of a call have the same number of tokens, so nothing is padded and there is no attention mask. For each
-sentence six numbers come back, which the graph computes itself (`negengine.export.passes.head`). The logits over the
+sentence six numbers come back, which the graph computes itself (`negengine.export.passes.outputs`). The logits over the
 vocabulary stay on the device. How batches run is in `cpu.py` and `cuda.py`.
 """
 

@@ -1,7 +1,7 @@
 """An exported token classifier on a device: sentences as token ids in, one label for each token out.
 
 As in `model.py`, the sentences of a batch have the same number of tokens: nothing is padded, and there is no attention
-mask. The graph decides the labels itself (`negengine.export.passes.token_labels`), so that one small number a token
+mask. The graph decides the labels itself (`negengine.export.passes.outputs`), so that one small number a token
 comes back instead of the logits of all labels.
 """
 

@@ -4,35 +4,33 @@ Every pass has the signature of `context.Pass`. All tasks share `COMMON`; each t
 it.
 """
 
-from .attend import fuse_attention
-from .casts import drop_casts
-from .causal_masks import unify_causal_masks
+from .attention import fix_repetitions, fuse_attention, use_standard_attention
 from .context import Context, Pass, run_passes
 from .convolve import convolve
-from .first_token import hoist_first_token
-from .fold import fold_constants, fold_shapes
-from .fuse import fuse_operators
-from .grouped import fix_repetitions
+from .fuse import fuse_operators, fuse_residuals
 from .half import halve
-from .head import add_decision_head
-from .hidden import cut_vocabulary, drop_hidden, keep_hidden
-from .leaders import quantize_vocabulary
-from .mask_row import hoist_mask_row
-from .masks import drop_neutral_masks
-from .narrow import narrow_ids
-from .outliers import split_outliers
-from .positions import slice_position_tables
-from .quantize import quantize_products
-from .reshapes import fix_reshapes
-from .residual import fuse_residuals
+from .int8 import quantize_products, quantize_vocabulary, smooth, split_outliers
+from .masks import derive_segments, drop_neutral_masks, restore_segments, unify_causal_masks
+from .outputs import (
+    add_decision_head,
+    add_token_labels,
+    cut_vocabulary,
+    drop_hidden,
+    hoist_first_token,
+    hoist_mask_row,
+    keep_hidden,
+)
 from .rotate import fuse_rotations
-from .segments import derive_segments, restore_segments
-from .share_prefix import share_prefix
-from .sharing import find_sharing
-from .smooth import smooth
-from .standard_attention import use_standard_attention
-from .token_labels import add_token_labels
-from .unflatten import keep_tokens_apart
+from .share_prefix import find_sharing, share_prefix
+from .simplify import (
+    drop_casts,
+    fix_reshapes,
+    fold_constants,
+    fold_shapes,
+    keep_tokens_apart,
+    narrow_ids,
+    slice_position_tables,
+)
 
 COMMON: tuple[Pass, ...] = (
     fold_constants,

@@ -19,14 +19,7 @@ class Context:
     """Facts about the model and the export, for the passes.
 
     Attributes:
-        vocabulary: number of token ids.
-        padding_id: the id that no sentence holds, if there is one.
         longest: the largest number of tokens in a sentence.
-        layers: number of layers.
-        outputs: number of logits: the vocabulary's size, or the number of labels.
-        standard_attention: whether one fused attention a layer is demanded (`families`).
-        family: the architecture's name in transformers.
-        said: for the passes on the finished graph, what the passes before them have said about it.
         peaks: for the passes on the finished graph, the largest magnitude of each channel of its fp32 values on real
             sentences and strings of random tokens, float32 [channels], by name of the value.
     """

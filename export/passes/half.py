@@ -113,13 +113,7 @@ def _too_wide(node: ir.Node, seen: Mapping[ir.Value, float]) -> str:
 
 
 def _convert(graph: Graph, halved: Sequence[ir.Node], computed: set[ir.Value]) -> None:
-    """Let some nodes run in fp16, with casts where the types meet.
-
-    Args:
-        graph: changed in place.
-        halved: some of its nodes.
-        computed: all fp32 values that its nodes write.
-    """
+    """Let some nodes run in fp16, with casts where the types meet."""
     in_half = {value for node in halved for value in node.outputs if value in computed}
     nodes = set(halved)
     converted: dict[ir.Value, ir.Value] = {}

@@ -1,24 +1,30 @@
-"""Remove attention masks that mask nothing: `x + 0` and `where(never, fill, x)` become `x`.
+"""Masks that mask nothing go, masks of causal attention become one, and segments are set aside and brought back.
 
-The engine never pads, as all sentences of a batch have the same number of tokens. So the attention mask is all ones,
-but exporters keep what computes it, and it hides the attention's form from the fusions. Which masks are neutral is not
-guessed from names or operators. Each candidate is observed at several shapes and removed only if it is neutral in all.
-
-Demands a fresh graph whose only input is `input_ids`.
+The passes know token ids as the only input, and must see both segments. So for a while the segments follow from the
+ids (id modulo 2), and in the end they become an input again.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import onnx_ir as ir
 
-from ..graph import Graph, reads
+from ..graph import Array, Graph, array, dims, is_constant, reads
 from ..observe import observe
 from .context import Context
 
 
 def drop_neutral_masks(graph: Graph, context: Context) -> Mapping[str, Any]:
-    """See the module."""
+    """Remove attention masks that mask nothing: `x + 0` and `where(never, fill, x)` become `x`.
+
+    The engine never pads, as all sentences of a batch have the same number of tokens. So the attention mask is all
+    ones, but exporters keep what computes it, and it hides the attention's form from the fusions. Which masks are
+    neutral is not guessed from names or operators. Each candidate is observed at several shapes and removed only if it
+    is neutral in all.
+
+    Demands a fresh graph whose only input is `input_ids`.
+    """
     constant = graph.from_constants()
     static = value_independent(graph, constant)
     adds: dict[ir.Node, tuple[ir.Value, ir.Value]] = {}
@@ -45,14 +51,129 @@ def drop_neutral_masks(graph: Graph, context: Context) -> Mapping[str, Any]:
 
 
 def value_independent(graph: Graph, constant: set[ir.Value]) -> set[ir.Value]:
-    """Values that depend on the token ids, but through their shape alone.
-
-    Args:
-        graph: in topological order.
-        constant: what depends on no input, from `Graph.from_constants`.
-    """
+    """Values that depend on the token ids, but through their shape alone."""
     static = set(constant)
     for node in graph.nodes:
         if node.op_type == "Shape" or all(value in static for value in reads(node)):
             static.update(node.outputs)
     return static - constant
+
+
+HIDES = -1e9  # added to a score, so that its probability is exactly 0
+_FILL = -1e4  # what is below that was meant to hide
+_IS_CAUSAL = "is causal"
+
+
+def causal_mask(graph: Graph, length: ir.Value | None = None) -> ir.Value:
+    """Add the mask: float32 [1, 1, L, L], 0 up to the diagonal and `HIDES` behind it.
+
+    Args:
+        graph: changed in place.
+        length: L, int64 [1]; the number of tokens of `input_ids` by default.
+    """
+    length = length or graph.add("Shape", [graph.inputs["input_ids"]], "length", start=1, end=2)
+    ones = graph.constant(np.array([1, 1], np.int64), "ones")
+    shape = graph.add("Concat", [ones, length, length], "mask_shape", axis=0)
+    full = graph.add("Expand", [graph.constant(np.array([HIDES], np.float32), "hides"), shape], "hidden_scores")
+    first = graph.constant(np.array(1, np.int64), "diagonal")
+    mask = graph.add("Trilu", [full, first], "causal_mask", upper=1)
+    mask.meta[_IS_CAUSAL] = True
+    return mask
+
+
+def is_causal_mask(value: ir.Value | None) -> bool:
+    """Whether a value is the mask that this pass has added."""
+    return value is not None and bool(value.meta.get(_IS_CAUSAL))
+
+
+def unify_causal_masks(graph: Graph, context: Context) -> Mapping[str, Any]:
+    """Replace the masks of a causal model by one mask, which a fused attention then applies by itself.
+
+    A causal model's token attends to itself and to those before it. Exporters write that as `scores + mask` or as
+    `where(seen, scores, fill)`, some models as both. Whether a mask is causal is not guessed from its operators: it is
+    observed at several lengths, as in `masks`. All causal masks become `scores + mask` with one value `mask`, 0 up to
+    the diagonal and a large negative number behind it. The fusion of attention (`fuse_attention`) drops it for an
+    attribute; where an attention keeps plain operators, the sum stays.
+
+    Demands a graph whose only input is `input_ids`.
+    """
+    static = value_independent(graph, graph.from_constants())
+    masks: dict[ir.Node, ir.Value] = {}
+    for node in graph.nodes:
+        inputs = [value for value in node.inputs if value is not None]
+        if node.op_type == "Add" and sum(value in static for value in inputs) == 1:
+            masks[node] = next(value for value in inputs if value in static)
+        if node.op_type == "Where" and inputs[0] in static and not static.issuperset(inputs[1:]):
+            masks[node] = inputs[0]
+    seen = observe(graph, context.probes(), masks.values())
+    found = {node: _scores(node, mask, [values[mask] for values in seen]) for node, mask in masks.items()}
+    causal = {node: scores for node, scores in found.items() if scores is not None}
+    if causal:
+        mask = causal_mask(graph)
+        for node in graph.nodes:
+            scores = causal.get(node)
+            if scores is None:
+                continue
+            before = scores.producer()
+            is_masked = before is not None and before.op_type == "Add" and any(map(is_causal_mask, before.inputs))
+            masked = scores if is_masked else graph.add("Add", [scores, mask], "masked_scores")
+            causal |= {other: masked for other, value in causal.items() if value is node.outputs[0]}
+            graph.replace(node.outputs[0], masked)
+    graph.prune()
+    return {}
+
+
+def _scores(node: ir.Node, mask: ir.Value, seen: Sequence[Array]) -> ir.Value | None:
+    """What a node masks, if its mask is causal."""
+    if node.op_type == "Add":
+        hides: list[Array] = [np.less_equal(values, _FILL) for values in seen]
+        if not all(map(_hides_what_follows, hides)):
+            return None
+        if any(values[np.logical_not(own)].any() for own, values in zip(hides, seen, strict=True)):
+            return None
+        return next(value for value in node.inputs if value is not mask)
+    for kept, fill, hides in (
+        (node.inputs[1], node.inputs[2], [np.logical_not(values) for values in seen]),
+        (node.inputs[2], node.inputs[1], list(seen)),
+    ):
+        filled = is_constant(fill) and int(np.prod(dims(fill))) == 1 and float(array(fill).item()) <= _FILL
+        if filled and all(map(_hides_what_follows, hides)):
+            return kept
+    return None
+
+
+def _hides_what_follows(hides: Array) -> bool:
+    """Whether exactly the scores of later tokens are hidden, bool [..., L, L]."""
+    if hides.ndim < 2 or hides.shape[-1] != hides.shape[-2] or hides.shape[-1] < 2:
+        return False
+    rows = np.arange(hides.shape[-1])
+    return bool((hides == (rows > rows[:, None])).all())
+
+
+_SEGMENTS = "token_type_ids"
+_DERIVED = "segments_from_ids"
+
+
+def derive_segments(graph: Graph, _: Context) -> Mapping[str, Any]:
+    """Replace the input `token_type_ids`, where there is one, by a function of `input_ids`."""
+    if _SEGMENTS in graph.inputs:
+        segments = graph.inputs[_SEGMENTS]
+        two = graph.constant(np.array(2, np.int64), "two")
+        derived = graph.add("Mod", [graph.inputs["input_ids"], two], _DERIVED)
+        derived.name = _DERIVED
+        graph.replace(segments, derived)
+        graph.model.graph.inputs.remove(segments)
+    graph.prune()
+    return {}
+
+
+def restore_segments(graph: Graph, _: Context) -> Mapping[str, Any]:
+    """Make the derived segments an input again, int32 like the token ids."""
+    derived = next((value for node in graph.nodes for value in node.outputs if value.name == _DERIVED), None)
+    if derived is not None:
+        segments = graph.add_input(_SEGMENTS, ir.DataType.INT32, ["batch", "length"])
+        if any(node.op_type != "Gather" or index != 1 for node, index in derived.uses()):
+            segments = graph.add("Cast", [segments], "wide_segments", to=int(ir.DataType.INT64))
+        graph.replace(derived, segments)
+    graph.prune()
+    return {"segments": derived is not None}

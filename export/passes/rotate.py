@@ -1,21 +1,4 @@
-"""Fuse rotary positions into one RotaryEmbedding operator (Su et al. 2021, RoFormer).
-
-Queries and keys of a token are turned by angles that grow with its position, pair by pair of the channels of a head:
-
-    x · cos + turned · sin  ->  RotaryEmbedding(x, positions, cos, sin)
-
-    turned = [-x₂, x₁], halves of the channels x = [x₁, x₂]            GPT-NeoX, Llama, Mistral, Qwen2, Phi, Gemma
-    turned = [-x₁, x₀, -x₃, x₂, …], neighbouring channels              GPT-J, CodeGen, Cohere
-
-Some rotate the first channels of each head alone, and join the others to them; the operator does that, too. It has the
-positions as an input of its own. So it can rotate one row of each sentence (`hoist`), or a line of rows
-(`share_prefix`).
-
-Tables of cosines and sines stay what they are in the graph, but of the two equal channels of a pair one is kept. That
-they are equal, in one row a position that is the same for all sentences and heads, is observed at several lengths.
-
-Demands a graph whose only input is `input_ids`, and bounds of slices that are constants (`fold`).
-"""
+"""Rotary positions: queries and keys are rotated by one operator."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -36,16 +19,7 @@ _ROUNDING = 1e-6  # a kernel rounds the cosine of one angle differently at the e
 
 @dataclass(frozen=True)
 class _Rotation:
-    """How heads `before` become heads `after`.
-
-    Attributes:
-        before: [B, heads, L, d] or [B, L, heads, d].
-        after: the same, rotated.
-        tables: cosines and sines.
-        tokens: the axis of tokens, 2 or 1.
-        width: channels of each head that are rotated, the first ones.
-        neighbours: whether neighbouring channels are pairs, and not the halves.
-    """
+    """How heads `before` become heads `after`."""
 
     before: ir.Value
     after: ir.Value
@@ -56,7 +30,26 @@ class _Rotation:
 
 
 def fuse_rotations(graph: Graph, context: Context) -> Mapping[str, Any]:
-    """See the module."""
+    """Fuse rotary positions into one RotaryEmbedding operator (Su et al. 2021, RoFormer).
+
+    Queries and keys of a token are turned by angles that grow with its position, pair by pair of the channels of a
+    head:
+
+        x · cos + turned · sin  ->  RotaryEmbedding(x, positions, cos, sin)
+
+        turned = [-x₂, x₁], halves of the channels x = [x₁, x₂]            GPT-NeoX, Llama, Mistral, Qwen2, Phi, Gemma
+        turned = [-x₁, x₀, -x₃, x₂, …], neighbouring channels              GPT-J, CodeGen, Cohere
+
+    Some rotate the first channels of each head alone, and join the others to them; the operator does that, too. It has
+    the positions as an input of its own. So it can rotate one row of each sentence (`hoist`), or a line of rows
+    (`share_prefix`).
+
+    Tables of cosines and sines stay what they are in the graph, but of the two equal channels of a pair one is kept.
+    That they are equal, in one row a position that is the same for all sentences and heads, is observed at several
+    lengths.
+
+    Demands a graph whose only input is `input_ids`, and bounds of slices that are constants (`fold`).
+    """
     if not any(node.op_type == "Neg" for node in graph.nodes):
         return {}
     known = layouts(graph)

@@ -18,12 +18,7 @@ class Part:
 
 
 def part_of_last_axis(value: ir.Value | None, known: Mapping[ir.Value, Layout]) -> Part | None:
-    """Which channels of which other value a value is, if a Slice or a Split takes them.
-
-    Args:
-        value: the part.
-        known: from `layouts`.
-    """
+    """Which channels of which other value a value is, if a Slice or a Split takes them."""
     node = written_by(value, "Slice", "Split")
     whole = node.inputs[0] if node is not None else None
     if value is None or node is None or whole is None:

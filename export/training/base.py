@@ -19,9 +19,9 @@ from ..checkpoint import (
     locate,
     read_weights,
 )
+from ..checkpoint_files import tensors_of, weights_of
 from ..families import longest_input
 from ..quiet import quiet
-from ..weights import tensors_of, weights_of
 
 _POOLER = ".pooler."  # in the names of its weights
 

@@ -34,8 +34,8 @@ from ...engine.inference.device import CPU
 from ...engine.inference.exported import load_exported
 from ...engine.runs.progress import Reporter
 from ..build import build
-from ..tasks.token_classification import TASK
-from ..trained import TrainingRecord
+from ..checkpoint_files import TrainingRecord
+from ..tasks import TOKEN_CLASSIFICATION
 from .base import Base
 from .cues_tables import EXPORTED, CueTraining, Evaluated, TrainedDetector
 from .fit import Batch, Job, train
@@ -141,7 +141,9 @@ def train_cues(
         more = f" and {len(lost) - _SHOWN} more" if len(lost) > _SHOWN else ""
         reporter.say(f"{len(lost)} cues cannot be learned as labels of words: {'; '.join(lost[:_SHOWN])}{more}")
     place = Place.find(options.device, options.threads)
-    base = Base.find(encoder, TASK.head, LABELS, revision=options.revision, allow_pickle=options.allow_pickle)
+    base = Base.find(
+        encoder, TOKEN_CLASSIFICATION.head, LABELS, revision=options.revision, allow_pickle=options.allow_pickle
+    )
     trained = []
     for number in range(options.seeds or 1):
         own = replace(

@@ -37,8 +37,8 @@ from ...engine.errors import InputError
 from ...engine.files.atomic import unwritable
 from ...engine.files.reading import refuse_few_open_files
 from ...engine.runs.progress import Meter, Reporter
+from ..checkpoint_files import TrainingRecord
 from ..quiet import quiet
-from ..trained import TrainingRecord
 from .base import Base
 from .folder import TrainingFolder, complete, incomplete, is_complete, seal, steps_of
 from .settings import Place, Settings, check_needs, estimate

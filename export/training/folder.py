@@ -30,7 +30,7 @@ from ...engine.runs.lock import LOCK_FILE, locked
 from ...engine.runs.record import as_json, differences
 from ...engine.runs.results import unlike
 from ...engine.versions import source_commit, versions
-from ..trained import FORMAT, RECORD, TrainingRecord
+from ..checkpoint_files import FORMAT, RECORD, TrainingRecord
 
 CHECKPOINTS = "checkpoints"
 _STAGED = ".result"

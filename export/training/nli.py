@@ -24,7 +24,7 @@ from ...engine.experiments.items import ORIGINAL
 from ...engine.experiments.nli.labels import SOURCES, Source
 from ...engine.experiments.nli.runs import NliRun, nli
 from ...engine.runs.progress import Reporter
-from ..tasks.text_classification import TASK
+from ..tasks import TEXT_CLASSIFICATION
 from ..trace import optimum_config
 from .base import Base
 from .fit import Batch, Job, train
@@ -69,14 +69,14 @@ def train_nli(
     labels = [str(label) for label in SOURCES[source]]
     base = Base.find(
         model,
-        TASK.head,
+        TEXT_CLASSIFICATION.head,
         labels,
         revision=options.revision,
         allow_pickle=options.allow_pickle,
         new_pooler=new_pooler,
     )
     if evaluate:
-        optimum_config(base.name, base.config, TASK.head.task)  # fails before the training
+        optimum_config(base.name, base.config, TEXT_CLASSIFICATION.head.task)  # fails before the training
     settings = settings_of(options, paper_settings(source, base.config.model_type), place, base.longest)
     pairs = read_data(
         source,

@@ -25,7 +25,7 @@ from ...engine.library.shown import Shown
 from ...engine.statistics import Difference, holm, mean, paired_difference, sign_flips, smallest_p
 from ...engine.views import Column, Table
 from ...engine.views.published import fraction
-from ..trained import TrainingRecord
+from ..checkpoint_files import TrainingRecord
 from .settings import Settings
 
 NEGATION = "negation"  # what a classifier learns from, beside ORIGINAL

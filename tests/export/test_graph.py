@@ -64,7 +64,7 @@ def test_a_number_has_no_axis():
 def test_graphs_of_an_export_hold_no_weights(exported):
     folder = exported("bert")
     graphs = sorted(folder.glob("*.onnx"))
-    assert len(graphs) == 6
+    assert len(graphs) == 4
     for path in graphs:
         inside = [tensor.name for tensor in onnx.load(path, load_external_data=False).graph.initializer
                   if tensor.data_location != TensorProto.EXTERNAL and len(tensor.raw_data) >= 1024]  # fmt: skip

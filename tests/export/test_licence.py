@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from negengine.export.checkpoint import locate
-from negengine.export.licence import licence_in, licence_of
+from negengine.export.checkpoint_files import licence_in, licence_of
 
 
 def test_the_bundled_model_names_its_licence():

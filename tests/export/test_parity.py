@@ -6,23 +6,20 @@ import numpy as np
 import onnx_ir as ir
 import pytest
 from negengine.engine.errors import InputError
+from negengine.export.checkpoint import load, locate
 from negengine.export.graph import Graph, array
 from negengine.export.parity import compare, reference_logits
-from negengine.export.samples import Sample, random_strings
-from transformers import AutoModelForMaskedLM, AutoTokenizer
+from negengine.export.samples import with_masks
+from negengine.export.tasks import TASKS
+from transformers import AutoModelForMaskedLM
 
 
 @pytest.fixture(scope="module")
 def reference(checkpoint):
     """Sentences, and PyTorch's logits for them."""
-    tokenizer = AutoTokenizer.from_pretrained(checkpoint("bert"))
     model = AutoModelForMaskedLM.from_pretrained(checkpoint("bert")).eval()
-    ordinary = [i for i in range(len(tokenizer)) if i not in {tokenizer.mask_token_id, tokenizer.pad_token_id}]
-    sentences = []
-    for seed in range(5):
-        for ids, position in random_strings(ordinary, 128, seed):
-            ids[position] = tokenizer.mask_token_id
-            sentences.append(Sample(ids, position))
+    head = TASKS["fill-mask"].head
+    sentences = with_masks(load(locate(str(checkpoint("bert"))), head), False)
     return sentences, reference_logits(model, sentences, "tiny")
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import synthetic_pairs
 from negengine.engine.commands.train_command import TrainingOptions
 from negengine.engine.runs.progress import Reporter
-from negengine.export.tasks.text_classification import TASK
-from negengine.export.trained import TrainingRecord
+from negengine.export.checkpoint_files import TrainingRecord
+from negengine.export.tasks import TEXT_CLASSIFICATION
 from negengine.export.training.base import Base
 from negengine.export.training.fit import Job, train
 from negengine.export.training.nli import pair_encoder
@@ -55,7 +55,7 @@ def run(
     plain = {"device": "cpu", "threads": 1, "save_steps": 3, "progress": False}
     given = TrainingOptions(output=folder, **plain | options)
     place = Place.find("cpu", 1)
-    base = Base.find(str(encoder), TASK.head, LABELS)
+    base = Base.find(str(encoder), TEXT_CLASSIFICATION.head, LABELS)
     calls, evaluations = 0, 0
 
     def job() -> Job:

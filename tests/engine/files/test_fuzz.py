@@ -184,7 +184,7 @@ def lexicon(folder: Path) -> None:
 def read_training(folder: Path) -> None:
     """Also for the export of what was trained."""
     from negengine.export.checkpoint import Source
-    from negengine.export.trained import training_of
+    from negengine.export.checkpoint_files import training_of
     from negengine.export.training.folder import TrainingFolder
 
     trained = folder / "trained"

@@ -6,8 +6,8 @@ import onnxruntime as ort
 import pytest
 from negengine.engine.inference.exported import load_exported
 from negengine.export.graph import Graph
+from negengine.export.passes.attention import use_standard_attention
 from negengine.export.passes.convolve import convolve
-from negengine.export.passes.standard_attention import use_standard_attention
 from onnx import TensorProto, helper
 
 from ..conftest import batch, context, graph_of, operators

@@ -8,8 +8,8 @@ from negengine.engine.text.lexicon import load_lexicon
 from negengine.engine.text.pattern_files import load_patterns
 from negengine.export.graph import Graph, is_constant
 from negengine.export.observe import channel_peaks, layouts
+from negengine.export.passes.fuse import fuse_residuals
 from negengine.export.passes.half import HEADROOM, LARGEST, halve
-from negengine.export.passes.residual import fuse_residuals
 from onnx import TensorProto, helper
 
 from ..conftest import context, graph_of, operators, values_of

@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from negengine.export.flops import count_flops
-from negengine.export.passes.mask_row import hoist_mask_row
+from negengine.export.observe import count_flops
+from negengine.export.passes.outputs import hoist_mask_row
 from onnx import TensorProto, helper
 
 from ..conftest import context, graph_of, values_of

@@ -4,7 +4,7 @@ import numpy as np
 import onnxruntime as ort
 import pytest
 from negengine.export.graph import Graph, array
-from negengine.export.passes.leaders import quantize_vocabulary
+from negengine.export.passes.int8 import quantize_vocabulary
 from onnx import TensorProto, helper
 
 from ..conftest import batch, context, graph_of, operators, values_of

@@ -5,8 +5,7 @@ import onnx_ir as ir
 import pytest
 from negengine.engine.inference.exported import load_exported
 from negengine.export.graph import Graph, array, dims, is_constant
-from negengine.export.passes.products import mask_row_values
-from negengine.export.passes.quantize import quantized
+from negengine.export.passes.int8 import mask_row_values, quantized
 from onnx import TensorProto
 from onnxruntime.quantization.quant_utils import quantize_data
 

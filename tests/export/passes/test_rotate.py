@@ -2,16 +2,12 @@
 
 import numpy as np
 import pytest
-from negengine.export.passes.attend import fuse_attention
-from negengine.export.passes.causal_masks import unify_causal_masks
-from negengine.export.passes.fold import fold_constants, fold_shapes
-from negengine.export.passes.grouped import fix_repetitions
-from negengine.export.passes.mask_row import hoist_mask_row
-from negengine.export.passes.narrow import narrow_ids
+from negengine.export.passes.attention import fix_repetitions, fuse_attention, use_standard_attention
+from negengine.export.passes.masks import unify_causal_masks
+from negengine.export.passes.outputs import hoist_mask_row
 from negengine.export.passes.rotate import fuse_rotations
-from negengine.export.passes.share_prefix import share_prefix
-from negengine.export.passes.sharing import SHARES_PREFIXES, find_sharing
-from negengine.export.passes.standard_attention import use_standard_attention
+from negengine.export.passes.share_prefix import SHARES_PREFIXES, find_sharing, share_prefix
+from negengine.export.passes.simplify import fold_constants, fold_shapes, narrow_ids
 from onnx import TensorProto, helper
 
 from ..conftest import context, graph_of, operators, values_of

@@ -3,11 +3,8 @@
 import numpy as np
 import onnx_ir as ir
 import pytest
-from negengine.export.passes.fold import fold_constants
 from negengine.export.passes.masks import drop_neutral_masks
-from negengine.export.passes.narrow import narrow_ids
-from negengine.export.passes.positions import slice_position_tables
-from negengine.export.passes.reshapes import fix_reshapes
+from negengine.export.passes.simplify import fix_reshapes, fold_constants, narrow_ids, slice_position_tables
 from onnx import TensorProto, helper
 
 from ..conftest import context, graph_of, operators, values_of

@@ -8,7 +8,7 @@ import torch
 from negengine.engine.errors import InputError
 from negengine.engine.runs.progress import Reporter
 from negengine.export.needs import Needs
-from negengine.export.tasks.text_classification import TASK
+from negengine.export.tasks import TEXT_CLASSIFICATION
 from negengine.export.training import settings
 from negengine.export.training.base import Base
 from negengine.export.training.settings import Place, Settings, activations, check_needs, estimate
@@ -23,7 +23,7 @@ def copy(encoder, tmp_path):
 
 
 def find(folder, **options):
-    return Base.find(str(folder), TASK.head, LABELS, **options)
+    return Base.find(str(folder), TEXT_CLASSIFICATION.head, LABELS, **options)
 
 
 def test_the_configuration_names_the_labels(encoder):
@@ -36,7 +36,7 @@ def test_the_configuration_names_the_labels(encoder):
 
 
 def test_a_layer_for_other_labels_is_replaced(encoder, tmp_path):
-    Base.find(str(encoder()), TASK.head, ("a", "b", "c")).open().save_pretrained(tmp_path / "three")
+    Base.find(str(encoder()), TEXT_CLASSIFICATION.head, ("a", "b", "c")).open().save_pretrained(tmp_path / "three")
     shutil.copy(encoder() / "tokenizer.json", tmp_path / "three")
     shutil.copy(encoder() / "tokenizer_config.json", tmp_path / "three")
     assert find(tmp_path / "three").open().classifier.out_features == 2

@@ -1,17 +1,27 @@
-"""Which files hold the weights of a checkpoint, how large they are, and what they name; nothing is loaded."""
+"""What the files of a checkpoint tell before anything is loaded: its weights, its licence, how it was trained.
 
+The licence is the entry `license` at the head of README.md; training.json is there where `negengine` trained it.
+"""
+
+import re
 import struct
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
+from typing import Annotated, Any
 
 import huggingface_hub
 import msgspec
+import yaml
 from huggingface_hub.errors import HfHubHTTPError
 from requests import RequestException
 
-from ..engine.files.reading import paths_in
+from ..engine.errors import InputError
+from ..engine.files.paths import is_file_name
+from ..engine.files.reading import is_file, paths_in
+from ..engine.files.sealed import read_sealed
 from .checkpoint import Source
+from .quiet import quiet
 
 SAFE = ".safetensors"
 
@@ -92,3 +102,92 @@ def _header(path: Path) -> dict[str, msgspec.Raw]:
         header = msgspec.json.decode(stream.read(min(length, path.stat().st_size)), type=dict[str, msgspec.Raw])
     header.pop("__metadata__", None)
     return header
+
+
+_CARD = "README.md"
+_HEAD = re.compile(r"\A---\s*\n(.*?)\n---\s*$", re.DOTALL | re.MULTILINE)
+
+
+def licence_of(source: Source) -> str | None:
+    """The licence; None if the checkpoint has no model card, the card names none, or the hub does not answer."""
+    try:
+        card = Path(source.location) / _CARD if source.is_local else _hub_card(source)
+        return licence_in(card.read_text("utf-8"))
+    except (OSError, ValueError):  # the hub's errors are of one of the two kinds
+        return None
+
+
+def licence_in(card: str) -> str | None:
+    """The licence that the head of a model card names; several are separated by commas."""
+    head = _HEAD.search(card)
+    try:
+        content = yaml.safe_load(head[1]) if head else None
+    except yaml.YAMLError:
+        return None
+    found = content.get("license") if isinstance(content, dict) else None
+    if isinstance(found, list):
+        return ", ".join(map(str, found)) or None
+    return str(found) if found else None
+
+
+def _hub_card(source: Source) -> Path:
+    with quiet():
+        return Path(huggingface_hub.hf_hub_download(source.location, _CARD, revision=source.revision))
+
+
+RECORD = "training.json"
+FORMAT = 1
+
+
+_Count = Annotated[int, msgspec.Meta(ge=1, le=2**53)]
+
+
+class _Result(msgspec.Struct):
+    """What the result of every finished training has."""
+
+    steps: _Count
+    epochs: _Count
+    score: float
+
+
+class TrainingRecord(msgspec.Struct):
+    """The whole of training.json.
+
+    Attributes:
+        kind: The command, such as `nli train`.
+        files: Its files → SHA-256.
+
+    Raises:
+        ValueError: A file is not one of the folder itself, or a finished training has no result.
+    """
+
+    format: int
+    negengine: str
+    kind: str
+    identity: dict[str, Any]
+    metadata: dict[str, Any] = {}
+    finished: bool = False
+    files: dict[str, str] = {}
+    result: dict[str, Any] = {}
+
+    def __post_init__(self) -> None:
+        if wrong := [name for name in self.files if not is_file_name(name)]:
+            raise ValueError(f"{wrong[0][:40]!r} is not the name of a file")
+        if self.finished:
+            msgspec.convert(self.result, _Result)
+
+
+def training_of(source: Source) -> dict[str, Any]:
+    """What export.json says of the training: `training` with the command, settings, data and result; or nothing.
+
+    A record that was edited or damaged counts for nothing.
+    """
+    path = Path(source.location) / RECORD
+    if not source.is_local or not is_file(path):
+        return {}
+    try:
+        found = read_sealed(path, TrainingRecord, made_as=FORMAT, repair="train it again")
+    except InputError:
+        return {}
+    result = {key: value for key, value in found.result.items() if key != "history"}
+    return {"training": {"command": found.kind, **found.identity, **result}}

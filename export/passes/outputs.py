@@ -1,0 +1,232 @@
+"""What a finished graph gives: the row that is asked for, the decision, labels, and the rows before the vocabulary.
+
+Log-probabilities of all tokens of a text need the logits of all of its rows: 200 MB for 1,000 tokens and a vocabulary
+of 50,000. So the graph of a causal model has one more output, the rows before the projection, and another graph
+projects some of them at a time. A session computes the output only if it is asked for.
+
+    hidden           float32 [B, L, H]   of the fp32 graphs
+    hidden           float32 [rows, H]   of the vocabulary graph, with following_id int32 [rows]: the tokens asked for
+    token_logprobs   float32 [rows]      natural logarithms of their probabilities
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+from ...engine.errors import InputError
+from ...engine.inference.exported import HIDDEN
+from ..graph import Graph, array, attribute, dims, is_constant
+from ..observe import PROBE, Layout, layouts
+from .context import Context
+from .hoist import hoist
+
+
+def hoist_mask_row(graph: Graph, _: Context) -> Mapping[str, Any]:
+    """Compute the logits of the mask's row alone: add the input `mask_position`, int32 [B], and hoist its gather.
+
+    Demands a graph whose only input is `input_ids`, int32, and whose output `logits` is [B, L, V]. It is [B, V]
+    afterwards.
+    """
+    position = graph.add_input("mask_position", ir.DataType.INT32, ["batch"])
+    wide = graph.add("Cast", [position], "mask_position_wide", to=int(ir.DataType.INT64))
+    axis = graph.constant(np.array([1], np.int64), "axis")
+    index = graph.add("Unsqueeze", [wide, axis], "mask_index")
+    logits = hoist(graph, graph.outputs["logits"], index)
+    graph.set_outputs({"logits": (logits, ir.DataType.FLOAT, ["batch", "vocabulary"]), **further_outputs(graph)})
+    graph.prune()
+    return {}
+
+
+def hoist_first_token(graph: Graph, context: Context) -> Mapping[str, Any]:
+    """Where a classifier's head reads the first token's row alone, compute the last layer for that row alone.
+
+    Demands a graph whose only input is `input_ids`, int32. Names the output's axes.
+    """
+    known = layouts(graph)
+    found = next((node for node in graph.nodes if _takes_first_row(node, known)), None)
+    if found is not None and found.inputs[0] is not None:
+        graph.replace(found.outputs[0], hoist(graph, found.inputs[0], _first_positions(graph)))
+    logits = graph.outputs["logits"]
+    graph.set_outputs({"logits": (logits, ir.DataType.FLOAT, ["batch", context.outputs])})
+    graph.prune()
+    return {"hoisted": found is not None}
+
+
+def _takes_first_row(node: ir.Node, known: dict[ir.Value, Layout]) -> bool:
+    """True for Gather(rows [B, L, H], 0, axis=1)."""
+    if node.op_type != "Gather" or attribute(node, "axis", 0) != 1 or not is_constant(node.inputs[1]):
+        return False
+    if (
+        node.inputs[0] is None
+        or is_constant(node.inputs[0])
+        or dims(node.inputs[1]) != ()
+        or array(node.inputs[1]) != 0
+    ):
+        return False
+    return known[node.inputs[0]].shape[:2] == PROBE
+
+
+def _first_positions(graph: Graph) -> ir.Value:
+    """Zeros, int64 [B, 1]: the first token's position in each text pair."""
+    zero, one = (graph.constant(np.array([number], np.int64), "number") for number in (0, 1))
+    column = graph.add("Slice", [graph.inputs["input_ids"], zero, one, one], "first_ids")
+    wide = graph.add("Cast", [column], "first_ids_wide", to=int(ir.DataType.INT64))
+    return graph.add("Mul", [wide, zero], "first_positions")
+
+
+def add_token_labels(graph: Graph, context: Context) -> Mapping[str, Any]:
+    """The label of each token, decided inside the graph and on the device.
+
+    Outputs of the finished graph, for a batch of B sentences of L tokens and K labels:
+
+        labels   int32   [B, L]      position of the highest logit of each token; the smaller one where two are equal
+        logits   float32 [B, L, K]   costs a copy only where it is asked for
+
+    Input: input_ids int32 [B, L]. Demands a graph whose output `logits` is [B, L, K].
+    """
+    logits = graph.outputs["logits"]
+    one, last = (graph.constant(np.array([number], np.int64), "number") for number in (1, -1))
+    # Not ArgMax, which would need cuDNN on CUDA.
+    _, best = graph.add_node("TopK", [logits, one], ["best_logit", "best_label"], axis=-1, largest=1, sorted=1)
+    labels = graph.add("Cast", [graph.add("Squeeze", [best, last], "best_label")], "labels", to=int(ir.DataType.INT32))
+    graph.set_outputs(
+        {
+            "labels": (labels, ir.DataType.INT32, ["batch", "length"]),
+            "logits": (logits, ir.DataType.FLOAT, ["batch", "length", context.outputs]),
+        }
+    )
+    graph.prune()
+    return {}
+
+
+_FLOAT, _INT32, _INT64 = ir.DataType.FLOAT, ir.DataType.INT32, ir.DataType.INT64
+
+
+def add_decision_head(graph: Graph, _: Context) -> Mapping[str, Any]:
+    """The decision head: from the logits at the mask to a few numbers a sentence, inside the graph and on the device.
+
+    Outputs of the finished graph, for a batch of B sentences of L tokens over a vocabulary of V:
+
+        decision_ids     int32   [B, 2]   top-1 token, rank of the expected token (1 + number of larger logits)
+        decision_logits  float32 [B, 4]   logit of the top-1, the runner-up, the expected token; log-sum-exp over V
+        logits           float32 [B, V]   all logits at the mask; costs a copy only where it is asked for
+
+    Inputs: input_ids int32 [B, L], mask_position int32 [B], expected_id int32 [B].
+
+    Demands a graph whose output `logits` is [B, V].
+    """
+    logits = graph.outputs["logits"]
+    expected_id = graph.add_input("expected_id", _INT32, ["batch"])
+
+    def number(value: int, kind: Any = np.int64) -> ir.Value:
+        return graph.constant(np.array([value], kind), "number")
+
+    last, start, one = number(-1), number(0), number(1)
+    values, indices = graph.add_node(
+        "TopK", [logits, number(2)], ["top_logits", "top_ids"], axis=-1, largest=1, sorted=1
+    )
+    best = graph.add("Slice", [values, start, one, one], "best")
+    best_id = graph.add("Slice", [indices, start, one, one], "best_id")
+    best_id = graph.add("Cast", [best_id], "best_id", to=int(_INT32))
+
+    wide = graph.add("Cast", [expected_id], "expected_wide", to=int(_INT64))
+    expected = graph.add("GatherElements", [logits, graph.add("Unsqueeze", [wide, last], "expected")], "own", axis=-1)
+
+    # Counted in float32, exact to 16 million tokens and faster on the CPU than in integers.
+    above = graph.add("Cast", [graph.add("Greater", [logits, expected], "above")], "above", to=int(_FLOAT))
+    above = graph.add("ReduceSum", [above, last], "above", keepdims=1)
+    above = graph.add("Cast", [above], "above", to=int(_INT32))
+    rank = graph.add("Add", [above, number(1, np.int32)], "rank")
+
+    # max + log Σ exp(x − max): ReduceLogSumExp would need cuDNN on CUDA.
+    shifted = graph.add("Exp", [graph.add("Sub", [logits, best], "shifted")], "exponentials")
+    total = graph.add("ReduceSum", [shifted, last], "total", keepdims=1)
+    log_sum_exp = graph.add("Add", [graph.add("Log", [total], "log_total"), best], "log_sum_exp")
+
+    ids = graph.add("Concat", [best_id, rank], "ids", axis=-1)
+    numbers = graph.add("Concat", [values, expected, log_sum_exp], "values", axis=-1)
+    graph.set_outputs(
+        {
+            "decision_ids": (ids, _INT32, ["batch", 2]),
+            "decision_logits": (numbers, _FLOAT, ["batch", 4]),
+            "logits": (logits, _FLOAT, ["batch", "vocabulary"]),
+            **further_outputs(graph),
+        }
+    )
+    graph.prune()
+    return {}
+
+
+Outputs = Mapping[str, tuple[ir.Value, ir.DataType, Sequence[int | str]]]
+_PRODUCTS = frozenset({"MatMul", "Gemm"})
+_WIDTH = "width"
+
+
+def keep_hidden(graph: Graph, _: Context) -> Mapping[str, Any]:
+    """Make the rows before the vocabulary projection an output. Demands an output `logits` [B, L, V]."""
+    logits = graph.outputs["logits"]
+    hidden = _before_projection(graph)
+    graph.set_outputs(
+        {
+            "logits": (logits, ir.DataType.FLOAT, ["batch", "length", "vocabulary"]),
+            HIDDEN: (hidden, ir.DataType.FLOAT, ["batch", "length", _WIDTH]),
+        }
+    )
+    graph.prune()
+    return {}
+
+
+def drop_hidden(graph: Graph, _: Context) -> Mapping[str, Any]:
+    """Remove the output again, and what computes it alone: a low-precision graph decides, and nothing else."""
+    graph.model.graph.outputs.remove(graph.outputs[HIDDEN])
+    graph.prune()
+    return {}
+
+
+def further_outputs(graph: Graph) -> Outputs:
+    """The output `hidden`, if the graph has it, for `Graph.set_outputs`."""
+    hidden = graph.outputs.get(HIDDEN)
+    return {} if hidden is None else {HIDDEN: (hidden, ir.DataType.FLOAT, ["batch", "length", _WIDTH])}
+
+
+def cut_vocabulary(graph: Graph, _: Context) -> Mapping[str, Any]:
+    """Keep the vocabulary projection alone. Demands a finished graph."""
+    row = _before_projection(graph)
+    width = layouts(graph)[row].shape[-1]
+    logits, old = graph.outputs["logits"], graph.outputs[HIDDEN]
+    graph.model.graph.outputs.clear()
+    old.name = graph.fresh(HIDDEN)
+    hidden = graph.add_input(HIDDEN, ir.DataType.FLOAT, ["rows", width])
+    following = graph.add_input("following_id", ir.DataType.INT32, ["rows"])
+    graph.replace(row, hidden)
+
+    last = graph.constant(np.array([-1], np.int64), "number")
+    wide = graph.add("Cast", [following], "following", to=int(ir.DataType.INT64))
+    own = graph.add("GatherElements", [logits, graph.add("Unsqueeze", [wide, last], "following")], "own", axis=-1)
+    best = graph.add("ReduceMax", [logits], "best", axes=[-1], keepdims=1)
+    # max + log sum exp(x - max), as in `head`
+    shifted = graph.add("Exp", [graph.add("Sub", [logits, best], "shifted")], "exponentials")
+    total = graph.add("Log", [graph.add("ReduceSum", [shifted, last], "total", keepdims=1)], "log_total")
+    logprobs = graph.add("Sub", [graph.add("Sub", [own, best], "own_shifted"), total], "logprobs")
+    logprobs = graph.add("Squeeze", [logprobs, last], "logprobs")
+    graph.set_outputs({"token_logprobs": (logprobs, ir.DataType.FLOAT, ["rows"])})
+    graph.prune()
+    for name in ("input_ids", "mask_position", "expected_id"):
+        graph.model.graph.inputs.remove(graph.inputs[name])
+    return {}
+
+
+def _before_projection(graph: Graph) -> ir.Value:
+    """What enters the product with the vocabulary, from the logits back over biases and scales."""
+    constant = graph.from_constants()
+    value = graph.outputs["logits"]
+    while (node := value.producer()) is not None:
+        computed = [one for one in node.inputs if one is not None and one not in constant]
+        if len(computed) != 1:
+            break
+        value = computed[0]
+        if node.op_type in _PRODUCTS:
+            return value
+    raise InputError(f"{graph.name} cannot be exported: its logits do not come from one product with the vocabulary")

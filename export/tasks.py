@@ -1,0 +1,293 @@
+"""The tasks that a checkpoint can be exported for, and how they differ in the pipeline. To add one, name it here.
+
+*fill-mask*: a masked language model whose logits at one mask are wanted. *text-generation*: a causal language model
+whose next token is wanted, without keys and values of earlier calls. A sentence is what stands before its mask, and the
+row of its last token is asked for. So the graph is that of a masked model with another mask in its attention. In
+addition it has the rows of all tokens that enter the vocabulary projection (`hidden`); a second graph makes
+log-probabilities of them.
+
+*text-classification*: a classifier of sentence pairs. A family that tells the two texts apart (BERT) keeps its segments
+as an input. The row that the head reads is the first token's, so the last layer is computed for that row alone.
+*token-classification*: every token of a sentence gets a label, so every row of the last layer is needed. All tokens
+belong to one text: where a family tells two texts apart, the graph takes them as the first one.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tokenizers import processors
+from transformers import (
+    AutoModelForCausalLM,
+    AutoModelForMaskedLM,
+    AutoModelForSequenceClassification,
+    AutoModelForTokenClassification,
+    PretrainedConfig,
+    PreTrainedTokenizerFast,
+)
+from transformers.models.auto.modeling_auto import (
+    MODEL_FOR_CAUSAL_LM_MAPPING,
+    MODEL_FOR_MASKED_LM_MAPPING,
+    MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING,
+    MODEL_FOR_TOKEN_CLASSIFICATION_MAPPING,
+)
+
+from ..engine.errors import InputError
+from ..engine.inference.exported import CONVOLVED, LOW_PRECISION, SHARING_PREFIXES, VOCABULARY
+from ..engine.inference.manifest import GRAPH
+from ..engine.text.tokenizer import MASK_TOKEN, CausalTokenizer
+from . import passes, samples
+from .checkpoint import Checkpoint, Head
+from .families import intermediate_size
+from .passes import Context, Pass
+from .passes.share_prefix import SHARES_PREFIXES
+from .samples import Sample
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A further graph made from the finished fp32 graph, or from another variant.
+
+    Attributes:
+        what: said while it is made.
+        size: of the weights that it has of its own, as a multiple of those in fp32.
+        is_exact: whether it computes the same in fp32, so that it is compared with PyTorch too.
+        source: the graph that it is made from.
+        applies: whether models of this kind have it.
+    """
+
+    file: str
+    passes: tuple[Pass, ...]
+    what: str
+    size: float
+    is_exact: bool
+    source: str = GRAPH
+    applies: Callable[[Context], bool] = lambda _: True
+
+
+@dataclass(frozen=True)
+class Task:
+    """A task in the pipeline.
+
+    Attributes:
+        length: tokens of a typical input, for which operations are counted.
+        passes: from the traced graph to the finished fp32 graph.
+        takes_segments: whether the model may tell a first text from a second one.
+        check: refuses checkpoints whose head does not fit, with an InputError.
+        outputs: number of logits.
+        samples: what to compare on; the second argument says whether segments are an input.
+        metadata: what export.json says for this task alone.
+    """
+
+    head: Head
+    length: int
+    passes: tuple[Pass, ...]
+    variants: tuple[Variant, ...]
+    takes_segments: bool
+    check: Callable[[Checkpoint], object]
+    outputs: Callable[[Checkpoint], int]
+    samples: Callable[[Checkpoint, bool], Sequence[Sample]]
+    metadata: Callable[[Checkpoint], dict[str, Any]]
+
+
+def label_names(checkpoint: Checkpoint) -> tuple[str, ...]:
+    """The names of a classifier's labels, in the order of its logits.
+
+    Raises:
+        InputError: fewer than two labels, several labels at once, or names that do not fit the head.
+    """
+    config, name = checkpoint.config, checkpoint.name
+    known = {int(index): str(label) for index, label in config.id2label.items()}
+    if config.num_labels < 2:
+        raise InputError(f"{name} has {config.num_labels} label: it gives a score, a classifier has two or more labels")
+    if config.problem_type == "multi_label_classification":
+        raise InputError(f"{name} gives several labels at once (problem_type {config.problem_type}): one is needed")
+    if sorted(known) != list(range(config.num_labels)):
+        raise InputError(f"{name}: config.json names the labels {sorted(known)}, its head has {config.num_labels}")
+    return tuple(known[index] for index in range(config.num_labels))
+
+
+def begin_with_bos(tokenizer: PreTrainedTokenizerFast, name: str) -> None:
+    """Let a tokenizer put its BOS token before every text; it is changed in place, if it does not do so already.
+
+    Raises:
+        InputError: it has no such token.
+    """
+    token, backend = tokenizer.bos_token, tokenizer.backend_tokenizer
+    if token is None:
+        raise InputError(f"{name}: its tokenizer has no BOS token, so --bos cannot put it before a text")
+    if tokenizer.bos_token_id in CausalTokenizer(backend, 0).prefix:
+        return
+    template = processors.TemplateProcessing(
+        single=f"{token} $A", pair=f"{token} $A {token} $B", special_tokens=[(token, tokenizer.bos_token_id)]
+    )
+    before = backend.post_processor
+    backend.post_processor = template if before is None else processors.Sequence([before, template])
+
+
+def _reads_to_the_right(checkpoint: Checkpoint) -> None:
+    """Refuse models that read a text in both directions."""
+    config = checkpoint.config
+    if type(config) in MODEL_FOR_MASKED_LM_MAPPING and not getattr(config, "is_decoder", False):
+        raise InputError(
+            f"{checkpoint.name} is configured as an encoder (is_decoder is false): give --task fill-mask, or a causal "
+            "model"
+        )
+    if getattr(config, "is_encoder_decoder", False):
+        raise InputError(
+            f"{checkpoint.name} has an encoder and a decoder: a {TEXT_GENERATION.head.noun} is a decoder alone"
+        )
+
+
+def _vocabulary(checkpoint: Checkpoint) -> int:
+    return checkpoint.vocabulary
+
+
+def _labels(checkpoint: Checkpoint) -> int:
+    return int(checkpoint.config.num_labels)
+
+
+def _of_causal(checkpoint: Checkpoint) -> dict[str, Any]:
+    tokenizer = checkpoint.tokenizer
+    prefix = CausalTokenizer(tokenizer.backend_tokenizer, checkpoint.vocabulary).prefix.tolist()
+    return {
+        "intermediate_size": intermediate_size(checkpoint.config),
+        "mask_token": MASK_TOKEN,
+        "bos_token": tokenizer.bos_token or "",
+        "before_text": tokenizer.convert_ids_to_tokens(prefix),
+    }
+
+
+def _of_pairs(checkpoint: Checkpoint) -> dict[str, Any]:
+    return {"labels": list(label_names(checkpoint)), "truncation_side": checkpoint.tokenizer.truncation_side}
+
+
+_CONVOLVED = Variant(CONVOLVED, passes.CPU, "rewriting for CPUs", size=0, is_exact=True)
+
+
+def _low(device: str, own: tuple[Pass, ...]) -> Variant:
+    what, size = {"cpu": ("quantizing to int8", 0.3), "cuda": ("converting to fp16", 0.5)}[device]
+    return Variant(LOW_PRECISION[device], own, what, size, is_exact=False)
+
+
+FILL_MASK = Task(
+    head=Head(
+        task="fill-mask",
+        noun="masked language model",
+        adjective="masked-LM",
+        loader=AutoModelForMaskedLM,
+        families=MODEL_FOR_MASKED_LM_MAPPING,
+        fills_masks=True,
+        is_decoder=False,
+        endings=("ForMaskedLM", "ForPreTraining", "WithLMHeadModel"),
+    ),
+    length=18,  # a sentence of the Self-Contained Negation Test
+    passes=passes.FILL_MASK,
+    variants=(_CONVOLVED, _low("cpu", passes.LANGUAGE_INT8), _low("cuda", passes.FP16)),
+    takes_segments=False,
+    check=lambda _: None,
+    outputs=_vocabulary,
+    samples=samples.with_masks,
+    metadata=lambda checkpoint: {"intermediate_size": intermediate_size(checkpoint.config)},
+)
+TEXT_GENERATION = Task(
+    head=Head(
+        task="text-generation",
+        noun="causal language model",
+        adjective="causal-LM",
+        loader=AutoModelForCausalLM,
+        families=MODEL_FOR_CAUSAL_LM_MAPPING,
+        fills_masks=False,
+        is_decoder=True,
+        endings=("ForCausalLM", "LMHeadModel"),
+    ),
+    length=16,  # a sentence of the Self-Contained Negation Test up to its mask
+    passes=passes.TEXT_GENERATION,
+    variants=(
+        Variant(VOCABULARY, passes.VOCABULARY_ONLY, "cutting out the vocabulary projection", size=0, is_exact=False),
+        _CONVOLVED,
+        _low("cpu", passes.CAUSAL_INT8),
+        *(
+            Variant(
+                file,
+                passes.SHARING,
+                f"sharing prefixes in {source}",
+                size=0,
+                is_exact=False,
+                source=source,
+                applies=lambda context: bool(context.said[SHARES_PREFIXES]),
+            )
+            for source, file in SHARING_PREFIXES.items()
+        ),
+        _low("cuda", passes.CAUSAL_FP16),
+    ),
+    takes_segments=False,
+    check=_reads_to_the_right,
+    outputs=_vocabulary,
+    samples=samples.before_masks,
+    metadata=_of_causal,
+)
+TEXT_CLASSIFICATION = Task(
+    head=Head(
+        task="text-classification",
+        noun="sequence classifier",
+        adjective="sequence-classification",
+        loader=AutoModelForSequenceClassification,
+        families=MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING,
+        fills_masks=False,
+        is_decoder=False,
+        endings=("ForSequenceClassification",),
+    ),
+    length=40,  # a pair of RTE, SNLI or MNLI, roughly
+    passes=passes.TEXT_CLASSIFICATION,
+    variants=(_CONVOLVED, _low("cpu", passes.INT8), _low("cuda", passes.FP16)),
+    takes_segments=True,
+    check=label_names,
+    outputs=_labels,
+    samples=samples.of_pairs,
+    metadata=_of_pairs,
+)
+TOKEN_CLASSIFICATION = Task(
+    head=Head(
+        task="token-classification",
+        noun="token classifier",
+        adjective="token-classification",
+        loader=AutoModelForTokenClassification,
+        families=MODEL_FOR_TOKEN_CLASSIFICATION_MAPPING,
+        fills_masks=False,
+        is_decoder=False,
+        endings=("ForTokenClassification",),
+    ),
+    length=25,  # a sentence of a novel, roughly
+    passes=passes.TOKEN_CLASSIFICATION,
+    variants=(_CONVOLVED,),
+    takes_segments=False,
+    check=label_names,
+    outputs=_labels,
+    samples=samples.of_sentences,
+    metadata=lambda checkpoint: {"labels": list(label_names(checkpoint))},
+)
+TASKS = {task.head.task: task for task in (FILL_MASK, TEXT_GENERATION, TEXT_CLASSIFICATION, TOKEN_CLASSIFICATION)}
+
+
+def task_named(name: str) -> Task:
+    """A task by its name.
+
+    Raises:
+        InputError: there is no such task.
+    """
+    if name not in TASKS:
+        raise InputError(f"{name} is not a task of the export: give {' or '.join(TASKS)}")
+    return TASKS[name]
+
+
+def task_of(config: PretrainedConfig) -> Task:
+    """The task of a checkpoint, by the class that its configuration names, else by its family.
+
+    `fill-mask` where neither tells: the checkpoint is refused for this task then, with the reason.
+    """
+    for architecture in config.architectures or ():
+        for task in TASKS.values():
+            if architecture.endswith(task.head.endings):
+                return task
+    return next((task for task in TASKS.values() if type(config) in task.head.families), FILL_MASK)
