@@ -179,10 +179,10 @@ def test_fillers_that_a_pattern_does_not_use_do_not_matter(small_tokenizer):
     assert composed(made, rows) == tokenized(small_tokenizer, texts_of(pattern, FILLERS, rows, small_tokenizer))
 
 
-@pytest.mark.parametrize("pattern", PATTERNS.all, ids=lambda pattern: pattern.name)
 @pytest.mark.parametrize("coreference", [Coreference.PRONOUN, Coreference.SAME_NAME])
-def test_the_bundled_lexicon_composes_slotwise(small_tokenizer, pattern, coreference):
-    assert composer(small_tokenizer, pattern, lexicon_fillers(coreference), seed=0).slotwise
+def test_the_bundled_lexicon_composes_slotwise(small_tokenizer, coreference):
+    for pattern in (PATTERNS.selecting, PATTERNS.scored[-1]):  # all of them: with the published tokenizers below
+        assert composer(small_tokenizer, pattern, lexicon_fillers(coreference), seed=0).slotwise
 
 
 @pytest.mark.parametrize("name", ["bert-base-cased", "bert-base-uncased", "roberta-base"])
