@@ -1,6 +1,6 @@
 """The changes that docs/extending.md describes: each is made in a copy of the sources, run, and touches these files.
 
-An experiment is added by another package, so its test stands beside the experiments.
+The experiment of the page is one file of another package: tests/engine/library/test_registry.py installs and runs it.
 """
 
 import filecmp
@@ -78,6 +78,13 @@ class Sources:
 @pytest.fixture
 def sources(tmp_path):
     return Sources(tmp_path / "sources")
+
+
+def test_the_experiment_of_the_page_is_the_one_that_is_installed():
+    page = (ROOT / "docs" / "extending.md").read_text("utf-8")
+    (code,) = re.findall(r"```python\n(.*?)^```$", page.partition("## A graph pass")[0], re.MULTILINE | re.DOTALL)
+    assert code == (ROOT / "tests/engine/library/colours/colours.py").read_text("utf-8")
+    assert len(code.splitlines()) <= 120
 
 
 def test_an_output_format_is_one_file(sources, scored_run):
