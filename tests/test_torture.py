@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 import pytest
 
 TESTS = Path(__file__).parent
-KINDS = 18  # that a merge can have
+KINDS = 21  # that a merge can have
 
 
 @pytest.fixture(scope="module")
@@ -29,6 +30,7 @@ pytestmark = [
     pytest.mark.long,
     pytest.mark.everything,
     pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the harness waits for processes as Linux does"),
+    pytest.mark.skipif(not any(map(shutil.which, ("cc", "gcc", "clang"))), reason="faults.c needs a C compiler"),
 ]
 
 

@@ -39,7 +39,7 @@ def main() -> int:
         base = Path(tempfile.mkdtemp(prefix="negengine-torture-", dir=options.folder or _fast_folder()))
         os.environ["NEGENGINE_TORTURE_FOLDER"] = str(base)
     try:
-        injector = faults.load(base, compiled=not options.no_compiler)
+        injector = faults.load(base)
         found = _torture(options, base, injector, until)
     finally:
         shutil.rmtree(base, ignore_errors=True)
@@ -52,7 +52,7 @@ def main() -> int:
     if options.write:
         date = dt.datetime.now(dt.UTC).date().isoformat()
         machine = f"{platform.system()}, {os.cpu_count()} cores, Python {platform.python_version()}"
-        facts = {"Date": date, "Machine": machine, "Faults reach": injector.reaches, "Check of the harness": check}
+        facts = {"Date": date, "Machine": machine, "Check of the harness": check}
         options.write.write_text(table.markdown(rows, facts, _command(options)), "utf-8")
     print(table.totals(rows))
     return 0 if table.is_clean(rows) and known == len(planted) else _FAILED
@@ -98,7 +98,6 @@ def _options() -> argparse.Namespace:
     parser.add_argument(
         "--resume", metavar="DIR", type=Path, help="a folder that keeps what is done: go on where it stopped"
     )
-    parser.add_argument("--no-compiler", action="store_true", help="let only the calls of Python code fail")
     parser.add_argument("--write", metavar="FILE", type=Path, help="write the table as Markdown")
     options = parser.parse_args()
     if options.minutes is None:

@@ -45,8 +45,9 @@ def _errors(bench: Bench, prepared: Prepared, row: Row, mode: Mode, errors: tupl
     row.note = f"all {at - 1:,} calls"
 
 
-def _error(bench: Bench, prepared: Prepared, row: Row, fault: Fault) -> Iterator[None]:
-    prepared.reset(bench.work)
+def _error(bench: Bench, prepared: Prepared, row: Row, fault: Fault, *, resumes: bool = False) -> Iterator[None]:
+    if not resumes:
+        prepared.reset(bench.work)
     end = bench.run(prepared, fault=fault)
     injector = bench.children.injector
     if not injector.fired:
@@ -58,11 +59,19 @@ def _error(bench: Bench, prepared: Prepared, row: Row, fault: Fault) -> Iterator
     yield
 
 
+def killed_and_failing(bench: Bench, prepared: Prepared, row: Row) -> Iterator[None]:
+    """A run that was killed at any call; then the run that resumes it meets an error of the disk at any call."""
+    calls = bench.calls(prepared, ALL)
+    while True:
+        bench.half(prepared, bench.random.random())
+        mode = bench.random.choice((Mode.SINGLE, Mode.LASTING, Mode.SHORT))
+        at = bench.random.randint(1, calls)
+        yield from _error(bench, prepared, row, Fault(mode, at, ALL, bench.random.choice(ERRORS)), resumes=True)
+        row.note = "an error in the run that resumes a killed one"
+
+
 def power_cuts(bench: Bench, prepared: Prepared, row: Row) -> Iterator[None]:
     """The machine stops after a call: what was not flushed is lost, see `without_unflushed`."""
-    if not bench.children.injector.is_native:
-        row.note = "skipped: there is no C compiler"
-        return
     recorded = record(bench, prepared)
     seen: set[str] = set()
     for at in states_left(bench, row, len(recorded.states)):

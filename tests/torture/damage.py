@@ -1,6 +1,8 @@
 """Files that are damaged between two runs: cut, partly zero, gone, or with one flipped bit."""
 
+import errno
 import shutil
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -8,6 +10,7 @@ from .bench import Bench
 from .cases import Prepared
 from .child import Ended
 from .compare import Snapshot
+from .faults import ALL, Fault, Mode
 from .table import Row
 
 _LEFT = ".{}.01234567.negengine-tmp"  # as a killed process leaves it
@@ -20,22 +23,26 @@ def torn_files(bench: Bench, prepared: Prepared, row: Row) -> Iterator[None]:
     temporary file there."""
     places = [(state, path) for state in ("half", "whole") for path in _files_after(bench, prepared, state)]
     bench.random.shuffle(places)
-    damages: list[tuple[str, Callable[[Path], None]]] = [
-        ("empty", lambda path: path.write_bytes(b"") and None),
-        ("one byte", lambda path: path.write_bytes(path.read_bytes()[:1]) and None),
-        ("cut in the middle", lambda path: path.write_bytes(path.read_bytes()[: path.stat().st_size // 2]) and None),
-        ("without its last byte", lambda path: path.write_bytes(path.read_bytes()[:-1]) and None),
-        ("second half zero", _second_half_zero),
-        ("gone", Path.unlink),
-        ("empty, its temporary file there", _only_temporary),
-    ]
-    total, done = len(places) * len(damages), 0
+    total, done = len(places) * len(_DAMAGES), 0
     for state, name in places:
-        for what, damage in damages:
+        for what, damage in _DAMAGES.items():
             yield from _damaged(bench, prepared, row, state, name, what, damage)
             done += 1
             row.note = f"{done:,} of {total:,}: {len(places)} files"
-    row.note = f"all {len(places)} files × {len(damages)}"
+    row.note = f"all {len(places)} files × {len(_DAMAGES)}"
+
+
+def damaged_and_stopped(bench: Bench, prepared: Prepared, row: Row) -> Iterator[None]:
+    """A damaged file; then the run that repairs it is stopped, or its disk fails, at any of its calls."""
+    places = [(state, path) for state in ("half", "whole") for path in _files_after(bench, prepared, state)]
+    calls = bench.calls(prepared, ALL)
+    while True:
+        state, name = bench.random.choice(places)
+        what = bench.random.choice(list(_DAMAGES))
+        mode = bench.random.choice((Mode.KILL_BEFORE, Mode.KILL_AFTER, Mode.SINGLE, Mode.LASTING, Mode.SHORT))
+        second = Fault(mode, bench.random.randint(1, calls), ALL, bench.random.choice((errno.EIO, errno.ENOSPC)))
+        yield from _damaged(bench, prepared, row, state, name, what, _DAMAGES[what], second)
+        row.note = f"{len(places)} files; a kill or an error of the disk while they are repaired"
 
 
 def flipped_bits(bench: Bench, prepared: Prepared, row: Row) -> Iterator[None]:
@@ -91,8 +98,16 @@ def _leave(bench: Bench, prepared: Prepared, state: str) -> None:
 
 
 def _damaged(
-    bench: Bench, prepared: Prepared, row: Row, state: str, name: str, what: str, damage: Callable[[Path], None]
+    bench: Bench,
+    prepared: Prepared,
+    row: Row,
+    state: str,
+    name: str,
+    what: str,
+    damage: Callable[[Path], object],
+    second: Fault | None = None,
 ) -> Iterator[None]:
+    """A damaged file; the same command, after another run of it that a second fault stops."""
     _leave(bench, prepared, state)
     path = bench.work / name
     if not path.exists():
@@ -102,6 +117,13 @@ def _damaged(
     if path.exists() and path.read_bytes() == content:
         return
     said = f"{name} of the {state} run {what}"
+    if second is not None:
+        repair = bench.run(prepared, fault=second)
+        said = f"{said}, then {second}" if bench.children.injector.fired else said
+        if repair.status != -signal.SIGKILL and repair.complaint:
+            bench.aftermath(prepared, row, said, repair.complaint)
+            yield
+            return
     end = bench.run(prepared)
     if end.status == 2 and not end.complaint:  # refused in one line: with the file as it was, all is well
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -133,3 +155,14 @@ def _second_half_zero(path: Path) -> None:
 def _only_temporary(path: Path) -> None:
     path.with_name(_LEFT.format(path.name)).write_bytes(path.read_bytes())
     path.write_bytes(b"")
+
+
+_DAMAGES: dict[str, Callable[[Path], object]] = {
+    "empty": lambda path: path.write_bytes(b""),
+    "one byte": lambda path: path.write_bytes(path.read_bytes()[:1]),
+    "cut in the middle": lambda path: path.write_bytes(path.read_bytes()[: path.stat().st_size // 2]),
+    "without its last byte": lambda path: path.write_bytes(path.read_bytes()[:-1]),
+    "second half zero": _second_half_zero,
+    "gone": Path.unlink,
+    "empty, its temporary file there": _only_temporary,
+}

@@ -1,7 +1,7 @@
 """Faults in the calls to the operating system: `faults.c` in this process, or a part of it in pure Python.
 
 The library is loaded with LD_PRELOAD when this process starts, so that it also reaches the calls of Polars and ONNX
-Runtime. Without a C compiler, `python_faults` replaces the functions of `os` and `io` that the engine calls.
+Runtime.
 """
 
 import ctypes
@@ -13,8 +13,6 @@ import sys
 from dataclasses import dataclass
 from enum import IntEnum, IntFlag
 from pathlib import Path
-
-from . import python_faults
 
 SOURCE = Path(__file__).with_name("faults.c")
 _LOADED = "NEGENGINE_TORTURE_LIBRARY"
@@ -83,9 +81,6 @@ class Call:
 class Injector:
     """The faults of `faults.c`."""
 
-    reaches = "every call of the process (LD_PRELOAD)"
-    is_native = True
-
     def __init__(self) -> None:
         self._library = ctypes.CDLL(os.environ[_LOADED])
         self._library.torture_fired_name.restype = ctypes.c_char_p
@@ -150,19 +145,15 @@ class Injector:
         ]
 
 
-def load(build: Path, *, compiled: bool = True) -> "Injector | python_faults.Injector":  # noqa: RET503 - the last call does not return
+def load(build: Path) -> "Injector":  # noqa: RET503 - the last call does not return
     """The injector of this process. The process starts again with the library, if the library can be built."""
     if _LOADED in os.environ:
         return Injector()
     compiler = next((found for name in ("cc", "gcc", "clang") if (found := shutil.which(name))), None)
-    if not compiled or compiler is None or not sys.platform.startswith("linux"):
-        return python_faults.Injector()
+    if compiler is None or not sys.platform.startswith("linux"):
+        sys.exit("make torture needs Linux and a C compiler: install gcc")
     library = build / "faults.so"
-    made = subprocess.run(
-        [compiler, "-O2", "-shared", "-fPIC", "-o", library, SOURCE, "-ldl"], capture_output=True, check=False
-    )
-    if made.returncode:
-        return python_faults.Injector()
+    subprocess.run([compiler, "-O2", "-shared", "-fPIC", "-o", library, SOURCE, "-ldl"], check=True)
     environment = {**os.environ, "LD_PRELOAD": str(library), _LOADED: str(library), **ONE_THREAD}
     os.execve(sys.executable, [sys.executable, "-m", "torture", *sys.argv[1:]], environment)  # noqa: S606
 

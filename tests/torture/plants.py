@@ -28,10 +28,6 @@ class Plant:
     found_by: Kind  # the kind of fault
     loses_rows: bool = False  # whether rows must be counted as lost or doubled
 
-    def is_possible(self, injector: Any) -> bool:
-        """Whether the kind of fault can be made here."""
-        return self.found_by is not power_cuts or injector.is_native
-
 
 def finds(plant: Plant, bench: Bench, prepared: Prepared, until: float) -> bool | None:
     """Whether the harness finds a planted bug in a few faults; None if the time is over before that."""

@@ -30,9 +30,6 @@ def kills_at_calls(bench: Bench, prepared: Prepared, row: Row) -> Iterator[None]
     One run stops after each of its calls, and shows these states. A state is resumed once, however many calls leave it.
     Each eighth call is followed by a real kill instead.
     """
-    if not bench.children.injector.is_native:
-        row.note = "skipped: there is no C compiler"
-        return
     recorded = record(bench, prepared)
     seen: set[str] = set()
     for at in states_left(bench, row, len(recorded.states)):
@@ -111,11 +108,10 @@ def real_commands(bench: Bench, prepared: Prepared, row: Row) -> Iterator[None]:
         signal.SIGQUIT,
         signal.SIGUSR1,
     ]
-    injector = bench.children.injector
-    total = _calls_of_the_program(bench, prepared) if injector.is_native else 0
+    total = _calls_of_the_program(bench, prepared)
     while True:
         prepared.reset(bench.work)
-        if injector.is_native and bench.random.random() < 0.5:
+        if bench.random.random() < 0.5:
             what, complaint = _failing_call(bench, prepared, total)
         else:
             number = bench.random.choice(sent)

@@ -69,20 +69,31 @@ def limited_file_size(bench: Bench, prepared: Prepared, row: Row) -> Iterator[No
     row.note = f"{len(limits)} limits"
 
 
-def _full_disk(bench: Bench, prepared: Prepared, row: Row, mount: Callable[..., None]) -> None:
+def twice_full_disk(bench: Bench, prepared: Prepared, row: Row) -> Iterator[None]:
+    """The same, and the disk is full again, at another point, in the run that resumes."""
+    yield from _on_disks(bench, prepared, row, _twice_full_disk)
+
+
+def _full_disk(bench: Bench, prepared: Prepared, row: Row, mount: Callable[..., None], times: int = 1) -> None:
     mount(size=64 << 20)
     prepared.reset(bench.work)
     needed = sum(path.stat().st_blocks * 512 for path in prepared.whole.rglob("*"))
-    ballast = bench.work / "ballast"
-    free = bench.random.randrange(0, needed + 8192, 4096)
-    room = shutil.disk_usage(bench.work).free - free
-    with ballast.open("wb") as stream:
-        for _ in range(max(0, room) // 4096):
-            stream.write(bytes(4096))
-    end = bench.run(prepared)
-    ballast.unlink()
-    bench.aftermath(prepared, row, f"{free:,} bytes free", end.complaint)
+    ballast, said, complaints = bench.work / "ballast", [], []
+    for _ in range(times):
+        free = bench.random.randrange(0, needed + 8192, 4096)
+        room = shutil.disk_usage(bench.work).free - free
+        with ballast.open("wb") as stream:
+            for _ in range(max(0, room) // 4096):
+                stream.write(bytes(4096))
+        complaints.append(bench.run(prepared).complaint)
+        said.append(f"{free:,} bytes free")
+        ballast.unlink()
+    bench.aftermath(prepared, row, ", then ".join(said), "; ".join(filter(None, complaints)))
     row.note = "a file system in memory, with little room"
+
+
+def _twice_full_disk(bench: Bench, prepared: Prepared, row: Row, mount: Callable[..., None]) -> None:
+    _full_disk(bench, prepared, row, mount, times=2)
 
 
 def _tiny_disk(bench: Bench, prepared: Prepared, row: Row, mount: Callable[..., None]) -> None:
@@ -192,17 +203,19 @@ def parents(bench: Bench, prepared: Prepared, row: Row) -> Iterator[None]:
     for _ in range(2 if bench.short else 40):
         prepared.reset(bench.work)
         mark = f"{os.getpid()}-{bench.random.randrange(1 << 40)}"
-        how = bench.random.choice((signal.SIGKILL, signal.SIGKILL, signal.SIGTERM, "worker"))
+        how = bench.random.choice((signal.SIGKILL, signal.SIGTERM, "worker", "parent and worker", "worker and parent"))
         started = bench.children.start(arguments, bench.work, before=lambda mark=mark: os.environ.update({_MARK: mark}))
         while started.runs and not any((bench.work / "run" / "parts").glob(f"{prepared.case.stage}/*")):
             time.sleep(0.002)
         time.sleep(bench.random.random() ** 2 * 0.2)
         workers = [pid for pid in _marked(mark) if pid != started.pid]
-        if how != "worker":
+        if isinstance(how, str):
+            victims = {"parent": [started.pid], "worker": workers[:1]}
+            for pid in [pid for word in how.split(" and ") for pid in victims[word]]:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+        else:
             os.kill(started.pid, how)
-        elif workers:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(workers[0], signal.SIGKILL)
         end = started.wait()
         complaint = end.complaint if how == "worker" else ""
         if how == signal.SIGTERM and end.status not in {0, 130}:
@@ -245,9 +258,6 @@ def _wait_until_gone(mark: str) -> list[int]:
 
 def wrong_clock(bench: Bench, prepared: Prepared, row: Row) -> Iterator[None]:
     """The clock is set back or forward before a run, jumps at every look, or differs between two halves of a run."""
-    if not bench.children.injector.is_native:
-        row.note = "skipped: there is no C compiler"
-        return
     year = 365 * 86_400
     clocks = [(-year, 0), (-60 * year, 0), (0, -3_600), (70 * year, 0), (0, 86_400), (-1, 0), (150 * year, -year // 12)]
     for clock in clocks if not bench.short else bench.random.sample(clocks, 2):
