@@ -15,7 +15,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from .resources import Usage, peak_megabytes, restart_peak, usage, use_threads
+from .machine import Usage, peak_megabytes, restart_peak, usage, use_threads
 
 DONE, UNAVAILABLE, FAILED = "done", "unavailable", "failed"
 

@@ -19,7 +19,7 @@ from ..engine.inference.exported import ExportedModel
 from ..engine.inference.model import Decider, Decisions, Ids, LanguageModel
 from ..engine.inference.precision import Models
 from ..engine.text.token_ids import EncodedSentences
-from .decided import run_selection
+from .lazy import run_selection
 
 _COMPOSED = 200_000  # sentences; a tenth of a second or less
 _COPIES = 12

@@ -17,8 +17,7 @@ from ..engine.inference.opened import BATCH_TOKENS
 from ..engine.inference.precision import Models, open_models
 from ..export.checkpoint import locate
 from .ceiling import ROUNDS, least_flops, product_rates
-from .close_calls import close_calls, expected_rate, mixed_decider
-from .lazy import lazy_beside_exhaustive
+from .lazy import close_calls, expected_rate, lazy_beside_exhaustive, mixed_decider
 from .machine import describe
 from .parts import PAIRS, sweep, take_apart
 from .rounds import WARM_UP, Compared, Start, compare

@@ -1,4 +1,4 @@
-"""Run the steps one after the other, each in a process of its own, and keep what they found after each of them."""
+"""Run the steps one after the other, each in a process of its own, keep what they found, and make a table of it."""
 
 import json
 import os
@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,14 +14,15 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import msgspec
+import polars as pl
 
 from ...engine.errors import InputError, shortened
 from ...engine.files.atomic import json_bytes, write_bytes
 from ...engine.inference.device import CPU, choose_device
+from ...engine.views import Column, Table
 from .. import shapes
 from .child import DONE, FAILED, NOT_HERE
-from .setting import REHEARSAL, Amount, Model, Setting
-from .steps import EXPORT, STEPS, Step
+from .setting import EXPORT, REHEARSAL, STEPS, Amount, Model, Setting, Step
 
 MINUTES = 25.0
 MODELS = ("mini", "bert-base-shape")
@@ -140,3 +141,24 @@ def _kill(process: "subprocess.Popen[bytes]") -> None:
 def _tail(log: Path) -> list[str]:
     lines = log.read_text("utf-8", errors="replace").splitlines()
     return [shortened(line) for line in lines[-_LOG_LINES:]]
+
+
+def table(document: Mapping[str, Any]) -> Table:
+    """One row for each step: how it ended, after how many seconds, and the reason where it did not run."""
+    rows = [
+        {"step": name, "status": found["status"], "seconds": found["seconds"], "why": found.get("why", "")}
+        for name, found in document["steps"].items()
+    ]
+    columns = [
+        Column("step", "step", wrap=False),
+        Column("status", "status", wrap=False),
+        Column("seconds", "seconds", decimals=1, wrap=False),
+        Column("why", "why"),
+    ]
+    what = "Rehearsal" if document["rehearsal"] else "Measurements"
+    return Table(f"{what} on {document['device']}", pl.DataFrame(rows), columns)
+
+
+def failed(document: Mapping[str, Any]) -> list[str]:
+    """The steps that failed."""
+    return [name for name, found in document["steps"].items() if found["status"] == FAILED]

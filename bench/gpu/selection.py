@@ -12,11 +12,11 @@ from ...engine.inference.model import MaskedLM
 from ...engine.inference.precision import Models
 from ...engine.runs.record import read_run
 from ..ceiling import product_rates
-from ..decided import run_selection
+from ..lazy import run_selection
 from ..run import CANDIDATES, least
 from ..workload import candidates, main_job
-from .deciding import low_precision_graph
 from .monitor import watched
+from .points import low_precision_graph
 from .setting import Found, Model, NotHere, Setting
 
 _ROWS = 16_384  # of the products that the peak is measured with

@@ -1,5 +1,6 @@
-"""What the steps are given: the device, the exported models, and how much is measured."""
+"""The steps of `make gpu`, and what they are given: the device, the exported models, how much is measured."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -76,3 +77,31 @@ class Setting(msgspec.Struct, frozen=True):
 
 Found = dict[str, Any]
 """What a step gives: JSON values, whose keys say what they are and in which unit."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step."""
+
+    name: str  # what it is called in the JSON file
+    function: str  # `module:function`, from `Setting` to JSON values
+    about: str  # what it shows, in a line
+    minutes: float  # when it is stopped
+    needs_models: bool = True  # whether it needs exported models
+
+
+EXPORT = "export"
+_HERE = "negengine.bench.gpu"
+STEPS = (
+    Step("environment", f"{_HERE}.checks:environment", "device, driver, versions", 1, needs_models=False),
+    Step(EXPORT, f"{_HERE}.checks:export", "the models, exported", 6, needs_models=False),
+    Step("placement", f"{_HERE}.checks:placement", "where each operator runs, and which kernel attention takes", 2),
+    Step("parity", f"{_HERE}.checks:parity", "decisions in fp32, fp16 and mixed beside fp32 on the CPU", 3),
+    Step("selection", f"{_HERE}.selection:selection", "a million candidates, selected", 4),
+    Step("lazy", f"{_HERE}.selection:lazy", "the whole lazy test set", 3),
+    Step("sweep", f"{_HERE}.points:sweep", "sizes of batches and streams", 3),
+    Step("graphs", f"{_HERE}.points:graphs", "captured CUDA graphs beside plain runs", 2),
+    Step("attention", f"{_HERE}.points:attention", "kernels of attention", 2),
+    Step("baselines", f"{_HERE}.baselines:baselines", "PyTorch, torch.compile, Optimum, TensorRT", 6),
+)
+"""The limits exceed 25 minutes together; `run` stops each step at the end of the whole time, too."""

@@ -123,7 +123,7 @@ def bench(
 
 
 def _failed_steps(found: dict[str, Any]) -> list[str]:
-    from ...bench.gpu.report import failed
+    from ...bench.gpu.run import failed
 
     return failed(found)
 
@@ -166,8 +166,7 @@ def _export(wanted: Wanted) -> Result:
 
 
 def _gpu(wanted: Wanted) -> Result:
-    from ...bench.gpu.report import table
-    from ...bench.gpu.run import MODELS, Plan, measure
+    from ...bench.gpu.run import MODELS, Plan, measure, table
 
     if wanted.quick or wanted.rounds is not None:
         raise InputError("bench gpu: --quick and --rounds are for `bench` without `gpu`")

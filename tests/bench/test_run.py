@@ -5,7 +5,7 @@ import json
 
 import pytest
 from negengine.bench import report, run
-from negengine.bench.close_calls import expected_rate
+from negengine.bench.lazy import expected_rate
 from negengine.bench.shapes import prepare
 from negengine.engine.errors import InputError
 from negengine.engine.views.to_table import to_rich

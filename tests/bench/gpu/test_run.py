@@ -3,9 +3,8 @@
 import json
 
 import pytest
-from negengine.bench.gpu.report import failed, table
-from negengine.bench.gpu.run import Plan, measure
-from negengine.bench.gpu.steps import EXPORT, STEPS, Step
+from negengine.bench.gpu.run import Plan, failed, measure, table
+from negengine.bench.gpu.setting import EXPORT, STEPS, Step
 from negengine.engine.errors import InputError
 
 

@@ -5,9 +5,8 @@ import json
 
 import msgspec
 import pytest
-from negengine.bench.gpu.deciding import low_precision_graph
-from negengine.bench.gpu.setting import REHEARSAL, Model, NotHere, Setting
-from negengine.bench.gpu.steps import EXPORT, STEPS
+from negengine.bench.gpu.points import low_precision_graph
+from negengine.bench.gpu.setting import EXPORT, REHEARSAL, STEPS, Model, NotHere, Setting
 from negengine.bench.shapes import prepare
 from served_here import here
 
