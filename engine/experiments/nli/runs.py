@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Unpack
 import polars as pl
 
 from ...datasets.sources import find
-from ...errors import InputError, choice
+from ...errors import choice
 from ...inference.audit import audit_summary
 from ...inference.classifier import TASK
 from ...inference.classifier import labels as label_names
@@ -100,9 +100,6 @@ class NliRun(SummaryRun):
         return pl.concat([right.with_columns(split=pl.lit(ALL)), right.filter(pl.col("split") != "")])
 
     def sentence_rows(self) -> pl.LazyFrame:
-        """The pairs of texts; see `sentences.sentence_rows`."""
-        if "premise" not in self.items.columns:
-            raise InputError(f"{self.folder}: its items have no texts; run `nli` again with another --output")
         return sentence_rows(self.items.lazy())
 
     def again(self, draw: Draw) -> Iterator[Sample]:
