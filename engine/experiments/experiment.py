@@ -21,15 +21,19 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import cache
+from pathlib import Path
 from typing import Annotated, Any, ClassVar, Unpack, cast
 
 from ..choices import Task
+from ..errors import InputError
 from ..inference.exported import ExportedModel
 from ..library.call import recorded
-from ..library.model import ModelLike, open_model
+from ..library.model import Model, ModelLike, open_model
 from ..library.options import RunOptions
 from ..library.run import Run, ShardRun
+from ..library.shown import Shown
 from ..runs.stage import Stage
+from ..text.bundled import bundled_lexicons
 from ..views import Section
 from .summary_run import run_probe
 
@@ -46,6 +50,8 @@ class Option:
         words: What such a value can be instead, such as the name of a bundled file.
         minimum: The smallest number.
         maximum: The largest number.
+        shown: The default on the command line, where a text stands for the value.
+        read: From what the command line gives to the value, where a text stands for it.
     """
 
     help: str
@@ -55,6 +61,22 @@ class Option:
     words: Sequence[str] = ()
     minimum: float | None = None
     maximum: float | None = None
+    shown: str | None = None
+    read: Callable[[Any], Any] | None = None
+
+
+PAIRS = Option("Use a random sample of N [NAME, PROF] pairs (default: all).", metavar="N", minimum=1)
+SEED = Option("Seed for all random choices.", metavar="N", minimum=0)
+LEXICON = Option(
+    "A bundled lexicon, or your own word lists (default: those of the patterns).",
+    metavar="NAME|DIR",
+    kind=str,
+    is_file=True,
+    words=bundled_lexicons(),
+)
+DATA_FOLDER = Option(
+    "Folder of the data (default: where `data get` put them).", metavar="PATH", kind=Path, is_file=True
+)
 
 
 class Experiment(ABC):
@@ -66,6 +88,8 @@ class Experiment(ABC):
         references: The papers to cite, as `package:file.toml`.
         task: What a model must be exported for; None for either kind of language model.
         example: An example of the command, for its help.
+        model_help: What the command line says of the model; empty for any language model, `mini` by default.
+        has_plan: Whether `plan` says what a run would do.
         results: The class that reads a finished run.
     """
 
@@ -74,6 +98,8 @@ class Experiment(ABC):
     references: ClassVar[str] = ""
     task: ClassVar[Task | None] = None
     example: ClassVar[str] = ""
+    model_help: ClassVar[str] = ""
+    has_plan: ClassVar[bool] = False
     results: ClassVar[type[Run]]
 
     @abstractmethod
@@ -83,6 +109,14 @@ class Experiment(ABC):
         Raises:
             InputError: An option or a file is wrong.
         """
+
+    def run(self, model: Model, options: RunOptions) -> Run | ShardRun:
+        """Run the stage, or its unfinished parts."""
+        return run_probe(self.stage(model.exported), self.results, model, options)
+
+    def plan(self, model: Model, options: RunOptions) -> Shown:  # noqa: ARG002 - where `has_plan` says so
+        """What `run` would do; nothing is written."""
+        raise InputError(f"{self.name} has no plan")
 
     @classmethod
     @cache
@@ -94,8 +128,7 @@ class Experiment(ABC):
             named = dict(zip(fields, values, strict=False))
             own = {name: given.pop(name) for name in fields if name in given}
             experiment = cls(**named, **own)
-            opened = open_model(model, task=cls.task)
-            return run_probe(experiment.stage(opened.exported), cls.results, opened, cast("RunOptions", given))
+            return experiment.run(open_model(model, task=cls.task), cast("RunOptions", given))
 
         kind = inspect.Parameter
         parameters = [kind("model", kind.POSITIONAL_OR_KEYWORD, annotation=ModelLike)]
@@ -124,14 +157,19 @@ class Experiment(ABC):
         fields = options_of(cls)
 
         def command(setup: Setup, model: str, **values: Any) -> Any:
-            own = {name: fields[name].default_or(None) if value is None else value for name, value in values.items()}
-            return cls.function()(setup.model(model, cls.task), **own, **setup.run)
+            only_planned = values.pop("plan", False)
+            own = {name: fields[name].from_command(value) for name, value in values.items()}
+            opened = setup.model(model, cls.task)
+            return cls(**own).plan(opened, setup.run) if only_planned else cls.function()(opened, **own, **setup.run)
 
         kind = inspect.Parameter
-        first = {} if any(field.required for field in fields.values()) else {"default": "mini"}
+        named = typer.Argument(metavar="MODEL", help=cls.model_help)
+        model: Any = Annotated[str, named] if cls.model_help else options.Model
+        must_be_given = cls.model_help or any(field.required for field in fields.values())
+        first: dict[str, Any] = {} if must_be_given else {"default": "mini"}
         parameters = [
             kind("setup", kind.POSITIONAL_OR_KEYWORD, annotation=Setup),
-            kind("model", kind.POSITIONAL_OR_KEYWORD, annotation=options.Model, **first),
+            kind("model", kind.POSITIONAL_OR_KEYWORD, annotation=model, **first),
         ]
         for name, field in fields.items():
             own, flag = field.option, f"--{name.replace('_', '-')}"
@@ -143,10 +181,15 @@ class Experiment(ABC):
             parameters.append(
                 kind(name, kind.POSITIONAL_OR_KEYWORD, annotation=Annotated[field.command_type, told], **default)
             )
+        if cls.has_plan:
+            told = typer.Option("--plan", help="Say what the run would do, and about how long it takes; run nothing.")
+            parameters.append(kind("plan", kind.POSITIONAL_OR_KEYWORD, annotation=Annotated[bool, told], default=False))
         command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
         command.__name__, command.__module__ = cls.name, cls.__module__
         example = f" Example: {cls.example}" if cls.example else ""
-        command.__doc__ = f"{_summary(cls)}\n\nTo resume a stopped run, run the same command again.{example}"
+        command.__doc__ = (
+            f"{inspect.cleandoc(cls.__doc__ or '')}\n\nTo resume a stopped run, run the same command again.{example}"
+        )
         return run_command(command)
 
     @staticmethod
@@ -180,9 +223,17 @@ class OptionField:
         """The default; `missing` where there is none."""
         return missing if self.required else self.default
 
+    def from_command(self, value: Any) -> Any:
+        """The value for Python, from what the command line gives."""
+        if value is None:
+            return self.default_or(None)
+        return value if self.option.read is None else self.option.read(value)
+
     @property
     def shown_default(self) -> Any:
         """The default on the command line: None where the help says in words what it is."""
+        if self.option.shown is not None:
+            return self.option.shown
         return self.default if isinstance(self.default, str | int | float) else None
 
     @property
@@ -204,10 +255,6 @@ def options_of(experiment: type[Experiment]) -> dict[str, OptionField]:
     return found
 
 
-def _summary(experiment: type[Experiment]) -> str:
-    return inspect.cleandoc(experiment.__doc__ or "").partition("\n")[0]
-
-
 def _docstring(experiment: type[Experiment], fields: dict[str, OptionField]) -> str:
     """The docstring of the library function, in the form of all others."""
     told = {"model": "From `load`, or the folder or name of an exported model."}
@@ -218,7 +265,7 @@ def _docstring(experiment: type[Experiment], fields: dict[str, OptionField]) -> 
     told["**options"] = "See `RunOptions`."
     arguments = "\n".join(f"    {name}: {text}" for name, text in told.items())
     return (
-        f"{_summary(experiment)}\n\nArgs:\n{arguments}\n\n"
+        f"{inspect.cleandoc(experiment.__doc__ or '')}\n\nArgs:\n{arguments}\n\n"
         "Returns:\n    The finished run; a `ShardRun` if only a shard was asked for.\n\n"
         "Raises:\n    InputError: An option or a file is wrong, the run folder belongs to another run, or the disk is "
         "full."

@@ -20,17 +20,6 @@ if TYPE_CHECKING:
     from .run import Run
 
 GROUP = "negengine.probes"
-BUNDLED = (
-    "negengine.engine.experiments.negation.entry:PROBE",
-    "negengine.engine.experiments.gh22.entry:PROBE",
-    ("lama", "negengine.engine.experiments.lama.lama:Lama"),
-    ("diagnostics", "negengine.engine.experiments.diagnostics.diagnostics:Diagnostics"),
-    "negengine.engine.experiments.nli.entry:PROBE",
-    "negengine.engine.experiments.cues.entry:PROBE",
-    "negengine.engine.experiments.probe.entry:PROBE",
-    "negengine.engine.experiments.likelihood.entry:PROBE",
-)
-"""An experiment by its name and its class; or a `Probe`."""
 
 
 @dataclass(frozen=True)
@@ -65,17 +54,60 @@ class Probe:
     experiment: str = ""
 
 
-def declared(name: str, experiment: str) -> Probe:
-    """All that follows from an experiment, given as `module:attribute`; nothing is imported."""
+def declared(
+    name: str, experiment: str, stages: Sequence[str] = (), subcommands: Mapping[str, str] | None = None
+) -> Probe:
+    """All that follows from an experiment, given as `module:attribute`; nothing is imported.
+
+    Args:
+        name: Its name.
+        experiment: The class.
+        stages: Its stages, where they have classes of their own.
+        subcommands: Of its command: name → function.
+    """
     return Probe(
         name=name,
-        stages=(experiment,),
+        stages=stages or (experiment,),
         runs={name: f"{experiment}.results"},
         functions={name: f"{experiment}.function()"},
         commands={name.replace("_", "-"): f"{experiment}.command()"},
+        subcommands={name: subcommands} if subcommands else {},
         sections={name: f"{experiment}.sections"},
         experiment=experiment,
     )
+
+
+BUNDLED = (
+    "negengine.engine.experiments.negation.entry:PROBE",
+    declared(
+        "gh22",
+        "negengine.engine.experiments.gh22.runs:Gh22",
+        stages=(
+            "negengine.engine.experiments.gh22.acts:Acts",
+            "negengine.engine.experiments.gh22.repetitions:Repetitions",
+        ),
+    ),
+    declared("lama", "negengine.engine.experiments.lama.lama:Lama"),
+    declared("diagnostics", "negengine.engine.experiments.diagnostics.diagnostics:Diagnostics"),
+    declared(
+        "nli",
+        "negengine.engine.experiments.nli.runs:Nli",
+        stages=("negengine.engine.experiments.nli.judgements:Judgements",),
+        subcommands={"train": "negengine.engine.experiments.nli.train_commands:train_nli"},
+    ),
+    "negengine.engine.experiments.cues.entry:PROBE",
+    declared(
+        "probe",
+        "negengine.engine.experiments.probe.runs:OwnSentences",
+        stages=("negengine.engine.experiments.probe.stage:OwnStimuli",),
+    ),
+    declared(
+        "likelihood",
+        "negengine.engine.experiments.likelihood.runs:Likelihood",
+        stages=("negengine.engine.experiments.likelihood.stage:Likelihoods",),
+    ),
+)
+"""Experiments, and probes whose commands are of another form."""
 
 
 def load(reference: str) -> Any:
@@ -103,7 +135,7 @@ class ProbeCommand:
 @cache
 def bundled() -> tuple[Probe, ...]:
     """The probes of this package."""
-    return tuple(load(given) if isinstance(given, str) else declared(*given) for given in BUNDLED)
+    return tuple(load(given) if isinstance(given, str) else given for given in BUNDLED)
 
 
 @cache

@@ -47,7 +47,7 @@ from ...text.keys import checked_seed
 from ...views import Section, Table
 from ..ask import Answers, Asked, Question
 from ..asked_run import AskedRun
-from ..experiment import Option
+from ..experiment import DATA_FOLDER, SEED, Option
 from ..items import ALL, ITEM_SCHEMA, ORIGINAL, SEPARATOR, by_split, joined
 from ..recount import descending, item_once
 from ..recount import means as recounted_means
@@ -205,15 +205,12 @@ class Diagnostics(Asked[Item]):
     top = TOP
     items_per_part = 128
 
-    data: Annotated[
-        str | Path | None,
-        Option("Folder of the data (default: where `data get` put them).", metavar="PATH", kind=Path, is_file=True),
-    ] = None
+    data: Annotated[str | Path | None, DATA_FOLDER] = None
     dataset: Annotated[
         str | Sequence[str], Option("Data set to run (default: all); may be repeated.", kind=list[Dataset])
     ] = ()
     draws: Annotated[int, Option("Number of shuffles of each context.", metavar="N", minimum=1)] = 3
-    seed: Annotated[int, Option("Seed for all random choices.", metavar="N", minimum=0)] = 0
+    seed: Annotated[int, SEED] = 0
 
     @cached_property
     def read(self) -> Rows:

@@ -5,27 +5,28 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, Unpack
+from typing import Annotated, Any, ClassVar
 
 import polars as pl
 
 from ...choices import Precision
-from ...errors import choice
+from ...errors import InputError, choice
 from ...inference.audit import audit_sentences, audit_summary
+from ...inference.exported import ExportedModel
 from ...library.again import Draw, Sample
-from ...library.call import recorded
-from ...library.model import ModelLike, open_model
+from ...library.model import Model
 from ...library.options import RunOptions, execution, run_folder, shard_of
 from ...library.recount import Recount
-from ...library.run import ShardRun, open_results
+from ...library.run import Run, ShardRun, open_results
 from ...runs.loop import Execution, run_stage
 from ...runs.record import mask_token
 from ...runs.results import finished_stage, read_frame
 from ...runs.shard import Shard
-from ...text.bundled import bundled_lexicons, lexicon_path
+from ...text.bundled import lexicon_path
 from ...text.lexicon import load_lexicon
 from ...text.pattern import PatternSet
-from ...views import Table
+from ...views import Section, Table
+from ..experiment import LEXICON, PAIRS, SEED, Experiment, Option
 from ..summary_run import SummaryRun
 from .acts import ACTS_FILE, RANKS, Acts, check_ranks
 from .again import chosen_acts, repetitions
@@ -139,45 +140,63 @@ class Gh22Run(SummaryRun):
         return recounts(self.items, self.summary, self.acts)
 
 
-@recorded(files=("lexicon",), words=bundled_lexicons())
-def gh22(
-    model: ModelLike,
-    *,
-    pairs: int | None = None,
-    ranks: Sequence[int] = RANKS,
-    variant: str | Sequence[str] = (),
-    lexicon: str | Path | None = None,
-    seed: int = 0,
-    **options: Unpack[RunOptions],
-) -> Gh22Run | ShardRun:
-    """Replicate the test of Gubelmann & Handschuh (2022), with ACTs that the model chooses itself (section 2).
+def _numbers(text: str) -> list[int]:
+    try:
+        return [int(rank) for rank in text.split(",")]
+    except ValueError:
+        raise InputError(f"--ranks {text}: give numbers with commas between, such as 1,50,100,200") from None
 
-    Args:
-        model: From `load`, or the folder or name of an exported model.
-        pairs: A reproducible sample of that many [NAME, PROF] pairs; None for all.
-        ranks: Ranks of the ACTs among the model's own predictions; 1 is the most probable token.
-        variant: Pattern sets: original, connective or coordinated, one or several; all by default.
-        lexicon: A folder of word lists; the bundled English one by default.
-        seed: Seed for the sample of pairs.
-        **options: See `RunOptions`.
 
-    Returns:
-        The finished run; a `ShardRun` if only a shard was asked for.
+@dataclass(frozen=True, eq=False)
+class Gh22(Experiment):
+    """Replicate the test of Gubelmann & Handschuh (2022), with ACTs that the model chooses itself."""
 
-    Raises:
-        InputError: An option is wrong, the run folder belongs to another run, or the disk is full.
-    """
-    check_ranks(ranks)
-    wanted = [variant] if isinstance(variant, str) else variant
-    kinds = dict.fromkeys(choice(Variant, "--variant", str(word)) for word in wanted or Variant)
-    shard = shard_of(options)
-    opened = open_model(model)
-    words = load_lexicon(lexicon_path(lexicon))
-    sentence = load_variant(Variant.ORIGINAL).selecting
-    acts = Acts.plan(opened.exported, words, sentence, ranks=ranks, pairs=pairs, seed=seed)
-    folder = run_folder(opened, options, Repetitions.name)
-    run_both(acts, {kind: load_variant(kind) for kind in kinds}, folder, execution(opened, options))
-    return open_results(Gh22Run, folder, opened, shard)
+    name = "gh22"
+    title = "Gubelmann and Handschuh (2022), replicated"
+    references = "negengine.engine.experiments.gh22:references.toml"
+    example = "negengine gh22 mini --pairs 100"
+    results = Gh22Run
+
+    pairs: Annotated[int | None, PAIRS] = None
+    ranks: Annotated[
+        Sequence[int],
+        Option(
+            "Ranks of the ACTs among the model's own predictions.",
+            metavar="N,N,...",
+            kind=str,
+            shown=",".join(map(str, RANKS)),
+            read=_numbers,
+        ),
+    ] = RANKS
+    variant: Annotated[
+        str | Sequence[str], Option("Pattern set to run (default: all); may be repeated.", kind=list[Variant])
+    ] = ()
+    lexicon: Annotated[str | Path | None, LEXICON] = None
+    seed: Annotated[int, SEED] = 0
+
+    def stage(self, exported: ExportedModel) -> Acts:
+        """The first stage, which chooses the ACTs."""
+        check_ranks(self.ranks)
+        words, sentence = load_lexicon(lexicon_path(self.lexicon)), load_variant(Variant.ORIGINAL).selecting
+        return Acts.plan(exported, words, sentence, ranks=self.ranks, pairs=self.pairs, seed=self.seed)
+
+    def run(self, model: Model, options: RunOptions) -> Run | ShardRun:
+        """Both stages. A shard has all ACTs, and its share of the repetitions."""
+        wanted = [self.variant] if isinstance(self.variant, str) else self.variant
+        kinds = dict.fromkeys(choice(Variant, "--variant", str(word)) for word in wanted or Variant)
+        folder, shard = run_folder(model, options, Repetitions.name), shard_of(options)
+        variants = {kind: load_variant(kind) for kind in kinds}
+        run_both(self.stage(model.exported), variants, folder, execution(model, options))
+        return open_results(Gh22Run, folder, model, shard)
+
+    @staticmethod
+    def sections(run: Gh22Run) -> Sequence[Section]:
+        from .sections import sections  # it is built on this module
+
+        return sections(run)
+
+
+gh22 = Gh22.function()
 
 
 def run_both(

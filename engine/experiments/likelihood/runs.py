@@ -1,10 +1,10 @@
 """`ng.likelihood`: likelihoods of a user's own sentences as a library function, and its results."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, Unpack
+from typing import Annotated, ClassVar
 
 import polars as pl
 
@@ -13,17 +13,16 @@ from ...errors import InputError, choice
 from ...files.reading import exists
 from ...inference.exported import ExportedModel
 from ...library.again import Draw, Sample
-from ...library.call import recorded
-from ...library.model import Model, ModelLike, open_model
+from ...library.model import Model
 from ...library.options import RunOptions, opening_of, run_folder, shard_of
 from ...library.recount import Recount
-from ...library.run import ShardRun
 from ...printable import counted
 from ...text.user_table import TableLike
-from ...views import Table
+from ...views import Section, Table
+from ..experiment import Experiment, Option
 from ..items import ALL
 from ..probe.plan import ProbePlan
-from ..summary_run import OUTCOMES, SummaryRun, run_probe
+from ..summary_run import OUTCOMES, SummaryRun
 from .again import sentences
 from .choices import BLIMP, Method
 from .columns import GOOD, Columns
@@ -146,132 +145,114 @@ class LikelihoodRun(SummaryRun):
         return recounts(self.folder, self.items, self.summary, self.columns)
 
 
-@recorded(files=("data",), words=(BLIMP,))
-def likelihood(
-    model: ModelLike,
-    data: TableLike,
-    *,
-    method: str | None = None,
-    sentence: str | None = None,
-    good: str | None = None,
-    bad: str | None = None,
-    pair: str | None = None,
-    acceptable: str | None = None,
-    group: str | Sequence[str] = (),
-    cluster: str | None = None,
-    windows: bool = False,
-    per_token: bool = False,
-    per_word: bool = False,
-    skip_bad: bool = False,
-    **options: Unpack[RunOptions],
-) -> LikelihoodRun | ShardRun:
-    """Compute how probable whole sentences are: (pseudo-)log-likelihoods, and the accuracy on minimal pairs.
+def _column(what: str) -> Option:
+    return Option(what, metavar="COLUMN")
 
-    Args:
-        model: From `load`, or the folder or name of an exported model, masked or causal.
-        data: A file (CSV, TSV, JSON lines, Parquet), a folder of such files, a frame, a dictionary
-            of columns; or `blimp`, once `data get blimp` has fetched it.
-        method: `original` (Salazar et al. 2020, the default) or `within-word-l2r` (Kauf and Ivanova 2023); for masked
-            models. Causal models have exact log-likelihoods.
-        sentence: The column with the sentences; by default `sentence` or `text`.
-        good: The column with the good sentences of pairs; by default `sentence_good` or `good`.
-        bad: The column with the bad ones; by default `sentence_bad` or `bad`.
-        pair: Where the sentences of a pair are two rows: the column whose value they share.
-        acceptable: There, the column that says which is the good one: true or false, good or bad, 1 or 0.
-        group: Columns whose values get figures of their own.
-        cluster: The column that says which rows depend on each other.
-        windows: Whether to read sentences that are longer than the model in windows.
-        per_token: Whether to write tokens.parquet, with the score of each token.
-        per_word: Whether to write words.parquet, with the score of each word.
-        skip_bad: Whether to skip rows that cannot be scored, and to write them to skipped.parquet.
-        **options: See `RunOptions`.
 
-    Returns:
-        The finished run; a `ShardRun` if only a shard was asked for.
+@dataclass(frozen=True, eq=False)
+class Likelihood(Experiment):
+    """Compute likelihoods of whole sentences, and accuracies on minimal pairs such as BLiMP.
 
-    Raises:
-        InputError: An option or a row is wrong, the run folder belongs to another run, or the disk is full.
+    Masked models: --method original (Salazar and others 2020) or within-word-l2r (Kauf and Ivanova 2023).
+    Causal models need no method: their log-likelihoods are exact.
     """
-    opened = open_model(model)
-    columns: dict[str, Any] = {"sentence": sentence, "good": good, "bad": bad, "pair": pair, "acceptable": acceptable}
-    columns |= {"group": group, "cluster": cluster}
-    details = {"windows": windows, "per_token": per_token, "per_word": per_word, "skip_bad": skip_bad}
-    stage = plan_stage(opened, data, columns, method, details)
-    return run_probe(stage, LikelihoodRun, opened, options)
 
+    name = "likelihood"
+    title = "Likelihoods of sentences"
+    references = "negengine.engine.experiments.likelihood:references.toml"
+    example = "negengine likelihood mini sentences.csv --per-word"
+    has_plan = True
+    results = LikelihoodRun
+    rows_per_part: ClassVar[int] = ROWS_PER_PART
 
-def plan_likelihood(
-    model: ModelLike,
-    data: TableLike,
-    *,
-    method: str | None = None,
-    windows: bool = False,
-    per_token: bool = False,
-    per_word: bool = False,
-    skip_bad: bool = False,
-    columns: Mapping[str, Any],
-    **options: Unpack[RunOptions],
-) -> ProbePlan:
-    """What `likelihood` would do; nothing is written. Arguments and errors are those of `likelihood`.
-
-    Args:
-        model: See `likelihood`.
-        data: See `likelihood`.
-        method: See `likelihood`.
-        windows: See `likelihood`.
-        per_token: See `likelihood`.
-        per_word: See `likelihood`.
-        skip_bad: See `likelihood`.
-        columns: The columns that are named: sentence, good, bad, pair, acceptable, group, cluster.
-        **options: See `RunOptions`.
-    """
-    opened = open_model(model)
-    details = {"windows": windows, "per_token": per_token, "per_word": per_word, "skip_bad": skip_bad}
-    stage = plan_stage(opened, data, columns, method, details)
-    return plan_of(
-        stage, opening_of(opened), len(opened.devices), run_folder(opened, options, stage.name), shard_of(options)
+    data: Annotated[
+        TableLike,
+        Option(
+            "CSV, TSV, JSON lines or Parquet; a folder of such files; or blimp.",
+            metavar="FILE",
+            kind=str,
+            is_file=True,
+            words=(BLIMP,),
+        ),
+    ]
+    method: Annotated[str | None, Option("How a masked model scores a sentence (default: original).", kind=Method)] = (
+        None
     )
+    sentence: Annotated[str | None, _column("The column with the sentences (default: sentence or text).")] = None
+    good: Annotated[
+        str | None, _column("The column with the good sentence of each pair (default: sentence_good or good).")
+    ] = None
+    bad: Annotated[
+        str | None, _column("The column with the bad sentence of each pair (default: sentence_bad or bad).")
+    ] = None
+    pair: Annotated[
+        str | None, _column("If a pair is two rows: the column with the name of the pair (default: none).")
+    ] = None
+    acceptable: Annotated[
+        str | None,
+        _column(
+            "If a pair is two rows: the column that says which is good, by true and false or 1 and 0 (default: none)."
+        ),
+    ] = None
+    group: Annotated[
+        str | Sequence[str],
+        Option(
+            "A column with conditions: each gets a mean (default: group); may be repeated.",
+            metavar="COLUMN",
+            kind=list[str],
+        ),
+    ] = ()
+    cluster: Annotated[
+        str | None, _column("A column with the same value in rows that depend on each other (default: cluster).")
+    ] = None
+    windows: Annotated[bool, Option("Score sentences that are too long for the model in parts (windows).")] = False
+    per_token: Annotated[bool, Option("Write tokens.parquet: the score of each token.")] = False
+    per_word: Annotated[bool, Option("Write words.parquet: the score of each word.")] = False
+    skip_bad: Annotated[bool, Option("Skip rows that cannot be scored, and write them to skipped.parquet.")] = False
 
-
-def plan_stage(
-    model: Model,
-    data: TableLike,
-    columns: Mapping[str, Any],
-    method: str | None,
-    details: Mapping[str, bool],
-    *,
-    rows_per_part: int = ROWS_PER_PART,
-) -> Likelihoods:
-    """Plan a run; all rows are read and checked.
-
-    Args:
-        model: The model.
-        data: See `likelihood`.
-        columns: Those that are named; see `Columns.of`.
-        method: See `likelihood`.
-        details: windows, per_token, per_word and skip_bad; see `likelihood`.
-        rows_per_part: Rows of a part.
-
-    Raises:
-        InputError: As for `likelihood`.
-    """
-    exported = model.exported
-    if exported.is_causal and method is not None:
-        raise InputError(
-            f"--method {method}: {model.name} is a causal model, whose log-likelihoods are exact; leave --method out"
+    def stage(self, exported: ExportedModel) -> Likelihoods:
+        """All rows are read and checked."""
+        if exported.is_causal and self.method is not None:
+            raise InputError(
+                f"--method {self.method}: {exported.name} is a causal model, whose log-likelihoods are exact; "
+                "leave --method out"
+            )
+        kind = None if exported.is_causal else choice(Method, "--method", self.method or Method.ORIGINAL)
+        is_blimp = isinstance(self.data, str) and self.data == BLIMP and not exists(Path(BLIMP))
+        name, tables = open_tables(find(BLIMP) if is_blimp else self.data)
+        columns = Columns.of(
+            tables[0],
+            sentence=self.sentence,
+            good=self.good,
+            bad=self.bad,
+            pair=self.pair,
+            acceptable=self.acceptable,
+            group=self.group,
+            cluster=self.cluster,
         )
-    kind = None if exported.is_causal else choice(Method, "--method", method or Method.ORIGINAL)
-    name, tables = open_tables(find(BLIMP) if data == BLIMP and not exists(Path(BLIMP)) else data)
-    found = Columns.of(tables[0], **columns)
-    for table in tables:
-        refuse_result_names(table.name, table.columns)
-    faults = Faults(found, Encoder(exported.tokenizer, exported.is_causal), _longest(exported, details))
-    known = scan_tables(name, tables, found.texts, faults, skip_bad=details["skip_bad"], rows_per_part=rows_per_part)
-    refuse_result_names(tables[0].name, list(known.schema))  # rows of JSON lines can have further columns
-    if found.pair is not None and not details["skip_bad"]:
-        refuse_incomplete(known, found, faults)
-    return Likelihoods(exported, known, found, kind, **details)
+        for table in tables:
+            refuse_result_names(table.name, table.columns)
+        longest = None if self.windows else exported.max_length
+        faults = Faults(columns, Encoder(exported.tokenizer, exported.is_causal), longest)
+        known = scan_tables(
+            name, tables, columns.texts, faults, skip_bad=self.skip_bad, rows_per_part=self.rows_per_part
+        )
+        refuse_result_names(tables[0].name, list(known.schema))  # rows of JSON lines can have further columns
+        if columns.pair is not None and not self.skip_bad:
+            refuse_incomplete(known, columns, faults)
+        details = {"windows": self.windows, "per_token": self.per_token, "per_word": self.per_word}
+        return Likelihoods(exported, known, columns, kind, skip_bad=self.skip_bad, **details)
+
+    def plan(self, model: Model, options: RunOptions) -> ProbePlan:
+        stage = self.stage(model.exported)
+        folder, shard = run_folder(model, options, stage.name), shard_of(options)
+        return plan_of(stage, opening_of(model), len(model.devices), folder, shard)
+
+    @staticmethod
+    def sections(run: LikelihoodRun) -> Sequence[Section]:
+        from .sections import sections  # it is built on this module
+
+        return sections(run)
 
 
-def _longest(exported: ExportedModel, details: Mapping[str, bool]) -> int | None:
-    return None if details["windows"] else exported.max_length
+likelihood = Likelihood.function()

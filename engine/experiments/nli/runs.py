@@ -3,24 +3,22 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Unpack
+from typing import Annotated, Any, ClassVar
 
 import polars as pl
 
+from ...choices import Task
 from ...datasets.sources import find
 from ...errors import choice
 from ...inference.audit import audit_summary
-from ...inference.classifier import TASK
 from ...inference.classifier import labels as label_names
+from ...inference.exported import ExportedModel
 from ...library.again import Draw, Sample
-from ...library.call import recorded
-from ...library.model import ModelLike, open_model
-from ...library.options import RunOptions
 from ...library.recount import Recount
-from ...library.run import ShardRun
-from ...views import Table
+from ...views import Section, Table
+from ..experiment import DATA_FOLDER, Experiment, Option
 from ..items import ALL, ORIGINAL
-from ..summary_run import SummaryRun, run_probe
+from ..summary_run import SummaryRun
 from .again import Labelled
 from .judgements import Judgements
 from .labels import SOURCES, TWO_WAY, Source, map_head
@@ -112,41 +110,69 @@ class NliRun(SummaryRun):
         return recounts(self.items, self.summary, self.record.identity["labels"])
 
 
-@recorded(files=("data", "original"))
-def nli(
-    model: ModelLike,
-    *,
-    data: str | Path | None = None,
-    source: str | Sequence[str] = (),
-    original: Mapping[str, str | Path] | None = None,
-    labels: str | None = None,
-    max_length: int | None = None,
-    **options: Unpack[RunOptions],
-) -> NliRun | ShardRun:
-    """Judge the pairs with negation of Hossain et al. (2020) with a classifier (section 6.1).
+def _by_source(texts: Sequence[str]) -> dict[str, Path]:
+    found = {}
+    for text in texts:
+        source, equals, file = text.partition("=")
+        if not equals or not file:
+            raise InputError(f"--original {text}: give SOURCE=FILE, such as RTE=dev.tsv")
+        found[source] = Path(file)
+    return found
 
-    Args:
-        model: From `load`, or the folder or name of a model that was exported for text-classification.
-        data: The folder of the benchmark; by default the data set `negation-nli`.
-        source: RTE, SNLI or MNLI, one or several; all by default.
-        original: Source → its original dev set in the layout of GLUE; drops are counted from it.
-        labels: The labels in the order of the logits, separated by commas, if the model does not name them.
-        max_length: Largest number of tokens in a pair; the paper's 128 by default, or what the model takes if that is
-            less.
-        **options: See `RunOptions`.
 
-    Returns:
-        The finished run; a `ShardRun` if only a shard was asked for.
+@dataclass(frozen=True, eq=False)
+class Nli(Experiment):
+    """Run a classifier on the pairs with negation of Hossain and others (2020).
 
-    Raises:
-        InputError: An option is wrong, a file is missing or bad, the run folder belongs to another run, or the disk is
-            full.
+    First export the classifier with --task text-classification.
     """
-    wanted = [source] if isinstance(source, str) else source
-    sources = [choice(Source, "--source", str(name)) for name in wanted or SOURCES]
-    dev_sets = {str(choice(Source, "--original", str(name))): Path(file) for name, file in (original or {}).items()}
-    opened = open_model(model, task=TASK)
-    head = map_head(label_names(opened.exported), opened.name, labels)
-    sets = read_sets(find(DATA, None if data is None else Path(data)), dev_sets, sources)
-    stage = Judgements.plan(opened.exported, head, sets, max_length=max_length)
-    return run_probe(stage, NliRun, opened, options)
+
+    name = "nli"
+    title = "Natural language inference with negation"
+    references = "negengine.engine.experiments.nli:references.toml"
+    task = Task.TEXT_CLASSIFICATION
+    example = "negengine nli textattack/bert-base-uncased-RTE --source RTE"
+    model_help = "A classifier of text pairs: an exported folder, or its name under models/."
+    results = NliRun
+
+    data: Annotated[str | Path | None, DATA_FOLDER] = None
+    source: Annotated[
+        str | Sequence[str],
+        Option("A data set whose pairs are judged (default: all); may be repeated.", kind=list[Source]),
+    ] = ()
+    original: Annotated[
+        Mapping[str, str | Path] | None,
+        Option(
+            "Also judge an original dev set in the columns of GLUE: RTE=dev.tsv; may be repeated.",
+            metavar="SOURCE=FILE",
+            kind=list[str],
+            is_file=True,
+            read=_by_source,
+        ),
+    ] = None
+    labels: Annotated[
+        str | None,
+        Option("The labels in the order of the logits (default: as the model names them).", metavar="LABEL,..."),
+    ] = None
+    max_length: Annotated[
+        int | None,
+        Option("Largest number of tokens in a pair (default: 128, as in the paper).", metavar="N", minimum=8),
+    ] = None
+
+    def stage(self, exported: ExportedModel) -> Judgements:
+        wanted = [self.source] if isinstance(self.source, str) else self.source
+        sources = [choice(Source, "--source", str(name)) for name in wanted or SOURCES]
+        given = (self.original or {}).items()
+        dev_sets = {str(choice(Source, "--original", str(name))): Path(file) for name, file in given}
+        head = map_head(label_names(exported), exported.name, self.labels)
+        sets = read_sets(find(DATA, None if self.data is None else Path(self.data)), dev_sets, sources)
+        return Judgements.plan(exported, head, sets, max_length=self.max_length)
+
+    @staticmethod
+    def sections(run: NliRun) -> Sequence[Section]:
+        from .sections import sections  # it is built on this module
+
+        return sections(run)
+
+
+nli = Nli.function()

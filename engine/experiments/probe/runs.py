@@ -3,25 +3,26 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, Unpack
+from pathlib import Path
+from typing import Annotated, Any, ClassVar
 
 import polars as pl
 
 from ...choices import TargetMethod
 from ...errors import InputError, check_number, choice
+from ...inference.exported import ExportedModel
 from ...inference.words import refuse_undefined
 from ...library.again import Draw, Sample
-from ...library.call import recorded
-from ...library.model import Model, ModelLike, open_model
+from ...library.model import Model
 from ...library.options import RunOptions, opening_of, run_folder, shard_of
 from ...library.recount import Recount
-from ...library.run import ShardRun
 from ...printable import counted
 from ...runs.record import mask_token
 from ...text.user_table import TableLike, open_table
-from ...views import Table
+from ...views import Section, Table
+from ..experiment import Experiment, Option
 from ..items import ALL
-from ..summary_run import OUTCOMES, SummaryRun, run_probe
+from ..summary_run import OUTCOMES, SummaryRun
 from ..vocabulary import Ranked, Vocabulary
 from .again import samples
 from .columns import ROW, TARGET_COLUMN, TARGET_TOKENS, Columns, refuse_result_names
@@ -169,114 +170,102 @@ class ProbeRun(SummaryRun):
         return f"{scale * row['value']:.{digits}f}{unit}{interval}"
 
 
-@recorded(files=("data", "targets"), words=tuple(Vocabulary))
-def probe(
-    model: ModelLike,
-    data: TableLike,
-    *,
-    sentence: str | None = None,
-    target: str | Sequence[str] = (),
-    group: str | Sequence[str] = (),
-    cluster: str | None = None,
-    item: str | None = None,
-    top: int = 1,
-    targets: str = "all",
-    method: str = TargetMethod.LEFT_TO_RIGHT,
-    skip_bad: bool = False,
-    **options: Unpack[RunOptions],
-) -> ProbeRun | ShardRun:
-    """Ask a model about your own sentences: how probable is each target at the mask, and by group?
+def _column(what: str) -> Option:
+    return Option(what, metavar="COLUMN")
 
-    Args:
-        model: From `load`, or the folder or name of an exported model.
-        data: A file (CSV, TSV, JSON lines, Parquet), a frame of Polars or pandas, or a dictionary of columns.
-        sentence: The column with the sentences, one [MASK] each; by default `sentence`.
-        target: The column with the words that could stand at the mask, or several; by default `target`.
-        group: The column with the conditions that are compared, or several; by default `group`, if there is one.
-        cluster: The column with what rows share that depend on each other; by default `cluster`, if there is one.
-        item: The column with what the rows of a minimal pair share; by default `item` or `pair`, if there is one.
-        top: How many of the model's first choices are kept for each sentence.
-        targets: The words that compete: `all` tokens, `words`, or a file with one word per line. Ranks, first choices
-            and log-probabilities are among them.
-        method: How targets of several tokens get their log-probability: `left-to-right`, `all-masks` or `whole-word`.
-        skip_bad: Whether rows that cannot be asked are skipped; without it the first one is an error.
-        **options: See `RunOptions`.
 
-    Returns:
-        The finished run; a `ShardRun` if only a shard was asked for.
+def _columns(what: str) -> Option:
+    return Option(what, metavar="COLUMN", kind=list[str])
 
-    Raises:
-        InputError: The table cannot be read, a column is missing, a row is bad, an option is wrong, the run folder
-            belongs to another run, or the disk is full.
-    """
-    opened = open_model(model)
-    stage = _stage(
-        opened,
-        data,
-        {"sentence": sentence, "target": target, "group": group, "cluster": cluster, "item": item},
-        top=top,
-        targets=targets,
-        method=method,
-        skip_bad=skip_bad,
+
+@dataclass(frozen=True, eq=False)
+class OwnSentences(Experiment):
+    """Ask about your own sentences: probability and rank of target words, by group."""
+
+    name = "probe"
+    title = "Own stimuli"
+    references = "negengine.engine.experiments.probe:references.toml"
+    example = "negengine probe mini sentences.csv --group condition"
+    has_plan = True
+    results = ProbeRun
+
+    data: Annotated[
+        TableLike,
+        Option(
+            "A table with your sentences: CSV, TSV, JSON lines or Parquet.", metavar="FILE", kind=Path, is_file=True
+        ),
+    ]
+    sentence: Annotated[str | None, _column("The column with the sentences, one [MASK] each (default: sentence).")] = (
+        None
     )
-    return run_probe(stage, ProbeRun, opened, options)
-
-
-def plan_probe(
-    model: ModelLike,
-    data: TableLike,
-    *,
-    sentence: str | None = None,
-    target: str | Sequence[str] = (),
-    group: str | Sequence[str] = (),
-    cluster: str | None = None,
-    item: str | None = None,
-    top: int = 1,
-    targets: str = "all",
-    method: str = TargetMethod.LEFT_TO_RIGHT,
-    skip_bad: bool = False,
-    **options: Unpack[RunOptions],
-) -> ProbePlan:
-    """What `probe` would do; nothing is written. The arguments and errors are those of `probe`."""
-    opened = open_model(model)
-    stage = _stage(
-        opened,
-        data,
-        {"sentence": sentence, "target": target, "group": group, "cluster": cluster, "item": item},
-        top=top,
-        targets=targets,
-        method=method,
-        skip_bad=skip_bad,
+    target: Annotated[
+        str | Sequence[str], _columns("A column with words for the mask (default: target); may be repeated.")
+    ] = ()
+    group: Annotated[
+        str | Sequence[str], _columns("A column with conditions to compare (default: group); may be repeated.")
+    ] = ()
+    cluster: Annotated[
+        str | None, _column("A column with the same value in rows that depend on each other (default: cluster).")
+    ] = None
+    item: Annotated[
+        str | None,
+        _column("A column with the same value in the rows of a minimal pair (default: item or pair)."),
+    ] = None
+    top: Annotated[
+        int, Option("How many of the model's first choices to keep for each sentence.", metavar="N", minimum=1)
+    ] = 1
+    targets: Annotated[
+        str,
+        Option(
+            "The tokens that are ranked: all tokens, all words, or those in a file with one word per line.",
+            metavar="all|words|FILE",
+            is_file=True,
+            words=tuple(Vocabulary),
+        ),
+    ] = Vocabulary.ALL.value
+    method: Annotated[str, Option("How targets of several tokens get their log-probability.", kind=TargetMethod)] = (
+        TargetMethod.LEFT_TO_RIGHT
     )
-    folder, shard = run_folder(opened, options, stage.name), shard_of(options)
-    return plan_of(stage, opening_of(opened), len(opened.devices), folder, shard)
+    skip_bad: Annotated[bool, Option("Skip rows that cannot be used, and list them with the reason.")] = False
 
-
-def _stage(
-    model: Model,
-    data: TableLike,
-    named: Mapping[str, Any],
-    *,
-    top: int,
-    targets: str,
-    method: str,
-    skip_bad: bool,
-) -> OwnStimuli:
-    check_number("--top", top, 1, MOST_TOP)
-    kind = choice(TargetMethod, "--method", method)
-    ranked = Ranked.of(str(targets), "--targets")
-    if kind is TargetMethod.WHOLE_WORD and (ranked.name != Vocabulary.ALL or top > 1):
-        raise InputError(
-            f"--method {kind} ranks the tokens that can stand in a word: give it without --targets and --top"
+    def stage(self, exported: ExportedModel) -> OwnStimuli:
+        """All rows are read and checked."""
+        check_number("--top", self.top, 1, MOST_TOP)
+        kind = choice(TargetMethod, "--method", self.method)
+        ranked = Ranked.of(str(self.targets), "--targets")
+        if kind is TargetMethod.WHOLE_WORD and (ranked.name != Vocabulary.ALL or self.top > 1):
+            raise InputError(
+                f"--method {kind} ranks the tokens that can stand in a word: give it without --targets and --top"
+            )
+        refuse_undefined(kind, causal=exported.is_causal)
+        table = open_table(self.data)
+        columns = Columns.of(
+            table,
+            sentence=self.sentence,
+            target=self.target,
+            group=self.group,
+            cluster=self.cluster,
+            item=self.item,
         )
-    refuse_undefined(kind, causal=model.exported.is_causal)
-    table = open_table(data)
-    columns = Columns.of(table, **named)
-    refuse_result_names(table.name, table.columns, top)
-    check = FewValues(columns, model.exported.mask_token, table.name)
-    stimuli = table.scan(columns.texts, check, skip_bad=skip_bad, rows_per_part=ROWS_PER_PART)
-    refuse_result_names(table.name, list(stimuli.schema), top)  # rows of JSON lines can have further columns
-    stage = OwnStimuli(model.exported, stimuli, columns, ranked, top, kind, skip_bad)
-    if kind is TargetMethod.WHOLE_WORD:
-        stage.marks  # noqa: B018 - refuses a vocabulary without marks
-    return stage
+        refuse_result_names(table.name, table.columns, self.top)
+        check = FewValues(columns, exported.mask_token, table.name)
+        stimuli = table.scan(columns.texts, check, skip_bad=self.skip_bad, rows_per_part=ROWS_PER_PART)
+        refuse_result_names(table.name, list(stimuli.schema), self.top)  # rows of JSON lines can have further columns
+        stage = OwnStimuli(exported, stimuli, columns, ranked, self.top, kind, self.skip_bad)
+        if kind is TargetMethod.WHOLE_WORD:
+            stage.marks  # noqa: B018 - refuses a vocabulary without marks
+        return stage
+
+    def plan(self, model: Model, options: RunOptions) -> ProbePlan:
+        stage = self.stage(model.exported)
+        folder, shard = run_folder(model, options, stage.name), shard_of(options)
+        return plan_of(stage, opening_of(model), len(model.devices), folder, shard)
+
+    @staticmethod
+    def sections(run: ProbeRun) -> Sequence[Section]:
+        from .sections import sections  # it is built on this module
+
+        return sections(run)
+
+
+probe = OwnSentences.function()

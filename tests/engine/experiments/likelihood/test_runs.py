@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 from negengine.engine.errors import InputError
-from negengine.engine.experiments.likelihood.runs import LikelihoodRun, likelihood, plan_likelihood, plan_stage
+from negengine.engine.experiments.likelihood.runs import Likelihood, LikelihoodRun, likelihood
 from negengine.engine.experiments.likelihood.stage import Likelihoods
 from negengine.engine.experiments.summary_run import run_probe
 from negengine.engine.library.open import merge
@@ -14,6 +14,7 @@ from negengine.engine.results.comparison.compare import compare
 from negengine.engine.results.report.citation import cite
 from negengine.engine.results.report.reproduction import reproduce
 from negengine.engine.results.verification.verify import verify
+from negengine.engine.runs.stage import changed
 from pages import drawn_figures
 
 from .conftest import SENTENCES
@@ -44,7 +45,7 @@ DETAILS = {"windows": False, "per_token": True, "per_word": True, "skip_bad": Fa
 
 def run_in_parts(model, data, output, size, *, columns, details=DETAILS, **options):
     """The same in parts of a size, as one run or as a shard."""
-    stage = plan_stage(model, data, columns, None, details, rows_per_part=size)
+    stage = changed(Likelihood(data, **columns, **details), rows_per_part=size).stage(model.exported)
     return run_probe(stage, LikelihoodRun, model, {"output": output, "progress": False, **options})
 
 
@@ -300,7 +301,7 @@ def test_a_run_can_be_read_shown_reported_compared_and_verified(run, pairs, tmp_
 
 
 def test_a_plan_counts_and_writes_nothing(model, table, tmp_path):
-    plan = plan_likelihood(model, table, columns={}, output=tmp_path / "run")
+    plan = Likelihood(table).plan(model, {"output": tmp_path / "run"})
     assert plan.work["sentences"] == len(SENTENCES)
     assert plan.work["tokens to score"] == plan.work["masked copies that the model reads"] > 30
     assert not (tmp_path / "run").exists()

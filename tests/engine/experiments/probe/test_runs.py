@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 from negengine.engine.choices import output_formats
 from negengine.engine.errors import InputError
-from negengine.engine.experiments.probe.runs import ProbeRun, plan_probe
+from negengine.engine.experiments.probe.runs import OwnSentences, ProbeRun
 from negengine.engine.inference.free_text import log_softmax
 from negengine.engine.inference.model import MaskedLM
 from negengine.engine.results.comparison.compare import compare
@@ -249,7 +249,7 @@ def test_a_column_that_holds_no_groups_is_refused(model, tmp_path):
 
 
 def test_a_plan_counts_and_writes_nothing(model, table, mini_tokenizer, tmp_path):
-    plan = plan_probe(model, table, target=["target", "other"], output=tmp_path / "run")
+    plan = OwnSentences(table, target=["target", "other"]).plan(model, {"output": tmp_path / "run"})
     assert plan.work["rows"] == 6
     assert plan.work["items (rows × targets)"] == 12
     assert plan.work["different sentences"] == 5
@@ -261,7 +261,7 @@ def test_a_plan_counts_and_writes_nothing(model, table, mini_tokenizer, tmp_path
 
 
 def test_a_plan_says_which_rows_would_be_skipped(model):
-    plan = plan_probe(model, BAD, skip_bad=True)
+    plan = OwnSentences(BAD, skip_bad=True).plan(model, {})
     assert plan.work["rows that would be skipped"] == 5
     assert plan.skipped == dict.fromkeys(REASONS, 1)
 
