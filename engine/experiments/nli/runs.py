@@ -9,7 +9,7 @@ import polars as pl
 
 from ...choices import Task
 from ...datasets.sources import find
-from ...errors import choice
+from ...errors import InputError, choice
 from ...inference.audit import audit_summary
 from ...inference.classifier import labels as label_names
 from ...inference.exported import ExportedModel
