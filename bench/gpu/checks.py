@@ -17,8 +17,7 @@ import torch
 
 from ...engine.errors import InputError
 from ...engine.inference.cuda import attention_options
-from ...engine.inference.device import CPU, Device
-from ...engine.inference.driver import cuda_bus_address, cuda_devices, cuda_memory, cuda_name, cuda_version
+from ...engine.inference.device import CPU, Device, cuda_bus_address, cuda_devices, cuda_memory, cuda_name, cuda_version
 from ...engine.inference.exported import REFERENCE
 from ...engine.inference.mixed import SENTENCES, Mixed, calibrate
 from ...engine.inference.model import Decisions, MaskedLM

@@ -8,8 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from ...engine.inference.device import CPU, Device
-from ...engine.inference.driver import cuda_bus_address
+from ...engine.inference.device import CPU, Device, cuda_bus_address
 from ...engine.inference.energy import energy_used
 
 _EVERY = 0.2  # seconds

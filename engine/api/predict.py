@@ -7,8 +7,7 @@ from typing import Any
 import polars as pl
 
 from ..errors import check_number
-from ..inference.free_text import MASK, encode_texts
-from ..inference.predict import predict_texts
+from ..inference.free_text import MASK, encode_texts, predict_texts
 from ..library.model import ModelLike, open_model
 from ..library.shown import Shown
 from ..views import Column, Table

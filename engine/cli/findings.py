@@ -2,8 +2,7 @@
 
 import platform
 
-from ..inference.device import Device, choose_device, cpu_threads, missing_for_cuda
-from ..inference.driver import cuda_devices, cuda_memory
+from ..inference.device import Device, choose_device, cpu_threads, cuda_devices, cuda_memory, missing_for_cuda
 from ..inference.exported import exported_names
 from ..versions import package_version, versions
 

@@ -18,9 +18,8 @@ from numpy.typing import NDArray
 
 from ..errors import InputError
 from ..inference.exported import ExportedModel
-from ..inference.free_text import encode_texts, log_softmax
+from ..inference.free_text import encode_texts, log_softmax, top_tokens
 from ..inference.model import LanguageModel
-from ..inference.top import top_tokens
 from ..runs.masked_stages import ReferenceStage
 from ..runs.record import model_metadata
 from ..runs.stage import Advance, Files, FinishedParts, PartResult, part_ranges

@@ -1,9 +1,12 @@
-"""A batch: sentences of one length as a model takes them, and the arrays that their decisions are written into."""
+"""Batches of sentences of one length, and the threads that run them on a device."""
 
+import itertools
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence, Sized
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,57 +69,6 @@ class Batch:
             own[:] = found[: len(self)]
 
 
-class Runner(Protocol):
-    """Runs batches on a device."""
-
-    def run(self, batches: Sequence[Batch], advance: Advance = ignored) -> None:
-        """Decide about all sentences of the batches.
-
-        Args:
-            batches: the batches to run.
-            advance: called after each batch with its number of sentences; several threads may call it.
-        """
-
-    def fetch(self, outputs: Sequence[str], batches: Sequence[Feeds], advance: Advance = ignored) -> list[list[Array]]:
-        """Some outputs of the graph, such as `logits`, float32 [n, V], for each batch.
-
-        Args:
-            outputs: their names.
-            batches: the inputs of each run.
-            advance: as for `run`.
-        """
-
-    def work(self, jobs: Sequence[Callable[[RunOne], Result]]) -> Iterator[Result]:
-        """Let each job run batches, in one thread: what it computes from their outputs is computed there, too.
-
-        So one core is at work on a job from the first batch to the result, while others do other jobs.
-
-        Args:
-            jobs: each is called once, by one of several threads.
-
-        Returns:
-            The results in the order of the jobs.
-        """
-
-
-def fetching(
-    outputs: Sequence[str], batches: Sequence[Feeds], advance: Advance
-) -> list[Callable[[RunOne], list[Array]]]:
-    """Jobs that bring some outputs of each batch; see `Runner.fetch`."""
-
-    def fetch(feeds: Feeds, run: RunOne) -> list[Array]:
-        found = run(outputs, feeds)
-        advance(rows_in(feeds))
-        return found
-
-    return [partial(fetch, feeds) for feeds in batches]
-
-
-def rows_in(feeds: Feeds) -> int:
-    """Number of sentences of a run: the rows of its first input."""
-    return len(next(iter(feeds.values())))
-
-
 def sentences_in(batch_tokens: int, length: int) -> int:
     """Number of sentences of a length in a full batch."""
     return max(1, batch_tokens // length)
@@ -127,3 +79,48 @@ def rows_by_length(encoded: Sequence[Sized]) -> Iterator[NDArray[np.int64]]:
     lengths = np.array([len(ids) for ids in encoded])
     for length in np.unique(lengths):
         yield np.flatnonzero(lengths == length)
+
+
+class Runner(ABC):
+    """A graph on a device: the one interface that a device has to the models.
+
+    It has threads, each of which runs one batch or does one job at a time. A device says how a batch runs (`_run`, into
+    the arrays of its decisions) and how some outputs are fetched (`_run_one`). See `cpu.Cores`, `cuda.Streams`.
+    """
+
+    def __init__(self, count: int, name: str) -> None:
+        self._threads = ThreadPoolExecutor(count, name)
+
+    @abstractmethod
+    def _run(self, batch: Batch, advance: Advance) -> None:
+        """Decide about the sentences of one batch."""
+
+    @abstractmethod
+    def _run_one(self, outputs: Sequence[str], feeds: Feeds) -> list[Array]:
+        """See `RunOne`."""
+
+    def run(self, batches: Sequence[Batch], advance: Advance = ignored) -> None:
+        """Decide about all sentences of the batches.
+
+        `advance` is called after each batch with its number of sentences; several threads may call it.
+        """
+        for _ in self._threads.map(self._run, batches, itertools.repeat(advance)):
+            pass
+
+    def fetch(self, outputs: Sequence[str], batches: Sequence[Feeds], advance: Advance = ignored) -> list[list[Array]]:
+        """Some outputs of the graph, such as `logits`, float32 [n, V], for the inputs of each batch."""
+
+        def job(feeds: Feeds, run: RunOne) -> list[Array]:
+            found = run(outputs, feeds)
+            advance(len(next(iter(feeds.values()))))
+            return found
+
+        return list(self.work([partial(job, feeds) for feeds in batches]))
+
+    def work(self, jobs: Sequence[Callable[[RunOne], Result]]) -> Iterator[Result]:
+        """Let each job run batches, in one thread: what it computes from their outputs is computed there, too.
+
+        So one core is at work on a job from the first batch to the result, while others do other jobs. The results come
+        in the order of the jobs.
+        """
+        return self._threads.map(lambda job: job(self._run_one), jobs)

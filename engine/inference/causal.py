@@ -7,9 +7,14 @@ the one that is asked for. A mask in the middle of the ids is allowed, too: then
 `token_logprobs` gives the log-probability of every token after the first in one run. The graph computes the rows that
 enter the vocabulary projection (its output `hidden`), and a second graph (`model.vocabulary.onnx`) projects some rows
 at a time: so memory does not grow with the number of tokens times the size of the vocabulary.
+
+All verbs of one [NAME, PROF] pair follow each other in a run, and their sentences share the first half of their tokens.
+The keys and values of these tokens are the same in all of them, so they are computed once for a group
+(`common_prefixes`). With gpt2's shape, 85 sentences of 15 tokens that share 9 take 0.39 of the time (one thread).
 """
 
 import math
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
@@ -24,11 +29,48 @@ from .batches import OUTPUTS, Advance, Feeds, Runner, sentences_in
 from .device import CPU, Device
 from .exported import HIDDEN, REFERENCE, ExportedModel
 from .model import Decisions, Ids, LanguageModel, MaskedLM
-from .prefixes import Groups, common_prefixes
 
 # Rows of the vocabulary projection at a time: 26 MB of logits on a core with a vocabulary of 50,000 tokens. Fewer rows
 # would make the product less efficient, as its matrix is read anew for each of these pieces.
 _ROWS = {"cpu": 128, "cuda": 2048}
+
+
+_WORTH_IT = 0.8  # share of the tokens that may be left to compute
+_FEWEST_TOKENS = 64  # of the rest of a group's sentences, on average: less would make products inefficient
+
+
+@dataclass(frozen=True, eq=False)
+class Groups:
+    """Neighbouring sentences that begin alike.
+
+    Attributes:
+        length: How many first tokens the sentences of a group share.
+        bounds: int64 [groups + 1], the first sentence of each group, and the number of sentences.
+    """
+
+    length: int
+    bounds: NDArray[np.int64]
+
+
+def common_prefixes(ids: NDArray[np.int32]) -> Groups | None:
+    """The groups with the fewest tokens to compute; None where that is not worth it.
+
+    Args:
+        ids: int32 [n, L], sentences of one length in the order of the run.
+    """
+    n, length = ids.shape
+    if n < 2 or length < 2:
+        return None
+    differs = ids[1:] != ids[:-1]
+    first = np.where(differs.any(axis=1), differs.argmax(axis=1), length)  # column where a sentence begins to differ
+    shared = np.arange(1, length)
+    groups = 1 + np.cumsum(np.bincount(first, minlength=length))[: length - 1]
+    tokens = groups * shared + n * (length - shared)
+    best = int(tokens.argmin())
+    if tokens[best] > _WORTH_IT * n * length or n * (length - shared[best]) < _FEWEST_TOKENS * groups[best]:
+        return None
+    starts = np.flatnonzero(first < shared[best]) + 1
+    return Groups(int(shared[best]), np.concatenate([[0], starts, [n]]))
 
 
 class CausalLM(LanguageModel):

@@ -8,14 +8,13 @@ one core each are 10 % faster than batches of 4,104 tokens with both cores.
 from collections.abc import Sequence
 from pathlib import Path
 
-from .batches import INPUTS, OUTPUTS, Advance, Array, Batch, Feeds
+from .batches import INPUTS, OUTPUTS, Advance, Array, Batch, Feeds, Runner
 from .device import CPU
-from .pool import Pool
 from .session import open_session, run_options
 
 
-class Cores(Pool):
-    """Several runs at the same time on one session, each in one thread; see `Runner`.
+class Cores(Runner):
+    """Several runs at the same time on one session, each in one thread.
 
     With IO binding, ONNX Runtime writes the decisions straight into their arrays.
 

@@ -23,7 +23,6 @@ import onnxruntime as ort
 from ..errors import InputError
 from .batches import INPUTS, OUTPUTS, WIDTHS, Advance, Array, Batch, Feeds, Runner, sentences_in
 from .device import Device
-from .pool import Pool
 from .session import on_cpu, open_session, run_options
 
 REPLAYED_TOKENS = 4096  # batches of at most this many tokens are captured as graphs
@@ -115,7 +114,7 @@ class _Work:
 _WORK = _Work()  # one for the process: what any session does makes a capture fail
 
 
-class Streams(Pool):
+class Streams(Runner):
     """Large batches: several runs at the same time on one session."""
 
     def __init__(
@@ -138,7 +137,7 @@ class Streams(Pool):
         advance(len(batch))
 
 
-class Graphs(Pool):
+class Graphs(Runner):
     """Small batches: a CUDA graph is captured at the first batch of each length, then replayed; see the module."""
 
     def __init__(self, session: ort.InferenceSession, device: Device, batch_tokens: int) -> None:

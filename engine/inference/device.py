@@ -1,18 +1,24 @@
-"""Devices on which a model runs: the devices that `--device` names, and the cores that each may use.
+"""Devices on which a model runs: those that `--device` names, the cores that each may use, facts of NVIDIA's driver.
 
 This module does not open a model, so a wrong choice is refused at once. `session.py` opens sessions on a device.
+
+It calls the C library of the driver, not NVML (nvidia-ml-py). NVML lists the devices of the whole machine: it ignores
+CUDA_VISIBLE_DEVICES, orders devices by their bus and not as CUDA_DEVICE_ORDER says, counts a GPU that is divided into
+MIG instances as one, and is missing in containers that are given `compute` alone. Only the driver knows which device
+ONNX Runtime's `cuda:0` is.
 """
 
+import ctypes
 import os
 import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import onnxruntime as ort
 
 from ..errors import InputError
-from .driver import cuda_devices
 
 
 @dataclass(frozen=True)
@@ -106,3 +112,70 @@ def missing_for_cuda() -> str | None:
 def cpu_threads() -> int:
     """Cores that this process may use: fewer than the machine has, inside a container or a batch job."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+_LIBRARY = "nvcuda.dll" if os.name == "nt" else "libcuda.so.1"
+_BUS_ADDRESS_LENGTH = 32
+_NAME_LENGTH = 256
+
+
+def cuda_devices() -> int:
+    """Number of CUDA devices that this process may use; 0 without a driver."""
+    count = ctypes.c_int(0)
+    driver = _driver()
+    if driver is None or driver.cuDeviceGetCount(ctypes.byref(count)) != 0:
+        return 0
+    return count.value
+
+
+def cuda_memory(index: int) -> int | None:
+    """Bytes of a CUDA device's memory; None if the driver does not report it."""
+    driver, total = _driver(), ctypes.c_size_t(0)
+    if driver is None or (device := _device(driver, index)) is None:
+        return None
+    if driver.cuDeviceTotalMem_v2(ctypes.byref(total), device) != 0:
+        return None
+    return total.value or None
+
+
+def cuda_bus_address(index: int) -> str | None:
+    """Address of a CUDA device on the PCI bus, by which NVML finds it; None if the driver does not report it."""
+    driver, address = _driver(), ctypes.create_string_buffer(_BUS_ADDRESS_LENGTH)
+    if driver is None or (device := _device(driver, index)) is None:
+        return None
+    if driver.cuDeviceGetPCIBusId(address, _BUS_ADDRESS_LENGTH, device) != 0:
+        return None
+    return address.value.decode()
+
+
+def cuda_name(index: int) -> str | None:
+    """Name of a CUDA device, such as `NVIDIA H200`; None if the driver does not report it."""
+    driver, name = _driver(), ctypes.create_string_buffer(_NAME_LENGTH)
+    if driver is None or (device := _device(driver, index)) is None:
+        return None
+    if driver.cuDeviceGetName(name, _NAME_LENGTH, device) != 0:
+        return None
+    return name.value.decode(errors="replace") or None
+
+
+def cuda_version() -> str | None:
+    """The newest version of CUDA that the driver supports, such as `13.0`; None without a driver."""
+    driver, version = _driver(), ctypes.c_int(0)
+    if driver is None or driver.cuDriverGetVersion(ctypes.byref(version)) != 0:
+        return None
+    return f"{version.value // 1000}.{version.value % 1000 // 10}"
+
+
+def _driver() -> Any:
+    """The driver's library, initialised; None if it is missing or does not start."""
+    try:
+        driver = ctypes.CDLL(_LIBRARY)
+    except OSError:
+        return None
+    return driver if driver.cuInit(0) == 0 else None
+
+
+def _device(driver: Any, index: int) -> Any:
+    """The driver's handle of a device; None if there is no such device."""
+    device = ctypes.c_int(0)
+    return device if driver.cuDeviceGet(ctypes.byref(device), index) == 0 else None

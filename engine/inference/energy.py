@@ -8,8 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from .device import CPU, Device
-from .driver import cuda_bus_address, cuda_devices
+from .device import CPU, Device, cuda_bus_address, cuda_devices
 
 _POWERCAP = Path("/sys/class/powercap")
 

@@ -16,8 +16,7 @@ from ..choices import LANGUAGE_MODELS, Task
 from ..errors import InputError
 from ..files.reading import file_sha256, is_file, is_folder
 from ..text.tokenizer import CausalTokenizer, MaskTokenizer
-from .manifest import GRAPH, MANIFEST, TOKENIZER, read_manifest, read_origin
-from .verified import VerifiedFiles
+from .manifest import GRAPH, MANIFEST, TOKENIZER, VerifiedFiles, read_manifest, read_origin
 
 _BUNDLED = "mini"  # a name that can be exported without a download
 MODELS = Path("models")  # the default folder of exports

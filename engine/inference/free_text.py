@@ -5,6 +5,7 @@ that are given one by one (`predict`, the probes of other papers) and for measur
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from typing import TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -109,3 +110,102 @@ def log_softmax(logits: NDArray[np.float32]) -> NDArray[np.float64]:
     shifted -= shifted.max(axis=-1, keepdims=True)
     result: NDArray[np.float64] = shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
     return result
+
+
+_FEW = 16  # up to so many tokens, repeated maxima are faster than a partition of the vocabulary
+
+
+def top_tokens(
+    logits: NDArray[np.float32], k: int, excluded: Sequence[int] | NDArray[np.integer] = ()
+) -> NDArray[np.int64]:
+    """The k tokens with the highest logits of each sentence, the highest first; of equal ones the smaller id first.
+
+    Args:
+        logits: float32 [n, V].
+        k: How many tokens; at most V minus the excluded ones.
+        excluded: Ids that are not ranked, such as those of special tokens.
+
+    Returns:
+        Token ids, int64 [n, k].
+
+    Raises:
+        ValueError: There are fewer than k tokens to rank.
+    """
+    excluded = np.unique(np.asarray(excluded, np.int64))
+    if not 0 <= k <= logits.shape[1] - len(excluded):
+        raise ValueError(f"{k} tokens wanted, of {logits.shape[1]} with {len(excluded)} excluded")
+    ranked = logits.copy()
+    ranked[:, excluded] = -np.inf
+    return _by_maxima(ranked, k) if k <= _FEW else _by_partition(ranked, k)
+
+
+def _by_maxima(logits: NDArray[np.float32], k: int) -> NDArray[np.int64]:
+    """The k highest of each row; overwrites them."""
+    rows, best = np.arange(len(logits)), np.empty((len(logits), k), np.int64)
+    for i in range(k):
+        best[:, i] = logits.argmax(axis=1)  # the first of equal ones
+        logits[rows, best[:, i]] = -np.inf
+    return best
+
+
+def _by_partition(logits: NDArray[np.float32], k: int) -> NDArray[np.int64]:
+    """The k highest of each row: all that are not below the last one wanted, stably sorted."""
+    best = np.empty((len(logits), k), np.int64)
+    for row, own in enumerate(logits):
+        candidates = np.flatnonzero(own >= np.partition(own, -k)[-k])
+        best[row] = candidates[np.argsort(-own[candidates], kind="stable")[:k]]
+    return best
+
+
+class Prediction(TypedDict):
+    """One token that a model predicts at the mask of a text.
+
+    `rank` is 1 for the most probable token; `logit` is the model's score, `probability` a fraction of 1.
+    """
+
+    text: str
+    rank: int
+    token: str
+    logit: float
+    probability: float
+
+
+def predict_texts(
+    model: LanguageModel, tokenizer: MaskTokenizer, texts: Sequence[str], top: int = 5
+) -> list[Prediction]:
+    """The most probable tokens of each text, as rows of a table.
+
+    Args:
+        model: an open model.
+        tokenizer: the model's.
+        texts: each with one mask, written [MASK] or as the model's own mask token.
+        top: how many tokens of each text; the whole vocabulary if it has fewer.
+
+    Returns:
+        `top` predictions for each text, in the order of the texts given, the most probable token first.
+
+    Raises:
+        InputError: a text has no mask or several, holds the padding token, or is too long.
+    """
+
+    def best(rows: NDArray[np.int64], logits: NDArray[np.float32]) -> dict[int, list[Prediction]]:
+        probabilities = np.exp(log_softmax(logits))
+        ids = top_tokens(logits, min(top, logits.shape[1]))
+        return {
+            row: [
+                {
+                    "text": texts[row],
+                    "rank": rank,
+                    "token": tokenizer.token_text(token),
+                    "logit": float(scores[token]),
+                    "probability": float(chances[token]),
+                }
+                for rank, token in enumerate(own, start=1)
+            ]
+            for row, own, scores, chances in zip(rows.tolist(), ids.tolist(), logits, probabilities, strict=True)
+        }
+
+    found: dict[int, list[Prediction]] = {}
+    for some in reduce_logits(model, encode_texts(model.exported, tokenizer, texts), best):
+        found |= some
+    return [prediction for row in range(len(texts)) for prediction in found[row]]

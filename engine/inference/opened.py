@@ -14,7 +14,7 @@ from .batches import Runner, sentences_in
 from .cpu import Cores
 from .device import CPU, Device, cpu_threads
 from .exported import ExportedModel, graph_precision
-from .processor import prefers_convolutions
+from .machine import prefers_convolutions
 
 # Tokens in a batch. On the CPU each core has a batch of its own: 512 tokens are enough rows for matrix products to be
 # efficient, and few enough for intermediate results to stay in the core's cache, with AVX-512 and with AVX2 alone. On a

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from ..inference.free_memory import give_back_freed_memory
 from ..inference.precision import widened
+from ..inference.session import give_back_freed_memory
 from ..printable import counted
 from .executors import Executor
 from .folder import RunFolder

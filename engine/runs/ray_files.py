@@ -20,7 +20,7 @@ from filelock import FileLock
 
 from ..errors import InputError
 from ..files.reading import file_sha256, is_file, is_folder
-from ..inference.verified import VerifiedFiles
+from ..inference.manifest import VerifiedFiles
 
 PIECE = 64 * 2**20  # bytes
 Pieces = Mapping[str, Sequence[Any]]

@@ -7,8 +7,8 @@ import pytest
 import torch
 from classifier_checkpoints import FAMILIES, LABELS, save_classifier
 from negengine.engine.errors import InputError
+from negengine.engine.inference.classifier import TokenClassifier
 from negengine.engine.inference.exported import CONVOLVED, load_exported
-from negengine.engine.inference.token_classifier import TokenClassifier
 from negengine.export import build as building
 from negengine.export.build import build as build_for
 from negengine.export.parity import rows_of

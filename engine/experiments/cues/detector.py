@@ -6,9 +6,9 @@ import numpy as np
 
 from ...errors import InputError
 from ...inference.batches import Advance, ignored
+from ...inference.classifier import TokenClassifier
 from ...inference.device import CPU, Device
 from ...inference.exported import ExportedModel
-from ...inference.token_classifier import TokenClassifier
 from .encoding import NO_TOKEN, Window, WordEncoder
 from .labels import LABELS, OUTSIDE, cues_of
 from .marked import MarkedCue

@@ -20,9 +20,8 @@ from numpy.typing import NDArray
 from ...choices import Coreference
 from ...errors import InputError, check_number
 from ...inference.exported import ExportedModel, refuse_too_long
-from ...inference.free_text import log_softmax, reduce_logits
+from ...inference.free_text import log_softmax, reduce_logits, top_tokens
 from ...inference.model import LanguageModel
-from ...inference.top import top_tokens
 from ...runs.masked_stages import ReferenceStage
 from ...runs.stage import Advance, Files, FinishedParts, PartResult, part_ranges
 from ...text.composition import Composer, composer

@@ -9,8 +9,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ...inference.free_text import MASK
-from ...inference.top import top_tokens
+from ...inference.free_text import MASK, top_tokens
 from ...inference.words import WordScores
 from ...text.token_ids import NOTHING
 from ...text.tokenizer import MaskTokenizer

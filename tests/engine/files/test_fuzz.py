@@ -41,8 +41,7 @@ from negengine.engine.files.reading import file_sha256
 from negengine.engine.files.sealed import seal, unseal
 from negengine.engine.inference.calibration import Calibration
 from negengine.engine.inference.exported import exported_names, load_exported
-from negengine.engine.inference.manifest import read_origin
-from negengine.engine.inference.verified import VerifiedFiles
+from negengine.engine.inference.manifest import VerifiedFiles, read_origin
 from negengine.engine.runs import merge
 from negengine.engine.runs.part import PartFiles
 from negengine.engine.runs.record import read_run
@@ -140,7 +139,7 @@ def read_answers(folder: Path) -> None:
     run = folder / "run"
     stage = read_run(run).stages["select"]
     stage.done.files[ANSWERS_FILE] = file_sha256(run / ANSWERS_FILE)
-    kept_answers(run, stage, 1)
+    kept_answers(run, stage, len(pl.read_parquet(run / "triplets.parquet")))
 
 
 def read_whole_words(folder: Path) -> None:

@@ -3,8 +3,8 @@
 from types import SimpleNamespace
 
 import pytest
-from negengine.engine.inference import driver
-from negengine.engine.inference.driver import cuda_bus_address, cuda_devices, cuda_memory, cuda_name, cuda_version
+from negengine.engine.inference import device as driver
+from negengine.engine.inference.device import cuda_bus_address, cuda_devices, cuda_memory, cuda_name, cuda_version
 
 SUCCESS, NO_DEVICE, INVALID_DEVICE = 0, 100, 101
 

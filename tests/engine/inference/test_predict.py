@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 from negengine.engine.errors import InputError
+from negengine.engine.inference.free_text import predict_texts
 from negengine.engine.inference.model import MaskedLM
-from negengine.engine.inference.predict import predict_texts
 from transformers import AutoModelForMaskedLM, AutoTokenizer
 
 MINI = Path(__file__).parents[3] / "export" / "mini"

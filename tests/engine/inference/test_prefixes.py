@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 from causal_checkpoints import FAMILIES
-from negengine.engine.inference.causal import CausalLM
-from negengine.engine.inference.prefixes import common_prefixes
+from negengine.engine.inference.causal import CausalLM, common_prefixes
 
 SHARING = [name for name, family in FAMILIES.items() if family.fused]
 GROUPS, SIZE, SHARED, REST = 4, 30, 9, 6

@@ -2,7 +2,8 @@
 
 import numpy as np
 import pytest
-from negengine.engine.inference import machine, processor
+from negengine.engine.inference import machine
+from negengine.engine.inference import machine as processor
 from negengine.engine.inference.device import CPU, Device
 
 CPUINFO = """processor\t: 0

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from negengine.engine.inference.top import top_tokens
+from negengine.engine.inference.free_text import top_tokens
 
 
 def reference(logits, k, excluded):
