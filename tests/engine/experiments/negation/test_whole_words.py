@@ -180,16 +180,15 @@ def test_mono_token_verbs_have_the_files_of_a_run_without_the_others(mini, whole
     assert {name: figures[name] for name in document(folder)} == document(folder)
 
 
-def test_kinds_are_kept_apart(whole):
+def test_kinds_are_kept_apart_with_figures_by_number_of_tokens(whole):
     several = pl.read_parquet(whole / "triplets_several_tokens.parquet")
     assert set(several["verb"]) <= set(SEVERAL)
     assert set(pl.read_parquet(whole / "triplets.parquet")["verb"]) <= set(SINGLE)
     assert (several["tokens"] > 1).all()
     assert several.group_by("name", "profession").len()["len"].max() <= 3
-
-
-def test_figures_by_number_of_tokens(whole):
     figures = document(whole)
+    # A third of all queries repeat (see `fake_models`), so a third of the candidates need a second one.
+    assert figures["several_tokens"]["tested"] < figures["several_tokens"]["queries"] < 2 * 12 * len(SEVERAL)
     assert [row["tokens"] for row in figures["by_tokens"]][:2] == [1, 2]
     assert sum(row["verbs"] for row in figures["by_tokens"]) == len(LEXICON.verbs)
     assert figures["by_tokens"][0]["repeating"] == figures["repeating"]
@@ -202,12 +201,6 @@ def test_figures_by_number_of_tokens(whole):
     joined = several.join(parts, on="pattern", suffix="_parts")
     assert (joined["n"] == joined["n_parts"]).all()
     assert (joined["repetitions"] == joined["repetitions_parts"]).all()
-
-
-def test_a_candidate_whose_first_token_is_not_first_needs_one_sentence(whole):
-    """A third of all queries repeat (see `fake_models`), so a third of the candidates need a second one."""
-    apart = document(whole)["several_tokens"]
-    assert apart["tested"] < apart["queries"] < 2 * apart["tested"]
 
 
 # ---------------------------------------------------------------- the same bytes in any order of work
