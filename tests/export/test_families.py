@@ -9,6 +9,7 @@ import classifier_checkpoints
 import numpy as np
 import pytest
 import torch
+from few import few
 from negengine.engine.errors import InputError
 from negengine.engine.inference.exported import ExportedModel, load_exported
 from negengine.engine.inference.model import MaskedLM
@@ -66,7 +67,7 @@ def sentences(tokenizer):
         yield ids
 
 
-@pytest.mark.parametrize("family", ROWS)
+@pytest.mark.parametrize("family", few(ROWS, "bert", "roberta", "mpnet", "modernbert"))
 def test_engine_equals_pytorch_sentence_by_sentence(family, checkpoint, exported):
     model = load_exported(exported(family))
     engine = MaskedLM(model)
@@ -93,12 +94,12 @@ def test_engine_equals_pytorch_sentence_by_sentence(family, checkpoint, exported
     assert compared > 15
 
 
-@pytest.mark.parametrize("family", ROWS)
+@pytest.mark.parametrize("family", few(ROWS, "bert", "roberta", "mpnet", "modernbert"))
 def test_attention_is_fused_in_every_layer_where_an_operator_for_it_exists(family, exported):
     assert load_exported(exported(family)).info["fused"]["attention"] == ROWS[family].attentions
 
 
-@pytest.mark.parametrize("family", ROWS)
+@pytest.mark.parametrize("family", few(ROWS, "bert", "roberta", "mpnet", "modernbert"))
 def test_hoisting_saves_most_of_the_last_layer_and_of_the_vocabulary_projection(family, exported):
     flops = load_exported(exported(family)).info["flops"]
     assert flops["hoisted"] < 0.85 * flops["optimum"]
@@ -161,6 +162,7 @@ def test_a_family_that_is_known_to_fail_is_refused_before_its_weights_are_read(f
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.everything
 @pytest.mark.parametrize("family", ["longformer", "nystromformer"])
 def test_what_a_library_cannot_run_is_told_in_one_line(family, tmp_path, unsuitable, monkeypatch):
     """Without the entries that refuse them: the day on which one of them works, this fails, and its entry can go."""
@@ -171,6 +173,7 @@ def test_what_a_library_cannot_run_is_told_in_one_line(family, tmp_path, unsuita
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.everything
 def test_a_deberta_with_the_head_of_its_authors_is_exported_with_that_head(checkpoint, tmp_path):
     """As microsoft/deberta-base: weights named lm_predictions, and a configuration that does not say so."""
     shutil.copytree(checkpoint("deberta-v3"), tmp_path / "authors")
@@ -218,7 +221,7 @@ def precisions_of(exported: ExportedModel) -> str:
     return ", ".join(["fp32", *written])
 
 
-@pytest.mark.parametrize("family", ROWS)
+@pytest.mark.parametrize("family", few(ROWS, "bert", "roberta", "mpnet", "modernbert"))
 def test_the_table_of_families_says_what_was_exported(family, checkpoint, exported):
     row, found = ROWS[family], load_exported(exported(family))
     head = MODEL_FOR_MASKED_LM_MAPPING[CONFIG_MAPPING[row.family]].__name__
@@ -238,7 +241,7 @@ CAUSAL = {
 }
 
 
-@pytest.mark.parametrize("family", causal_checkpoints.FAMILIES)
+@pytest.mark.parametrize("family", few(causal_checkpoints.FAMILIES, "gpt2", "llama"))
 def test_the_table_has_the_causal_families(family, causal, causal_checkpoint):
     positions, notes = CAUSAL[family]
     head = MODEL_FOR_CAUSAL_LM_MAPPING[causal_checkpoints.FAMILIES[family].config].__name__
@@ -256,6 +259,7 @@ CLASSIFIERS = {
 }
 
 
+@pytest.mark.everything
 @pytest.mark.parametrize(("family", "task"), CLASSIFIERS)
 def test_the_table_has_the_families_of_classifiers(family, task, classifier):
     _, exported = classifier(task, family)

@@ -9,6 +9,8 @@ from classifier_checkpoints import PAIRS
 from negengine.engine.inference.classifier import PairClassifier, encode_pairs
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
+pytestmark = pytest.mark.everything
+
 
 @pytest.fixture
 def xlnet(classifier):
