@@ -223,7 +223,7 @@ def compare(
     return Parity(len(samples), max(differences), sum(agreed) / len(reference), tolerance)
 
 
-Decisions = tuple[NDArray[np.int32], Logits]  # as in passes/head.py
+Decisions = tuple[NDArray[np.int32], Logits]  # as in passes/outputs.py
 
 
 def _run(
