@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from ..engine.experiments.likelihood.encoding import Encoder
+from ..engine.experiments.likelihood.likelihood_scores import Encoder
 from ..engine.text.lexicon import load_lexicon
 from .comparison import Comparison, Effort, Measurement, largest_difference
 from .shapes import Measured

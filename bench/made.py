@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from ..engine.experiments.diagnostics.files import Negation, Pragmatic, Reversal, Rows
 from ..engine.experiments.lama.facts import Fact
-from ..engine.experiments.nli.labels import SOURCES
-from ..engine.experiments.nli.pairs import KINDS, Pair
+from ..engine.experiments.nli.nli_pairs import KINDS, SOURCES, Pair
 from ..engine.inference.exported import ExportedModel
 from ..engine.inference.free_text import MASK
 from ..engine.text.lexicon import load_lexicon

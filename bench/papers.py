@@ -25,8 +25,7 @@ from ..engine.experiments.diagnostics.diagnostics import Diagnostics
 from ..engine.experiments.diagnostics.files import read_diagnostics
 from ..engine.experiments.lama.facts import Facts, read_facts
 from ..engine.experiments.lama.lama import SAME_AS_AFFIRMATIVE, Lama
-from ..engine.experiments.nli.labels import SOURCES
-from ..engine.experiments.nli.pairs import read_benchmark
+from ..engine.experiments.nli.nli_pairs import SOURCES, read_benchmark
 from ..engine.inference.exported import ExportedModel
 from ..engine.runs.stage import changed
 from ..engine.text.tokenizer import NOT_ONE_TOKEN

@@ -29,8 +29,7 @@ from ..text.tokenizer import NOT_ONE_TOKEN, MaskTokenizer
 from .experiment import Experiment
 from .items import ITEMS_FILE, SUMMARY_FILE, model_identity
 from .summary import frame, means
-from .targets import target_ids
-from .vocabulary import Ranked
+from .vocabulary import Ranked, target_ids
 
 Ids = NDArray[np.int32]
 Logits = NDArray[np.float32]

@@ -22,9 +22,9 @@ from ..library.sentences import CORRECT
 from ..views import Column, Figure, Section, Table
 from ..views.charts import Points
 from .ask import Answers, Asked, Question
-from .asked_run import AskedRun, chances
+from .finished_run import AskedRun, chances
+from .finished_run import means as recounted_means
 from .items import ALL, ITEM_SCHEMA, joined
-from .recount import means as recounted_means
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,7 @@ from ..library.shown import Shown
 from ..runs.stage import Stage
 from ..text.bundled import bundled_lexicons
 from ..views import Section
-from .summary_run import run_probe
+from .finished_run import run_probe
 
 
 @dataclass(frozen=True)

@@ -81,7 +81,7 @@ BUNDLED = (
     "negengine.engine.experiments.negation.entry:PROBE",
     declared(
         "gh22",
-        "negengine.engine.experiments.gh22.runs:Gh22",
+        "negengine.engine.experiments.gh22.gh22:Gh22",
         stages=(
             "negengine.engine.experiments.gh22.acts:Acts",
             "negengine.engine.experiments.gh22.repetitions:Repetitions",
@@ -91,20 +91,20 @@ BUNDLED = (
     declared("diagnostics", "negengine.engine.experiments.diagnostics.diagnostics:Diagnostics"),
     declared(
         "nli",
-        "negengine.engine.experiments.nli.runs:Nli",
-        stages=("negengine.engine.experiments.nli.judgements:Judgements",),
+        "negengine.engine.experiments.nli.nli:Nli",
+        stages=("negengine.engine.experiments.nli.nli_judgements:Judgements",),
         subcommands={"train": "negengine.engine.experiments.nli.train_commands:train_nli"},
     ),
     "negengine.engine.experiments.cues.entry:PROBE",
     declared(
         "probe",
-        "negengine.engine.experiments.probe.runs:OwnSentences",
-        stages=("negengine.engine.experiments.probe.stage:OwnStimuli",),
+        "negengine.engine.experiments.probe.probe:OwnSentences",
+        stages=("negengine.engine.experiments.probe.probe_stage:OwnStimuli",),
     ),
     declared(
         "likelihood",
-        "negengine.engine.experiments.likelihood.runs:Likelihood",
-        stages=("negengine.engine.experiments.likelihood.stage:Likelihoods",),
+        "negengine.engine.experiments.likelihood.likelihood:Likelihood",
+        stages=("negengine.engine.experiments.likelihood.likelihood_stage:Likelihoods",),
     ),
 )
 """Experiments, and probes whose commands are of another form."""

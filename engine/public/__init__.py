@@ -24,15 +24,15 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors
     from .engine.api.load import load
     from .engine.api.predict import predict
     from .engine.errors import InputError
-    from .engine.experiments.cues.runs import cues
+    from .engine.experiments.cues.cues import cues
     from .engine.experiments.diagnostics.diagnostics import Diagnostics as _Diagnostics
-    from .engine.experiments.gh22.runs import gh22
+    from .engine.experiments.gh22.gh22 import gh22
     from .engine.experiments.lama.lama import Lama as _Lama
-    from .engine.experiments.likelihood.runs import likelihood
+    from .engine.experiments.likelihood.likelihood import likelihood
     from .engine.experiments.negation.check_patterns import check_patterns
     from .engine.experiments.negation.runs import ScoresRun, SelectionRun, score, select
-    from .engine.experiments.nli.runs import nli
-    from .engine.experiments.probe.runs import probe
+    from .engine.experiments.nli.nli import nli
+    from .engine.experiments.probe.probe import probe
     from .engine.library.model import Model
     from .engine.library.open import merge
     from .engine.library.open import open_run as open  # noqa: A004 - the library's `open`

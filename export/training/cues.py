@@ -24,12 +24,9 @@ from ...engine.choices import Task
 from ...engine.commands.train_command import TrainingOptions
 from ...engine.datasets.sources import find
 from ...engine.errors import InputError
-from ...engine.experiments.cues.cd_sco import DATA, TEST_FILES, TRAIN_FILES
-from ...engine.experiments.cues.columns import MarkedSentence, read_columns
-from ...engine.experiments.cues.detector import CueDetector
-from ...engine.experiments.cues.encoding import NO_TOKEN, WordEncoder
-from ...engine.experiments.cues.labels import LABELS, OUTSIDE, cues_of, labels_of
-from ...engine.experiments.cues.scorer import score
+from ...engine.experiments.cues.cue_detector import NO_TOKEN, CueDetector, WordEncoder
+from ...engine.experiments.cues.cue_scores import MarkedSentence, read_columns, score
+from ...engine.experiments.cues.cue_words import DATA, LABELS, OUTSIDE, TEST_FILES, TRAIN_FILES, cues_of, labels_of
 from ...engine.inference.device import CPU
 from ...engine.inference.exported import load_exported
 from ...engine.runs.progress import Reporter

@@ -21,8 +21,8 @@ from ...engine.choices import Task
 from ...engine.commands.train_command import TrainingOptions
 from ...engine.errors import InputError, choice
 from ...engine.experiments.items import ORIGINAL
-from ...engine.experiments.nli.labels import SOURCES, Source
-from ...engine.experiments.nli.runs import NliRun, nli
+from ...engine.experiments.nli.nli import NliRun, nli
+from ...engine.experiments.nli.nli_pairs import SOURCES, Source
 from ...engine.runs.progress import Reporter
 from ..tasks import TEXT_CLASSIFICATION
 from ..trace import optimum_config

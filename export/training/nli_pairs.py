@@ -25,8 +25,15 @@ from requests import RequestException
 
 from ...engine.datasets.sources import cache_folder, find
 from ...engine.errors import InputError, first_line
-from ...engine.experiments.nli.labels import SOURCES, Label
-from ...engine.experiments.nli.pairs import KINDS, NO_CONSENSUS, Pair, read_benchmark, stream_original
+from ...engine.experiments.nli.nli_pairs import (
+    KINDS,
+    NO_CONSENSUS,
+    SOURCES,
+    Label,
+    Pair,
+    read_benchmark,
+    stream_original,
+)
 from ...engine.files.atomic import make_folder, write_bytes
 from ...engine.files.reading import file_sha256, is_file
 from ..quiet import quiet

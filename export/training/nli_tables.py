@@ -17,9 +17,9 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ...engine.experiments.items import ALL, ORIGINAL
-from ...engine.experiments.nli.pairs import KINDS, NEW
-from ...engine.experiments.nli.runs import NliRun
-from ...engine.experiments.nli.summary import WITH_CUE
+from ...engine.experiments.nli.nli import NliRun
+from ...engine.experiments.nli.nli_judgements import WITH_CUE
+from ...engine.experiments.nli.nli_pairs import KINDS, NEW
 from ...engine.experiments.published import NLI_NEGATION, published
 from ...engine.library.shown import Shown
 from ...engine.statistics import Difference, holm, mean, paired_difference, sign_flips, smallest_p

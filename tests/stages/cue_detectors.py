@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import torch
-from negengine.engine.experiments.cues.labels import LABELS
+from negengine.engine.experiments.cues.cue_words import LABELS
 from tokenizers import normalizers, pre_tokenizers
 from transformers import BertConfig, BertForTokenClassification
 from word_tokenizer import UNMASKED, labelled, word_tokenizer

@@ -2,9 +2,8 @@
 
 import numpy as np
 
-from ....engine.experiments.likelihood.choices import Method
-from ....engine.experiments.likelihood.encoding import Encoder
-from ....engine.experiments.likelihood.scores import causal_logprobs, pseudo_logprobs
+from ....engine.experiments.likelihood.likelihood_scores import Encoder, causal_logprobs, pseudo_logprobs
+from ....engine.experiments.likelihood.likelihood_tables import Method
 from ..own import Fp32
 from ..system import Answers, Choice, Place
 from . import Texts

@@ -16,9 +16,8 @@ import torch
 
 from ....engine.choices import Coreference
 from ....engine.experiments.gh22.acts import ACTS_FILE, RANKS, Acts
-from ....engine.experiments.gh22.choices import Variant
+from ....engine.experiments.gh22.gh22_patterns import Variant, load_variant
 from ....engine.experiments.gh22.repetitions import Repetitions
-from ....engine.experiments.gh22.variants import load_variant
 from ....engine.experiments.items import ITEMS_FILE
 from ....engine.experiments.negation.grid import pair_fillers
 from ....engine.inference.free_text import MASK

@@ -16,9 +16,8 @@ from transformers import AutoModelForSequenceClassification
 
 from ....engine.choices import Precision, Task
 from ....engine.experiments.items import ITEMS_FILE
-from ....engine.experiments.nli.judgements import PAPER_LENGTH, Judgements
-from ....engine.experiments.nli.labels import SOURCES, map_head
-from ....engine.experiments.nli.pairs import NEW, Pair, PairSet
+from ....engine.experiments.nli.nli_judgements import PAPER_LENGTH, Judgements
+from ....engine.experiments.nli.nli_pairs import NEW, SOURCES, Pair, PairSet, map_head
 from ....engine.inference.classifier import EncodedPairs, PairClassifier, encode_pairs, labels
 from ....engine.inference.exported import load_exported
 from ..system import Answers, Choice, Place, System, batch_sizes

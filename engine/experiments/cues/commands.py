@@ -35,10 +35,10 @@ def cues(
     """
     if detector == _WORDS:
         _refuse_run_options(setup)
-        from .shares import CueShares
+        from .cue_views import CueShares
 
         return CueShares.of(files)
-    from .runs import cues as run
+    from .cues import cues as run
 
     return run(setup.model(detector, task="token-classification"), files, **setup.run)
 

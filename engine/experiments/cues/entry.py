@@ -4,12 +4,12 @@ from ...library.registry import Probe
 
 PROBE = Probe(
     name="cues",
-    stages=("negengine.engine.experiments.cues.stage:CueStage",),
-    runs={"cues": "negengine.engine.experiments.cues.runs:CuesRun"},
-    functions={"cues": "negengine.engine.experiments.cues.runs:cues"},
+    stages=("negengine.engine.experiments.cues.cues:CueStage",),
+    runs={"cues": "negengine.engine.experiments.cues.cues:CuesRun"},
+    functions={"cues": "negengine.engine.experiments.cues.cues:cues"},
     commands={"cues": "negengine.engine.experiments.cues.commands:cues"},
     subcommands={"cues": {"train": "negengine.engine.experiments.cues.train_commands:train_cues"}},
-    sections={"cues": "negengine.engine.experiments.cues.sections:sections"},
+    sections={"cues": "negengine.engine.experiments.cues.cue_views:sections"},
     references="negengine.engine.experiments.cues:references.toml",
     title="Negation cues in texts",
 )

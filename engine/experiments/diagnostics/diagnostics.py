@@ -46,11 +46,10 @@ from ...library.sentences import CORRECT
 from ...text.keys import checked_seed
 from ...views import Section, Table
 from ..ask import Answers, Asked, Question
-from ..asked_run import AskedRun
 from ..experiment import DATA_FOLDER, SEED, Option
+from ..finished_run import AskedRun, descending, item_once
+from ..finished_run import means as recounted_means
 from ..items import ALL, ITEM_SCHEMA, ORIGINAL, SEPARATOR, by_split, joined
-from ..recount import descending, item_once
-from ..recount import means as recounted_means
 from ..summary import Contrast, Row, contrasts, frame, means, with_holm
 from .contexts import (
     ACCURACIES,

@@ -32,9 +32,8 @@ from ...text.pattern import NAME, PROFESSION, PRONOUN, VERB, Pattern, PatternSet
 from ...text.token_ids import Bucket, EncodedSentences
 from ..items import ITEMS_FILE, SUMMARY_FILE
 from .acts import Acts
-from .choices import Variant
-from .summary import USED, summarise
-from .variants import ACT_SLOTS
+from .gh22_items import USED, summarise
+from .gh22_patterns import ACT_SLOTS, Variant
 
 ACTS_PER_PART = 1024
 _TOKENS = {slot: f"{slot.lower()}_id" for slot in ACT_SLOTS}

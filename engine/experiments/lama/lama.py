@@ -32,11 +32,11 @@ from ...runs.stage import Files, FinishedParts
 from ...views import Column, Figure, Section, Table
 from ...views.charts import Points
 from ..ask import Answers, Asked, Question
-from ..asked_run import AskedRun, chances
 from ..experiment import Option
+from ..finished_run import AskedRun, chances
+from ..finished_run import means as recounted_means
 from ..items import ALL, ITEM_SCHEMA, ITEMS_FILE, ORIGINAL, SUMMARY_FILE, joined
 from ..published import NEGATED_LAMA, column, published, trex_group
-from ..recount import means as recounted_means
 from ..summary import Contrast, cluster_means, contrasts, frame, means, with_holm
 from ..vocabulary import Ranked, Vocabulary
 from .again import correlations, queries, ranked_ids

@@ -24,7 +24,7 @@ from ...text.pattern import PROFESSION, VERB, WORD_SLOTS, Pattern
 from ...text.pattern_files import Language, load_language
 from ...text.tokenizer import NOT_ONE_TOKEN, MaskTokenizer
 from ...views import Column, Table
-from ..gh22.variants import ACT_SLOTS
+from ..gh22.gh22_patterns import ACT_SLOTS
 from .grid import PairFillers, pair_fillers
 from .select import composed
 

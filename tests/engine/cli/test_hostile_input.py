@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from fake_exports import write_fake_export
-from negengine.engine.experiments.cues.labels import LABELS
+from negengine.engine.experiments.cues.cue_words import LABELS
 from negengine.engine.files.sealed import seal
 from sealed_documents import reseal
 from small_stages import work

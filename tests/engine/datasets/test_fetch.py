@@ -329,7 +329,7 @@ def test_a_part_of_the_files_is_not_taken(server, by_hand, cache):
 
 
 def test_the_corpus_of_cues_has_the_files_that_the_training_reads():
-    from negengine.engine.experiments.cues.cd_sco import DATA, TEST_FILES, TRAIN_FILES
+    from negengine.engine.experiments.cues.cue_words import DATA, TEST_FILES, TRAIN_FILES
 
     assert {path.rpartition("/")[2] for path in source(DATA).unfixed} == {*TRAIN_FILES, *TEST_FILES}
     assert source(DATA).reading.startswith("negengine cues train ")

@@ -13,8 +13,8 @@ from negengine.engine.errors import InputError
 from negengine.engine.experiments.diagnostics.files import Negation, Pragmatic, Rows
 from negengine.engine.experiments.items import ITEMS_FILE, SUMMARY_FILE
 from negengine.engine.experiments.lama.facts import Fact, Facts
-from negengine.engine.experiments.probe.columns import Columns
-from negengine.engine.experiments.probe.stage import OwnStimuli
+from negengine.engine.experiments.probe.probe_sentences import Columns
+from negengine.engine.experiments.probe.probe_stage import OwnStimuli
 from negengine.engine.experiments.vocabulary import Ranked
 from negengine.engine.inference.device import CPU
 from negengine.engine.inference.model import MaskedLM

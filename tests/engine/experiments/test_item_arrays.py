@@ -1,7 +1,7 @@
 """Items as arrays: their splits, outcomes and clusters."""
 
 import polars as pl
-from negengine.engine.experiments.item_arrays import UNKNOWN, ItemArrays, Outcomes, numbered
+from negengine.engine.experiments.summary import UNKNOWN, ItemArrays, Outcomes, numbered
 
 ITEMS = pl.DataFrame(
     {

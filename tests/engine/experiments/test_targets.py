@@ -1,7 +1,7 @@
 """Words that are one token at the mask, with tokenizers of every kind."""
 
 import pytest
-from negengine.engine.experiments.targets import listed_ids, target_ids, word_ids
+from negengine.engine.experiments.vocabulary import listed_ids, target_ids, word_ids
 from negengine.engine.text.tokenizer import NOT_ONE_TOKEN
 
 WORDS = ["dance", "smoke", "happy", "dancer", "unspeakable", "z", "doesn", "☃", "like to"]

@@ -22,19 +22,18 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from negengine.engine.datasets.sources import Source
 from negengine.engine.errors import InputError
-from negengine.engine.experiments.cues.columns import read_columns
-from negengine.engine.experiments.cues.labels import cues_of, labels_of
-from negengine.engine.experiments.cues.shares import cue_share
-from negengine.engine.experiments.cues.texts import TextFile
+from negengine.engine.experiments.cues.cue_scores import read_columns
+from negengine.engine.experiments.cues.cue_texts import TextFile
+from negengine.engine.experiments.cues.cue_views import cue_share
+from negengine.engine.experiments.cues.cue_words import cues_of, labels_of
 from negengine.engine.experiments.diagnostics.files import read_diagnostics
 from negengine.engine.experiments.lama.facts import read_facts
-from negengine.engine.experiments.likelihood.columns import Columns
-from negengine.engine.experiments.likelihood.encoding import Encoder
-from negengine.engine.experiments.likelihood.faults import Faults
-from negengine.engine.experiments.likelihood.source import open_tables, scan_tables
+from negengine.engine.experiments.likelihood.likelihood_items import Faults
+from negengine.engine.experiments.likelihood.likelihood_scores import Encoder
+from negengine.engine.experiments.likelihood.likelihood_tables import Columns, open_tables, scan_tables
 from negengine.engine.experiments.negation.answers import ANSWERS_FILE, kept_answers
 from negengine.engine.experiments.negation.score import read_selected
-from negengine.engine.experiments.nli.pairs import read_benchmark, read_original
+from negengine.engine.experiments.nli.nli_pairs import read_benchmark, read_original
 from negengine.engine.experiments.vocabulary import Ranked
 from negengine.engine.files.frames import parquet_bytes, parquet_frame
 from negengine.engine.files.reading import file_sha256

@@ -3,7 +3,7 @@
 import numpy as np
 import polars as pl
 import pytest
-from negengine.engine.experiments.gh22.variants import ACT_SLOTS
+from negengine.engine.experiments.gh22.gh22_patterns import ACT_SLOTS
 from negengine.engine.text.agreement import Beginnings, Elision
 from negengine.engine.text.composition import composer
 from negengine.engine.text.pattern import SLOTS, Pattern, PatternSet, Role, column, expected_verbs, sentence_texts

@@ -8,9 +8,8 @@ import pytest
 import synthetic_cues
 import torch
 from negengine.engine.errors import InputError
-from negengine.engine.experiments.cues.columns import read_columns
-from negengine.engine.experiments.cues.labels import LABELS
-from negengine.engine.experiments.cues.word_list import Kind
+from negengine.engine.experiments.cues.cue_scores import read_columns
+from negengine.engine.experiments.cues.cue_words import LABELS, Kind
 from negengine.engine.views.cells import cells
 from negengine.export.training.cues import IGNORED, collate_with, examples, score_with
 from negengine.export.training.cues_tables import EXPORTED

@@ -7,8 +7,7 @@ import pytest
 from hub_here import serve
 from huggingface_hub import constants, file_download
 from negengine.engine.errors import InputError
-from negengine.engine.experiments.nli.labels import Label
-from negengine.engine.experiments.nli.pairs import KINDS, Pair, read_benchmark
+from negengine.engine.experiments.nli.nli_pairs import KINDS, Label, Pair, read_benchmark
 from negengine.export.training.nli_pairs import read_data, split, write_held_out
 
 PARSES = "sentence1_binary_parse\tsentence2_binary_parse\tsentence1_parse\tsentence2_parse"

@@ -2,8 +2,8 @@
 
 import pytest
 from negengine.engine.errors import InputError
-from negengine.engine.experiments.cues.columns import read_columns
-from negengine.engine.experiments.cues.word_list import Kind
+from negengine.engine.experiments.cues.cue_scores import read_columns
+from negengine.engine.experiments.cues.cue_words import Kind
 
 # Made here in the layout of the corpus; the sentences are not from it.
 TEXT = """\

@@ -3,7 +3,7 @@
 import pytest
 from cue_detectors import LONGEST
 from negengine.engine.errors import InputError
-from negengine.engine.experiments.cues.detector import CueDetector
+from negengine.engine.experiments.cues.cue_detector import CueDetector
 
 
 def found(detector, *sentences):

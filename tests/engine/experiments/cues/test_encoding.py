@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from negengine.engine.experiments.cues.encoding import NO_TOKEN, WordEncoder
+from negengine.engine.experiments.cues.cue_detector import NO_TOKEN, WordEncoder
 from tokenizers import Tokenizer
 
 WORDS = ["Anna", "does", "n't", "like", "to", "smoke", ",", "she", "is", "happy", "."]

@@ -3,9 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from negengine.engine.experiments.cues.labels import LABELS, cues_of, labels_of
-from negengine.engine.experiments.cues.marked import MarkedCue
-from negengine.engine.experiments.cues.word_list import Kind
+from negengine.engine.experiments.cues.cue_words import LABELS, Kind, MarkedCue, cues_of, labels_of
 
 WORDS = "Neither unhappy men nor carelessly made , by no means impossible plans do n't matter".split()  # noqa: SIM905
 #           0      1      2   3      4       5   6  7  8    9      10        11   12  13    14

@@ -6,9 +6,8 @@ import negengine as ng
 import polars as pl
 import pytest
 from negengine.engine.errors import InputError
-from negengine.engine.experiments.cues.runs import CuesRun
-from negengine.engine.experiments.cues.stage import CueStage
-from negengine.engine.experiments.cues.texts import TextFile
+from negengine.engine.experiments.cues.cue_texts import TextFile
+from negengine.engine.experiments.cues.cues import CuesRun, CueStage
 from negengine.engine.views.cells import cells
 
 TEXT = """\

@@ -1,9 +1,8 @@
 """Cues counted as the shared task's program counts them. Every case was worked out by hand from eval.cd-sco.pl 2.2."""
 
 import pytest
-from negengine.engine.experiments.cues.marked import MarkedCue
-from negengine.engine.experiments.cues.scorer import CueCounts, score
-from negengine.engine.experiments.cues.word_list import Kind
+from negengine.engine.experiments.cues.cue_scores import CueCounts, score
+from negengine.engine.experiments.cues.cue_words import Kind, MarkedCue
 
 WORDS = ["No", "one", "was", "by", "no", "means", "unhappy", "or", "uneasy", "."]
 

@@ -1,7 +1,7 @@
 """Where sentences end, and where words end."""
 
 import pytest
-from negengine.engine.experiments.cues.sentences import split_sentences, split_words
+from negengine.engine.experiments.cues.cue_texts import split_sentences, split_words
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """What counts as a negation cue."""
 
 import pytest
-from negengine.engine.experiments.cues.word_list import WORDS, Kind, find_cues, has_cue
+from negengine.engine.experiments.cues.cue_words import WORDS, Kind, find_cues, has_cue
 
 ENTRIES = [(word, kind) for kind in Kind for word in WORDS[kind]]
 

@@ -7,7 +7,7 @@ import pytest
 from negengine.engine.experiments.diagnostics import contexts as building
 from negengine.engine.experiments.diagnostics.contexts import build_items, complete
 from negengine.engine.experiments.diagnostics.files import DATASETS, Rows
-from negengine.engine.experiments.targets import target_ids
+from negengine.engine.experiments.vocabulary import target_ids
 from negengine.engine.text.tokenizer import NOT_ONE_TOKEN
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 from negengine.engine.experiments.gh22.acts import Acts
-from negengine.engine.experiments.gh22.runs import Gh22Run, run_both
-from negengine.engine.experiments.gh22.variants import Variant, load_variant
+from negengine.engine.experiments.gh22.gh22 import Gh22Run, run_both
+from negengine.engine.experiments.gh22.gh22_patterns import Variant, load_variant
 from negengine.engine.inference.device import CPU
 from negengine.engine.runs.executors import ThisProcess
 from negengine.engine.runs.loop import Execution

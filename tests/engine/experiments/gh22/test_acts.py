@@ -7,7 +7,7 @@ import pytest
 import torch
 from negengine.engine.errors import InputError
 from negengine.engine.experiments.gh22.acts import Acts, check_ranks
-from negengine.engine.experiments.gh22.variants import Variant, load_variant
+from negengine.engine.experiments.gh22.gh22_patterns import Variant, load_variant
 from negengine.engine.text.lexicon import Lexicon
 from negengine.engine.text.pattern import Pattern
 from transformers import AutoModelForMaskedLM, AutoTokenizer

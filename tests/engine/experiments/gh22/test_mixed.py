@@ -14,11 +14,10 @@ from fake_models import CALIBRATION, FakeModels, HashDecider
 from lies import changed, copy_without_parts, damage, lie
 from negengine.engine.choices import Precision
 from negengine.engine.errors import InputError
-from negengine.engine.experiments.gh22 import runs
-from negengine.engine.experiments.gh22.choices import Variant
+from negengine.engine.experiments.gh22 import gh22 as runs
+from negengine.engine.experiments.gh22.gh22 import Gh22Run, run_both
+from negengine.engine.experiments.gh22.gh22_patterns import Variant, load_variant
 from negengine.engine.experiments.gh22.repetitions import Repetitions
-from negengine.engine.experiments.gh22.runs import Gh22Run, run_both
-from negengine.engine.experiments.gh22.variants import load_variant
 from negengine.engine.inference.batches import ignored
 from negengine.engine.inference.mixed import FIRST_CHOICES
 from negengine.engine.inference.precision import Models

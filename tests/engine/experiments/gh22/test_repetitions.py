@@ -6,10 +6,9 @@ import pytest
 import torch
 from negengine.engine.errors import InputError
 from negengine.engine.experiments.gh22.acts import Acts
-from negengine.engine.experiments.gh22.choices import Variant
+from negengine.engine.experiments.gh22.gh22 import run_both
+from negengine.engine.experiments.gh22.gh22_patterns import Variant, load_variant
 from negengine.engine.experiments.gh22.repetitions import Repetitions
-from negengine.engine.experiments.gh22.runs import run_both
-from negengine.engine.experiments.gh22.variants import load_variant
 from negengine.engine.inference.device import CPU
 from negengine.engine.runs.lock import LOCK_FILE
 from negengine.engine.runs.merge import merge

@@ -6,8 +6,8 @@ import msgspec
 import pytest
 from negengine.engine.errors import InputError
 from negengine.engine.experiments.gh22.acts import Acts
+from negengine.engine.experiments.gh22.gh22 import Gh22Run, gh22, run_both
 from negengine.engine.experiments.gh22.repetitions import Repetitions
-from negengine.engine.experiments.gh22.runs import Gh22Run, gh22, run_both
 from negengine.engine.library.open import open_run
 from negengine.engine.library.run import ShardRun
 from negengine.engine.results.comparison.compare import compare

@@ -2,7 +2,7 @@
 
 import polars as pl
 import pytest
-from negengine.engine.experiments.gh22.sections import sections
+from negengine.engine.experiments.gh22.gh22_views import sections
 from pages import drawn_figures
 
 

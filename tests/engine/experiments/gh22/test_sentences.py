@@ -1,7 +1,7 @@
 """The sentences of a run: the texts that were judged, and what the model said."""
 
 import polars as pl
-from negengine.engine.experiments.gh22.runs import gh22
+from negengine.engine.experiments.gh22.gh22 import gh22
 
 COLUMNS = ["item", "condition", "sentence", "expected", "answer", "repeated", "failed", "rank", "logprob"]
 

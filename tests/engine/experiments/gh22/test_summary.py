@@ -2,7 +2,7 @@
 
 import polars as pl
 import pytest
-from negengine.engine.experiments.gh22.summary import summarise
+from negengine.engine.experiments.gh22.gh22_items import summarise
 
 from .conftest import LEXICON, RANKS
 

@@ -3,8 +3,8 @@
 import tomllib
 
 import pytest
-from negengine.engine.experiments.gh22.tables import acts_sentence, drops_table, rates_table
-from negengine.engine.experiments.gh22.variants import Variant, load_variant
+from negengine.engine.experiments.gh22.gh22_patterns import Variant, load_variant
+from negengine.engine.experiments.gh22.gh22_views import acts_sentence, drops_table, rates_table
 from negengine.engine.experiments.published import SELF_CONTAINED_NEGATION, column, published
 from negengine.engine.views.cells import cells
 

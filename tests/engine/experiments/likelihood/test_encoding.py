@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from negengine.engine.experiments.likelihood.encoding import NO_WORD, Encoder
+from negengine.engine.experiments.likelihood.likelihood_scores import NO_WORD, Encoder
 
 TEXTS = ["Anna likes to smoke.", "She is happy to smoker dance.", "He doesn't like to."]
 

@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from negengine.engine.experiments.likelihood.choices import Method
-from negengine.engine.experiments.likelihood.encoding import Encoder
-from negengine.engine.experiments.likelihood.queries import queries
+from negengine.engine.experiments.likelihood.likelihood_scores import Encoder, queries
+from negengine.engine.experiments.likelihood.likelihood_tables import Method
 
 WORDS = ["Anna", "smoker", "isn't", "happying", "to", "Maria's", "dance.", "like"]
 

@@ -6,9 +6,9 @@ import numpy as np
 import polars as pl
 import pytest
 from negengine.engine.errors import InputError
-from negengine.engine.experiments.likelihood.runs import Likelihood, LikelihoodRun, likelihood
-from negengine.engine.experiments.likelihood.stage import Likelihoods
-from negengine.engine.experiments.summary_run import run_probe
+from negengine.engine.experiments.finished_run import run_probe
+from negengine.engine.experiments.likelihood.likelihood import Likelihood, LikelihoodRun, likelihood
+from negengine.engine.experiments.likelihood.likelihood_stage import Likelihoods
 from negengine.engine.library.open import merge
 from negengine.engine.results.comparison.compare import compare
 from negengine.engine.results.report.citation import cite

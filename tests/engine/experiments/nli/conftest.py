@@ -5,10 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from negengine.engine.experiments.nli.judgements import Judgements
-from negengine.engine.experiments.nli.labels import THREE_WAY, TWO_WAY, map_head
-from negengine.engine.experiments.nli.pairs import read_sets
-from negengine.engine.experiments.nli.runs import NliRun
+from negengine.engine.experiments.nli.nli import NliRun
+from negengine.engine.experiments.nli.nli_judgements import Judgements
+from negengine.engine.experiments.nli.nli_pairs import THREE_WAY, TWO_WAY, map_head, read_sets
 from negengine.engine.inference.classifier import TASK
 from negengine.engine.inference.classifier import labels as label_names
 from negengine.engine.inference.device import CPU

@@ -6,10 +6,9 @@ import polars as pl
 import pytest
 import torch
 from negengine.engine.errors import InputError
-from negengine.engine.experiments.cues.word_list import has_cue
-from negengine.engine.experiments.nli.judgements import PAPER_LENGTH, Judgements
-from negengine.engine.experiments.nli.labels import THREE_WAY
-from negengine.engine.experiments.nli.pairs import read_benchmark
+from negengine.engine.experiments.cues.cue_words import has_cue
+from negengine.engine.experiments.nli.nli_judgements import PAPER_LENGTH, Judgements
+from negengine.engine.experiments.nli.nli_pairs import THREE_WAY, read_benchmark
 from negengine.engine.inference.device import CPU
 from negengine.engine.runs.lock import LOCK_FILE
 from negengine.engine.runs.loop import run_stage

@@ -2,7 +2,7 @@
 
 import pytest
 from negengine.engine.errors import InputError
-from negengine.engine.experiments.nli.labels import THREE_WAY, TWO_WAY, Label, coarsen, common_scheme, map_head
+from negengine.engine.experiments.nli.nli_pairs import THREE_WAY, TWO_WAY, Label, coarsen, common_scheme, map_head
 
 E, C, N, NOT = Label.ENTAILMENT, Label.CONTRADICTION, Label.NEUTRAL, Label.NOT_ENTAILMENT
 

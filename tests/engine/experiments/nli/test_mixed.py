@@ -11,9 +11,9 @@ import pytest
 from fake_models import FakeModels
 from label_table import HashClassifier, label_calibration
 from negengine.engine.choices import Precision
-from negengine.engine.experiments.nli.again import Labelled
-from negengine.engine.experiments.nli.judgements import DECIDED_AS, Judgements
-from negengine.engine.experiments.nli.runs import NliRun
+from negengine.engine.experiments.nli.nli import NliRun
+from negengine.engine.experiments.nli.nli_items import Labelled
+from negengine.engine.experiments.nli.nli_judgements import DECIDED_AS, Judgements
 from negengine.engine.inference.precision import Models
 from negengine.engine.library.again import Verdict
 from negengine.engine.runs.loop import run_stage

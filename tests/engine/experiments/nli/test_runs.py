@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 from documented import documented
 from negengine.engine.errors import InputError
-from negengine.engine.experiments.nli.runs import NliRun, nli
+from negengine.engine.experiments.nli.nli import NliRun, nli
 from negengine.engine.library.model import find_model
 from negengine.engine.library.open import open_run
 from negengine.engine.results.comparison.compare import compare

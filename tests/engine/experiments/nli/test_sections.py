@@ -2,7 +2,7 @@
 
 import polars as pl
 import pytest
-from negengine.engine.experiments.nli.sections import sections
+from negengine.engine.experiments.nli.nli_views import sections
 from pages import drawn_figures
 
 

@@ -1,6 +1,6 @@
 """The pairs of a run: the texts that were judged, and the labels given."""
 
-from negengine.engine.experiments.nli.pairs import read_sets
+from negengine.engine.experiments.nli.nli_pairs import read_sets
 
 COLUMNS = ["item", "condition", "premise", "hypothesis", "expected", "answer", "correct", "failed", "rank", "logprob"]
 

@@ -3,8 +3,8 @@
 import numpy as np
 import polars as pl
 import pytest
-from negengine.engine.experiments.nli.pairs import KINDS
-from negengine.engine.experiments.nli.summary import ITEMS, summarise
+from negengine.engine.experiments.nli.nli_judgements import ITEMS, summarise
+from negengine.engine.experiments.nli.nli_pairs import KINDS
 from negengine.engine.statistics import cluster_interval
 from scipy import stats
 

@@ -3,8 +3,8 @@
 import tomllib
 
 import polars as pl
-from negengine.engine.experiments.nli.labels import THREE_WAY, TWO_WAY, Label
-from negengine.engine.experiments.nli.tables import accuracy_table, comparison_table, label_table
+from negengine.engine.experiments.nli.nli_pairs import THREE_WAY, TWO_WAY, Label
+from negengine.engine.experiments.nli.nli_views import accuracy_table, comparison_table, label_table
 from negengine.engine.experiments.published import NLI_NEGATION, published
 from negengine.engine.views.cells import cells
 

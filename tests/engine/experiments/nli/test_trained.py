@@ -1,7 +1,7 @@
 """How a classifier was trained, as a sentence."""
 
 import pytest
-from negengine.engine.experiments.nli.trained import training_told
+from negengine.engine.experiments.nli.nli_items import training_told
 
 TRAINING = {
     "model": "bert-base-cased", "task": "RTE", "epochs": 50, "batch_size": 8, "learning_rate": 2e-5,

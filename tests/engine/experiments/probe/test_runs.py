@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 from negengine.engine.choices import output_formats
 from negengine.engine.errors import InputError
-from negengine.engine.experiments.probe.runs import OwnSentences, ProbeRun
+from negengine.engine.experiments.probe.probe import OwnSentences, ProbeRun
 from negengine.engine.inference.free_text import log_softmax
 from negengine.engine.inference.model import MaskedLM
 from negengine.engine.results.comparison.compare import compare

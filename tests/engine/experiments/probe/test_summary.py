@@ -3,8 +3,8 @@
 import numpy as np
 import polars as pl
 import pytest
-from negengine.engine.experiments.probe.columns import Columns
-from negengine.engine.experiments.probe.summary import summarise
+from negengine.engine.experiments.probe.probe_items import summarise
+from negengine.engine.experiments.probe.probe_sentences import Columns
 from negengine.engine.statistics import paired_difference, unpaired_difference
 
 GROUPED = Columns("sentence", ("target",), ("group",))

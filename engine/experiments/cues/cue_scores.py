@@ -1,0 +1,205 @@
+"""Sentences with marked cues in the columns of CD-SCO, the corpus of the *SEM 2012 shared task.
+
+One word a line, a blank line after each sentence; tabs between the columns (Morante and Blanco 2012, section 2.1):
+
+    chapter  sentence  word's number  word  lemma  part of speech  parse  ***               without negation
+    chapter  sentence  word's number  word  lemma  part of speech  parse  cue scope event … three for each negation
+
+A cue, scope or event column holds the word, or the part of the word that belongs to it, else `_`.
+
+Precision, recall and F1 of cues, counted as the program of the *SEM 2012 shared task counts them.
+
+Source: `eval.cd-sco.pl`, version 2.2 (Roser Morante, 1 April 2012), which comes with the corpus, and section 4 of
+Morante and Blanco (2012).
+
+- A gold cue is found by the first cue of the system, in the order of their columns, that has a word in common with it
+  and that no other gold cue has found. Each cue finds one at most.
+- It is a true positive if both have exactly the same words and the same parts of words, with the same capitals.
+  Otherwise it is a false negative, as is a gold cue that finds none.
+- A cue of the system is a false positive only if no gold cue has found it. A cue that is partly right is thus counted
+  as one error, a false negative, and not as two.
+- The program's measure B divides by all cues of the system instead: precision B = TP / system.
+- Since version 2.2 the program leaves out punctuation, but it does so in scopes only. A punctuation mark in a cue
+  would count; no cue of CD-SCO has one.
+
+The program rounds precision and recall to two digits (percent) before it computes F1; here nothing is rounded, so that
+the last digit may differ by one. The program gives no counts by kind of cue: here a true positive and a false negative
+have the kind of the gold cue, a false positive has the kind of the system's cue.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ...errors import InputError
+from ...text.text_lines import MOST_TABLE, checked_length, stream_lines
+from .cue_words import Kind, MarkedCue
+
+_WORD, _NUMBER, _FIRST = 3, 2, 7  # columns: the word, its number, the first one about negation
+_NO_NEGATION, _EMPTY = "***", "_"
+_EACH = 3  # columns of a negation: cue, scope, event
+_MOST_WORDS = 10_000
+_HINT = "give a file in the columns of CD-SCO (see the documentation of `cues train`)"
+
+
+@dataclass(frozen=True)
+class MarkedSentence:
+    """One sentence.
+
+    Attributes:
+        words: Its words and punctuation marks.
+        cues: Its cues, in the order of their columns.
+        location: File and line of its first word.
+    """
+
+    words: tuple[str, ...]
+    cues: tuple[MarkedCue, ...]
+    location: str
+
+
+def read_columns(path: Path) -> list[MarkedSentence]:
+    """Read all sentences of a file.
+
+    Raises:
+        InputError: The file cannot be read or has no sentence; a line has another number of columns, a word is missing,
+            or what a cue column holds is not a part of the word.
+    """
+    sentences = [_sentence(rows) for rows in _groups(path)]
+    if not sentences:
+        raise InputError(f"{path}:1: no sentence in this file; {_HINT}")
+    return sentences
+
+
+def _groups(path: Path) -> Iterator[list[tuple[list[str], str]]]:
+    """The lines of each sentence, divided into columns, with their locations."""
+    rows: list[tuple[list[str], str]] = []
+    for line, location in stream_lines(path, _HINT, MOST_TABLE):
+        if line.strip():
+            rows.append((_fields(line, location), location))
+            if len(rows) > _MOST_WORDS:
+                raise InputError(f"{location}: more than {_MOST_WORDS:,} words without a blank line; {_HINT}")
+        elif rows:
+            yield rows
+            rows = []
+    if rows:
+        yield rows
+
+
+def _fields(line: str, location: str) -> list[str]:
+    fields = [field.strip() for field in line.rstrip().split("\t")]
+    about = fields[_FIRST:]
+    if not about or (about != [_NO_NEGATION] and len(about) % _EACH):
+        raise InputError(
+            f"{location}: {len(fields)} columns; a word has {_FIRST} columns, and then {_NO_NEGATION} or {_EACH} for "
+            f"each negation; {_HINT}"
+        )
+    if not fields[_NUMBER].isdecimal():
+        raise InputError(f"{location}: the word's number is {fields[_NUMBER][:40]!r}; {_HINT}")
+    word = checked_length(fields[_WORD], f"{location}: the word")
+    if not word:
+        raise InputError(f"{location}: the word is empty; {_HINT}")
+    if " " in word:
+        raise InputError(f"{location}: the word {word[:40]!r} has a space in it; give each word a line of its own")
+    return fields
+
+
+def _sentence(rows: Sequence[tuple[list[str], str]]) -> MarkedSentence:
+    words = tuple(fields[_WORD] for fields, _ in rows)
+    first, start = rows[0]
+    for fields, location in rows:
+        if len(fields) != len(first):
+            raise InputError(
+                f"{location}: {len(fields)} columns, but the sentence's first line ({start}) has {len(first)}; all "
+                "words of a sentence have the same number of columns"
+            )
+    cues = []
+    for column in range(_FIRST, len(first), _EACH) if first[_FIRST:] != [_NO_NEGATION] else ():
+        marked = [(place, fields[column]) for place, (fields, _) in enumerate(rows) if fields[column] != _EMPTY]
+        for place, part in marked:
+            if not part or part not in words[place]:
+                raise InputError(
+                    f"{rows[place][1]}: the cue {part[:40]!r} is not a part of the word {words[place][:40]!r}"
+                )
+        if marked:  # the shared task counts negations with a cue only
+            cues.append(MarkedCue.of(words, (place for place, _ in marked), (part for _, part in marked)))
+    return MarkedSentence(words, tuple(cues), start)
+
+
+@dataclass(frozen=True)
+class CueCounts:
+    """The line `Cues:` of the program's table, and `Cues B:`.
+
+    Attributes:
+        gold: Cues of the corpus.
+        system: Cues of the system.
+        true_positives: Gold cues that were found exactly.
+        false_positives: Cues of the system where the corpus has none.
+        false_negatives: Gold cues that were not found, or not exactly.
+    """
+
+    gold: int
+    system: int
+    true_positives: int
+    false_positives: int
+    false_negatives: int
+
+    @property
+    def precision(self) -> float:
+        """TP / (TP + FP), a fraction; 0 where nothing is divided by, as in the program."""
+        return _ratio(self.true_positives, self.true_positives + self.false_positives)
+
+    @property
+    def precision_b(self) -> float:
+        """TP / system."""
+        return _ratio(self.true_positives, self.system)
+
+    @property
+    def recall(self) -> float:
+        """TP / (TP + FN)."""
+        return _ratio(self.true_positives, self.true_positives + self.false_negatives)
+
+    @property
+    def f1(self) -> float:
+        """The harmonic mean of precision and recall."""
+        return _ratio(2 * self.precision * self.recall, self.precision + self.recall)
+
+    @property
+    def f1_b(self) -> float:
+        """The harmonic mean of precision B and recall."""
+        return _ratio(2 * self.precision_b * self.recall, self.precision_b + self.recall)
+
+
+def score(
+    gold: Sequence[Sequence[MarkedCue]], system: Sequence[Sequence[MarkedCue]]
+) -> tuple[CueCounts, dict[Kind, CueCounts]]:
+    """Count the cues of sentences; see the module.
+
+    Args:
+        gold: The corpus's cues of each sentence.
+        system: The system's cues of the same sentences.
+
+    Returns:
+        The counts of all cues, and those of each kind.
+    """
+    true, false, missed = Counter[Kind](), Counter[Kind](), Counter[Kind]()
+    for wanted, found in zip(gold, system, strict=True):
+        free = list(range(len(found)))
+        for cue in wanted:
+            match = next((number for number in free if not set(cue.words).isdisjoint(found[number].words)), None)
+            if match is not None:
+                free.remove(match)
+            exact = match is not None and (found[match].words, found[match].parts) == (cue.words, cue.parts)
+            (true if exact else missed)[cue.kind] += 1
+        false.update(found[number].kind for number in free)
+    in_gold, in_system = _kinds(gold), _kinds(system)
+    by_kind = {kind: CueCounts(in_gold[kind], in_system[kind], true[kind], false[kind], missed[kind]) for kind in Kind}
+    return CueCounts(in_gold.total(), in_system.total(), true.total(), false.total(), missed.total()), by_kind
+
+
+def _kinds(sentences: Iterable[Iterable[MarkedCue]]) -> Counter[Kind]:
+    return Counter(cue.kind for cues in sentences for cue in cues)
+
+
+def _ratio(part: float, whole: float) -> float:
+    return part / whole if whole else 0.0

@@ -1,0 +1,196 @@
+"""The sentences of a paragraph and the words of a sentence, without a model.
+
+Words are divided as in CD-SCO, which follows the Penn Treebank: a contracted negation, a clitic and a punctuation mark
+are words of their own (`do n't`, `can not`, `Holmes 's`), and a word with hyphens is one word.
+
+A text file in parts of whole lines, so that a file of any size is read part by part.
+
+The sentences of a run with their cues (see `negengine.engine.library.sentences`).
+
+No word is expected. The answer of a detector is its cues. A row fails if the other detector finds no cue in this
+sentence, so that `negengine show RUN --failed` shows where the detectors disagree.
+"""
+
+import hashlib
+import re
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import BinaryIO, NamedTuple
+
+import polars as pl
+
+from ...errors import InputError
+from ...files.paths import without_home
+from ...library.sentences import CORRECT
+from ...text.text_lines import Lines, Place, open_text
+from .cue_words import WORDS
+
+_END = re.compile(r"""([.!?…]["'”’)\]]*)\s+(?=["'“‘(\[]*[A-Z0-9])""")
+_ABBREVIATED = re.compile(rf"\b(?:{'|'.join(map(re.escape, WORDS['abbreviations']))}|[A-Z])\.$")
+_LONGEST_ABBREVIATION = max(map(len, WORDS["abbreviations"])) + 2
+
+_WORDS = re.compile(
+    r"""(?i:can)(?=not\b)                      # can not
+      | [^\W\d_]+?(?=(?i:n't)\b)               # do n't
+      | (?i:n't)\b
+      | '(?i:s|re|ve|ll|d|m)\b                 # Holmes 's
+      | (?:Mr|Mrs|Ms|Dr|St)\.                  # a full stop of an abbreviation belongs to it
+      | \d+(?:[.,:]\d+)*(?:\w+)?
+      | \w+(?:-\w+)*
+      | \.{2,} | -{2,} | \S
+    """,
+    re.VERBOSE,
+)
+
+
+def split_sentences(line: str) -> list[str]:
+    """Sentences of a paragraph: they end with . ! ? before a capital or a digit, but not after an abbreviation."""
+    sentences = []
+    start = 0
+    for match in _END.finditer(line):
+        # Only the last word counts: to search the whole sentence again at each full stop would take quadratic time.
+        if not _ABBREVIATED.search(line, max(start, match.end(1) - _LONGEST_ABBREVIATION), match.end(1)):
+            sentences.append(line[start : match.end(1)].strip())
+            start = match.end()
+    return [sentence for sentence in (*sentences, line[start:].strip()) if sentence]
+
+
+def split_words(sentence: str) -> list[str]:
+    """The words and punctuation marks of a sentence, from left to right; see the module."""
+    return _WORDS.findall(sentence.replace("\N{RIGHT SINGLE QUOTATION MARK}", "'"))
+
+
+BYTES_PER_PART = 2**18  # some 2,500 sentences
+_HINT = "give a text file"
+
+
+class TextPart(NamedTuple):
+    """Lines that are read together.
+
+    Attributes:
+        place: Where they begin.
+        lines: How many they are.
+    """
+
+    place: Place
+    lines: int
+
+
+@dataclass(frozen=True, eq=False)
+class TextFile:
+    """A UTF-8 text, also `.gz`.
+
+    Attributes:
+        path: The file.
+        name: What results call it.
+        sha256: Digest of the text, unpacked.
+        parts: All of its lines.
+    """
+
+    path: Path
+    name: str
+    sha256: str
+    parts: tuple[TextPart, ...]
+
+    @classmethod
+    def scan(cls, path: Path, bytes_per_part: int = BYTES_PER_PART) -> "TextFile":
+        """Read a file once, to know its digest and its parts; one line is in memory.
+
+        Args:
+            path: The file.
+            bytes_per_part: A part ends with the line in which it has so many bytes.
+
+        Raises:
+            InputError: The file cannot be read, or holds no word; a line is not UTF-8, holds a control character or is
+                too long.
+        """
+        digest, parts, blank = hashlib.sha256(), [], True
+        with open_text(path, _HINT) as stream:
+            lines = Lines(stream, str(path), digest=digest)
+            start = lines.place
+            for line in lines:
+                blank = blank and not line.strip()
+                if lines.place.offset - start.offset >= bytes_per_part:
+                    parts.append(TextPart(start, lines.place.line - start.line))
+                    start = lines.place
+            if lines.place.line > start.line:
+                parts.append(TextPart(start, lines.place.line - start.line))
+        if blank:
+            raise InputError(f"{path}:1: no sentence in this file; give a text with one sentence or paragraph per line")
+        return cls(path, without_home(path), digest.hexdigest(), tuple(parts))
+
+    def at(self, path: Path) -> "TextFile":
+        """The same text in another place."""
+        return replace(self, path=path)
+
+    def read(self, number: int) -> list[tuple[str, int]]:
+        """The lines of a part, each with its number.
+
+        Raises:
+            InputError: The file cannot be read any more, or was changed.
+        """
+        part = self.parts[number]
+        with _CONTINUED.opened(self.path, part.place.offset) as stream:
+            lines = Lines(stream, str(self.path), part.place)
+            found = []
+            for line in lines:
+                found.append((f"{line}\n", lines.place.line))
+                if len(found) == part.lines:
+                    return found
+        raise InputError(f"{self.path}: the file has become shorter since the run began")
+
+
+class _Continued:
+    """The packed file that was read last stays open: to reach a part, all before it would be unpacked again."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._path: Path | None = None
+        self._stack = ExitStack()
+        self._stream: BinaryIO | None = None
+
+    @contextmanager
+    def opened(self, path: Path, offset: int) -> Iterator[BinaryIO]:
+        """A file, for reading from an offset on."""
+        if path.suffix != ".gz":
+            with open_text(path, _HINT) as stream:
+                yield stream
+            return
+        with self._lock:
+            if self._path != path or self._stream is None or self._stream.tell() > offset:
+                self._stack.close()
+                self._stack = ExitStack()
+                self._stream, self._path = self._stack.enter_context(open_text(path, _HINT)), path
+            yield self._stream
+
+
+_CONTINUED = _Continued()
+
+
+def sentence_rows(items: pl.LazyFrame) -> pl.LazyFrame:
+    """One row for each sentence with a cue and each detector that finds one.
+
+    Args:
+        items: The content of items.parquet.
+
+    Returns:
+        item, condition (the detector), sentence, expected (null), answer (its cues), correct (null), failed, rank and
+        logprob (null), then dataset, line and kinds.
+    """
+    return items.select(
+        "item",
+        "condition",
+        "sentence",
+        expected=pl.lit(None, pl.String),
+        answer="cues",
+        **{CORRECT: pl.lit(None, pl.Boolean)},
+        failed=pl.len().over("dataset", "item") == 1,
+        rank=pl.lit(None, pl.Int32),
+        logprob=pl.lit(None, pl.Float32),
+        dataset="dataset",
+        line="line",
+        kinds="kinds",
+    )

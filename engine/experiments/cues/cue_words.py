@@ -1,0 +1,208 @@
+"""Negation cues in running text: which words negate.
+
+Hossain et al. (2020), section 4, found cues with a BiLSTM-CRF trained on CD-SCO (F1 92.4). Here a list takes its place
+(`cues.toml`): it needs no model, everyone can read what counts, and it finds the same three kinds of cue that CD-SCO
+annotates.
+
+Not counted are verbs and nouns that deny by their meaning (`fail`, `refuse`, `lack`, `absence`), approximate negators
+(`hardly`, `rarely`) and affixed words that are not listed. Shares are therefore likely to be somewhat lower than the
+paper's. `No.` before a number is not a negation.
+
+A cue as it is marked in a sentence: which words it has, and which part of each word.
+
+The files of CD-SCO, the corpus of the *SEM 2012 shared task on ConanDoyle-neg, as its authors pack them.
+
+Cues as one label for each word, which a token classifier can learn, and labels as cues.
+
+    O         not a cue
+    SINGLE    a cue of one word: not, n't, never, without
+    MULTI-B   the first word of a cue of several words: neither (… nor), by (no means)
+    MULTI-I   a further word of the cue that began last; other words may stand between them
+    PREFIX    a word whose prefix is the cue: un-happy; which letters it has follows from the list in cues.toml
+    SUFFIX    a word whose suffix is the cue, or a suffix with another one behind it: care-less, care-less-ly
+
+The first two kinds of cue and the affixes are told apart as in Hossain et al. (2020, appendix A). What labels cannot
+express (two cues with a word in common, cues of several words that cross) is found by `labels_of`.
+"""
+
+import re
+import tomllib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+
+class Kind(StrEnum):
+    """How a cue negates; a key of cues.toml, which explains it."""
+
+    PARTICLE = "particle"
+    PHRASE = "phrase"
+    AFFIX = "affix"
+
+
+WORDS: dict[str, list[str]] = tomllib.loads((Path(__file__).parent / "cues.toml").read_text("utf-8"))
+_KINDS = {cue: kind for kind in reversed(Kind) for cue in WORDS[kind]}
+_CONTRACTED, _BEFORE_NUMBERS = "n't", "no"
+
+
+@dataclass(frozen=True)
+class Cue:
+    """One cue in a text: as the list writes it, and its kind."""
+
+    word: str
+    kind: Kind
+
+
+def _pattern() -> re.Pattern[str]:
+    alternatives = sorted((cue for cue in _KINDS if cue not in {_CONTRACTED, _BEFORE_NUMBERS}), key=len, reverse=True)
+    words = "|".join(re.escape(cue).replace(r"\ ", r"\s+") for cue in alternatives)
+    bare = "|".join(WORDS["contracted"])
+    return re.compile(
+        rf"(?<![\w-])(?P<word>{words})(?![\w-])"
+        rf"|(?P<contracted>{_CONTRACTED})(?!\w)|(?<!\w)(?P<bare>{bare})(?!\w)"
+        rf"|(?<![\w-])(?P<no>{_BEFORE_NUMBERS})(?![\w-])(?!\.?\s*\d)"
+    )
+
+
+_PATTERN = _pattern()
+
+
+def find_cues(text: str) -> list[Cue]:
+    """The negation cues of a text, from left to right; of cues that overlap, the longer one."""
+    found = []
+    for match in _PATTERN.finditer(text.lower().replace("\N{RIGHT SINGLE QUOTATION MARK}", "'")):
+        word = " ".join(match["word"].split()) if match["word"] else (match["no"] or _CONTRACTED)
+        found.append(Cue(word, _KINDS[word]))
+    return found
+
+
+def has_cue(text: str) -> bool:
+    """Whether a text holds a negation cue."""
+    return _PATTERN.search(text.lower().replace("\N{RIGHT SINGLE QUOTATION MARK}", "'")) is not None
+
+
+@dataclass(frozen=True)
+class MarkedCue:
+    """One cue of a sentence. Two cues are equal if both the words and their parts are, as the shared task demands.
+
+    Attributes:
+        words: The positions of its words in the sentence, ascending; they need not follow each other.
+        parts: Of each of these words the part that is the cue: the whole word, or an affix of it.
+        kind: A single word, several words, or an affix.
+    """
+
+    words: tuple[int, ...]
+    parts: tuple[str, ...]
+    kind: Kind
+
+    @classmethod
+    def of(cls, sentence: Sequence[str], words: Iterable[int], parts: Iterable[str] | None = None) -> "MarkedCue":
+        """A cue of a sentence.
+
+        Args:
+            sentence: Its words.
+            words: The positions of the cue's words.
+            parts: The part of each word; by default the whole words.
+        """
+        places = tuple(words)
+        taken = tuple(parts) if parts is not None else tuple(sentence[place] for place in places)
+        is_whole = taken == tuple(sentence[place] for place in places)
+        kind = Kind.PHRASE if len(places) > 1 else Kind.PARTICLE if is_whole else Kind.AFFIX
+        return cls(places, taken, kind)
+
+    def name(self, sentence: Sequence[str]) -> str:
+        """What tables call it, in lower case: `not`, `neither nor`, `un-`, `-less`."""
+        text = " ".join(self.parts).lower()
+        if self.kind is not Kind.AFFIX:
+            return text
+        return f"{text}-" if sentence[self.words[0]].lower().startswith(text) else f"-{text}"
+
+
+DATA = "cd-sco"
+TRAIN_FILES = (
+    "SEM-2012-SharedTask-CD-SCO-training-09032012.txt",
+    "SEM-2012-SharedTask-CD-SCO-dev-09032012.txt",
+)
+TEST_FILES = (
+    "SEM-2012-SharedTask-CD-SCO-test-cardboard-GOLD.txt",
+    "SEM-2012-SharedTask-CD-SCO-test-circle-GOLD.txt",
+)
+
+
+OUTSIDE, SINGLE, FIRST, NEXT, PREFIX, SUFFIX = "O", "SINGLE", "MULTI-B", "MULTI-I", "PREFIX", "SUFFIX"
+LABELS = (OUTSIDE, SINGLE, FIRST, NEXT, PREFIX, SUFFIX)
+"""The labels of a cue detector, in the order of its logits."""
+
+_PREFIXES = sorted(WORDS["prefixes"], key=len, reverse=True)  # the longest one that fits
+_SUFFIXES = sorted(WORDS["suffixes"], key=len, reverse=True)
+
+
+def labels_of(words: Sequence[str], cues: Iterable[MarkedCue]) -> tuple[list[str], list[MarkedCue]]:
+    """The label of each word, and the cues that labels cannot express.
+
+    Args:
+        words: Of the sentence.
+        cues: Its cues.
+    """
+    labels, lost = [OUTSIDE] * len(words), []
+    for cue in sorted(cues, key=lambda cue: cue.words):
+        wanted = list(labels)
+        for number, place in enumerate(cue.words):
+            if labels[place] != OUTSIDE:
+                break
+            wanted[place] = _label(words[place], cue, number)
+        else:
+            if cue in cues_of(words, wanted) and len(cues_of(words, wanted)) == len(cues_of(words, labels)) + 1:
+                labels = wanted
+                continue
+        lost.append(cue)
+    return labels, lost
+
+
+def cues_of(words: Sequence[str], labels: Sequence[str]) -> list[MarkedCue]:
+    """The cues that labels say, by their first words.
+
+    Labels that a model gives need not fit together: a further word without a first one begins a cue, and a cue of
+    several words that has only one is a cue of one word. Where no affix of the list is in a word, the whole word is the
+    cue.
+
+    Args:
+        words: Of the sentence.
+        labels: The label of each word.
+    """
+    found: list[tuple[list[int], list[str]]] = []
+    begun: tuple[list[int], list[str]] | None = None
+    for place, (word, label) in enumerate(zip(words, labels, strict=True)):
+        if label == NEXT and begun is not None:
+            begun[0].append(place)
+            begun[1].append(word)
+        elif label in {FIRST, NEXT}:
+            begun = ([place], [word])
+            found.append(begun)
+        elif label != OUTSIDE:
+            found.append(([place], [_part(word, label)]))
+    return [MarkedCue.of(words, places, parts) for places, parts in found]
+
+
+def _label(word: str, cue: MarkedCue, number: int) -> str:
+    if cue.kind is Kind.PHRASE:
+        return NEXT if number else FIRST
+    if cue.kind is Kind.PARTICLE:
+        return SINGLE
+    return PREFIX if _part(word, PREFIX) == cue.parts[0] else SUFFIX
+
+
+def _part(word: str, label: str) -> str:
+    """The part of a word that is the cue, as the word writes it."""
+    lower = word.lower()
+    if len(lower) != len(word):  # a letter that has two in lower case
+        return word
+    if label == PREFIX:
+        found = next((prefix for prefix in _PREFIXES if lower.startswith(prefix) and lower != prefix), "")
+        return word[: len(found)] or word
+    if label == SUFFIX:
+        for suffix in _SUFFIXES:
+            if (start := lower.rfind(suffix)) > 0:
+                return word[start : start + len(suffix)]
+    return word

@@ -1,0 +1,318 @@
+"""The stage of `cues` with a trained detector: which sentences of texts hold a negation cue.
+
+A part is a range of lines of one text, read where it lies, so that texts of any size take the memory of a part. Every
+sentence is judged twice, by the detector and by the list of words, so that both stand side by side.
+
+`ng.cues`: the share of sentences with a negation cue as a library function, and its results.
+"""
+
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar, Self, Unpack
+
+import polars as pl
+
+from ...choices import Precision, Task
+from ...errors import InputError
+from ...inference.exported import ExportedModel
+from ...library.again import Draw, Sample
+from ...library.call import recorded
+from ...library.model import ModelLike, open_model
+from ...library.options import RunOptions
+from ...library.recount import Recount
+from ...library.run import Run, ShardRun
+from ...runs.masked_stages import ExportedStage, description, refuse_mixed
+from ...runs.record import model_metadata
+from ...runs.stage import Advance, Files, FinishedParts, ModelOptions, PartResult, changed
+from ...views import Table
+from ..finished_run import SummaryRun, run_probe
+from ..items import ALL, ITEMS_FILE, SEPARATOR, SUMMARY_FILE, joined, model_identity
+from .cue_detector import CueDetector, Window, WordEncoder, encoder_of
+from .cue_texts import TextFile, sentence_rows, split_sentences, split_words
+from .cue_views import (
+    ITEMS,
+    MODEL,
+    SHARE,
+    WORDS,
+    cue_table,
+    paper_shares,
+    recounts,
+    sentences_of,
+    share_table,
+    summarise,
+)
+from .cue_words import find_cues
+
+TEXTS = "texts"  # key of the metadata
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """A part that is ready for the detector.
+
+    Attributes:
+        places: Line of each sentence, and its number in that line; both from 1.
+        sentences: As they stand in the text.
+        words: The words of each.
+        encoded: The windows of each.
+    """
+
+    places: Sequence[tuple[int, int]]
+    sentences: Sequence[str]
+    words: Sequence[Sequence[str]]
+    encoded: Sequence[Sequence[Window]]
+
+
+@dataclass(frozen=True, eq=False)
+class CueStage(ExportedStage[CueDetector, Prepared]):
+    """A detector and the texts that it reads.
+
+    Attributes:
+        exported: The detector.
+        texts: The texts.
+    """
+
+    name: ClassVar[str] = "cues"
+    rows_file: ClassVar[str | None] = ITEMS_FILE
+
+    exported: ExportedModel
+    texts: tuple[TextFile, ...]
+
+    @classmethod
+    def plan(cls, exported: ExportedModel, texts: Sequence[TextFile]) -> "CueStage":
+        """Plan a run; the model itself is not needed yet.
+
+        Args:
+            exported: A model that was exported for token-classification.
+            texts: From `TextFile.scan`.
+
+        Raises:
+            InputError: The model is not a cue detector.
+        """
+        encoder_of(exported)
+        return cls(exported, tuple(texts))
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """What the items depend on."""
+        return {
+            **model_identity(self.exported),
+            "data sha256": [text.sha256 for text in self.texts],
+            "parts": [len(text.parts) for text in self.texts],
+        }
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """The model, and what the texts are called."""
+        return {**model_metadata(self.exported), TEXTS: [text.name for text in self.texts]}
+
+    def files(self) -> Mapping[str, Path]:
+        """See `Stage`."""
+        return {**super().files(), **{f"text {t}": text.path for t, text in enumerate(self.texts)}}
+
+    def with_files(self, places: Mapping[str, Path]) -> Self:
+        """See `Stage`."""
+        texts = tuple(text.at(places[f"text {t}"]) for t, text in enumerate(self.texts))
+        return changed(super().with_files(places), texts=texts)
+
+    @cached_property
+    def parts(self) -> tuple[tuple[int, int], ...]:
+        """All parts: number of the text, number of its part."""
+        return tuple((t, number) for t, text in enumerate(self.texts) for number in range(len(text.parts)))
+
+    @property
+    def sizes(self) -> Sequence[int]:
+        """Lines of each part."""
+        return [self.texts[t].parts[number].lines for t, number in self.parts]
+
+    @property
+    def unit(self) -> str:
+        """See `Stage`."""
+        return "lines"
+
+    @cached_property
+    def encoder(self) -> WordEncoder:
+        """Makes windows of words."""
+        return encoder_of(self.exported)
+
+    def check(self, say: Callable[[str], None]) -> None:
+        """See `Stage`: all lines were read when the texts were scanned."""
+        say(f"{sum(self.sizes):,} lines in {len(self.parts):,} parts")
+
+    def open(self, options: ModelOptions) -> CueDetector:
+        """See `Stage`.
+
+        Raises:
+            InputError: Mixed precision is asked for.
+        """
+        refuse_mixed(self.name, options.precision)
+        return CueDetector(self.exported, options.device, batch_tokens=options.batch_tokens, threads=options.threads)
+
+    def describe(self, model: CueDetector) -> Mapping[str, Any]:
+        """See `Stage`."""
+        return {**description(self.exported, model.model), "precision": str(Precision.FP32)}
+
+    def prepare(self, number: int) -> Prepared:
+        """The sentences of a part as token ids."""
+        t, own = self.parts[number]
+        places, sentences = [], []
+        for line, n in self.texts[t].read(own):
+            for place, sentence in enumerate(split_sentences(line), 1):
+                places.append((n, place))
+                sentences.append(sentence)
+        words = [split_words(sentence) for sentence in sentences]
+        return Prepared(places, sentences, words, self.encoder.encode(words))
+
+    def decide(self, model: CueDetector, number: int, prepared: Prepared | None, advance: Advance) -> PartResult:
+        """See `Stage`.
+
+        Returns:
+            One row for each sentence with a cue and each detector that finds one; see `summary`. The counts say how
+            many sentences each text has.
+        """
+        part = prepared or self.prepare(number)
+        t, own = self.parts[number]
+        lines, windows = self.texts[t].parts[own].lines, sum(map(len, part.encoded))
+        done = said = 0
+        alone = threading.Lock()
+
+        def ran(count: int) -> None:
+            nonlocal done, said
+            with alone:
+                done += count
+                now = lines * done // windows
+                advance(now - said, count)
+                said = now
+
+        found = model.find_in(part.words, part.encoded, ran)
+        advance(lines - said, 0)
+        rows = []
+        for (line, place), sentence, words, cues in zip(part.places, part.sentences, part.words, found, strict=True):
+            start = (self.texts[t].name, line, place, sentence)
+            if listed := find_cues(sentence):
+                rows.append((*start, WORDS, joined(cue.word for cue in listed), joined(cue.kind for cue in listed)))
+            if cues:
+                names = joined(cue.name(words) for cue in cues)
+                rows.append((*start, MODEL, names, joined(cue.kind for cue in cues)))
+        return PartResult(_frame(rows), {sentences_of(t): len(part.sentences)})
+
+    @staticmethod
+    def publish(parts: FinishedParts) -> Files:
+        """items.parquet and summary.parquet."""
+        return {
+            ITEMS_FILE: parts.rows,
+            SUMMARY_FILE: summarise(parts.rows, parts.metadata[TEXTS], parts.counts),
+        }
+
+
+def _frame(rows: Sequence[tuple[str, int, int, str, str, str, str]]) -> pl.DataFrame:
+    """Rows of text, line, place, sentence, detector, cues, kinds as items."""
+
+    def items() -> Iterator[tuple[Any, ...]]:
+        for text, line, place, sentence, detector, cues, kinds in rows:
+            yield text, detector, f"{line}.{place}", line, sentence, cues, kinds
+
+    return pl.DataFrame(list(items()), schema=ITEMS, orient="row")
+
+
+@dataclass(frozen=True, eq=False)
+class CuesRun(SummaryRun):
+    """The cues of texts.
+
+    Attributes:
+        items: The content of items.parquet; see `summary`.
+    """
+
+    stage: ClassVar[str] = CueStage.name
+    clusters: ClassVar[str] = "texts"
+
+    def tables(self) -> list[Table]:
+        """Shares as in the paper's Table 1, and the most frequent cues."""
+        return [share_table(self.summary, self.model_name), cue_table(self.counts(), self.model_name)]
+
+    def main_tables(self) -> list[Table]:
+        """The shares."""
+        return self.tables()[:1]
+
+    def remarks(self) -> list[str]:
+        """The paper's shares of other texts."""
+        return [paper_shares()]
+
+    def counts(self) -> dict[str, Counter[str]]:
+        """Detector → how often it found each cue."""
+        found = (
+            self.items.lazy()
+            .select("condition", pl.col("cues").str.split(SEPARATOR))
+            .explode("cues")
+            .group_by("condition", "cues")
+            .len()
+            .collect()
+        )
+        counted: dict[str, Counter[str]] = {WORDS: Counter(), MODEL: Counter()}
+        for detector, cue, n in found.iter_rows():
+            counted[detector][cue] = n
+        return counted
+
+    def methods(self, test: str) -> str:
+        """See `Run`."""
+        shares = {
+            detector: ", ".join(
+                f"{row['dataset']} {100 * row['value']:.2f} %"
+                for row in self.summary.filter(
+                    (pl.col("condition") == detector) & (pl.col("split") == ALL) & (pl.col("metric") == SHARE)
+                ).to_dicts()
+            )
+            for detector in (MODEL, WORDS)
+        }
+        return (
+            f"We counted the sentences that contain a negation cue{f' (as in {test})' if test else ''} with the "
+            f"detector {self.model_name}: {shares[MODEL]}. By a list of words: {shares[WORDS]}."
+        )
+
+    def outcomes(self) -> pl.DataFrame:
+        """See `Run`: sentences without a cue are not kept."""
+        return Run.outcomes(self)
+
+    def sentence_rows(self) -> pl.LazyFrame:
+        """The sentences with a cue; see `sentence_rows.sentence_rows`."""
+        return sentence_rows(self.items.lazy())
+
+    def again(self, draw: Draw) -> Iterator[Sample]:
+        """See `Run`."""
+        raise InputError(f"the cues that {draw.exported.name} finds are not decided again")
+
+    def recounts(self) -> Iterator[Recount]:
+        """See `Run`."""
+        return recounts(self.items, self.summary)
+
+
+@recorded(files=("files",))
+def cues(
+    model: ModelLike, files: str | Path | Sequence[str | Path], **options: Unpack[RunOptions]
+) -> CuesRun | ShardRun:
+    """Count the sentences of texts that contain a negation cue, by a trained detector and by the list of words.
+
+    Args:
+        model: From `load`, or the folder or name of a detector that was exported for token-classification.
+        files: UTF-8 texts, also `.gz`: one or several. A line break ends a sentence.
+        **options: See `RunOptions`.
+
+    Returns:
+        The finished run; a `ShardRun` if only a shard was asked for.
+
+    Raises:
+        InputError: The model is not a cue detector, a text cannot be read, two texts have one name, the run folder
+            belongs to another run, or the disk is full.
+    """
+    paths = [Path(file) for file in ([files] if isinstance(files, str | Path) else files)]
+    if not paths:
+        raise InputError("no text is given; give one file or more")
+    if twice := next((path for path in paths if paths.count(path) > 1), None):
+        raise InputError(f"{twice}: this text is given twice; give it once")
+    opened = open_model(model, task=Task.TOKEN_CLASSIFICATION)
+    stage = CueStage.plan(opened.exported, [TextFile.scan(path) for path in paths])
+    return run_probe(stage, CuesRun, opened, options)

@@ -1,0 +1,200 @@
+"""A run with items.parquet and summary.parquet: the shared code of all probes with one stage.
+
+A finished run of questions: what its items, sentences and recounts have in common.
+
+The results of the probes, counted again in a plain way; see `library.recount`.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import Any, ClassVar
+
+import polars as pl
+
+from ..inference.free_text import MASK
+from ..library.model import Model
+from ..library.options import RunOptions, execution, run_folder, shard_of
+from ..library.recount import LOGARITHM, Recount, holds, same_figures
+from ..library.run import Results, Run, ShardRun, open_results
+from ..runs.loop import run_stage
+from ..runs.masked_stages import refuse_mixed
+from ..runs.record import mask_token
+from ..runs.stage import Stage
+from .items import ITEMS_FILE, SEPARATOR, SUMMARY_FILE, by_split
+
+OUTCOMES = ("dataset", "condition", "split", "metric", "item", "value", "cluster")
+
+
+@dataclass(frozen=True, eq=False)
+class SummaryRun(Run):
+    """A finished run of such a probe. A subclass names its metrics and its conditions, and makes its tables.
+
+    Attributes:
+        metrics: The columns of the items that are compared between runs.
+        condition_keys: The keys of the identity that must agree for two runs to be compared.
+        grouped: What items can be grouped by → the column of the items that has it.
+    """
+
+    metrics: ClassVar[Sequence[str]]
+    condition_keys: ClassVar[Sequence[str]] = ("data sha256",)
+    grouped: ClassVar[Mapping[str, str]] = {}
+
+    @cached_property
+    def items(self) -> pl.DataFrame:
+        """The content of items.parquet; see `negengine.engine.experiments.items`."""
+        return self.frame(ITEMS_FILE)
+
+    @cached_property
+    def summary(self) -> pl.DataFrame:
+        """The content of summary.parquet; see `negengine.engine.experiments.summary`."""
+        return self.frame(SUMMARY_FILE)
+
+    def told(self, condition: str, split: str, metric: str, *, digits: int = 2) -> str:
+        """A value of each data set, for a sentence: `TREx 0.93 [0.91, 0.95] (n = 120), SQuAD …`; empty if none has it.
+
+        Args:
+            condition: As in summary.parquet.
+            split: As in summary.parquet.
+            metric: As in summary.parquet.
+            digits: After the point.
+        """
+        rows = self.summary.filter(
+            (pl.col("condition") == condition) & (pl.col("split") == split) & (pl.col("metric") == metric)
+        ).filter(pl.col("value").is_not_nan() & pl.col("value").is_not_null())
+        return ", ".join(
+            f"{row['dataset']} {row['value']:.{digits}f}"
+            + (f" [{row['low']:.{digits}f}, {row['high']:.{digits}f}]" if row["low"] is not None else "")
+            + f" (n = {row['n']:,})"
+            for row in rows.to_dicts()
+        )
+
+    def document(self) -> dict[str, Any]:
+        """See `Shown`."""
+        return {"run": str(self.folder), "summary": self.summary.to_dicts()}
+
+    @property
+    def conditions(self) -> dict[str, Any]:
+        """What must be the same in two runs for their items to be compared."""
+        return {key: self.record.identity[key] for key in self.condition_keys}
+
+    def outcomes(self) -> pl.DataFrame:
+        """One row for each item, split and metric that applies to the item; truth values are 1 and 0."""
+        keys = ("dataset", "condition", "item", "splits", "cluster")
+        metrics = (pl.col(name).cast(pl.Float64) for name in self.metrics)
+        groups = (pl.col(column).alias(name) for name, column in self.grouped.items())
+        return (
+            by_split(self.items.select(*keys, *metrics, *groups))
+            .unpivot(self.metrics, index=[*keys, *self.grouped], variable_name="metric")
+            .rename({"splits": "split"})
+            .drop_nulls("value")
+            .select(*OUTCOMES, *self.grouped)
+        )
+
+
+def run_probe(stage: Stage[Any, Any], results: type[Results], model: Model, options: RunOptions) -> Results | ShardRun:
+    """Run a probe of one stage, or its unfinished parts.
+
+    Args:
+        stage: What to compute; the run folder has its name.
+        results: The class that reads the results.
+        model: The model.
+        options: See `RunOptions`.
+
+    Returns:
+        The finished run; a `ShardRun` if only a shard was asked for.
+
+    Raises:
+        InputError: The run folder belongs to another run or is in use, the stage cannot run, or the disk is full.
+    """
+    if not stage.calibrates:
+        refuse_mixed(stage.name, model.precision)
+    folder = run_folder(model, options, stage.name)
+    run_stage(stage, folder, execution(model, options))
+    return open_results(results, folder, model, shard_of(options))
+
+
+@dataclass(frozen=True, eq=False)
+class AskedRun(SummaryRun):
+    """A finished run of an `Asked` experiment.
+
+    Attributes:
+        unit: What the items are, as a plural.
+    """
+
+    unit: ClassVar[str] = "items"
+
+    def remarks(self) -> list[str]:
+        """Which items do not count."""
+        before, counts = self.record.metadata.get("excluded", {}), self.record.counts
+        later = {why: int(count) for why, count in counts.items() if why != "rows"}
+        return [f"{self.unit} excluded: {count:,} ({why})" for why, count in {**before, **later}.items()]
+
+    def masked(self, name: str) -> pl.Expr:
+        """A column of texts with the model's own mask token."""
+        return pl.col(name).str.replace_all(MASK, mask_token(self.record.metadata, self.folder), literal=True)
+
+    def values(self, condition: str, *metrics: str, split: str | None = None) -> pl.DataFrame:
+        """The rows of summary.parquet of some metrics in a condition, of one split or of all."""
+        found = self.summary.filter((pl.col("condition") == condition) & pl.col("metric").is_in(metrics))
+        return found if split is None else found.filter(pl.col("split") == split)
+
+
+def chances(items: pl.DataFrame, expected: str, tops: Sequence[str], count: int) -> Iterator[Recount]:
+    """What holds of the answers to any question: each item stands once; log-probabilities and ranks agree.
+
+    Args:
+        items: The content of items.parquet.
+        expected: The column with the log-probability of the expected word, whose rank is in `rank`.
+        tops: Columns with the log-probabilities of the first choices, with `{}` for their number.
+        count: How many first choices there are.
+    """
+    yield item_once(items)
+    first = tops[0].format(1)
+    behind = pl.col(expected) - pl.col(first)
+    yield holds(
+        "log-probabilities are at most 0, and the answer's is that of the first choice where its rank is 1",
+        items,
+        (pl.col("rank") >= 1)
+        & (pl.col(first) <= LOGARITHM)
+        & pl.when(pl.col("rank") == 1).then(behind.abs() <= LOGARITHM).otherwise(behind <= LOGARITHM),
+    )
+    for name in tops:
+        yield from descending(items, [name.format(i) for i in range(1, count + 1)])
+
+
+_CELL = ("dataset", "condition", "split", "metric")
+_ITEM = ("dataset", "condition", "item")
+
+
+def item_once(items: pl.DataFrame, names: Sequence[str] = _ITEM) -> Recount:
+    """Each item is there once."""
+    return holds("each item is there once", items, ~pl.struct(names).is_duplicated(), names)
+
+
+def means(summary: pl.DataFrame, items: pl.DataFrame, metrics: Sequence[str]) -> Recount:
+    """The metrics of summary.parquet are the means of the items of their split.
+
+    Args:
+        summary: The content of summary.parquet.
+        items: Columns dataset, condition, splits (several, with `|` between) and the metrics.
+        metrics: Truth values or numbers.
+    """
+    by_split = items.with_columns(pl.col(*metrics).cast(pl.Float64), split=pl.col("splits").str.split(SEPARATOR))
+    counted = by_split.explode("split").unpivot(metrics, index=_CELL[:-1], variable_name="metric")
+    wanted = counted.drop_nulls("value").group_by(_CELL).agg(value=pl.col("value").mean(), n=pl.len().cast(pl.Int64))
+    found = summary.filter(pl.col("metric").is_in(metrics))
+    return same_figures("the rates of summary.parquet are the means of the items", found, wanted, _CELL)
+
+
+def descending(items: pl.DataFrame, names: Sequence[str], item: Sequence[str] = _ITEM) -> Iterator[Recount]:
+    """The probabilities of a query's first choices do not grow from one column to the next.
+
+    Args:
+        items: The items.
+        names: The columns with the probabilities.
+        item: The columns that name an item.
+    """
+    for one, other in pairwise(names):
+        yield holds(f"{one} is not below {other}", items, pl.col(one) >= pl.col(other), item)

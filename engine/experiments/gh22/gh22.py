@@ -1,0 +1,221 @@
+"""`ng.gh22`: the test of Gubelmann & Handschuh (2022) as a library function, and its results."""
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, Any, ClassVar
+
+import polars as pl
+
+from ...choices import Precision
+from ...errors import InputError, choice
+from ...inference.audit import audit_sentences, audit_summary
+from ...inference.exported import ExportedModel
+from ...library.again import Draw, Sample
+from ...library.model import Model
+from ...library.options import RunOptions, execution, run_folder, shard_of
+from ...library.recount import Recount
+from ...library.run import Run, ShardRun, open_results
+from ...runs.loop import Execution, run_stage
+from ...runs.record import mask_token
+from ...runs.results import finished_stage, read_frame
+from ...runs.shard import Shard
+from ...text.bundled import lexicon_path
+from ...text.lexicon import load_lexicon
+from ...text.pattern import PatternSet
+from ...views import Table
+from ..experiment import LEXICON, PAIRS, SEED, Experiment, Option
+from ..finished_run import SummaryRun
+from .acts import ACTS_FILE, RANKS, Acts, check_ranks
+from .gh22_items import DATASET, chosen_acts, recounts, repetitions, sentence_rows
+from .gh22_patterns import Variant, load_variant
+from .gh22_views import acts_sentence, drops_table, rates_table
+from .gh22_views import sections as report_sections
+from .repetitions import ACTS_PER_PART, Repetitions, patterns_key
+
+
+@dataclass(frozen=True, eq=False)
+class Gh22Run(SummaryRun):
+    """A finished run of the test.
+
+    Attributes:
+        acts: The content of acts.parquet: pair, name, gender, pronoun, profession, rank, act, act1, act2, act_id,
+            act1_id, act2_id, act_logprob, act_is_verb.
+        items: The content of items.parquet: the columns of the ACT without the tokens, condition, pattern, top1,
+            repeated, repeated_any, top1_is_verb, expected_rank, expected_logprob, top1_logprob, precision (fp32, int8
+            or fp16: which graph gave rank and log-probabilities).
+        patterns: Variant → its patterns.
+    """
+
+    stage: ClassVar[str] = Repetitions.name
+    clusters: ClassVar[str] = "[NAME, PROF] pairs"
+
+    @cached_property
+    def acts(self) -> pl.DataFrame:
+        """See the class."""
+        return read_frame(self.folder, finished_stage(self.folder, Acts.name), ACTS_FILE)
+
+    @cached_property
+    def patterns(self) -> dict[Variant, PatternSet]:
+        """See the class."""
+        sets = self.record.metadata["pattern sets"]
+        return {Variant(variant): PatternSet.from_json(content) for variant, content in sets.items()}
+
+    def methods(self, test: str) -> str:
+        """See `Run`."""
+        identity = self.record.identity
+        first, variant = min(identity["ranks"]), next(iter(self.patterns))
+        numbers = sorted({pattern.name[:-1] for patterns in self.patterns.values() for pattern in patterns.scored})
+        drops = [(number, self.told(variant, f"{number}@{first}", "drop", digits=3)) for number in numbers]
+        told = "; ".join(f"pattern {number}: {drop}" for number, drop in drops if drop)
+        said = (
+            f"We replicated the test of {test} with {identity['pairs']:,} pairs of a name and a profession. The ACTs "
+            f"are the model's own predictions at ranks {', '.join(map(str, identity['ranks']))}. Variants: "
+            f"{', '.join(self.patterns)}."
+        )
+        if not told:
+            return said
+        return (
+            f"{said} The drop of the repetition rate from the affirmative to the negative pattern, {variant}, at rank "
+            f"{first}, with 95 % intervals: {told}."
+        )
+
+    def tables(self) -> list[Table]:
+        """For each variant, the rates as in the paper's Table 2, and the drops."""
+        return [
+            table
+            for variant, patterns in self.patterns.items()
+            for table in (
+                rates_table(self.summary, variant, patterns, self.model_name),
+                drops_table(self.summary, variant),
+            )
+        ]
+
+    def remarks(self) -> list[str]:
+        """How many ACTs are not verbs, and the audit of mixed precision."""
+        said = acts_sentence(self.summary)
+        return [*([said] if said else []), *audit_sentences(audit_summary(self.record.counts))]
+
+    @property
+    def conditions(self) -> dict[str, Any]:
+        """Pairs are joined by their words, so only the sentence for the ACTs and the patterns must be the same.
+
+        A variant that was not run counts as the bundled one: it has no items that could differ.
+        """
+        identity = self.record.identity
+        bundled = {patterns_key(variant): load_variant(variant).sha256 for variant in Variant}
+        return {"sentence": identity["sentence"], **{key: identity.get(key, sha) for key, sha in bundled.items()}}
+
+    def outcomes(self) -> pl.DataFrame:
+        """One row a [NAME, PROF] pair, rank and pattern: whether the ACT is repeated."""
+        return self.items.select(
+            dataset=pl.lit(DATASET),
+            condition="condition",
+            split=pl.format("{}@{}", "pattern", "rank"),
+            metric=pl.lit("repetition_rate"),
+            item=pl.concat_str("name", "profession", separator="|"),
+            value=pl.col("repeated").cast(pl.Float64),
+            name="name",
+            gender="gender",
+            profession="profession",
+            verb="act",
+        )
+
+    def sentence_rows(self) -> pl.LazyFrame:
+        """The sentences of all variants; see `sentences.sentence_rows`."""
+        return sentence_rows(self.items.lazy(), self.patterns, mask_token(self.record.metadata, self.folder))
+
+    def again(self, draw: Draw) -> Iterator[Sample]:
+        """See `Run`."""
+        yield Sample("items", list(repetitions(draw, self.sentence_rows(), self.acts)))
+        yield chosen_acts(draw, self.acts, self.record.identity["sentence"])
+
+    def recounts(self) -> Iterator[Recount]:
+        """See `Run`."""
+        return recounts(self.items, self.summary, self.acts)
+
+
+def _numbers(text: str) -> list[int]:
+    try:
+        return [int(rank) for rank in text.split(",")]
+    except ValueError:
+        raise InputError(f"--ranks {text}: give numbers with commas between, such as 1,50,100,200") from None
+
+
+@dataclass(frozen=True, eq=False)
+class Gh22(Experiment):
+    """Replicate the test of Gubelmann & Handschuh (2022), with ACTs that the model chooses itself."""
+
+    name = "gh22"
+    title = "Gubelmann and Handschuh (2022), replicated"
+    references = "negengine.engine.experiments.gh22:references.toml"
+    example = "negengine gh22 mini --pairs 100"
+    results = Gh22Run
+
+    pairs: Annotated[int | None, PAIRS] = None
+    ranks: Annotated[
+        Sequence[int],
+        Option(
+            "Ranks of the ACTs among the model's own predictions.",
+            metavar="N,N,...",
+            kind=str,
+            shown=",".join(map(str, RANKS)),
+            read=_numbers,
+        ),
+    ] = RANKS
+    variant: Annotated[
+        str | Sequence[str], Option("Pattern set to run (default: all); may be repeated.", kind=list[Variant])
+    ] = ()
+    lexicon: Annotated[str | Path | None, LEXICON] = None
+    seed: Annotated[int, SEED] = 0
+
+    def stage(self, exported: ExportedModel) -> Acts:
+        """The first stage, which chooses the ACTs."""
+        check_ranks(self.ranks)
+        words, sentence = load_lexicon(lexicon_path(self.lexicon)), load_variant(Variant.ORIGINAL).selecting
+        return Acts.plan(exported, words, sentence, ranks=self.ranks, pairs=self.pairs, seed=self.seed)
+
+    def run(self, model: Model, options: RunOptions) -> Run | ShardRun:
+        """Both stages. A shard has all ACTs, and its share of the repetitions."""
+        wanted = [self.variant] if isinstance(self.variant, str) else self.variant
+        kinds = dict.fromkeys(choice(Variant, "--variant", str(word)) for word in wanted or Variant)
+        folder, shard = run_folder(model, options, Repetitions.name), shard_of(options)
+        variants = {kind: load_variant(kind) for kind in kinds}
+        run_both(self.stage(model.exported), variants, folder, execution(model, options))
+        return open_results(Gh22Run, folder, model, shard)
+
+    sections = staticmethod(report_sections)
+
+
+gh22 = Gh22.function()
+
+
+def run_both(
+    acts: Acts,
+    variants: Mapping[Variant, PatternSet],
+    folder: Path,
+    work: Execution,
+    *,
+    acts_per_part: int = ACTS_PER_PART,
+) -> None:
+    """Run both stages, or their unfinished parts. A shard has all ACTs, and its share of the repetitions.
+
+    ACTs are ranks, so the reference model chooses them in every precision.
+
+    Args:
+        acts: The first stage.
+        variants: The patterns of the second stage.
+        folder: The run folder.
+        work: Where and how.
+        acts_per_part: Size of a part of the second stage.
+
+    Raises:
+        InputError: As for `run_stage`.
+    """
+    exactly = replace(work.options, precision=Precision.FP32)
+    run_stage(acts, folder, replace(work, options=exactly, shard=Shard()))
+    chosen = read_frame(folder, finished_stage(folder, Acts.name), ACTS_FILE)
+    second = replace(work, started=time.monotonic())
+    run_stage(Repetitions.plan(acts, chosen, variants, acts_per_part=acts_per_part), folder, second)

@@ -1,0 +1,226 @@
+"""The items of a run become the rows of summary.parquet. Values are fractions; the split is PATTERN@RANK.
+
+    1P@1    repetition_rate       how often the top-1 at the mask is the ACT
+            repetition_rate:any   coordinated only: how often it is one of the three ACTs
+            ungrammatical         how often the top-1 is not a verb of the lexicon
+    1@1     drop                  rate of 1P − rate of 1N (section 2.4), with the interval of a paired difference
+            p:repetition_rate       test by sign flips of the same [NAME, PROF] pairs in P and N: McNemar's exact test
+            p_holm:repetition_rate  adjusted with Holm's method over the whole summary
+    ACT@1   act_not_a_verb        how often the ACT itself is not a verb of the lexicon; in condition `original`
+
+Every pair is one item of a pattern and rank, so the pairs are the sampling units, and there are no further clusters.
+`ungrammatical` follows a remark in section 2.1: a low repetition rate can also come from ungrammatical predictions.
+
+The sentences of a run with the model's answers (see `negengine.engine.library.sentences`).
+
+An item fails if the model repeats the ACT after a negative context, or does not repeat it after an affirmative one.
+
+The results of the test of Gubelmann & Handschuh (2022), counted again in a plain way; see `library.recount`.
+
+What the model has decided, as it can be asked again: repetitions, and the ACTs that it has chosen.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+import polars as pl
+
+from ...library.again import Draw, Question, Sample
+from ...library.recount import LOGARITHM, Recount, holds, same_figures
+from ...library.sentences import REPEATED
+from ...statistics import paired_difference, proportion
+from ...text.pattern import (
+    NAME,
+    PROFESSION,
+    PRONOUN,
+    VERB,
+    Pattern,
+    PatternSet,
+    Role,
+    column,
+    expected_verbs,
+    sentence_texts,
+)
+from ..finished_run import item_once
+from ..items import with_precision
+from ..summary import Row, difference_rows, frame, with_holm
+from .gh22_patterns import Variant, load_variant
+
+DATASET = "GH22"
+USED = ("condition", "rank", "pattern", "pair", "repeated", "repeated_any", "top1_is_verb", "act_is_verb")
+"""The columns of the items that `summarise` uses."""
+
+
+def summarise(items: pl.DataFrame) -> pl.DataFrame:
+    """The summary of a run's items; the module says which rows it has."""
+    rows: list[Row] = []
+    for (condition,), own in items.group_by("condition", maintain_order=True):
+        for (rank,), ranked in own.sort("rank", maintain_order=True).group_by("rank", maintain_order=True):
+            by_pattern = {str(key[0]): part for key, part in ranked.group_by("pattern", maintain_order=True)}
+            for pattern, part in by_pattern.items():
+                rows += _rates(str(condition), f"{pattern}@{rank}", part)
+            for number in dict.fromkeys(pattern[:-1] for pattern in by_pattern):
+                rows += _drop(str(condition), f"{number}@{rank}", by_pattern[f"{number}P"], by_pattern[f"{number}N"])
+            if condition == Variant.ORIGINAL:
+                acts = next(iter(by_pattern.values()))["act_is_verb"]
+                rows.append(_share(str(condition), f"ACT@{rank}", "act_not_a_verb", ~acts))
+    return with_holm(frame(rows))
+
+
+def _rates(condition: str, split: str, items: pl.DataFrame) -> Iterator[Row]:
+    yield _share(condition, split, "repetition_rate", items["repeated"])
+    if condition == Variant.COORDINATED:
+        yield _share(condition, split, "repetition_rate:any", items["repeated_any"])
+    yield _share(condition, split, "ungrammatical", ~items["top1_is_verb"])
+
+
+def _share(condition: str, split: str, metric: str, outcomes: pl.Series) -> Row:
+    n = len(outcomes)
+    return Row(DATASET, condition, split, metric, *proportion(int(outcomes.sum()), n), n)
+
+
+def _drop(condition: str, split: str, positive: pl.DataFrame, negative: pl.DataFrame) -> list[Row]:
+    both = positive.select("pair", "repeated").join(negative.select("pair", "repeated"), on="pair", suffix="_n")
+    found = paired_difference(both["repeated"].to_numpy(), both["repeated_n"].to_numpy())
+    return difference_rows((DATASET, condition, split), "drop", "repetition_rate", found)
+
+
+_OWN = ("gender", "name", "profession", "pronoun", "act", "act1", "act2")
+_FURTHER = ("precision", "repeated_any", "top1_is_verb", "act_is_verb")
+
+
+def sentence_rows(items: pl.LazyFrame, variants: Mapping[Variant, PatternSet], mask: str) -> pl.LazyFrame:
+    """The sentences, variant by variant and pattern by pattern.
+
+    Args:
+        items: The content of items.parquet.
+        variants: The patterns of the run.
+        mask: The model's mask token.
+
+    Returns:
+        item (the [NAME, PROF] pair), condition (the variant), sentence, expected (the ACT), answer, repeated, failed,
+        rank and logprob (of the ACT at this mask), answer_logprob (natural logarithms), pattern, act_rank (the ACT's
+        rank among the model's own predictions), gender, name, profession, pronoun, act, act1, act2, precision (of the
+        graph that gave rank and log-probabilities), repeated_any (the answer is one of the ACTs in the context),
+        top1_is_verb, act_is_verb.
+    """
+    words = with_precision(items).with_columns(pl.col("act").alias(column(VERB)))
+    return pl.concat(
+        [_sentences(words, variant, pattern, mask) for variant, set_ in variants.items() for pattern in set_.scored]
+    )
+
+
+def _sentences(items: pl.LazyFrame, variant: Variant, pattern: Pattern, mask: str) -> pl.LazyFrame:
+    repeated = pl.col(REPEATED)
+    return items.filter((pl.col("condition") == str(variant)) & (pl.col("pattern") == pattern.name)).select(
+        item="pair",
+        condition="condition",
+        sentence=sentence_texts(pattern, mask),
+        expected=expected_verbs(pattern),
+        answer="top1",
+        repeated=repeated,
+        failed=repeated if pattern.role is Role.FORBIDDEN else ~repeated,
+        rank="expected_rank",
+        logprob="expected_logprob",
+        answer_logprob="top1_logprob",
+        pattern="pattern",
+        act_rank="rank",
+        **{name: name for name in (*_OWN, *_FURTHER)},
+    )
+
+
+_ITEM = ("condition", "pattern", "pair", "rank")
+_CELL = ("condition", "split", "metric")
+_ACT = ("pair", "rank")
+
+
+def recounts(items: pl.DataFrame, summary: pl.DataFrame, acts: pl.DataFrame) -> Iterator[Recount]:
+    """What must hold of a finished run.
+
+    Args:
+        items: The content of items.parquet.
+        summary: The content of summary.parquet.
+        acts: The content of acts.parquet.
+    """
+    yield item_once(items, _ITEM)
+    words = [name for name in acts.columns if name in items.columns and name not in _ACT]
+    yield holds(
+        "ACTs are those of acts.parquet",
+        items.join(acts, on=_ACT, how="left", suffix="_chosen"),
+        pl.all_horizontal(pl.col(name).eq_missing(pl.col(f"{name}_chosen")) for name in words),
+        _ITEM,
+    )
+    behind = pl.col("expected_logprob") - pl.col("top1_logprob")
+    yield holds(
+        "the ACT is repeated where its rank is 1, and nowhere else",
+        items,
+        (pl.col("expected_rank") >= 1)
+        & pl.when("repeated")
+        .then((pl.col("expected_rank") == 1) & (pl.col("top1") == pl.col("act")) & pl.col("repeated_any"))
+        .otherwise((pl.col("expected_rank") > 1) | (behind.abs() <= LOGARITHM)),
+        _ITEM,
+    )
+    yield holds(
+        "log-probabilities are at most 0, and the ACT's at most that of the first choice",
+        items,
+        (pl.col("top1_logprob") <= LOGARITHM) & (behind <= LOGARITHM),
+        _ITEM,
+    )
+    verbs = items.group_by("top1").agg(pl.col("top1_is_verb").n_unique().alias("answers"))
+    yield holds("a first choice is a verb everywhere or nowhere", verbs, pl.col("answers") == 1, ["top1"])
+    yield _recounted_rates(items, summary)
+
+
+def _recounted_rates(items: pl.DataFrame, summary: pl.DataFrame) -> Recount:
+    """The shares of summary.parquet are those of the items; the drop is their difference."""
+    named = items.with_columns(split=pl.format("{}@{}", "pattern", "rank"))
+    shares = {
+        "repetition_rate": pl.col("repeated"),
+        "repetition_rate:any": pl.col("repeated_any"),
+        "ungrammatical": ~pl.col("top1_is_verb"),
+    }
+    rates = named.group_by("condition", "split").agg(
+        pl.len().cast(pl.Int64).alias("n"), *(share.mean().alias(name) for name, share in shares.items())
+    )
+    wanted = rates.unpivot(list(shares), index=["condition", "split", "n"], variable_name="metric")
+    number = pl.format("{}@{}", pl.col("split").str.extract(r"^(.+)[PN]@"), pl.col("split").str.extract(r"@(\d+)$"))
+    sides = wanted.filter(pl.col("metric") == "repetition_rate").with_columns(
+        polarity=pl.col("split").str.extract(r"([PN])@"), split=number
+    )
+    both = sides.filter(pl.col("polarity") == "P").join(
+        sides.filter(pl.col("polarity") == "N"), on=["condition", "split"], suffix="_n"
+    )
+    drops = both.select("condition", "split", "n", metric=pl.lit("drop"), value=pl.col("value") - pl.col("value_n"))
+    counted = pl.concat([wanted, drops], how="diagonal").select(*_CELL, "value", "n")
+    known = summary.select(*_CELL).join(counted, on=_CELL)  # `any` is reported where a context has several verbs
+    found = summary.filter(pl.col("metric").is_in([*shares, "drop"]))
+    return same_figures("rates and drops of summary.parquet are those of the items", found, known, _CELL)
+
+
+def repetitions(draw: Draw, rows: pl.LazyFrame, acts: pl.DataFrame) -> Iterator[Question]:
+    """Rows of `sentence_rows`. An ACT may be a piece of a word, so its token is that of acts.parquet."""
+    tokens = {(pair, rank): act for pair, rank, act in acts.select("pair", "rank", "act_id").iter_rows()}
+    for row in draw.rows(rows):
+        name = f"pair {row['item']}, ACT {row['act_rank']} in {row['condition']} {row['pattern']}"
+        yield replace(draw.question(row, ()), name=name, tokens=((tokens[row["item"], row["act_rank"]],),))
+
+
+def chosen_acts(draw: Draw, acts: pl.DataFrame, sentence: str) -> Sample:
+    """The ACTs that the model has chosen, with their ranks; none for another sentence than ours."""
+    pattern = load_variant(Variant.ORIGINAL).selecting
+    unranked = draw.tokenizer.unranked_ids(draw.exported.vocab_size)
+    questions = [
+        Question(
+            name=f"pair {row['pair']}, ACT {row['rank']}",
+            text=pattern.text(
+                {slot: row[column(slot)] for slot in (NAME, PROFESSION, PRONOUN)}, draw.exported.mask_token
+            ),
+            tokenizer=draw.tokenizer,
+            tokens=((row["act_id"],),),
+            rank=row["rank"],
+            logprob=row["act_logprob"],
+            unranked=(unranked,),
+        )
+        for row in (draw.some(acts) if sentence == pattern.sentence else ())
+    ]
+    return Sample("ACTs", questions)

@@ -1,0 +1,322 @@
+"""The columns of items.parquet, tokens.parquet and words.parquet.
+
+items.parquet has one row for each sentence: the columns of the user's table, then
+
+    file                       which table of a folder; only for folders
+    row                        number of the row in its table, from 1
+    side                       good or bad; only for pairs
+    log_likelihood             sum over the scored tokens, natural logarithm: of a masked model a pseudo-log-likelihood
+    tokens, words, characters  scored tokens; words between spaces, the same for every model; characters with spaces
+    per_token, per_word, per_character    log_likelihood divided by these
+    correct                    pairs, in the row of the good sentence: whether its log_likelihood is larger by more than
+                               the rounding of fp32; a tie is not correct
+    correct_per_token          the same with per_token
+    tie                        whether the two are as large but for rounding
+
+A word of words.parquet is what stands between two spaces, with its punctuation. A token belongs to the word of the
+first character that it covers.
+
+Minimal pairs: is the good sentence the more probable one?
+
+A pair is decided by the difference of the two log-likelihoods. Two ways to compute the same sums in fp32 differ in the
+last digits, so a difference below `TIE` is a tie. A tie is not correct: a model that cannot tell the sentences apart
+does not know the rule. The share of ties stands beside the accuracy.
+
+Rows that cannot be scored, and why.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from ...errors import InputError
+from ...text.table_rows import Check, Rows
+from ...text.tokenizer import MaskTokenizer
+from ..probe.probe_sentences import ROW, SKIPPED
+from .likelihood_scores import Encoder, Sentence
+from .likelihood_tables import BAD, GOOD, SIDES, Columns, Tables, side_words
+
+FILE, SIDE = "file", "side"
+LIKELIHOOD, PER_TOKEN = "log_likelihood", "per_token"
+CORRECT, CORRECT_PER_TOKEN, TIE = "correct", "correct_per_token", "tie"
+VERDICTS = (CORRECT, CORRECT_PER_TOKEN, TIE)
+TOKENS_FILE, WORDS_FILE = "tokens.parquet", "words.parquet"
+REASON = SKIPPED[1]
+SCORES = {
+    LIKELIHOOD: pl.Float64(),
+    "tokens": pl.Int32(),
+    "words": pl.Int32(),
+    "characters": pl.Int32(),
+    PER_TOKEN: pl.Float64(),
+    "per_word": pl.Float64(),
+    "per_character": pl.Float64(),
+}
+# The lists that a part has for each sentence: one row for each of their values in the file.
+LISTS: Mapping[str, Mapping[str, pl.DataType]] = {
+    TOKENS_FILE: {
+        "tokens: number": pl.List(pl.Int32),
+        "tokens: token": pl.List(pl.String),
+        "tokens: word": pl.List(pl.Int32),
+        "tokens: logprob": pl.List(pl.Float32),
+    },
+    WORDS_FILE: {
+        "words: number": pl.List(pl.Int32),
+        "words: word": pl.List(pl.String),
+        "words: tokens": pl.List(pl.Int32),
+        "words: logprob": pl.List(pl.Float64),
+    },
+}
+_WORD = re.compile(r"\S+")
+
+
+def refuse_result_names(name: str, columns: Sequence[str]) -> None:
+    """Refuse a table with a column that has the name of a result.
+
+    Args:
+        name: Of the table.
+        columns: Its columns.
+
+    Raises:
+        InputError: There is one.
+    """
+    lists = [column for own in LISTS.values() for column in own]
+    taken = {ROW, FILE, SIDE, *SCORES, *VERDICTS, *SKIPPED, *lists}
+    if both := [column for column in columns if column in taken]:
+        raise InputError(f"{name}: the column {both[0]!r} has the name of a result column; give it another name")
+
+
+def item_schema(table: Mapping[str, pl.DataType], columns: Columns, *, several: bool) -> dict[str, pl.DataType]:
+    """The columns of a part.
+
+    Args:
+        table: Those of the user's table.
+        columns: What they are for.
+        several: Whether there are several tables.
+    """
+    file: dict[str, pl.DataType] = {FILE: pl.String()} if several else {}
+    side: dict[str, pl.DataType] = {SIDE: pl.String()} if columns.has_pairs else {}
+    verdicts: dict[str, pl.DataType] = dict.fromkeys(VERDICTS, pl.Boolean()) if columns.good is not None else {}
+    return {**table, **file, ROW: pl.Int64(), **side, **SCORES, **verdicts}
+
+
+def item_rows(
+    rows: Rows,
+    file: str | None,
+    columns: Columns,
+    texts: Sequence[str],
+    sentences: Sequence[Sentence],
+    logprobs: NDArray[np.float32],
+) -> pl.DataFrame:
+    """A row for each sentence of a part.
+
+    Args:
+        rows: The rows of the table.
+        file: What results call it; None for a single one.
+        columns: What its columns are for.
+        texts: The sentences; of pairs in one row the good one, then the bad one.
+        sentences: The same as tokens.
+        logprobs: float32, of all scored tokens.
+    """
+    sides = len(columns.texts)
+    counts = np.array([len(sentence.scored) for sentence in sentences], np.int64)
+    sums = np.add.reduceat(logprobs.astype(np.float64), np.cumsum(counts) - counts) if len(texts) else np.empty(0)
+    words, characters = np.array([len(text.split()) for text in texts]), np.array([len(text) for text in texts])
+    place = pl.Series(np.repeat(np.arange(len(rows.frame)), sides), dtype=pl.UInt32)
+    values = (sums, counts, words, characters, sums / counts, sums / np.maximum(words, 1), sums / characters)
+    frame = rows.frame.select(pl.all().gather(place)).with_columns(
+        **({} if file is None else {FILE: pl.lit(file)}),
+        **{ROW: pl.Series(np.repeat(rows.numbers, sides), dtype=pl.Int64)},
+    )
+    if sides == len(SIDES):
+        frame = frame.with_columns(pl.Series(SIDE, SIDES * len(rows.frame), pl.String))
+    elif columns.pair is not None:
+        frame = frame.with_columns(columns.side().alias(SIDE))
+    return frame.with_columns(
+        pl.Series(name, own, dtype=dtype) for (name, dtype), own in zip(SCORES.items(), values, strict=True)
+    )
+
+
+def opened_lists(
+    tokenizer: MaskTokenizer, texts: Sequence[str], sentences: Sequence[Sentence], logprobs: NDArray[np.float32]
+) -> dict[str, pl.Series]:
+    """The columns of `LISTS`: for each sentence its tokens and its words with their log-probabilities.
+
+    Arguments as for `item_rows`.
+    """
+    lists: dict[str, list[list[object]]] = {name: [] for own in LISTS.values() for name in own}
+    known: dict[int, str] = {}
+    first = 0
+    for text, sentence in zip(texts, sentences, strict=True):
+        own = logprobs[first : first + len(sentence.scored)]
+        first += len(own)
+        spans = [match.span() for match in _WORD.finditer(text)]
+        ends = np.array([end for _, end in spans], np.int64)
+        word = np.minimum(np.searchsorted(ends, sentence.start[sentence.scored], side="right"), len(spans) - 1)
+        tokens = sentence.tokens.tolist()
+        for token in set(tokens) - set(known):
+            known[token] = tokenizer.token_text(token)
+        sums = np.bincount(word, own.astype(np.float64), minlength=len(spans))
+        counts = np.bincount(word, minlength=len(spans))
+        scored = np.flatnonzero(counts)
+        values: tuple[Iterable[object], ...] = (
+            range(1, len(tokens) + 1),
+            [known[token] for token in tokens],
+            word + 1,
+            own,
+            scored + 1,
+            [text[slice(*spans[i])] for i in scored.tolist()],
+            counts[scored],
+            sums[scored],
+        )
+        for name, value in zip(lists, values, strict=True):
+            lists[name].append(list(value))
+    schema = {name: dtype for own in LISTS.values() for name, dtype in own.items()}
+    return {name: pl.Series(name, lists[name], dtype) for name, dtype in schema.items()}
+
+
+ROUNDING = 1e-4  # natural logarithms
+_OTHER = ": bad"
+_KEPT = (LIKELIHOOD, PER_TOKEN)
+
+
+def with_verdicts(items: pl.DataFrame) -> pl.DataFrame:
+    """Judge pairs whose sentences are in one row of the table: each good sentence, then its bad one."""
+    following = items.select(pl.col(name).shift(-1).alias(name + _OTHER) for name in _KEPT)
+    return items.hstack(following).with_columns(_verdicts(pl.col(SIDE) == GOOD)).drop(following.columns)
+
+
+def with_joined_verdicts(items: pl.LazyFrame, columns: Columns) -> pl.LazyFrame:
+    """Judge pairs whose sentences are two rows of the table.
+
+    Args:
+        items: Rows in any order; their other columns are not held in memory.
+        columns: What the columns are for.
+    """
+    names = items.collect_schema().names()
+    keys = [name for name in (FILE, columns.pair) if name is not None and name in names]
+    bad = items.filter(pl.col(SIDE) == BAD).select(*keys, *_KEPT).collect(engine="streaming")
+    bad = bad.rename({name: name + _OTHER for name in _KEPT}).unique(keys, keep="none")
+    joined = items.join(bad.lazy(), on=keys, how="left", maintain_order="left")
+    return joined.with_columns(_verdicts(pl.col(SIDE) == GOOD)).drop([name + _OTHER for name in _KEPT])
+
+
+def refuse_incomplete(tables: Tables, columns: Columns, check: Check) -> None:
+    """Refuse pairs without exactly one good and one bad row.
+
+    Args:
+        tables: What is scored.
+        columns: What the columns are for.
+        check: The rows that do not count.
+
+    Raises:
+        InputError: There is such a pair.
+    """
+    pair = str(columns.pair)
+    seen: dict[tuple[str | None, str], tuple[set[str], str]] = {}
+    for number in range(len(tables.parts)):
+        rows, file = tables.read(number, check)
+        sides = rows.frame.select(pl.col(pair).cast(pl.String).alias("pair"), columns.side().alias("side"))
+        for place, (key, side) in enumerate(sides.iter_rows()):
+            line = None if rows.lines is None else int(rows.lines[place])
+            where = tables.location(number, int(rows.numbers[place]), line)
+            found = seen.setdefault((file, key), (set(), where))[0]
+            if side in found:
+                raise InputError(f"{where}: the pair {key!r} has two {side} sentences; it needs one of each")
+            found.add(side)
+    for (_, key), (found, where) in seen.items():
+        if len(found) < len(SIDES):
+            lacking = BAD if GOOD in found else GOOD
+            raise InputError(f"{where}: the pair {key!r} has no {lacking} sentence; it needs one of each")
+
+
+def _verdicts(counts: pl.Expr) -> list[pl.Expr]:
+    difference, by_token = (pl.col(name) - pl.col(name + _OTHER) for name in _KEPT)
+    return [
+        pl.when(counts).then(difference > ROUNDING).alias(CORRECT),
+        pl.when(counts).then(by_token > ROUNDING).alias(CORRECT_PER_TOKEN),
+        pl.when(counts).then(difference.abs() <= ROUNDING).alias(TIE),
+    ]
+
+
+_ONE_WORD = r"^\s*\S*\s*$"
+
+
+@dataclass(frozen=True)
+class Faults:
+    """Finds the rows of a table that cannot be scored.
+
+    Attributes:
+        columns: What its columns are for.
+        encoder: Makes sentences of texts.
+        longest: The largest number of tokens that the model takes; None where longer sentences are read in windows.
+    """
+
+    columns: Columns
+    encoder: Encoder
+    longest: int | None
+
+    def __call__(self, frame: pl.DataFrame) -> pl.Series:
+        """See `stimuli.Check`. Texts are tokenized only where their length or their characters leave it open."""
+        reasons: list[str | None] = [None] * len(frame)
+        for column in reversed(self.columns.texts):
+            for row in frame.select(self._open(column)).to_series().arg_true().to_list():
+                [sentence] = self.encoder.encode([text := frame[column][row]])
+                reasons[row] = self.of(text, sentence, column) or reasons[row]
+        if self.columns.pair is not None:
+            for row, reason in enumerate(self._unpaired(frame)):
+                reasons[row] = reasons[row] or reason
+        return pl.Series("reason", reasons, pl.String)
+
+    def of(self, text: str, sentence: Sentence, column: str) -> str | None:
+        """What is wrong with one text; None if nothing is.
+
+        Args:
+            text: The text.
+            sentence: Its tokens.
+            column: Where it stands.
+        """
+        if (token := self.encoder.tokenizer.special_token_in([text])[0]) is not None:
+            return f"{column} holds the special token {token!r}; give a sentence in plain words"
+        if not len(sentence.scored):
+            if self.encoder.is_causal and len(sentence.ids):
+                remedy = "give more words, or export the model with --bos"
+                return f"{column} is one token, and nothing stands before it; {remedy}"
+            return f"{column} has no token; a text is needed"
+        if self.longest is not None and len(sentence.ids) > self.longest:
+            return (
+                f"{column} has {len(sentence.ids):,} tokens, the model takes {self.longest:,}: shorten it, or give "
+                "--windows"
+            )
+        return None
+
+    def _open(self, column: str) -> pl.Expr:
+        """Where a text must be tokenized to know whether it can be scored."""
+        text = pl.col(column)
+        found = text.str.contains_any(self._special) | text.str.contains(_ONE_WORD) | ~text.str.contains(r"\w")
+        if self.longest is None:
+            return found
+        # A token covers at least one byte of the normalised text, or marks the start of a word. Normalisation can make
+        # a text longer, so texts from a third of the length on are tokenized.
+        return found | (text.str.len_bytes() * 2 + self.encoder.tokenizer.n_special_tokens() + 1 > self.longest)
+
+    def _unpaired(self, frame: pl.DataFrame) -> Iterable[str | None]:
+        pair, side = str(self.columns.pair), self.columns.side()
+        words = f"{self.columns.acceptable} is {{}}; one of {side_words()} is needed"
+        value = pl.col(str(self.columns.acceptable)).cast(pl.String).fill_null("empty")
+        return frame.select(
+            pl.when(pl.col(pair).is_null())
+            .then(pl.lit(f"{pair} is empty; the two rows of a pair must share a value"))
+            .when(side.is_null())
+            .then(pl.format(words, value))
+            .alias("reason")
+        ).to_series()
+
+    @cached_property
+    def _special(self) -> list[str]:
+        decoder = self.encoder.tokenizer.backend.get_added_tokens_decoder().values()
+        return [token.content for token in decoder if token.special]

@@ -1,0 +1,287 @@
+"""Sentences as token ids, and which of their tokens are scored; sentences of one length together.
+
+The special tokens that the tokenizer puts around a sentence are not scored. A causal model cannot score the first
+token where nothing stands before it: it can where its tokenizer begins each text with a token of its own.
+
+A sentence that is longer than the model is refused, or scored in windows. With W the number of tokens that fit between
+the special tokens:
+
+    masked model   each token has a window of its own: the W tokens nearest to it, as many on its left as on its right
+                   (one more on its left if W is even) except near the ends of the sentence
+    causal model   windows of W tokens begin every W / 2 tokens (rounded down). The first one scores all its tokens,
+                   each later one those that the window before did not reach. So at least W / 2 tokens, rounded down,
+                   stand before a token of a later window
+
+The masked copies of sentences whose answers are pseudo-log-likelihoods, made batch by batch.
+
+    original          each token is masked alone, and its probability given all others is asked for (Salazar, Liang,
+                      Nguyen and Kirchhoff 2020, "Masked Language Model Scoring", section 2)
+    within-word-l2r   with a token, those after it in the same word are masked, too: otherwise the pieces of a long
+                      word give each other away (Kauf and Ivanova 2023, "A Better Way to Do Masked Language Model
+                      Scoring", section 2)
+
+The sum of the log-probabilities is the pseudo-log-likelihood of the sentence. Only the row of the mask is computed in
+the last layer and in the vocabulary projection, and rows of one length need no padding. So a copy costs what a sentence
+of the main job costs.
+
+The log-probability of each token of some sentences, from a masked or a causal model.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from tokenizers import Encoding
+
+from ...inference.batches import rows_by_length
+from ...inference.causal import CausalLM
+from ...inference.model import LanguageModel
+from ...text.tokenizer import MaskTokenizer
+from .likelihood_tables import Method
+
+Ids = NDArray[np.int32]
+NO_WORD = -1
+_WINDOWS_AT_ONCE = 256
+
+
+@dataclass(frozen=True, eq=False)
+class Sentence:
+    """One sentence as the model reads it.
+
+    Attributes:
+        ids: int32 [L], special tokens included.
+        scored: int64 [n], the positions of the scored tokens, ascending.
+        word: int32 [L], the number of the word that a token belongs to, as the tokenizer divides the text into words
+            before it divides words into tokens; `NO_WORD` for special tokens.
+        start: int32 [L], the first character that a token covers.
+        content: The positions from the first token of the text to behind its last one.
+    """
+
+    ids: Ids
+    scored: NDArray[np.int64]
+    word: Ids
+    start: Ids
+    content: slice
+
+    @property
+    def tokens(self) -> Ids:
+        """The scored tokens, int32 [n]."""
+        return self.ids[self.scored]
+
+
+@dataclass(frozen=True, eq=False)
+class Group:
+    """Rows of one length that a model reads: sentences, or windows of long ones.
+
+    Attributes:
+        ids: int32 [m, L].
+        word: int32 [m, L], see `Sentence`.
+        slot: int64 [m, L], where the score of a token belongs in the scores of all sentences; -1 if it is not scored.
+    """
+
+    ids: Ids
+    word: Ids
+    slot: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Encoder:
+    """How texts become sentences.
+
+    Attributes:
+        tokenizer: The model's.
+        is_causal: Whether the model reads from left to right.
+    """
+
+    tokenizer: MaskTokenizer
+    is_causal: bool = False
+
+    def encode(self, texts: Sequence[str]) -> list[Sentence]:
+        """Texts as sentences of any length."""
+        return [self._sentence(encoding) for encoding in self.tokenizer.backend.encode_batch(list(texts))]
+
+    def _sentence(self, encoding: Encoding) -> Sentence:
+        ids = np.array(encoding.ids, np.int32)
+        words = [NO_WORD if number is None else number for number in encoding.word_ids]
+        start = np.array([first for first, _ in encoding.offsets], np.int32).reshape(len(ids))
+        (content,) = np.nonzero(np.array(encoding.special_tokens_mask, np.int32) == 0)
+        first, last = (int(content[0]), int(content[-1]) + 1) if len(content) else (len(ids), len(ids))
+        scored = content[content > 0] if self.is_causal else content
+        return Sentence(ids, scored.astype(np.int64), np.array(words, np.int32), start, slice(first, last))
+
+    def groups(self, sentences: Sequence[Sentence], longest: int) -> Iterator[Group]:
+        """Everything that a model must read to score some sentences.
+
+        Args:
+            sentences: The sentences.
+            longest: The largest number of tokens that the model takes; longer sentences are read in windows.
+        """
+        slots = np.cumsum([0, *(len(sentence.scored) for sentence in sentences)])
+        short = [number for number, sentence in enumerate(sentences) if len(sentence.ids) <= longest]
+        for rows in rows_by_length([sentences[number].ids for number in short]):
+            group = [(sentences[short[row]], int(slots[short[row]])) for row in rows.tolist()]
+            yield Group(
+                np.stack([sentence.ids for sentence, _ in group]),
+                np.stack([sentence.word for sentence, _ in group]),
+                np.stack([_slots(sentence, first) for sentence, first in group]),
+            )
+        for number, sentence in enumerate(sentences):
+            if len(sentence.ids) > longest:
+                windows = _strided if self.is_causal else _centred
+                yield from windows(sentence, _slots(sentence, int(slots[number])), longest)
+
+
+def _slots(sentence: Sentence, first: int) -> NDArray[np.int64]:
+    slot = np.full(len(sentence.ids), -1, np.int64)
+    slot[sentence.scored] = first + np.arange(len(sentence.scored))
+    return slot
+
+
+def _centred(sentence: Sentence, slot: NDArray[np.int64], longest: int) -> Iterator[Group]:
+    """A window for each scored token of a masked model, some at a time."""
+    around = _room(sentence, longest)
+    first, n = sentence.content.start, sentence.content.stop - sentence.content.start
+    for begin in range(0, len(sentence.scored), _WINDOWS_AT_ONCE):
+        own = sentence.scored[begin : begin + _WINDOWS_AT_ONCE]
+        starts = first + np.clip(own - first - around // 2, 0, n - around)
+        taken = [_window(sentence, start, around) for start in starts.tolist()]
+        only = np.stack([np.where(place == token, slot[token], -1) for place, token in zip(taken, own, strict=True)])
+        places = np.stack(taken)
+        yield Group(sentence.ids[places], sentence.word[places], only)
+
+
+def _strided(sentence: Sentence, slot: NDArray[np.int64], longest: int) -> Iterator[Group]:
+    """Windows of a causal model, each half a window behind the one before."""
+    room = _room(sentence, longest)
+    first, stop = sentence.content.start, sentence.content.stop
+    reached = first
+    for start in range(first, stop, max(1, room // 2)):
+        width = min(room, stop - start)
+        places = _window(sentence, start, width)
+        own = np.where((places >= reached) & (places < stop), slot[places], -1)
+        yield Group(sentence.ids[places][None], sentence.word[places][None], own[None])
+        reached = start + width
+        if reached == stop:
+            return
+
+
+def _room(sentence: Sentence, longest: int) -> int:
+    """How many tokens of a text fit between its special tokens."""
+    content = int(sentence.content.stop) - int(sentence.content.start)
+    return longest - (len(sentence.ids) - content)
+
+
+def _window(sentence: Sentence, start: int, width: int) -> NDArray[np.int64]:
+    """The positions of a window: the special tokens before the text, some of its tokens, those behind it."""
+    before = np.arange(sentence.content.start)
+    behind = np.arange(sentence.content.stop, len(sentence.ids))
+    return np.concatenate([before, np.arange(start, start + width), behind])
+
+
+@dataclass(frozen=True, eq=False)
+class Queries:
+    """Masked copies of one length.
+
+    Attributes:
+        ids: int32 [q, L].
+        position: int32 [q], of the mask that is asked for.
+        expected: int32 [q], the token that stands there in the sentence.
+        slot: int64 [q], where its log-probability belongs.
+    """
+
+    ids: Ids
+    position: Ids
+    expected: Ids
+    slot: NDArray[np.int64]
+
+
+def queries(group: Group, method: Method, mask_id: int, at_once: int) -> Iterator[Queries]:
+    """The masked copies of some rows.
+
+    Args:
+        group: The rows.
+        method: Which tokens are masked together.
+        mask_id: The model's mask.
+        at_once: The largest number of copies in memory.
+    """
+    owners, positions = np.nonzero(group.slot >= 0)
+    columns = np.arange(group.ids.shape[1])
+    for start in range(0, len(owners), at_once):
+        owner, position = owners[start : start + at_once], positions[start : start + at_once]
+        ids, every = group.ids[owner], np.arange(len(owner))
+        expected = ids[every, position]
+        if method is Method.WITHIN_WORD:
+            word = group.word[owner]
+            own = word[every, position][:, None]
+            ids[(word == own) & (own >= 0) & (columns > position[:, None])] = mask_id
+        ids[every, position] = mask_id
+        yield Queries(ids, position.astype(np.int32), expected, group.slot[owner, position])
+
+
+_TOKENS_AT_ONCE = 2**18  # token ids of masked copies in memory: 1 MB, many batches on every device
+
+
+def pseudo_logprobs(
+    model: LanguageModel,
+    encoder: Encoder,
+    sentences: Sequence[Sentence],
+    method: Method,
+    longest: int,
+    advance: Callable[[int], None],
+) -> NDArray[np.float32]:
+    """The log-probability of each scored token at its mask; see `queries`.
+
+    Args:
+        model: A masked model.
+        encoder: The encoder of the sentences.
+        sentences: The sentences.
+        method: Which tokens are masked together.
+        longest: The largest number of tokens that the model takes.
+        advance: Called with the number of tokens that were scored; several threads may call it.
+
+    Returns:
+        float32 [scored tokens of all sentences], natural logarithms, sentence by sentence.
+    """
+    found = np.empty(sum(len(sentence.scored) for sentence in sentences), np.float32)
+    for together in _together(_copies(encoder, sentences, method, longest)):
+        groups = [(asked.ids, asked.position, asked.expected) for asked in together]
+        for asked, decided in zip(together, model.decide_each(groups, advance), strict=True):
+            found[asked.slot] = decided.expected_logprob
+    return found
+
+
+def _copies(encoder: Encoder, sentences: Sequence[Sentence], method: Method, longest: int) -> Iterator[Queries]:
+    """All masked copies, as many at a time as may be in memory."""
+    for group in encoder.groups(sentences, longest):
+        at_once = max(1, _TOKENS_AT_ONCE // group.ids.shape[1])
+        yield from queries(group, method, encoder.tokenizer.mask_id, at_once)
+
+
+def _together(copies: Iterable[Queries]) -> Iterator[list[Queries]]:
+    """Copies of several lengths, as many as may be in memory: the more of them, the less do cores wait."""
+    held: list[Queries] = []
+    for asked in copies:
+        if held and sum(own.ids.size for own in held) + asked.ids.size > _TOKENS_AT_ONCE:
+            yield held
+            held = []
+        held.append(asked)
+    if held:
+        yield held
+
+
+def causal_logprobs(
+    model: CausalLM, encoder: Encoder, sentences: Sequence[Sentence], longest: int, advance: Callable[[int], None]
+) -> NDArray[np.float32]:
+    """The log-probability of each scored token, given those before it; one run of a sentence gives all of them.
+
+    Arguments and result are those of `pseudo_logprobs`; the model is a causal one.
+    """
+    found = np.empty(sum(len(sentence.scored) for sentence in sentences), np.float32)
+    for group in encoder.groups(sentences, longest):
+        for start in range(0, len(group.ids), size := model.batch_size(group.ids.shape[1])):
+            slot = group.slot[start : start + size, 1:]
+            wanted = slot >= 0
+            found[slot[wanted]] = model.token_logprobs(group.ids[start : start + size])[wanted]
+            advance(int(wanted.sum()))
+    return found

@@ -1,0 +1,287 @@
+"""From the items to the rows of summary.parquet.
+
+    condition   split        metric
+    sentences   all, groups  log_likelihood, per_token, per_word, per_character: means over sentences, in natural
+                             logarithms
+                             perplexity: exp(-sum of log_likelihood / sum of tokens), of all sentences of the split; for
+                             a masked model the pseudo-perplexity of Salazar et al. (2020), section 2
+    pairs       all, groups  accuracy: the share of pairs whose good sentence has the larger log_likelihood
+                             accuracy_per_token: the same with per_token
+                             ties: the share of pairs without a difference beyond rounding; they are not correct
+
+The groups are the values of the columns that are named as groups; where there are several such columns, a split is
+`COLUMN: VALUE`. Intervals allow for the clusters.
+
+The sentences of a run with their likelihoods (see `negengine.engine.library.sentences`).
+
+No word is expected, so there is no answer and no rank; `logprob` is the log-likelihood of the whole sentence. The good
+sentence of a pair fails if it is not the more probable one.
+
+The results of a run, counted again in a plain way; see `library.recount`.
+
+What was computed, as it can be computed again: one token at a time, without batches, and without our own vectors.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from math import sqrt
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from ...inference.free_text import log_softmax
+from ...library.again import ROUNDING as SAME_LOGPROB
+from ...library.again import Compared, Draw, Reference, Sample, Verdict
+from ...library.recount import LOGARITHM, Recount, holds, same_figures
+from ..items import ALL, SEPARATOR
+from ..probe.probe_sentences import ROW
+from ..summary import Row, estimated, frame
+from .likelihood_items import (
+    CORRECT,
+    CORRECT_PER_TOKEN,
+    FILE,
+    LIKELIHOOD,
+    PER_TOKEN,
+    ROUNDING,
+    SIDE,
+    TIE,
+    TOKENS_FILE,
+    VERDICTS,
+    WORDS_FILE,
+)
+from .likelihood_scores import Encoder, Ids, Sentence
+from .likelihood_tables import BAD, GOOD, Columns, Method
+
+SENTENCES, PAIRS = "sentences", "pairs"
+MEANS = (LIKELIHOOD, PER_TOKEN, "per_word", "per_character")
+RATES = {"accuracy": CORRECT, "accuracy_per_token": CORRECT_PER_TOKEN, "ties": TIE}
+PERPLEXITY = "perplexity"
+_VALUE, _CLUSTER = ": value", ": cluster"
+
+
+def condition(columns: Columns) -> str:
+    """What the summary is about: sentences or pairs."""
+    return PAIRS if columns.has_pairs else SENTENCES
+
+
+def metrics(columns: Columns) -> dict[str, str]:
+    """Metric → the column of the items that it is the mean of."""
+    return dict(RATES) if columns.has_pairs else dict(zip(MEANS, MEANS, strict=True))
+
+
+def splits(columns: Columns) -> list[pl.Expr]:
+    """For each column of groups, the names of the splits that its rows belong to."""
+    named = [
+        (name, pl.col(name).cast(pl.String).str.replace_all(SEPARATOR, "/", literal=True)) for name in columns.groups
+    ]
+    if len(named) < 2:
+        return [value.alias(name) for name, value in named]
+    return [(pl.lit(f"{name}: ") + value).alias(name) for name, value in named]
+
+
+def summarise(items: pl.LazyFrame, columns: Columns, dataset: str) -> pl.DataFrame:
+    """The summary of a run's items.
+
+    Args:
+        items: Its items; numbers and names of groups alone are held in memory.
+        columns: What the columns are for.
+        dataset: The name of the table.
+    """
+    counted = items.filter(pl.col(SIDE) == GOOD) if columns.has_pairs else items
+    found: dict[str, list[Row]] = {}
+    for metric, own in metrics(columns).items():  # one at a time: the values of one are in memory
+        for split, values, clusters in _by_split(counted, columns, own):
+            key = (dataset, condition(columns), split, metric)
+            found.setdefault(split, []).append(Row._make([*key, *estimated(values, clusters), None, None]))
+    if not columns.has_pairs:
+        sums = {split: float(values.sum()) for split, values, _ in _by_split(counted, columns, LIKELIHOOD)}
+        for split, values, _ in _by_split(counted, columns, "tokens"):
+            perplexity = float(np.exp(-sums[split] / float(values.sum())))
+            found[split].append(
+                Row(dataset, condition(columns), split, PERPLEXITY, perplexity, None, None, len(values))
+            )
+    return frame([row for rows in found.values() for row in rows])
+
+
+def _by_split(items: pl.LazyFrame, columns: Columns, column: str) -> Iterator[tuple[str, pl.Series, pl.Series]]:
+    """The values of a column in each split that has any, and their clusters."""
+    cluster = pl.lit(None, pl.String) if columns.cluster is None else pl.col(columns.cluster).cast(pl.String)
+    held = items.select(pl.col(column).alias(_VALUE), *splits(columns), cluster.alias(_CLUSTER))
+    known = held.filter(pl.col(_VALUE).is_not_null()).collect(engine="streaming")
+    if not known.is_empty():
+        yield ALL, known[_VALUE], known[_CLUSTER]
+    for name in columns.groups:
+        for split in known[name].unique(maintain_order=True).drop_nulls().to_list():
+            own = known.filter(pl.col(name) == split)
+            yield split, own[_VALUE], own[_CLUSTER]
+
+
+def item_name(names: list[str]) -> pl.Expr:
+    """How an item is called: the number of its row, with its file where there are several.
+
+    Args:
+        names: The columns of the items.
+    """
+    row = pl.col(ROW).cast(pl.String)
+    return pl.col(FILE) + pl.lit(":") + row if FILE in names else row
+
+
+def sentence_of(columns: Columns) -> pl.Expr:
+    """The text of an item."""
+    texts = [pl.when(pl.col(SIDE) == side).then(name) for side, name in columns.by_side.items() if side is not None]
+    return pl.coalesce(texts) if texts else pl.col(str(columns.sentence))
+
+
+def sentence_rows(items: pl.LazyFrame, columns: Columns) -> pl.LazyFrame:
+    """One row for each sentence.
+
+    Args:
+        items: The content of items.parquet.
+        columns: What the columns of the user's table are for.
+
+    Returns:
+        item, condition (good, bad or sentences), sentence, expected, answer, correct, failed, rank, logprob, then
+        tokens, per_token, per_word, per_character, and the columns of groups and clusters.
+    """
+    names = items.collect_schema().names()
+    correct = pl.col(CORRECT) if columns.has_pairs else pl.lit(None, pl.Boolean)
+    kept = dict.fromkeys([*columns.groups, *filter(None, [columns.cluster])])
+    return items.select(
+        item=item_name(names),
+        condition=pl.col(SIDE) if columns.has_pairs else pl.lit(SENTENCES),
+        sentence=sentence_of(columns),
+        expected=pl.lit(None, pl.String),
+        answer=pl.lit(None, pl.String),
+        **{CORRECT: correct},
+        failed=~correct,
+        rank=pl.lit(None, pl.Int32),
+        logprob=LIKELIHOOD,
+        **{name: name for name in ("tokens", "per_token", "per_word", "per_character")},
+        **{name: pl.col(name) for name in kept if name not in _TAKEN},
+    )
+
+
+_TAKEN = ("item", "condition", "sentence", "expected", "answer", CORRECT, "failed", "rank", "logprob")
+
+
+_SUMS = 1e-4  # natural logarithms: a sum of single digits in fp32, added in another order
+
+
+def recounts(folder: Path, items: pl.DataFrame, summary: pl.DataFrame, columns: Columns) -> Iterator[Recount]:
+    """What must hold of a finished run.
+
+    Args:
+        folder: The run folder.
+        items: The content of items.parquet.
+        summary: The content of summary.parquet.
+        columns: What the columns of the user's table are for.
+    """
+    key = [name for name in (FILE, ROW, SIDE) if name in items.columns]
+    yield holds("each sentence is there once", items, ~pl.struct(key).is_duplicated(), key)
+    yield holds("log-likelihoods are at most 0", items, pl.col(LIKELIHOOD) <= LOGARITHM * pl.col("tokens"), key)
+    for of in ("token", "word", "character"):
+        means = (pl.col(f"per_{of}") * pl.col(f"{of}s") - pl.col(LIKELIHOOD)).abs() <= ROUNDING
+        yield holds(f"per_{of} is the log-likelihood divided by {of}s", items, (pl.col(f"{of}s") == 0) | means, key)
+    for name in (TOKENS_FILE, WORDS_FILE):
+        if (folder / name).exists():
+            own = pl.scan_parquet(folder / name).group_by(key).agg(pl.col("logprob").cast(pl.Float64).sum())
+            both = items.select(*key, LIKELIHOOD).join(
+                own.collect(engine="streaming"), on=key, how="full", coalesce=True
+            )
+            same = (pl.col(LIKELIHOOD) - pl.col("logprob")).abs() <= _SUMS
+            yield holds(
+                f"the log-probabilities of {name} sum to log_likelihood", both, same.fill_null(value=False), key
+            )
+    if columns.has_pairs:
+        yield _verdicts(items, columns)
+    yield _means(items, summary, columns)
+
+
+def _verdicts(items: pl.DataFrame, columns: Columns) -> Recount:
+    """The verdicts follow from the log-likelihoods of the pair."""
+    keys = [name for name in (FILE, columns.pair or ROW) if name in items.columns]
+    good, bad = (items.filter(pl.col(SIDE) == side) for side in (GOOD, BAD))
+    both = good.join(bad.select(*keys, other=LIKELIHOOD), on=keys, how="inner")
+    larger = pl.col(LIKELIHOOD) - pl.col("other")
+    right = (pl.col(VERDICTS[0]) == (larger > ROUNDING)) & (pl.col(VERDICTS[2]) == (larger.abs() <= ROUNDING))
+    return holds("a pair is correct where its good sentence is the more probable one", both, right, [ROW])
+
+
+def _means(items: pl.DataFrame, summary: pl.DataFrame, columns: Columns) -> Recount:
+    """The rates or means of summary.parquet are those of the items of their split."""
+    counted = items.filter(pl.col(SIDE) == GOOD) if columns.has_pairs else items
+    wanted = metrics(columns)
+    every = [pl.lit("all").alias("all"), *splits(columns)]
+    long = pl.concat(
+        counted.select(split, *(pl.col(own).cast(pl.Float64).alias(name) for name, own in wanted.items()))
+        .rename({split.meta.output_name(): "split"})
+        .unpivot(list(wanted), index="split", variable_name="metric")
+        for split in every
+    )
+    means = long.drop_nulls().group_by("split", "metric").agg(pl.col("value").mean(), n=pl.len().cast(pl.Int64))
+    found = summary.filter(pl.col("metric").is_in(list(wanted)))
+    what = "rates" if wanted.keys() == RATES.keys() else "means"
+    return same_figures(f"the {what} of summary.parquet are those of the items", found, means, ["split", "metric"])
+
+
+FEWER = 10
+"""Of so many items that are asked for, one sentence is drawn: each of its tokens is a run of the model."""
+
+
+@dataclass(frozen=True, eq=False)
+class Scored:
+    """A sentence and its recorded log-likelihood.
+
+    Attributes:
+        method: Which tokens a masked model masks together; None for a causal model.
+        longest: The largest number of tokens that the model takes.
+    """
+
+    row: Mapping[str, Any]
+    encoder: Encoder
+    method: Method | None
+    longest: int
+
+    def again(self, reference: Reference) -> Compared:
+        """See `Item`."""
+        [sentence] = self.encoder.encode([self.row["sentence"]])
+        now = sum(self._logprob(reference, sentence, position) for position in sentence.scored.tolist())
+        name, recorded = f"{self.row['item']} ({self.row['condition']})", self.row["logprob"]
+        if abs(now - recorded) <= SAME_LOGPROB * max(1.0, sqrt(len(sentence.scored))):
+            return Compared(name, Verdict.AGREES)
+        return Compared(name, Verdict.WRONG, f"log-likelihood {recorded:.4f}, but now {now:.4f}")
+
+    def _logprob(self, reference: Reference, sentence: Sentence, position: int) -> float:
+        """The log-probability of one token."""
+        token, ids, place = int(sentence.ids[position]), sentence.ids.copy(), position
+        if self.method is not None:
+            ids[position] = self.encoder.tokenizer.mask_id
+            word = int(sentence.word[position])
+            for later in range(position + 1, len(ids)):
+                if self.method is Method.WITHIN_WORD and word >= 0 and int(sentence.word[later]) == word:
+                    ids[later] = self.encoder.tokenizer.mask_id
+        if len(ids) > self.longest:
+            ids, place = self._window(sentence, ids, position)
+        return float(log_softmax(reference.at(ids, place))[token])
+
+    def _window(self, sentence: Sentence, ids: Ids, position: int) -> tuple[Ids, int]:
+        """The window of a token of a long sentence, and the token's place in it; see `encoding`."""
+        first, stop = sentence.content.start, sentence.content.stop
+        room = self.longest - first - (len(ids) - stop)
+        if self.method is None:
+            start, step = first, max(1, room // 2)
+            while start + room <= position:
+                start += step
+        else:
+            start = min(max(position - room // 2, first), stop - room)
+        kept = [*range(first), *range(start, min(start + room, stop)), *range(stop, len(ids))]
+        return ids[kept], kept.index(position)
+
+
+def sentences(draw: Draw, rows: pl.LazyFrame, method: Method | None) -> Sample:
+    """Rows of `sentence_rows`."""
+    some = replace(draw, size=max(1, draw.size // FEWER)).rows(rows)
+    encoder = Encoder(draw.tokenizer, draw.exported.is_causal)
+    return Sample("sentences", [Scored(row, encoder, method, draw.exported.max_length) for row in some])

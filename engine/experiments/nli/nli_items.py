@@ -1,0 +1,172 @@
+"""The pairs of a run with the labels given (see `negengine.engine.library.sentences`).
+
+A pair fails if its label is wrong. The texts are those of the data; where `truncated` is true, the model read less.
+
+The results of natural language inference with negation, counted again in a plain way; see `library.recount`.
+
+What the classifier has decided, as it can be asked again: the label of a pair, and its probability.
+
+How a classifier was trained, in a sentence for a paper; export.json has it where `negengine nli train` did it.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from ...inference.exported import REFERENCE
+from ...inference.free_text import log_softmax
+from ...library.again import NEAR_TIE, ROUNDING, Compared, Logits, Reference, Verdict
+from ...library.recount import LOGARITHM, Recount, holds, same_figures
+from ...library.sentences import CORRECT
+from ..finished_run import item_once
+from ..items import ALL, ORIGINAL, with_precision
+from .nli_pairs import NEW, Label
+
+
+def sentence_rows(items: pl.LazyFrame) -> pl.LazyFrame:
+    """The pairs, in the order of items.parquet.
+
+    Args:
+        items: The content of items.parquet.
+
+    Returns:
+        item (its number in its file), condition, premise, hypothesis, expected and answer (in the labels that the pair
+        is scored by), correct, failed, rank and logprob (null), dataset, split, negation, gold, predicted, probability
+        (of the predicted label), truncated, precision, id.
+    """
+    items = with_precision(items)
+    own = ("dataset", "split", "negation", "gold", "predicted", "probability", "truncated", "precision", "id")
+    return items.select(
+        *("item", "condition", "premise", "hypothesis", "expected", "answer", CORRECT),
+        failed=~pl.col(CORRECT),
+        rank=pl.lit(None, pl.Int32),
+        logprob=pl.lit(None, pl.Float32),
+        **{name: name for name in own},
+    )
+
+
+_ITEM = ("dataset", "condition", "item")
+_CELL = ("dataset", "condition", "split", "metric")
+
+
+def recounts(items: pl.DataFrame, summary: pl.DataFrame, head: Sequence[str]) -> Iterator[Recount]:
+    """What must hold of a finished run.
+
+    Args:
+        items: The content of items.parquet.
+        summary: The content of summary.parquet.
+        head: The labels of the classifier.
+    """
+    yield item_once(items)
+    yield holds("a pair is right where both labels are the same", items, _agree("correct", "expected", "answer"), _ITEM)
+    yield holds("labels are those of the classifier", items, pl.col("predicted").is_in(list(head)), _ITEM)
+    for fine, coarse in (("predicted", "answer"), ("gold", "expected")):
+        two_way = (pl.col(coarse) == str(Label.NOT_ENTAILMENT)) & (pl.col(fine) != str(Label.ENTAILMENT))
+        yield holds(f"{coarse} follows from {fine}", items, (pl.col(coarse) == pl.col(fine)) | two_way, _ITEM)
+    least = 1 / len(head) - LOGARITHM
+    yield holds(
+        "the label given is the most probable one",
+        items,
+        pl.col("probability").is_between(least, 1 + LOGARITHM),
+        _ITEM,
+    )
+    yield _accuracies(items, summary)
+
+
+def _agree(truth: str, one: str, other: str) -> pl.Expr:
+    return pl.col(truth) == (pl.col(one) == pl.col(other))
+
+
+def _accuracies(items: pl.DataFrame, summary: pl.DataFrame) -> Recount:
+    """Accuracies and drops of summary.parquet are those of the items."""
+    splits = pl.concat(
+        [
+            items.with_columns(split=pl.lit(ALL)),
+            items.filter(pl.col("condition") == NEW),
+            items.filter((pl.col("condition") == ORIGINAL) & pl.col("negation")).with_columns(split=pl.lit("negation")),
+        ]
+    )
+    accuracy = splits.group_by(_CELL[:-1]).agg(value=pl.col("correct").mean(), n=pl.len().cast(pl.Int64))
+    before = accuracy.filter((pl.col("condition") == ORIGINAL) & (pl.col("split") == ALL)).select(
+        "dataset", before="value"
+    )
+    drops = accuracy.filter(pl.col("condition") == NEW).join(before, on="dataset")
+    counted = pl.concat(
+        [
+            accuracy.with_columns(metric=pl.lit("accuracy")).select(*_CELL, "value", "n"),
+            drops.select(*_CELL[:-1], metric=pl.lit("drop"), value=pl.col("before") - pl.col("value"), n="n"),
+        ]
+    )
+    found = summary.filter(pl.col("metric").is_in(["accuracy", "drop"]))
+    return same_figures("accuracies and drops of summary.parquet are those of the items", found, counted, _CELL)
+
+
+@dataclass(frozen=True, eq=False)
+class Labelled:
+    """A row of `sentence_rows`, the labels of the logits, and the largest number of tokens of a pair."""
+
+    row: Mapping[str, Any]
+    labels: Sequence[str]
+    longest: int
+
+    def again(self, reference: Reference) -> Compared:
+        """See `Item`; a probability of low precision is not compared."""
+        row = self.row
+        name, is_exact = f"{row['item']} of {row['dataset']} {row['condition']}", row["precision"] == REFERENCE
+        logits = reference.pair(row["premise"], row["hypothesis"], self.longest)
+        return Compared(name, *self.compare(logits, row["probability"] if is_exact else None), is_exact)
+
+    def compare(self, logits: Logits, probability: float | None) -> tuple[Verdict, str]:
+        """The recorded label and its probability against the logits, float32 [labels]."""
+        predicted = self.row["predicted"]
+        own, best = self.labels.index(predicted), int(logits.argmax())
+        if own != best:
+            behind = float(logits[best] - logits[own])
+            said = f"the label was {predicted}, but now {self.labels[best]} (margin {behind:.2g} logits)"
+            return Verdict.NEAR_TIE if behind < NEAR_TIE else Verdict.WRONG, said
+        now = float(np.exp(log_softmax(logits)[own]))
+        if probability is not None and abs(now - probability) > ROUNDING:
+            return Verdict.WRONG, f"probability {probability:.4f}, but now {now:.4f}"
+        return Verdict.AGREES, ""
+
+
+TRAINER = "transformers' Trainer"
+"""What trains; a reference has it as its data set."""
+
+_NEEDED = {
+    "model": str,
+    "task": str,
+    "epochs": int,
+    "batch_size": int,
+    "learning_rate": float,
+    "weight_decay": float,
+    "max_length": int,
+    "seed": int,
+}
+
+
+def training_told(training: Mapping[str, Any] | None) -> str:
+    """What was trained how, as a sentence with a space after it; empty if that is not known.
+
+    Args:
+        training: What export.json says of it.
+    """
+    if not isinstance(training, Mapping) or not _NEEDED.items() <= {k: type(v) for k, v in training.items()}.items():
+        return ""
+    settings = (
+        f"{training['epochs']} epochs, batches of {training['batch_size']}, learning rate "
+        f"{training['learning_rate']:g}, weight decay {training['weight_decay']:g}, at most {training['max_length']} "
+        f"tokens, seed {training['seed']}"
+    )
+    learned = f"{training['limit']:,} pairs of the" if type(training.get("limit")) is int else "the"
+    fraction = training.get("negation")
+    added = ""
+    if isinstance(fraction, float):
+        added = f", with {100 * fraction:.0f} % of the new pairs; the other new pairs are the test"
+    return (
+        f"We fine-tuned {training['model']} on {learned} original training split of {training['task']}{added} "
+        f"({TRAINER}; {settings}). "
+    )

@@ -1,0 +1,347 @@
+"""The items of a run become the rows of summary.parquet. Values are fractions, as in section 6.1 of the paper.
+
+    condition  split                               metric
+    new        Tneg-H, T-Hneg, Tneg-Hneg, all      accuracy, majority, label_share:LABEL, truncated,
+                                                   drop, relative_drop                    (from original, all)
+                                                   drop_from_negation, relative_drop_from_negation
+    new        Tneg-H vs T-Hneg …                  difference:accuracy, p:accuracy, p_holm:accuracy
+    original   all, negation                       accuracy, majority, label_share:LABEL, truncated
+    original   all                                 negation_share                         (Table 1)
+
+majority is the accuracy of always giving the most frequent label. drop is the difference of two accuracies,
+relative_drop that difference over the original accuracy. Where model or data set has two labels only, accuracy and
+majority are two-way (see `labels`).
+
+Three new pairs are made from one original pair, so they are not independent: over all new pairs, the original pairs are
+the clusters. Intervals: accuracy Wilson's, over all new pairs `proportion_interval`; drop both of these intervals
+combined (`combined`), as the original dev set is another sample; relative_drop that of a ratio of two proportions;
+difference that of two proportions of the same original pairs. p is that of the test by sign flips of original pairs,
+which is McNemar's exact test here, adjusted with Holm's method over the whole summary.
+
+The stage of `nli`: a classifier judges every pair, of the benchmark with negation and of the original dev sets.
+
+A part holds pairs of one set. Pairs that are longer than the model or the paper allows are truncated, and counted. The
+precision is chosen for all sets together.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any, ClassVar
+
+import numpy as np
+import polars as pl
+
+from ...files.paths import without_home
+from ...inference.classifier import Classifier, EncodedPairs, PairClassifier, encode_pairs
+from ...inference.exported import PRECISIONS, ExportedModel
+from ...inference.mixed import LABELS, Method, take_audits
+from ...inference.precision import Workload
+from ...runs.masked_stages import Deciders, MixedStage
+from ...runs.stage import Advance, Files, FinishedParts, PartResult, part_ranges
+from ...statistics import (
+    LIBRARIES,
+    ClusteredMean,
+    clustered_mean,
+    combined,
+    effective_sample_size,
+    paired_difference,
+    proportion,
+    proportion_interval,
+    relative_drop_interval,
+)
+from ..cues.cue_words import has_cue
+from ..items import ALL, ITEMS_FILE, ORIGINAL, SUMMARY_FILE, model_identity
+from ..summary import DIFFERENCE, VERSUS, Row, difference_rows, frame, with_holm
+from .nli_pairs import KINDS, NEW, SOURCES, Label, Pair, PairSet, coarsen, common_scheme
+
+WITH_CUE = "negation"
+USED = ("dataset", "condition", "item", "split", "negation", "gold", "expected", "correct", "truncated")
+"""The columns of the items that `summarise` uses."""
+ITEMS = {
+    "dataset": pl.String,
+    "condition": pl.String,
+    "item": pl.Int64,
+    "id": pl.String,
+    "split": pl.String,
+    "negation": pl.Boolean,
+    "gold": pl.String,
+    "predicted": pl.String,
+    "probability": pl.Float64,
+    "expected": pl.String,
+    "answer": pl.String,
+    "correct": pl.Boolean,
+    "truncated": pl.Boolean,
+    "precision": pl.String,
+    "premise": pl.String,
+    "hypothesis": pl.String,
+}
+
+
+def summarise(items: pl.DataFrame) -> pl.DataFrame:
+    """The summary of a run's items; the module says which rows it has."""
+    rows: list[Row] = []
+    for source in items["dataset"].unique(maintain_order=True):
+        own = items.filter(pl.col("dataset") == source)
+        original = _splits(own, ORIGINAL)
+        new = _splits(own, NEW)
+        for condition, splits in ((ORIGINAL, original), (NEW, new)):
+            for split, part in splits.items():
+                rows += _rates(source, condition, split, part)
+        for reference, suffix in ((ALL, ""), (WITH_CUE, "_from_negation")):
+            if reference in original:
+                for split, part in new.items():
+                    rows += _drops(source, split, original[reference], part, suffix)
+        if ALL in original:
+            cues = original[ALL]["negation"]
+            share = proportion(int(cues.sum()), len(cues))
+            rows.append(Row(source, ORIGINAL, ALL, "negation_share", *share, len(cues)))
+        rows += _comparisons(source, new)
+    return with_holm(frame(rows))
+
+
+def _splits(own: pl.DataFrame, condition: str) -> dict[str, pl.DataFrame]:
+    """The splits of a condition that hold any items."""
+    judged = own.filter(pl.col("condition") == condition)
+    if condition == NEW:
+        splits = {kind: judged.filter(pl.col("split") == kind) for kind in KINDS} | {ALL: judged}
+    else:
+        splits = {ALL: judged, WITH_CUE: judged.filter("negation")}
+    return {split: part for split, part in splits.items() if not part.is_empty()}
+
+
+def _rates(source: str, condition: str, split: str, judged: pl.DataFrame) -> Iterator[Row]:
+    key, n = (source, condition, split), len(judged)
+    clustered = _by_original(judged) if condition == NEW and split == ALL else None
+    clusters, effect = (clustered.clusters, clustered.design_effect) if clustered else (None, None)
+    yield Row(*key, "accuracy", *_accuracy(judged, clustered), n, clusters, effect)
+    yield Row(*key, "majority", _largest(judged["expected"]) / n, None, None, n)
+    for label in SOURCES[source]:
+        count = int((judged["gold"] == str(label)).sum())
+        yield Row(*key, f"label_share:{label}", count / n, None, None, n)
+    yield Row(*key, "truncated", int(judged["truncated"].sum()) / n, None, None, n)
+
+
+def _accuracy(judged: pl.DataFrame, clustered: ClusteredMean | None) -> tuple[float, float, float]:
+    """The accuracy with its interval: Wilson's, or that for clusters."""
+    if clustered is None:
+        return proportion(int(judged["correct"].sum()), len(judged))
+    return clustered.value, *proportion_interval(clustered)
+
+
+def _largest(labels: pl.Series) -> int:
+    return int(labels.value_counts()["count"].max())  # type: ignore[arg-type]
+
+
+def _drops(source: str, split: str, original: pl.DataFrame, new: pl.DataFrame, suffix: str) -> Iterator[Row]:
+    clustered = _by_original(new) if split == ALL else None
+    before, after = _accuracy(original, None), _accuracy(new, clustered)
+    key, clusters = (source, NEW, split), clustered.clusters if clustered else None
+    yield Row(*key, f"drop{suffix}", before[0] - after[0], *combined(before, after), len(new), clusters)
+    if before[0] > 0:
+        n = float(len(new))
+        if clustered:
+            n = effective_sample_size(clustered) if clustered.clusters > 1 else 1.0
+        ends = relative_drop_interval(after[0] * n, n, int(original["correct"].sum()), len(original))
+        yield Row(*key, f"relative_drop{suffix}", 1 - after[0] / before[0], *ends, len(new), clusters)
+
+
+def _by_original(judged: pl.DataFrame) -> ClusteredMean:
+    """The accuracy of new pairs, with the original pairs that they were made from as clusters."""
+    counts = judged.group_by(pl.col("item") // len(KINDS), maintain_order=True).agg(pl.col("correct").sum(), pl.len())
+    return clustered_mean(counts["correct"].to_numpy().astype(np.int64), counts["len"].to_numpy().astype(np.int64))
+
+
+def _comparisons(source: str, new: Mapping[str, pl.DataFrame]) -> Iterator[Row]:
+    """The types of new pairs against each other, on the original pairs that they share."""
+    for one, other in combinations([kind for kind in KINDS if kind in new], 2):
+        both = _by_pair(new[one]).join(_by_pair(new[other]), on="pair", suffix="_other")
+        if not both.is_empty():
+            found = paired_difference(both["correct"].to_numpy(), both["correct_other"].to_numpy())
+            yield from difference_rows(
+                (source, NEW, f"{one}{VERSUS}{other}"), f"{DIFFERENCE}:accuracy", "accuracy", found
+            )
+
+
+def _by_pair(judged: pl.DataFrame) -> pl.DataFrame:
+    return judged.select(pair=pl.col("item") // len(KINDS), correct="correct")
+
+
+PAPER_LENGTH = 128  # tokens of a pair at most, appendix B
+PAIRS_PER_PART = 1024
+DECIDED_AS = "pairs"  # the name under which the precision of all labels is chosen and measured
+
+
+@dataclass(frozen=True, eq=False)
+class Judgements(MixedStage[PairClassifier, Classifier, EncodedPairs]):
+    """A classifier and the pairs that it judges.
+
+    Attributes:
+        exported: The classifier.
+        head: The label that each of its logits stands for.
+        sets: The pairs.
+        max_length: Largest number of tokens in a pair.
+        pairs_per_part: Size of a part.
+    """
+
+    name: ClassVar[str] = "nli"
+    rows_file: ClassVar[str | None] = ITEMS_FILE
+    libraries: ClassVar[tuple[str, ...]] = LIBRARIES
+    method: ClassVar[Method] = LABELS
+
+    exported: ExportedModel
+    head: tuple[Label, ...]
+    sets: tuple[PairSet, ...]
+    max_length: int
+    pairs_per_part: int
+
+    @classmethod
+    def plan(
+        cls,
+        exported: ExportedModel,
+        head: Sequence[Label],
+        sets: Sequence[PairSet],
+        *,
+        max_length: int | None = None,
+        pairs_per_part: int = PAIRS_PER_PART,
+    ) -> "Judgements":
+        """Plan an evaluation; the model itself is not needed yet.
+
+        Args:
+            exported: A model that was exported for text-classification.
+            head: The label that each logit stands for, from `map_head`.
+            sets: From `read_sets`.
+            max_length: Largest number of tokens in a pair; by default the paper's 128, or what the model takes if that
+                is less.
+            pairs_per_part: Size of a part.
+
+        Raises:
+            InputError: The model does not take `max_length` tokens, or they are too few for any pair.
+        """
+        longest = min(PAPER_LENGTH, exported.max_length) if max_length is None else max_length
+        encode_pairs(exported, [], max_length=longest)
+        return cls(exported, tuple(head), tuple(sets), longest, pairs_per_part)
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """What the items depend on."""
+        return {
+            **model_identity(self.exported),
+            "labels": [str(label) for label in self.head],
+            "max length": self.max_length,
+            **{f"{pairs.source} {pairs.condition} sha256": pairs.sha256 for pairs in self.sets},
+            "pairs per part": self.pairs_per_part,
+        }
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """What the tables and readers need."""
+        return {
+            "family": self.exported.family,
+            "training": self.exported.info.get("training"),
+            "model folder": without_home(self.exported.folder.resolve()),
+            "without a gold label": {
+                f"{pairs.source} {pairs.condition}": pairs.skipped for pairs in self.sets if pairs.skipped
+            },
+        }
+
+    @property
+    def parts(self) -> tuple[tuple[PairSet, tuple[Pair, ...]], ...]:
+        """All parts: pairs of one set each, in order."""
+        return tuple(
+            (pairs, pairs.pairs[part.start : part.stop])
+            for pairs in self.sets
+            for part in part_ranges(len(pairs.pairs), self.pairs_per_part)
+        )
+
+    @property
+    def sizes(self) -> Sequence[int]:
+        """See `Stage`."""
+        return [len(pairs) for _, pairs in self.parts]
+
+    @property
+    def unit(self) -> str:
+        """See `Stage`."""
+        return "pairs"
+
+    def check(self, say: Callable[[str], None]) -> None:
+        """See `Stage`."""
+        say(f"the logits of {self.exported.name} are {', '.join(self.head)}")
+        for number in range(len(self.parts)):
+            self.prepare(number)
+
+    @property
+    def seed(self) -> int:
+        """See `MixedStage`."""
+        return 0
+
+    def workloads(self) -> list[Workload]:
+        """See `MixedStage`."""
+        return [Workload(DECIDED_AS, self.sample, sum(self.sizes))]
+
+    def sample(self, n: int) -> EncodedPairs:
+        """Random pairs of all sets, for the calibration."""
+        pairs = [pair for own in self.sets for pair in own.pairs]
+        rows = np.sort(np.random.default_rng(self.seed).permutation(len(pairs))[:n])
+        return self._encoded([pairs[row] for row in rows])
+
+    def prepare(self, number: int) -> EncodedPairs:
+        """The pairs of a part as token ids.
+
+        Raises:
+            InputError: A pair holds the padding token.
+        """
+        return self._encoded(self.parts[number][1])
+
+    def _encoded(self, pairs: Sequence[Pair]) -> EncodedPairs:
+        texts, locations = [(pair.text, pair.hypothesis) for pair in pairs], [pair.location for pair in pairs]
+        return encode_pairs(self.exported, texts, locations, self.max_length)
+
+    def decide(
+        self, model: Deciders[PairClassifier, Classifier], number: int, prepared: EncodedPairs | None, advance: Advance
+    ) -> PartResult:
+        """See `Stage`.
+
+        Returns:
+            One row for each pair: dataset, condition, item (its number in the file), id (see `Pair`), split (which side
+            was negated), negation (whether text or hypothesis has a cue), gold, predicted, probability (of the
+            predicted label), expected and answer (gold and predicted label in the scheme that they are scored by),
+            correct, truncated, precision (of the graph that gave the row's probability), premise and hypothesis (the
+            texts, before a truncation).
+        """
+        of, pairs = self.parts[number]
+        encoded = prepared or self.prepare(number)
+        found = model.deciders[DECIDED_AS].classify(encoded, lambda n: advance(n, n))
+        logits = found.logits.astype(np.float64)
+        scheme = common_scheme(self.head, of.labels)
+        predicted = [self.head[i] for i in found.label]
+        expected = [coarsen(pair.gold, scheme) for pair in pairs]
+        answer = [coarsen(label, scheme) for label in predicted]
+        rows = pl.DataFrame(
+            {
+                "dataset": [of.source] * len(pairs),
+                "condition": [of.condition] * len(pairs),
+                "item": [pair.item for pair in pairs],
+                "id": [pair.id for pair in pairs],
+                "split": [pair.kind for pair in pairs],
+                "negation": [has_cue(pair.text) or has_cue(pair.hypothesis) for pair in pairs],
+                "gold": [str(pair.gold) for pair in pairs],
+                "predicted": [str(label) for label in predicted],
+                "probability": 1 / np.exp(logits - logits.max(axis=1, keepdims=True)).sum(axis=1),
+                "expected": [str(label) for label in expected],
+                "answer": [str(label) for label in answer],
+                "correct": [a == b for a, b in zip(expected, answer, strict=True)],
+                "truncated": encoded.truncated,
+                "precision": [PRECISIONS[i] for i in found.precision],
+                "premise": [pair.text for pair in pairs],
+                "hypothesis": [pair.hypothesis for pair in pairs],
+            },
+            schema=ITEMS,
+        )
+        audited = take_audits(model.deciders)
+        return PartResult(rows, audited.counts, audited.bounds, audited.needed)
+
+    @staticmethod
+    def publish(parts: FinishedParts) -> Files:
+        """items.parquet and summary.parquet."""
+        return {ITEMS_FILE: parts.rows, SUMMARY_FILE: summarise(parts.rows.select(USED).collect(engine="streaming"))}

@@ -1,0 +1,303 @@
+"""The labels of natural language inference: their names, and how two-way and three-way labels are compared.
+
+The names of a classifier's labels are free. A classifier is used only if its names say which label is which; nothing is
+guessed from the order. Where a classifier or a data set has two labels only, gold label and prediction are both scored
+two-way: neutral and contradiction both become "not entailment", after the three-way decision (as for HANS, McCoy et al.
+2019, section 4). Quick to import.
+
+Reading text-hypothesis pairs: the benchmark with negation, and original dev sets in the layouts of GLUE.
+
+Both are tables with a header; tabs separate the fields, and quotes have no meaning. The benchmark's files (Hossain et
+al. 2020) are in cp1252 with CRLF; a copy that somebody has saved as UTF-8 is read as such. Its rows do not name the
+type of a pair. It follows from the index: three rows a pair, `index % 3` = 0 T negated, 1 H negated, 2 both.
+"""
+
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from pathlib import Path
+
+from ...errors import InputError
+from ...files.reading import file_sha256, read_regular
+from ...text.text_lines import MOST_TABLE, Row, checked_length, decoded, stream_lines, stream_rows
+from ..items import ORIGINAL
+
+
+class Label(StrEnum):
+    """A judgement about a hypothesis, given a text."""
+
+    ENTAILMENT = "entailment"
+    CONTRADICTION = "contradiction"
+    NEUTRAL = "neutral"
+    NOT_ENTAILMENT = "not_entailment"
+
+
+class Source(StrEnum):
+    """The data sets that pairs come from."""
+
+    RTE = "RTE"
+    SNLI = "SNLI"
+    MNLI = "MNLI"
+
+
+THREE_WAY = (Label.ENTAILMENT, Label.CONTRADICTION, Label.NEUTRAL)  # in the order of the paper's Table 5
+TWO_WAY = (Label.ENTAILMENT, Label.NOT_ENTAILMENT)
+SOURCES = {str(Source.RTE): TWO_WAY, str(Source.SNLI): THREE_WAY, str(Source.MNLI): THREE_WAY}
+
+# Compared without case, spaces, hyphens and underscores.
+_SPELLINGS = {
+    Label.ENTAILMENT: ("entailment", "entail", "entails", "entailed", "e"),
+    Label.CONTRADICTION: ("contradiction", "contradict", "contradicts", "contradicted", "contradictory", "c"),
+    Label.NEUTRAL: ("neutral", "neutrality", "unknown", "n"),
+    Label.NOT_ENTAILMENT: (
+        *("notentailment", "notentailed", "nonentailment", "nonentailed", "noentailment"),
+        *("doesnotentail", "notentail", "notentails"),
+    ),
+}
+_LABEL_OF = {spelling: label for label, spellings in _SPELLINGS.items() for spelling in spellings}
+
+
+def parse_label(name: str) -> Label | None:
+    """The label that a name stands for, or None if it does not stand for any."""
+    return _LABEL_OF.get(re.sub(r"[\s_-]+", "", name).casefold())
+
+
+def map_head(names: Sequence[str], model: str, given: str | None = None) -> tuple[Label, ...]:
+    """Which label each logit of a classifier stands for.
+
+    Args:
+        names: The classifier's own names, in the order of its logits.
+        model: The model's name, for messages.
+        given: The labels in the order of the logits, separated by commas, if the classifier does not name them.
+
+    Raises:
+        InputError: The names are not those of two-way or three-way labels, or what was given does not fit.
+    """
+    if given is not None:
+        words = [word.strip() for word in given.split(",")]
+        if len(words) != len(names):
+            raise InputError(f"--labels {given}: {len(words)} labels, but {model} has {len(names)}")
+        mapped = [parse_label(word) for word in words]
+        if (found := _scheme(mapped)) is None:
+            raise InputError(f"--labels {given}: give {_expected()}, each once, in the order of the model's labels")
+        return found
+    if (found := _scheme([parse_label(name) for name in names])) is None:
+        raise InputError(
+            f"{model}: its labels are {', '.join(map(repr, names))}, but {_expected()} are needed; if they are other "
+            "names for these, give --labels with the right names in the same order"
+        )
+    return found
+
+
+def _scheme(labels: Sequence[Label | None]) -> tuple[Label, ...] | None:
+    """The labels themselves, if they are all two-way or all three-way labels, each once."""
+    known = tuple(label for label in labels if label is not None)
+    fits = len(known) == len(labels) and sorted(known) in (sorted(THREE_WAY), sorted(TWO_WAY))
+    return known if fits else None
+
+
+def _expected() -> str:
+    return f"{', '.join(THREE_WAY)} (or {' and '.join(TWO_WAY)})"
+
+
+def common_scheme(head: Sequence[Label], gold: Sequence[Label]) -> tuple[Label, ...]:
+    """The labels that a classifier and a data set can both be scored by."""
+    return TWO_WAY if len(head) == 2 or len(gold) == 2 else THREE_WAY
+
+
+def coarsen(label: Label, scheme: Sequence[Label]) -> Label:
+    """A label in a scheme: in the two-way scheme, neutral and contradiction are not entailment."""
+    return label if label in scheme else Label.NOT_ENTAILMENT
+
+
+KINDS = ("Tneg-H", "T-Hneg", "Tneg-Hneg")
+NEW = "new"  # the condition of the pairs with negation
+NO_CONSENSUS = "-"  # SNLI's gold label where the annotators did not agree; such pairs are not used, as everywhere
+
+_TEXT, _HYPOTHESIS, _LABEL = ("sentence1", "Text"), ("sentence2", "Hypothesis"), ("gold_label", "label")
+_OWN_COLUMNS = {"captionID": "SNLI", "promptID": "MNLI"}  # columns that GLUE's files of one source alone have
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A text, a hypothesis and how they were judged.
+
+    Attributes:
+        item: Its number in its file.
+        kind: Which side was negated (one of `KINDS`), or "" in an original set.
+        text: The text.
+        hypothesis: The hypothesis.
+        gold: The label.
+        location: File and line.
+        id: The same in every file with this pair: a digest of kind, text, hypothesis and label. The second pair of a
+            file with the same digest has `-2` after it.
+    """
+
+    item: int
+    kind: str
+    text: str
+    hypothesis: str
+    gold: Label
+    location: str
+    id: str = ""
+
+
+@dataclass(frozen=True)
+class PairSet:
+    """The pairs of one file.
+
+    Attributes:
+        source: RTE, SNLI or MNLI.
+        condition: `new` or `original`.
+        pairs: The pairs, in the order of the file.
+        sha256: Digest of the file.
+        skipped: Number of rows without a gold label.
+    """
+
+    source: str
+    condition: str
+    pairs: tuple[Pair, ...]
+    sha256: str
+    skipped: int = 0
+
+    @property
+    def labels(self) -> tuple[Label, ...]:
+        """The labels that pairs of this source are judged by."""
+        return SOURCES[self.source]
+
+
+def read_sets(benchmark: Path, originals: Mapping[str, Path], sources: Sequence[str]) -> tuple[PairSet, ...]:
+    """Read the pairs of some sources, original sets before those with negation.
+
+    Args:
+        benchmark: The folder with RTE.txt, SNLI.txt and MNLI.txt.
+        originals: Source → its original dev set.
+        sources: Which of the benchmark's files to read.
+
+    Raises:
+        InputError: A file is missing or bad.
+    """
+    return (
+        *(read_original(originals[source], source) for source in SOURCES if source in originals),
+        *(read_benchmark(benchmark / f"{source}.txt", source) for source in SOURCES if source in sources),
+    )
+
+
+def read_benchmark(path: Path, source: str) -> PairSet:
+    """Read one file of the benchmark with negation.
+
+    Args:
+        path: Such as RTE.txt.
+        source: RTE, SNLI or MNLI.
+
+    Raises:
+        InputError: The file cannot be read or decoded, has no rows, lacks a column; a row has too few fields, an empty
+            sentence, an unknown label, an index that is not a number or that an earlier row has.
+    """
+    content = _content(path)
+    rows = list(stream_rows(decoded(_from_cp1252(content, path), str(path)), str(path)))
+    index = _column(path, rows[0], "index")
+    locations: dict[int, str] = {}
+    pairs = []
+    for row in rows:
+        number = row.fields[index]
+        if not re.fullmatch("[0-9]{1,9}", number):
+            raise InputError(f"{row.location}: index {number!r} is not a whole number; it says of which type a pair is")
+        item = int(number)
+        if (earlier := locations.setdefault(item, row.location)) != row.location:
+            raise InputError(
+                f"{row.location}: {earlier} has the index {item}, too; give each pair its own, which says its type"
+            )
+        pairs.append(_pair(path, row, source, item, KINDS[item % len(KINDS)]))
+    return PairSet(source, NEW, _with_ids(pairs), hashlib.sha256(content).hexdigest())
+
+
+def read_original(path: Path, source: str) -> PairSet:
+    """Read an original dev set: columns sentence1, sentence2, and gold_label or label (GLUE's RTE, MNLI and SNLI).
+
+    Args:
+        path: The file.
+        source: RTE, SNLI or MNLI.
+
+    Raises:
+        InputError: As for `read_benchmark`, or no row has a gold label.
+    """
+    found = list(stream_original(path, source))
+    pairs = [pair for pair in found if pair is not None]
+    if not pairs:
+        raise InputError(f"{path}:2: no row has a gold label; give the dev split")
+    return PairSet(source, ORIGINAL, _with_ids(pairs), file_sha256(path), skipped=len(found) - len(pairs))
+
+
+def stream_original(path: Path, source: str) -> Iterator[Pair | None]:
+    """The pairs of an original set one by one, without their ids; None for a row without a gold label.
+
+    Args:
+        path: The file, such as train.tsv or dev.tsv of GLUE.
+        source: RTE, SNLI or MNLI.
+
+    Raises:
+        InputError: As for `read_benchmark`, or the header has a column that only another source has.
+    """
+    label = ""
+    for item, row in enumerate(stream_rows(stream_lines(path, "give a file of pairs", MOST_TABLE), str(path))):
+        if not label:
+            label = _column(path, row, *_LABEL)
+            _refuse_other_source(path, row, source)
+        yield None if row.fields[label] == NO_CONSENSUS else _pair(path, row, source, item, "")
+
+
+def _refuse_other_source(path: Path, row: Row, source: str) -> None:
+    column, other = next(((name, of) for name, of in _OWN_COLUMNS.items() if name in row.fields), ("", source))
+    if other != source:
+        raise InputError(f"{path}:1: the column {column} is that of {other}; give a file of {source}")
+
+
+def _pair(path: Path, row: Row, source: str, item: int, kind: str) -> Pair:
+    text, hypothesis, label = (row.fields[_column(path, row, *names)] for names in (_TEXT, _HYPOTHESIS, _LABEL))
+    gold = parse_label(label)
+    if gold is None or gold not in SOURCES[source]:
+        raise InputError(f"{row.location}: unknown label {label!r}; {source} has {', '.join(SOURCES[source])}")
+    if not text.strip() or not hypothesis.strip():
+        raise InputError(f"{row.location}: the {'hypothesis' if text.strip() else 'text'} is empty")
+    for side in (text, hypothesis):
+        checked_length(side, row.location)
+    return Pair(item, kind, text, hypothesis, gold, row.location)
+
+
+def _with_ids(pairs: Iterable[Pair]) -> tuple[Pair, ...]:
+    """The pairs with their ids."""
+    seen: Counter[str] = Counter()
+    found = []
+    for pair in pairs:
+        content = f"{pair.kind}\t{pair.text}\t{pair.hypothesis}\t{pair.gold}"
+        digest = hashlib.sha256(content.encode()).hexdigest()[:16]
+        seen[digest] += 1
+        found.append(replace(pair, id=digest if seen[digest] == 1 else f"{digest}-{seen[digest]}"))
+    return tuple(found)
+
+
+def _column(path: Path, row: Row, *names: str) -> str:
+    """The first of these columns that the table has."""
+    header = row.fields
+    if found := next((name for name in names if name in header), None):
+        return found
+    raise InputError(f"{path}:1: no column {' or '.join(names)}; the header has {', '.join(header)}")
+
+
+def _content(path: Path) -> bytes:
+    return read_regular(path, MOST_TABLE, "give a file of pairs")
+
+
+def _from_cp1252(content: bytes, path: Path) -> bytes:
+    """A file in cp1252 or UTF-8 as UTF-8. Text in cp1252 beyond ASCII is practically never valid UTF-8."""
+    for encoding in ("utf-8", "cp1252"):
+        try:
+            return content.decode(encoding).encode()
+        except UnicodeDecodeError as error:
+            line = content[: error.start].count(b"\n") + 1
+            message = f"{path}:{line}: byte 0x{content[error.start]:02x} is not UTF-8 or cp1252"
+    raise InputError(message)

@@ -1,0 +1,327 @@
+"""What a model answers about the rows of a table: the columns of items.parquet.
+
+From the items of a user's stimuli to the rows of summary.parquet.
+
+    condition   split                 metric
+    TARGET      all, GROUP=VALUE      is_top1, logprob, repeats_word: rates and means
+    TARGET      GROUP=V vs GROUP=W    difference:is_top1, difference:logprob; p:… where the rows are minimal pairs
+    T vs U      all, GROUP=VALUE      preferred: the share of rows where T is more probable than U; differences and p
+
+TARGET is the name of a column of targets, and GROUP that of a column of groups. Rows are minimal pairs if they share an
+item: a row of one group is then compared with a row of the other group, and several rows of one item and group count
+by their mean. Other groups are compared without a test. Clusters are the values of the column `cluster`, else items.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from ...inference.free_text import MASK
+from ...inference.free_text import top_tokens
+from ...inference.words import WordScores
+from ...statistics import unpaired_difference
+from ...text.token_ids import NOTHING
+from ...text.tokenizer import MaskTokenizer
+from ..items import ALL
+from ..summary import DIFFERENCE, VERSUS, Row, difference_rows, estimated, frame, paired, with_holm
+from .probe_sentences import (
+    EXPECTED,
+    IS_TOP1,
+    LOGPROB,
+    RANK,
+    REPEATS,
+    ROW,
+    SKIPPED,
+    TARGET_COLUMN,
+    TARGET_TOKENS,
+    Columns,
+    Encoded,
+    Ids,
+    Rows64,
+)
+
+Logits = NDArray[np.float32]
+SKIPPED_FILE = "skipped.parquet"
+_WORD = re.compile(r"\w+")
+_TOP = {"": pl.String, "_logprob": pl.Float32}
+
+
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """What a model answers about n items.
+
+    Attributes:
+        logprob: float32 [n], of each target: natural logarithms.
+        rank: int32 [n], of each target, from 1; of several tokens, the largest one.
+        is_top1: bool [n], whether the target is the first choice.
+        top: int32 [n, k], the first choices at the mask; `NOTHING` where they are not known.
+        top_logprob: float32 [n, k], NaN where they are not known.
+        choices: Item whose target has several tokens → the first choices at their positions.
+    """
+
+    logprob: Logits
+    rank: Ids
+    is_top1: NDArray[np.bool_]
+    top: Ids
+    top_logprob: Logits
+    choices: dict[int, list[int]] = field(default_factory=dict)
+
+    @classmethod
+    def empty(cls, n: int, top: int) -> "Answers":
+        """Room for the answers; nothing is known."""
+        return cls(
+            np.full(n, np.nan, np.float32),
+            np.zeros(n, np.int32),
+            np.zeros(n, np.bool_),
+            np.full((n, top), NOTHING, np.int32),
+            np.full((n, top), np.nan, np.float32),
+        )
+
+    def judge(self, items: Rows64, place: Rows64, expected: Ids, logits: Logits, ranked: Ids | None) -> None:
+        """Judge items with targets of one token from the logits of their sentences.
+
+        Args:
+            items: int64 [n], which items.
+            place: int64 [n], the position of each item's sentence among the logits.
+            expected: int32 [n], the targets' tokens.
+            logits: float32 [b, V], at the masks of the sentences.
+            ranked: int32, the tokens that are ranked; None for all.
+        """
+        kept = logits if ranked is None else logits[:, ranked]
+        total = _log_sum_exp(kept)
+        chosen = top_tokens(kept, self.top.shape[1])
+        logprobs = np.take_along_axis(kept, chosen, axis=1) - total[:, None]
+        own = logits[place, expected]
+        self.logprob[items] = own - total[place]
+        self.rank[items] = 1 + (kept[place] > own[:, None]).sum(axis=1)
+        self.top[items] = (chosen if ranked is None else ranked[chosen])[place]
+        self.top_logprob[items] = logprobs[place]
+        self.is_top1[items] = self.top[items, 0] == expected
+
+    def put_words(self, items: Rows64, scores: WordScores) -> None:
+        """Take over the scores of words.
+
+        Args:
+            items: int64 [n], which items.
+            scores: Of the n words.
+        """
+        self.logprob[items] = scores.logprob
+        self.rank[items] = scores.worst_rank
+        self.is_top1[items] = scores.top1
+        self.top_logprob[items, 0] = scores.choice_logprob
+        for item, tokens, n in zip(items.tolist(), scores.choices.tolist(), scores.words.counts.tolist(), strict=True):
+            self.choices[item] = tokens[:n]
+
+
+def item_rows(asked: Encoded, columns: Columns, answers: Answers, tokenizer: MaskTokenizer) -> pl.DataFrame:
+    """The rows of items.parquet: each row of the table, once for each of its targets.
+
+    Args:
+        asked: The rows.
+        columns: Their columns.
+        answers: What the model answers.
+        tokenizer: The model's.
+    """
+    rows, targets = asked.rows, len(columns.targets)
+    each = np.repeat(np.arange(len(rows.frame)), targets)
+    words = [rows.frame[column].str.strip_chars().to_list() for column in columns.targets]
+    expected = [words[target][row] for row in range(len(rows.frame)) for target in range(targets)]
+    further: dict[str, pl.Series] = {}
+    for i in range(answers.top.shape[1]):
+        texts = _token_texts(answers.top[:, i], tokenizer)
+        if i == 0:
+            for item, tokens in answers.choices.items():
+                texts[item] = tokenizer.word_text(tokens)
+        further[f"top{i + 1}"] = pl.Series(f"top{i + 1}", texts, pl.String)
+        name = f"top{i + 1}_logprob"
+        further[name] = pl.Series(name, answers.top_logprob[:, i]).fill_nan(None)
+    spelled = [_spelled(text) for text in asked.texts]
+    repeats = [_spelled(word) in spelled[own] for word, own in zip(expected, asked.sentence.tolist(), strict=True)]
+    return pl.DataFrame({ROW: rows.numbers[each]}).with_columns(
+        *rows.frame[each],
+        pl.Series(TARGET_COLUMN, list(columns.targets) * len(rows.frame), pl.String),
+        pl.Series(EXPECTED, expected, pl.String),
+        pl.Series(TARGET_TOKENS, asked.words.counts.astype(np.int32)),
+        pl.Series(LOGPROB, answers.logprob),
+        pl.Series(RANK, answers.rank),
+        pl.Series(IS_TOP1, answers.is_top1),
+        *further.values(),
+        pl.Series(REPEATS, repeats, pl.Boolean),
+    )
+
+
+def item_schema(schema: Mapping[str, pl.DataType], top: int, *, skip_bad: bool) -> dict[str, Any]:
+    """The columns of a part's rows.
+
+    Args:
+        schema: Those of the table.
+        top: How many first choices are kept.
+        skip_bad: Whether skipped rows are among them.
+    """
+    tops = {f"top{i}{what}": kind for i in range(1, top + 1) for what, kind in _TOP.items()}
+    skipped = dict(zip(SKIPPED, (pl.Int64, pl.String, pl.String), strict=True)) if skip_bad else {}
+    return {
+        ROW: pl.Int64,
+        **schema,
+        TARGET_COLUMN: pl.String,
+        EXPECTED: pl.String,
+        TARGET_TOKENS: pl.Int32,
+        LOGPROB: pl.Float32,
+        RANK: pl.Int32,
+        IS_TOP1: pl.Boolean,
+        **tops,
+        REPEATS: pl.Boolean,
+        **skipped,
+    }
+
+
+def _token_texts(ids: Ids, tokenizer: MaskTokenizer) -> list[str | None]:
+    tokens, which = np.unique(ids, return_inverse=True)
+    texts = [None if token == NOTHING else tokenizer.token_text(token) for token in tokens.tolist()]
+    return [texts[own] for own in which.reshape(-1).tolist()]
+
+
+def _spelled(text: str) -> str:
+    """The words of a text in small letters with a space around each; the mask stands for no word."""
+    return " | ".join("".join(f" {word} " for word in _WORD.findall(part.casefold())) for part in text.split(MASK))
+
+
+def _log_sum_exp(logits: Logits) -> NDArray[np.float64]:
+    from scipy import special
+
+    found: NDArray[np.float64] = special.logsumexp(logits.astype(np.float64), axis=1)
+    return found
+
+
+DATASET = "stimuli"
+PREFERRED = "preferred"
+METRICS = (IS_TOP1, LOGPROB, REPEATS)
+TESTED = (IS_TOP1, LOGPROB)
+MOST_COMPARED = 8
+"""Groups of one column: more are not compared with each other."""
+
+_CLUSTER, _ITEM, _SECOND = "cluster of a row", "item of a row", "second"
+
+
+def used(columns: Columns) -> list[str]:
+    """The columns of the items that a summary needs."""
+    optional = [columns.cluster, columns.item]
+    named = [ROW, TARGET_COLUMN, *METRICS, *columns.groups, *(name for name in optional if name)]
+    return list(dict.fromkeys(named))
+
+
+def summarise(items: pl.DataFrame, columns: Columns) -> pl.DataFrame:
+    """The summary of a run's items.
+
+    Args:
+        items: Columns as in `used`.
+        columns: The table's columns.
+    """
+    items = items.with_columns(
+        **{
+            _CLUSTER: pl.col(columns.clustered).cast(pl.String) if columns.clustered else pl.lit(None, pl.String),
+            _ITEM: pl.col(columns.item).cast(pl.String) if columns.item else pl.lit(None, pl.String),
+        }
+    )
+    by_target = {column: items.filter(pl.col(TARGET_COLUMN) == column) for column in columns.targets}
+    rows: list[Row] = []
+    for column, own in by_target.items():
+        rows += _means(own, columns, column)
+        rows += _group_differences(own, columns, column)
+    for one, other in combinations(by_target, 2):
+        rows += _target_differences(by_target[one], by_target[other], columns, f"{one}{VERSUS}{other}")
+    return with_holm(frame(rows))
+
+
+def splits(items: pl.DataFrame, columns: Columns) -> Iterator[tuple[str, pl.DataFrame]]:
+    """The name and the items of each split: all, then each group."""
+    yield ALL, items
+    for column in columns.groups:
+        for value, own in _groups(items, column):
+            yield f"{column}={value}", own
+
+
+def _groups(items: pl.DataFrame, column: str) -> list[tuple[str, pl.DataFrame]]:
+    """The groups of a column in the order of their first row; rows without a value are in none."""
+    known = items.filter(pl.col(column).is_not_null())
+    parts = known.group_by(pl.col(column).cast(pl.String).alias(_SECOND), maintain_order=True)
+    return [(str(value), own) for (value,), own in parts]
+
+
+def _means(items: pl.DataFrame, columns: Columns, target: str) -> Iterator[Row]:
+    for name, own in splits(items, columns):
+        for metric in METRICS:
+            if not own.is_empty():
+                yield Row(DATASET, target, name, metric, *estimated(own[metric], own[_CLUSTER]))
+
+
+def _target_differences(first: pl.DataFrame, second: pl.DataFrame, columns: Columns, target: str) -> Iterator[Row]:
+    """Two targets of the same rows."""
+    other = second.select(ROW, *(pl.col(name).alias(f"{name} {_SECOND}") for name in TESTED))
+    both = first.join(other, on=ROW, maintain_order="left").with_columns(
+        (pl.col(LOGPROB) > pl.col(f"{LOGPROB} {_SECOND}")).alias(PREFERRED)
+    )
+    for name, own in splits(both, columns):
+        if own.is_empty():
+            continue
+        yield Row(DATASET, target, name, PREFERRED, *estimated(own[PREFERRED], own[_CLUSTER]))
+        for metric in TESTED:
+            found = paired(own[metric], own[f"{metric} {_SECOND}"], own[_CLUSTER])
+            yield from difference_rows((DATASET, target, name), f"{DIFFERENCE}:{metric}", metric, found)
+
+
+def _group_differences(items: pl.DataFrame, columns: Columns, target: str) -> Iterator[Row]:
+    """Every two groups of a column."""
+    for column in columns.groups:
+        groups = _groups(items, column)
+        if len(groups) > MOST_COMPARED:
+            continue
+        for (one, first), (other, second) in combinations(groups, 2):
+            key = (DATASET, target, f"{column}={one}{VERSUS}{column}={other}")
+            for metric in TESTED:
+                if columns.item and not (pairs := _pairs(first, second, metric)).is_empty():
+                    found = paired(pairs[metric], pairs[_SECOND], pairs[_CLUSTER])
+                    yield from difference_rows(key, f"{DIFFERENCE}:{metric}", metric, found)
+                else:
+                    yield _unpaired(key, metric, first, second)
+
+
+def _pairs(first: pl.DataFrame, second: pl.DataFrame, metric: str) -> pl.DataFrame:
+    """One row for each item that both groups have: the metric in the first, in the second, and the cluster."""
+
+    def by_item(group: pl.DataFrame) -> pl.DataFrame:
+        known = group.filter(pl.col(_ITEM).is_not_null())
+        if not known[_ITEM].is_duplicated().any():
+            return known.select(_ITEM, _CLUSTER, metric)
+        outcome = pl.col(metric).cast(pl.Float64).mean()
+        return known.group_by(_ITEM, maintain_order=True).agg(pl.col(_CLUSTER).first(), outcome)
+
+    one, other = by_item(first), by_item(second).select(_ITEM, pl.col(metric).alias(_SECOND))
+    if one[metric].dtype != other[_SECOND].dtype:
+        one, other = (
+            one.with_columns(pl.col(metric).cast(pl.Float64)),
+            other.with_columns(pl.col(_SECOND).cast(pl.Float64)),
+        )
+    return one.join(other, on=_ITEM, maintain_order="left")
+
+
+def _unpaired(key: tuple[str, str, str], metric: str, first: pl.DataFrame, second: pl.DataFrame) -> Row:
+    outcomes = [_numbers(group[metric]) for group in (first, second)]
+    clusters = pl.concat([first[_CLUSTER], second[_CLUSTER]])
+    numbers: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None
+    if not clusters.null_count() and 1 < clusters.n_unique() < len(clusters):
+        dense = clusters.rank("dense").to_numpy().astype(np.int64) - 1
+        numbers = dense[: len(first)], dense[len(first) :]
+    found = unpaired_difference(outcomes[0], outcomes[1], numbers)
+    count = None if numbers is None else found.clusters
+    return Row(*key, f"{DIFFERENCE}:{metric}", found.value, found.low, found.high, found.n, count)
+
+
+def _numbers(outcomes: pl.Series) -> NDArray[Any]:
+    return outcomes.to_numpy().astype(np.bool_ if outcomes.dtype == pl.Boolean else np.float64)

@@ -1,0 +1,261 @@
+"""`negengine probe`: how probable is a target at the mask of a user's own sentence?
+
+A part is a range of the table's rows. Each row is read where it lies, so that a table of any size can be asked. A model
+reads each different sentence of a part once, however many rows and targets it has.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import polars as pl
+
+from ...choices import TargetMethod
+from ...errors import InputError
+from ...inference.exported import ExportedModel
+from ...inference.model import LanguageModel
+from ...inference.words import score_whole_words, score_words
+from ...printable import counted
+from ...runs.masked_stages import ReferenceStage
+from ...runs.record import model_metadata
+from ...runs.stage import Advance, Files, FinishedParts, PartResult, changed
+from ...statistics import LIBRARIES
+from ...text.tokenizer import MaskTokenizer
+from ...text.user_table import Stimuli
+from ...text.word_marks import WordMarks
+from ..items import ITEMS_FILE, SUMMARY_FILE, model_identity
+from ..vocabulary import Ranked, Vocabulary
+from .probe_items import SKIPPED_FILE, Answers, item_rows, item_schema, summarise, used
+from .probe_sentences import ROW, SKIPPED, Columns, Encoded, Encoder, Ids, Rows64, mask_faults
+
+ROWS_PER_PART = 2048
+LOGITS_AT_ONCE = 2**22  # 16 MB, and twice that for their exponentials
+COLUMNS = "columns"  # the key of the table's columns in the metadata
+_TABLE = "stimuli"  # the table among the files that the stage reads
+_SKIPPED_NAMES = ("line", "reason", "content")
+
+
+@dataclass(frozen=True, eq=False)
+class OwnStimuli(ReferenceStage[Encoded]):
+    """A run of the probe.
+
+    Attributes:
+        exported: The model.
+        stimuli: The table.
+        columns: Its columns.
+        ranked: Which tokens are ranked.
+        top: How many first choices are kept.
+        method: How targets of several tokens get their log-probability.
+        skip_bad: Whether rows that cannot be asked are skipped.
+        logits_at_once: How many logits are in memory.
+    """
+
+    name: ClassVar[str] = "probe"
+    libraries: ClassVar[tuple[str, ...]] = LIBRARIES
+
+    exported: ExportedModel
+    stimuli: Stimuli
+    columns: Columns
+    ranked: Ranked
+    top: int = 1
+    method: TargetMethod = TargetMethod.LEFT_TO_RIGHT
+    skip_bad: bool = False
+    logits_at_once: int = LOGITS_AT_ONCE
+
+    @property
+    def sizes(self) -> Sequence[int]:
+        """Rows of each part."""
+        return [part.size for part in self.stimuli.parts]
+
+    @property
+    def unit(self) -> str:
+        """See `Stage`."""
+        return "rows"
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """What the items depend on."""
+        return {
+            **model_identity(self.exported),
+            "data sha256": self.stimuli.sha256,
+            **self.columns.to_json(),
+            "vocabulary": self.ranked.name,
+            "vocabulary sha256": self.ranked.sha256,
+            "top": self.top,
+            "method": str(self.method),
+            "skip bad rows": self.skip_bad,
+            "rows per part": self.stimuli.parts[0].size,
+        }
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """The model, the columns, and the words that are ranked."""
+        return {
+            **model_metadata(self.exported),
+            COLUMNS: self.columns.to_json(),
+            "ranked words": list(self.ranked.words),
+            "rows": self.stimuli.n,
+        }
+
+    @cached_property
+    def tokenizer(self) -> MaskTokenizer:
+        """The model's tokenizer."""
+        return self.exported.tokenizer
+
+    @cached_property
+    def ranked_ids(self) -> Ids | None:
+        """The ranked tokens, int32 [m], ascending; None for all."""
+        if self.ranked.name == Vocabulary.ALL:
+            return None
+        return self.ranked.ids(self.tokenizer, self.exported.vocab_size)
+
+    @cached_property
+    def marks(self) -> WordMarks:
+        """How the vocabulary marks words.
+
+        Raises:
+            InputError: It does not.
+        """
+        return WordMarks.of(self.tokenizer, self.exported.vocab_size)
+
+    def check(self, say: Callable[[str], None]) -> None:
+        """Refuse a row that the model cannot be asked about; with `skip_bad`, a table without a row that it can.
+
+        Rows that are skipped are found when their part is prepared, so the first good row is enough here.
+        """
+        first = ""
+        for number in range(len(self.stimuli.parts)):
+            rows = self.prepare(number).rows
+            for bad in rows.skipped.head(1).iter_rows(named=True):
+                first = first or f"{self.stimuli.location(bad['row'], bad['line'])}: {bad['reason']}"
+            if first and not self.skip_bad:
+                raise InputError(first)
+            if self.skip_bad and len(rows.frame):
+                break
+        else:
+            if self.skip_bad:
+                raise InputError(first)
+        say(f"{counted(self.stimuli.n, 'row')}{', of which bad ones are skipped' * self.skip_bad}")
+
+    def files(self) -> Mapping[str, Path]:
+        """See `Stage`."""
+        return {**super().files(), **({} if self.stimuli.path is None else {_TABLE: self.stimuli.path})}
+
+    def with_files(self, places: Mapping[str, Path]) -> Self:
+        """See `Stage`."""
+        moved = super().with_files(places)
+        return changed(moved, stimuli=self.stimuli.at(places[_TABLE])) if _TABLE in places else moved
+
+    def prepare(self, number: int) -> Encoded:
+        """The rows of a part as token ids."""
+        encoder = Encoder(self.columns, self.exported, self.tokenizer, self.ranked_ids)
+        return encoder.encode(self.stimuli.read(number, self.faults))
+
+    def faults(self, frame: pl.DataFrame) -> pl.Series:
+        """What is wrong with rows as their texts show it; see `stimuli.Check`."""
+        return frame.select(mask_faults(self.columns, self.exported.mask_token).alias("reason")).to_series()
+
+    def decide(self, model: LanguageModel, number: int, prepared: Encoded | None, advance: Advance) -> PartResult:
+        """See `Stage`.
+
+        Returns:
+            One row for each row of the table and target; then, with `skip_bad`, the rows that are skipped.
+        """
+        asked = prepared or self.prepare(number)
+        ranked = self.exported.vocab_size if self.ranked_ids is None else len(self.ranked_ids)
+        answers = Answers.empty(len(asked.words), min(self.top, ranked))
+        skipped = asked.rows.skipped.rename(dict(zip(_SKIPPED_NAMES, SKIPPED, strict=True)))
+        advance(len(skipped), 0)
+        self._answer(model, asked, answers, advance)
+        items = item_rows(asked, self.columns, answers, self.tokenizer)
+        schema = item_schema(self.stimuli.schema, self.top, skip_bad=self.skip_bad)
+        parts = [pl.DataFrame(schema=schema), items, *([skipped] if self.skip_bad else [])]
+        return PartResult(pl.concat(parts, how="diagonal"), {"skipped": len(skipped)})
+
+    @staticmethod
+    def publish(parts: FinishedParts) -> Files:
+        """items.parquet, summary.parquet and, where bad rows are skipped, skipped.parquet."""
+        rows, columns = parts.rows, Columns.from_json(parts.metadata[COLUMNS])
+
+        def summary(items: pl.LazyFrame) -> pl.DataFrame:
+            return summarise(items.select(used(columns)).collect(engine="streaming"), columns)
+
+        if SKIPPED[1] not in rows.collect_schema():
+            return {ITEMS_FILE: rows, SUMMARY_FILE: summary(rows)}
+        items = rows.filter(pl.col(SKIPPED[1]).is_null()).drop(SKIPPED)
+        skipped = rows.filter(pl.col(SKIPPED[1]).is_not_null()).select(ROW, *SKIPPED)
+        return {
+            ITEMS_FILE: items,
+            SUMMARY_FILE: summary(items),
+            SKIPPED_FILE: skipped.rename(dict(zip(SKIPPED, _SKIPPED_NAMES, strict=True))),
+        }
+
+    def _answer(self, model: LanguageModel, asked: Encoded, answers: Answers, advance: Advance) -> None:
+        """Ask about all items: those of one token in their sentences, the others token by token."""
+        targets = len(self.columns.targets)
+        alone = asked.words.counts == 1
+        if self.method is TargetMethod.WHOLE_WORD:
+            alone[:] = False
+        single, several = np.flatnonzero(alone), np.flatnonzero(~alone)
+        distinct = len(np.unique(asked.sentence[single])) == len(single)
+        if distinct and self.top == 1 and self.ranked_ids is None:
+            self._decide(model, asked, single, answers, advance if targets == 1 else _uncounted(advance))
+        else:
+            self._judge(model, asked, single, answers, advance if targets == 1 else _uncounted(advance))
+        self._score(model, asked, several, answers, _uncounted(advance))
+        if targets == 1:
+            advance(len(several), 0)
+        else:
+            advance(len(asked.words) // targets, 0)
+
+    def _decide(self, model: LanguageModel, asked: Encoded, items: Rows64, answers: Answers, advance: Advance) -> None:
+        """One target for each sentence: the model's own decisions say everything, and no logits are copied."""
+        item_of = np.full(len(asked.texts), -1, np.int64)
+        item_of[asked.sentence[items]] = items
+        buckets = asked.with_sentences(asked.sentence[items])
+        expected_of = [asked.words.tokens[item_of[bucket.rows], 0] for bucket in buckets]
+        groups = [(own.ids, own.mask_position, expected) for own, expected in zip(buckets, expected_of, strict=True)]
+        decided = model.decide_each(groups, lambda n: advance(n, n))
+        for bucket, expected, found in zip(buckets, expected_of, decided, strict=True):
+            own = item_of[bucket.rows]
+            answers.logprob[own], answers.rank[own] = found.expected_logprob, found.expected_rank
+            answers.is_top1[own] = found.repeated(expected)
+            answers.top[own, 0], answers.top_logprob[own, 0] = found.top1, found.top1_logprob
+
+    def _judge(self, model: LanguageModel, asked: Encoded, items: Rows64, answers: Answers, advance: Advance) -> None:
+        """Several targets, ranked words or first choices: from all logits of a batch at a time."""
+        order = items[np.argsort(asked.sentence[items], kind="stable")]
+        starts = np.searchsorted(asked.sentence[order], np.arange(len(asked.texts) + 1))
+        for bucket in asked.with_sentences(asked.sentence[items]):
+            size = max(1, min(model.batch_size(bucket.ids.shape[1]), self.logits_at_once // self.exported.vocab_size))
+            for start in range(0, len(bucket.rows), size):
+                part = slice(start, start + size)
+                sentences = bucket.rows[part].tolist()
+                own = np.concatenate([order[starts[i] : starts[i + 1]] for i in sentences])
+                place = np.repeat(np.arange(len(sentences)), [starts[i + 1] - starts[i] for i in sentences])
+                logits = model.logits(bucket.ids[part], bucket.mask_position[part])
+                answers.judge(own, place, asked.words.tokens[own, 0], logits, self.ranked_ids)
+                advance(len(own), len(sentences))
+
+    def _score(self, model: LanguageModel, asked: Encoded, items: Rows64, answers: Answers, advance: Advance) -> None:
+        """Targets of several tokens."""
+        if not len(items):
+            return
+        buckets, words, causal = asked.by_item(items), asked.words.take(items), self.exported.is_causal
+
+        def told(queries: int) -> None:
+            advance(0, queries)
+
+        if self.method is TargetMethod.WHOLE_WORD:
+            scores = score_whole_words(model, buckets, words, self.marks, causal=causal, advance=told)
+        else:
+            scores = score_words(model, buckets, words, self.method, causal=causal, advance=told)
+        answers.put_words(items, scores)
+
+
+def _uncounted(advance: Advance) -> Advance:
+    """Tells of sentences that do not complete a row."""
+    return lambda _, sentences: advance(0, sentences)
