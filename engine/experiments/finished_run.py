@@ -1,9 +1,4 @@
-"""A run with items.parquet and summary.parquet: the shared code of all probes with one stage.
-
-A finished run of questions: what its items, sentences and recounts have in common.
-
-The results of the probes, counted again in a plain way; see `library.recount`.
-"""
+"""A finished run with items.parquet and summary.parquet: what its results, sentences and recounts have in common."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

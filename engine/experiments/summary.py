@@ -1,4 +1,6 @@
-"""The items of a run as arrays, split by split.
+"""From the items of an experiment to the rows of summary.parquet.
+
+The items of a run as arrays, split by split.
 
 A summary has hundreds of figures about parts of the items. Each question to a frame takes a tenth of a millisecond or
 more, whatever its size, so a short run would take longer to summarise than to decide.

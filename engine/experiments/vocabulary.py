@@ -1,7 +1,4 @@
-"""Words that are one token at the mask: gold answers, targets, word lists.
-
-Which tokens are ranked: all tokens, all words, or the tokens of a word list.
-"""
+"""Tokens at the mask: which tokens a word is, and which tokens are ranked."""
 
 import hashlib
 import json

@@ -1,9 +1,9 @@
-"""From words to token ids and back: the pieces of a sentence's words, and the word that each label belongs to.
+"""A trained cue detector: an exported token classifier, and the pieces of words that it reads.
+
+From words to token ids and back: the pieces of a sentence's words, and the word that each label belongs to.
 
 A detector labels tokens; a word of several tokens has the label of its first one, as in training. The words are joined
 by single spaces, so that a text and a corpus that is divided into words already give the same tokens.
-
-A trained cue detector: an exported token classifier with the labels of `labels`.
 """
 
 from bisect import bisect_right

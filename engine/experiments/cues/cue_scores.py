@@ -1,4 +1,6 @@
-"""Sentences with marked cues in the columns of CD-SCO, the corpus of the *SEM 2012 shared task.
+"""Sentences with marked cues in the columns of CD-SCO, and precision, recall and F1 as its program counts them.
+
+Sentences with marked cues in the columns of CD-SCO, the corpus of the *SEM 2012 shared task.
 
 One word a line, a blank line after each sentence; tabs between the columns (Morante and Blanco 2012, section 2.1):
 

@@ -1,11 +1,11 @@
-"""The sentences of a paragraph and the words of a sentence, without a model.
+"""Texts: read part by part, divided into sentences and words without a model.
+
+The sentences of a paragraph and the words of a sentence, without a model.
 
 Words are divided as in CD-SCO, which follows the Penn Treebank: a contracted negation, a clitic and a punctuation mark
 are words of their own (`do n't`, `can not`, `Holmes 's`), and a word with hyphens is one word.
 
 A text file in parts of whole lines, so that a file of any size is read part by part.
-
-The sentences of a run with their cues (see `negengine.engine.library.sentences`).
 
 No word is expected. The answer of a detector is its cues. A row fails if the other detector finds no cue in this
 sentence, so that `negengine show RUN --failed` shows where the detectors disagree.

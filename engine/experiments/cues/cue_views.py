@@ -1,4 +1,6 @@
-"""Items of `cues`, and their shares.
+"""The results of `cues`: items, shares, tables, sections of a report, and what is counted again.
+
+Items of `cues`, and their shares.
 
 items.parquet has a row for each sentence with a cue and each detector that finds one:
 
@@ -13,13 +15,7 @@ items.parquet has a row for each sentence with a cue and each detector that find
 summary.parquet has the shares of sentences with a cue, and with a cue of each kind (split), of all sentences (n). A
 share describes a text, of which every sentence was read, so it has no interval.
 
-The tables of `cues` with a trained detector, in the layout of the paper's Table 1.
-
-The results of `cues`, counted again in a plain way; see `library.recount`.
-
 The share of sentences in a text that contain a negation cue (Table 1 of the NLI paper).
-
-What a report says about negation cues in texts: how common they are, by either detector, and which are frequent.
 """
 
 import tomllib

@@ -1,4 +1,6 @@
-"""Negation cues in running text: which words negate.
+"""Negation cues: the list of words that negate, a cue as it is marked, and cues as one label for each word.
+
+Negation cues in running text: which words negate.
 
 Hossain et al. (2020), section 4, found cues with a BiLSTM-CRF trained on CD-SCO (F1 92.4). Here a list takes its place
 (`cues.toml`): it needs no model, everyone can read what counts, and it finds the same three kinds of cue that CD-SCO
@@ -9,8 +11,6 @@ Not counted are verbs and nouns that deny by their meaning (`fail`, `refuse`, `l
 paper's. `No.` before a number is not a negation.
 
 A cue as it is marked in a sentence: which words it has, and which part of each word.
-
-The files of CD-SCO, the corpus of the *SEM 2012 shared task on ConanDoyle-neg, as its authors pack them.
 
 Cues as one label for each word, which a token classifier can learn, and labels as cues.
 

@@ -1,9 +1,9 @@
-"""The stage of `cues` with a trained detector: which sentences of texts hold a negation cue.
+"""Which sentences of texts hold a negation cue? Hossain et al. (2020), section 4, `negengine cues`.
+
+The stage of `cues` with a trained detector: which sentences of texts hold a negation cue.
 
 A part is a range of lines of one text, read where it lies, so that texts of any size take the memory of a part. Every
 sentence is judged twice, by the detector and by the list of words, so that both stand side by side.
-
-`ng.cues`: the share of sentences with a negation cue as a library function, and its results.
 """
 
 import threading

@@ -1,4 +1,6 @@
-"""The items of a run become the rows of summary.parquet. Values are fractions; the split is PATTERN@RANK.
+"""Items of `gh22`: their summary, their sentences, and what `verify` counts and asks again.
+
+The items of a run become the rows of summary.parquet. Values are fractions; the split is PATTERN@RANK.
 
     1P@1    repetition_rate       how often the top-1 at the mask is the ACT
             repetition_rate:any   coordinated only: how often it is one of the three ACTs
@@ -11,13 +13,7 @@
 Every pair is one item of a pattern and rank, so the pairs are the sampling units, and there are no further clusters.
 `ungrammatical` follows a remark in section 2.1: a low repetition rate can also come from ungrammatical predictions.
 
-The sentences of a run with the model's answers (see `negengine.engine.library.sentences`).
-
 An item fails if the model repeats the ACT after a negative context, or does not repeat it after an affirmative one.
-
-The results of the test of Gubelmann & Handschuh (2022), counted again in a plain way; see `library.recount`.
-
-What the model has decided, as it can be asked again: repetitions, and the ACTs that it has chosen.
 """
 
 from collections.abc import Iterator, Mapping

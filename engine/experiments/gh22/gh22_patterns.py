@@ -1,7 +1,4 @@
-"""The choices of the command `gh22`. Quick to import.
-
-The pattern sets of the test, each with affirmative and negative patterns in pairs.
-"""
+"""The pattern sets of `gh22`, each with affirmative and negative patterns in pairs."""
 
 import re
 from enum import StrEnum

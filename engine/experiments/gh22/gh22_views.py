@@ -1,7 +1,4 @@
-"""Table 2 of the paper with our figures, for every rank of the ACT, and the drops between the polarities.
-
-What a report says about a run of the test of Gubelmann and Handschuh (2022): curves by the rank of the ACT.
-"""
+"""Tables and sections of `gh22`: Table 2 of the paper with our figures, drops, curves by the rank of the ACT."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any

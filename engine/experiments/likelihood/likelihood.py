@@ -1,7 +1,4 @@
-"""What a run on a user's sentences would do, and about how long it would take.
-
-`ng.likelihood`: likelihoods of a user's own sentences as a library function, and its results.
-"""
+"""How probable are whole sentences? `negengine likelihood`: options, results, and what a run would do."""
 
 import time
 from collections.abc import Iterator, Sequence

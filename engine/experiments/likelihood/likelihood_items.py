@@ -1,4 +1,6 @@
-"""The columns of items.parquet, tokens.parquet and words.parquet.
+"""Items of `likelihood`: columns of the result files, minimal pairs, rows that cannot be scored.
+
+The columns of items.parquet, tokens.parquet and words.parquet.
 
 items.parquet has one row for each sentence: the columns of the user's table, then
 

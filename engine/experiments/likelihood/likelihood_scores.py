@@ -1,4 +1,6 @@
-"""Sentences as token ids, and which of their tokens are scored; sentences of one length together.
+"""From sentences to scores: token ids, masked copies, log-probabilities of tokens.
+
+Sentences as token ids, and which of their tokens are scored; sentences of one length together.
 
 The special tokens that the tokenizer puts around a sentence are not scored. A causal model cannot score the first
 token where nothing stands before it: it can where its tokenizer begins each text with a token of its own.

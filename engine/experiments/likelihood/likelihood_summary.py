@@ -1,4 +1,6 @@
-"""From the items to the rows of summary.parquet.
+"""From the items of `likelihood` to summary.parquet; their sentences, and what `verify` counts and computes again.
+
+From the items to the rows of summary.parquet.
 
     condition   split        metric
     sentences   all, groups  log_likelihood, per_token, per_word, per_character: means over sentences, in natural
@@ -12,12 +14,8 @@
 The groups are the values of the columns that are named as groups; where there are several such columns, a split is
 `COLUMN: VALUE`. Intervals allow for the clusters.
 
-The sentences of a run with their likelihoods (see `negengine.engine.library.sentences`).
-
 No word is expected, so there is no answer and no rank; `logprob` is the log-likelihood of the whole sentence. The good
 sentence of a pair fails if it is not the more probable one.
-
-The results of a run, counted again in a plain way; see `library.recount`.
 
 What was computed, as it can be computed again: one token at a time, without batches, and without our own vectors.
 """

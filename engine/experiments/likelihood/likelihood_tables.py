@@ -1,4 +1,4 @@
-"""What a user chooses among. Quick to import, as `--help` shows it.
+"""A user's tables of sentences or minimal pairs: what their columns are for, and how they are read.
 
 What the columns of a user's table are for: one sentence in each row, or minimal pairs.
 

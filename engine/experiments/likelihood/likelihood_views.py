@@ -1,7 +1,4 @@
-"""Tables of a run: accuracies of pairs, or means of sentences, by group.
-
-What a report says about a run: accuracies of minimal pairs by group, or means of sentences.
-"""
+"""Tables and sections of `likelihood`: accuracies of minimal pairs, or means of sentences, by group."""
 
 from typing import TYPE_CHECKING
 

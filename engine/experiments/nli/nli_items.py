@@ -1,10 +1,8 @@
-"""The pairs of a run with the labels given (see `negengine.engine.library.sentences`).
+"""Items of `nli`: the pairs with their labels, and what `verify` counts and asks again.
+
+The pairs of a run with the labels given (see `negengine.engine.library.sentences`).
 
 A pair fails if its label is wrong. The texts are those of the data; where `truncated` is true, the model read less.
-
-The results of natural language inference with negation, counted again in a plain way; see `library.recount`.
-
-What the classifier has decided, as it can be asked again: the label of a pair, and its probability.
 
 How a classifier was trained, in a sentence for a paper; export.json has it where `negengine nli train` did it.
 """

@@ -1,4 +1,6 @@
-"""The items of a run become the rows of summary.parquet. Values are fractions, as in section 6.1 of the paper.
+"""The stage of `nli`, which judges pairs of texts, and its summary.
+
+The items of a run become the rows of summary.parquet. Values are fractions, as in section 6.1 of the paper.
 
     condition  split                               metric
     new        Tneg-H, T-Hneg, Tneg-Hneg, all      accuracy, majority, label_share:LABEL, truncated,

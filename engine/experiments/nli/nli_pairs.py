@@ -1,4 +1,6 @@
-"""The labels of natural language inference: their names, and how two-way and three-way labels are compared.
+"""Pairs of texts and their labels: the benchmark with negation, and original dev sets in the layouts of GLUE.
+
+The labels of natural language inference: their names, and how two-way and three-way labels are compared.
 
 The names of a classifier's labels are free. A classifier is used only if its names say which label is which; nothing is
 guessed from the order. Where a classifier or a data set has two labels only, gold label and prediction are both scored

@@ -1,7 +1,4 @@
-"""Tables 5 and 7 of the paper with our figures; the published ones have columns of their own.
-
-What a report says about pairs with negation (Hossain et al. 2020): accuracy by kind of pair, label shares.
-"""
+"""Tables and sections of `nli`: Tables 5 and 7 of the paper with our figures."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any

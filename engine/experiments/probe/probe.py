@@ -1,7 +1,4 @@
-"""What a run on a user's stimuli would do, and about how long it would take.
-
-`ng.probe`: a user's own sentences as a library function, and its results.
-"""
+"""What does a model say at the masks of a user's own sentences? `negengine probe`: options, results, plan."""
 
 import time
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,10 +1,6 @@
-"""The sentences of a run with the model's answers (see `negengine.engine.library.sentences`).
+"""A user's sentences with the model's answers, and what `verify` counts and asks again.
 
 An item fails if its target is not the first choice.
-
-The results of a user's stimuli, counted again in a plain way; see `library.recount`.
-
-What the model has decided, as it can be asked again: targets of one token, of several, and whole words.
 """
 
 from collections.abc import Iterator, Mapping

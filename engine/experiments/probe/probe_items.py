@@ -1,4 +1,4 @@
-"""What a model answers about the rows of a table: the columns of items.parquet.
+"""Items of `probe`: the columns of items.parquet, and the rows of summary.parquet.
 
 From the items of a user's stimuli to the rows of summary.parquet.
 

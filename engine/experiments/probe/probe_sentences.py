@@ -1,4 +1,4 @@
-"""What the columns of a user's table are for, and the names that the results need.
+"""A user's table of sentences: what its columns are for, its token ids, and what is refused.
 
 A part of a table as token ids: its different sentences, and the tokens of each target.
 

@@ -1,7 +1,4 @@
-"""The tables of a run on a user's stimuli.
-
-What a report says about a run on a user's stimuli: targets by group, differences, skipped rows.
-"""
+"""Tables and sections of `probe`: targets by group, differences, skipped rows."""
 
 from typing import TYPE_CHECKING, Any
 
