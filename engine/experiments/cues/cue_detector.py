@@ -17,9 +17,9 @@ from tokenizers import Encoding, Tokenizer
 
 from ...errors import InputError
 from ...inference.batches import Advance, ignored
+from ...inference.classifier import TokenClassifier
 from ...inference.device import CPU, Device
 from ...inference.exported import ExportedModel
-from ...inference.classifier import TokenClassifier
 from ...text.tokenizer import load_tokenizer
 from .cue_words import LABELS, OUTSIDE, MarkedCue, cues_of
 

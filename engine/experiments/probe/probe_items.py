@@ -22,8 +22,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ...inference.free_text import MASK
-from ...inference.free_text import top_tokens
+from ...inference.free_text import MASK, top_tokens
 from ...inference.words import WordScores
 from ...statistics import unpaired_difference
 from ...text.token_ids import NOTHING
