@@ -34,9 +34,9 @@ def export(
 
     Example: negengine export roberta-base
     """
-    from ..api.load import check_export
-    from ..api.load import export as run_export
     from ..inference.manifest import read_manifest
+    from ..library.load import check_export
+    from ..library.load import export as run_export
 
     if check:
         verdict = check_export(model, output, task=task, revision=revision, allow_pickle=allow_pickle)

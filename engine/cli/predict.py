@@ -28,7 +28,7 @@ def predict(
     from ..library.model import find_model
 
     opening = find_model(model, device=device).opening()  # while the imports below take their time
-    from ..api.predict import Predictions
-    from ..api.predict import predict as run_predict
+    from ..library.predict import Predictions
+    from ..library.predict import predict as run_predict
 
     return Predictions(run_predict(opening, texts, top=top))

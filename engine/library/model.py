@@ -11,7 +11,6 @@ from ..inference.causal import open_language_model
 from ..inference.device import Device, choose_devices
 from ..inference.exported import ExportedModel, NotExportedError, load_exported
 from ..inference.model import LanguageModel
-from .registry import load
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,9 +107,9 @@ class ModelReference:
         try:
             return find(self.folder or self.reference)
         except NotExportedError:
-            # By name, as the exporter may be asked in `engine.api` only, which is built on this package.
-            folder: Path = load("negengine.engine.api.load:export")(self.reference, self.folder, task=task)
-            return find(folder)
+            from .load import export  # it is built on this module
+
+            return find(export(self.reference, self.folder, task=task))
 
 
 ModelLike = Model | ModelReference | str | Path

@@ -21,8 +21,6 @@ from typing import TYPE_CHECKING, Any
 os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
 
 if TYPE_CHECKING:  # the same names, for type checkers and editors
-    from .engine.api.load import load
-    from .engine.api.predict import predict
     from .engine.errors import InputError
     from .engine.experiments.cues.cues import cues
     from .engine.experiments.diagnostics.diagnostics import Diagnostics as _Diagnostics
@@ -33,9 +31,11 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors
     from .engine.experiments.negation.runs import ScoresRun, SelectionRun, score, select
     from .engine.experiments.nli.nli import nli
     from .engine.experiments.probe.probe import probe
+    from .engine.library.load import load
     from .engine.library.model import Model
     from .engine.library.open import merge
     from .engine.library.open import open_run as open  # noqa: A004 - the library's `open`
+    from .engine.library.predict import predict
     from .engine.library.run import Run
     from .engine.results.comparison.compare import Comparison, compare
     from .engine.results.comparison.groups import Groups, by_group

@@ -16,13 +16,13 @@ import torch
 from numpy.typing import NDArray
 from transformers.tokenization_utils_fast import PreTrainedTokenizerFast
 
-from ...engine.api.load import export
 from ...engine.choices import Task
 from ...engine.commands.train_command import TrainingOptions
 from ...engine.errors import InputError, choice
 from ...engine.experiments.items import ORIGINAL
 from ...engine.experiments.nli.nli import NliRun, nli
 from ...engine.experiments.nli.nli_pairs import SOURCES, Source
+from ...engine.library.load import export
 from ...engine.runs.progress import Reporter
 from ..tasks import TEXT_CLASSIFICATION
 from ..trace import optimum_config

@@ -8,9 +8,9 @@ import polars as pl
 
 from ..errors import check_number
 from ..inference.free_text import MASK, encode_texts, predict_texts
-from ..library.model import ModelLike, open_model
-from ..library.shown import Shown
 from ..views import Column, Table
+from .model import ModelLike, open_model
+from .shown import Shown
 
 _SCHEMA = {
     "text": pl.String,

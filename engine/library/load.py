@@ -9,9 +9,9 @@ from typing import Any
 from ..errors import InputError
 from ..files.reading import is_file
 from ..inference.manifest import MANIFEST
-from ..library.model import Model, check_opening, find_model
-from ..library.verdict import Verdict
 from ..runs.progress import Reporter
+from .model import Model, check_opening, find_model
+from .verdict import Verdict
 
 
 def load(
