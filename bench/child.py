@@ -76,28 +76,23 @@ class Service:
         self._work: Any = None
 
     def make(self) -> None:
-        """Make the system's files."""
         system, place = pickle.loads(self._pickled)  # noqa: S301 - from the parent
         system.make(place)
 
     def open(self) -> Opened:
-        """Open the system."""
         began = time.perf_counter()
         self._system, self._place = pickle.loads(self._pickled)  # noqa: S301 - from the parent
         self._system.open(self._place)
         return Opened(time.perf_counter() - began, peak_megabytes())
 
     def settle(self, work: Any) -> None:
-        """Let the system see the work."""
         self._system.settle(work)
 
     def take(self, work: Any) -> None:
-        """Keep the work for the next runs; the peak of the memory is counted from here."""
         self._work = work
         restart_peak()
 
     def run(self, choice: Mapping[str, int]) -> Timed:
-        """Run the system on the work."""
         from ..engine.inference.energy import energy_used  # noqa: PLC0415 - after the number of threads is set
 
         given = self._system.given(self._work, choice)
@@ -109,5 +104,4 @@ class Service:
         return Timed(answers, seconds, usage().since(before, seconds), peak_megabytes(), joules[0])
 
     def found(self) -> Mapping[str, Any]:
-        """What else the system found."""
         return dict(self._system.found())

@@ -44,7 +44,7 @@ class Comparison:
 class Measurement(Generic[W]):
     """What the systems are given to do with one model."""
 
-    systems: Sequence[System[W]]  # all of them
+    systems: Sequence[System[W]]
     make: Callable[[int], W]  # number of items → the items; it may give fewer
     # the items of a round → what else is reported about them, as JSON values
     known: Callable[[W], Mapping[str, Any]] = lambda _: {}
@@ -70,11 +70,7 @@ def measure_comparison(
     say: Say,
     start: Start | None = None,
 ) -> dict[str, Any]:
-    """Time systems on the CPU.
-
-    Returns:
-        The figures as JSON values.
-    """
+    """Time systems on the CPU; the figures are JSON values."""
     systems, make = measurement.systems, measurement.make
     place = Place(measured.checkpoint, measured.exported.folder, CPU, cpu_threads(), cache)
     shares = {system.name: system.fewer for system in systems if not system.ours}

@@ -35,7 +35,6 @@ class Change:
     lines: str | None = None  # if given, only the lines in which this regular expression is found change, come or go
 
     def leave_out(self, text: str) -> str:
-        """The text without what is expected to change."""
         if self.lines is not None:
             return "\n".join(line for line in text.splitlines() if not re.search(self.lines, line))
         if not self.columns or not text:
@@ -45,8 +44,7 @@ class Change:
         return "\n".join("\t".join(row[i] for i in kept) for row in rows)
 
 
-EXPECTED: tuple[Change, ...] = ()
-"""What the fixes since the last release change on purpose."""
+EXPECTED: tuple[Change, ...] = ()  # what the fixes since the last release change on purpose
 
 PROGRAM = Path(sys.executable).with_name("negengine")
 _NUMBER = re.compile(r"(?<![\w.])-?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:e[+-]?\d+)?")
@@ -87,11 +85,7 @@ def compare(
 
 
 def report(before: Path, after: Path, expected: Sequence[Change]) -> tuple[list[str], bool]:
-    """What there is to say of each file, the totals last; and whether a file differs that is not expected to.
-
-    Raises:
-        typer.BadParameter: A folder holds no files.
-    """
+    """What there is to say of each file, the totals last; and whether a file differs that is not expected to."""
     one, other = read(before), read(after)
     lines, counts = [], {"equal": 0, "changed on purpose": 0, "different": 0}
     for name in sorted(one | other):
@@ -104,11 +98,7 @@ def report(before: Path, after: Path, expected: Sequence[Change]) -> tuple[list[
 
 
 def read(folder: Path) -> dict[str, str]:
-    """The texts of a recording by their paths in it.
-
-    Raises:
-        typer.BadParameter: There are none.
-    """
+    """The texts of a recording by their paths in it. Raises typer.BadParameter if there are none."""
     texts = {path.relative_to(folder).as_posix(): path.read_text("utf-8") for path in folder.rglob("*.*")}
     if not texts:
         raise typer.BadParameter(f"{folder} holds no files; give the folder of a recording")
@@ -116,11 +106,7 @@ def read(folder: Path) -> dict[str, str]:
 
 
 def judge(before: str | None, after: str | None, changes: Sequence[Change]) -> tuple[str, list[str]]:
-    """Compare a file of two recordings, None where one has it not.
-
-    Returns:
-        `equal`, `changed on purpose` or `different`, and lines that say how or why.
-    """
+    """`equal`, `changed on purpose` or `different`, and lines that say how or why; None where one lacks the file."""
     if before == after:
         return "equal", []
     one, other = before or "", after or ""

@@ -1,7 +1,6 @@
 """`negengine bench export`: time and peak memory of an export, beside plain Optimum on the same checkpoint.
 
-Each export runs in a process of its own, whose peak memory the operating system tells when it ends. Optimum writes one
-fp32 graph and checks nothing. Ours writes four graphs (fp32, the same for CPUs, int8, fp16) and compares with PyTorch.
+Each export runs in a process of its own, whose peak memory the operating system tells when it ends.
 """
 
 import os
@@ -58,11 +57,7 @@ def measure(
     shapes: Mapping[str, Shape] = SHAPES,
     say: Callable[[str], None] = lambda _: None,
 ) -> list[ExportCost]:
-    """Export each model with each system.
-
-    Raises:
-        InputError: an export failed.
-    """
+    """Export each model with each system. Raises InputError if an export fails."""
     folder = folder or cache_folder()
     costs = []
     for model in models:
@@ -84,6 +79,7 @@ def table(costs: Sequence[ExportCost]) -> Table:
         Column("peak, GB", "peak_bytes", decimals=2, scale=1e-9, unit="GB"),
         Column("disk, GB", "disk_bytes", decimals=2, scale=1e-9, unit="GB"),
     ]
+    # ours are four: fp32, the same for CPUs, int8, fp16; Optimum checks nothing
     notes = ["Optimum writes one fp32 graph. negengine also writes int8 and fp16 graphs, and compares with PyTorch."]
     return Table("Export", frame, columns, section="model", notes=notes)
 

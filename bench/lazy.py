@@ -78,8 +78,6 @@ def expected_rate(exact: float, low_precision: float, close: float) -> float:
 
 @dataclass(frozen=True, eq=False)
 class _Decided(Selection):
-    """A selection by one decider."""
-
     models: Models  # stand for the opened models; nothing but their deciders is asked
     decider: Decider  # decides the selecting pattern
 

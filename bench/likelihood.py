@@ -1,13 +1,7 @@
 """`negengine bench likelihood`: likelihoods of sentences, against minicons and against a loop in PyTorch.
 
 All systems give the sum of the log-probabilities of each sentence: every measurement is also a check that all compute
-the same.
-
-    minicons             its own scorer, with the number of sentences at a time that is fastest
-    PyTorch, loop        the masked copies of all sentences (of a causal model, the sentences), sorted by length and
-                         padded, in batches of the size that is fastest; all logits, then the row of the mask
-    PyTorch, mask row    the same, but the head sees the mask's row alone; for masked models
-    ours                 `negengine likelihood` without its files
+the same. The files of `systems/likelihood/` say what each of them does.
 """
 
 from collections.abc import Iterator

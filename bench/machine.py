@@ -77,7 +77,6 @@ class Usage:
     threads: int | None = None  # threads that were busy for a tenth of the time at least; None where it is not known
 
     def since(self, before: "Usage", wall: float) -> "Usage":
-        """What was used from another reading on, in some seconds of wall time."""
         spent = self.seconds - before.seconds
         by_thread = {name: own - before.by_thread.get(name, 0.0) for name, own in self.by_thread.items()}
         busy = sum(own > _BUSY * wall for own in by_thread.values()) if by_thread else None

@@ -58,11 +58,7 @@ def made_facts(words: Sequence[str]) -> tuple[Fact, ...]:
 
 
 def made_diagnostics(words: Sequence[str]) -> Rows:
-    """As many rows as the files have, with contexts of about their length.
-
-    Args:
-        words: What is compared; each is one token of the model.
-    """
+    """As many rows as the files have, with contexts of about their length; each word is one token of the model."""
     random, fillers = np.random.default_rng(0), _fillers()
 
     def text(least: int, most: int) -> str:
@@ -121,7 +117,6 @@ def _lengths(random: np.random.Generator, deciles: Sequence[int], n: int) -> lis
 
 
 def _fillers() -> Words:
-    """Words to make texts of."""
     lexicon = load_lexicon()
     return np.array([*lexicon.verbs, *(word for name in lexicon.professions for word in name.split())])
 

@@ -8,8 +8,7 @@
     ours                    the whole command in one process, with its run folder and all results
     …, model alone          the models alone, on ids that are there already
 
-So three times are told apart: `a second` counts everything from texts to results, `with opening` adds what the process
-took to import its libraries and to load the model, and the rows of models alone leave everything else away.
+`a second` counts everything from texts to results; `with opening` adds the import of libraries and the loading.
 """
 
 from collections.abc import Callable, Sequence
@@ -57,7 +56,6 @@ def _facts(exported: ExportedModel, path: Path | None) -> Callable[[int], lama.Q
 
 
 def _items(exported: ExportedModel, path: Path | None) -> Callable[[int], diagnostics.Items]:
-    """Items whose words are one token each, in a random order."""
     rows = made_diagnostics(one_token_verbs(exported)) if path is None else read_diagnostics(path)
     stage = changed(Diagnostics(), read=rows).stage(exported)
     items = stage.experiment.items
@@ -68,7 +66,6 @@ def _items(exported: ExportedModel, path: Path | None) -> Callable[[int], diagno
 
 
 def _pairs(_exported: ExportedModel, path: Path | None) -> Callable[[int], nli.Judged]:
-    """Pairs of all three sources, in a random order."""
     by_source = {
         source: made_pairs(source) if path is None else read_benchmark(path / f"{source}.txt", source).pairs
         for source in SOURCES
@@ -83,7 +80,6 @@ def _mixed_up(rows: Sequence[int]) -> list[int]:
 
 
 def _sentences(names: Any) -> Callable[[], list[System[Any]]]:
-    """The systems of a paper whose items are sentences with a mask."""
     return lambda: [names.Paper(), names.Loop(), names.RowLoop(), LoopAlone(), names.Own(), OwnAlone()]
 
 
@@ -93,7 +89,6 @@ def _classifiers() -> list[System[Any]]:
 
 
 def _against(judge: Judge, better_loop: str = ROW) -> Comparison:
-    """The paper's program, the loop, and the better one of the loops."""
     times = {"times paper": PAPER, "times loop": LOOP, "times better loop": better_loop}
     return Comparison(LOOP, times, judge, unjudged=ALONE)
 

@@ -40,8 +40,6 @@ class Parts:
 
 
 class _Timed:
-    """A decider that adds up the time spent in it."""
-
     def __init__(self, decider: Decider) -> None:
         self._decider = decider
         self.seconds = 0.0

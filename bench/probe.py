@@ -1,11 +1,7 @@
 """`negengine bench probe`: a user's own sentences, against a loop in PyTorch.
 
 All systems give the log-probability of each target: every measurement is also a check that all compute the same.
-
-    PyTorch, loop       sentences sorted by length, padded, in batches of the size that is fastest; all logits, then the
-                        row of the mask; log-probability and rank of the targets, and the first choice
-    PyTorch, mask row   the same, but the head sees the mask's row alone
-    ours                `negengine probe` without its files: it reads and checks a table, and makes the rows of results
+The files of `systems/targets/` say what each of them does.
 """
 
 from collections.abc import Iterator, Sequence

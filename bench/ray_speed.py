@@ -42,7 +42,6 @@ class ClockedSelection(Selection):
     """A selection; each part counts the seconds of its decision."""
 
     def decide(self, model: PatternDeciders, number: int, prepared: Sentences | None, advance: Advance) -> PartResult:
-        """See `Stage`."""
         began = time.perf_counter()
         result = super().decide(model, number, prepared, advance)
         return replace(result, counts={**result.counts, BUSY: time.perf_counter() - began})
@@ -50,47 +49,26 @@ class ClockedSelection(Selection):
 
 @dataclass(frozen=True)
 class Run:
-    """One executor, measured.
-
-    Attributes:
-        system: Its name.
-        workers: Processes that decide.
-        sentences: Of the run.
-        parts: Of the run.
-        opening: Seconds until the first part could be decided.
-        deciding: Seconds from then until the last part was written.
-        rate: Sentences a second while parts were decided.
-        own: Seconds of processor time of the process that gives out the parts, for each part.
-        writing: Seconds to write a part.
-        waiting: The share of the time in which workers decided nothing.
-        moved: Bytes of a part.
-    """
+    """One executor, measured."""
 
     system: str
-    workers: int
+    workers: int  # processes that decide
     sentences: int
     parts: int
-    opening: float
-    deciding: float
-    rate: float
-    own: float
-    writing: float
-    waiting: float
-    moved: float
+    opening: float  # seconds until the first part could be decided
+    deciding: float  # seconds from then until the last part was written
+    rate: float  # sentences a second while parts were decided
+    own: float  # seconds of processor time of the process that gives out the parts, for each part
+    writing: float  # seconds to write a part
+    waiting: float  # the share of the time in which workers decided nothing
+    moved: float  # bytes of a part
 
 
 def measure(exported: ExportedModel, *, seconds: float, rounds: int, say: Say) -> dict[str, Any]:
-    """Measure one model.
+    """Compare one process with Ray; a run in one process decides for about so many seconds.
 
-    Args:
-        exported: The model.
-        seconds: About how long a run in one process decides.
-        rounds: How often each executor runs.
-        say: Receives messages, one line each.
-
-    Returns:
-        `systems`: one `Run` for each executor as a dictionary; `overhead`: the share by which the fastest Ray run is
-        slower than one process; `same`: whether all runs wrote the same bytes.
+    `systems`: the fastest `Run` of each executor; `overhead`: the share by which the fastest Ray run is slower than one
+    process; `same`: whether all runs wrote the same bytes.
     """
     cores = cpu_threads()
     counts = [n for n in range(1, cores + 1) if cores % n == 0 and n in {1, 2, 4, 8, cores}]

@@ -249,11 +249,7 @@ _OF_THE_DAY = (  # times, and what follows from them
 
 
 def record(output: Path, work: Path, negengine: Path, say: Callable[[str], None]) -> int:
-    """Run all commands and keep what they print and write.
-
-    Returns:
-        How many commands have failed.
-    """
+    """Run all commands, keep what they print and write, and count those that fail."""
     (output / "stdout").mkdir(parents=True)
     (work / "written").mkdir()
     failed = 0
@@ -296,11 +292,7 @@ def without_times(text: str) -> str:
 
 
 def prepare(work: Path, negengine: Path, data: Path, models: Path | None) -> None:
-    """Fill the scratch folder with exported models, data sets, word lists and texts.
-
-    Raises:
-        RuntimeError: An export fails.
-    """
+    """Fill the scratch folder with models, data sets, word lists and texts. Raises RuntimeError if an export fails."""
     for name, content in FILES.items():
         (work / name).parent.mkdir(exist_ok=True)
         (work / name).write_text(content, "utf-8")

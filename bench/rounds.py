@@ -23,8 +23,7 @@ from . import child
 from .child import Opened, Timed
 from .systems.system import Answers, Choice, Place, System, Unavailable, W
 
-WARM_UP = 16
-"""Items that a system runs before a setting is timed."""
+WARM_UP = 16  # items that a system runs before a setting is timed
 
 Say = Callable[[str], None]
 _ENDING = 10  # seconds that a process gets to end
@@ -36,7 +35,7 @@ _COPIES = 2  # of the weights: as they are read, and as a library packs them
 class Outcome:
     """What was measured of one system."""
 
-    system: System[Any]  # the system
+    system: System[Any]
     choice: Choice  # its fastest settings
     items: int  # how many there were
     answers: Answers  # those of the last round
@@ -46,7 +45,6 @@ class Outcome:
 
     @property
     def seconds(self) -> tuple[float, ...]:
-        """Wall time of each round."""
         return tuple(run.seconds for run in self.runs)
 
     @property
@@ -55,7 +53,6 @@ class Outcome:
         return self.items / float(np.median(self.seconds))
 
     def row(self) -> dict[str, Any]:
-        """The figures that every benchmark reports of a system."""
         joules, threads = _known(run.joules for run in self.runs), _known(run.usage.threads for run in self.runs)
         return {
             "system": self.system.name,
@@ -83,7 +80,6 @@ class Compared:
 
     @property
     def by_name(self) -> dict[str, Outcome]:
-        """Name of a system → its outcome."""
         return {outcome.system.name: outcome for outcome in self.outcomes}
 
 
@@ -98,11 +94,7 @@ def compare(
     warm_up: int = WARM_UP,
     start: "Start | None" = None,
 ) -> Compared:
-    """Time systems in alternation.
-
-    Raises:
-        InputError: One of our own systems cannot run or failed, or one that others are compared with.
-    """
+    """Time systems in alternation. Raises InputError if one of ours, or a reference, cannot run or fails."""
     missing: dict[str, str] = {}
     with ExitStack() as stack:
         folder = Path(stack.enter_context(TemporaryDirectory(prefix="negengine.bench.")))
@@ -133,18 +125,15 @@ class _Ready:
         self._items, self._runs = 0, list[Timed]()
 
     def take(self, work: Any) -> None:
-        """Give it the work of the rounds, or its share."""
         own = _share(self.system, work)
         self._items = len(own)
         self._process.ask("settle", own)
         self._process.ask("take", own)
 
     def time(self, _: None) -> None:
-        """Run a round."""
         self._runs.append(self._process.ask("run", self._choice))
 
     def outcome(self) -> Outcome:
-        """All rounds."""
         found = self._process.ask("found")
         runs, answers = tuple(self._runs), self._runs[-1].answers
         return Outcome(self.system, self._choice, self._items, answers, self._opened, runs, found)
@@ -177,7 +166,6 @@ def _prepared(
 
 
 def _share(system: System[Any], work: Any) -> Any:
-    """What a system is given of the work."""
     return work if system.fewer == 1 else work.head(max(1, len(work) // system.fewer))
 
 
@@ -185,11 +173,7 @@ class Served(Protocol):
     """Whatever serves a system."""
 
     def ask(self, name: str, *arguments: Any) -> Any:
-        """Call a method of `child.Service`.
-
-        Raises:
-            Unavailable: The system cannot run here, or it failed.
-        """
+        """Call a method of `child.Service`. Raises Unavailable if the system cannot run here or fails."""
 
 
 Start = Callable[[System[Any], Place, Path], AbstractContextManager[Served]]
@@ -197,7 +181,7 @@ Start = Callable[[System[Any], Place, Path], AbstractContextManager[Served]]
 
 
 class _Child:
-    """The process of a system, seen from the parent; see `Served`."""
+    """The process of a system, seen from the parent."""
 
     def __init__(self, process: Any, connection: Any, log: Path) -> None:
         self._process, self._connection, self._log = process, connection, log
@@ -214,7 +198,6 @@ class _Child:
         raise Unavailable(value)
 
     def _last(self) -> str:
-        """The last line that the process printed."""
         lines = self._log.read_text("utf-8", "replace").strip().splitlines() if self._log.exists() else []
         return f": {lines[-1]}" if lines else ""
 

@@ -66,14 +66,7 @@ def bench(
     start: Start | None = None,
     say: Say,
 ) -> dict[str, Any]:
-    """Measure models.
-
-    Returns:
-        A JSON document: the machine, and for each model what `measure` gives.
-
-    Raises:
-        InputError: A device, a model or a baseline does not exist.
-    """
+    """Measure models: a JSON document of the machine and each model. Raises InputError if a name does not exist."""
     chosen, folder, effort = choose_device(device), cache or cache_folder(), effort or Effort()
     others = chosen_baselines(only)
     effort = replace(effort, rounds=rounds or effort.rounds)
@@ -91,11 +84,7 @@ def bench(
 
 
 def chosen_baselines(only: Sequence[str]) -> list[System[Sentences]]:
-    """The baselines with these names, and the authors' programs; all if no name is given.
-
-    Raises:
-        InputError: There is no such baseline.
-    """
+    """The authors' programs and these baselines, or all if none is named. Raises InputError if one does not exist."""
     every = baselines()
     names = [system.name for system in every]
     if unknown := next((name for name in only if name not in names), None):
@@ -171,7 +160,6 @@ def measure(
 
 
 def _own(measured: Measured, device: Device) -> list[System[Sentences]]:
-    """Our systems that the export has graphs for."""
     if measured.exported.low_precision(device.kind) is None:
         return [Reference()]
     mixed = [] if measured.is_random else [Mixed()]
@@ -234,7 +222,7 @@ def _expected(systems: Sequence[dict[str, Any]], close: float) -> dict[str, Any]
 
 
 def least(exported: ExportedModel, length: float) -> float:
-    """Operations that a sentence of this many tokens needs at the least; see `ceiling`."""
+    """Operations that a sentence of this many tokens needs at the least."""
     info, config = exported.info, json.loads((exported.folder / "config.json").read_text(encoding="utf-8"))
     sizes = info["layers"], info["hidden_size"], info["intermediate_size"], exported.vocab_size
     return least_flops(length, *sizes, embedding=config.get("embedding_size"))

@@ -81,11 +81,7 @@ def cache_folder() -> Path:
 
 
 def prepare(name: str, folder: Path, shapes: Mapping[str, Shape] = SHAPES) -> Measured:
-    """Make a model to measure, or find it in the cache.
-
-    Raises:
-        InputError: as for `export.build`.
-    """
+    """Make a model to measure, or find it in the cache. Raises InputError as `export.build` does."""
     if name not in shapes:
         source = locate(name)
         exported = build(name, folder / "exported" / source.name)
@@ -95,13 +91,7 @@ def prepare(name: str, folder: Path, shapes: Mapping[str, Shape] = SHAPES) -> Me
 
 
 def prepare_classifier(name: str, folder: Path, shapes: Mapping[str, Shape] = SHAPES) -> Measured:
-    """The same for a classifier of pairs of texts with three labels.
-
-    A shape, and the bundled model, get a head with random weights.
-
-    Raises:
-        InputError: as for `export.build`.
-    """
+    """The same for a classifier of pairs of texts with three labels; shapes and the bundled model get a random head."""
     is_random = name in shapes or name == MINI
     checkpoint = str(_random_classifier(name, folder, shapes)) if is_random else name
     source = locate(checkpoint)
@@ -128,11 +118,7 @@ def _random_classifier(name: str, folder: Path, shapes: Mapping[str, Shape]) -> 
 
 
 def random_checkpoint(name: str, folder: Path, shapes: Mapping[str, Shape] = SHAPES) -> Path:
-    """A checkpoint with random weights, new or from the cache.
-
-    Raises:
-        InputError: it cannot be written.
-    """
+    """A checkpoint with random weights, new or from the cache. Raises InputError if it cannot be written."""
     checkpoint = folder / "checkpoints" / name
     if not (checkpoint / "complete").is_file():
         _write_random(name, shapes[name], checkpoint)

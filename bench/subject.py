@@ -35,7 +35,6 @@ class Subject:
     prepare: Callable[[str, Path, Mapping[str, Shape]], Measured] = prepare
 
     def table(self, found: Mapping[str, Any]) -> Table:
-        """The figures of one measurement as a table."""
         title = f"{found['model']}: {found['sentences']:,} {self.unit} {self.described(found)}"
         return comparison_table(found, title, self.comparison)
 
@@ -51,14 +50,7 @@ def bench_subject(
     start: Start | None = None,
     say: Say,
 ) -> dict[str, Any]:
-    """Measure models.
-
-    Returns:
-        A JSON document: the machine, and for each model and measurement the systems with their figures.
-
-    Raises:
-        InputError: A model or the data do not exist.
-    """
+    """Measure models: the machine, and the systems' figures. Raises InputError if a model or the data do not exist."""
     folder, found = cache or cache_folder(), []
     path = _data(subject, data)
     items = LEXICON if not subject.data else MADE if path is None else OWN
@@ -74,7 +66,6 @@ def bench_subject(
 
 
 def _data(subject: Subject, given: Path | None) -> Path | None:
-    """The folder of the data set; None for a subject without data, or if none is given and there is not a copy."""
     if not subject.data:
         if given is not None:
             raise InputError(f"--data {given}: `bench {subject.name}` reads no data; its items are made of {LEXICON}")

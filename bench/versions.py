@@ -4,8 +4,7 @@
 
 Each round runs every command once with each program, in alternating order, each in a new run folder. The ratio is new
 to old, the median over the rounds with the smallest and the largest: below 1 the new program is faster. Processor time
-is told beside wall time, as it suffers less from what else the machine does. Both programs must give the same triplets
-and scores.
+is told beside wall time, as it suffers less from what else the machine does.
 """
 
 import os
@@ -38,11 +37,7 @@ class Took:
 
 
 def both(programs: Sequence[Path], arguments: Sequence[str], rounds: int, work: Path) -> list[tuple[list[Took], ...]]:
-    """For each round, what the commands took with each of two programs.
-
-    Raises:
-        InputError: A command fails, or the two give different results.
-    """
+    """What the commands took with both programs, by round. Raises InputError if one fails, or the results differ."""
     found: list[tuple[list[Took], ...]] = []
     for number in range(rounds):
         one, other = (0, 1) if number % 2 == 0 else (1, 0)

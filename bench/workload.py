@@ -27,7 +27,6 @@ class Sentences:
         return len(self.texts)
 
     def head(self, n: int) -> "Sentences":
-        """The first n of them."""
         buckets = []
         for bucket in self.encoded.buckets:
             own = bucket.rows < n

@@ -66,11 +66,7 @@ def _cuda(device: Device) -> dict[str, Any]:
 
 
 def export(setting: Setting) -> Found:
-    """Each model, exported or found in the cache, and why others are not.
-
-    Raises:
-        InputError: None of them can be exported.
-    """
+    """Each model, exported or found in the cache, and why others are not. Raises InputError if none can be exported."""
     models, failed = [], {}
     for name in setting.names:
         try:

@@ -12,16 +12,12 @@ from ...engine.inference.device import CPU, Device, cuda_bus_address
 from ...engine.inference.energy import energy_used
 
 _EVERY = 0.2  # seconds
-Sample = tuple[float, float, float]
-"""Utilisation in percent, bytes in use, watts."""
+Sample = tuple[float, float, float]  # utilisation in percent, bytes in use, watts
 
 
 @contextmanager
 def watched(device: Device) -> Iterator[dict[str, Any]]:
-    """Put what was seen into the dictionary at the end of the block. What the machine does not tell is None.
-
-    The host's share is the processor time of this process and its children, for each second of wall time.
-    """
+    """Put what was seen into the dictionary at the end of the block. What the machine does not tell is None."""
     seen: dict[str, Any] = {}
     samples, ended, read = [], threading.Event(), _reader(device)
 
@@ -39,6 +35,7 @@ def watched(device: Device) -> Iterator[dict[str, Any]]:
             ended.set()
             sampler.join()
     seen["seconds"] = seconds
+    # processor time of this process and its children, for each second of wall time
     seen["host, cores"] = (_processor_seconds() - before) / seconds
     seen["J"] = joules[0]
     figures: dict[str, Callable[[list[float]], float]]

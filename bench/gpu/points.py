@@ -45,11 +45,7 @@ def graphs_of(model: Model, setting: Setting) -> dict[str, Path]:
 
 
 def low_precision_graph(model: Model, setting: Setting) -> Path:
-    """The low-precision graph for the device.
-
-    Raises:
-        NotHere: The export has none.
-    """
+    """The low-precision graph for the device. Raises NotHere if the export has none."""
     graph = model.exported.low_precision(setting.kind)
     if graph is None:
         raise NotHere(f"{model.name} has no low-precision graph for {setting.kind}")

@@ -38,15 +38,11 @@ class Plan:
     device: str = "cuda"  # as for `choose_device`; a rehearsal runs on the CPU
     rehearse: bool = False  # whether all steps run with little work on the CPU
     minutes: float = MINUTES  # when everything is stopped
-    steps: Sequence[Step] = STEPS  # the steps
+    steps: Sequence[Step] = STEPS
     cache: Path | None = None  # for checkpoints and exports; in the user's cache by default
 
     def setting(self) -> Setting:
-        """What the first step is given.
-
-        Raises:
-            InputError: There is no such device, or it is the CPU and this is not a rehearsal.
-        """
+        """What the first step is given. Raises InputError without the device, or on the CPU without a rehearsal."""
         device = CPU if self.rehearse else choose_device(self.device)
         if device == CPU and not self.rehearse:
             raise InputError("bench gpu: measures CUDA devices; give --rehearse to run all its steps on the CPU")
@@ -55,14 +51,7 @@ class Plan:
 
 
 def measure(plan: Plan, output: Path, say: Say) -> dict[str, Any]:
-    """Run all steps.
-
-    Returns:
-        What the file holds.
-
-    Raises:
-        InputError: The device does not exist, or the file cannot be written.
-    """
+    """Run all steps, and give what the file holds. Raises InputError without the device, or if writing fails."""
     setting, began = plan.setting(), time.monotonic()
     until = began + 60 * plan.minutes
     document: dict[str, Any] = {
@@ -97,7 +86,6 @@ def _reason(found: dict[str, Any]) -> str:
 
 
 def _step(step: Step, setting: Setting, until: float) -> dict[str, Any]:
-    """Run one step in a process; its status, seconds, and what it found or why not."""
     began = time.monotonic()
     limit = min(60 * step.minutes, until - began)
     if limit <= 0:

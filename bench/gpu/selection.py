@@ -24,21 +24,14 @@ _GOAL = 60.0  # seconds for all candidates of bert-base, on one H200
 
 
 def selection(setting: Setting) -> Found:
-    """Model → rate of a selection from its start to its results, and the shares of device and host.
-
-    Of a model with random weights the low-precision graph decides alone: almost every decision would be a close call.
-    """
+    """Model → rate of a selection from its start to its results, and the shares of device and host."""
     return {"goal, seconds for 10.9 M of bert-base": _GOAL} | {
         model.name: _selected(model, setting) for model in setting.models
     }
 
 
 def lazy(setting: Setting) -> Found:
-    """Model with real weights → the lazy selection of its test set.
-
-    Raises:
-        NotHere: All models have random weights.
-    """
+    """Model with real weights → the lazy selection of its test set. Raises NotHere if no model has real weights."""
     real = [model for model in setting.models if not model.is_random]
     if not real:
         raise NotHere("all models have random weights")
@@ -50,7 +43,7 @@ def lazy(setting: Setting) -> Found:
 def _selected(model: Model, setting: Setting) -> dict[str, Any]:
     job = main_job(model.exported)
     pairs = math.ceil(setting.amount.candidates / job.verbs[0].grid.verbs)
-    if model.is_random:
+    if model.is_random:  # almost every decision would be a close call, so the low-precision graph decides alone
         found, sentences = _alone(model, setting, pairs)
     else:
         found, sentences = _command(model, setting, ["--pairs", str(pairs)])

@@ -55,7 +55,6 @@ class Model(msgspec.Struct, frozen=True):
 
     @property
     def exported(self) -> ExportedModel:
-        """The export."""
         return load_exported(Path(self.folder))
 
 
@@ -71,7 +70,6 @@ class Setting(msgspec.Struct, frozen=True):
 
     @property
     def device(self) -> Device:
-        """The device."""
         return CPU if self.kind == CPU.kind else Device(self.kind, self.index)
 
 

@@ -20,8 +20,7 @@ from numpy.typing import NDArray
 
 from ...engine.inference.device import CPU, Device
 
-Answers = NDArray[Any]
-"""One row for each sentence, in the order of the work."""
+Answers = NDArray[Any]  # one row for each sentence, in the order of the work
 
 Choice = Mapping[str, int]
 """Settings that a benchmark tries and of which it takes the fastest, such as the size of a batch."""
@@ -60,7 +59,6 @@ class Place:
 
     @property
     def torch_device(self) -> str:
-        """The device as PyTorch and transformers call it."""
         return "cpu" if self.device == CPU else f"cuda:{self.device.index}"
 
 
@@ -94,11 +92,7 @@ class System(ABC, Generic[W]):
 
     @abstractmethod
     def open(self, place: Place) -> None:
-        """Load the model.
-
-        Raises:
-            Unavailable: It cannot run here.
-        """
+        """Load the model. Raises Unavailable if it cannot run here."""
 
     def settle(self, work: W) -> None:
         """See the work before the clock starts: what a user does once before a long run, such as a calibration."""

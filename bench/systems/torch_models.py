@@ -106,11 +106,7 @@ def autocast(place: Place, arithmetic: str, on: bool) -> AbstractContextManager[
 
 
 def compiled(model: Any) -> Callable[..., Any]:
-    """A model compiled by `torch.compile`, once for all sizes, its weights packed for the processor.
-
-    Raises:
-        Unavailable: There is no C++ compiler.
-    """
+    """A model compiled once for all sizes, its weights packed. Raises Unavailable if there is no C++ compiler."""
     from torch._inductor import config, cpp_builder, exc  # noqa: PLC0415 - slow; the settings live there
 
     logging.getLogger("torch._inductor").setLevel(logging.ERROR)
@@ -118,7 +114,7 @@ def compiled(model: Any) -> Callable[..., Any]:
         cpp_builder.get_cpp_compiler()
     except exc.InvalidCxxCompiler as error:
         raise Unavailable("torch.compile needs a C++ compiler: install g++") from error
-    config.freezing = True
+    config.freezing = True  # packs the weights for the processor
     return torch.compile(model, dynamic=True)  # type: ignore[no-any-return]
 
 

@@ -8,11 +8,10 @@ from dataclasses import dataclass
 class Texts:
     """Sentences."""
 
-    texts: Sequence[str]  # the sentences
+    texts: Sequence[str]
 
     def __len__(self) -> int:
         return len(self.texts)
 
     def head(self, n: int) -> "Texts":
-        """The first n of them."""
         return Texts(self.texts[:n])

@@ -15,8 +15,6 @@ _SLOWER = 8
 
 
 class _Padded(TorchSystem[Sentences]):
-    """PyTorch, batches padded to their longest sentence."""
-
     kind = AutoModelForMaskedLM
     reference = True
     size: int

@@ -101,7 +101,6 @@ class OpenVino(System[Sentences]):
         return self._open
 
     def _graph(self, place: Place) -> Path:
-        """The converted model, made once."""
         plain = once(place, "openvino", lambda folder: _convert(place, folder)) / _GRAPH
         if self.arithmetic != "int8":
             return plain

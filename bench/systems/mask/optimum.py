@@ -43,7 +43,6 @@ class Optimum(System[Sentences]):
         self._tokenizer = tokenizer_of(place)
 
     def _provider(self, place: Place) -> tuple[str, dict[str, object] | None]:
-        """ONNX Runtime's provider and its options."""
         if place.device.kind == "cpu":
             return "CPUExecutionProvider", None
         return "CUDAExecutionProvider", {"device_id": place.device.index}

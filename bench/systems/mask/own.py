@@ -80,5 +80,4 @@ class Mixed(_Own):
         )
 
     def found(self) -> Mapping[str, Any]:
-        """The share of close calls."""
         return {"close calls": self._close}

@@ -1,9 +1,4 @@
-"""Systems that do what the papers of `negengine lama`, `diagnostics`, `gh22` and `nli` do.
-
-For each paper: its own program, as its authors wrote it (with the model class of today's transformers); a batched loop
-in PyTorch, which computes the same; our engine, as a finished run with all its files; and the models alone, on ids that
-are there already. So what a model costs and what everything around it costs are told apart.
-"""
+"""Systems that do what the papers of `lama`, `diagnostics`, `gh22` and `nli` do; `bench/papers.py` describes them."""
 
 from .. import LOOP, OURS, ROW
 

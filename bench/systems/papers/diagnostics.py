@@ -32,14 +32,13 @@ COLUMNS = ("top1_probability", *(f"{name}_probability" for name in COMPARED))
 class Items:
     """Items, as the engine plans them."""
 
-    items: tuple[Item, ...]  # the items
+    items: tuple[Item, ...]
     ids: dict[Completion, int]  # completion → its token
 
     def __len__(self) -> int:
         return len(self.items)
 
     def head(self, n: int) -> "Items":
-        """The first n of them."""
         return Items(self.items[:n], self.ids)
 
     @property
@@ -77,8 +76,6 @@ class Paper(TorchMasked):
 
 
 class _Looped(TorchMasked):
-    """Each text once, in batches."""
-
     name = LOOP
     reference = True
 

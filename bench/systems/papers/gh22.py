@@ -50,16 +50,13 @@ class Pairs:
         return len(self.ids)
 
     def head(self, n: int) -> "Pairs":
-        """The first n of them."""
         return Pairs(self.ids[:n])
 
     @property
     def patterns(self) -> tuple[Pattern, ...]:
-        """The patterns of the test."""
         return tuple(sorted(load_variant(_VARIANT).scored, key=lambda pattern: pattern.name))
 
     def words(self) -> list[dict[str, str]]:
-        """Slot → word, for each pair."""
         lexicon = load_lexicon()
         fillers = pair_fillers(lexicon, Coreference.PRONOUN, 0)
         found = []
@@ -69,7 +66,6 @@ class Pairs:
         return found
 
     def choosing(self) -> list[str]:
-        """The text that chooses the verbs of each pair."""
         sentence = load_variant(Variant.ORIGINAL).selecting
         return [sentence.text(words, MASK) for words in self.words()]
 
@@ -91,8 +87,6 @@ class Pairs:
 
 
 class _Torch(TorchMasked):
-    """Both steps in PyTorch."""
-
     def run(self, work: Pairs, choice: Choice) -> Answers:
         """Whether each verb is repeated, bool [pairs, ranks × patterns]."""
         verbs = np.empty((len(work), len(RANKS)), np.int64)
@@ -115,7 +109,6 @@ class _Torch(TorchMasked):
         return torch.tensor(sorted({*self._tokenizer.all_special_ids, *without}), device=self._device)
 
     def some(self, texts: Sequence[str], choice: Choice) -> Iterator[tuple[np.ndarray, torch.Tensor]]:
-        """Rows of the texts, and their logits at the mask."""
         return self.batches(texts, choice["batch"])
 
 

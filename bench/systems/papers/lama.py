@@ -1,9 +1,9 @@
 """Negated LAMA: of each fact, the answer's log-probability, and the rank correlation of a query with its negation.
 
-LAMA's own program (`scripts/batch_eval_KB_completion.py` with `lama/evaluation_metrics.py`) sorts facts by their words,
-pads batches of 32, takes the log-softmax at all positions, and makes for each fact a list of the first 10,000 tokens in
-Python and the correlation by scipy, in as many threads as there are cores. At the end it pickles all these lists. Here
-all tokens are ranked, as in ours; the program can select those of a list first.
+LAMA's own program (`scripts/batch_eval_KB_completion.py` with `lama/evaluation_metrics.py`) sorts facts by their
+words, pads batches of 32, and takes the log-softmax at all positions. For each fact it makes a list of the first 10,000
+tokens in Python and the correlation by scipy, in as many threads as there are cores. At the end it pickles the lists.
+It can rank the tokens of a list alone; here all are ranked, as in ours.
 """
 
 import pickle
@@ -44,7 +44,6 @@ class Queries:
         return len(self.facts)
 
     def head(self, n: int) -> "Queries":
-        """The first n of them."""
         return Queries(self.facts[:n], self.gold[:n])
 
     @property
@@ -101,7 +100,6 @@ class Paper(TorchMasked):
         yield from zip(logprobs, positions.tolist(), strict=True)
 
     def _ranking(self, pair: tuple[Any, Any, int]) -> tuple[list[dict[str, Any]], float]:
-        """The first tokens of a query, and the log-probability of its answer."""
         (logprobs, position), _, gold = pair
         own = logprobs[position]
         values, ids = (column.numpy() for column in own.topk(min(_TOP, len(own))))
@@ -122,8 +120,6 @@ class Paper(TorchMasked):
 
 
 class _Looped(TorchMasked):
-    """Both queries of all facts in batches; ranks and correlations for a batch at once."""
-
     name = LOOP
     reference = True
 

@@ -59,7 +59,6 @@ class TorchMasked(TorchSystem[Any]):
             yield rows, self._tokenizer.pad({"input_ids": ids}, return_tensors="pt").to(self._device)
 
     def at_mask(self, padded: Any) -> torch.Tensor:
-        """The logits at the mask of a padded batch."""
         return logits_at_mask(self._model, self._tokenizer, padded)
 
 
@@ -82,7 +81,6 @@ class LoopAlone(TorchMaskRow):
         return batch_sizes(place)
 
     def given(self, work: Asked, choice: Choice) -> list[tuple[Rows, Any]]:
-        """Rows and ids of padded batches."""
         return list(self.padded(work.texts, choice["batch"]))
 
     def run(self, work: list[tuple[Rows, Any]], choice: Choice) -> Answers:  # noqa: ARG002
@@ -100,7 +98,6 @@ class OwnAlone(Fp32[Any]):
         return f"{super().about(choice)}; no texts, no results"
 
     def given(self, work: Asked, choice: Choice) -> list[Bucket]:  # noqa: ARG002
-        """The encoded texts."""
         return encode_texts(self._exported, self._exported.tokenizer, work.texts)
 
     def run(self, work: list[Bucket], choice: Choice) -> Answers:  # noqa: ARG002

@@ -1,7 +1,6 @@
 """Natural language inference with negation: a classifier's label for each pair of texts.
 
-The authors' program (`run_glue.py` of transformers 2) judges 8 pairs at a time, each padded to 128 tokens. The loop
-pads a batch to its longest pair, in the order of the file or sorted by length.
+The authors' program (`run_glue.py` of transformers 2) judges 8 pairs at a time, each padded to 128 tokens.
 """
 
 from collections.abc import Iterator, Sequence
@@ -42,23 +41,18 @@ class Judged:
         return len(self.sourced)
 
     def head(self, n: int) -> "Judged":
-        """The first n of them."""
         return Judged(self.sourced[:n])
 
     @property
     def pairs(self) -> tuple[Pair, ...]:
-        """The pairs alone."""
         return tuple(pair for _, pair in self.sourced)
 
     def by_source(self) -> dict[str, NDArray[np.int64]]:
-        """Source → which pairs are from it."""
         sources = np.array([source for source, _ in self.sourced])
         return {source: np.flatnonzero(sources == source) for source in SOURCES if (sources == source).any()}
 
 
 class _Torch(TorchSystem[Any]):
-    """Batches of pairs, padded."""
-
     kind = AutoModelForSequenceClassification
 
     def choices(self, place: Place) -> Sequence[Choice]:
@@ -78,14 +72,12 @@ class _Torch(TorchSystem[Any]):
         return in_order(rows, found)
 
     def batches(self, work: Judged, choice: Choice) -> Iterator[Batch]:
-        """The rows of each batch, and what the model takes."""
         size, pairs = choice["batch"], work.pairs
         for start in range(0, len(work), size):
             own = pairs[start : start + size]
             yield np.arange(start, start + len(own)), self.encoded(own, "longest")
 
     def encoded(self, pairs: Sequence[Pair], padding: str) -> Any:
-        """A batch as the model takes it."""
         sides = [pair.text for pair in pairs], [pair.hypothesis for pair in pairs]
         return self._tokenizer(
             *sides, padding=padding, truncation="longest_first", max_length=PAPER_LENGTH, return_tensors="pt"
@@ -149,7 +141,6 @@ class LoopAlone(SortedLoop):
         return f"sorted, batches of {choice['batch']}; no texts, no results"
 
     def given(self, work: Judged, choice: Choice) -> list[Batch]:
-        """Rows and ids of padded batches."""
         return list(self.batches(work, choice))
 
     def run(self, work: list[Batch], choice: Choice) -> Answers:  # type: ignore[override]  # noqa: ARG002
@@ -206,7 +197,6 @@ class OwnAlone(System[Any]):
         self._model = PairClassifier(self._exported, place.device, graph=graph, threads=place.threads)
 
     def given(self, work: Judged, choice: Choice) -> EncodedPairs:  # noqa: ARG002
-        """The encoded pairs."""
         texts = [(pair.text, pair.hypothesis) for pair in work.pairs]
         return encode_pairs(self._exported, texts, max_length=PAPER_LENGTH)
 

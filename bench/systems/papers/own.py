@@ -43,7 +43,6 @@ class OwnRun(System[Any]):
         """A stage that opens the model."""
 
     def finished(self, stage: Stage[Any, Any], read: Callable[[Path], T]) -> T:
-        """Run a stage from end to end, and read its results."""
         with TemporaryDirectory() as folder:
             run = Path(folder) / "run"
             run_stage(with_open_model(stage, self.model), run, self.execution)
@@ -51,5 +50,4 @@ class OwnRun(System[Any]):
 
     @property
     def execution(self) -> Execution:
-        """In this process, without messages."""
         return Execution(ThisProcess(self.options.device), self.options, reporter=Reporter(silent=True))

@@ -17,5 +17,4 @@ class Stimuli:
         return len(self.table)
 
     def head(self, n: int) -> "Stimuli":
-        """The first n of them."""
         return Stimuli(self.table.head(n), self.targets)
