@@ -2,9 +2,8 @@
 
     load ─► PyTorch's logits ─► trace ─► passes ─► variants (CPU, int8, fp16) ─► parity ─► publish
 
-The same steps for every task (`tasks` says what differs), with the passes in the order of `passes/__init__.py`. Weights
-are written once, to a file beside the graph. PyTorch's model is released before the passes begin. All further steps
-read weights from that file, one at a time.
+Every task has the same steps; `tasks` says what differs. Weights are written once, to a file beside the graph. Then
+PyTorch's model is released, and all further steps read weights from that file, one at a time.
 """
 
 import gc
@@ -65,16 +64,10 @@ def build(
     force: bool = False,
     say: Say = lambda _: None,
 ) -> Path:
-    """Export a checkpoint to a folder.
+    """Export a checkpoint to a folder, by default `models/NAME` or `models/NAME-bos`; returns the folder.
 
-    Args:
-        output: the folder to write; by default `models/NAME`, or `models/NAME-bos`.
-        task: a name of `TASKS`; by default what the checkpoint's architecture says.
-        allow_pickle: read pickled weights where there are no safetensors.
-        force: build anew even if the folder is up to date, or holds the export of another checkpoint.
-
-    Returns:
-        The folder. It is not touched if it was made from the same checkpoint by the same versions.
+    Without `force`, a folder that the same versions made from the same checkpoint is not touched, and the export of
+    another checkpoint is not replaced.
 
     Raises:
         InputError: the model is not available or not usable, does not fit into memory or on the disk, fails the parity
@@ -184,7 +177,7 @@ def _write(
 
 
 def _save_tokenizer(tokenizer: PreTrainedTokenizerFast, folder: Path) -> None:
-    """Save a tokenizer."""
+    """Save a tokenizer; its library's error about a full disk becomes an OSError."""
     try:
         tokenizer.save_pretrained(folder)
     except Exception as error:
@@ -194,7 +187,7 @@ def _save_tokenizer(tokenizer: PreTrainedTokenizerFast, folder: Path) -> None:
 
 
 def _trace(checkpoint: Checkpoint, task: Task, workspace: Path, *, allow_pickle: bool, say: Say) -> _Traced:
-    """Do everything that needs PyTorch. After this, PyTorch's model can be released."""
+    """Everything that needs PyTorch: its model can be released after this."""
     name, tokenizer, staged = checkpoint.name, checkpoint.tokenizer, staged_in(workspace)
     model = load_model(checkpoint, task.head, allow_pickle=allow_pickle)
     tokenizer.backend_tokenizer.no_truncation()
@@ -215,7 +208,6 @@ def _trace(checkpoint: Checkpoint, task: Task, workspace: Path, *, allow_pickle:
 
 
 def _compare(graphs: Sequence[Path], traced: _Traced, name: str, say: Say) -> Parity:
-    """The worst parity of some graphs."""
     found = []
     for path in graphs:
         say(f"comparing {path.name} with PyTorch on {len(traced.samples)} inputs")

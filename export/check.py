@@ -48,12 +48,7 @@ def check(
 ) -> Verdict:
     """Say whether a checkpoint can be exported. Of a model of the hub, only small files are fetched.
 
-    Args:
-        output: the folder that an export would write; by default `models/NAME`.
-        task: a name of `TASKS`; by default what the checkpoint's architecture says.
-
-    Raises:
-        InputError: there is no such checkpoint, or its configuration is not readable.
+    An InputError where there is no such checkpoint, or its configuration is not readable.
     """
     named = task_named(task) if task else None
     source = locate(reference, revision)

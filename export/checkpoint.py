@@ -1,7 +1,7 @@
 """Load a checkpoint from the Hugging Face hub or a folder, and refuse models that the engine cannot use.
 
-Every refusal is one line that names the model and says what would be right. Weights are read from safetensors. Pickles
-can run code when they are opened, so they are read only if the caller allows it.
+Every refusal is an InputError of one line: it names the model and says what would be right. Weights are read from
+safetensors. Pickles can run code when they are opened, so they are read only if the caller allows it.
 """
 
 import hashlib
@@ -41,15 +41,11 @@ ONLY_PICKLED = (
 
 @dataclass(frozen=True)
 class Head:
-    """The task that a checkpoint is loaded for.
-
-    Attributes:
-        adjective: what the head is called where it is missing.
-    """
+    """The task that a checkpoint is loaded for."""
 
     task: str
     noun: str
-    adjective: str
+    adjective: str  # what the head is called where it is missing
     loader: Any
     families: Any
     fills_masks: bool
@@ -70,33 +66,25 @@ class Source:
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A checkpoint without its weights.
-
-    Attributes:
-        source: where it comes from.
-        compared: the longest input that an export of it is compared on, in tokens, so that it takes no longer ones.
-    """
+    """A checkpoint without its weights."""
 
     source: Source
     config: PretrainedConfig
     tokenizer: PreTrainedTokenizerFast
     is_causal: bool
-    compared: int = LONGEST_COMPARED
+    compared: int = LONGEST_COMPARED  # tokens of the longest input that an export is compared on, and takes
 
     @property
     def name(self) -> str:
-        """What the model is called."""
         return self.source.name
 
     @property
     def family(self) -> str:
-        """The architecture's name in transformers, such as `bert`."""
         family: str = self.config.model_type
         return family
 
     @property
     def vocabulary(self) -> int:
-        """Number of token ids."""
         return int(self.config.vocab_size)
 
     @property
@@ -111,17 +99,10 @@ class Checkpoint:
 
 
 def locate(reference: str, revision: str | None = None, say: Say = lambda _: None) -> Source:
-    """Find a checkpoint without loading it.
+    """Find a checkpoint without loading it; refuses one that does not exist or cannot be reached.
 
-    Args:
-        reference: `mini` (the bundled model), a local folder, or a hub id such as `roberta-base`, with the revision if
-            one is meant: `lab/model@step1000`.
-
-    Returns:
-        The checkpoint. A revision that was asked for is a model of its own, with a name of its own.
-
-    Raises:
-        InputError: it does not exist, or cannot be reached.
+    It is `mini` (the bundled model), a local folder, or a hub id, with the revision if one is meant
+    (`lab/model@step1000`). A revision that was asked for is a model of its own, with a name of its own.
     """
     folder = BUNDLED if reference == "mini" else Path(reference)
     if folder.is_dir():
@@ -203,11 +184,7 @@ def _hub_config(reference: str, revision: str | None, say: Say) -> Path:
 
 
 def load(source: Source, head: Head) -> Checkpoint:
-    """Load configuration and tokenizer.
-
-    Raises:
-        InputError: the model has no such head, no mask token or no fast tokenizer.
-    """
+    """Load configuration and tokenizer; refuses a model without the head, a mask token or a fast tokenizer."""
     config = load_config(source)
     check_architecture(source.name, config, head)
     check_sizes(source.name, config)
@@ -215,11 +192,7 @@ def load(source: Source, head: Head) -> Checkpoint:
 
 
 def load_config(source: Source) -> PretrainedConfig:
-    """The configuration, with what its family needs for an export.
-
-    Raises:
-        InputError: config.json is not readable.
-    """
+    """The configuration, with what its family needs for an export; refuses a config.json that is not readable."""
     if source.is_local:
         _check_json(Path(source.location) / "config.json")
     try:
@@ -251,11 +224,7 @@ def _check_json(path: Path) -> None:
 
 
 def check_sizes(name: str, config: PretrainedConfig) -> None:
-    """Refuse sizes that no model has: PyTorch would make layers without end, or ask for all memory.
-
-    Raises:
-        InputError: a size is not one of a model.
-    """
+    """Refuse sizes that no model has: PyTorch would make layers without end, or ask for all memory."""
     for key, most in _MOST.items():
         size = getattr(config, key, None)
         if size is None or isinstance(size, list | tuple | dict):  # some families have a size for each layer
@@ -269,11 +238,7 @@ def _revision(source: Source) -> dict[str, Any]:
 
 
 def check_architecture(name: str, config: PretrainedConfig, head: Head) -> None:
-    """Refuse a model without the head, a decoder, and a family that is known to fail.
-
-    Raises:
-        InputError: why the architecture cannot be exported.
-    """
+    """Refuse a model without the head, a decoder in place of an encoder, and a family that is known to fail."""
     if type(config) not in head.families:
         raise InputError(f"{name} is a {config.model_type} model, which has no {head.adjective} head in transformers")
     if getattr(config, "is_decoder", False) and not head.is_decoder:
@@ -283,11 +248,7 @@ def check_architecture(name: str, config: PretrainedConfig, head: Head) -> None:
 
 
 def load_tokenizer(source: Source, head: Head) -> PreTrainedTokenizerFast:
-    """The tokenizer.
-
-    Raises:
-        InputError: it cannot be read, has no fast version, or no mask token where one is needed.
-    """
+    """The tokenizer; refuses one without a fast version, or without a mask token where one is needed."""
     try:
         tokenizer = AutoTokenizer.from_pretrained(
             source.location, use_fast=True, trust_remote_code=False, **_revision(source)
@@ -304,11 +265,7 @@ def load_tokenizer(source: Source, head: Head) -> PreTrainedTokenizerFast:
 
 
 def load_model(checkpoint: Checkpoint, head: Head, *, allow_pickle: bool = False) -> PreTrainedModel:
-    """Load the weights, in fp32 and evaluation mode.
-
-    Raises:
-        InputError: there are no safetensors, the head's weights are missing, or files are damaged.
-    """
+    """Load the weights, in fp32 and evaluation mode; refuses pickles, damaged files, and a head without weights."""
     # Eager attention: plain operators in the exported graph, which the fusions recognise.
     given = {"config": checkpoint.config, "attn_implementation": "eager", "allow_pickle": allow_pickle}
     model, report = read_weights(checkpoint.source, head, **given)
@@ -326,11 +283,7 @@ def load_model(checkpoint: Checkpoint, head: Head, *, allow_pickle: bool = False
 def read_weights(
     source: Source, head: Head, *, allow_pickle: bool, **given: Any
 ) -> tuple[PreTrainedModel, dict[str, Any]]:
-    """The model in fp32, and what transformers reports about the names of the weights.
-
-    Raises:
-        InputError: there are no safetensors, or files are damaged.
-    """
+    """The model in fp32, and what transformers reports of the weights' names; refuses pickles and damaged files."""
     try:
         model, report = head.loader.from_pretrained(
             source.location,

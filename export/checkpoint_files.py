@@ -75,8 +75,6 @@ def _preferred(names: Iterable[str]) -> list[str]:
 
 
 class _Tensor(msgspec.Struct):
-    """A tensor in the header of a safetensors file."""
-
     dtype: str
     data_offsets: tuple[int, int]
 
@@ -151,23 +149,15 @@ class _Result(msgspec.Struct):
 
 
 class TrainingRecord(msgspec.Struct):
-    """The whole of training.json.
-
-    Attributes:
-        kind: The command, such as `nli train`.
-        files: Its files → SHA-256.
-
-    Raises:
-        ValueError: A file is not one of the folder itself, or a finished training has no result.
-    """
+    """The whole of training.json; a ValueError for a file outside the folder, or a finished training without result."""
 
     format: int
     negengine: str
-    kind: str
+    kind: str  # the command, such as `nli train`
     identity: dict[str, Any]
     metadata: dict[str, Any] = {}
     finished: bool = False
-    files: dict[str, str] = {}
+    files: dict[str, str] = {}  # name → SHA-256
     result: dict[str, Any] = {}
 
     def __post_init__(self) -> None:
@@ -178,16 +168,13 @@ class TrainingRecord(msgspec.Struct):
 
 
 def training_of(source: Source) -> dict[str, Any]:
-    """What export.json says of the training: `training` with the command, settings, data and result; or nothing.
-
-    A record that was edited or damaged counts for nothing.
-    """
+    """What export.json says of the training: `training` with the command, settings, data and result; or nothing."""
     path = Path(source.location) / RECORD
     if not source.is_local or not is_file(path):
         return {}
     try:
         found = read_sealed(path, TrainingRecord, made_as=FORMAT, repair="train it again")
-    except InputError:
+    except InputError:  # a record that was edited or damaged counts for nothing
         return {}
     result = {key: value for key, value in found.result.items() if key != "history"}
     return {"training": {"command": found.kind, **found.identity, **result}}

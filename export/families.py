@@ -10,29 +10,22 @@ from typing import Any
 
 from transformers import PretrainedConfig
 
-LONGEST_COMPARED = 8192
-"""Tokens of the longest input on which an export is compared with PyTorch."""
+LONGEST_COMPARED = 8192  # tokens of the longest input on which an export is compared with PyTorch
 
 _AFTER_PADDING = "after padding"
 
 
 @dataclass(frozen=True)
 class Family:
-    """The special properties of a family.
-
-    Attributes:
-        padding_id: the padding id, where the model takes a fixed one whatever its configuration says.
-        most_tokens: the longest input, where the positions of a configuration do not tell it.
-        refused: why a configuration of the family cannot be exported, although Optimum lists the family; None if it
-            can.
-    """
+    """The special properties of a family."""
 
     standard_attention: bool = False
     first_position: int | str = 0
-    padding_id: int | None = None
+    padding_id: int | None = None  # where the model takes a fixed one whatever its configuration says
     intermediate_size: str = "intermediate_size"
     settings: Mapping[str, Any] = field(default_factory=dict)
-    most_tokens: Callable[[PretrainedConfig], int] | None = None
+    most_tokens: Callable[[PretrainedConfig], int] | None = None  # where its positions do not tell the longest input
+    # Why a configuration of the family cannot be exported, although Optimum lists the family; None if it can.
     refused: Callable[[PretrainedConfig], str | None] = lambda _: None
 
 

@@ -2,8 +2,7 @@
 
 While it is built, the export is in a hidden folder `.NAME.xxxx` beside the final folder, and the process holds a lock
 on a file in it. The operating system releases the lock when the process ends, however it ends. So the next export finds
-the folders that a killed export has left. It puts back an older export that was already moved away, and removes the
-folders.
+the folders that a killed export has left.
 """
 
 import shutil

@@ -1,9 +1,9 @@
 """An ONNX graph that is being rewritten, and the file that its weights lie in.
 
-The graph itself is onnx-ir's: values know the node that writes them and the nodes that read them. This module adds the
-place of the weights. They are never part of the graph: each is a range of bytes in a file beside it, mapped into memory
-where a pass asks for its values and given back after that. A pass that makes a new weight appends it to the graph's own
-file. So a graph is a few hundred kilobytes whatever the size of its model, and protobuf never meets its limit of 2 GiB.
+The graph itself is onnx-ir's. This module adds the place of the weights. They are never part of the graph: each is a
+range of bytes in a file beside it, mapped into memory where a pass asks for its values and given back after that. A
+pass that makes a new weight appends it to the graph's own file. So a graph is a few hundred kilobytes whatever the size
+of its model, and protobuf never meets its limit of 2 GiB.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -30,7 +30,6 @@ class Weights:
         self.path = path
 
     def append(self, values: Array, name: str) -> ir.ExternalTensor:
-        """Write one weight; returns where it is."""
         values = np.ascontiguousarray(values)
         with self.path.open("ab") as stream:
             stream.write(b"\0" * (-stream.tell() % _PAGE))
@@ -65,7 +64,6 @@ class Graph:
         return cls(ir.load(path), weights, name)
 
     def take(self, model: ir.Model) -> None:
-        """Go on with another model."""
         self.model = model
         LiftConstantsToInitializersPass(lift_all_constants=True, size_limit=0)(model)
         for node in self.nodes:  # onnx-ir's own pass fails where an If passes on a value from outside
@@ -82,17 +80,14 @@ class Graph:
 
     @property
     def inputs(self) -> dict[str, ir.Value]:
-        """The graph's inputs by name."""
         return {str(value.name): value for value in self.model.graph.inputs}
 
     @property
     def outputs(self) -> dict[str, ir.Value]:
-        """The graph's outputs by name."""
         return {str(value.name): value for value in self.model.graph.outputs}
 
     @property
     def initializers(self) -> list[ir.Value]:
-        """All initializers."""
         return list(self.model.graph.initializers.values())
 
     def from_constants(self) -> set[ir.Value]:
@@ -107,7 +102,6 @@ class Graph:
     # ------------------------------------------------------------ changes
 
     def fresh(self, stem: str) -> str:
-        """A name that is not yet in use."""
         if not self._fresh:
             values = [value.name for node in self.nodes for value in node.outputs]
             self._taken = {*values, *self.inputs, *self.model.graph.initializers}
@@ -134,7 +128,6 @@ class Graph:
         return node.outputs
 
     def constant(self, values: Array, stem: str) -> ir.Value:
-        """Add an initializer."""
         return self.register(self._kept(values, self.fresh(stem)))
 
     def _kept(self, values: Array, name: str) -> ir.TensorProtocol:
@@ -150,26 +143,18 @@ class Graph:
         self.model.graph.register_initializer(value)
 
     def later(self, make: Callable[[], Array], like: ir.Value, shape: Sequence[int], stem: str) -> ir.Value:
-        """Add an initializer whose values are computed each time that they are asked for, the last time by `save`.
-
-        Args:
-            shape: of the result.
-        """
+        """Add an initializer whose values are computed each time that they are asked for, the last time by `save`."""
         name, dtype = self.fresh(stem), like.const_value.dtype if like.const_value is not None else ir.DataType.FLOAT
         return self.register(ir.LazyTensor(lambda: ir.tensor(make()), dtype=dtype, shape=ir.Shape(shape), name=name))
 
     def register(self, tensor: ir.TensorProtocol) -> ir.Value:
-        """Add a tensor as an initializer under its own name."""
         shape = ir.Shape(tensor.shape.numpy())
         value = ir.Value(name=tensor.name, type=ir.TensorType(tensor.dtype), shape=shape, const_value=tensor)
         self.model.graph.register_initializer(value)
         return value
 
     def replace(self, old: ir.Value, new: ir.Value) -> None:
-        """Let every node and output of the graph that reads `old` read `new`; an output keeps its name, type and shape.
-
-        The new value is known to hold what the old one did (`stands_for`).
-        """
+        """Let all that reads `old` read `new`, which then `stands_for` it; an output keeps its name, type and shape."""
         new.meta.setdefault(_STANDS_FOR, stands_for(old))
         if not old.is_graph_output():
             old.replace_all_uses_with(new)
@@ -182,7 +167,6 @@ class Graph:
         new.name, new.type, new.shape = name, kind, shape
 
     def add_input(self, name: str, dtype: ir.DataType, shape: Sequence[int | str]) -> ir.Value:
-        """Add an input."""
         value = ir.Value(name=name, type=ir.TensorType(dtype), shape=ir.Shape(shape))
         self.model.graph.inputs.append(value)
         return value
@@ -219,11 +203,7 @@ class Graph:
         return next((str(tensor.base_dir) for tensor in apart if isinstance(tensor, ir.ExternalTensor)), "")
 
     def save(self, path: Path) -> list[Path]:
-        """Write the graph, in the folder of its weights.
-
-        Returns:
-            The files that it wrote: the graph and, if it appended weights, their file.
-        """
+        """Write the graph, in the folder of its weights; returns its file and, if it appended weights, theirs."""
         for value in self.initializers:
             if isinstance(value.const_value, ir.LazyTensor):
                 value.const_value = self._kept(array(value), str(value.name))
@@ -259,7 +239,7 @@ def dims(value: ir.Value | None) -> tuple[int, ...]:
 
 
 def reads(node: ir.Node) -> list[ir.Value]:
-    """All values that a node reads: its inputs, and what the graphs inside it (of an If, a Loop) take from outside."""
+    """All values that a node reads: its inputs, and what it has `captured`."""
     return [value for value in node.inputs if value is not None] + captured(node)
 
 
@@ -280,7 +260,7 @@ def attribute(node: ir.Node, name: str, default: Any = None) -> Any:
 
 
 def attributes(node: ir.Node) -> dict[str, Any]:
-    """All attributes of a node, to give to another one."""
+    """All attributes of a node by name."""
     return {name: item.value for name, item in node.attributes.items()}
 
 

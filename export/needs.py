@@ -31,26 +31,13 @@ class Needs:
 
 
 def estimate(source: Source, graphs: float) -> Needs | None:
-    """What exporting a checkpoint needs; None if its size cannot be told.
-
-    Args:
-        graphs: size of all graphs that are written, as a multiple of the weights in fp32.
-    """
+    """What writing graphs of so many times the weights in fp32 needs; None if the checkpoint's size cannot be told."""
     weights = sum((weights_of(source) or {}).values())
     return Needs(_MEMORY_OF_LIBRARIES + _MEMORY_PER_WEIGHT * weights, graphs * weights) if weights else None
 
 
 def check(needs: Needs, name: str, folder: Path, *, memory: float, disk: float) -> None:
-    """Fail where an export cannot fit.
-
-    Args:
-        folder: where the export is written.
-        memory: free bytes of memory.
-        disk: free bytes of the folder's disk.
-
-    Raises:
-        InputError: too little of one of them is free.
-    """
+    """Raise an InputError if an export needs more than the free bytes of memory, or of the disk of its folder."""
     if needs.memory > memory:
         raise InputError(
             f"{name}: exporting it {needs}, but only {memory / 1e9:.1f} GB of memory are free: "

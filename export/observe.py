@@ -1,9 +1,10 @@
 """Run a graph to observe its values: their content, their shapes and their largest magnitudes.
 
 A pass does not infer its assumptions about a value (its shape, or that a mask is all zeros). It observes the value in
-runs at several input shapes. The parity check after the last pass covers the whole graph. Weights are mapped into
-memory from their file, and of large values only a summary computed inside the graph leaves ONNX Runtime, so that a run
-needs little memory.
+runs at several input shapes. Weights are mapped into memory from their file, and of large values only a summary
+computed inside the graph leaves ONNX Runtime, so that a run needs little memory.
+
+A graph that ONNX Runtime cannot open or run is an InputError.
 """
 
 import re
@@ -35,17 +36,12 @@ class Layout:
 
     @property
     def is_float32(self) -> bool:
-        """Whether it holds fp32."""
         return self.kind == "tensor(float)"
 
 
 @contextmanager
 def told_in_one_line(name: str, what: str) -> Iterator[None]:
-    """Turn what a library raises about an unsuitable model into an InputError.
-
-    Args:
-        what: what was done, such as `running the graph on 5 tokens`.
-    """
+    """Turn what a library raises about an unsuitable model into an InputError that says what was done."""
     try:
         yield
     except (InputError, OSError):  # a full disk says nothing about the model
@@ -59,14 +55,7 @@ def told_in_one_line(name: str, what: str) -> Iterator[None]:
 def observe(
     graph: Graph, batches: Sequence[Mapping[str, Array]], values: Iterable[ir.Value]
 ) -> list[dict[ir.Value, Array]]:
-    """Run a graph and return some of its inner values.
-
-    Returns:
-        For each run the arrays.
-
-    Raises:
-        InputError: ONNX Runtime cannot run the graph.
-    """
+    """Run a graph on each batch and return some of its inner values."""
     wanted = list(dict.fromkeys(values))
     names = [str(value.name) for value in wanted]
     if not wanted:
@@ -77,11 +66,7 @@ def observe(
 
 
 def layouts(graph: Graph, shape: tuple[int, int] = PROBE) -> dict[ir.Value, Layout]:
-    """Shape and type of every value of a graph, for so many sentences of so many tokens.
-
-    Raises:
-        InputError: as for `observe`.
-    """
+    """Shape and type of every value of a graph, for so many sentences of so many tokens."""
     written = [value for node in graph.nodes for value in node.outputs if value.name]
     proto = graph.proto()
     names = [str(value.name) for value in written]
@@ -109,14 +94,8 @@ def layouts(graph: Graph, shape: tuple[int, int] = PROBE) -> dict[ir.Value, Layo
 def channel_peaks(graph: Graph, batches: Sequence[Feeds]) -> dict[str, NDArray[np.float32]]:
     """The largest magnitude of each channel (index along the last axis) of every fp32 value over all batches.
 
-    The maxima are taken inside the graph, so that no whole value leaves it.
-
-    Returns:
-        By name of the value float32 [channels], infinite in all of them if any element was not finite. Where the last
-        axis is not the same in all batches, float32 [1], the largest of all.
-
-    Raises:
-        InputError: as for `observe`.
+    By name of the value float32 [channels], infinite in all of them if any element was not finite. Where the last axis
+    is not the same in all batches, float32 [1], the largest of all.
     """
     constant = graph.from_constants()
     known = layouts(graph)
@@ -160,11 +139,7 @@ def _larger(one: NDArray[np.float32], other: NDArray[np.float32]) -> NDArray[np.
 
 
 def open_session(name: str, graph: str | bytes, options: ort.SessionOptions) -> ort.InferenceSession:
-    """A session on the CPU.
-
-    Raises:
-        InputError: ONNX Runtime does not take the graph.
-    """
+    """A session on the CPU."""
     options.log_severity_level = 4
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")  # waiting leaves the cores to others
     with told_in_one_line(name, "opening the graph"):
@@ -214,11 +189,6 @@ def count_flops(graph: Graph, length: int) -> int:
 
     A product of an m × k by a k × n matrix counts 2 m k n. Everything else of a transformer (normalisation, softmax,
     activations) is below 1 % of that and is not counted, as is usual.
-
-    What only the output `hidden` of a causal model needs does not count: decisions do not compute it.
-
-    Raises:
-        InputError: ONNX Runtime cannot run the graph.
     """
     batch = 2  # two, so that no batch axis looks like a broadcast one; the result is for one input
     known = layouts(graph, (batch, length))
@@ -235,7 +205,7 @@ def count_flops(graph: Graph, length: int) -> int:
 
 
 def _needed(graph: Graph) -> set[ir.Node]:
-    """The nodes that the decisions depend on."""
+    """The nodes that the decisions depend on: they do not compute the output `hidden` of a causal model."""
     values = [value for name, value in graph.outputs.items() if name != HIDDEN]
     found: set[ir.Node] = set()
     while values:

@@ -30,29 +30,18 @@ Logits = NDArray[np.float32]
 
 @dataclass(frozen=True)
 class Parity:
-    """How far a graph is from PyTorch.
-
-    Attributes:
-        top1_agreement: share of rows of logits with the same top-1: of samples, or of tokens where each has a label.
-            Another top-1 is accepted only if PyTorch's two logits are closer than the tolerance.
-    """
+    """How far a graph is from PyTorch."""
 
     samples: int
     largest_difference: float
+    # Share of rows of logits with the same top-1: of samples, or of tokens where each has a label. Another top-1 is
+    # accepted only if PyTorch's two logits are closer than the tolerance.
     top1_agreement: float
     tolerance: float = TOLERANCE
 
 
 def reference_logits(model: PreTrainedModel, samples: Sequence[Sample], name: str) -> Logits:
-    """PyTorch's logits, float32 [rows, V] at the mask or [rows, labels].
-
-    A sample has one row, or one for each token where the model gives every token a label; see `rows_of`.
-
-    Each core has batches of its own: several cores on one batch would wait for each other after every operator.
-
-    Raises:
-        InputError: the model cannot run.
-    """
+    """PyTorch's logits, float32 [rows, V] at the mask or [rows, labels], with the rows of `rows_of`."""
 
     def run(batch: Batch) -> dict[int, Logits]:
         length = batch.feeds["input_ids"].shape[1]
@@ -63,6 +52,7 @@ def reference_logits(model: PreTrainedModel, samples: Sequence[Sample], name: st
         return dict(zip(batch.rows, rows, strict=True))
 
     found: dict[int, Logits] = {}
+    # Each core has batches of its own: several cores on one batch would wait for each other after every operator.
     with _one_thread_an_operator() as cores, ThreadPoolExecutor(cores) as pool:
         for logits in pool.map(run, reversed(batches(samples))):  # the longest first, so that no core waits at the end
             found |= logits
@@ -70,11 +60,7 @@ def reference_logits(model: PreTrainedModel, samples: Sequence[Sample], name: st
 
 
 def rows_of(samples: Sequence[Sample], reference: Logits) -> list[slice]:
-    """The rows of each sample in `reference_logits`: one, or one for each token.
-
-    Raises:
-        ValueError: the logits are not of these samples.
-    """
+    """The rows of each sample in `reference_logits`: one, or one for each token where every token has a label."""
     for counts in ([1] * len(samples), [len(sample.ids) for sample in samples]):
         if sum(counts) == len(reference):
             ends = np.cumsum(counts).tolist()
@@ -86,11 +72,7 @@ _EVERY = 9  # sample whose log-probabilities of all tokens are compared: their l
 
 
 def reference_token_logprobs(model: PreTrainedModel, samples: Sequence[Sample], name: str) -> dict[int, Logits]:
-    """PyTorch's log-probabilities of all tokens but the first, for some samples: number → float32 [L - 1].
-
-    Raises:
-        InputError: the model cannot run.
-    """
+    """PyTorch's log-probabilities of all tokens but the first, for some samples: number → float32 [L - 1]."""
     found: dict[int, Logits] = {}
     for row in sorted({*range(0, len(samples), _EVERY), len(samples) - 1}):
         ids = torch.from_numpy(samples[row].ids.astype(np.int64))
@@ -109,14 +91,7 @@ def compare_tokens(
     name: str,
     tolerance: float = TOLERANCE,
 ) -> None:
-    """Compare the log-probabilities of all tokens of a causal model with PyTorch's.
-
-    Args:
-        graph: an fp32 graph.
-
-    Raises:
-        InputError: one is further off than the tolerance.
-    """
+    """Compare a causal fp32 graph's log-probabilities with PyTorch's; an InputError if one is off by too much."""
     first, second = (open_session(name, str(path), ort.SessionOptions()) for path in (graph, vocabulary))
     for row, wanted in reference.items():
         (batch,) = batches([samples[row]])
@@ -135,15 +110,10 @@ def compare_tokens(
 def compare_prefixes(
     graph: Path, samples: Sequence[Sample], reference: Logits, *, tolerance: float = TOLERANCE
 ) -> None:
-    """Compare a graph that computes a common beginning of sentences once with PyTorch.
+    """Compare a graph that computes a common beginning of sentences once with PyTorch's logits, float32 [n, V].
 
-    Each sample is divided in the middle; its second half stands in the batch twice.
-
-    Args:
-        reference: PyTorch's logits, float32 [n, V].
-
-    Raises:
-        InputError: a logit is further off than the tolerance.
+    Each sample is divided in the middle; its second half stands in the batch twice. An InputError if a logit is off by
+    more than the tolerance.
     """
     session = open_session(graph.name, str(graph), ort.SessionOptions())
     for sample, wanted in zip(samples, reference, strict=True):
@@ -184,10 +154,7 @@ def _torch_inputs(batch: Batch) -> dict[str, torch.Tensor]:
 def compare(
     graph: Path, samples: Sequence[Sample], reference: Logits, *, name: str, tolerance: float = TOLERANCE
 ) -> Parity:
-    """Run the exported graph on the CPU and compare. Each core has batches of its own, as in `reference_logits`.
-
-    Args:
-        reference: PyTorch's logits, float32 [rows, K]; see `rows_of`.
+    """Run the exported graph on the CPU and compare it with PyTorch's logits, float32 [rows, K].
 
     Raises:
         InputError: a logit is further off than the tolerance, or a top-1 differs that is not a tie; the graph's own
@@ -199,7 +166,7 @@ def compare(
     rows_by_sample = rows_of(samples, reference)
 
     def compared(batch: Batch) -> tuple[float, int]:
-        """The largest difference, and how many top-1 are the same."""
+        """The largest difference, and how many top-1s are the same."""
         wanted = np.concatenate([reference[rows_by_sample[row]] for row in batch.rows])
         allowed = tolerance * np.maximum(1.0, np.abs(wanted).max(axis=1))
         logits, decisions = _run(session, batch.feeds, wanted.argmax(axis=1), name)

@@ -24,14 +24,10 @@ Logits = NDArray[np.float32]
 
 
 class TorchReference:
-    """A checkpoint, loaded in fp32.
-
-    Attributes:
-        at_once: How many texts may be asked at the same time: PyTorch divides each operator between the cores itself.
-    """
+    """A checkpoint, loaded in fp32."""
 
     name = "PyTorch"
-    at_once = 1
+    at_once = 1  # one text at a time: PyTorch divides each operator between the cores itself
 
     def __init__(
         self, checkpoint: str, model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast, *, is_causal: bool = False
@@ -39,11 +35,7 @@ class TorchReference:
         self._checkpoint, self._model, self._tokenizer, self._is_causal = checkpoint, model, tokenizer, is_causal
 
     def masked(self, text: str) -> Logits:
-        """The logits at the mask of a text, float32 [V].
-
-        Raises:
-            InputError: The text has no mask, or several.
-        """
+        """The logits at the mask of a text, float32 [V]; an InputError if it has no mask, or several."""
         if self._is_causal:
             return self._following(text)
         encoding = self._tokenizer(text, return_tensors="pt")
@@ -65,11 +57,8 @@ class TorchReference:
         return logits
 
     def at(self, ids: NDArray[np.int32], position: int) -> Logits:
-        """The logits of the token at a position, float32 [V].
-
-        Args:
-            ids: int32 [L]. A masked model finds its mask at the position; a causal model reads only what stands before.
-        """
+        """The logits of the token at a position of ids, int32 [L]: float32 [V]."""
+        # A masked model finds its mask at the position; a causal model reads only what stands before.
         read, row = (ids[:position], -1) if self._is_causal else (ids, position)
         logits: Logits = self._logits(torch.from_numpy(np.ascontiguousarray(read, np.int64))[None])[0, row]
         return logits
@@ -95,11 +84,7 @@ class TorchReference:
 
 
 def torch_reference(checkpoint: str, exported: ExportedModel) -> TorchReference:
-    """Load the checkpoint that a model was exported from.
-
-    Raises:
-        InputError: It does not exist or cannot be loaded, or the model was exported from another one.
-    """
+    """Load the checkpoint that a model was exported from; an InputError if it is not there, or is another one."""
     is_local = checkpoint == "mini" or Path(checkpoint).is_dir()
     source = locate(checkpoint) if is_local else locate(checkpoint.partition("@")[0], exported.revision)
     if source.revision != exported.revision:

@@ -25,18 +25,11 @@ _AT_ONCE = 16  # samples of one length in a batch
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """One input of a model.
+    """One input of a model."""
 
-    Attributes:
-        ids: token ids int32 [L] with special tokens.
-        position: where the mask is; None for a model that gives one row of logits for its whole input, or one for each
-            token.
-        segments: int32 [L], 0 for a first text and 1 for a second one; None where the model takes none.
-    """
-
-    ids: NDArray[np.int32]
-    position: int | None = None
-    segments: NDArray[np.int32] | None = None
+    ids: NDArray[np.int32]  # [L], with special tokens
+    position: int | None = None  # of the mask; None where the logits are one row for the whole input, or one a token
+    segments: NDArray[np.int32] | None = None  # [L], 0 for a first text, 1 for a second; None where none are taken
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,10 +60,7 @@ def with_masks(checkpoint: Checkpoint, _: bool) -> Sequence[Sample]:
 
 
 def before_masks(checkpoint: Checkpoint, _: bool) -> Sequence[Sample]:
-    """Sentences of all bundled patterns up to their masks, and strings of random tokens.
-
-    In the random strings any row is asked for, not the last one alone.
-    """
+    """Sentences of all bundled patterns up to their masks, and strings of random tokens."""
     found = []
     for text in _pattern_texts(MASK_TOKEN):
         before, _mask, _after = text.partition(MASK_TOKEN)
@@ -80,6 +70,7 @@ def before_masks(checkpoint: Checkpoint, _: bool) -> Sequence[Sample]:
         if 1 < len(ids) <= checkpoint.longest:
             found.append(Sample(ids, len(ids) - 1))
     special = checkpoint.tokenizer.all_special_ids
+    # In the random strings any row is asked for, not the last one alone.
     return [*found, *(Sample(ids, position) for ids, position in _random_strings(checkpoint, special))]
 
 

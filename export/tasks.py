@@ -7,9 +7,9 @@ addition it has the rows of all tokens that enter the vocabulary projection (`hi
 log-probabilities of them.
 
 *text-classification*: a classifier of sentence pairs. A family that tells the two texts apart (BERT) keeps its segments
-as an input. The row that the head reads is the first token's, so the last layer is computed for that row alone.
-*token-classification*: every token of a sentence gets a label, so every row of the last layer is needed. All tokens
-belong to one text: where a family tells two texts apart, the graph takes them as the first one.
+as an input. The head reads the first token's row, so the last layer is computed for that row alone.
+*token-classification*: every token of a sentence gets a label, so every row of the last layer is needed. Where a family
+tells two texts apart, the graph takes all tokens as the first one.
 """
 
 from collections.abc import Callable, Sequence
@@ -46,56 +46,34 @@ from .samples import Sample
 
 @dataclass(frozen=True)
 class Variant:
-    """A further graph made from the finished fp32 graph, or from another variant.
-
-    Attributes:
-        what: said while it is made.
-        size: of the weights that it has of its own, as a multiple of those in fp32.
-        is_exact: whether it computes the same in fp32, so that it is compared with PyTorch too.
-        source: the graph that it is made from.
-        applies: whether models of this kind have it.
-    """
+    """A further graph made from the finished fp32 graph, or from another variant."""
 
     file: str
     passes: tuple[Pass, ...]
-    what: str
-    size: float
-    is_exact: bool
+    what: str  # said while it is made
+    size: float  # of the weights that it has of its own, as a multiple of those in fp32
+    is_exact: bool  # it computes the same in fp32, so it is compared with PyTorch too
     source: str = GRAPH
     applies: Callable[[Context], bool] = lambda _: True
 
 
 @dataclass(frozen=True)
 class Task:
-    """A task in the pipeline.
-
-    Attributes:
-        length: tokens of a typical input, for which operations are counted.
-        passes: from the traced graph to the finished fp32 graph.
-        takes_segments: whether the model may tell a first text from a second one.
-        check: refuses checkpoints whose head does not fit, with an InputError.
-        outputs: number of logits.
-        samples: what to compare on; the second argument says whether segments are an input.
-        metadata: what export.json says for this task alone.
-    """
+    """A task in the pipeline."""
 
     head: Head
-    length: int
-    passes: tuple[Pass, ...]
+    length: int  # tokens of a typical input, for which operations are counted
+    passes: tuple[Pass, ...]  # from the traced graph to the finished fp32 graph
     variants: tuple[Variant, ...]
-    takes_segments: bool
-    check: Callable[[Checkpoint], object]
-    outputs: Callable[[Checkpoint], int]
-    samples: Callable[[Checkpoint, bool], Sequence[Sample]]
-    metadata: Callable[[Checkpoint], dict[str, Any]]
+    takes_segments: bool  # the model may tell a first text from a second one
+    check: Callable[[Checkpoint], object]  # refuses checkpoints whose head does not fit, with an InputError
+    outputs: Callable[[Checkpoint], int]  # number of logits
+    samples: Callable[[Checkpoint, bool], Sequence[Sample]]  # to compare on; the flag: whether segments are an input
+    metadata: Callable[[Checkpoint], dict[str, Any]]  # what export.json says for this task alone
 
 
 def label_names(checkpoint: Checkpoint) -> tuple[str, ...]:
-    """The names of a classifier's labels, in the order of its logits.
-
-    Raises:
-        InputError: fewer than two labels, several labels at once, or names that do not fit the head.
-    """
+    """The names of a classifier's two or more labels, in the order of its logits; an InputError if they do not fit."""
     config, name = checkpoint.config, checkpoint.name
     known = {int(index): str(label) for index, label in config.id2label.items()}
     if config.num_labels < 2:
@@ -108,11 +86,7 @@ def label_names(checkpoint: Checkpoint) -> tuple[str, ...]:
 
 
 def begin_with_bos(tokenizer: PreTrainedTokenizerFast, name: str) -> None:
-    """Let a tokenizer put its BOS token before every text; it is changed in place, if it does not do so already.
-
-    Raises:
-        InputError: it has no such token.
-    """
+    """Let a tokenizer put its BOS token before every text, if it does not do so yet; an InputError if it has none."""
     token, backend = tokenizer.bos_token, tokenizer.backend_tokenizer
     if token is None:
         raise InputError(f"{name}: its tokenizer has no BOS token, so --bos cannot put it before a text")
@@ -271,23 +245,17 @@ TASKS = {task.head.task: task for task in (FILL_MASK, TEXT_GENERATION, TEXT_CLAS
 
 
 def task_named(name: str) -> Task:
-    """A task by its name.
-
-    Raises:
-        InputError: there is no such task.
-    """
+    """A task by its name; an InputError if there is no such task."""
     if name not in TASKS:
         raise InputError(f"{name} is not a task of the export: give {' or '.join(TASKS)}")
     return TASKS[name]
 
 
 def task_of(config: PretrainedConfig) -> Task:
-    """The task of a checkpoint, by the class that its configuration names, else by its family.
-
-    `fill-mask` where neither tells: the checkpoint is refused for this task then, with the reason.
-    """
+    """The task of a checkpoint, by the class that its configuration names, else by its family."""
     for architecture in config.architectures or ():
         for task in TASKS.values():
             if architecture.endswith(task.head.endings):
                 return task
+    # Where neither tells, the checkpoint is refused for `fill-mask`, with the reason.
     return next((task for task in TASKS.values() if type(config) in task.head.families), FILL_MASK)

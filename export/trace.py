@@ -49,11 +49,7 @@ _FIXED = {"logits_to_keep": 0}  # numbers that PyTorch's tracer would turn into 
 
 
 def optimum_config(name: str, config: PretrainedConfig, task: str) -> OnnxConfig:
-    """Optimum's description of how a model is exported.
-
-    Raises:
-        InputError: Optimum does not export the family for the task.
-    """
+    """Optimum's description of how a model is exported; an InputError if it has none for the family and the task."""
     try:
         constructor = TasksManager.get_exporter_config_constructor(
             "onnx", model_type=config.model_type, task=task, library_name="transformers"
@@ -79,14 +75,9 @@ def takes_segments(config: OnnxConfig, model_config: PretrainedConfig, tokenizer
 def trace(
     model: PreTrainedModel, config: OnnxConfig, inputs: Sequence[str], weights: Path, workspace: Path, name: str
 ) -> Graph:
-    """Trace a model.
+    """Trace a model in fp32 and evaluation mode; an InputError if PyTorch cannot trace it.
 
-    Args:
-        model: in fp32 and evaluation mode.
-        inputs: names of the inputs that the graph keeps, int64 [batch, length]; all others take their defaults.
-
-    Raises:
-        InputError: PyTorch cannot trace the model.
+    The graph keeps the named inputs, int64 [batch, length]; all others take their defaults.
     """
     axes = {text: {0: "batch", 1: "length"} for text in inputs}
     config.__class__ = type("FewInputs", (type(config),), {"inputs": property(lambda _: axes)})

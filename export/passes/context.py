@@ -16,22 +16,18 @@ _LONGEST_PROBE = 1024
 
 @dataclass(frozen=True)
 class Context:
-    """Facts about the model and the export, for the passes.
-
-    Attributes:
-        longest: the largest number of tokens in a sentence.
-        peaks: for the passes on the finished graph, the largest magnitude of each channel of its fp32 values on real
-            sentences and strings of random tokens, float32 [channels], by name of the value.
-    """
+    """Facts about the model and the export, for the passes."""
 
     vocabulary: int
     padding_id: int | None
-    longest: int
+    longest: int  # the largest number of tokens in a sentence
     layers: int
     outputs: int
     standard_attention: bool
     family: str
     said: Mapping[str, Any] = field(default_factory=dict)
+    # For the passes on the finished graph, by name of each fp32 value: the largest magnitude of each channel on real
+    # sentences and strings of random tokens, float32 [channels].
     peaks: Mapping[str, NDArray[np.float32]] = field(default_factory=dict)
 
     def peaks_of(self, value: ir.Value) -> NDArray[np.float32]:
@@ -39,10 +35,8 @@ class Context:
         return self.peaks.get(stands_for(value), np.full(1, np.inf, np.float32))
 
     def probes(self) -> list[dict[str, NDArray[np.int64]]]:
-        """Random token ids of three shapes. The last is as long as the model takes, or 1,024 tokens.
-
-        A mask can be neutral for short sentences and not for long ones (a sliding window).
-        """
+        """Random token ids of three shapes; the last is as long as the model takes, or 1,024 tokens."""
+        # A mask can be neutral for short sentences and not for long ones (a sliding window).
         return [self._random_ids(shape) for shape in (*_SHAPES, (1, min(self.longest, _LONGEST_PROBE)))]
 
     def _random_ids(self, shape: tuple[int, int]) -> dict[str, NDArray[np.int64]]:

@@ -16,11 +16,8 @@ from .context import Context
 def fuse_operators(graph: Graph, context: Context) -> Mapping[str, Any]:
     """Fuse LayerNormalization and GELU into single operators, by ONNX Runtime's optimizer for transformers.
 
-    Demands that attention is fused already (`fuse_attention` says why that is done by a pass of its own), and checks
-    that it was: one fused attention a layer, where the family has the standard form.
-
-    Raises:
-        InputError: a family with standard attention has a layer whose attention was not fused.
+    Demands that attention is fused already (`fuse_attention` says why that is done by a pass of its own). Where the
+    family has the standard form, a layer without a fused attention is an InputError.
     """
     options = FusionOptions("bert")
     options.enable_attention = False
@@ -70,9 +67,8 @@ def fuse_residuals(graph: Graph, _: Context) -> Mapping[str, Any]:
         LayerNormalization((x + bias) + skip)  ->  SkipLayerNormalization(x, skip, ·, ·, bias)
         Gelu(x + bias)                         ->  BiasGelu(x, bias)
 
-    On the CPU both are slower than their pieces, so the fp32 graph keeps the pieces (`fuse`). A session fuses by itself
-    what it can, but finds no residual sums, as it does not know the shapes behind a fused attention. Here shapes are
-    known from a run.
+    On the CPU both are slower than their pieces, so the fp32 graph keeps the pieces. A session fuses by itself what it
+    can, but finds no residual sums: it does not know the shapes behind a fused attention. Here a run tells them.
 
     Demands a finished graph of any number of rows a sentence.
     """

@@ -44,12 +44,7 @@ _SAFE = _PRODUCTS | {
 
 
 def halve(graph: Graph, context: Context) -> Mapping[str, Any]:
-    """Convert in place; see the module.
-
-    Returns:
-        Under `fp16`, how many matrix products and attentions are fp16, and as `operator name: why` the operators that
-        could have been fp16 if their values were smaller.
-    """
+    """Convert to fp16 as the module says; returns what was, and which operators have too large values and why."""
     largest = _peaks(graph, context)
     decision = _decision(graph)
     reasons = {

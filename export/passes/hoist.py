@@ -61,11 +61,7 @@ _ALONG_LAST_AXIS = frozenset({"Softmax", "LogSoftmax", "Split"})
 
 
 class RowRules:
-    """Which operators of a graph act row by row.
-
-    Attributes:
-        layouts: shape and type of every value, for a probe.
-    """
+    """Which operators of a graph act row by row."""
 
     def __init__(self, graph: Graph) -> None:
         self.constant = graph.from_constants()
@@ -93,7 +89,6 @@ class RowRules:
         return value is None or (value in self.constant and all(size == 1 for size in self._shape(value)[:-1]))
 
     def acts_by_row(self, node: ir.Node) -> bool:
-        """Whether a node treats rows one by one."""
         kind, inputs = node.op_type, node.inputs
         if not inputs:
             return False
@@ -152,15 +147,9 @@ def _counts_from_zero(rotation: ir.Node) -> bool:
 
 
 def hoist(graph: Graph, logits: ir.Value, index: ir.Value) -> ir.Value:
-    """Gather one row of each sentence as early as possible.
+    """Gather one row of each sentence of logits [B, L, ·] as early as possible; returns the rows, [B, ·].
 
-    Args:
-        graph: changed in place, in topological order.
-        logits: [B, L, ·], of which one row is wanted.
-        index: int64 [B, 1], the row of each sentence.
-
-    Returns:
-        The row, [B, ·].
+    The index of the rows is int64 [B, 1]. Demands a graph in topological order.
     """
     rules = _OneRow(graph, index)
     nodes = graph.nodes
@@ -200,7 +189,6 @@ class _OneRow(RowRules):
         return rows[:1] if node.op_type in {"MultiHeadAttention", "MatMul"} else rows
 
     def whole_inputs(self, node: ir.Node) -> Sequence[ir.Value]:
-        """Inputs that are needed whole."""
         rows = self.row_inputs(node)
         return [value for value in node.inputs if value is not None and value not in rows]
 

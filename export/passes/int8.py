@@ -40,7 +40,7 @@ def becomes_int8(node: ir.Node, rows: set[ir.Value]) -> bool:
 Parts = tuple[ir.Value, ir.Value, ir.Value]  # numbers, scale or scales, zero point or zero points
 
 _LARGEST = 64  # of a quantized weight
-_COLUMNS = 4096  # that are quantized at a time
+_COLUMNS = 4096  # that are quantized at a time, to need little memory
 
 
 def quantize_products(graph: Graph, _: Context) -> Mapping[str, Any]:
@@ -52,7 +52,7 @@ def quantize_products(graph: Graph, _: Context) -> Mapping[str, Any]:
     by weight: that tool holds the whole model in memory, several times. Weights use 7 of their 8 bits: processors
     without VNNI add pairs of products in 16 bits, which would saturate.
 
-    Demands a finished graph (`products` says which products become int8).
+    Demands a finished graph (`becomes_int8` says which products).
     """
     rows = mask_row_values(graph)
     activations: dict[ir.Value, Parts] = {}
@@ -97,14 +97,7 @@ def int8_product(graph: Graph, values: Parts, weights: Parts) -> ir.Value:
 
 
 def quantized(weights: NDArray[Any]) -> tuple[NDArray[np.int8], NDArray[np.float32]]:
-    """Quantize a matrix with a scale for each column; some columns at a time, to need little memory.
-
-    Args:
-        weights: float32 [inner, columns].
-
-    Returns:
-        int8 [inner, columns] within ±64, and float32 scales [columns]: weights ≈ numbers × scales.
-    """
+    """Quantize float32 [inner, columns]: int8 within ±64 and float32 scales [columns], weights ≈ numbers × scales."""
     numbers, scales = np.empty(weights.shape, np.int8), np.empty(weights.shape[1], np.float32)
     for start in range(0, len(scales), _COLUMNS):
         part = slice(start, start + _COLUMNS)
@@ -126,13 +119,12 @@ _SMOOTHED = 8  # channels behind a normalisation, about, that are made smaller
 def smooth(graph: Graph, context: Context) -> Mapping[str, Any]:
     """Divide the outlier channels of normalised values before the products that become int8.
 
-    The weights that they meet are multiplied by the same factors (Xiao et al. 2023, SmoothQuant, for the outliers
-    alone):
+    The weights that they meet are multiplied by the same factors (Xiao et al. 2023, SmoothQuant, for outliers alone):
 
         x W  =  (x / s) (s W),      s = max(1, largest |x| of the channel / that of the eighth largest channel)
 
-    With the split outliers (`outliers`) this takes the standard deviation of the margin's error on the bundled model
-    from 0.052 to 0.033 logits, and with it the share of close calls from 16 to 10 %.
+    With `split_outliers` this takes the standard deviation of the margin's error on the bundled model from 0.052 to
+    0.033 logits, and with it the share of close calls from 16 to 10 %.
 
     Demands a finished graph and the context's peaks.
     """
@@ -179,9 +171,8 @@ def split_outliers(graph: Graph, context: Context) -> Mapping[str, Any]:
     """Split off the outlier channels of feed-forward blocks, before int8.
 
     What makes 8 bits coarse is a handful of channels that are many times larger than the rest: one scale for the whole
-    tensor then leaves few steps for all others. Which ones they are is the same in all sentences, and known from a few.
-    Behind a feed-forward activation they are split off, which costs nothing, as the block is a sum over its inner
-    channels:
+    tensor then leaves few steps for all others. They are the same ones in all sentences, and known from a few. Behind
+    a feed-forward activation they are split off, which costs nothing, as the block is a sum over its inner channels:
 
         gelu(x A + a) B  =  gelu(x A₁ + a₁) B₁ + gelu(x A₂ + a₂) B₂
 
@@ -252,17 +243,16 @@ _LEADERS = 16
 def quantize_vocabulary(graph: Graph, _: Context) -> Mapping[str, Any]:
     """The product with the vocabulary in int8, and the logits that decide once more in fp32.
 
-        logits = x W + b   ->   logits = x W + b in int8 (`quantize`)
+        logits = x W + b   ->   logits = x W + b in int8 (`quantize_products`)
                                 leaders = the tokens with the highest of them, and the expected token
                                 logits[leaders] = x W[leaders] + b[leaders] in fp32
 
     For the masks of a batch, a few rows, this product takes as long as reading its matrix takes: a table of 50,265 ×
     768 has 154 MB in fp32, and a quarter in int8. A decision compares the expected token's logit with the highest
     others. All of these are computed in fp32, from the fp32 row before the product, so the margin has the same error as
-    with a product in fp32. Rank and log-sum-exp count the other tokens, too, and take their logits from int8.
-
-    The true best token would be missed if 8 bits put it behind as many others as there are leaders. Calibration and
-    audit measure this error with all others.
+    with a product in fp32. Rank and log-sum-exp count the other tokens, too, and take their logits from int8. The true
+    best token would be missed if 8 bits put it behind as many others as there are leaders. Calibration and audit
+    measure this error with all others.
 
     Demands the finished graph of a language model. Logits that are scaled or capped after the product stay in fp32.
     """

@@ -19,9 +19,8 @@ def drop_neutral_masks(graph: Graph, context: Context) -> Mapping[str, Any]:
     """Remove attention masks that mask nothing: `x + 0` and `where(never, fill, x)` become `x`.
 
     The engine never pads, as all sentences of a batch have the same number of tokens. So the attention mask is all
-    ones, but exporters keep what computes it, and it hides the attention's form from the fusions. Which masks are
-    neutral is not guessed from names or operators. Each candidate is observed at several shapes and removed only if it
-    is neutral in all.
+    ones, but exporters keep what computes it, and it hides the attention's form from the fusions. Neutral masks are not
+    guessed from names or operators: each candidate is observed at several shapes, and must be neutral in all.
 
     Demands a fresh graph whose only input is `input_ids`.
     """
@@ -65,13 +64,8 @@ _IS_CAUSAL = "is causal"
 
 
 def causal_mask(graph: Graph, length: ir.Value | None = None) -> ir.Value:
-    """Add the mask: float32 [1, 1, L, L], 0 up to the diagonal and `HIDES` behind it.
-
-    Args:
-        graph: changed in place.
-        length: L, int64 [1]; the number of tokens of `input_ids` by default.
-    """
-    length = length or graph.add("Shape", [graph.inputs["input_ids"]], "length", start=1, end=2)
+    """Add the mask, float32 [1, 1, L, L]: 0 up to the diagonal, `HIDES` behind it; L by default as in `input_ids`."""
+    length = length or graph.add("Shape", [graph.inputs["input_ids"]], "length", start=1, end=2)  # int64 [1]
     ones = graph.constant(np.array([1, 1], np.int64), "ones")
     shape = graph.add("Concat", [ones, length, length], "mask_shape", axis=0)
     full = graph.add("Expand", [graph.constant(np.array([HIDES], np.float32), "hides"), shape], "hidden_scores")
@@ -82,7 +76,7 @@ def causal_mask(graph: Graph, length: ir.Value | None = None) -> ir.Value:
 
 
 def is_causal_mask(value: ir.Value | None) -> bool:
-    """Whether a value is the mask that this pass has added."""
+    """Whether a value is the mask that `causal_mask` has added."""
     return value is not None and bool(value.meta.get(_IS_CAUSAL))
 
 
@@ -90,10 +84,9 @@ def unify_causal_masks(graph: Graph, context: Context) -> Mapping[str, Any]:
     """Replace the masks of a causal model by one mask, which a fused attention then applies by itself.
 
     A causal model's token attends to itself and to those before it. Exporters write that as `scores + mask` or as
-    `where(seen, scores, fill)`, some models as both. Whether a mask is causal is not guessed from its operators: it is
-    observed at several lengths, as in `masks`. All causal masks become `scores + mask` with one value `mask`, 0 up to
-    the diagonal and a large negative number behind it. The fusion of attention (`fuse_attention`) drops it for an
-    attribute; where an attention keeps plain operators, the sum stays.
+    `where(seen, scores, fill)`, some models as both. Whether a mask is causal is observed at several lengths, as in
+    `drop_neutral_masks`. All causal masks become `scores + mask` with the value of `causal_mask`. `fuse_attention`
+    drops it for an attribute; where an attention keeps plain operators, the sum stays.
 
     Demands a graph whose only input is `input_ids`.
     """

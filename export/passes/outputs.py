@@ -206,7 +206,7 @@ def cut_vocabulary(graph: Graph, _: Context) -> Mapping[str, Any]:
     wide = graph.add("Cast", [following], "following", to=int(ir.DataType.INT64))
     own = graph.add("GatherElements", [logits, graph.add("Unsqueeze", [wide, last], "following")], "own", axis=-1)
     best = graph.add("ReduceMax", [logits], "best", axes=[-1], keepdims=1)
-    # max + log sum exp(x - max), as in `head`
+    # max + log sum exp(x - max), as in `add_decision_head`
     shifted = graph.add("Exp", [graph.add("Sub", [logits, best], "shifted")], "exponentials")
     total = graph.add("Log", [graph.add("ReduceSum", [shifted, last], "total", keepdims=1)], "log_total")
     logprobs = graph.add("Sub", [graph.add("Sub", [own, best], "own_shifted"), total], "logprobs")

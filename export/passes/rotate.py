@@ -42,13 +42,10 @@ def fuse_rotations(graph: Graph, context: Context) -> Mapping[str, Any]:
 
     Some rotate the first channels of each head alone, and join the others to them; the operator does that, too. It has
     the positions as an input of its own. So it can rotate one row of each sentence (`hoist`), or a line of rows
-    (`share_prefix`).
+    (`share_prefix`). Of the two equal channels of a pair in the tables of cosines and sines, one is kept. That they are
+    equal, and each position has one row for all sentences and heads, is observed at several lengths.
 
-    Tables of cosines and sines stay what they are in the graph, but of the two equal channels of a pair one is kept.
-    That they are equal, in one row a position that is the same for all sentences and heads, is observed at several
-    lengths.
-
-    Demands a graph whose only input is `input_ids`, and bounds of slices that are constants (`fold`).
+    Demands a graph whose only input is `input_ids`, and bounds of slices that are constants (`fold_constants`).
     """
     if not any(node.op_type == "Neg" for node in graph.nodes):
         return {}
@@ -88,7 +85,6 @@ def _rotation(add: ir.Node, known: Mapping[ir.Value, Layout]) -> _Rotation | Non
 
 
 def _either(product: ir.Node | None) -> list[tuple[ir.Value | None, ir.Value | None]]:
-    """The two factors of a product, in both orders."""
     if product is None:
         return []
     one, other = product.inputs

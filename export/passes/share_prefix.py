@@ -26,7 +26,7 @@ SHARES_PREFIXES = "shares_prefixes"
 
 
 def find_sharing(graph: Graph, _: Context) -> Mapping[str, Any]:
-    """See the module; the graph is not changed."""
+    """Tell whether the graph, which stays as it is, allows sharing."""
     return {SHARES_PREFIXES: _can_share(graph)}
 
 
@@ -92,10 +92,9 @@ def share_prefix(graph: Graph, context: Context) -> Mapping[str, Any]:
 
     All rows lie in one line, P + B × S of them, and every operator that treats rows one by one runs over that line.
     Only the attention takes it apart: prefix rows attend to each other, suffix rows to the prefix and to their own
-    sentence. `mask_position` counts in whole sentences, as before. Positions are those in whole sentences, too, whether
-    they are rows of a table (GPT-2, OPT) or rotate queries and keys (`rotate`).
+    sentence. `mask_position` and all positions, rows of a table (GPT-2, OPT) or rotations, count in whole sentences.
 
-    Demands a finished graph that `find_sharing` allows. The result is compared with PyTorch as every other graph.
+    Demands a finished graph that `find_sharing` allows.
     """
     if HIDDEN in graph.outputs:
         drop_hidden(graph, context)
@@ -149,11 +148,9 @@ class _Lines:
         return graph.add("Add", [wide, graph.add("Mul", [order, self.rest], "starts")], "line_index")
 
     def part(self, value: ir.Value, *, of_prefix: bool) -> ir.Value:
-        """The rows of the prefix, [1, P, H], or of the suffixes, [B, S, H].
-
-        ONNX Runtime takes the width of an attention's result from the shape of its values. A Slice by computed bounds
-        hides it, so the Reshape behind it says it.
-        """
+        """The rows of the prefix, [1, P, H], or of the suffixes, [B, S, H]."""
+        # ONNX Runtime takes the width of an attention's result from the shape of its values. A Slice by computed bounds
+        # hides it, so the Reshape behind it says it.
         bounds = [self.zero, self.first] if of_prefix else [self.first, self.end]
         rows, width = self.graph.add("Slice", [value, *bounds, self.one], "part"), self.known[value].shape[-1]
         if of_prefix:
@@ -184,10 +181,8 @@ class _Lines:
         return graph.add("Reshape", [self._along_line(column, 1), self.number(-1, 1)], "positions")
 
     def rotated(self, node: ir.Node) -> ir.Value:
-        """The rotation of each row of the line by its own position.
-
-        The operator takes no more tokens in a sentence than its tables have positions, so each row is a sentence.
-        """
+        """The rotation of each row of the line by its own position."""
+        # The operator takes no more tokens in a sentence than its tables have positions, so each row is a sentence.
         rows, _, *tables = node.inputs
         result, width = node.outputs[0], self.known[node.outputs[0]].shape[-1]
         apart = self.graph.add("Reshape", [rows, self.number(-1, 1, width)], "apart")
@@ -226,7 +221,6 @@ class _Lines:
         return self.graph.add("Slice", [full, self.first, self.end, self.number(2)], "suffix_mask")
 
     def attention(self, node: ir.Node) -> ir.Value:
-        """The attention over the line, or of one row of each sentence."""
         (query, key, value), further = map(_given, node.inputs[:3]), list(node.inputs[3:])
         causal, position_of_mask = _KINDS[node.op_type]
         plain = {name: item for name, item in attributes(node).items() if name != causal}
@@ -245,7 +239,6 @@ class _Lines:
 
 
 def _given(value: ir.Value | None) -> ir.Value:
-    """An input that an operator must have."""
     if value is None:
         raise ValueError("an operator lacks an input")
     return value

@@ -1,6 +1,6 @@
-"""What a fresh graph loses before anything is recognised in it: constants that are computed, casts, shapes of each run.
+"""What a fresh graph loses before anything is recognised in it: computed constants, casts, shapes of each run.
 
-Each pass says what it demands of the graph. They change no result.
+No pass here changes a result.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,12 +17,8 @@ from .masks import value_independent
 
 
 def drop_casts(graph: Graph, _: Context) -> Mapping[str, Any]:
-    """Remove casts of fp32 values to fp32.
-
-    Exporters keep `x.to(y.dtype)` as a cast, which hides an attention's form from the fusions.
-
-    Demands a fresh graph whose only input is `input_ids`.
-    """
+    """Remove casts of fp32 values to fp32. Demands a fresh graph whose only input is `input_ids`."""
+    # Exporters keep `x.to(y.dtype)` as a cast, which hides an attention's form from the fusions.
     known = layouts(graph)
     for node in graph.nodes:
         value = node.inputs[0] if node.op_type == "Cast" else None
@@ -36,11 +32,9 @@ _LARGEST = 1024  # elements
 
 
 def fold_constants(graph: Graph, context: Context) -> Mapping[str, Any]:
-    """Replace what is computed from constants alone by its value, where it is small: scales, shapes, indices.
-
-    Demands nothing. Large ones (a transposed table of word embeddings) stay operators: a session computes them once
-    when it opens, and the file of weights stays as small as the checkpoint.
-    """
+    """Replace what is computed from constants alone by its value, where it is small. Demands nothing."""
+    # Small are scales, shapes, indices. Large ones (a transposed table of word embeddings) stay operators: a session
+    # computes them once when it opens, and the file of weights stays as small as the checkpoint.
     known = graph.from_constants()
     computed = [
         value for node in graph.nodes for value in node.outputs if value in known and not value.is_graph_output()
@@ -100,9 +94,8 @@ def _length(graph: Graph, rank: int) -> ir.Value:
 def fix_reshapes(graph: Graph, context: Context) -> Mapping[str, Any]:
     """Give every Reshape a constant target: 0 copies a dimension, at most one -1 is left to the runtime.
 
-    Exporters compute targets from shapes at run time, which hides the attention's form from the fusions. What the
-    target is in terms of the input's shape is read off runs at two shapes. Demands a graph whose only input is
-    `input_ids`.
+    Exporters compute targets from shapes at run time, which hides the attention's form from the fusions. Two runs tell
+    the target in terms of the input's shape. Demands a graph whose only input is `input_ids`.
     """
     reshapes = [
         (node, node.inputs[0])
@@ -134,10 +127,8 @@ def _constant_target(before: Sequence[tuple[int, ...]], after: Sequence[tuple[in
 
 
 def narrow_ids(graph: Graph, _: Context) -> Mapping[str, Any]:
-    """Take token ids as int32: half the bytes to the device, and what the embedding kernels take.
-
-    Demands a graph whose input `input_ids` is int64. Names its axes `batch` and `length`, by which sessions fix them.
-    """
+    """Take token ids as int32, half the bytes to the device. Demands a graph whose input `input_ids` is int64."""
+    # It is also what the embedding kernels take. Sessions fix the axes by the names that they get here.
     ids = graph.inputs["input_ids"]
     ids.type, ids.shape = ir.TensorType(ir.DataType.INT32), ir.Shape(["batch", "length"])
     others = [

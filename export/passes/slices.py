@@ -11,7 +11,7 @@ from ..observe import Layout
 
 @dataclass(frozen=True)
 class Part:
-    """Some channels of a value, as indices from 0."""
+    """Some channels of a value."""
 
     whole: ir.Value
     channels: range
