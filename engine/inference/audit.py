@@ -33,12 +33,10 @@ class Audit:
 
 
 def audit_share(decided: Sequence[tuple[int, float]], fewest: int) -> float:
-    """The share of the low-precision model's decisions that a run audits.
+    """The share of the low-precision model's decisions that a run audits: at least `fewest` decisions.
 
-    Args:
-        decided: For each pattern that has mixed precision, the number of sentences that the whole run has at least,
-            and the share of close calls.
-        fewest: How many decisions even a small run audits.
+    `decided` has, for each pattern with mixed precision, the least number of sentences that the whole run has, and the
+    share of close calls.
     """
     sentences = sum(n for n, _ in decided)
     alone = sum(n * (1 - close) for n, close in decided)

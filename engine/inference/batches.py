@@ -30,31 +30,23 @@ def ignored(sentences: int) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """Sentences of one length, and the arrays for their decisions.
+    """Sentences of one length, and the arrays for their decisions."""
 
-    Attributes:
-        inputs: input_ids int32 [n, L], mask_position int32 [n], expected_id int32 [n].
-        outputs: decision_ids int32 [n, 2], decision_logits float32 [n, 4]; they are written into.
-    """
-
-    inputs: tuple[Array, Array, Array]
-    outputs: tuple[Array, Array]
+    inputs: tuple[Array, Array, Array]  # input_ids int32 [n, L], mask_position int32 [n], expected_id int32 [n]
+    outputs: tuple[Array, Array]  # decision_ids int32 [n, 2], decision_logits float32 [n, 4]; they are written into
 
     def __len__(self) -> int:
         return len(self.inputs[0])
 
     @property
     def length(self) -> int:
-        """Tokens of each sentence."""
         return int(self.inputs[0].shape[1])
 
     def filled_up(self, size: int) -> list[Array]:
-        """The inputs with `size` sentences: the first sentence is repeated at the end.
-
-        A device then sees few different shapes; ONNX Runtime keeps memory for each shape.
+        """The inputs with `size` sentences: the first is repeated, as ONNX Runtime keeps memory for each shape.
 
         Raises:
-            ValueError: the batch is empty, or has more than `size` sentences.
+            ValueError: The batch is empty, or has more than `size` sentences.
         """
         missing = size - len(self)
         if missing < 0 or len(self) == 0:
@@ -82,11 +74,7 @@ def rows_by_length(encoded: Sequence[Sized]) -> Iterator[NDArray[np.int64]]:
 
 
 class Runner(ABC):
-    """A graph on a device: the one interface that a device has to the models.
-
-    It has threads, each of which runs one batch or does one job at a time. A device says how a batch runs (`_run`, into
-    the arrays of its decisions) and how some outputs are fetched (`_run_one`). See `cpu.Cores`, `cuda.Streams`.
-    """
+    """A graph on a device, with threads that each run one batch or one job at a time: `cpu.Cores`, `cuda.Streams`."""
 
     def __init__(self, count: int, name: str) -> None:
         self._threads = ThreadPoolExecutor(count, name)
@@ -97,13 +85,10 @@ class Runner(ABC):
 
     @abstractmethod
     def _run_one(self, outputs: Sequence[str], feeds: Feeds) -> list[Array]:
-        """See `RunOne`."""
+        """Some outputs of the graph for one batch."""
 
     def run(self, batches: Sequence[Batch], advance: Advance = ignored) -> None:
-        """Decide about all sentences of the batches.
-
-        `advance` is called after each batch with its number of sentences; several threads may call it.
-        """
+        """Decide about all sentences; threads call `advance`, after each batch, with its number of sentences."""
         for _ in self._threads.map(self._run, batches, itertools.repeat(advance)):
             pass
 
@@ -118,9 +103,5 @@ class Runner(ABC):
         return list(self.work([partial(job, feeds) for feeds in batches]))
 
     def work(self, jobs: Sequence[Callable[[RunOne], Result]]) -> Iterator[Result]:
-        """Let each job run batches, in one thread: what it computes from their outputs is computed there, too.
-
-        So one core is at work on a job from the first batch to the result, while others do other jobs. The results come
-        in the order of the jobs.
-        """
+        """Let each job run batches, and compute from their outputs, in one thread; results in the order of the jobs."""
         return self._threads.map(lambda job: job(self._run_one), jobs)

@@ -34,41 +34,29 @@ class NotFiniteError(InputError):
 
 @dataclass(frozen=True)
 class Calibration:
-    """The measured error of a low-precision model on one pattern; JSON values, so that a run can record them.
+    """The measured error of a low-precision model on one pattern; JSON values, so that a run can record them."""
 
-    Attributes:
-        bias: Mean error of the margin, in logits; of a classifier, the mean error of each label's logit.
-        deviation: Standard deviation of the margin's error, in logits.
-        bound: The low-precision model decides alone beyond this corrected margin, in logits.
-        never: The expected tokens that are always left to the reference model, ascending; main tokens where several are
-            accepted.
-        close: Share of the sentences that the reference model decides.
-        sentences: How many sentences were measured.
-        repeated: How many of these repeat the verb, in fp32.
-        audit_share: Share of the decisions of the low-precision model that are audited.
-        seed: Seed of the audit's hash.
-        low_precision: The precision of the low-precision model: `int8` or `fp16`.
-    """
-
+    # mean error of the margin, in logits; of a classifier, the mean error of each label's logit
     bias: float | tuple[float, ...]
-    deviation: float
-    bound: float
+    deviation: float  # standard deviation of the margin's error, in logits
+    bound: float  # the low-precision model decides alone beyond this corrected margin, in logits
+    # expected tokens that are always left to the reference model, ascending; main ones of several
     never: tuple[int, ...]
-    close: float
-    sentences: int
-    repeated: int = 0
-    audit_share: float = 0.0
-    seed: int = 0
+    close: float  # share of the sentences that the reference model decides
+    sentences: int  # that were measured
+    repeated: int = 0  # measured sentences that repeat the verb, in fp32
+    audit_share: float = 0.0  # of the decisions of the low-precision model
+    seed: int = 0  # of the audit's hash
     low_precision: str = "int8"
 
     def to_json(self) -> dict[str, Any]:
-        """The fields as JSON values; floats come back from JSON with the same bits."""
+        """Floats come back from JSON with the same bits."""
         lists = {name: list(value) for name, value in asdict(self).items() if isinstance(value, tuple)}
         return {**asdict(self), **lists}
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> "Calibration":
-        """The inverse of `to_json`; other keys are ignored.
+        """Read a calibration; other keys are ignored.
 
         Raises:
             InputError: A field is missing, or has another type.
@@ -80,12 +68,9 @@ class Calibration:
 
 
 def of_margins(error: Errors, verbs: NDArray[np.int32] | None = None, *, lowest_bias: float = -np.inf) -> Calibration:
-    """The calibration of margins; its `close` is not known yet.
+    """The calibration of errors in logits, float64 [n]; its `close` is not known yet.
 
-    Args:
-        error: float64 [n], in logits.
-        verbs: int32 [n], the expected token of each; by default none of them is left to the reference model.
-        lowest_bias: A lower bias is not used.
+    `verbs`, int32 [n], are the expected tokens; without them none is left to the reference model.
 
     Raises:
         NotFiniteError: An error is NaN or infinite.

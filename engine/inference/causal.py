@@ -41,23 +41,14 @@ _FEWEST_TOKENS = 64  # of the rest of a group's sentences, on average: less woul
 
 @dataclass(frozen=True, eq=False)
 class Groups:
-    """Neighbouring sentences that begin alike.
+    """Neighbouring sentences that begin alike."""
 
-    Attributes:
-        length: How many first tokens the sentences of a group share.
-        bounds: int64 [groups + 1], the first sentence of each group, and the number of sentences.
-    """
-
-    length: int
-    bounds: NDArray[np.int64]
+    length: int  # how many first tokens the sentences of a group share
+    bounds: NDArray[np.int64]  # [groups + 1], the first sentence of each group, and the number of sentences
 
 
 def common_prefixes(ids: NDArray[np.int32]) -> Groups | None:
-    """The groups with the fewest tokens to compute; None where that is not worth it.
-
-    Args:
-        ids: int32 [n, L], sentences of one length in the order of the run.
-    """
+    """The groups of int32 [n, L] with the fewest tokens to compute; None where that is not worth it."""
     n, length = ids.shape
     if n < 2 or length < 2:
         return None
@@ -74,18 +65,14 @@ def common_prefixes(ids: NDArray[np.int32]) -> Groups | None:
 
 
 class CausalLM(LanguageModel):
-    """A causal language model; see `LanguageModel` for its arguments and attributes."""
+    """A causal language model: it reads only what stands before the mask."""
 
     task = Task.TEXT_GENERATION
 
     def token_logprobs(self, ids: Ids) -> NDArray[np.float32]:
-        """The natural logarithm of the probability of each token, given those before it.
+        """The natural logarithm of the probability of all tokens but the first, each given those before it.
 
-        Args:
-            ids: int32 [n, L], sentences of one length without masks.
-
-        Returns:
-            float32 [n, L - 1], for all tokens but the first, which nothing stands before.
+        From ids int32 [n, L] without masks to float32 [n, L - 1].
 
         Raises:
             InputError: An id is outside the vocabulary.
@@ -125,11 +112,10 @@ class CausalLM(LanguageModel):
 
     @cached_property
     def _vocabulary(self) -> Runner:
-        """The vocabulary projection, opened when it is needed first."""
         return self._open(self.exported.vocabulary_graph)
 
     def _run(self, ids: Ids, mask_position: Ids, expected: Ids, decisions: Decisions, advance: Advance) -> None:
-        """See `LanguageModel`; what sentences share at their beginning is computed once for all of them."""
+        # what sentences share is computed once for all of them
         groups = common_prefixes(ids) if self._sharing is not None else None
         if groups is None or self._sharing is None or int(mask_position.min()) < groups.length:
             super()._run(ids, mask_position, expected, decisions, advance)
@@ -156,16 +142,11 @@ class CausalLM(LanguageModel):
 
     @cached_property
     def _sharing(self) -> Runner | None:
-        """The graph for sentences that begin alike, opened when it is needed first; None where there is none."""
         graph = self.exported.sharing_prefixes(self.graph) if self.device == CPU else None
         return None if graph is None else self._open(graph)
 
     def _inputs(self, ids: Ids, mask_position: Ids) -> tuple[Ids, Ids]:
-        """What stands before the masks, and the last of these rows of each sentence.
-
-        Raises:
-            InputError: Nothing stands before a mask, or another mask does.
-        """
+        """What stands before the masks, and the last row of each sentence; refused if empty, or with another mask."""
         if len(ids) == 0:
             return ids, mask_position
         if mask_position.min() < 1:
@@ -197,17 +178,6 @@ def open_language_model(
     batch_tokens: int | None = None,
     threads: int | None = None,
 ) -> LanguageModel:
-    """Open a masked or a causal language model, whichever the export is.
-
-    Args:
-        exported: The model.
-        device: Where it runs.
-        graph: Another graph of it than the fp32 graph for the device.
-        batch_tokens: The largest number of tokens in a batch.
-        threads: Number of batches that run at the same time on the CPU.
-
-    Raises:
-        InputError: As for `LanguageModel`.
-    """
+    """Open a masked or a causal language model, whichever the export is; arguments and errors as for `OpenedModel`."""
     kind = CausalLM if exported.is_causal else MaskedLM
     return kind(exported, device, graph=graph, batch_tokens=batch_tokens, threads=threads)

@@ -31,40 +31,25 @@ SEGMENTS = "token_type_ids"  # name of the second input, in transformers and in 
 
 @dataclass(frozen=True, eq=False)
 class PairBucket:
-    """Encoded pairs of one length.
+    """Encoded pairs of one length."""
 
-    Attributes:
-        rows: int64 [n], their positions among all pairs that were encoded.
-        ids: int32 [n, length], C-contiguous, special tokens included, no padding.
-        segments: int32 [n, length], 0 for the tokens of the first text, 1 for those of the second.
-    """
-
-    rows: NDArray[np.int64]
-    ids: NDArray[np.int32]
-    segments: NDArray[np.int32]
+    rows: NDArray[np.int64]  # [n], their positions among all pairs that were encoded
+    ids: NDArray[np.int32]  # [n, length], C-contiguous, special tokens included, no padding
+    segments: NDArray[np.int32]  # [n, length], 0 for the tokens of the first text, 1 for those of the second
 
 
 @dataclass(frozen=True, eq=False)
 class EncodedPairs:
-    """Pairs as token ids.
+    """Pairs as token ids."""
 
-    Attributes:
-        buckets: every pair is in one of them; by ascending length.
-        truncated: bool [n], whether a pair lost tokens.
-    """
-
-    buckets: tuple[PairBucket, ...]
-    truncated: NDArray[np.bool_]
+    buckets: tuple[PairBucket, ...]  # by ascending length; every pair is in one of them
+    truncated: NDArray[np.bool_]  # [n], whether a pair lost tokens
 
     def __len__(self) -> int:
         return len(self.truncated)
 
     def chosen(self, rows: NDArray[np.int64]) -> "EncodedPairs":
-        """Some of the pairs.
-
-        Args:
-            rows: int64 [m], their positions, ascending; they become the positions 0 to m - 1.
-        """
+        """Some of the pairs: int64 [m], ascending positions, which become 0 to m - 1."""
         place = np.full(len(self), -1, np.int64)
         place[rows] = np.arange(len(rows))
         buckets = []
@@ -77,15 +62,10 @@ class EncodedPairs:
 
 @dataclass(frozen=True, eq=False)
 class Labels:
-    """What a classifier says about n pairs.
+    """What a classifier says about n pairs."""
 
-    Attributes:
-        logits: float32 [n, labels].
-        precision: int8 [n], which graph gave the logits of a row: a position in `PRECISIONS`.
-    """
-
-    logits: NDArray[np.float32]
-    precision: NDArray[np.int8]
+    logits: NDArray[np.float32]  # [n, labels]
+    precision: NDArray[np.int8]  # [n], which graph gave the logits of a row: a position in `PRECISIONS`
 
     @property
     def label(self) -> NDArray[np.int64]:
@@ -94,7 +74,6 @@ class Labels:
         return best
 
     def put(self, rows: NDArray[np.int64], other: "Labels") -> None:
-        """Overwrite the rows of some pairs."""
         self.logits[rows], self.precision[rows] = other.logits, other.precision
 
 
@@ -102,12 +81,7 @@ class Classifier(Protocol):
     """Anything that classifies pairs of texts."""
 
     def classify(self, pairs: EncodedPairs, advance: Advance = ignored) -> Labels:
-        """The labels of all pairs, in the order in which they were given to `encode_pairs`.
-
-        Args:
-            pairs: From `encode_pairs`.
-            advance: Called now and then with the number of pairs that are done.
-        """
+        """The labels of all pairs, in the order in which they were given to `encode_pairs`."""
 
 
 def labels(exported: ExportedModel) -> tuple[str, ...]:
@@ -123,11 +97,7 @@ def encode_pairs(
 ) -> EncodedPairs:
     """Encode pairs of texts as the model was trained on them, and group them by their number of tokens.
 
-    Args:
-        exported: the classifier that they are for.
-        pairs: first and second text.
-        locations: the file and line of each pair, as `file:line`, for error messages.
-        max_length: the largest number of tokens of a pair, special tokens included; by default the model's.
+    `locations` are the file and line of each pair, for messages. `max_length` counts special tokens.
 
     Raises:
         InputError: max_length is more than the model takes, or too small for any text; a text holds the padding token.
@@ -157,17 +127,16 @@ def encode_pairs(
 
 
 class PairClassifier(OpenedModel):
-    """A classifier of text pairs on one device; see `OpenedModel` for its arguments and attributes."""
+    """A classifier of text pairs on one device."""
 
     task = Task.TEXT_CLASSIFICATION
 
     @property
     def takes_segments(self) -> bool:
-        """Whether the model has the second input, which says to which text a token belongs."""
         return bool(self.exported.info["segments"])
 
     def classify(self, pairs: EncodedPairs, advance: Advance = ignored) -> Labels:
-        """See `Classifier`. Batches of all lengths run together, the longest first: no core waits for another one."""
+        """Batches of all lengths run together, the longest first: no core waits for another one."""
         divided = self.divide_together([(len(bucket.rows), bucket.ids.shape[1]) for bucket in pairs.buckets])
         batches = [
             (bucket, part)
@@ -193,20 +162,12 @@ _ROUNDS = 4  # batches for each core between two reports of progress: enough tha
 
 
 class TokenClassifier(OpenedModel):
-    """A token classifier on one device; see `OpenedModel` for its arguments and attributes."""
+    """A token classifier on one device."""
 
     task = Task.TOKEN_CLASSIFICATION
 
     def labels(self, sentences: Sequence[Ids], advance: Advance = ignored) -> list[NDArray[np.int32]]:
-        """The label of every token of sentences of any lengths.
-
-        Args:
-            sentences: each int32 [L], special tokens included, at most as long as the model takes.
-            advance: called with the number of sentences that are done since the last call.
-
-        Returns:
-            For each sentence int32 [L]: positions in the export's labels.
-        """
+        """The labels of sentences of any lengths, int32 [L] with special tokens: positions in the export's labels."""
         found: list[NDArray[np.int32]] = [np.empty(0, np.int32)] * len(sentences)
         batches = list(self._batches(sentences))
         for start in range(0, len(batches), _ROUNDS * self.at_a_time):

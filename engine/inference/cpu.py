@@ -16,23 +16,17 @@ from .session import open_session, run_options
 class Cores(Runner):
     """Several runs at the same time on one session, each in one thread.
 
-    With IO binding, ONNX Runtime writes the decisions straight into their arrays.
-
-    Args:
-        graph: an .onnx file; `run` needs the inputs and outputs of a finished export.
-        count: runs at the same time.
-
-    Attributes:
-        inputs: the names of the graph's inputs, with their number of dimensions.
-        outputs: the names of the graph's outputs.
+    With IO binding, ONNX Runtime writes the decisions straight into their arrays. `run` needs the inputs and outputs of
+    a finished export.
 
     Raises:
-        InputError: the graph does not load.
+        InputError: The graph does not load.
     """
 
     def __init__(self, graph: Path, count: int) -> None:
         super().__init__(count, "core")
         self._session = open_session(graph, CPU, threads=1)
+        # name → number of dimensions
         self.inputs = {value.name: len(value.shape) for value in self._session.get_inputs()}
         self.outputs = [value.name for value in self._session.get_outputs()]
         self._options = run_options()

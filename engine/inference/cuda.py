@@ -32,16 +32,10 @@ _FEWEST_SENTENCES = 8
 
 
 def open_batches(graph: Path, device: Device, batch_tokens: int, *, half: bool) -> Runner:
-    """Open a graph on a CUDA device.
-
-    Args:
-        graph: an .onnx file with the inputs and outputs of a finished export.
-        device: a CUDA device.
-        batch_tokens: largest number of tokens in a batch.
-        half: whether the graph computes in fp16, so that a fused kernel may compute its attention.
+    """Open a graph of a finished export on a CUDA device; `half`: it computes in fp16.
 
     Raises:
-        InputError: it does not load, or not wholly on CUDA.
+        InputError: It does not load, or not wholly on CUDA.
     """
     options = attention_options(half=half)
     if batch_tokens <= REPLAYED_TOKENS:
@@ -54,14 +48,11 @@ def open_batches(graph: Path, device: Device, batch_tokens: int, *, half: bool) 
 
 
 def attention_options(*, half: bool) -> dict[str, str]:
-    """The option of ONNX Runtime's CUDA provider for the kernel that computes attention.
+    """The option of ONNX Runtime's CUDA provider for the kernel that computes attention; `half`: the graph is in fp16.
 
     3 is flash attention, and the memory-efficient kernel for attention with a bias, which flash does not have. The
     kernel of cuDNN, the default on new devices, takes hundreds of milliseconds to plan each new shape. 16 is unfused
     attention, as on the CPU: fp32 is the reference.
-
-    Args:
-        half: whether the graph computes in fp16, so that a fused kernel may compute its attention.
     """
     return {"sdpa_kernel": "3" if half else "16"}
 
@@ -138,7 +129,7 @@ class Streams(Runner):
 
 
 class Graphs(Runner):
-    """Small batches: a CUDA graph is captured at the first batch of each length, then replayed; see the module."""
+    """Small batches: a CUDA graph is captured at the first batch of each length, then replayed."""
 
     def __init__(self, session: ort.InferenceSession, device: Device, batch_tokens: int) -> None:
         super().__init__(1, f"{device} graphs")
@@ -162,14 +153,9 @@ class Graphs(Runner):
 
 
 class Buffers:
-    """Inputs and outputs of one batch shape. They are allocated on the device once and bound once.
+    """Inputs and outputs of one batch shape, allocated on the device once and bound once.
 
-    Args:
-        session: that they are bound to.
-        device: that they are allocated on.
-        size: sentences of a batch; fewer are filled up.
-        length: tokens of a sentence.
-        graph: the number, from 1 on, of the CUDA graph that is captured with them; None captures none.
+    `graph` is the number, from 1 on, of the CUDA graph that is captured with them; None captures none.
     """
 
     def __init__(

@@ -62,11 +62,11 @@ def choose_device(wanted: str) -> Device:
 def choose_devices(wanted: str) -> tuple[Device, ...]:
     """Turn one or several words for devices, separated by commas, into devices that exist.
 
-    `cpu,cpu` gives two processes on the CPU; a CUDA device can be given once only, as its memory is divided between
-    the sessions of one process.
+    `cpu,cpu` gives two processes on the CPU. A CUDA device can be given once only, as its memory is divided between the
+    sessions of one process.
 
     Raises:
-        InputError: as for `choose_device`; `auto` among several; a CUDA device twice.
+        InputError: As for `choose_device`; `auto` among several; a CUDA device twice.
     """
     words = [word.strip() for word in wanted.split(",")]
     if len(words) > 1 and "auto" in words:
@@ -81,15 +81,9 @@ def choose_devices(wanted: str) -> tuple[Device, ...]:
 
 
 def threads_each(devices: Sequence[Device], threads: int | None = None) -> tuple[int | None, ...]:
-    """The number of threads for the process of each device.
+    """The number of threads for the process of each device: as given; else each CPU's share of this process's cores.
 
-    Args:
-        devices: from `choose_devices`.
-        threads: what the user gave, for each process; None if nothing.
-
-    Returns:
-        For each device, what the user gave. If the user gave nothing: for a CPU among several devices, its share of the
-        cores of this process, at least one; for CUDA None, as its threads do not compute.
+    None for CUDA, as its threads do not compute.
     """
     on_cpu = sum(device == CPU for device in devices)
     shares = iter(_shares(cpu_threads(), on_cpu))

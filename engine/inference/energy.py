@@ -17,9 +17,6 @@ class EnergyMeter:
     """Joules of this machine's processor and CUDA devices since the meter was made.
 
     The processor's counters start anew every few minutes to hours, so they must be read again from time to time.
-
-    Args:
-        folder: Where Linux shows the processor's counters.
     """
 
     def __init__(self, folder: Path = _POWERCAP) -> None:
@@ -47,10 +44,7 @@ class EnergyMeter:
 
 @contextmanager
 def energy_used(devices: Sequence[Device] = (CPU,), folder: Path = _POWERCAP) -> Iterator[list[float | None]]:
-    """Joules of some devices together while the block ran.
-
-    They are put into the list at its end; None where they cannot be read.
-    """
+    """Joules of some devices together while the block ran, in the list at its end; None where they cannot be read."""
     used: list[float | None] = [None]
     meter = EnergyMeter(folder)
     yield used

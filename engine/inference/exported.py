@@ -40,33 +40,19 @@ class NotExportedError(InputError):
 
 @dataclass(frozen=True)
 class ExportedModel:
-    """What `negengine export` wrote.
-
-    Attributes:
-        folder: where it is.
-        name: hub id, or the name of the local folder it was made from.
-        revision: the hub's commit, or the SHA-256 of the local folder.
-        sha256: identifies the decisions: digest of the digests of fp32 graph, weights and tokenizer.
-        task: a `Task`.
-        family: the architecture, such as `bert`.
-        mask_token: its text, such as `[MASK]`, also for a causal model; empty for a classifier without one.
-        padding_id: the id that no sentence may hold, if there is one.
-        vocab_size: number of logits.
-        max_length: the largest number of tokens a sentence may have.
-        info: the whole of export.json.
-    """
+    """What `negengine export` wrote."""
 
     folder: Path
-    name: str
-    revision: str
-    sha256: str
+    name: str  # hub id, or the name of the local folder it was made from
+    revision: str  # the hub's commit, or the SHA-256 of the local folder
+    sha256: str  # identifies the decisions: digest of the digests of fp32 graph, weights and tokenizer
     task: str
-    family: str
-    mask_token: str
-    padding_id: int | None
-    vocab_size: int
-    max_length: int
-    info: dict[str, Any]
+    family: str  # the architecture, such as `bert`
+    mask_token: str  # such as `[MASK]`, also for a causal model; empty for a classifier without one
+    padding_id: int | None  # the id that no sentence may hold, if there is one
+    vocab_size: int  # number of logits
+    max_length: int  # the largest number of tokens a sentence may have
+    info: dict[str, Any]  # the whole of export.json
 
     @property
     def graph(self) -> Path:
@@ -80,25 +66,18 @@ class ExportedModel:
 
     @property
     def is_causal(self) -> bool:
-        """Whether it predicts the next token from those before it alone."""
         return self.task == Task.TEXT_GENERATION
 
     @property
     def begins_with_added_bos(self) -> bool:
-        """Whether `--bos` let the tokenizer of a causal model begin every text with its BOS token."""
         return ADDED_BOS in self.info["made_from"]
 
     @property
     def vocabulary_graph(self) -> Path:
-        """The vocabulary projection of a causal model."""
         return self.folder / VOCABULARY
 
     def sharing_prefixes(self, graph: Path) -> Path | None:
-        """The graph that computes a common beginning of sentences once, if the export holds it.
-
-        Args:
-            graph: The graph for single sentences.
-        """
+        """The graph that computes a common beginning of sentences once, if the export holds it."""
         name = SHARING_PREFIXES.get(graph.name, "")
         return self.folder / name if name in self.info["files"] else None
 
@@ -118,23 +97,17 @@ class ExportedModel:
         return self.folder / LOW_PRECISION[kind] if LOW_PRECISION[kind] in self.info["files"] else None
 
     def low_precision_sha256(self, precision: str) -> str:
-        """The digest of the digests of a low-precision graph and its weights, as `sha256` is one of the other files.
-
-        Args:
-            precision: `int8` or `fp16`; there are no files of another one.
-        """
+        """The digest of the digests of the `int8` or `fp16` graph and its weights, as `sha256` is of the others."""
         stems = [_stem(name) for name in LOW_PRECISION.values() if graph_precision(Path(name)) == precision]
         return _together({name: own for name, own in self.info["files"].items() if name.startswith(tuple(stems))})
 
     def verify_files(self, graph: Path | None = None) -> None:
         """Compare files with their SHA-256 in export.json; a file that did not change since then is not read again.
 
-        Args:
-            graph: the graph that is going to be opened: low-precision graphs beside it are not looked at. By default
-                all files of the export are compared.
+        Of the low-precision graphs, only the one that is going to be opened is compared; without `graph`, all are.
 
         Raises:
-            InputError: a file is missing or damaged.
+            InputError: A file is missing or damaged.
         """
         known = VerifiedFiles(self.folder)
         for name, wanted in self.info["files"].items():
@@ -160,7 +133,6 @@ def _together(digests: dict[str, str]) -> str:
 
 
 def _is_low_precision(name: str) -> bool:
-    """Whether a file is a low-precision graph, or holds the weights of one."""
     return name.startswith(tuple(_stem(graph) for graph in LOW_PRECISION.values()))
 
 
@@ -191,14 +163,10 @@ def load_exported(reference: str | Path, *, task: str | None = None) -> Exported
 
     A folder of that path wins if it is an exported model. Else the name is looked for under `models/`, so that a
     checkpoint folder `./NAME` does not hide `models/NAME`. The path of a checkpoint stands for the export of that name
-    that was made from it.
-
-    Args:
-        reference: an exported folder, a name under `models/`, or a checkpoint that was exported.
-        task: what it must have been exported for; by default, either kind of language model.
+    that was made from it. Without a task, either kind of language model is found.
 
     Raises:
-        InputError: it does not exist, its export.json is damaged or of another format, it lacks a file, or it was
+        InputError: It does not exist, its export.json is damaged or of another format, it lacks a file, or it was
             exported for another task.
     """
     command = f"negengine export {reference}" + (f" --task {task}" if task else "")
@@ -234,11 +202,7 @@ def load_exported(reference: str | Path, *, task: str | None = None) -> Exported
 
 
 def _find(reference: Path, command: str) -> Path:
-    """The folder of an exported model.
-
-    Raises:
-        InputError: there is none; the message says what to run, and names models with a similar name.
-    """
+    """The folder of an exported model; the message where there is none says what to run, and names similar models."""
     candidates = (reference, MODELS / reference)
     for folder in candidates:
         if is_file(folder / MANIFEST):
@@ -262,16 +226,7 @@ def _find(reference: Path, command: str) -> Path:
 
 
 def refuse_too_long(exported: ExportedModel, tokens: int, what: str) -> None:
-    """Refuse a sentence that has more tokens than a model takes.
-
-    Args:
-        exported: the model.
-        tokens: of the sentence, or of the longest of several.
-        what: the source of the sentence, for the message: the file and line of a text, or the name of a pattern.
-
-    Raises:
-        InputError: it is too long.
-    """
+    """Refuse a sentence with more tokens than a model takes; `what` is its source, for the message."""
     if tokens > exported.max_length:
         raise InputError(
             f"{what}: {tokens} tokens, but {exported.name} takes at most {exported.max_length}: shorten it"

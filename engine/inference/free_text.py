@@ -23,16 +23,12 @@ MASK = "[MASK]"  # in a text this stands for the mask token of any model
 def encode_texts(
     exported: ExportedModel, tokenizer: MaskTokenizer, texts: Sequence[str], locations: Sequence[str] | None = None
 ) -> list[Bucket]:
-    """Encode texts and group them by their number of tokens, the shortest first.
+    """Encode texts with one mask each, written [MASK] or as the model's own; group them by length, the shortest first.
 
-    Args:
-        exported: the model that they are for.
-        tokenizer: the model's.
-        texts: each with one mask, written [MASK] or as the model's own mask token.
-        locations: where each text comes from, as `file:line`, for the message if it is bad.
+    `locations` say where each text comes from, as `file:line`, for the message if it is bad.
 
     Raises:
-        InputError: a text has no mask or several, holds the padding token, or is too long.
+        InputError: A text has no mask or several, holds the padding token, or is too long.
     """
     encoded = tokenizer.encode([text.replace(MASK, tokenizer.mask_token) for text in texts])
     positions = np.empty(len(texts), np.int32)
@@ -45,16 +41,10 @@ def encode_texts(
 
 
 def one_mask(exported: ExportedModel, tokenizer: MaskTokenizer, ids: NDArray[np.int32], what: str) -> int:
-    """The position of the mask in a sentence that the model can be asked about.
-
-    Args:
-        exported: the model.
-        tokenizer: the model's.
-        ids: int32 [length], of the sentence.
-        what: whose ids they are, for the message.
+    """The position of the mask in a sentence that the model can be asked about; `what` is its source, for the message.
 
     Raises:
-        InputError: there is no mask, or there are several; it holds the padding token, or is too long.
+        InputError: There is no mask, or there are several; it holds the padding token, or is too long.
     """
     (found,) = np.nonzero(ids == tokenizer.mask_id)
     if len(found) != 1:
@@ -65,16 +55,7 @@ def one_mask(exported: ExportedModel, tokenizer: MaskTokenizer, ids: NDArray[np.
 
 
 def refuse_padding(exported: ExportedModel, ids: Sequence[int], what: str) -> None:
-    """Refuse a sentence with the padding token, because models ignore it.
-
-    Args:
-        exported: the model.
-        ids: of the sentence.
-        what: whose ids they are, for the message.
-
-    Raises:
-        InputError: it holds the token.
-    """
+    """Refuse a sentence with the padding token, because models ignore it; `what` is its source, for the message."""
     if exported.padding_id in ids:
         raise InputError(f"{what}: contains the padding token, which the model ignores: remove it")
 
@@ -86,14 +67,8 @@ def reduce_logits(
 ) -> Iterator[Result]:
     """Compute something from the logits of each batch, on the core that computed them.
 
-    Args:
-        model: the model.
-        sentences: what it is asked.
-        reduce: from the rows of a batch, int64 [n], and their logits at the mask, float32 [n, V], to what is kept.
-            Several threads call it.
-
-    Returns:
-        What `reduce` returns, batch by batch, the largest batches first: so the cores end together.
+    Several threads call `reduce`, with the rows of a batch, int64 [n], and their logits at the mask, float32 [n, V].
+    The largest batches come first: so the cores end together.
     """
     divided = model.divide_together([(len(bucket.rows), bucket.ids.shape[1]) for bucket in sentences])
     batches = [(bucket, part) for bucket, parts in zip(sentences, divided, strict=True) for part in parts]
@@ -118,15 +93,7 @@ _FEW = 16  # up to so many tokens, repeated maxima are faster than a partition o
 def top_tokens(
     logits: NDArray[np.float32], k: int, excluded: Sequence[int] | NDArray[np.integer] = ()
 ) -> NDArray[np.int64]:
-    """The k tokens with the highest logits of each sentence, the highest first; of equal ones the smaller id first.
-
-    Args:
-        logits: float32 [n, V].
-        k: How many tokens; at most V minus the excluded ones.
-        excluded: Ids that are not ranked, such as those of special tokens.
-
-    Returns:
-        Token ids, int64 [n, k].
+    """The k tokens with the highest logits of each sentence, int64 [n, k]: the highest first, then the smaller id.
 
     Raises:
         ValueError: There are fewer than k tokens to rank.
@@ -173,19 +140,10 @@ class Prediction(TypedDict):
 def predict_texts(
     model: LanguageModel, tokenizer: MaskTokenizer, texts: Sequence[str], top: int = 5
 ) -> list[Prediction]:
-    """The most probable tokens of each text, as rows of a table.
-
-    Args:
-        model: an open model.
-        tokenizer: the model's.
-        texts: each with one mask, written [MASK] or as the model's own mask token.
-        top: how many tokens of each text; the whole vocabulary if it has fewer.
-
-    Returns:
-        `top` predictions for each text, in the order of the texts given, the most probable token first.
+    """The `top` most probable tokens of each text, the most probable first; the whole vocabulary if it has fewer.
 
     Raises:
-        InputError: a text has no mask or several, holds the padding token, or is too long.
+        InputError: As for `encode_texts`.
     """
 
     def best(rows: NDArray[np.int64], logits: NDArray[np.float32]) -> dict[int, list[Prediction]]:

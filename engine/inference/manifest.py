@@ -28,36 +28,22 @@ _REPAIR = "export the model again with --force"
 
 
 class Manifest(msgspec.Struct):
-    """What the engine reads of export.json; it has further members for people.
-
-    Attributes:
-        task: A `negengine.engine.choices.Task`.
-        name: Hub id, or the name of the local folder that the export was made from.
-        family: The architecture, such as `bert`.
-        made_from: `revision` (the hub's commit, or the SHA-256 of the local folder), and the versions of packages.
-        mask_token: Its text, such as `[MASK]`; empty for a classifier without one.
-        padding_id: The id that no sentence may hold, if there is one.
-        vocab_size: Number of logits.
-        max_length: The largest number of tokens that a sentence may have.
-        files: File name → SHA-256.
-        origin: Hub id, or the path of the local folder.
-        labels: The names of a classifier's labels, in the order of its logits.
-        truncation_side: Where a classifier shortens a text that is too long.
-    """
+    """What the engine reads of export.json; it has further members for people."""
 
     format: int
     task: str
-    name: str
-    family: str
+    name: str  # hub id, or the name of the local folder that the export was made from
+    family: str  # the architecture, such as `bert`
+    # `revision` (the hub's commit, or the SHA-256 of the local folder), and versions of packages
     made_from: dict[str, str]
-    mask_token: str
-    padding_id: Annotated[int, msgspec.Meta(ge=0, le=2**31)] | None
-    vocab_size: _Count
-    max_length: _Count
-    files: dict[str, _Digest]
-    origin: str = ""
-    labels: list[str] = []
-    truncation_side: str = "right"
+    mask_token: str  # such as `[MASK]`; empty for a classifier without one
+    padding_id: Annotated[int, msgspec.Meta(ge=0, le=2**31)] | None  # the id that no sentence may hold
+    vocab_size: _Count  # number of logits
+    max_length: _Count  # the largest number of tokens that a sentence may have
+    files: dict[str, _Digest]  # file name → SHA-256
+    origin: str = ""  # hub id, or the path of the local folder
+    labels: list[str] = []  # of a classifier, in the order of its logits
+    truncation_side: str = "right"  # where a classifier shortens a text that is too long
 
     def __post_init__(self) -> None:
         if not is_model_name(self.name):
@@ -71,11 +57,7 @@ class Manifest(msgspec.Struct):
 
 
 def write_manifest(folder: Path, info: dict[str, Any]) -> None:
-    """Write export.json, with its digest.
-
-    Raises:
-        InputError: It cannot be written.
-    """
+    """Write export.json, with its digest."""
     write_sealed(folder / MANIFEST, info)
 
 
@@ -139,14 +121,7 @@ class VerifiedFiles:
         self._changed = False
 
     def sha256(self, name: str) -> str:
-        """SHA-256 of a file of the folder, in hex.
-
-        Args:
-            name: of a file that exists.
-
-        Raises:
-            InputError: it cannot be read.
-        """
+        """SHA-256 of a file of the folder, in hex."""
         path = self._folder / name
         before = _stamp(path)
         known = self._record.files.get(name)

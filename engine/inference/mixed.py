@@ -57,28 +57,21 @@ class ManyDecider(Protocol):
 
 @dataclass(frozen=True)
 class Method:
-    """What mixed precision must know of one kind of decision. What is asked has n rows.
+    """What mixed precision must know of one kind of decision. What is asked has n rows."""
 
-    Attributes:
-        opening: Opens a graph of an export; takes the arguments of `OpenedModel`.
-        asked: From a sample of the run to what is asked about it.
-        answers: From a model and what is asked to its answers: with `logits`, float32 [n, k], and `put`.
-        some: From what is asked and rows, ascending, to what is asked about these.
-        ids: From what is asked to rows and their token ids, int32 [m, L], by length.
-        measured: From the reference model, what is asked and the low-precision model's answers to a calibration.
-        certainty: From the low-precision model's answers, what is asked and the calibration to float32 [n], in logits.
-        decided: From answers and what is asked to the decisions, [n], which must be exact.
-        sizes: How many sentences a calibration has, fewest and most. An audit has the fewest, too.
-    """
-
-    opening: Callable[..., Any]
-    asked: Callable[[Any], Any]
+    opening: Callable[..., Any]  # opens a graph of an export; takes the arguments of `OpenedModel`
+    asked: Callable[[Any], Any]  # sample of the run → what is asked about it
+    # model, what is asked → its answers: with `logits`, float32 [n, k], and `put`
     answers: Callable[[Any, Any, Advance], Any]
-    some: Callable[[Any, Rows], Any]
+    some: Callable[[Any, Rows], Any]  # what is asked, ascending rows → what is asked about these
+    # what is asked → rows and their token ids, int32 [m, L], by length
     ids: Callable[[Any], Iterator[tuple[Rows | slice, Ids]]]
+    # the reference model, what is asked, the low-precision model's answers → a calibration
     measured: Callable[[Any, Any, Any], Calibration]
+    # the low-precision model's answers, what is asked → [n], in logits
     certainty: Callable[[Any, Any, Calibration], NDArray[np.float32]]
-    decided: Callable[[Any, Any], NDArray[Any]]
+    decided: Callable[[Any, Any], NDArray[Any]]  # answers, what is asked → the decisions, [n], which must be exact
+    # sentences of a calibration, fewest and most; an audit has the fewest, too
     sizes: tuple[int, int] = CALIBRATION_SENTENCES
 
 
@@ -86,15 +79,11 @@ class Mixed:
     """Decides with a low-precision model; close calls and an audit with the reference model.
 
     It stands for either model: of `decide`, `decide_each` and `classify`, it has the one of its method.
-
-    Attributes:
-        calibration: The bias, the bound and the other measured values.
-        needed: The bound that the audits so far require, in logits; 0 without a disagreement.
     """
 
     def __init__(self, method: Method, low_precision: Any, reference: Any, calibration: Calibration) -> None:
         self.calibration = calibration
-        self.needed = 0.0
+        self.needed = 0.0  # the bound that the audits so far require, in logits
         self._method, self._low_precision, self._reference = method, low_precision, reference
         self._audit = Audit()
 
@@ -155,15 +144,7 @@ def even_numbers(ids: Ids, seed: int) -> NDArray[np.float64]:
 def calibrate(
     method: Method, low_precision: Any, reference: Any, sample: Any, *, audit_share: float = 0.0, seed: int = 0
 ) -> Calibration:
-    """Measure the low-precision model's error on a sample of the run.
-
-    Args:
-        method: For the kind of decision.
-        low_precision: The low-precision model.
-        reference: The reference model.
-        sample: Encoded sentences of one pattern, or pairs.
-        audit_share: Share of the decisions of the low-precision model that the run will audit.
-        seed: Seed of the audit's hash.
+    """Measure the low-precision model's error on encoded sentences of one pattern, or pairs, of the run.
 
     Raises:
         NotFiniteError: A model's numbers are not finite.
@@ -183,7 +164,6 @@ def _groups(sample: EncodedSentences) -> list[Asked]:
 
 
 def _spans(groups: Sequence[Asked]) -> list[slice]:
-    """The rows of each group among those of all groups."""
     ends = np.cumsum([len(ids) for ids, _, _ in groups]).tolist()
     return [slice(end - len(ids), end) for end, (ids, _, _) in zip(ends, groups, strict=True)]
 
@@ -298,17 +278,11 @@ LABELS = Method(
 
 @dataclass(frozen=True)
 class Audited:
-    """The audit of a part, for its record.
+    """The audit of a part, for its record."""
 
-    Attributes:
-        counts: The audit's counts, to be summed over parts.
-        bounds: Pattern → the bound that decided the part, in logits; mixed precision only.
-        needed: Pattern → the bound that the part's audit asks for, in logits.
-    """
-
-    counts: Mapping[str, int]
-    bounds: Mapping[str, float]
-    needed: Mapping[str, float]
+    counts: Mapping[str, int]  # to be summed over parts
+    bounds: Mapping[str, float]  # pattern → the bound that decided the part, in logits; mixed precision only
+    needed: Mapping[str, float]  # pattern → the bound that the part's audit asks for, in logits
 
 
 def take_audits(deciders: Mapping[str, object]) -> Audited:

@@ -29,17 +29,11 @@ Logits = NDArray[np.float32]
 
 @dataclass(frozen=True)
 class Decisions:
-    """Decisions of a model about n sentences.
+    """Decisions of a model about n sentences."""
 
-    Attributes:
-        ids: int32 [n, 2], columns top-1 token and rank of the expected token.
-        logits: float32 [n, 4], columns top-1, runner-up, expected token, log-sum-exp over the vocabulary.
-        precision: int8 [n], which graph gave the numbers of a row: a position in `PRECISIONS`.
-    """
-
-    ids: NDArray[np.int32]
-    logits: NDArray[np.float32]
-    precision: NDArray[np.int8]
+    ids: NDArray[np.int32]  # [n, 2], columns top-1 token and rank of the expected token
+    logits: NDArray[np.float32]  # [n, 4], columns top-1, runner-up, expected token, log-sum-exp over the vocabulary
+    precision: NDArray[np.int8]  # [n], which graph gave the numbers of a row: a position in `PRECISIONS`
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -65,11 +59,7 @@ class Decisions:
         return self.logits[:, 2] - self.logits[:, 3]
 
     def repeated(self, expected: NDArray[np.int32]) -> NDArray[np.bool_]:
-        """Whether the top-1 is an expected token: the decision of the Self-Contained Negation Test.
-
-        Args:
-            expected: int32 [n]; or [n, k] where several tokens are accepted (see `main_token`).
-        """
+        """Whether the top-1 is an expected token, int32 [n]; [n, k] where several are accepted (see `main_token`)."""
         if expected.ndim == 1:
             same: NDArray[np.bool_] = self.top1 == expected
             return same
@@ -77,19 +67,13 @@ class Decisions:
         return among
 
     def margin(self, expected: NDArray[np.int32]) -> NDArray[np.float32]:
-        """The expected token's logit minus the highest other logit, float32 [n].
+        """The expected token's logit minus the highest other logit, float32 [n]: positive where the former is first.
 
-        It is positive where the expected token is the top-1. The smaller it is, the closer the decision.
-
-        Where several tokens are accepted, the logit of the best other token is not known: the runner-up may be
-        accepted, too. There the margin is the top-1's logit minus the runner-up's, with the sign of the decision. That
-        is never more than the true margin: if the top-1 is accepted, no other token is above the runner-up; if it is
-        not, no accepted one is. Like the true margin, it changes by at most twice the largest change of a logit, and it
-        is 0 where the decision changes. So a bound on its error decides as safely as one on the error of the true
-        margin.
-
-        Args:
-            expected: As for `repeated`.
+        Where several tokens are accepted, the runner-up may be one of them, so the logit of the best other token is not
+        known. There the margin is the top-1's logit minus the runner-up's, with the sign of the decision. If the top-1
+        is accepted, no other token is above the runner-up; if it is not, no accepted one is. So it is never more than
+        the true margin. Like the true margin, it changes by at most twice the largest change of a logit, and it is 0
+        where the decision changes. So a bound on its error decides as safely as one on the error of the true margin.
         """
         if expected.ndim == 2 and (several := (expected != expected[:, :1]).any(axis=1)).any():
             gap = self.logits[:, 0] - self.logits[:, 1]
@@ -111,12 +95,10 @@ class Decisions:
         return Decisions(self.ids[rows], self.logits[rows], self.precision[rows])
 
     def put(self, rows: NDArray[np.int64], other: "Decisions") -> None:
-        """Overwrite the decisions of some rows."""
         self.ids[rows], self.logits[rows], self.precision[rows] = other.ids, other.logits, other.precision
 
     @classmethod
     def joined(cls, several: Sequence["Decisions"]) -> "Decisions":
-        """The decisions about several groups of sentences as those about one."""
         if not several:
             return cls.empty(0)
         rows = zip(*((own.ids, own.logits, own.precision) for own in several), strict=True)
@@ -124,23 +106,16 @@ class Decisions:
 
     @classmethod
     def empty(cls, n: int, precision: str = REFERENCE) -> "Decisions":
-        """Arrays for n decisions of one graph; the values of ids and logits are undefined.
-
-        Args:
-            n: How many.
-            precision: The graph's, one of `PRECISIONS`.
-        """
+        """Arrays for n decisions of one graph; the values of ids and logits are undefined."""
         ids, logits = (WIDTHS[name] for name in OUTPUTS)
         marks = np.full(n, PRECISIONS.index(precision), np.int8)
         return cls(np.empty((n, ids), np.int32), np.empty((n, logits), np.float32), marks)
 
 
 def main_token(expected: NDArray[np.int32]) -> NDArray[np.int32]:
-    """The token whose rank and log-probability are asked for, int32 [n].
+    """The token whose rank and log-probability are asked for, int32 [n]: the first of int32 [n, k] accepted tokens.
 
-    Args:
-        expected: int32 [n]; or int32 [n, k], the accepted tokens of each sentence: the main one first, rows with fewer
-            of them filled up with it.
+    Rows with fewer accepted tokens are filled up with the main one.
     """
     return expected if expected.ndim == 1 else expected[:, 0]
 
@@ -151,24 +126,16 @@ class Decider(Protocol):
     def decide(self, ids: Ids, mask_position: Ids, expected: Ids, advance: Advance = ignored) -> Decisions:
         """Decide about n sentences of L tokens.
 
-        Args:
-            ids: int32 [n, L], C-contiguous, special tokens included.
-            mask_position: int32 [n], where the mask is.
-            expected: int32 [n], the token whose logit and rank are asked for; or int32 [n, k], the accepted tokens, of
-                which the first is asked for (see `main_token`).
-            advance: called after each batch with its number of sentences; several threads may call it.
+        `ids` are int32 [n, L], C-contiguous, special tokens included. `mask_position` is int32 [n]; `expected` is int32
+        [n], or [n, k] as `main_token` takes it. `advance` is called after each batch with its number of sentences, by
+        several threads.
         """
 
 
 class LanguageModel(OpenedModel):
-    """A language model on one device; see `OpenedModel` for its arguments and attributes.
-
-    `MaskedLM` and `CausalLM` (`causal.py`) are called in the same way: a sentence has a mask, and what comes back is
-    what the model predicts there. `open_language_model` opens either of them.
-    """
+    """A language model on one device: a sentence has a mask, and what comes back is what the model predicts there."""
 
     def decide(self, ids: Ids, mask_position: Ids, expected: Ids, advance: Advance = ignored) -> Decisions:
-        """Decide about n sentences of one length, in batches; see `Decider`."""
         ids, mask_position = self._inputs(ids, mask_position)
         asked = main_token(expected)
         ids, mask_position, expected = (np.ascontiguousarray(a, np.int32) for a in (ids, mask_position, asked))
@@ -178,16 +145,10 @@ class LanguageModel(OpenedModel):
         return decisions
 
     def decide_each(self, groups: Sequence[Asked], advance: Advance = ignored) -> list[Decisions]:
-        """Decide about groups of sentences, each of one length of its own.
-
-        Args:
-            groups: For each its ids, positions of the masks and expected tokens; see `decide`.
-            advance: See `decide`.
-        """
         return [self.decide(*group, advance) for group in groups]
 
     def _run(self, ids: Ids, mask_position: Ids, expected: Ids, decisions: Decisions, advance: Advance) -> None:
-        """Decide about sentences as the graph reads them; the decisions are written into their arrays."""
+        """Decide about sentences as the graph reads them, into the arrays of the decisions."""
         parts = self._divide(*ids.shape)
         self._runner.run(_batches((ids, mask_position, expected), decisions, parts), advance)
 
@@ -205,17 +166,10 @@ class LanguageModel(OpenedModel):
     ) -> Iterator[Result]:
         """Compute something from all logits at the masks of each batch, on the core that computed the logits.
 
-        Only what is computed is kept, so the logits of a few batches are in memory at a time, and no core waits while
-        another one ranks tokens.
-
-        Args:
-            batches: each has one or several times ids int32 [n, L] and positions of the masks int32 [n], which one
-                core runs one after the other.
-            reduce: from the number of the batch and its logits, each float32 [n, V], to what is kept. Several threads
-                call it.
-
-        Returns:
-            What `reduce` returns, in the order of the batches.
+        Only what is computed is kept: the logits of a few batches are in memory at a time. No core waits while another
+        one ranks tokens. A batch has one or several times ids int32 [n, L] and positions of the masks int32 [n].
+        `reduce` gets the number of a batch and its logits, each float32 [n, V]; several threads call it. Results come
+        in the order of the batches.
         """
 
         def job(number: int, run: RunOne) -> Result:
@@ -235,7 +189,6 @@ class LanguageModel(OpenedModel):
         return ids, mask_position
 
     def _divide(self, n: int, length: int) -> list[slice]:
-        """Divide n sentences into batches; see `CORES` for those on the CPU."""
         size = sentences_in(self.batch_tokens, length)
         if self.device == CPU:
             count = math.ceil(n / size)
@@ -246,7 +199,6 @@ class LanguageModel(OpenedModel):
 
 
 def _batches(asked: Asked, decisions: Decisions, parts: Sequence[slice]) -> list[Batch]:
-    """Parts of some sentences, with the arrays for their decisions."""
     ids, mask_position, expected = asked
     return [
         Batch((ids[part], mask_position[part], expected[part]), (decisions.ids[part], decisions.logits[part]))
@@ -255,12 +207,11 @@ def _batches(asked: Asked, decisions: Decisions, parts: Sequence[slice]) -> list
 
 
 class MaskedLM(LanguageModel):
-    """A masked language model: it reads the words on both sides of the mask. See `LanguageModel`."""
+    """A masked language model: it reads the words on both sides of the mask."""
 
     task = Task.FILL_MASK
 
     def decide_each(self, groups: Sequence[Asked], advance: Advance = ignored) -> list[Decisions]:
-        """See `LanguageModel`. The batches of all groups run together: no core waits at the end of a group."""
         taken: list[Asked] = [
             (
                 np.ascontiguousarray(ids, np.int32),
@@ -270,6 +221,7 @@ class MaskedLM(LanguageModel):
             for ids, mask_position, expected in groups
         ]
         found = [Decisions.empty(len(ids), self.precision) for ids, _, _ in taken]
+        # batches of all groups run together: no core waits at the end of a group
         divided = self.divide_together([(len(ids), ids.shape[1]) for ids, _, _ in taken])
         each = zip(taken, found, divided, strict=True)
         batches = [batch for asked, own, parts in each for batch in _batches(asked, own, parts)]

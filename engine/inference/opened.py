@@ -38,29 +38,17 @@ def fp32_graph(exported: ExportedModel, device: Device) -> Path:
 
 
 class OpenedModel:
-    """One session of an exported model on one device; batches of a fixed number of tokens.
+    """One session of an exported model on one device; batches of at most `batch_tokens` tokens.
 
-    Args:
-        exported: the model.
-        device: where it runs.
-        graph: another graph of it than the fp32 graph for the device (`fp32_graph`).
-        batch_tokens: the largest number of tokens in a batch.
-        threads: number of batches that run at the same time on the CPU, each on one core; by default as many as this
-            process has cores.
-
-    Attributes:
-        graph: the graph that runs.
-        batch_tokens: the largest number of tokens in a batch.
-        precision: of that graph, one of `PRECISIONS`.
-        at_a_time: number of batches that run at the same time.
-        task: what the model must be exported for.
+    `graph` is another graph than the fp32 graph for the device. `threads` batches run at the same time on the CPU, each
+    on one core: by default as many as this process has cores.
 
     Raises:
-        InputError: the model is exported for another task, a file of the export is missing or damaged, or the graph
+        InputError: The model is exported for another task, a file of the export is missing or damaged, or the graph
             does not load on the device.
     """
 
-    task: ClassVar[str]
+    task: ClassVar[str]  # what the model must be exported for
 
     def __init__(
         self,
@@ -79,7 +67,7 @@ class OpenedModel:
         self.graph = graph or fp32_graph(exported, device)
         self.precision = graph_precision(self.graph)
         exported.verify_files(self.graph)
-        self.at_a_time = (threads or cpu_threads()) if device == CPU else 1
+        self.at_a_time = (threads or cpu_threads()) if device == CPU else 1  # batches that run at the same time
         self._runner: Runner = self._open(self.graph)
 
     def batch_size(self, length: int) -> int:
@@ -95,13 +83,10 @@ class OpenedModel:
         return (2 * self.at_a_time if self.device == CPU else 1) * sentences_in(self.batch_tokens, length)
 
     def divide_together(self, shapes: Sequence[tuple[int, int]]) -> list[list[slice]]:
-        """Divide groups of n sentences of some length into batches that run together, each group into equal ones.
+        """Divide groups, (sentences, length) of each, into batches that run together, each group into equal ones.
 
         As there are batches of other groups, a group is not divided for the cores' sake: small groups make batches that
         are as large as possible.
-
-        Args:
-            shapes: number of sentences and their length, of each group.
         """
         tokens = self.batch_tokens
         if self.device == CPU:
@@ -113,7 +98,6 @@ class OpenedModel:
         ]
 
     def _open(self, graph: Path) -> Runner:
-        """A graph of the export on the model's device."""
         if self.device == CPU:
             return Cores(graph, self.at_a_time)
         return cuda.open_batches(graph, self.device, self.batch_tokens, half=self.precision == "fp16")

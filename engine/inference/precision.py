@@ -46,11 +46,7 @@ class ModelPair(Generic[Opened]):
 
     @cached_property
     def low_precision(self) -> Opened | None:
-        """The low-precision model, opened when it is asked for first: a short run does not need it.
-
-        Raises:
-            InputError: A file of it is damaged, or its graph does not load on the device.
-        """
+        """Opened when it is asked for first: a short run does not need it."""
         return self.open_low_precision() if self.open_low_precision else None
 
 
@@ -88,23 +84,16 @@ open_models = partial(open_pair, open_language_model)
 
 @dataclass(frozen=True, eq=False)
 class Workload:
-    """The sentences of one pattern that a run will decide, all shards together.
-
-    Attributes:
-        pattern: The pattern's name.
-        sample: A function that takes a number and returns that many sentences of the pattern, from the whole run.
-        total: How many sentences the whole run is expected to have.
-        at_least: From the largest credible share of repetitions, the number of sentences that the whole run is expected
-            to have at least; by default `total`. The number is not known before in a lazy run.
-    """
+    """The sentences of one pattern that a run will decide, all shards together."""
 
     pattern: str
-    sample: Callable[[int], Any]
-    total: int
+    sample: Callable[[int], Any]  # so many sentences of the pattern, from the whole run
+    total: int  # sentences that the whole run is expected to have
+    # Largest credible share of repetitions → sentences that the whole run is expected to have at least; by default
+    # `total`. A lazy run does not know the number before.
     at_least: Callable[[float], int] | None = None
 
     def known(self, found: Calibration) -> int:
-        """The number of sentences at least, after a calibration."""
         if self.at_least is None:
             return self.total
         return self.at_least(disagreement_bound(found.repeated, found.sentences, _SURE))
@@ -120,7 +109,6 @@ class _Candidate:
 
     @property
     def weight(self) -> tuple[int, float]:
-        """See `audit_share`."""
         return self.workload.known(self.calibration), self.calibration.close
 
     def speedup(self, share: float) -> float:
@@ -139,22 +127,12 @@ def choose_precisions(
     say: Say = lambda _: None,
     speed_ratio: float | None = None,
 ) -> dict[str, dict[str, Any]]:
-    """Choose how each pattern of a run is decided.
-
-    Args:
-        models: From `open_pair`.
-        precision: What was asked for.
-        workloads: The sentences of each pattern.
-        seed: Seed of the audit's hash.
-        method: For the kind of decision.
-        say: Receives the choices, one line each.
-        speed_ratio: Speed of the low-precision model over fp32; by default what the kind of processor says.
+    """Choose how each pattern of a run is decided; `speed_ratio` is that of the low-precision model over fp32.
 
     Returns:
         Pattern → a JSON value for the run's record. `precision` is `fp32` or `mixed`. `reason` says why a pattern is
-        decided in fp32. For `mixed`, and where `auto` calibrated before it chose fp32, there are `speed_ratio` (of
-        the low-precision model to fp32) and `speedup` (expected speed of mixed precision over fp32). For `mixed`
-        there are the fields of `Calibration`, too.
+        decided in fp32. For `mixed`, and where `auto` calibrated before it chose fp32, there are `speed_ratio` and
+        `speedup` (expected speed of mixed precision over fp32). For `mixed` there are the fields of `Calibration`, too.
 
     Raises:
         NotFiniteError: With `mixed`, a model's numbers are not finite.
@@ -196,8 +174,8 @@ def choose_precisions(
 
 
 def _calibration(models: ModelPair[Any], workload: Workload, seed: int, method: Method) -> Calibration:
-    """The sample depends on the whole run, not on the shard: all shards of a run measure the same sentences."""
     fewest, most = method.sizes
+    # The sample depends on the whole run, not on the shard: all shards measure the same sentences.
     n = max(1, min(workload.total, max(fewest, min(workload.total // _SHARE, most))))
     low = models.low_precision
     if low is None:
@@ -221,13 +199,7 @@ def _choice(candidate: _Candidate, share: float, *, is_mixed: bool, say: Say) ->
 def open_decider(
     models: ModelPair[Any], precision: Precision, choice: Mapping[str, Any], method: Method = SENTENCES
 ) -> Any:
-    """What decides one pattern: the reference model, or `Mixed`.
-
-    Args:
-        models: From `open_pair`.
-        precision: What was asked for; `auto` takes what the run has recorded.
-        choice: From `choose_precisions`, or from the run's record.
-        method: For the kind of decision.
+    """What decides one pattern: the reference model, or `Mixed`; `auto` takes what the run has recorded.
 
     Raises:
         InputError: The run was started with another precision, or this machine does not have the low-precision model.

@@ -26,16 +26,10 @@ _MEMORY_SHARE = 0.45  # of a device, for one session: a run at mixed precision h
 def open_session(
     graph: Path, device: Device, threads: int | None = None, cuda_options: Mapping[str, str] | None = None
 ) -> ort.InferenceSession:
-    """Open a session that runs on this device only.
-
-    Args:
-        graph: an .onnx file.
-        device: from `choose_device`.
-        threads: threads inside an operator on the CPU; one for each core of this process by default.
-        cuda_options: of ONNX Runtime's CUDA provider, in addition to those of every session here.
+    """Open a session that runs on this device only; `threads` are inside an operator, on the CPU one for each core.
 
     Raises:
-        InputError: the graph does not load, or not wholly on CUDA.
+        InputError: The graph does not load, or not wholly on CUDA.
     """
     options = ort.SessionOptions()
     options.log_severity_level = 3

@@ -21,12 +21,7 @@ _counted = NOTHING
 
 
 def count(sentences: int, length: int) -> None:
-    """Add sentences that a model has run.
-
-    Args:
-        sentences: How many.
-        length: Tokens of each.
-    """
+    """Add sentences of `length` tokens that a model has run."""
     global _counted  # noqa: PLW0603 - one for the process, whichever models it has opened
     with _LOCK:
         _counted = Tally(_counted.sentences + sentences, _counted.tokens + sentences * length)

@@ -69,32 +69,22 @@ class LogitsModel(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class WordScores:
-    """The scores of n words of up to `widest` tokens.
-
-    Attributes:
-        words: The words' tokens.
-        token_logprobs: float32 [n, widest], natural logarithms; NaN where nothing was asked.
-        end_logprob: float32 [n], of the end of the word: in whole-word scores of causal models; else 0.
-        ranks: int32 [n, widest], of each token, 1 for the first choice; 0 where nothing was asked. With whole-word,
-            among the tokens that can stand there.
-        choices: int32 [n, widest], the first choice at each position; `NOTHING` where nothing was asked.
-        choice_logprobs: float32 [n, widest], of the first choices; NaN where nothing was asked.
-        margins: float32 [n, widest], see `Decisions.margin`; NaN where nothing was asked, and with whole-word.
-        precision: int8 [n, widest], which graph gave the numbers: a position in `PRECISIONS`.
-    """
+    """The scores of n words of up to `widest` tokens."""
 
     words: TokenSequences
-    token_logprobs: NDArray[np.float32]
-    end_logprob: NDArray[np.float32]
+    token_logprobs: NDArray[np.float32]  # [n, widest], natural logarithms; NaN where nothing was asked
+    end_logprob: NDArray[np.float32]  # [n], of the end of the word: in whole-word scores of causal models; else 0
+    # [n, widest], of each token, 1 for the first choice; 0 where nothing was asked. With whole-word, among the tokens
+    # that can stand there
     ranks: NDArray[np.int32]
-    choices: NDArray[np.int32]
-    choice_logprobs: NDArray[np.float32]
+    choices: NDArray[np.int32]  # [n, widest], the first choice at each position; `NOTHING` where nothing was asked
+    choice_logprobs: NDArray[np.float32]  # [n, widest], of the first choices; NaN where nothing was asked
+    # [n, widest], see `Decisions.margin`; NaN where nothing was asked, and with whole-word
     margins: NDArray[np.float32]
-    precision: NDArray[np.int8]
+    precision: NDArray[np.int8]  # [n, widest], which graph gave the numbers: a position in `PRECISIONS`
 
     @classmethod
     def empty(cls, words: TokenSequences) -> "WordScores":
-        """Arrays for the scores of these words."""
         shape = words.tokens.shape
         return cls(
             words,
@@ -108,13 +98,11 @@ class WordScores:
         )
 
     def take(self, rows: NDArray[np.int64]) -> "WordScores":
-        """The scores of some words."""
         words, *arrays = (getattr(self, field.name) for field in fields(self))
         return WordScores(words.take(rows), *(own[rows] for own in arrays))
 
     @classmethod
     def joined(cls, several: Sequence["WordScores"]) -> "WordScores":
-        """The scores of several groups of words as those of one; at least one group."""
         words = TokenSequences.joined([own.words for own in several])
         arrays = [[getattr(own, field.name) for own in several] for field in fields(cls)[1:]]
         return cls(words, *(np.concatenate(own) for own in arrays))
@@ -166,7 +154,6 @@ class WordScores:
 
     @property
     def queries(self) -> int:
-        """How many queries were made."""
         return int(np.count_nonzero(self.ranks))
 
     def near_ties(self, margin: float) -> int:
@@ -176,47 +163,31 @@ class WordScores:
 
 @dataclass(frozen=True, eq=False)
 class Queries:
-    """One query for each of some words, all with the same number of tokens.
+    """One query for each of some words, all with the same number of tokens."""
 
-    Attributes:
-        rows: int64 [m], the words' positions in all words.
-        ids: int32 [m, length].
-        mask_position: int32 [m].
-        expected: int32 [m]; 0 where the end of the word is asked for. int32 [m, a] where several forms are accepted.
-    """
-
-    rows: NDArray[np.int64]
-    ids: NDArray[np.int32]
+    rows: NDArray[np.int64]  # [m], the words' positions in all words
+    ids: NDArray[np.int32]  # [m, length], of the queries
     mask_position: NDArray[np.int32]
+    # [m]; 0 where the end of the word is asked for. [m, a] where several forms are accepted
     expected: NDArray[np.int32]
 
 
 @dataclass(frozen=True, eq=False)
 class Expanded:
-    """Words whose queries have the same number of tokens, with a mask for each token of the word.
+    """Words whose queries have the same number of tokens, with a mask for each token of the word."""
 
-    Attributes:
-        rows: int64 [m], the words' positions in all words.
-        words: Their tokens.
-        ids: int32 [m, length], C-contiguous. A causal model's have as many masks as the widest word has tokens, and one
-            more; a query is cut off after the mask that it asks for.
-        first: int32 [m], the position of the first mask; the same for all words of a causal model.
-        causal: Whether the model reads only what stands before a mask.
-    """
-
-    rows: NDArray[np.int64]
+    rows: NDArray[np.int64]  # [m], the words' positions in all words
     words: TokenSequences
+    # [m, length], C-contiguous. A causal model's have as many masks as the widest word has tokens, and one more; a
+    # query is cut off after the mask that it asks for.
     ids: NDArray[np.int32]
-    first: NDArray[np.int32]
-    causal: bool
+    first: NDArray[np.int32]  # [m], the position of the first mask; the same for all words of a causal model
+    causal: bool  # the model reads only what stands before a mask
 
     def queries(self, token: int, chosen: NDArray[np.int64], *, filled: bool = True) -> Queries:
-        """The queries about one token of some words, with or without the tokens before it filled in.
+        """The queries about one token of some words, int64 [c], with or without the tokens before it filled in.
 
-        Args:
-            token: Which one, from 0; the number of a word's tokens asks for what follows the word.
-            chosen: int64 [c], positions in `rows`.
-            filled: Whether the tokens before it are.
+        Tokens count from 0; the number of a word's tokens asks for what follows the word.
         """
         first = self.first[chosen]
         stop = int(first[0]) + token + 1 if self.causal else self.ids.shape[1]
@@ -289,14 +260,9 @@ def score_words(
 ) -> WordScores:
     """Score words by `left-to-right` or `all-masks`: from decisions alone, without logits over the vocabulary.
 
-    Args:
-        model: Decides the queries; with mixed precision, each query's decision is exact.
-        buckets: Sentences with one mask each, which hold every row once between them.
-        words: For each row, the word at its mask, as `MaskTokenizer.word_sequences` gives it.
-        method: One of the two.
-        causal: Whether the model reads only what stands before a mask.
-        advance: Called with numbers of queries.
-        at_once: The largest number of words whose queries are in memory together.
+    The sentences have one mask each; `words` are those at the mask of each row, from `MaskTokenizer.word_sequences`.
+    With mixed precision, each query's decision is exact. At most `at_once` words have their queries in memory together,
+    and `advance` is called with numbers of queries.
 
     Raises:
         InputError: The method is not defined for the model.
@@ -325,8 +291,8 @@ def repeated_words(
 ) -> WordScores:
     """Score words by `left-to-right` as far as the model repeats them: nothing is asked after the first wrong token.
 
-    So `top1` says which words are repeated, and only of these are all numbers known. Arguments as for `score_words`,
-    but `advance` is called with numbers of words whose first query is done, and of queries.
+    So `top1` says which words are repeated, and only of these are all numbers known. `advance` is called with numbers
+    of words whose first query is done, and of queries.
     """
     scores = WordScores.empty(words)
     for group in expand(buckets, words, causal=causal, at_most=at_once):
@@ -358,11 +324,7 @@ def _advanced(advance: Callable[[int, int], None], n: int, *, is_first: bool) ->
 
 
 def refuse_undefined(method: TargetMethod, *, causal: bool) -> None:
-    """Refuse a method that is not defined for a kind of model.
-
-    Raises:
-        InputError: It is `all-masks`, and the model is causal.
-    """
+    """Refuse a method that is not defined for a kind of model: `all-masks`, for a causal one."""
     if causal and method is TargetMethod.ALL_MASKS:
         raise InputError(f"{method} needs a masked model: a causal model reads one token after the other")
 
@@ -377,7 +339,7 @@ def score_whole_words(
     advance: Advance = ignored,
     at_once: int = WORDS_AT_ONCE,
 ) -> WordScores:
-    """Score words by `whole-word`, in fp32: from all logits, some batches at a time; arguments as for `score_words`."""
+    """Score words by `whole-word`, in fp32: from all logits, some batches at a time."""
     scores = WordScores.empty(words)
     ends = causal and marks.mark is not Mark.END
     for group in expand(buckets, words, causal=causal, at_most=at_once):
@@ -407,7 +369,6 @@ def _put(
     marks: WordMarks,
     causal: bool,
 ) -> None:
-    """Put the numbers of one token of some words into their scores."""
     classes = marks.classes[expected]
     for word_class in np.unique(classes).tolist():
         of_class = classes == word_class

@@ -104,45 +104,29 @@ class Question:
     A word of k tokens is asked for at k masks: the mask of the text is repeated, and the word's tokens are filled in
     from left to right. It is the first choice if each token is, its rank is the largest one of its tokens, and its
     log-probability is the sum of theirs.
-
-    Attributes:
-        name: What to call it in a message.
-        text: The sentence, with one mask token of the model.
-        tokens: For each mask, the expected tokens. Where there are several (k = 1), the best of them counts.
-        accepted: Further tokens at a single mask that count as expected; rank and log-probability are not theirs.
-        is_first: Whether the expected word was the first choice.
-        logprob: Natural logarithm of the probability of the expected word.
-        answer: The text of the first choice.
-        answer_logprob: Natural logarithm of its probability.
-        unranked: For each mask, int64: the tokens that do not compete; all do if it is empty.
-        among_ranked: Whether log-probabilities are among those that compete, and not over the whole vocabulary.
-        fills: Whether the tokens are filled in; else all masks are asked at once.
-        ends: Tokens that can follow the word: the probability of its end counts, too.
-        cut: Whether the answer ends with the first token that is not expected.
-        fault: Why the run cannot have recorded that.
-        is_exact: Whether the reference model decided it.
     """
 
-    name: str
-    text: str
+    name: str  # what to call it in a message
+    text: str  # the sentence, with one mask token of the model
     tokenizer: MaskTokenizer
+    # for each mask, the expected tokens. Where there are several (k = 1), the best of them counts
     tokens: tuple[tuple[int, ...], ...] = ((),)
+    # further tokens at a single mask that count as expected; rank and log-probability are not theirs
     accepted: tuple[int, ...] = ()
-    is_first: bool | None = None
+    is_first: bool | None = None  # whether the expected word was the first choice
     rank: int | None = None
-    logprob: float | None = None
-    answer: str | None = None
-    answer_logprob: float | None = None
-    unranked: tuple[NDArray[np.int64], ...] = ()
-    among_ranked: bool = False
-    fills: bool = True
-    ends: NDArray[np.bool_] | None = None
-    cut: bool = False
-    fault: str = ""
-    is_exact: bool = True
+    logprob: float | None = None  # natural logarithm of the probability of the expected word
+    answer: str | None = None  # the text of the first choice
+    answer_logprob: float | None = None  # natural logarithm of its probability
+    unranked: tuple[NDArray[np.int64], ...] = ()  # for each mask, the tokens that do not compete; all do if it is empty
+    among_ranked: bool = False  # log-probabilities are among those that compete, and not over the whole vocabulary
+    fills: bool = True  # the tokens are filled in; else all masks are asked at once
+    ends: NDArray[np.bool_] | None = None  # tokens that can follow the word: the probability of its end counts, too
+    cut: bool = False  # the answer ends with the first token that is not expected
+    fault: str = ""  # why the run cannot have recorded that
+    is_exact: bool = True  # the reference model decided it
 
     def again(self, reference: Reference) -> Compared:
-        """See `Item`."""
         if self.fault:
             return Compared(self.name, Verdict.WRONG, self.fault, self.is_exact)
         logits, end = self._ask(reference)
@@ -233,7 +217,6 @@ class Question:
 
 
 def _margin(row: Logits, tokens: Sequence[int]) -> float:
-    """The best expected logit minus the best other logit."""
     others = row.copy()
     others[list(tokens)] = -np.inf
     return float(row[list(tokens)].max() - others.max())
@@ -245,20 +228,15 @@ def _first(is_first: bool) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Draw:
-    """How a run draws items: of the given model, so many of each kind, by a seed.
-
-    Attributes:
-        lexicon: The word lists that a user gives, where the run's were moved.
-    """
+    """How a run draws items: of the given model, so many of each kind, by a seed."""
 
     exported: ExportedModel
     size: int
     seed: int
-    lexicon: Path | None = None
+    lexicon: Path | None = None  # the word lists that a user gives, where the run's were moved
 
     @cached_property
     def tokenizer(self) -> MaskTokenizer:
-        """The model's tokenizer, loaded once."""
         return self.exported.tokenizer
 
     def rows(self, frame: pl.LazyFrame) -> list[dict[str, Any]]:
@@ -276,12 +254,7 @@ class Draw:
         return tuple(int(token) for token in found if token != NOT_ONE_TOKEN)
 
     def question(self, row: Mapping[str, Any], words: Sequence[str] | None = None) -> Question:
-        """A row of `Run.sentence_rows` with one mask.
-
-        Args:
-            row: The row.
-            words: The expected words, of which the best counts; by default the one that the row has.
-        """
+        """A row of `Run.sentence_rows` with one mask; the best word counts, by default the row's expected one."""
         if words is None:
             words = [] if row["expected"] is None else [row["expected"]]
         tokens = self.tokens(row["sentence"], words)

@@ -34,9 +34,8 @@ def recorded(
 ) -> Callable[[Callable[Parameters, Result]], Callable[Parameters, Result]]:
     """Have a run function record how it was called.
 
-    Args:
-        files: Its arguments that name files or folders: a path, several, or a dictionary of paths.
-        words: What such an argument can be instead, such as the name of a bundled file.
+    `files` are its arguments that name files or folders: a path, several, or a dictionary of paths. `words` are what
+    such an argument can be instead, such as the name of a bundled file.
     """
 
     def decorate(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
@@ -64,12 +63,7 @@ def recorded(
 
 
 def recorded_arguments(function: Callable[..., Any], settings: Mapping[str, Any]) -> dict[str, Any] | None:
-    """What a run records as its arguments if a run function is called with these; None if it does not record its calls.
-
-    Args:
-        function: A run function.
-        settings: Its arguments, without the model or the run that it takes first.
-    """
+    """What a run records if its function is called with these arguments; None if it does not record its calls."""
     found = getattr(function, "recorded_arguments", None)
     return None if found is None else cast("dict[str, Any]", found(**settings))
 

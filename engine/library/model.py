@@ -66,33 +66,17 @@ class Model:
 
 @dataclass(frozen=True)
 class ModelReference:
-    """A model that is named but not found yet: the run function that gets it knows the task.
+    """A model that is named but not found yet: the run function that gets it knows the task."""
 
-    Attributes:
-        reference: As for `find_model`; or a hub id, with `@REVISION` if one is meant, or a checkpoint's folder.
-        folder: Where its export is or goes; None for the usual folder.
-        device: As for `find_model`.
-        precision: As for `find_model`.
-        batch_tokens: As for `find_model`.
-        threads: As for `find_model`.
-    """
-
-    reference: str
-    folder: Path | None = None
+    reference: str  # as for `find_model`; or a hub id, with `@REVISION` if one is meant, or a checkpoint's folder
+    folder: Path | None = None  # where its export is or goes; None for the usual folder
     device: str = "auto"
     precision: str = "auto"
     batch_tokens: int | None = None
     threads: int | None = None
 
     def open(self, task: str | None) -> Model:
-        """Find the model; it is exported on first use.
-
-        Args:
-            task: As for `find_model`.
-
-        Raises:
-            InputError: As for `find_model` and for `ng.load`.
-        """
+        """Find the model; it is exported on first use."""
 
         def find(place: str | Path) -> Model:
             return find_model(
@@ -124,15 +108,9 @@ def find_model(
     batch_tokens: int | None = None,
     threads: int | None = None,
 ) -> Model:
-    """Find a model that is exported already.
+    """Find a model that is exported already: by its folder or its name under `models/`; a `Model` is returned as it is.
 
-    Args:
-        reference: An exported folder, its name under `models/`, or a model, which is returned as it is.
-        task: What it must have been exported for; by default, either kind of language model.
-        device: `auto`, `cpu`, `cuda`, `cuda:1`; several devices, separated by commas, share the work.
-        precision: `auto`, `fp32` or `mixed`.
-        batch_tokens: Largest number of tokens in a batch.
-        threads: CPU threads.
+    Without a task, either kind of language model is found.
 
     Raises:
         InputError: The model, a device or the precision does not exist, or a number is too large.
@@ -149,15 +127,7 @@ def find_model(
 
 
 def open_model(reference: ModelLike, *, task: str | None = None) -> Model:
-    """The model of a run function: found, or exported on first use, as `ng.load` does it.
-
-    Args:
-        reference: As for `find_model`; or a hub id, a checkpoint's folder, or `mini`.
-        task: What it must be exported for; by default, either kind of language model.
-
-    Raises:
-        InputError: As for `find_model` and for `ng.load`.
-    """
+    """The model of a run function: found, or exported on first use, as `ng.load` does it, with its errors."""
     if isinstance(reference, Model):
         return find_model(reference, task=task)
     return (reference if isinstance(reference, ModelReference) else ModelReference(str(reference))).open(task)

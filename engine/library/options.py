@@ -85,27 +85,14 @@ def shard_of(options: RunOptions) -> Shard:
 
 
 def run_folder(model: Model, options: RunOptions, probe: str = "") -> Path:
-    """The run folder: as given, or `runs/MODEL-PROBE-I-of-N`.
-
-    Args:
-        model: The model.
-        options: Of the run.
-        probe: The probe's name; empty for the main job.
-
-    Raises:
-        InputError: As for `folder_of`.
-    """
+    """The run folder: as given, or `runs/MODEL-PROBE-I-of-N`; the main job's has no probe."""
     return folder_of(options, RUNS / f"{model.name}{'-' if probe else ''}{probe}")
 
 
 def folder_of(options: RunOptions, whole: Path) -> Path:
-    """The run folder: as given, or the default one, with the shard's suffix.
+    """The run folder: as given, or that of a whole run, with the shard's suffix.
 
     Where `auto` names the shard, all tasks are given the same command, so their folder gets the suffix, too.
-
-    Args:
-        options: Of the run.
-        whole: The default folder of a whole run.
 
     Raises:
         InputError: The shard was guessed from a job array, and the run has been divided in another way before.
@@ -131,10 +118,7 @@ def with_suffix(base: Path, shard: Shard) -> Path:
 def explicit(command: str, shard: str | None, output: str | Path | None = None) -> str:
     """A command line that can be run again outside of the batch system: `--shard auto` becomes I/N.
 
-    Args:
-        command: The command line; a script's is given back as it is.
-        shard: What was given as `--shard`.
-        output: What was given as `--output`; None where all shards share a folder, or none was given.
+    A script's is given back as it is. `output` is None where all shards share a folder, or none was given.
 
     Raises:
         InputError: The batch system does not name a shard.

@@ -18,17 +18,11 @@ LOGARITHM = 1e-5
 
 @dataclass(frozen=True)
 class Recount:
-    """A statement, and what contradicts it.
-
-    Attributes:
-        what: The statement.
-        n: How many rows were looked at.
-        wrong: The first contradiction and the number of all; empty if there is none.
-    """
+    """A statement, and what contradicts it."""
 
     what: str
-    n: int
-    wrong: str = ""
+    n: int  # how many rows were looked at
+    wrong: str = ""  # the first contradiction and the number of all; empty if there is none
 
 
 ITEM = ("dataset", "condition", "item")
@@ -36,13 +30,9 @@ ITEM = ("dataset", "condition", "item")
 
 
 def holds(what: str, frame: pl.DataFrame, statement: pl.Expr, names: Sequence[str] = ITEM) -> Recount:
-    """A statement about every row of a frame.
+    """A statement about every row of a frame: true where it is right, null where the statement does not apply.
 
-    Args:
-        what: The statement in words.
-        frame: The rows.
-        statement: True where a row is right, false where it is wrong, null where the statement does not apply.
-        names: The columns that name a row in a message.
+    `names` are the columns that name a row in a message.
     """
     wrong = frame.filter(~statement)
     if wrong.is_empty():
@@ -53,14 +43,7 @@ def holds(what: str, frame: pl.DataFrame, statement: pl.Expr, names: Sequence[st
 
 
 def same_figures(what: str, found: pl.DataFrame, wanted: pl.DataFrame, keys: Sequence[str]) -> Recount:
-    """Figures of a table against figures that were counted anew.
-
-    Args:
-        what: The statement in words.
-        found: The table: keys, and one column for each figure.
-        wanted: The same columns, with the figures that are right.
-        keys: The columns that name a row.
-    """
+    """Figures of a table against the same columns with figures that were counted anew; `keys` name a row."""
     figures = [name for name in wanted.columns if name not in keys]
     both = found.select(*keys, *figures).join(wanted, on=keys, how="full", suffix="_wanted", coalesce=True)
     for name in figures:

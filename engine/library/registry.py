@@ -24,34 +24,24 @@ GROUP = "negengine.probes"
 
 @dataclass(frozen=True)
 class Probe:
-    """One experiment.
+    """One experiment. Parts are named as `module:attribute`."""
 
-    Attributes:
-        name: Such as `lama`.
-        stages: Its stages in the order in which they run: subclasses of `Stage`, as `module:attribute`.
-        runs: Stage → the subclass of `Run` that reads its results, as `module:attribute`; only for stages that a user
-            meets. A stage's name stands here so that a run folder finds its probe without importing it.
-        functions: Name in the library → the function, as `module:attribute`.
-        commands: Name of a command → its function, as `module:attribute`.
-        subcommands: One of these commands → name of its subcommand → the function, as `module:attribute`. `nli` with
-            the subcommand `train` is called as `negengine nli train`.
-        sections: Stage → the function, as `module:attribute`, that takes a finished run and returns the sections of its
-            report; a run without one is reported with its tables.
-        references: The papers to cite, as `package:file.toml`; see `negengine.engine.results.report.citation`.
-        title: What a report calls the experiment; its name by default.
-        experiment: The class that declares it, as `module:attribute`; `probe_of` takes references and title from there.
-    """
-
-    name: str
-    stages: Sequence[str]
+    name: str  # such as `lama`
+    stages: Sequence[str]  # in the order in which they run: subclasses of `Stage`
+    # Stage → the subclass of `Run` that reads its results; only for stages that a user meets. A stage's name stands
+    # here so that a run folder finds its probe without importing it.
     runs: Mapping[str, str]
-    functions: Mapping[str, str]
-    commands: Mapping[str, str] = field(default_factory=dict)
+    functions: Mapping[str, str]  # name in the library → the function
+    commands: Mapping[str, str] = field(default_factory=dict)  # name → its function
+    # One of these commands → name of its subcommand → the function. `nli` with the subcommand `train` is called as
+    # `negengine nli train`.
     subcommands: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    # Stage → what takes a finished run and returns the sections of its report; a run without one is reported with its
+    # tables.
     sections: Mapping[str, str] = field(default_factory=dict)
-    references: str = ""
-    title: str = ""
-    experiment: str = ""
+    references: str = ""  # the papers to cite, as `package:file.toml`; see `negengine.engine.results.report.citation`
+    title: str = ""  # what a report calls the experiment; its name by default
+    experiment: str = ""  # the class that declares it; `probe_of` takes references and title from there
 
 
 def declared(
@@ -59,11 +49,7 @@ def declared(
 ) -> Probe:
     """All that follows from an experiment, given as `module:attribute`; nothing is imported.
 
-    Args:
-        name: Its name.
-        experiment: The class.
-        stages: Its stages, where they have classes of their own.
-        subcommands: Of its command: name → function.
+    `stages` are given where they have classes of their own; `subcommands` are name → function.
     """
     return Probe(
         name=name,
@@ -121,12 +107,7 @@ def load(reference: str) -> Any:
 
 @dataclass(frozen=True)
 class ProbeCommand:
-    """A command of a probe.
-
-    Attributes:
-        function: Its function, as `module:attribute`.
-        subcommands: Name → the function of the subcommand, as `module:attribute`.
-    """
+    """A command of a probe: functions as `module:attribute`."""
 
     function: str
     subcommands: Mapping[str, str]

@@ -24,23 +24,15 @@ from .shown import Shown
 
 @dataclass(frozen=True, eq=False)
 class Contrast:
-    """What `compare` sets side by side where an experiment has a comparison of its own.
+    """What `compare` sets side by side where an experiment has a comparison of its own."""
 
-    Attributes:
-        question: What it answers, as the heading of a report's section.
-        title: Of the table of tests.
-        keys: The columns that say what a row compares.
-        sides: Their values → the split of a run, and that of the same or another run.
-        rates: What JSON has beside the tests.
-        before: Tables that are shown before the tests.
-    """
-
-    question: str
-    title: str
-    keys: Sequence[str]
+    question: str  # what it answers, as the heading of a report's section
+    title: str  # of the table of tests
+    keys: Sequence[str]  # the columns that say what a row compares
+    # their values → the split of a run, and that of the same or another run
     sides: "Mapping[Any, tuple[tuple[Run, str], tuple[Run, str]]]"
-    rates: pl.DataFrame | None = None
-    before: Sequence[Table] = ()
+    rates: pl.DataFrame | None = None  # what JSON has beside the tests
+    before: Sequence[Table] = ()  # tables that are shown before the tests
 
 
 @dataclass(frozen=True, eq=False)
@@ -213,14 +205,7 @@ Results = TypeVar("Results", bound=Run)
 
 @dataclass(frozen=True, eq=False)
 class ShardRun(Shown):
-    """A finished shard: it has parts; `merge` makes the results.
-
-    Attributes:
-        folder: The run folder.
-        stage: The stage.
-        shard: Which shard.
-        parts: How many parts it has.
-    """
+    """A finished shard: it has parts; `merge` makes the results."""
 
     folder: Path
     stage: str
@@ -229,17 +214,14 @@ class ShardRun(Shown):
 
     @classmethod
     def open(cls, folder: Path, stage: str) -> "ShardRun":
-        """Read the folder of a shard."""
         record = read_run(folder).stages[stage]
         shard = Shard.parse(record.shard or "1/1")
         return cls(folder, stage, shard, len(shard.parts(record.parts)))
 
     def tables(self) -> list[Table]:
-        """None."""
         return []
 
     def remarks(self) -> list[str]:
-        """The state of the shard, and what to do next."""
         then = "when all shards are finished, run `negengine merge SHARD… -o RUN`"
         if not self.parts:
             total = read_run(self.folder).stages[self.stage].parts
@@ -248,20 +230,9 @@ class ShardRun(Shown):
         return [f"{self.folder}: shard {self.shard} of {self.stage} is finished; {then}"]
 
     def document(self) -> dict[str, Any]:
-        """See `Shown`."""
         return {"run": str(self.folder), "stage": self.stage, "shard": str(self.shard), "finished": True}
 
 
 def open_results(results: type[Results], folder: Path, model: Model, shard: Shard) -> Results | ShardRun:
-    """What a run function returns: the finished run, or a `ShardRun` if only a shard was asked for.
-
-    Args:
-        results: The class that reads the results.
-        folder: The run folder.
-        model: The model that ran.
-        shard: What was asked for.
-
-    Raises:
-        InputError: As for `Run.open`.
-    """
+    """What a run function returns: the finished run, or a `ShardRun` if only a shard was asked for."""
     return results.open(folder, model) if shard.is_whole else ShardRun.open(folder, results.stage)

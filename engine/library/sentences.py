@@ -30,11 +30,6 @@ _ROW = "row of the table"
 def drawn(frame: pl.LazyFrame, n: int, seed: int) -> pl.LazyFrame:
     """A random sample of rows in their order; all rows if there are not more.
 
-    Args:
-        frame: The rows.
-        n: How many to draw.
-        seed: Another seed draws other rows.
-
     Raises:
         InputError: n is below 1, or the seed below 0.
     """

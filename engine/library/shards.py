@@ -31,25 +31,17 @@ _SCHEMA = {
 
 @dataclass(frozen=True, eq=False)
 class ShardsStatus(Shown):
-    """The state of all shards of a run.
-
-    Attributes:
-        run: The shards.
-        output: Where `merge` would write the whole run; None where the names of the folders do not say it.
-        now: When this was found out.
-    """
+    """The state of all shards of a run."""
 
     run: DividedRun
-    output: Path | None
-    now: datetime
+    output: Path | None  # where `merge` would write the whole run; None where the names of the folders do not say it
+    now: datetime  # when this was found out
 
     @property
     def is_finished(self) -> bool:
-        """Whether all shards are finished, each once."""
         return self.run.is_finished
 
     def tables(self) -> list[Table]:
-        """One line for each shard."""
         rows = [
             (
                 str(one.shard),
@@ -92,14 +84,12 @@ class ShardsStatus(Shown):
 
     @property
     def merge_command(self) -> str:
-        """The command that puts the shards together."""
         if self.output is not None:
             return shell_command(["negengine", "merge", str(self.output)])
         folders = [str(one.folder) for one in self.run.shards]
         return shell_command(["negengine", "merge", *folders, "--output", "RUN"])
 
     def document(self) -> dict[str, Any]:
-        """See `Shown`."""
         return {
             "stage": self.run.stage,
             "count": self.run.count,
@@ -120,10 +110,7 @@ class ShardsStatus(Shown):
 
 
 def shards_status(shards: Sequence[str | Path]) -> ShardsStatus:
-    """The state of a run's shards; nothing is changed.
-
-    Args:
-        shards: As for `merge`; shards that are missing need not be given.
+    """The state of a run's shards, given as for `merge`; nothing is changed, and missing ones need not be given.
 
     Raises:
         InputError: None of them is a shard, or they belong to several runs.

@@ -6,45 +6,30 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that was looked at.
+    """One thing that was looked at."""
 
-    Attributes:
-        what: its name, such as `tokenizer`.
-        said: what was found, or why it stands against an export.
-        possible: whether an export is possible as far as this goes.
-    """
-
-    what: str
-    said: str
-    possible: bool = True
+    what: str  # its name, such as `tokenizer`
+    said: str  # what was found, or why it stands against an export
+    possible: bool = True  # whether an export is possible as far as this goes
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """Whether a checkpoint can be exported.
+    """Whether a checkpoint can be exported."""
 
-    Attributes:
-        name: what the model is called.
-        task: what it would be exported for.
-        findings: in the order in which an export would meet them.
-    """
-
-    name: str
-    task: str
-    findings: tuple[Finding, ...]
+    name: str  # what the model is called
+    task: str  # what it would be exported for
+    findings: tuple[Finding, ...]  # in the order in which an export would meet them
 
     @property
     def possible(self) -> bool:
-        """Whether nothing stands against an export."""
         return all(finding.possible for finding in self.findings)
 
     def lines(self) -> list[str]:
-        """The verdict for a terminal."""
         width = max(len(finding.what) for finding in self.findings)
         rows = [f"  {item.what:{width}}  {'' if item.possible else 'no: '}{item.said}" for item in self.findings]
         return [f"{self.name} {'can' if self.possible else 'cannot'} be exported for {self.task}", *rows]
 
     def document(self) -> dict[str, Any]:
-        """The verdict for `--json`."""
         findings = [asdict(finding) for finding in self.findings]
         return {"model": self.name, "task": self.task, "possible": self.possible, "findings": findings}
