@@ -53,7 +53,7 @@ class Coreference(StrEnum):
 
 
 class TargetMethod(StrEnum):
-    """How a word of several tokens gets its log-probability; see `negengine.engine.inference.words`."""
+    """How a word of several tokens gets its log-probability."""
 
     LEFT_TO_RIGHT = "left-to-right"
     """One mask a token, filled from left to right with the word's own tokens (Kauf and Ivanova 2023)."""

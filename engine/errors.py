@@ -62,14 +62,7 @@ def _without_middle(text: str, most: int) -> str:
 
 
 def choice(kind: type[Kind], option: str, word: str) -> Kind:
-    """Find the member of an enumeration with this name.
-
-    Args:
-        option: The option that the word was given for, such as `--precision`.
-
-    Raises:
-        InputError: The enumeration does not have such a member.
-    """
+    """The member of this name; raises InputError if there is none. `option` is such as `--precision`."""
     try:
         return kind(word)
     except ValueError:
@@ -85,14 +78,7 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 
 
 def check_number(option: str, value: int | None, least: int, most: int) -> None:
-    """Refuse a whole number that is too small or too large; None is not a number, and passes.
-
-    Args:
-        option: The option that the number was given for, such as `--seed`.
-
-    Raises:
-        InputError: It is another number.
-    """
+    """Raise InputError for a number that is too small or too large; None passes. `option` is such as `--seed`."""
     if value is not None and not least <= value <= most:
         given = str(value) if abs(value) < 10**20 else "of more than 20 digits"  # Python refuses to print thousands
         raise InputError(f"{option} {given}: give a number from {least:,} to {most:,}")
@@ -100,11 +86,7 @@ def check_number(option: str, value: int | None, least: int, most: int) -> None:
 
 @contextmanager
 def needs_extra(extra: str, what: str) -> Iterator[None]:
-    """Around imports: a missing package is told in one line, with the extra that installs it.
-
-    Raises:
-        InputError: A package is missing.
-    """
+    """Around imports: a missing package is told in one line (InputError), with the extra that installs it."""
     try:
         yield
     except ModuleNotFoundError as error:

@@ -1,8 +1,7 @@
-r"""Texts without characters that control a terminal.
+r"""Texts without characters that control a terminal: they are shown as escapes, such as `\x1b`.
 
-A name, a text or a token of a model can contain characters that a terminal executes as commands: they move the cursor,
-set colours, change the window's title or reverse the reading order. These characters are shown as escapes instead, such
-as `\x1b`.
+A name, a text or a token of a model can contain characters that move the cursor, set colours, change the window's title
+or reverse the reading order.
 """
 
 import re
@@ -34,9 +33,5 @@ def _escape(match: re.Match[str]) -> str:
 
 
 def counted(n: float, one: str, several: str = "") -> str:
-    """A number and what is counted: `1 row`, `2,000 rows`.
-
-    Args:
-        several: The plural; by default with an s.
-    """
+    """A number and what is counted: `1 row`, `2,000 rows`."""
     return f"{n:,} {one if n == 1 else several or f'{one}s'}"

@@ -23,27 +23,16 @@ ITEMS = ("likelihood", "probe", "gh22", *WITH_DATA)
 
 @dataclass(frozen=True)
 class Wanted:
-    """What was given on the command line.
-
-    Attributes:
-        models: The models; none for the default.
-        quick: Whether less is measured.
-        rounds: How often each system is timed; None for the default.
-        device: Where.
-        baselines: Names of the baselines to measure; none for all.
-        data: The data of a paper; None for the usual copy.
-        rehearse: Whether `gpu` runs on the CPU, with little work.
-        output: The file that `gpu` writes; None for the usual one.
-    """
+    """What was given on the command line; None or an empty list stands for the default."""
 
     models: list[str]
     quick: bool
-    rounds: int | None
+    rounds: int | None  # how often each system is timed
     device: str
     baselines: list[str]
-    data: Path | None
-    rehearse: bool = False
-    output: Path | None = None
+    data: Path | None  # the data of a paper
+    rehearse: bool = False  # `gpu` runs on the CPU, with little work
+    output: Path | None = None  # the file that `gpu` writes
 
 
 Result = tuple["list[Table]", dict[str, Any]]
@@ -196,13 +185,7 @@ _SUBJECTS: dict[str, Callable[[Wanted], Result]] = {
 
 
 def _effort(subject: str, wanted: Wanted, usual: Any) -> Any:
-    """How often the systems on the CPU are timed, and for how long.
-
-    Args:
-        subject: What is measured.
-        wanted: The command line.
-        usual: An `Effort` of `bench/comparison.py`, without options.
-    """
+    """How often the systems on the CPU are timed, and for how long; `usual` is an `Effort` of `bench/comparison.py`."""
     from dataclasses import replace
 
     if wanted.device not in {"auto", "cpu"}:

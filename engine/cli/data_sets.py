@@ -15,28 +15,20 @@ _SCHEMA = {"name": pl.String, "title": pl.String, "licence": pl.String, "command
 
 @dataclass(frozen=True, eq=False)
 class DataSets(Shown):
-    """The data sets of other authors.
-
-    Attributes:
-        folder: Where they are kept.
-        frame: One row for each data set: name, title, licence, the command that reads it, whether it is here.
-    """
+    """The data sets of other authors: a row of `frame` each, and the folder where they are kept."""
 
     folder: Path
     frame: pl.DataFrame
 
     @classmethod
     def found(cls) -> "DataSets":
-        """All data sets, and whether they are in the cache."""
         rows = [(s.name, s.title, s.licence, s.probe, not s.missing()) for s in sources().values()]
         return cls(cache_folder(), pl.DataFrame(rows, schema=_SCHEMA, orient="row"))
 
     def tables(self) -> list[Table]:
-        """One table."""
         columns = [Column(heading, heading) for heading in ("name", "title", "command", "here")]
         frame = self.frame.with_columns(here=pl.when("here").then(pl.lit("yes")).otherwise(pl.lit("no")))
         return [Table(f"Data sets of other authors, kept in {self.folder}", frame, columns)]
 
     def document(self) -> list[dict[str, Any]]:
-        """One object a data set."""
         return self.frame.drop("command").to_dicts()

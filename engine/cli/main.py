@@ -1,6 +1,4 @@
-"""The program: the commands of all probes, and all other commands.
-
-Commands parse their arguments, call the library, and print.
+"""The program: the commands of all probes, and all other commands. They parse arguments, call the library, and print.
 
 The module of a command is imported when the command is called, and what it needs is imported inside it. So a command
 begins at once, and `negengine --help` answers at once.
@@ -42,7 +40,7 @@ _LAST = {
 
 
 class AllCommands(Commands):
-    """All commands by name; see `CommandsByName`."""
+    """All commands by name."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)

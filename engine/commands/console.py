@@ -29,16 +29,9 @@ def say(line: str) -> None:
 
 
 def show(*items: Any, form: str = TABLE) -> None:
-    """Print results.
+    """Print results: tables, and texts of one or more lines. In other formats than `table`, texts go to stderr.
 
-    Args:
-        items: tables, and texts of one or more lines.
-        form: the format of the tables; `table` by default. In other formats only tables are printed on stdout, and
-            texts on stderr.
-
-    Raises:
-        InputError: stdout is full or closed.
-        SystemExit: the reader of stdout has gone; status 0.
+    Raises InputError if stdout is full or closed, and SystemExit (status 0) if its reader has gone.
     """
     if form == TABLE:
         for item in items:

@@ -23,12 +23,10 @@ class Command(TyperCommand):
     """
 
     def collect_usage_pieces(self, ctx: "_click.Context") -> list[str]:
-        """What follows the command's name."""
         arguments = [own for own in self.get_params(ctx) if isinstance(own, TyperArgument)]
         return [self.options_metavar or "", *map(_usage, arguments)]
 
     def format_options(self, ctx: "_click.Context", formatter: "_click.HelpFormatter") -> None:
-        """Write the sections `Arguments` and `Options` of the help, without names of Python's types."""
         sections: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Options": []}
         for own in self.get_params(ctx):
             if (record := own.get_help_record(ctx)) is None:
@@ -48,7 +46,6 @@ class Commands(TyperGroup):
     """A group of commands; its help shows the whole first sentence of each, on several lines where it is long."""
 
     def format_commands(self, ctx: "_click.Context", formatter: "_click.HelpFormatter") -> None:
-        """Write the section `Commands` of the help."""
         found = {name: self.get_command(ctx, name) for name in self.list_commands(ctx)}
         rows = [(name, command.get_short_help_str(_NO_LIMIT)) for name, command in found.items() if command]
         with formatter.section("Commands"):
@@ -59,10 +56,6 @@ class CommandsByName(Mapping[str, "_click.Command"]):
     """Commands that are imported and built when they are asked for.
 
     To build all of them would take a tenth of the time of a short command.
-
-    Args:
-        names: Gives the names of all commands, in the order of the help.
-        find: From a name to the command; None if there is none of this name.
     """
 
     def __init__(self, names: Callable[[], Iterable[str]], find: "Callable[[str], _click.Command | None]") -> None:
@@ -93,7 +86,6 @@ class Program(typer.Typer):
     def command(
         self, name: str | None = None, *, cls: type[TyperCommand] | None = Command, **options: Any
     ) -> Callable[[F], F]:
-        """See Typer."""
         return super().command(name, cls=cls, **options)
 
 

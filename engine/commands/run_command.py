@@ -1,8 +1,7 @@
 """Run commands: a command has its own options and calls the library once; this module adds what all commands share.
 
-Every run command has --device, --precision, --batch-tokens, --threads, --shard, --ray with its options, --output,
---format, --json and -v, and prints its result in the same way. A command is a function whose first argument, `setup`,
-opens models and holds the run options. It returns the result of the library function.
+A command is a function whose first argument, `setup`, opens models and holds the run options. It returns the result of
+the library function, which is printed here.
 """
 
 import functools
@@ -32,19 +31,12 @@ STARTED = time.monotonic()
 
 @dataclass(frozen=True)
 class ExecutorOption:
-    """An option that has the parts of a run decided elsewhere.
-
-    Attributes:
-        annotation: Of the option; its value is the first argument of the executor.
-        executor: The class, as `module:attribute`; `device` is given to it by name.
-        more: Further arguments, with options of their own: name → annotation.
-        example: How the option is given, for messages about the further ones.
-    """
+    """An option that has the parts of a run decided elsewhere; its value is the first argument of the executor."""
 
     annotation: Any
-    executor: str
-    more: Mapping[str, Any]
-    example: str
+    executor: str  # the class, as `module:attribute`; `device` is given to it by name
+    more: Mapping[str, Any]  # further arguments, with options of their own: name → annotation
+    example: str  # how the option is given, for messages about the further ones
 
 
 EXECUTORS = {
@@ -77,7 +69,6 @@ class Setup:
 
     @classmethod
     def of(cls, values: dict[str, Any]) -> "Setup":
-        """Take the shared options from the values of a command."""
         common = {name: values.pop(name) for name in _COMMON}
         _called.append(setup := cls(elsewhere={name: common.pop(name) for name in _ELSEWHERE}, **common))
         return setup
@@ -114,8 +105,7 @@ class Setup:
     def executor(self) -> "Executor | None":
         """Where parts run; None for the devices of this machine.
 
-        Raises:
-            InputError: An option belongs to an executor that is not asked for, or contradicts another one.
+        Raises InputError for an option that belongs to an executor that is not asked for, or contradicts another one.
         """
         from ..errors import InputError
         from ..library.registry import load
@@ -192,20 +182,14 @@ def table_command(function: "Callable[..., Shown]") -> Callable[..., None]:
 
 
 def print_result(result: "Shown", form: str, as_json: bool, *, verbose: bool = False) -> None:
-    """Print a result, and in one line what was written where and what to do next.
-
-    Args:
-        result: The result.
-        form: The format of its tables. A terminal shows the main tables only, unless more is asked for.
-        as_json: Whether to print its JSON document instead.
-        verbose: Whether more is asked for.
-    """
+    """Print a result, and in one line what was written where and what to do next."""
     closing = list(filter(None, [result.closing()]))
     if as_json:
         document(result.document())
         for line in closing:
             say(line)
         return
+    # a terminal shows the main tables only, unless more is asked for
     tables = result.main_tables() if form == TABLE and not verbose else result.tables()
     show(*tables, *result.remarks(), *closing, form=form)
 
@@ -232,13 +216,10 @@ def resuming_command() -> str:
 def with_options(
     command: Callable[..., None], function: Callable[..., Any], added: dict[str, tuple[Any, Any]], skip: int
 ) -> Callable[..., None]:
-    """Give a command the signature that Typer reads: the function's own parameters, then the shared ones.
+    """Give a command the signature that Typer reads: the function's own parameters, then the added ones.
 
-    Args:
-        command: Takes all of them by name.
-        function: The command's own function.
-        added: Shared parameters: name → annotation and default; `...` for an option that must be given.
-        skip: How many of the function's parameters are not options, from the first on.
+    `added` is name → annotation and default, which is `...` for an option that must be given. The first `skip`
+    parameters of the function are not options.
     """
     signature = inspect.signature(function)
     own = list(signature.parameters.values())[skip:]

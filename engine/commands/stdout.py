@@ -9,33 +9,25 @@ from ..errors import InputError
 
 
 class Stdout(io.TextIOBase):
-    """A text stream that writes at once. Its failures are errors in the user's environment.
-
-    Args:
-        stream: the stream to write to; None if stdout was closed before the program began.
-    """
+    """A text stream that writes at once. Its failures are errors in the user's environment."""
 
     def __init__(self, stream: TextIO | None) -> None:
-        self._stream = stream
+        self._stream = stream  # None if stdout was closed before the program began
 
     @property
     def encoding(self) -> str:  # type: ignore[override]  # io's own is an annotation only
-        """Of the stream, in lower case; rich asks for it."""
         return (getattr(self._stream, "encoding", None) or "utf-8").lower()
 
     @property
     def errors(self) -> str:  # type: ignore[override]
-        """How characters are treated that the encoding does not have."""
         return "replace"
 
     def isatty(self) -> bool:
-        """Whether it is a terminal."""
         with suppress(ValueError):  # closed
             return self._stream is not None and self._stream.isatty()
         return False
 
     def fileno(self) -> int:
-        """Of the stream."""
         if self._stream is None:
             raise io.UnsupportedOperation("fileno")
         return self._stream.fileno()
@@ -44,12 +36,7 @@ class Stdout(io.TextIOBase):
         """Do nothing: every write is complete at once."""
 
     def write(self, text: str) -> int:
-        """Write the text.
-
-        Raises:
-            InputError: The stream is full or closed.
-            SystemExit: Its reader has gone; status 0.
-        """
+        """Write the text; raises InputError if the stream is full or closed, SystemExit (0) if its reader has gone."""
         if not isinstance(text, str):
             raise TypeError(f"a text stream takes str, not {type(text).__name__}")  # Typer asks by trying
         if not text:

@@ -18,29 +18,22 @@ if TYPE_CHECKING:
 
 
 class CommandWithSubcommands(Command):
-    """A command that runs itself, unless its first argument names one of its subcommands.
-
-    Attributes:
-        functions: Name → the function of the subcommand.
-    """
+    """A command that runs itself, unless its first argument names one of its subcommands."""
 
     functions: ClassVar[Mapping[str, Callable[..., Any]]] = {}
 
     @cached_property
     def commands(self) -> "dict[str, _click.Command]":
-        """Name → subcommand."""
         return {name: as_command(name, function) for name, function in self.functions.items()}
 
     def make_context(
         self, info_name: str | None, args: list[str], parent: "_click.Context | None" = None, **extra: Any
     ) -> "_click.Context":
-        """The context of the subcommand that the first argument names, or else of this command."""
         if args and (found := self.commands.get(args[0])) is not None:
             return found.make_context(f"{info_name} {args[0]}", args[1:], parent, **extra)
         return super().make_context(info_name, args, parent, **extra)
 
     def format_options(self, ctx: "_click.Context", formatter: "_click.HelpFormatter") -> None:
-        """Write the options, and below them the subcommands."""
         super().format_options(ctx, formatter)
         with formatter.section("Subcommands"):
             formatter.write_dl(
@@ -49,13 +42,7 @@ class CommandWithSubcommands(Command):
 
 
 def as_command(name: str, made: Any, kind: type[Command] = Command) -> "_click.Command":
-    """A function, or a `typer.Typer` with several, as a command.
-
-    Args:
-        name: Of the command.
-        made: The function or the Typer.
-        kind: The class of the command of a function.
-    """
+    """A function, or a `typer.Typer` with several, as a command."""
     app = Program(add_completion=False)
     app.callback()(_nothing)  # so that a single command keeps its name
     if isinstance(made, typer.Typer):
@@ -67,22 +54,14 @@ def as_command(name: str, made: Any, kind: type[Command] = Command) -> "_click.C
 
 
 def with_subcommands(functions: Mapping[str, Callable[..., Any]]) -> type[Command]:
-    """The class of a command with these subcommands; the class of all commands if there are none.
-
-    Args:
-        functions: Name → the function of the subcommand.
-    """
+    """The class of a command with these subcommands; the class of all commands if there are none."""
     if not functions:
         return Command
     return type("Command", (CommandWithSubcommands,), {"functions": functions})
 
 
 def all_commands(program: Any) -> "Iterator[tuple[str, _click.Command]]":
-    """All commands of a program that do something, with their names: `select`, `data list`, `nli`, `nli train`.
-
-    Args:
-        program: The group at the top, from `typer.main.get_command`.
-    """
+    """All commands of a program that do something, with their names: `select`, `data list`, `nli`, `nli train`."""
     for name, command in program.commands.items():
         inner = getattr(command, "commands", {})
         if not inner or isinstance(command, CommandWithSubcommands):

@@ -1,7 +1,6 @@
 """Commands that train: a command has its own options and calls a training once; this module adds what all share.
 
-Every such command has the options of `TrainingOptions`, --format and --json. A command is a function whose first
-argument holds them. It returns the result.
+A command is a function whose first argument is its `TrainingOptions`. It returns the result, which is printed here.
 """
 
 import functools

@@ -74,24 +74,13 @@ def export(
     force: bool = False,
     progress: bool = True,
 ) -> Path:
-    """Export a checkpoint to ONNX; `load` does this if it is needed.
+    """Export a checkpoint to ONNX, and return the folder, `models/NAME` by default; `load` does this if it is needed.
 
-    Args:
-        reference: A hub id, with `@REVISION` if one is meant, a checkpoint's folder, or `mini`, the bundled model.
-        output: The folder to write; `models/NAME` by default.
-        task: a `Task`, such as `fill-mask` or `text-generation` (a causal model); by default what the
-            checkpoint's architecture says.
-        bos: Whether a causal model is to begin every text with its BOS token, though its tokenizer does not.
-        revision: Branch, tag or commit on the hub.
-        allow_pickle: Whether to read pickled weights, which can run code.
-        force: Whether to build the export again even if nothing changed.
-        progress: Whether to show the steps.
+    `reference` and `task` are as for `load`. With `bos`, a causal model begins every text with its BOS token, though
+    its tokenizer does not. Pickled weights, which `allow_pickle` reads, can run code. `force` builds again what has not
+    changed.
 
-    Returns:
-        The exported folder.
-
-    Raises:
-        InputError: Packages that an export needs are missing, or the checkpoint cannot be exported.
+    Raises InputError if packages that an export needs are missing, or the checkpoint cannot be exported.
     """
     say = Reporter(silent=not progress).say
     if "torch" not in sys.modules:
@@ -112,10 +101,9 @@ def check_export(
     revision: str | None = None,
     allow_pickle: bool = False,
 ) -> Verdict:
-    """Say whether a checkpoint can be exported, and why not, without building; the arguments are those of `export`.
+    """Say whether a checkpoint can be exported, and why not, without building.
 
-    Raises:
-        InputError: Packages that an export needs are missing, or there is no such checkpoint.
+    Raises InputError if packages that an export needs are missing, or there is no such checkpoint.
     """
     with _needs_packages(reference):
         from ...export.check import check
@@ -125,7 +113,6 @@ def check_export(
 
 @contextmanager
 def _needs_packages(reference: str) -> Iterator[None]:
-    """Name the package that an export lacks."""
     try:
         yield
     except ModuleNotFoundError as error:

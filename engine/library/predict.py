@@ -47,16 +47,11 @@ def predict(model: ModelLike, texts: Sequence[str], *, top: int = 5) -> pl.DataF
 
 @dataclass(frozen=True, eq=False)
 class Predictions(Shown):
-    """The tables of `negengine predict`.
-
-    Attributes:
-        frame: From `predict`.
-    """
+    """The tables of `negengine predict`."""
 
     frame: pl.DataFrame
 
     def tables(self) -> list[Table]:
-        """One table a text."""
         columns = [
             Column("token", "token"),
             Column("probability", "probability", decimals=2, scale=100, unit="%", suffix="%"),

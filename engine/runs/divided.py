@@ -54,20 +54,12 @@ def divisions(whole: Path) -> list[Division]:
 
 
 def find_shards(given: Sequence[Path]) -> list[Path]:
-    """The folders of the shards that are meant.
-
-    Raises:
-        InputError: A pattern or a folder has no shards, or those of several runs.
-    """
+    """The folders of the shards that are meant; raises InputError for none, or those of several runs."""
     return [folder for path in given for folder in _meant(path)]
 
 
 def default_output(shards: Sequence[Path]) -> Path:
-    """The folder of the whole run, by the names of its shards' folders.
-
-    Raises:
-        InputError: The names do not say it.
-    """
+    """The folder of the whole run, by the names of its shards' folders; raises InputError if they do not say it."""
     named = [named_shard(folder) for folder in shards]
     wholes = {found[0] for found in named if found is not None}
     if len(wholes) != 1 or None in named:
@@ -76,12 +68,9 @@ def default_output(shards: Sequence[Path]) -> Path:
 
 
 def refuse_other_division(whole: Path, shard: Shard) -> None:
-    """Refuse to begin another division of a run while one is not finished.
+    """Raise InputError if shards of another number, beside the folder, are missing or not finished.
 
     Some tasks of a job array that are submitted again look like a smaller array.
-
-    Raises:
-        InputError: Beside the folder are shards of another number that are missing or not finished.
     """
     for other in divisions(whole):
         if other.count != shard.count and not _is_complete(other):
@@ -178,7 +167,6 @@ class DividedRun:
 
     @property
     def is_finished(self) -> bool:
-        """Whether all shards are finished, each once."""
         states = [one.state for one in self.shards]
         return states == [State.FINISHED] * self.count
 
@@ -193,11 +181,7 @@ class _Found:
 
 
 def divided_run(folders: Sequence[Path], stages: Collection[str]) -> DividedRun:
-    """Look at the shards of a run.
-
-    Raises:
-        InputError: No folder is a shard, by its name or by its record.
-    """
+    """Look at the shards of a run; raises InputError if no folder is a shard, by its name or by its record."""
     found = [_read(folder, stages) for folder in dict.fromkeys(folders)]
     counts = Counter(one.shard.count for one in found if one.shard is not None)
     if not counts:
@@ -262,7 +246,6 @@ def _status(one: _Found, count: int, leading: _Found | None) -> ShardStatus:
 
 
 def _known(folder: Path, shard: Shard, stage: str, record: StageRecord) -> ShardStatus:
-    """A shard whose stage has begun."""
     parts = shard.parts(record.parts)
     markers = PartFiles.of(folder, stage, 0).marker.parent
     there = {path.name for path in paths_in(markers, "*.json")}

@@ -39,7 +39,7 @@ class Workers(Protocol):
         """What the run's record says about each process that decides parts; JSON values."""
 
     def choose(self, say: Say) -> Choices:
-        """Choose once what the decisions depend on; see `Stage.choose`."""
+        """Choose once what the decisions depend on, by `Stage.calibrate`."""
 
     def run(self, numbers: Sequence[int], choices: Choices, finish: Finish, advance: Advance) -> None:
         """Decide parts, in any order."""
@@ -49,7 +49,10 @@ class Executor(Protocol):
     """Where parts are decided."""
 
     def start(self, stage: Stage[Any, Any], options: ModelOptions, say: Say) -> AbstractContextManager[Workers]:
-        """Open the stage's model where the parts will be decided, and close it at the end."""
+        """Open the stage's model where the parts will be decided, and close it at the end.
+
+        Raises InputError if it cannot be opened there, and RuntimeError with the traceback of a worker that failed.
+        """
 
 
 @dataclass(frozen=True)
@@ -107,11 +110,7 @@ class Behind:
         self._begun: deque[Future[None]] = deque()
 
     def finish(self, number: int, part: EncodedPart) -> None:
-        """Hand a part over; waits if many are not finished yet.
-
-        Raises:
-            InputError: An earlier one could not be written.
-        """
+        """Hand a part over; waits if many are not finished. Raises InputError if an earlier one was not written."""
         self._begun.append(self._thread.submit(self._finish, number, part))
         while self._begun and (self._begun[0].done() or len(self._begun) > _MOST):
             self._begun.popleft().result()
@@ -139,9 +138,8 @@ def overlap(
 ) -> None:
     """Run prepare → compute → finish for each key, the three on different keys at the same time.
 
-    `compute` runs in the calling thread, so that an interrupt reaches it; at most one key is prepared ahead and one is
-    being finished. An exception in any stage ends the run once the other two have come to rest; what `finish` has
-    finished stays finished.
+    `compute` runs in the calling thread, so that an interrupt reaches it. One key at most is prepared ahead, and one is
+    being finished. An exception ends the run once the other two have come to rest; what is finished stays finished.
     """
     with ThreadPoolExecutor(1, "prepare") as before, ThreadPoolExecutor(1, "finish") as after:
         ahead: Future[Prepared] | None = None

@@ -81,9 +81,8 @@ class RunFolder:
     ) -> Iterator["RunFolder"]:
         """Hold a stage of a run folder for this process.
 
-        Raises:
-            InputError: The folder is something else, was made with another identity, is held by another process, or
-                cannot be written; or too few files may be open. Nothing in it is changed then.
+        Raises InputError if the folder is something else, was made with another identity, is held by another process,
+        or cannot be written; or if too few files may be open. Nothing in it is changed then.
         """
         refuse_few_open_files()
         clock = Clock(started)
@@ -125,12 +124,10 @@ class RunFolder:
 
     @property
     def shard(self) -> Shard:
-        """The shard of the stage that this folder holds."""
         return Shard.parse(self.record.shard or "1/1")
 
     @property
     def parts(self) -> range:
-        """The numbers of all parts of this shard."""
         return self.shard.parts(self.record.parts)
 
     @property
@@ -169,13 +166,10 @@ class RunFolder:
         ]
 
     def write_part(self, number: int, part: EncodedPart) -> None:
-        """Finish a part.
+        """Finish a part; raises InputError if it cannot be written.
 
-        A part that is decided again keeps what its first audit found: without that, a later process could not know that
+        A part that is decided again keeps what its first audit found. Without that, a later process could not know that
         the other parts need the wider margin too, and the run would not tell of it.
-
-        Raises:
-            InputError: It cannot be written (see `atomic.write_atomically`).
         """
         self.begin()
         self._unmark()
@@ -188,7 +182,6 @@ class RunFolder:
 
     @property
     def choices(self) -> Choices | None:
-        """What the run has chosen; None before that."""
         found = self.record.calibration
         return None if found is None else Choices(found, self.record.batch_tokens)
 
@@ -203,9 +196,7 @@ class RunFolder:
     def finish(self, publish: Publish) -> None:
         """Write the final files and mark the stage as finished. A shard has no final files: `merge` makes them.
 
-        Raises:
-            InputError: A part has been damaged since, or a file cannot be written.
-            ValueError: Parts are missing.
+        Raises InputError if a part is damaged or a file cannot be written, and ValueError if parts are missing.
         """
         if self.is_finished:
             return
@@ -224,8 +215,7 @@ class RunFolder:
     def carry_stage(self, source: Path, stage: str) -> None:
         """Take over another folder's finished stage: its final files and its record, not its parts.
 
-        Raises:
-            InputError: The stage is not finished there, or this folder holds another one of that name.
+        Raises InputError if it is not finished there, or this folder holds another one of that name.
         """
         if source.resolve() == self.folder.resolve():
             return
@@ -248,7 +238,6 @@ class RunFolder:
             write_done(self.folder, stage, record.done)
 
     def take_sessions(self, sessions: list[Session]) -> None:
-        """Put the sessions of merged shards in the place of those recorded."""
         replace_sessions(self.folder, self.stage, sessions)
 
     def begin(self) -> None:
@@ -262,7 +251,6 @@ class RunFolder:
         write_session(self._session_file, self.session)
 
     def _unmark(self) -> None:
-        """Say that the stage is not finished, before a part or a final file is written again."""
         if self.record.done is not None:
             remove_file(done_file(self.folder, self.stage))
             self.record.done = None

@@ -25,13 +25,10 @@ _ATTEMPTS, _SECONDS_BETWEEN = 4, 0.02
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Keep other processes out of a folder.
+    """Keep other processes out of a folder. Raises InputError if one holds it, or if the file system cannot lock.
 
     The operating system gives the lock back when this process ends, even if it is killed. The lock file stays: if it
     were removed, two processes could hold two files of the same name.
-
-    Raises:
-        InputError: Another process holds the folder, or the file system cannot lock.
     """
     path = folder / LOCK_FILE
     try:
@@ -60,11 +57,7 @@ def locked(folder: Path) -> Iterator[None]:
 
 
 def refuse_held(folder: Path) -> None:
-    """Refuse a folder that another process holds; nothing in the folder is changed.
-
-    Raises:
-        InputError: Another process holds it.
-    """
+    """Raise InputError for a folder that another process holds; nothing in the folder is changed."""
     if (name := holder(folder)) is not None:
         raise InputError(f"{folder}: in use by {name}; wait until it ends")
 
@@ -113,6 +106,5 @@ def _locked(descriptor: int) -> bool:
 
 
 def _holder(descriptor: int) -> str:
-    """What the process that holds the lock says about itself."""
     os.lseek(descriptor, _TEXT, os.SEEK_SET)
     return os.read(descriptor, _LONGEST_TEXT).decode(errors="replace") or "another process"

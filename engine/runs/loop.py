@@ -47,8 +47,7 @@ def run_stage(
 ) -> None:
     """Run a stage, or its unfinished parts, and write its results.
 
-    Raises:
-        InputError: The folder belongs to another run or is in use; the stage cannot run; the disk is full.
+    Raises InputError if the folder is another run's or in use, the stage cannot run, or the disk is full.
     """
     with RunFolder.create_or_resume(
         folder,

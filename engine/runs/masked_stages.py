@@ -99,19 +99,10 @@ class MixedStage(ExportedStage[Deciders[Opened, Deciding], Prepared], Generic[Op
         return {**known, **chosen}
 
     def known(self, model: Deciders[Opened, Deciding], say: Callable[[str], None]) -> dict[str, dict[str, Any]]:  # noqa: ARG002
-        """The patterns that an earlier stage has decided, so that its decisions are taken.
-
-        Returns:
-            Pattern → a choice as `choose_precisions` gives it, with `TAKEN_FROM`.
-        """
+        """Pattern → a choice as `choose_precisions` gives it, with `TAKEN_FROM`, where an earlier stage has decided."""
         return {}
 
     def use(self, model: Deciders[Opened, Deciding], calibration: Mapping[str, Any]) -> Deciders[Opened, Deciding]:
-        """Decide as calibrated.
-
-        Raises:
-            InputError: The run was calibrated with another low-precision model than the export holds now.
-        """
         for choice in calibration.values():
             recorded = choice.get(LOW_PRECISION_SHA256)
             if recorded not in {None, self.exported.low_precision_sha256(str(choice.get("low_precision")))}:
@@ -151,11 +142,7 @@ class ReferenceStage(ExportedStage[LanguageModel, Prepared]):
 
 
 def refuse_mixed(stage: str, precision: Precision) -> None:
-    """Refuse mixed precision for results that only fp32 gives exactly.
-
-    Raises:
-        InputError: It is asked for.
-    """
+    """Raise InputError if mixed precision is asked for, where only fp32 gives the results exactly."""
     if precision is Precision.MIXED:
         raise InputError(
             f"--precision mixed: {stage} reports ranks and probabilities, which only fp32 gives exactly; "

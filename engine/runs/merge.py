@@ -41,14 +41,7 @@ def merge(
     publishers: Mapping[str, Publish],
     say: Callable[[str], None] = lambda _: None,
 ) -> str:
-    """Put shards together and finish their stage.
-
-    Returns:
-        The name of the merged stage; the folder's lock is given back.
-
-    Raises:
-        InputError: As for `gather`.
-    """
+    """Put shards together, finish their stage, and return its name; raises InputError as `gather`."""
     with gather(shards, output, publishers, say) as run:
         run.finish(publishers[run.stage])
     return run.stage
@@ -58,12 +51,10 @@ def merge(
 def gather(
     shards: Sequence[Path], output: Path, stages: Mapping[str, Publish], say: Callable[[str], None] = lambda _: None
 ) -> Iterator[RunFolder]:
-    """Hold a run folder with the parts of all shards, its stage not finished yet.
+    """Hold a run folder with the parts of all shards, its stage not finished yet. The shards stay as they are.
 
-    Raises:
-        InputError: A folder is not a shard; a shard is missing, given twice, not finished, or of another run; parts
-            must be decided again with a wider margin; the output is another run, in use, or cannot be written. The
-            shards stay as they are.
+    Raises InputError if a folder is not a shard; a shard is missing, given twice, not finished, or of another run;
+    parts must be decided again with a wider margin; or the output is another run, in use, or cannot be written.
     """
     found = [_read_shard(folder, stages) for folder in shards]
     _refuse_unlike(found)
@@ -179,11 +170,10 @@ def _refuse_narrower(run: RunFolder, owners: Mapping[int, _ShardFolder]) -> None
 
 
 def joined(shards: Mapping[str, Calibration]) -> dict[str, dict[str, Any]]:
-    """How each pattern of the merged run was decided.
+    """Pattern → how it was decided in the merged run. If shards differ, `shards` holds each one's own.
 
-    Returns:
-        Pattern → the choice of the first shard that has mixed precision, as this can decide a part again with a wider
-        margin; else the first choice. If shards differ, `shards` holds each one's own.
+    It is the choice of the first shard that has mixed precision, as this can decide a part again with a wider margin;
+    else the first choice.
     """
     whole = {}
     for pattern in dict.fromkeys(pattern for choices in shards.values() for pattern in choices):
@@ -210,7 +200,7 @@ def told_batches(shards: Mapping[str, int | None]) -> list[str]:
 
 
 def told_differences(shards: Mapping[str, Calibration]) -> list[str]:
-    """One line for each pattern that shards decided in different ways; args as for `joined`."""
+    """One line for each pattern that shards decided in different ways."""
     lines = []
     for pattern in dict.fromkeys(pattern for choices in shards.values() for pattern in choices):
         own = {shard: choices[pattern] for shard, choices in shards.items() if pattern in choices}

@@ -26,7 +26,7 @@ from .stage import PartResult
 
 
 class Marker(msgspec.Struct, frozen=True):
-    """The metadata of a part; see `PartResult` for counts, bounds and needed."""
+    """The metadata of a part; counts, bounds and needed are as in `PartResult`."""
 
     bytes: int  # Size of the rows' file
     sha256: str  # its digest
@@ -73,16 +73,11 @@ class PartFiles:
 
     @classmethod
     def of(cls, folder: Path, stage: str, number: int) -> "PartFiles":
-        """The part of this number in a run folder."""
         rows = folder / PARTS_FOLDER / stage / f"part-{number:05d}.parquet"
         return cls(rows, rows.with_suffix(".json"))
 
     def read(self) -> EncodedPart | None:
-        """The part, or None unless both files are whole.
-
-        Raises:
-            InputError: The disk fails.
-        """
+        """The part, or None unless both files are whole; raises InputError if the disk fails."""
         if (marker := self.read_marker()) is None:
             return None
         try:
@@ -92,31 +87,19 @@ class PartFiles:
         return EncodedPart(content, marker) if sha256(content) == marker.sha256 else None
 
     def read_marker(self) -> Marker | None:
-        """The part's marker alone, or None unless it is whole.
-
-        Raises:
-            InputError: The disk fails.
-        """
+        """The part's marker alone, or None unless it is whole; raises InputError if the disk fails."""
         try:
             return unseal(read_regular(self.marker, MOST_JSON), Marker)
         except (MissingFileError, DamagedError, LargerError):
             return None
 
     def write(self, part: EncodedPart) -> None:
-        """Write rows, then the marker with their digest.
-
-        Raises:
-            InputError: They cannot be written (see `atomic.write_atomically`).
-        """
+        """Write rows, then the marker with their digest; raises InputError if they cannot be written."""
         write_bytes(self.rows, part.content)
         write_sealed(self.marker, part.marker)
 
     def remove(self) -> None:
-        """Remove what there is of the part.
-
-        Raises:
-            InputError: It cannot be removed.
-        """
+        """Remove what there is of the part; raises InputError if it cannot be removed."""
         try:
             self.marker.unlink(missing_ok=True)
             self.rows.unlink(missing_ok=True)
@@ -130,13 +113,10 @@ def part_files(folder: Path, stage: str, parts: int) -> Iterator[PartFiles]:
 
 
 def part_rows(folder: Path, stage: str, parts: int) -> pl.LazyFrame:
-    """The rows of all parts, in the order of their numbers; arguments as for `part_files`.
+    """The rows of all parts, in the order of their numbers. The first part says which columns there are.
 
     Each part is compared with its marker's digest when it is read, so each use of the frame reads whole parts or fails.
-    The first part says which columns there are.
-
-    Raises:
-        InputError: The first part is missing or damaged; where the frame is used: any part.
+    Raises InputError for a first part that is missing or damaged; for any other part, where the frame is used.
     """
     if not parts:
         return pl.LazyFrame()

@@ -51,12 +51,6 @@ class Processes:
 
     @contextmanager
     def start(self, stage: Stage[Any, Any], options: ModelOptions, say: Say) -> Iterator[Workers]:
-        """See `Executor`.
-
-        Raises:
-            InputError: A process cannot open the model.
-            RuntimeError: A process failed; the message has its traceback.
-        """
         threads = threads_each(self.devices, options.threads)
         commands = [
             _encoded(("open", stage, replace(options, device=device, threads=own)))
@@ -197,7 +191,6 @@ def _stop(children: Sequence[_Child]) -> None:
 
 
 def _end(status: int) -> str:
-    """How a process ended, in words."""
     if status >= 0:
         return f"ended with status {status}"
     with suppress(ValueError):

@@ -41,7 +41,6 @@ class Meter:
         self._end: str | None = None
 
     def advance(self, units: int, sentences: int | None = None) -> None:
-        """Count more as done."""
         with self._lock:
             self.done += units
             self.sentences += units if sentences is None else sentences
@@ -72,7 +71,6 @@ class Meter:
         """Show a line of its own."""
 
     def close(self, end: str) -> None:
-        """Show the progress for the last time."""
         with self._lock:
             self._end = end
             self._show()
@@ -91,7 +89,6 @@ class Meter:
 
     @property
     def count(self) -> str:
-        """How many are done of how many."""
         whole = f"{max(self.total, self.done):,}"
         if self.estimated and self._end == "done in":
             return f"{self.done:,} {self.unit}"
@@ -105,7 +102,6 @@ class Meter:
 
     @property
     def line(self) -> str:
-        """Everything in one line."""
         return f"{self.what}: {self.count} ({_percent(self.share)}), {self.speed}"
 
     @property
@@ -220,7 +216,6 @@ class Reporter:
             self._stream.write(printable_lines(line) + "\n")
 
     def detail(self, line: str) -> None:
-        """Show one line if the run is verbose."""
         if self.verbose:
             self.say(line)
 

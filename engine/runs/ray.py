@@ -83,13 +83,6 @@ class Ray:
 
     @contextmanager
     def start(self, stage: Stage[Any, Any], options: ModelOptions, say: Say) -> Iterator[Workers]:
-        """Open the stage's model in actors.
-
-        Raises:
-            InputError: Ray is not installed, the cluster does not answer or has too little, or an actor cannot open the
-                model.
-            RuntimeError: An actor failed; the message has its traceback.
-        """
         with connected(self.address) as ray:
             from .ray_pool import opened_pool  # noqa: PLC0415 - it needs Ray
 
@@ -116,7 +109,6 @@ class Resources:
 
     @property
     def threads(self) -> int:
-        """CPU threads of a worker: one for each CPU, at least one."""
         return max(1, int(self.cpus))
 
 
@@ -128,14 +120,7 @@ def planned(
     gpus: float | None = None,
     needs_gpus: bool = False,
 ) -> list[Resources]:
-    """Divide what the machines have among workers.
-
-    Returns:
-        What each worker gets, machine after machine.
-
-    Raises:
-        InputError: The cluster has too little.
-    """
+    """Divide what the machines have among workers, machine after machine; raises InputError if they have too little."""
     cores, cards = sum(node.cpus for node in nodes), sum(node.gpus for node in nodes)
     have = f"{cores:g} CPU{'' if cores == 1 else 's'} and {cards:g} GPU{'' if cards == 1 else 's'}"
     own_gpus = float(gpus) if gpus is not None else 1.0 if cards else 0.0
@@ -185,8 +170,7 @@ def _share(cpus: float, workers: int) -> float:
 def connected(address: str) -> Iterator[Any]:
     """Ray, connected to a cluster; the connection, and a cluster of this machine alone, end with the context.
 
-    Raises:
-        InputError: Ray is not installed, or the address does not answer.
+    Raises InputError if Ray is not installed, or the address does not answer.
     """
     for name, value in _QUIET.items():  # Ray and its processes read them when they start
         os.environ.setdefault(name, value)
@@ -249,7 +233,6 @@ def _refuse_silent(address: str) -> None:
 
 
 def _connect(ray: Any, address: str) -> None:
-    """Connect, or start a cluster on this machine."""
     quiet = {"configure_logging": False, "logging_level": logging.CRITICAL, "log_to_driver": False}
     own = {"num_cpus": cpu_threads(), "include_dashboard": False, "object_store_memory": _OBJECT_STORE}
     try:

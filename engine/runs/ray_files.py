@@ -37,11 +37,7 @@ class SentFile:
 
     @classmethod
     def at(cls, place: Path) -> "SentFile":
-        """What is at a place; hidden files of a folder do not count.
-
-        Raises:
-            InputError: A file cannot be read.
-        """
+        """What is at a place; hidden files of a folder do not count. Raises InputError if a file cannot be read."""
         place = place.absolute()
         if not is_folder(place):
             return cls(place, {place.name: file_sha256(place)}, is_folder=False)
@@ -53,7 +49,6 @@ class SentFile:
         return cls(place, digests, is_folder=True)
 
     def is_at(self, place: Path) -> bool:
-        """Whether a place of this machine holds the same files."""
         folder = place if self.is_folder else place.parent
         if not all(is_file(folder / name) for name in self.digests):
             return False
@@ -74,8 +69,7 @@ class SentFile:
     def copied(self, pieces: Pieces, get: Callable[[Any], Any], folder: Path | None = None) -> Path:
         """The copy on this machine; made of pieces, which `ray.get` gives, if there is none yet.
 
-        Raises:
-            InputError: It cannot be written, or arrived damaged.
+        Raises InputError if it cannot be written, or arrived damaged.
         """
         copies = folder or copies_folder()
         own = json.dumps([self.place.name, *sorted(self.digests.items())])
@@ -99,11 +93,7 @@ class SentFile:
 
 
 def copies_folder() -> Path:
-    """Where this machine keeps copies: a folder of this user alone in the folder for temporary files.
-
-    Raises:
-        InputError: The folder belongs to somebody else.
-    """
+    """Where this machine keeps this user's copies; raises InputError if the folder is somebody else's."""
     own = os.getuid() if hasattr(os, "getuid") else 0
     folder = Path(tempfile.gettempdir()) / f"negengine-{own}"
     try:

@@ -1,7 +1,7 @@
 """Actors of Ray that decide parts, and the pool that feeds them.
 
-Each actor has two parts: one is decided while the next one is prepared. What goes wrong is left to Ray, and to parts
-that may be decided twice, as each gives the same bytes every time:
+Each actor has two parts: one is decided while the next one is prepared. A part can be decided twice: it gives the same
+bytes each time. Ray and this pool cure what goes wrong:
 
     a worker dies, or its machine    Ray starts it again, elsewhere if it must; its parts go to other workers at once
     a worker is slow, or silent      workers that have nothing left to do decide its parts, too; the first result counts
@@ -66,8 +66,7 @@ class Worker:
     def open(self, pieces: Mapping[str, Pieces] | None) -> Opened | None:
         """Open the model; None if this machine does not see the stage's files and got no `pieces` of them.
 
-        Raises:
-            InputError: Another version of negengine is installed here, or the model cannot be opened.
+        Raises InputError if another version of negengine is installed here, or the model cannot be opened.
         """
         node = str(ray.util.get_node_ip_address())
         try:
@@ -101,7 +100,7 @@ class Worker:
         return True
 
     def choose(self) -> tuple[Choices, list[str]]:
-        """What `Stage.choose` finds, and the lines that it says."""
+        """What `Stage.calibrate` finds, and the lines that it says."""
         said: list[str] = []
         with self._deciding:
             return Choices(self._opened().calibrate(self._model, said.append)), said
@@ -161,9 +160,8 @@ def opened_pool(
 ) -> Iterator[Workers]:
     """Workers that have opened the stage's model; they end with the context.
 
-    Raises:
-        InputError: A worker cannot open the model, or no worker gets room.
-        RuntimeError: A worker failed; the message has its traceback.
+    Raises InputError if a worker cannot open the model or none gets room, and RuntimeError with the traceback of a
+    worker that failed.
     """
     files = {name: SentFile.at(place) for name, place in stage.files().items()}
     # cloudpickle takes a stage of a script or a notebook along with its code.
@@ -255,7 +253,6 @@ class _Pool:
                 self._listen()
 
     def _listen(self) -> None:
-        """Take one answer, or wait a moment for one."""
         try:
             slot, kind, of_round, number, future = self._inbox.get(timeout=1.0)
         except queue.Empty:
@@ -342,7 +339,6 @@ class _Pool:
                 self._give(slot, most)
 
     def _give(self, slot: _Slot, most: int) -> None:
-        """Give a worker parts until it has so many."""
         while slot.is_ready and len(slot.parts) < most and (number := self._next_part(slot)) is not None:
             slot.parts.add(number)
             self._expect(slot, "part", slot.actor.decide.remote(number, self._choices), number)
@@ -357,7 +353,6 @@ class _Pool:
         return min((number for number, count in holders.items() if count == 1), default=None)
 
     def _expect(self, slot: _Slot, kind: str, reference: Any, number: int = -1) -> None:
-        """Put the answer to a call into the inbox once it is there."""
         of_round, inbox = self._round, self._inbox
         reference.future().add_done_callback(lambda future: inbox.put((slot, kind, of_round, number, future)))
 

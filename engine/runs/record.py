@@ -88,12 +88,10 @@ class StageRecord(StageEntry):
 
     @property
     def files(self) -> Mapping[str, str]:
-        """Final file → its SHA-256; none before the stage is finished."""
         return self.done.files if self.done else {}
 
     @property
     def counts(self) -> Mapping[str, int | float]:
-        """The parts' counts, summed; none before the stage is finished."""
         return self.done.counts if self.done else {}
 
 
@@ -114,11 +112,7 @@ class RunRecord(msgspec.Struct):
     stages: dict[str, StageRecord]
 
     def write(self, folder: Path) -> None:
-        """Write run.json into a folder, atomically.
-
-        Raises:
-            InputError: It cannot be written.
-        """
+        """Write run.json into a folder, atomically; raises InputError if it cannot be written."""
         stages = {name: msgspec.convert(own, StageEntry, from_attributes=True) for name, own in self.stages.items()}
         write_sealed(folder / RUN_FILE, _Document(FORMAT, self.negengine, stages))
 
@@ -126,8 +120,7 @@ class RunRecord(msgspec.Struct):
 def read_record(folder: Path) -> RunRecord | None:
     """The record of a run folder; None for a missing or empty folder, or one in which a run was only about to begin.
 
-    Raises:
-        InputError: The folder is something else; run.json or the marker of a stage cannot be used.
+    Raises InputError if the folder is something else, or run.json or the marker of a stage cannot be used.
     """
     if (record := read_entries(folder)) is not None:
         for stage, own in record.stages.items():
@@ -136,11 +129,7 @@ def read_record(folder: Path) -> RunRecord | None:
 
 
 def read_run(folder: Path) -> RunRecord:
-    """The record of a run folder.
-
-    Raises:
-        InputError: The folder is not a run folder.
-    """
+    """The record of a run folder; raises InputError for another folder."""
     record = read_record(folder) if exists(folder / RUN_FILE) else None
     if record is None:
         raise InputError(f"{folder} is not a run folder: it has no {RUN_FILE}")
@@ -164,11 +153,7 @@ def done_file(folder: Path, stage: str) -> Path:
 
 
 def read_done(folder: Path, stage: str) -> Done | None:
-    """The marker of a stage; None if it is not finished.
-
-    Raises:
-        InputError: The marker is damaged.
-    """
+    """The marker of a stage; None if it is not finished. Raises InputError if it is damaged."""
     repair = f"to make it again, run the command of {stage} again"
     try:
         return read_sealed(done_file(folder, stage), Done, made_as=FORMAT, repair=repair)
@@ -177,11 +162,7 @@ def read_done(folder: Path, stage: str) -> Done | None:
 
 
 def write_done(folder: Path, stage: str, done: Done) -> None:
-    """Mark a stage as finished: the last thing that is written of it.
-
-    Raises:
-        InputError: It cannot be written.
-    """
+    """Mark a stage as finished: the last thing that is written of it. Raises InputError if that cannot be written."""
     write_sealed(done_file(folder, stage), done)
 
 
@@ -193,11 +174,7 @@ def new_session_file(folder: Path, stage: str) -> Path:
 
 
 def write_session(path: Path, session: Session) -> None:
-    """Write the file of a session; a power cut can lose the newest one.
-
-    Raises:
-        InputError: It cannot be written.
-    """
+    """Write the file of a session; a power cut can lose the newest one. Raises InputError if it cannot be written."""
     write_unflushed(path, seal(session))
 
 
@@ -213,11 +190,7 @@ def read_sessions(folder: Path, stage: str) -> list[Session]:
 
 
 def replace_sessions(folder: Path, stage: str, sessions: Sequence[Session]) -> None:
-    """Put sessions that other folders recorded in the place of those of a stage.
-
-    Raises:
-        InputError: They cannot be written.
-    """
+    """Put sessions that other folders recorded in the place of those of a stage; raises InputError if that fails."""
     for path in paths_in(folder / SESSIONS_FOLDER / stage, "*.json"):
         remove_file(path)
     for session in sessions:
@@ -231,11 +204,7 @@ def differences(old: Mapping[str, Any], new: Mapping[str, Any], then: str = "now
 
 
 def refuse_other_identity(folder: Path, stage: str, old: StageEntry, new: StageEntry) -> None:
-    """Refuse to continue a stage that was started with another model, other words or other options.
-
-    Raises:
-        InputError: The two differ.
-    """
+    """Raise InputError if a stage was started with another model, other words or other options."""
     then, now = ({**side.identity, "parts": side.parts, "shard": side.shard} for side in (old, new))
     if changed := differences(then, now):
         raise InputError(f"{folder}: {stage} was made with {changed}: choose another --output")
@@ -277,11 +246,7 @@ def model_metadata(exported: ExportedModel) -> dict[str, str]:
 
 
 def mask_token(metadata: Mapping[str, Any], folder: Path) -> str:
-    """The mask token of a stage's model.
-
-    Raises:
-        InputError: It is not a text: the run may be from elsewhere.
-    """
+    """The mask token of a stage's model; raises InputError if it is not a text: the run may be from elsewhere."""
     token = metadata.get(_MASK)
     if not isinstance(token, str):
         raise InputError(f"{folder}: run.json does not name the mask token; run the same command again to record it")

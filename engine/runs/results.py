@@ -23,8 +23,7 @@ _MOST = 64 * 2**30  # bytes: a hundred times the largest results so far
 def begun_stages(folder: Path) -> dict[str, StageRecord]:
     """The records of a run folder's stages, in the order in which they were begun; at least one.
 
-    Raises:
-        InputError: The folder is not a run, or was stopped before its first part.
+    Raises InputError if the folder is not a run, or was stopped before its first part.
     """
     if not (stages := read_run(folder).stages):
         raise InputError(f"{folder}: this run was stopped before its first part; run its command again")
@@ -34,9 +33,7 @@ def begun_stages(folder: Path) -> dict[str, StageRecord]:
 def finished_stage(folder: Path, stage: str) -> StageRecord:
     """The record of a finished stage, its final files checked.
 
-    Raises:
-        InputError: The folder is not a run folder; the stage is missing, not finished, or only a shard; or a file was
-            changed.
+    Raises InputError for another folder, a stage that is missing, not finished or only a shard, or a changed file.
     """
     stages = begun_stages(folder)
     record = stages.get(stage)
@@ -69,10 +66,7 @@ def last_command(record: StageRecord) -> str | None:
 
 
 def shard_command(record: StageRecord, output: Path, shard: Shard | None) -> str | None:
-    """The last command line of a stage, for a shard (None: the whole stage) in another folder.
-
-    None where none was recorded, or the stage was run by a script.
-    """
+    """The last command line of a stage, for a shard or (None) the whole stage in another folder; None for a script."""
     return changed_command(last_command(record) or "", shard=shard, output=output)
 
 
@@ -89,11 +83,7 @@ def _digest(path: Path) -> str | None:
 
 
 def read_result(folder: Path, record: StageRecord, name: str) -> bytes:
-    """The content of a final file.
-
-    Raises:
-        InputError: It is missing, or it is not as the stage wrote it.
-    """
+    """The content of a final file; raises InputError if it is not as the stage wrote it."""
     try:
         content = read_regular(folder / name, _MOST)
     except MissingFileError:
@@ -104,12 +94,12 @@ def read_result(folder: Path, record: StageRecord, name: str) -> bytes:
 
 
 def read_frame(folder: Path, record: StageRecord, name: str) -> pl.DataFrame:
-    """A final file's frame; arguments and errors as for `read_result`, or it is not Parquet."""
+    """A final file's frame; raises InputError as `read_result`, and if it is not Parquet."""
     return parquet_frame(read_result(folder, record, name), folder / name)
 
 
 def read_document(folder: Path, record: StageRecord, name: str) -> dict[str, Any]:
-    """A final file's JSON document; arguments and errors as for `read_result`, or it is not JSON."""
+    """A final file's JSON document; raises InputError as `read_result`, and if it is not JSON."""
     content = read_result(folder, record, name)
     try:
         return msgspec.json.decode(content, type=dict[str, Any])
@@ -120,8 +110,7 @@ def read_document(folder: Path, record: StageRecord, name: str) -> dict[str, Any
 def put_together(folder: Path, stage: str, record: StageRecord) -> FinishedParts:
     """All parts of a stage as `Stage.publish` takes them. Their rows are read, and checked, while they are used.
 
-    Raises:
-        InputError: A part is missing or damaged; also where its rows are used.
+    Raises InputError for a part that is missing or damaged; also where its rows are used.
     """
     markers = []
     for files in part_files(folder, stage, record.parts):
@@ -141,13 +130,9 @@ def summed_counts(markers: Iterable[Marker]) -> dict[str, int | float]:
 
 
 def write_result(path: Path, content: Result) -> str:
-    """Write a result of `Stage.publish` as its final file; a frame is written while its rows come.
+    """Write a result of `Stage.publish` as its final file, a frame as a stream; returns its SHA-256 in hex.
 
-    Returns:
-        The file's SHA-256, in hex.
-
-    Raises:
-        InputError: It cannot be written, or a part is damaged.
+    Raises InputError if it cannot be written, or a part is damaged.
     """
     if isinstance(content, pl.LazyFrame | pl.DataFrame):
         return write_frame(path, content.lazy())
@@ -157,11 +142,7 @@ def write_result(path: Path, content: Result) -> str:
 
 
 def result_sha256(content: Result) -> str:
-    """SHA-256 in hex of the file that `write_result` would write.
-
-    Raises:
-        InputError: A part is damaged.
-    """
+    """SHA-256 in hex of the file that `write_result` would write; raises InputError if a part is damaged."""
     if isinstance(content, pl.LazyFrame | pl.DataFrame):
         return frame_sha256(content.lazy())
     return sha256(json_bytes(content))

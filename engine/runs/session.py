@@ -65,7 +65,6 @@ class Clock:
         self._energy = EnergyMeter()
 
     def begin(self, session: Session) -> None:
-        """Fill in what is known before the work: time, versions, machine."""
         since = timedelta(seconds=time.monotonic() - self._started)
         session.started = (datetime.now(UTC) - since).isoformat(timespec="seconds")
         session.negengine = own_version()
@@ -76,7 +75,6 @@ class Clock:
         self.read(session)
 
     def read(self, session: Session) -> None:
-        """Write down how long the session has lasted, and the energy since it began."""
         session.seconds = round(time.monotonic() - self._started, 3)
         used = {str(CPU), *(str(worker.get("device")) for worker in session.workers)}
         joules = self._energy.joules()  # of all devices of the machine, also of those that others use

@@ -37,11 +37,7 @@ class Shard:
 
     @classmethod
     def parse(cls, text: str) -> "Shard":
-        """Read `I/N`.
-
-        Raises:
-            InputError: It is not of that form, or I is not one of 1 to N.
-        """
+        """Read `I/N`; raises InputError for another form, or if I is not one of 1 to N."""
         found = re.fullmatch(r"([0-9]{1,9})/([0-9]{1,9})", text)
         if found is None or not 1 <= int(found[1]) <= int(found[2]):
             raise InputError(f"--shard {text}: must be I/N with I from 1 to N, such as 1/4")
@@ -53,7 +49,6 @@ class Shard:
 
     @property
     def is_whole(self) -> bool:
-        """Whether this is the whole run."""
         return self.count == 1
 
     @property
@@ -87,7 +82,6 @@ class Indices:
 
     @property
     def count(self) -> int:
-        """How many there are."""
         return (self.last - self.first) // self.step + 1
 
     def shard(self, index: int) -> Shard | None:
@@ -119,8 +113,7 @@ def is_guessed(text: str | None) -> bool:
 def find_shard(text: str, environment: Environment | None = None) -> Shard:
     """Read `I/N`, `auto` or `auto:FIRST-LAST[:STEP]`.
 
-    Raises:
-        InputError: It is not of these forms; no batch system has started this process; or it does not say enough.
+    Raises InputError for another form, if no batch system has started this process, or if it does not say enough.
     """
     if not is_automatic(text):
         return Shard.parse(text)
@@ -147,8 +140,7 @@ def find_shard(text: str, environment: Environment | None = None) -> Shard:
 def changed_command(command: str, **options: object) -> str | None:
     """A recorded command line with other values of options; None removes one. The rest stays as it was typed.
 
-    Returns:
-        None if it is not a command line of negengine, but a script's.
+    None if it is not a command line of negengine, but a script's.
     """
     try:
         program, *words = words_of(command)
@@ -289,7 +281,6 @@ def _single(system: str, index: int) -> InputError:
 
 
 def _number(variables: Environment, name: str) -> int | None:
-    """The value of an environment variable; None if it is not set, or empty."""
     text = variables.get(name, "").strip()
     if not text:
         return None

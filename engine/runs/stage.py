@@ -109,11 +109,7 @@ class Stage(ABC, Generic[Model, Prepared]):
         return "sentences"
 
     def check(self, say: Callable[[str], None]) -> None:
-        """Refuse what cannot run, before a model is opened; called only if there is work to do.
-
-        Raises:
-            InputError: Such as a sentence that is too long for the model.
-        """
+        """Raise InputError for what cannot run, before a model is opened; called only if there is work to do."""
 
     def files(self) -> Mapping[str, Path]:
         """What `open`, `prepare` and `decide` read from the disk, such as the model's folder; name → file or folder.
@@ -132,23 +128,16 @@ class Stage(ABC, Generic[Model, Prepared]):
 
     @abstractmethod
     def open(self, options: ModelOptions) -> Model:
-        """Open the model in the process that will decide.
-
-        Raises:
-            InputError: The model or the precision is not available on that device.
-        """
+        """Open the model in the process that will decide; raises InputError if the device cannot run it."""
 
     def describe(self, model: Model) -> Mapping[str, Any]:  # noqa: ARG002 - part of the interface
         """What the run's record says about an opened model; JSON values."""
         return {}
 
     def calibrate(self, model: Model, say: Callable[[str], None]) -> dict[str, Any]:  # noqa: ARG002
-        """Measure what the decisions depend on, once a run; JSON values that the run records.
+        """Pattern → how it is decided: measured once a run, and recorded; JSON values, as of `choose_precisions`.
 
         It is a function of the whole run: all shards find the same.
-
-        Returns:
-            Pattern → how it is decided (see `negengine.engine.inference.precision.choose_precisions`).
         """
         return {}
 
@@ -167,10 +156,9 @@ class Stage(ABC, Generic[Model, Prepared]):
     @staticmethod
     @abstractmethod
     def publish(parts: FinishedParts) -> Files:
-        """Put the parts together, without the stage and without a model.
+        """The final files by name, from all parts, without the stage and without a model.
 
-        Returns:
-            File name → rows for Parquet, or a JSON document. A lazy frame is written as a stream.
+        Rows are for Parquet, and a lazy frame is written as a stream; a mapping is for JSON.
         """
 
 

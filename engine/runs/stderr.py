@@ -28,17 +28,14 @@ class Stderr(io.TextIOBase):
 
     @property
     def encoding(self) -> str:  # type: ignore[override]  # io's own is an annotation only
-        """Of the stream; rich asks for it."""
         return getattr(self._stream, "encoding", None) or "utf-8"
 
     def isatty(self) -> bool:
-        """Whether it is a terminal."""
         with suppress(OSError, ValueError):
             return self._stream is not None and self._stream.isatty()
         return False
 
     def write(self, text: str) -> int:
-        """Write the text, or drop what cannot be written."""
         with self._lock, suppress(OSError, ValueError):  # broken or full; closed
             if self._descriptor is not None:
                 self._write_bytes(self._descriptor, text.encode(self.encoding, "backslashreplace"))

@@ -66,23 +66,14 @@ class Opening(msgspec.Struct, forbid_unknown_fields=True):
 
 @dataclass(frozen=True)
 class SuiteModel:
-    """One model of a suite: what a run is made with.
+    """One model of a suite: what a run is made with."""
 
-    Attributes:
-        reference: An exported folder or its name, a checkpoint's folder, or a hub id, with `@REVISION` if one is meant.
-        label: What tables call it; the name of its folders.
-        series: The training run that it belongs to.
-        step: The step of that training run; None for a model that is not one of several checkpoints.
-        folder: Where its export is or goes; None for the usual folder.
-        where: File and line.
-    """
-
-    reference: str
-    label: str
-    series: str
-    step: int | None
-    folder: Path | None
-    where: str
+    reference: str  # an exported folder or its name, a checkpoint's folder, or a hub id, perhaps with `@REVISION`
+    label: str  # in tables, and in the names of its folders
+    series: str  # the training run that it belongs to
+    step: int | None  # of that training run; None for a model that is not one of several checkpoints
+    folder: Path | None  # where its export is or goes; None for the usual folder
+    where: str  # file and line
 
 
 class _Entry(msgspec.Struct, forbid_unknown_fields=True):
@@ -97,19 +88,13 @@ class _Entry(msgspec.Struct, forbid_unknown_fields=True):
 
 @dataclass(frozen=True)
 class SuiteProbe:
-    """A probe with one value for each of its settings.
+    """A probe with one value for each of its settings."""
 
-    Attributes:
-        label: What tables call it; the name of its folder.
-        models: The labels of the models that it is for; None for all.
-        where: File and line.
-    """
-
-    label: str
+    label: str  # in tables, and in the name of its folder
     function: str
     settings: Mapping[str, Any]
-    models: Sequence[str] | None
-    where: str
+    models: Sequence[str] | None  # the labels of the models that it is for; None for all
+    where: str  # file and line
 
 
 @dataclass(frozen=True)
@@ -125,11 +110,7 @@ class SuiteFile:
 
     @classmethod
     def read(cls, path: Path) -> "SuiteFile":
-        """Read a suite file.
-
-        Raises:
-            InputError: It cannot be read, is not TOML, or says something that cannot be run.
-        """
+        """Read a suite file; raises InputError if it is not TOML, or says something that cannot be read or run."""
         file = TomlFile.read(path, "give a TOML file with the models and the probes of a suite")
         file.refuse_unknown(_KEYS, "name, [run], [[model]] and [[probe]]")
         name = file.document.get("name", path.stem)
@@ -169,7 +150,6 @@ def _probes(file: TomlFile, labels: Sequence[str]) -> list[SuiteProbe]:
 
 
 def _variants(file: TomlFile, number: int, table: dict[str, Any], labels: Sequence[str]) -> list[SuiteProbe]:
-    """The probes of a table `[[probe]]`."""
 
     def where(key: str | None) -> str:
         return file.line_of(_PROBES, number, key)
@@ -225,7 +205,6 @@ def _models(table: dict[str, Any], labels: Sequence[str], where: Callable[[str |
 
 
 def _plain(value: Any) -> str:
-    """A value as a part of the name of a folder."""
     text = "+".join(map(str, value)) if isinstance(value, list) else str(value)
     return _UNUSUAL.sub("-", text.lower() if isinstance(value, bool) else text).strip("-.") or "none"
 

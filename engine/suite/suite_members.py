@@ -46,7 +46,6 @@ class Member:
 
     @property
     def name(self) -> str:
-        """What messages call it."""
         return f"{self.probe.label} of {self.model.label}"
 
 

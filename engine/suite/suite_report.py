@@ -32,18 +32,10 @@ def write_report(
     name: str, folder: Path, overview: Table, failures: Mapping[str, str], finished: Sequence[FinishedMember],
     found: pl.DataFrame,
 ) -> tuple[Path, tuple[Path, ...]]:  # fmt: skip
-    """Write report.html and figures/ into the folder of a suite, and return their paths; older ones are replaced.
+    """Write report.html and figures/ into a suite's folder, and return their paths; older ones are replaced.
 
-    Args:
-        name: What the report calls the suite.
-        folder: The folder of the suite.
-        overview: A line for each member.
-        failures: The member's name → why it failed.
-        finished: The members with a run.
-        found: From `suite_table`.
-
-    Raises:
-        InputError: A file of another kind is in the way.
+    `overview` has a line for each member; `failures` is a member's name → why it failed; `found` is from `suite_table`.
+    Raises InputError if a file of another kind is in the way.
     """
     path = folder / REPORT
     refuse_foreign(path)
@@ -65,7 +57,6 @@ def write_report(
 def _chapters(
     probe: str, own: Sequence[FinishedMember], found: pl.DataFrame
 ) -> tuple[list[Chapter], dict[str, Figure]]:
-    """The chapters of one probe, and the figures that all its models share."""
     runs = [one.run for one in own]
     drawn = curves(found, probe, plain(probe))
     sections = (

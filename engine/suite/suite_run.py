@@ -109,7 +109,6 @@ class SuiteRun(Shown):
 
     @property
     def is_finished(self) -> bool:
-        """Whether all members are finished."""
         return all(self.states[member.number] in DONE for member in self.members)
 
     @cached_property
@@ -138,7 +137,6 @@ class SuiteRun(Shown):
         return self.states[one.member.number] is State.EMPTY
 
     def closing(self) -> str:
-        """What was written; if members failed, how to run them again."""
         kinds = [self.results.name, *(["report.html"] if self.report else []), *(["figures/"] if self.figures else [])]
         written = f"{self.folder}: {' and '.join(filter(None, [', '.join(kinds[:-1]), kinds[-1]]))} are written"
         if len(kinds) == 1:
@@ -224,11 +222,7 @@ def suite(
 
 
 def plan_suite(file: str | Path, **options: Unpack[RunOptions]) -> SuitePlan:
-    """The members of a suite and how far each is. Nothing is run or written.
-
-    Raises:
-        InputError: The file is wrong.
-    """
+    """The members of a suite and how far each is; nothing is run or written. Raises InputError if the file is wrong."""
     found = _Suite.read(file, options)
     return SuitePlan(found.file, found.members, {member.number: state_of(member) for member in found.members})
 

@@ -47,15 +47,9 @@ def settings_of(function: str, settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def check_settings(function: str, settings: Mapping[str, Any], where: Callable[[str | None], str]) -> None:
-    """Refuse settings that no function of the `chain` takes.
+    """Raise InputError if a name is unknown, a value is of another kind, or a setting is missing, in the whole `chain`.
 
-    Args:
-        function: Its name.
-        settings: Name → value, as TOML has them.
-        where: The file and line of a setting; of the table, for None.
-
-    Raises:
-        InputError: A name is unknown, a value is of another kind, or a setting is missing.
+    `settings` has values as TOML has them; `where` gives the file and line of a setting, or of the table for None.
     """
     known = {key: setting for name in chain(function) for key, setting in _settings(name)}
     for key, value in settings.items():

@@ -33,9 +33,8 @@ class FinishedMember:
 def suite_table(finished: Sequence[FinishedMember]) -> pl.DataFrame:
     """The estimates of all runs that have items to compare; each is read and given back, so a suite may have many.
 
-    Returns:
-        probe, model, series (its training run), step (null for a model that is not a checkpoint of one), revision (the
-        hub's commit, or the digest of a local checkpoint), the columns of `estimates`, and folder.
+    Columns: probe, model, series (its training run), step (null for a model that is not a checkpoint of one), revision
+    (the hub's commit, or the digest of a local checkpoint), those of `estimates`, and folder.
     """
     frames = [frame for one in finished if (frame := _estimates(one)) is not None]
     if not frames:
