@@ -50,26 +50,15 @@ class Question:
 
 @dataclass(frozen=True, eq=False)
 class Answers:
-    """What a model answers to n questions.
+    """What a model answers to n questions; log-probabilities are natural logarithms over the whole vocabulary."""
 
-    Attributes:
-        rows: Texts of a question → its row.
-        words: Row and word → the word's place in `rank` and `logprob`.
-        top: int32 [sides, n, k], the first k ranked tokens of each text.
-        top_logprob: float64 [sides, n, k]; natural logarithms over the whole vocabulary, as all others.
-        rank: int32 [w], of each word among the ranked tokens, from 1; 0 if it is not one token.
-        logprob: float64 [w], of each word; NaN if it is not one token.
-        correlation: float64 [n], Spearman's, of the ranked scores of two texts; NaN where it is not defined.
-        token_text: From a token to its text.
-    """
-
-    rows: Mapping[tuple[str, ...], int]
-    words: Mapping[tuple[int, str], int]
-    top: Ids
-    top_logprob: NDArray[np.float64]
-    rank: Ids
-    logprob: NDArray[np.float64]
-    correlation: NDArray[np.float64]
+    rows: Mapping[tuple[str, ...], int]  # texts of a question → its row
+    words: Mapping[tuple[int, str], int]  # row and word → the word's place in `rank` and `logprob`
+    top: Ids  # [sides, n, k], the first k ranked tokens of each text
+    top_logprob: NDArray[np.float64]  # [sides, n, k]
+    rank: Ids  # [w], of each word among the ranked tokens, from 1; 0 if it is not one token
+    logprob: NDArray[np.float64]  # [w], of each word; NaN if it is not one token
+    correlation: NDArray[np.float64]  # [n], Spearman's, of the ranked scores of two texts; NaN: not defined
     token_text: Callable[[int], str]
 
     def tops(self, texts: Sequence[tuple[str, ...]], side: int, prefix: str = "") -> dict[str, Any]:
@@ -82,29 +71,20 @@ class Answers:
         return columns
 
     def places(self, texts: Sequence[tuple[str, ...]], words: Sequence[str]) -> NDArray[np.int64]:
-        """Where `rank` and `logprob` have one word of each of some questions, int64 [n]."""
+        """Where `rank` and `logprob` have one word of each of some questions, [n]."""
         asked = zip(texts, words, strict=True)
         return np.array([self.words[self.rows[own], word] for own, word in asked], np.int64)
 
 
 class Asked(Experiment, Generic[Item]):
-    """An experiment whose items are questions; a subclass is a frozen dataclass.
+    """An experiment whose items are questions; a subclass is a frozen dataclass."""
 
-    Attributes:
-        unit: What the items are, as a plural.
-        clusters: What items share that makes them depend on each other, as a plural.
-        metrics: The columns of items.parquet that are metrics: truth values or numbers.
-        top: How many first choices of each text are kept.
-        items_per_part: How many items make a part.
-        needs_words: Whether an item counts only if all its words are single, ranked tokens of the model.
-        stage_type: The stage.
-    """
-
-    unit: ClassVar[str] = "items"
-    clusters: ClassVar[str] = "items"
-    metrics: ClassVar[Sequence[str] | Mapping[str, pl.Expr]]
-    top: ClassVar[int] = 5
+    unit: ClassVar[str] = "items"  # what the items are, as a plural
+    clusters: ClassVar[str] = "items"  # what items share that makes them depend on each other, as a plural
+    metrics: ClassVar[Sequence[str] | Mapping[str, pl.Expr]]  # columns of items.parquet: truth values or numbers
+    top: ClassVar[int] = 5  # how many first choices of each text are kept
     items_per_part: ClassVar[int] = 512
+    # whether an item counts only if all its words are single, ranked tokens of the model
     needs_words: ClassVar[bool] = False
     rows_file: ClassVar[str | None] = ITEMS_FILE
     further_rows_files: ClassVar[tuple[str, ...]] = ()
@@ -152,37 +132,26 @@ class Asked(Experiment, Generic[Item]):
 
     @classmethod
     def publish(cls, parts: FinishedParts) -> Files:
-        """items.parquet and summary.parquet."""
         items = parts.rows.collect()
         return {ITEMS_FILE: items, SUMMARY_FILE: cls.summarise(items)}
 
     @staticmethod
     def rows_of(files: Mapping[str, pl.LazyFrame]) -> pl.LazyFrame:
-        """The rows of all parts, from the final file that has them."""
         return files[ITEMS_FILE]
 
     def stage(self, exported: ExportedModel) -> "AskStage[Item]":
-        """The stage that asks the questions."""
         return AskStage(exported, self)
 
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """The questions of a part.
+    """The questions of a part."""
 
-    Attributes:
-        items: The items that count.
-        excluded: Why an item does not count → how many.
-        skipped: How many texts the others have.
-        questions: Texts of each question → its words; each text is asked once.
-        encoded: Text → token ids, and the position of its mask.
-    """
-
-    items: list[Any]
-    excluded: dict[str, int]
-    skipped: int
-    questions: Mapping[tuple[str, ...], tuple[str, ...]]
-    encoded: Mapping[str, tuple[Ids, int]]
+    items: list[Any]  # those that count
+    excluded: dict[str, int]  # why an item does not count → how many
+    skipped: int  # how many texts the others have
+    questions: Mapping[tuple[str, ...], tuple[str, ...]]  # texts of each question → its words; each text is asked once
+    encoded: Mapping[str, tuple[Ids, int]]  # text → token ids, and the position of its mask
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,39 +159,30 @@ class AskStage(ReferenceStage[Prepared], Generic[Item]):
     """The stage of an experiment whose items are questions. A part is a range of items.
 
     Which items count is known once a part's token ids are made, not before the run.
-
-    Attributes:
-        exported: The model.
-        experiment: What is asked.
-        logits_at_once: How many logits of the first texts of a batch one core has in memory.
     """
 
     libraries: ClassVar[tuple[str, ...]] = LIBRARIES
 
     exported: ExportedModel
     experiment: Asked[Item]
-    logits_at_once: int = LOGITS_AT_ONCE
+    logits_at_once: int = LOGITS_AT_ONCE  # of the first texts of a batch, in the memory of one core
     size: int = field(default=0)
 
     @property
     def name(self) -> str:  # type: ignore[override]  # other stages have one name each
-        """The experiment's."""
         return self.experiment.name
 
     @property
     def publish(self) -> Callable[[FinishedParts], Files]:  # type: ignore[override]
-        """The experiment's."""
         return self.experiment.publish
 
     @property
     def identity(self) -> dict[str, Any]:
-        """The model, what the experiment says, and the size of the parts."""
         step = f"{self.experiment.unit} per part"
         return {**model_identity(self.exported), **self.experiment.identity, step: self._step}
 
     @property
     def metadata(self) -> dict[str, Any]:
-        """The model, and which items were excluded before the run."""
         excluded = dict(self.experiment.excluded)
         return {**model_metadata(self.exported), **({"excluded": excluded} if self.experiment.needs_words else {})}
 
@@ -232,7 +192,6 @@ class AskStage(ReferenceStage[Prepared], Generic[Item]):
 
     @cached_property
     def parts(self) -> tuple[range, ...]:
-        """Ranges of items."""
         return part_ranges(len(self.experiment.items), self._step)
 
     @cached_property
@@ -242,12 +201,11 @@ class AskStage(ReferenceStage[Prepared], Generic[Item]):
 
     @cached_property
     def tokenizer(self) -> MaskTokenizer:
-        """The model's tokenizer."""
         return self.exported.tokenizer
 
     @cached_property
     def ranked_ids(self) -> Ids:
-        """The ranked tokens, int32 [m], ascending."""
+        """The ranked tokens, [m], ascending."""
         return self.experiment.ranked.ids(self.tokenizer, self.exported.vocab_size)
 
     @cached_property
@@ -281,7 +239,6 @@ class AskStage(ReferenceStage[Prepared], Generic[Item]):
             f"{len(self.ranked_ids):,} tokens are ranked")  # fmt: skip
 
     def prepare(self, number: int) -> Prepared:
-        """The token ids of a part's texts."""
         items = self._of(self.parts[number])
         counting, excluded = self._counting(items, {})
         questions = self._questions(counting)
@@ -294,7 +251,7 @@ class AskStage(ReferenceStage[Prepared], Generic[Item]):
         return Prepared(counting, excluded, skipped, questions, encoded)
 
     def decide(self, model: LanguageModel, number: int, prepared: Prepared | None, advance: Advance) -> PartResult:
-        """The rows of items.parquet of a part; the counts say which of its items do not count."""
+        """The counts say which items of the part do not count."""
         own = prepared or self.prepare(number)
         advance(own.skipped, 0)
         return PartResult(self.experiment.rows(own.items, self._answers(model, own, advance)), own.excluded)
@@ -303,7 +260,7 @@ class AskStage(ReferenceStage[Prepared], Generic[Item]):
         return self.experiment.items[part.start : part.stop]
 
     def _questions(self, items: Sequence[Item]) -> dict[tuple[str, ...], tuple[str, ...]]:
-        """The questions about some items: texts → words; the same texts are asked once."""
+        """The same texts are asked once."""
         asked: dict[tuple[str, ...], dict[str, None]] = {}
         for item in items:
             for question in self.experiment.questions(item):
@@ -340,7 +297,6 @@ class AskStage(ReferenceStage[Prepared], Generic[Item]):
         return ranked
 
     def _answers(self, model: LanguageModel, asked: Prepared, advance: Advance) -> Answers:
-        """What the model answers to the questions of a part."""
         questions = list(asked.questions.items())
         n, sides = len(questions), max((len(texts) for texts, _ in questions), default=1)
         places = {
@@ -412,16 +368,11 @@ class Batch:
     Two texts of a question belong together, since their logits are compared and too many to keep. But a negation is
     longer by one or two tokens. So a batch has questions with first texts of one length, sorted by the length of the
     second ones.
-
-    Attributes:
-        rows: int64 [n], which questions.
-        alike: Slices of `rows` whose second texts have the same number of tokens; one for all where there are none.
-        sides: 1 or 2, how many texts they have.
     """
 
-    rows: NDArray[np.int64]
-    alike: tuple[slice, ...]
-    sides: int
+    rows: NDArray[np.int64]  # [n], which questions
+    alike: tuple[slice, ...]  # of `rows` whose second texts have one length; one for all where there are none
+    sides: int  # 1 or 2, how many texts they have
 
     def sentences(self, encoded: Sequence[Sequence[tuple[Ids, int]]]) -> list[tuple[Ids, Ids]]:
         """Token ids and positions of the masks: of the first texts, then of the second ones of each slice."""
@@ -437,13 +388,7 @@ class Batch:
 
 
 def batches(model: LanguageModel, encoded: Sequence[Sequence[tuple[Ids, int]]], most: int) -> list[Batch]:
-    """Questions in batches, the largest first: so the cores end together.
-
-    Args:
-        model: The model.
-        encoded: Of each question the texts: token ids and the position of the mask.
-        most: The largest number of questions in a batch.
-    """
+    """Questions in batches of at most `most`, the largest first: so the cores end together."""
     lengths = np.array([(len(own), len(own[0][0]), len(own[-1][0])) for own in encoded], np.int64).reshape(-1, 3)
     groups = list(_by_length(lengths))
     divided = model.divide_together([(len(rows), int(lengths[rows[0], 1])) for rows in groups])

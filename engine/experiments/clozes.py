@@ -29,35 +29,21 @@ from .items import ALL, ITEM_SCHEMA, joined
 
 @dataclass(frozen=True)
 class Cloze:
-    """A sentence with one [MASK].
-
-    Attributes:
-        dataset: Where it belongs.
-        condition: Such as `affirmative` or `negated`.
-        item: A name that no other cloze of its data set and condition has; the same in conditions that are compared.
-        text: The sentence.
-        expected: The word whose rank is asked for; None if there is none.
-        splits: The splits that it counts in.
-        cluster: What it shares with other items.
-    """
+    """A sentence with one [MASK]."""
 
     dataset: str
-    condition: str
-    item: str
+    condition: str  # such as `affirmative` or `negated`
+    item: str  # unique in its data set and condition; the same in conditions that are compared
     text: str
-    expected: str | None = None
-    splits: tuple[str, ...] = (ALL,)
-    cluster: str | None = None
+    expected: str | None = None  # the word whose rank is asked for; None if there is none
+    splits: tuple[str, ...] = (ALL,)  # those that it counts in
+    cluster: str | None = None  # what it shares with other items
 
 
 class Clozes(Asked[Cloze]):
-    """An experiment of clozes; a subclass is a frozen dataclass.
+    """An experiment of clozes; a subclass is a frozen dataclass."""
 
-    Attributes:
-        metrics: Name → the metric, as an expression of the columns of items.parquet.
-    """
-
-    metrics: ClassVar[Mapping[str, pl.Expr]]
+    metrics: ClassVar[Mapping[str, pl.Expr]]  # expressions of the columns of items.parquet
     needs_words = True
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -122,7 +108,6 @@ class ClozesRun(AskedRun):
     declared: ClassVar[type[Clozes]]
 
     def tables(self) -> list[Table]:
-        """Each metric in each data set, condition and split."""
         keys = ["dataset", "condition", "split"]
         metric = ["metric"] * (len(self.metrics) > 1)
         shown = [Column(name, name) for name in (*keys, *metric)]
@@ -133,7 +118,7 @@ class ClozesRun(AskedRun):
                       [*shown, value, Column("n", "n")], section="dataset", notes=notes)]  # fmt: skip
 
     def sentence_rows(self) -> pl.LazyFrame:
-        """One sentence for each item; it fails if the expected word is not the first choice."""
+        """An item fails if the expected word is not the first choice."""
         correct = pl.col("rank") == 1
         own = ("dataset", "splits", "cluster", *self.metrics)
         tops = (f"top{i}{what}" for i in range(2, self.declared.top + 1) for what in ("", "_logprob"))
@@ -144,7 +129,6 @@ class ClozesRun(AskedRun):
         )  # fmt: skip
 
     def recounts(self) -> Iterator[Recount]:
-        """Answers, metrics and means, counted again."""
         yield from chances(self.items, "logprob", ["top{}_logprob"], self.declared.top)
         for name, metric in self.declared.metrics.items():
             again = self.items.select(metric.alias(name))[name]

@@ -40,29 +40,17 @@ from .finished_run import run_probe
 
 @dataclass(frozen=True)
 class Option:
-    """How a person gives the value of a field: the annotation of a field holds one.
+    """How a person gives the value of a field: the annotation of a field holds one."""
 
-    Attributes:
-        help: A sentence for the command line and for the docstring.
-        metavar: What stands for the value on the command line.
-        kind: The type on the command line, where it is another one than in Python: `list[Corpus]`.
-        is_file: Whether the value names files or folders, whose digests are recorded.
-        words: What such a value can be instead, such as the name of a bundled file.
-        minimum: The smallest number.
-        maximum: The largest number.
-        shown: The default on the command line, where a text stands for the value.
-        read: From what the command line gives to the value, where a text stands for it.
-    """
-
-    help: str
-    metavar: str | None = None
-    kind: Any = None
-    is_file: bool = False
-    words: Sequence[str] = ()
+    help: str  # a sentence for the command line and for the docstring
+    metavar: str | None = None  # what stands for the value on the command line
+    kind: Any = None  # the type on the command line, where it is another one than in Python: `list[Corpus]`
+    is_file: bool = False  # whether the value names files or folders, whose digests are recorded
+    words: Sequence[str] = ()  # what such a value can be instead, such as the name of a bundled file
     minimum: float | None = None
     maximum: float | None = None
-    shown: str | None = None
-    read: Callable[[Any], Any] | None = None
+    shown: str | None = None  # the default on the command line, where a text stands for the value
+    read: Callable[[Any], Any] | None = None  # from the text on the command line to the value
 
 
 PAIRS = Option("Use a random sample of N [NAME, PROF] pairs (default: all).", metavar="N", minimum=1)
@@ -80,35 +68,21 @@ DATA_FOLDER = Option(
 
 
 class Experiment(ABC):
-    """What is asked of a model; a subclass is a frozen dataclass whose fields are its options.
+    """What is asked of a model; a subclass is a frozen dataclass whose fields are its options."""
 
-    Attributes:
-        name: Its name as a command, as a function, and in a run folder.
-        title: What a report calls it; its name by default.
-        references: The papers to cite, as `package:file.toml`.
-        task: What a model must be exported for; None for either kind of language model.
-        example: An example of the command, for its help.
-        model_help: What the command line says of the model; empty for any language model, `mini` by default.
-        has_plan: Whether `plan` says what a run would do.
-        results: The class that reads a finished run.
-    """
-
-    name: ClassVar[str]
-    title: ClassVar[str] = ""
-    references: ClassVar[str] = ""
-    task: ClassVar[Task | None] = None
-    example: ClassVar[str] = ""
+    name: ClassVar[str]  # as a command, as a function, and in a run folder
+    title: ClassVar[str] = ""  # what a report calls it; its name by default
+    references: ClassVar[str] = ""  # the papers to cite, as `package:file.toml`
+    task: ClassVar[Task | None] = None  # what a model must be exported for; None for either kind of language model
+    example: ClassVar[str] = ""  # of the command, for its help
+    # what the command line says of the model; empty for any language model, `mini` by default
     model_help: ClassVar[str] = ""
-    has_plan: ClassVar[bool] = False
-    results: ClassVar[type[Run]]
+    has_plan: ClassVar[bool] = False  # whether `plan` says what a run would do
+    results: ClassVar[type[Run]]  # the class that reads a finished run
 
     @abstractmethod
     def stage(self, exported: ExportedModel) -> Stage[Any, Any]:
-        """What is computed with a model.
-
-        Raises:
-            InputError: An option or a file is wrong.
-        """
+        """What is computed with a model; an `InputError` if an option or a file is wrong."""
 
     def run(self, model: Model, options: RunOptions) -> Run | ShardRun:
         """Run the stage, or its unfinished parts."""
@@ -200,45 +174,35 @@ class Experiment(ABC):
 
 @dataclass(frozen=True)
 class OptionField:
-    """A field of an experiment that a person gives.
-
-    Attributes:
-        name: Its name.
-        type: Its type in Python.
-        option: How it is given.
-        default: Its default; `dataclasses.MISSING` if it must be given.
-    """
+    """A field of an experiment that a person gives."""
 
     name: str
-    type: Any
+    type: Any  # in Python
     option: Option
-    default: Any
+    default: Any  # `dataclasses.MISSING` if it must be given
 
     @property
     def required(self) -> bool:
-        """Whether it must be given."""
         return self.default is dataclasses.MISSING
 
     def default_or(self, missing: Any) -> Any:
-        """The default; `missing` where there is none."""
         return missing if self.required else self.default
 
     def from_command(self, value: Any) -> Any:
-        """The value for Python, from what the command line gives."""
         if value is None:
             return self.default_or(None)
         return value if self.option.read is None else self.option.read(value)
 
     @property
     def shown_default(self) -> Any:
-        """The default on the command line: None where the help says in words what it is."""
+        """None where the help says in words what it is."""
         if self.option.shown is not None:
             return self.option.shown
         return self.default if isinstance(self.default, str | int | float) else None
 
     @property
     def command_type(self) -> Any:
-        """The type on the command line, without what only Python can give."""
+        """Without what only Python can give."""
         kind = self.option.kind or self.type
         return kind | None if not self.required and self.shown_default is None else kind
 

@@ -24,37 +24,23 @@ OUTCOMES = ("dataset", "condition", "split", "metric", "item", "value", "cluster
 
 @dataclass(frozen=True, eq=False)
 class SummaryRun(Run):
-    """A finished run of such a probe. A subclass names its metrics and its conditions, and makes its tables.
+    """A finished run of such a probe. A subclass names its metrics and its conditions, and makes its tables."""
 
-    Attributes:
-        metrics: The columns of the items that are compared between runs.
-        condition_keys: The keys of the identity that must agree for two runs to be compared.
-        grouped: What items can be grouped by → the column of the items that has it.
-    """
-
-    metrics: ClassVar[Sequence[str]]
+    metrics: ClassVar[Sequence[str]]  # the columns of the items that are compared between runs
+    # keys of the identity that must agree for two runs to be compared
     condition_keys: ClassVar[Sequence[str]] = ("data sha256",)
-    grouped: ClassVar[Mapping[str, str]] = {}
+    grouped: ClassVar[Mapping[str, str]] = {}  # what items can be grouped by → the column of the items that has it
 
     @cached_property
     def items(self) -> pl.DataFrame:
-        """The content of items.parquet; see `negengine.engine.experiments.items`."""
         return self.frame(ITEMS_FILE)
 
     @cached_property
     def summary(self) -> pl.DataFrame:
-        """The content of summary.parquet; see `negengine.engine.experiments.summary`."""
         return self.frame(SUMMARY_FILE)
 
     def told(self, condition: str, split: str, metric: str, *, digits: int = 2) -> str:
-        """A value of each data set, for a sentence: `TREx 0.93 [0.91, 0.95] (n = 120), SQuAD …`; empty if none has it.
-
-        Args:
-            condition: As in summary.parquet.
-            split: As in summary.parquet.
-            metric: As in summary.parquet.
-            digits: After the point.
-        """
+        """A value by data set, for a sentence: `TREx 0.93 [0.91, 0.95] (n = 120), SQuAD …`; empty if none has it."""
         rows = self.summary.filter(
             (pl.col("condition") == condition) & (pl.col("split") == split) & (pl.col("metric") == metric)
         ).filter(pl.col("value").is_not_nan() & pl.col("value").is_not_null())
@@ -66,12 +52,10 @@ class SummaryRun(Run):
         )
 
     def document(self) -> dict[str, Any]:
-        """See `Shown`."""
         return {"run": str(self.folder), "summary": self.summary.to_dicts()}
 
     @property
     def conditions(self) -> dict[str, Any]:
-        """What must be the same in two runs for their items to be compared."""
         return {key: self.record.identity[key] for key in self.condition_keys}
 
     def outcomes(self) -> pl.DataFrame:
@@ -89,16 +73,7 @@ class SummaryRun(Run):
 
 
 def run_probe(stage: Stage[Any, Any], results: type[Results], model: Model, options: RunOptions) -> Results | ShardRun:
-    """Run a probe of one stage, or its unfinished parts.
-
-    Args:
-        stage: What to compute; the run folder has its name.
-        results: The class that reads the results.
-        model: The model.
-        options: See `RunOptions`.
-
-    Returns:
-        The finished run; a `ShardRun` if only a shard was asked for.
+    """Run a probe of one stage, or its unfinished parts; the result is a `ShardRun` if only a shard was asked for.
 
     Raises:
         InputError: The run folder belongs to another run or is in use, the stage cannot run, or the disk is full.
@@ -112,16 +87,11 @@ def run_probe(stage: Stage[Any, Any], results: type[Results], model: Model, opti
 
 @dataclass(frozen=True, eq=False)
 class AskedRun(SummaryRun):
-    """A finished run of an `Asked` experiment.
+    """A finished run of an `Asked` experiment."""
 
-    Attributes:
-        unit: What the items are, as a plural.
-    """
-
-    unit: ClassVar[str] = "items"
+    unit: ClassVar[str] = "items"  # what the items are, as a plural
 
     def remarks(self) -> list[str]:
-        """Which items do not count."""
         before, counts = self.record.metadata.get("excluded", {}), self.record.counts
         later = {why: int(count) for why, count in counts.items() if why != "rows"}
         return [f"{self.unit} excluded: {count:,} ({why})" for why, count in {**before, **later}.items()]
@@ -139,11 +109,8 @@ class AskedRun(SummaryRun):
 def chances(items: pl.DataFrame, expected: str, tops: Sequence[str], count: int) -> Iterator[Recount]:
     """What holds of the answers to any question: each item stands once; log-probabilities and ranks agree.
 
-    Args:
-        items: The content of items.parquet.
-        expected: The column with the log-probability of the expected word, whose rank is in `rank`.
-        tops: Columns with the log-probabilities of the first choices, with `{}` for their number.
-        count: How many first choices there are.
+    `expected` is the column with the log-probability of the expected word, whose rank is in `rank`. `tops` are columns
+    with the log-probabilities of the first choices, with `{}` for their number.
     """
     yield item_once(items)
     first = tops[0].format(1)
@@ -171,10 +138,7 @@ def item_once(items: pl.DataFrame, names: Sequence[str] = _ITEM) -> Recount:
 def means(summary: pl.DataFrame, items: pl.DataFrame, metrics: Sequence[str]) -> Recount:
     """The metrics of summary.parquet are the means of the items of their split.
 
-    Args:
-        summary: The content of summary.parquet.
-        items: Columns dataset, condition, splits (several, with `|` between) and the metrics.
-        metrics: Truth values or numbers.
+    The items have the columns dataset, condition, splits (several, with `|` between) and the metrics.
     """
     by_split = items.with_columns(pl.col(*metrics).cast(pl.Float64), split=pl.col("splits").str.split(SEPARATOR))
     counted = by_split.explode("split").unpivot(metrics, index=_CELL[:-1], variable_name="metric")
@@ -184,12 +148,6 @@ def means(summary: pl.DataFrame, items: pl.DataFrame, metrics: Sequence[str]) ->
 
 
 def descending(items: pl.DataFrame, names: Sequence[str], item: Sequence[str] = _ITEM) -> Iterator[Recount]:
-    """The probabilities of a query's first choices do not grow from one column to the next.
-
-    Args:
-        items: The items.
-        names: The columns with the probabilities.
-        item: The columns that name an item.
-    """
+    """The probabilities of a query's first choices do not grow from one column to the next."""
     for one, other in pairwise(names):
         yield holds(f"{one} is not below {other}", items, pl.col(one) >= pl.col(other), item)

@@ -10,11 +10,7 @@ NEGATED_LAMA, WHAT_BERT_IS_NOT, SELF_CONTAINED_NEGATION, NLI_NEGATION = "lama", 
 
 
 def published(paper: str) -> dict[str, Any]:
-    """The content of a paper's file; its head says what is in it.
-
-    Args:
-        paper: The folder of its probe, such as `lama`.
-    """
+    """The content of a paper's file, by the folder of its probe, such as `lama`; its head says what is in it."""
     return read_published(_FOLDER / paper)
 
 

@@ -1,11 +1,4 @@
-"""From the items of an experiment to the rows of summary.parquet.
-
-The items of a run as arrays, split by split.
-
-A summary has hundreds of figures about parts of the items. Each question to a frame takes a tenth of a millisecond or
-more, whatever its size, so a short run would take longer to summarise than to decide.
-
-The items of a probe become the rows of summary.parquet.
+"""From the items of an experiment, with the columns of `items`, to the rows of summary.parquet.
 
     dataset, condition, split, metric   what the value is about
     value, low, high                    a fraction, correlation or p-value, with its 95 % interval
@@ -15,7 +8,8 @@ The items of a probe become the rows of summary.parquet.
     detectable                          of a difference: the smallest true one that is found with a power of 80 %
     tests                               of a corrected p: the number of tests that it is corrected for
 
-Items are a frame with the columns of `items`.
+The items become arrays first: a summary has hundreds of figures about parts of the items, and each question to a frame
+takes a tenth of a millisecond or more, so a short run would take longer to summarise than to decide.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -46,49 +40,32 @@ UNKNOWN = 0
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """The items of a data set and condition that count in a split.
-
-    Attributes:
-        dataset: As in the items.
-        condition: As in the items.
-        name: `all`, or another of the words in `splits`.
-        rows: int64 [n], the positions of the items.
-    """
+    """The items of a data set and condition that count in a split."""
 
     dataset: str
     condition: str
-    name: str
-    rows: NDArray[np.int64]
+    name: str  # `all`, or another of the words in `splits`
+    rows: NDArray[np.int64]  # [n], the positions of the items
 
 
 @dataclass(frozen=True, eq=False)
 class Outcomes:
-    """A metric of items.
+    """A metric of items."""
 
-    Attributes:
-        values: float64 [n]; undefined where it does not apply to an item.
-        known: bool [n], where it applies.
-        yes_or_no: Whether it is a truth value.
-    """
-
-    values: NDArray[np.float64]
-    known: NDArray[np.bool_]
-    yes_or_no: bool
+    values: NDArray[np.float64]  # [n]; undefined where it does not apply to an item
+    known: NDArray[np.bool_]  # [n], where it applies
+    yes_or_no: bool  # whether it is a truth value
 
     @classmethod
     def of(cls, column: pl.Series) -> "Outcomes":
-        """The outcomes in a column of truth values or numbers; null where the metric does not apply."""
+        """From truth values or numbers; null where the metric does not apply."""
         values = column.cast(pl.Float64).fill_null(0.0).to_numpy()
         return cls(values, column.is_not_null().to_numpy(), column.dtype == pl.Boolean)
 
 
 @dataclass(frozen=True, eq=False)
 class ItemArrays:
-    """Items with the columns of `items`, for summaries.
-
-    Attributes:
-        items: The frame.
-    """
+    """Items with the columns of `items`, for summaries."""
 
     items: pl.DataFrame
 
@@ -106,11 +83,10 @@ class ItemArrays:
 
     @cached_property
     def clusters(self) -> NDArray[np.int64]:
-        """The cluster of each item as a number, int64 [n]; `UNKNOWN` where it has none."""
+        """The cluster of each item as a number, [n]; `UNKNOWN` where it has none."""
         return numbered(self.items["cluster"])
 
     def outcomes(self, metrics: Sequence[str]) -> dict[str, Outcomes]:
-        """Metric → its outcomes."""
         return {metric: Outcomes.of(self.items[metric]) for metric in metrics}
 
 
@@ -204,10 +180,7 @@ def means(items: pl.DataFrame, metrics: Sequence[str]) -> list[Row]:
 def cluster_means(items: pl.DataFrame, metrics: Sequence[str], suffix: str) -> list[Row]:
     """Every metric in every split of several clusters, as the mean of the clusters' means; n counts clusters.
 
-    Args:
-        items: the items.
-        metrics: the metrics.
-        suffix: what is put after their names.
+    `suffix` is put after the names of the metrics.
     """
     arrays = ItemArrays(items)
     outcomes, clusters = arrays.outcomes(metrics), arrays.clusters
@@ -249,11 +222,7 @@ def contrasts(items: pl.DataFrame, wanted: Sequence[Contrast]) -> list[Row]:
 def difference_rows(key: tuple[str, str, str], name: str, outcome: str, found: Difference) -> list[Row]:
     """The row of a difference and that of its p.
 
-    Args:
-        key: data set, condition and split of both.
-        name: metric of the difference.
-        outcome: the metric that is compared.
-        found: the difference.
+    `key` has data set, condition and split of both; `name` is the metric of the difference, `outcome` the compared one.
     """
     clusters = found.clusters if found.clusters < found.n else None
     difference = Row(*key, name, found.value, found.low, found.high, found.n, clusters, detectable=found.detectable)
@@ -261,13 +230,7 @@ def difference_rows(key: tuple[str, str, str], name: str, outcome: str, found: D
 
 
 def paired(first: pl.Series, second: pl.Series, clusters: pl.Series) -> Difference:
-    """Two outcomes of the same items; an item without a cluster counts as a cluster of its own.
-
-    Args:
-        first: truth values or numbers.
-        second: the same of the other side.
-        clusters: what items depend on each other by.
-    """
+    """Two outcomes of the same items; an item without a cluster counts as a cluster of its own."""
     one, other = Outcomes.of(first), Outcomes.of(second)
     return _paired(one.values, other.values, numbered(clusters), yes_or_no=one.yes_or_no)
 
@@ -275,7 +238,7 @@ def paired(first: pl.Series, second: pl.Series, clusters: pl.Series) -> Differen
 def _paired(
     first: NDArray[np.float64], second: NDArray[np.float64], clusters: NDArray[np.int64], *, yes_or_no: bool
 ) -> Difference:
-    """See `paired`; clusters as `numbered` gives them."""
+    """As `paired`, with clusters as `numbered` gives them."""
     kind = np.bool_ if yes_or_no else np.float64
     known = (clusters != UNKNOWN).all()
     return paired_difference(first.astype(kind), second.astype(kind), clusters if known else None)
@@ -296,23 +259,14 @@ def with_holm(summary: pl.DataFrame) -> pl.DataFrame:
 
 
 def correction_note(adjusted: Mapping[str, Any], test: str) -> str:
-    """What stands below a table with corrected p-values.
-
-    Args:
-        adjusted: any row of the summary with such a p.
-        test: how p was found.
-    """
+    """What stands below a table with corrected p-values; `adjusted` is any row of the summary with such a p."""
     count = adjusted.get("tests")  # runs from before did not write it
     family = f"the {count:,} tests of this run" if count else "all tests of this run"
     return f"p: {test}; p (Holm): corrected for {family}"
 
 
 def detectable_note(differences: Iterable[Mapping[str, Any]]) -> list[str]:
-    """What the run can find, as a line below a table of differences; none where that cannot be told.
-
-    Args:
-        differences: rows of the summary, of fractions.
-    """
+    """What the run can find, as a line below a table of differences of fractions; none where that cannot be told."""
     known = [100 * row["detectable"] for row in differences if row.get("detectable") is not None]
     if not known:
         return []
@@ -321,14 +275,9 @@ def detectable_note(differences: Iterable[Mapping[str, Any]]) -> list[str]:
 
 
 def estimated(values: pl.Series, clusters: pl.Series) -> Estimated:
-    """The mean of outcomes with its 95 % interval.
+    """The mean of outcomes, without nulls, with its 95 % interval; clusters are null where items are independent draws.
 
-    Args:
-        values: Truth values or numbers, without nulls.
-        clusters: What the items share; null where they are independent draws.
-
-    Returns:
-        value, low, high, n, clusters and design effect, the last two only where the items come from several clusters.
+    The fields are value, low, high, n, clusters and design effect, the last two only where there are several clusters.
     """
     own = Outcomes.of(values)
     come_in_clusters = not clusters.null_count() and 1 < clusters.n_unique() < len(clusters)
@@ -337,7 +286,7 @@ def estimated(values: pl.Series, clusters: pl.Series) -> Estimated:
 
 
 def _estimated(values: NDArray[np.float64], clusters: NDArray[np.int64], *, yes_or_no: bool) -> Estimated:
-    """See `estimated`; clusters as `numbered` gives them."""
+    """As `estimated`, with clusters as `numbered` gives them."""
     n, n_clusters = len(values), len(np.unique(clusters))
     if not 1 < n_clusters < n or (clusters == UNKNOWN).any():
         return *(proportion(int(values.sum()), n) if yes_or_no else mean(values)), n, None, None

@@ -20,15 +20,9 @@ _SENTENCE = f"This is the {MASK} ."  # where words of a list are looked up
 
 
 def target_ids(tokenizer: MaskTokenizer, texts: Sequence[str], words: Sequence[str]) -> NDArray[np.int32]:
-    """The token that a model would have to predict for each word (see `MaskTokenizer.word_tokens`).
+    """The token that a model would have to predict for each of n words, [n]; `NOT_ONE_TOKEN` where there is none.
 
-    Args:
-        tokenizer: The model's tokenizer.
-        texts: n texts with one [MASK] each.
-        words: n words, one for each text.
-
-    Returns:
-        int32 [n]; `NOT_ONE_TOKEN` where a word is not one token.
+    Each word has a text of its own with one [MASK]; `MaskTokenizer.word_tokens` says what its token is.
     """
     contexts = []
     for text in texts:
@@ -71,29 +65,15 @@ class Vocabulary(StrEnum):
 
 @dataclass(frozen=True)
 class Ranked:
-    """The tokens that are ranked, before any tokenizer is known.
+    """The tokens that are ranked, before any tokenizer is known."""
 
-    Attributes:
-        name: all, words or list.
-        words: The words of the list.
-        file: Where the list comes from.
-    """
-
-    name: str = Vocabulary.ALL.value
-    words: tuple[str, ...] = ()
-    file: str = ""
+    name: str = Vocabulary.ALL.value  # all, words or list
+    words: tuple[str, ...] = ()  # of the list
+    file: str = ""  # where the list comes from
 
     @classmethod
     def of(cls, text: str, option: str = "--vocabulary") -> "Ranked":
-        """Read an option: all, words, or a file with one word per line.
-
-        Args:
-            text: What the user gave.
-            option: Its option, for messages.
-
-        Raises:
-            InputError: The file cannot be read.
-        """
+        """Read an option: all, words, or a file with one word per line; an `InputError` if it cannot be read."""
         if text in set(Vocabulary):
             return cls(str(text))
         path = Path(text)
@@ -104,17 +84,13 @@ class Ranked:
 
     @property
     def sha256(self) -> str | None:
-        """Hexadecimal digest of the list's words; None without a list."""
+        """Of the list's words; None without a list."""
         if self.name != LIST:
             return None
         return hashlib.sha256(json.dumps(sorted(set(self.words))).encode()).hexdigest()
 
     def ids(self, tokenizer: MaskTokenizer, vocab_size: int) -> NDArray[np.int32]:
         """The tokens, int32 [m], ascending.
-
-        Args:
-            tokenizer: The model's tokenizer.
-            vocab_size: How many logits the model has.
 
         Raises:
             InputError: Fewer than two words of the list are one token of the model.

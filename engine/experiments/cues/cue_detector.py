@@ -1,7 +1,5 @@
 """A trained cue detector: an exported token classifier, and the pieces of words that it reads.
 
-From words to token ids and back: the pieces of a sentence's words, and the word that each label belongs to.
-
 A detector labels tokens; a word of several tokens has the label of its first one, as in training. The words are joined
 by single spaces, so that a text and a corpus that is divided into words already give the same tokens.
 """
@@ -32,24 +30,14 @@ NO_TOKEN = -1
 
 @dataclass(frozen=True, eq=False)
 class Window:
-    """A sentence as a model reads it, or a piece of a sentence that is too long for the model.
+    """A sentence as a model reads it, or a piece of a sentence that is too long for the model."""
 
-    Attributes:
-        ids: int32 [L], special tokens included.
-        first: int64 [words], the position of each word's first token; `NO_TOKEN` where it has none.
-    """
-
-    ids: NDArray[np.int32]
-    first: NDArray[np.int64]
+    ids: NDArray[np.int32]  # [L], special tokens included
+    first: NDArray[np.int64]  # [words], the position of each word's first token; `NO_TOKEN` where it has none
 
 
 class WordEncoder:
-    """Makes windows of words.
-
-    Args:
-        tokenizer: of the detector; it is changed, so that a text cannot hold a special token.
-        longest: the largest number of tokens in a window.
-    """
+    """Makes windows of words. The tokenizer is changed, so that a text cannot hold a special token."""
 
     def __init__(self, tokenizer: Tokenizer, longest: int) -> None:
         tokenizer.no_truncation()
@@ -64,23 +52,11 @@ class WordEncoder:
 
     @classmethod
     def of(cls, folder: Path, longest: int) -> "WordEncoder":
-        """The encoder of an export or a checkpoint, from its tokenizer.json.
-
-        Raises:
-            InputError: There is no such file, or it is damaged.
-        """
+        """The encoder of an export or a checkpoint; an `InputError` if its tokenizer.json is missing or damaged."""
         return cls(load_tokenizer(folder), longest)
 
     def encode(self, sentences: Sequence[Sequence[str]]) -> list[list[Window]]:
-        """The windows of sentences.
-
-        Args:
-            sentences: The words of each.
-
-        Returns:
-            For each sentence its windows from left to right: one, unless it is longer than the model takes. Their
-            words together are those of the sentence.
-        """
+        """For each sentence its windows from left to right: one, unless it is longer than the model takes."""
         shortened = [[word[:LONGEST_WORD] for word in words] for words in sentences]
         encodings = self._tokenizer.encode_batch([" ".join(words) for words in shortened])
         return [list(self._windows(words, own)) for words, own in zip(shortened, encodings, strict=True)]
@@ -136,13 +112,7 @@ def encoder_of(exported: ExportedModel) -> WordEncoder:
 
 
 class CueDetector:
-    """A detector on a device.
-
-    Args:
-        exported: The model, exported for token-classification.
-        device: Where it runs.
-        batch_tokens: The largest number of tokens in a batch.
-        threads: Batches that run at the same time on the CPU.
+    """A detector on a device; `threads` batches run at the same time on the CPU.
 
     Raises:
         InputError: As for `encoder_of` and `TokenClassifier`.
@@ -161,7 +131,6 @@ class CueDetector:
         self._names = np.array(exported.info["labels"], object)
 
     def find(self, sentences: Sequence[Sequence[str]]) -> list[list[MarkedCue]]:
-        """The cues of sentences, given as words."""
         return self.find_in(sentences, self.encoder.encode(sentences))
 
     def find_in(
@@ -169,10 +138,7 @@ class CueDetector:
     ) -> list[list[MarkedCue]]:
         """The cues of sentences that are encoded already.
 
-        Args:
-            sentences: The words of each sentence.
-            encoded: From `encoder`.
-            advance: Called after each batch with its number of windows; several threads may call it.
+        `advance` is called after each batch with its number of windows; several threads may call it.
         """
         windows = [window for own in encoded for window in own]
         labels = iter(self.model.labels([window.ids for window in windows], advance))

@@ -1,18 +1,15 @@
 """Sentences with marked cues in the columns of CD-SCO, and precision, recall and F1 as its program counts them.
 
-Sentences with marked cues in the columns of CD-SCO, the corpus of the *SEM 2012 shared task.
-
-One word a line, a blank line after each sentence; tabs between the columns (Morante and Blanco 2012, section 2.1):
+CD-SCO is the corpus of the *SEM 2012 shared task. One word a line, a blank line after each sentence; tabs between the
+columns (Morante and Blanco 2012, section 2.1):
 
     chapter  sentence  word's number  word  lemma  part of speech  parse  ***               without negation
     chapter  sentence  word's number  word  lemma  part of speech  parse  cue scope event … three for each negation
 
 A cue, scope or event column holds the word, or the part of the word that belongs to it, else `_`.
 
-Precision, recall and F1 of cues, counted as the program of the *SEM 2012 shared task counts them.
-
-Source: `eval.cd-sco.pl`, version 2.2 (Roser Morante, 1 April 2012), which comes with the corpus, and section 4 of
-Morante and Blanco (2012).
+Source of the counts: `eval.cd-sco.pl`, version 2.2 (Roser Morante, 1 April 2012), which comes with the corpus, and
+section 4 of Morante and Blanco (2012).
 
 - A gold cue is found by the first cue of the system, in the order of their columns, that has a word in common with it
   and that no other gold cue has found. Each cue finds one at most.
@@ -47,17 +44,11 @@ _HINT = "give a file in the columns of CD-SCO (see the documentation of `cues tr
 
 @dataclass(frozen=True)
 class MarkedSentence:
-    """One sentence.
+    """One sentence with its cues, in the order of their columns."""
 
-    Attributes:
-        words: Its words and punctuation marks.
-        cues: Its cues, in the order of their columns.
-        location: File and line of its first word.
-    """
-
-    words: tuple[str, ...]
+    words: tuple[str, ...]  # and punctuation marks
     cues: tuple[MarkedCue, ...]
-    location: str
+    location: str  # file and line of its first word
 
 
 def read_columns(path: Path) -> list[MarkedSentence]:
@@ -130,21 +121,13 @@ def _sentence(rows: Sequence[tuple[list[str], str]]) -> MarkedSentence:
 
 @dataclass(frozen=True)
 class CueCounts:
-    """The line `Cues:` of the program's table, and `Cues B:`.
+    """The line `Cues:` of the program's table, and `Cues B:`."""
 
-    Attributes:
-        gold: Cues of the corpus.
-        system: Cues of the system.
-        true_positives: Gold cues that were found exactly.
-        false_positives: Cues of the system where the corpus has none.
-        false_negatives: Gold cues that were not found, or not exactly.
-    """
-
-    gold: int
+    gold: int  # cues of the corpus
     system: int
-    true_positives: int
-    false_positives: int
-    false_negatives: int
+    true_positives: int  # gold cues that were found exactly
+    false_positives: int  # cues of the system where the corpus has none
+    false_negatives: int  # gold cues that were not found, or not exactly
 
     @property
     def precision(self) -> float:
@@ -163,27 +146,17 @@ class CueCounts:
 
     @property
     def f1(self) -> float:
-        """The harmonic mean of precision and recall."""
         return _ratio(2 * self.precision * self.recall, self.precision + self.recall)
 
     @property
     def f1_b(self) -> float:
-        """The harmonic mean of precision B and recall."""
         return _ratio(2 * self.precision_b * self.recall, self.precision_b + self.recall)
 
 
 def score(
     gold: Sequence[Sequence[MarkedCue]], system: Sequence[Sequence[MarkedCue]]
 ) -> tuple[CueCounts, dict[Kind, CueCounts]]:
-    """Count the cues of sentences; see the module.
-
-    Args:
-        gold: The corpus's cues of each sentence.
-        system: The system's cues of the same sentences.
-
-    Returns:
-        The counts of all cues, and those of each kind.
-    """
+    """Count the cues of the same sentences, of all kinds and of each kind; the module says how."""
     true, false, missed = Counter[Kind](), Counter[Kind](), Counter[Kind]()
     for wanted, found in zip(gold, system, strict=True):
         free = list(range(len(found)))

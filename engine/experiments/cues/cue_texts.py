@@ -1,14 +1,9 @@
 """Texts: read part by part, divided into sentences and words without a model.
 
-The sentences of a paragraph and the words of a sentence, without a model.
-
 Words are divided as in CD-SCO, which follows the Penn Treebank: a contracted negation, a clitic and a punctuation mark
 are words of their own (`do n't`, `can not`, `Holmes 's`), and a word with hyphens is one word.
 
-A text file in parts of whole lines, so that a file of any size is read part by part.
-
-No word is expected. The answer of a detector is its cues. A row fails if the other detector finds no cue in this
-sentence, so that `negengine show RUN --failed` shows where the detectors disagree.
+A text file is read in parts of whole lines, so that it can have any size.
 """
 
 import hashlib
@@ -59,7 +54,7 @@ def split_sentences(line: str) -> list[str]:
 
 
 def split_words(sentence: str) -> list[str]:
-    """The words and punctuation marks of a sentence, from left to right; see the module."""
+    """The words and punctuation marks of a sentence, from left to right."""
     return _WORDS.findall(sentence.replace("\N{RIGHT SINGLE QUOTATION MARK}", "'"))
 
 
@@ -68,12 +63,7 @@ _HINT = "give a text file"
 
 
 class TextPart(NamedTuple):
-    """Lines that are read together.
-
-    Attributes:
-        place: Where they begin.
-        lines: How many they are.
-    """
+    """Lines that are read together, and how many they are."""
 
     place: Place
     lines: int
@@ -81,27 +71,18 @@ class TextPart(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class TextFile:
-    """A UTF-8 text, also `.gz`.
-
-    Attributes:
-        path: The file.
-        name: What results call it.
-        sha256: Digest of the text, unpacked.
-        parts: All of its lines.
-    """
+    """A UTF-8 text, also `.gz`."""
 
     path: Path
-    name: str
-    sha256: str
+    name: str  # what results call it
+    sha256: str  # of the text, unpacked
     parts: tuple[TextPart, ...]
 
     @classmethod
     def scan(cls, path: Path, bytes_per_part: int = BYTES_PER_PART) -> "TextFile":
         """Read a file once, to know its digest and its parts; one line is in memory.
 
-        Args:
-            path: The file.
-            bytes_per_part: A part ends with the line in which it has so many bytes.
+        A part ends with the line in which it has `bytes_per_part` bytes.
 
         Raises:
             InputError: The file cannot be read, or holds no word; a line is not UTF-8, holds a control character or is
@@ -123,15 +104,10 @@ class TextFile:
         return cls(path, without_home(path), digest.hexdigest(), tuple(parts))
 
     def at(self, path: Path) -> "TextFile":
-        """The same text in another place."""
         return replace(self, path=path)
 
     def read(self, number: int) -> list[tuple[str, int]]:
-        """The lines of a part, each with its number.
-
-        Raises:
-            InputError: The file cannot be read any more, or was changed.
-        """
+        """The lines of a part, each with its number; an `InputError` if the file is gone or was changed."""
         part = self.parts[number]
         with _CONTINUED.opened(self.path, part.place.offset) as stream:
             lines = Lines(stream, str(self.path), part.place)
@@ -154,7 +130,6 @@ class _Continued:
 
     @contextmanager
     def opened(self, path: Path, offset: int) -> Iterator[BinaryIO]:
-        """A file, for reading from an offset on."""
         if path.suffix != ".gz":
             with open_text(path, _HINT) as stream:
                 yield stream
@@ -173,12 +148,8 @@ _CONTINUED = _Continued()
 def sentence_rows(items: pl.LazyFrame) -> pl.LazyFrame:
     """One row for each sentence with a cue and each detector that finds one.
 
-    Args:
-        items: The content of items.parquet.
-
-    Returns:
-        item, condition (the detector), sentence, expected (null), answer (its cues), correct (null), failed, rank and
-        logprob (null), then dataset, line and kinds.
+    No word is expected. `condition` is the detector, and `answer` its cues. A row fails if the other detector finds no
+    cue in this sentence, so that `negengine show RUN --failed` shows where the detectors disagree.
     """
     return items.select(
         "item",

@@ -1,7 +1,5 @@
 """The results of `cues`: items, shares, tables, sections of a report, and what is counted again.
 
-Items of `cues`, and their shares.
-
 items.parquet has a row for each sentence with a cue and each detector that finds one:
 
     dataset     the text
@@ -12,10 +10,8 @@ items.parquet has a row for each sentence with a cue and each detector that find
     cues        its cues, joined by `|`: `not|un-`
     kinds       their kinds, joined by `|`: `particle|affix`
 
-summary.parquet has the shares of sentences with a cue, and with a cue of each kind (split), of all sentences (n). A
-share describes a text, of which every sentence was read, so it has no interval.
-
-The share of sentences in a text that contain a negation cue (Table 1 of the NLI paper).
+summary.parquet has the shares of sentences with a cue, and with a cue of each kind (split), of all sentences (n), as in
+Table 1 of the NLI paper. A share describes a text, of which every sentence was read, so it has no interval.
 """
 
 import tomllib
@@ -63,13 +59,7 @@ def sentences_of(text: int) -> str:
 
 
 def summarise(items: pl.LazyFrame, texts: Sequence[str], counts: Mapping[str, float]) -> pl.DataFrame:
-    """The rows of summary.parquet.
-
-    Args:
-        items: All items.
-        texts: What the texts are called.
-        counts: Sentences of each text; see `sentences_of`.
-    """
+    """The rows of summary.parquet; `counts` has the sentences of each text by the names of `sentences_of`."""
     kinds = pl.col("kinds").str.split(SEPARATOR)
     has = {str(kind): kinds.list.contains(str(kind)) for kind in Kind}
     found = (
@@ -104,7 +94,7 @@ _SHOWN = 20  # cues of a detector in the table
 
 @cache
 def published() -> dict[str, Any]:
-    """What the papers print; see published.toml."""
+    """What the papers print."""
     return tomllib.loads((Path(__file__).parent / "published.toml").read_text("utf-8"))
 
 
@@ -118,10 +108,6 @@ def share_table(summary: pl.DataFrame, model: str) -> Table:
     """Texts: sentences, the share with a cue, and the shares of the kinds of cue, by either detector.
 
     The frame has the columns text, detector, sentences, share, and the share of each kind; shares are fractions.
-
-    Args:
-        summary: The content of summary.parquet.
-        model: The detector's name.
     """
     kinds = [str(kind) for kind in Kind]
     frame = (
@@ -143,12 +129,7 @@ def share_table(summary: pl.DataFrame, model: str) -> Table:
 
 
 def cue_table(counts: Mapping[str, Mapping[str, int]], model: str) -> Table:
-    """The most frequent cues of all texts, by either detector.
-
-    Args:
-        counts: Detector → cue → how often.
-        model: The detector's name.
-    """
+    """The most frequent cues of all texts; `counts` has them by detector."""
     rows = [
         {"detector": name, "cue": cue, "count": n}
         for detector, name in ((WORDS, "list of words"), (MODEL, model))
@@ -166,12 +147,7 @@ _CELL = ("dataset", "condition", "split", "metric")
 
 
 def recounts(items: pl.DataFrame, summary: pl.DataFrame) -> Iterator[Recount]:
-    """What must hold of a finished run.
-
-    Args:
-        items: The content of items.parquet.
-        summary: The content of summary.parquet.
-    """
+    """What must hold of a finished run."""
     yield item_once(items)
     yield holds(
         "each cue has a kind", items, pl.col("cues").str.count_matches("|", literal=True)
@@ -189,25 +165,17 @@ def recounts(items: pl.DataFrame, summary: pl.DataFrame) -> Iterator[Recount]:
 
 @dataclass(frozen=True)
 class CueShare:
-    """How common negation is in a text file.
-
-    Attributes:
-        path: The file.
-        sentences: How many sentences it has.
-        negated: How many of them hold at least one cue.
-        by_kind: Kind → how many hold at least one cue of that kind.
-        cues: Cue → how often it occurs, the most frequent first.
-    """
+    """How common negation is in a text file."""
 
     path: Path
     sentences: int
-    negated: int
-    by_kind: dict[Kind, int]
-    cues: dict[str, int]
+    negated: int  # sentences with at least one cue
+    by_kind: dict[Kind, int]  # kind → sentences with at least one cue of that kind
+    cues: dict[str, int]  # cue → how often it occurs, the most frequent first
 
     @property
     def share(self) -> float:
-        """The fraction of sentences with a cue: Table 1."""
+        """A fraction: Table 1."""
         return self.negated / self.sentences
 
 
@@ -219,15 +187,11 @@ class CueShares(Shown):
 
     @classmethod
     def of(cls, files: Sequence[Path]) -> "CueShares":
-        """Count the sentences of text files.
-
-        Raises:
-            InputError: As for `cue_share`.
-        """
+        """Count the sentences of text files; errors as in `cue_share`."""
         return cls(tuple(cue_share(path) for path in files))
 
     def tables(self) -> list[Table]:
-        """Texts in the layout of Table 1: sentences, the share with a cue, and the shares of the kinds of cue.
+        """Texts in the layout of Table 1.
 
         The frame has the columns text, sentences, negated, share, and the share of each kind; shares are fractions.
         """
@@ -255,7 +219,6 @@ class CueShares(Shown):
         return [table]
 
     def document(self) -> list[dict[str, Any]]:
-        """See `Shown`."""
         return [
             {
                 "file": str(share.path),
@@ -309,7 +272,6 @@ def sections(run: "CuesRun") -> list[Section]:
 
 
 def _shares(table: Table) -> Figure:
-    """The share of sentences with a cue of each text, by detector."""
     data = table.frame.select("text", "detector", value=pl.col("share") * 100)
     return Figure(
         "shares",

@@ -1,7 +1,5 @@
 """Negation cues: the list of words that negate, a cue as it is marked, and cues as one label for each word.
 
-Negation cues in running text: which words negate.
-
 Hossain et al. (2020), section 4, found cues with a BiLSTM-CRF trained on CD-SCO (F1 92.4). Here a list takes its place
 (`cues.toml`): it needs no model, everyone can read what counts, and it finds the same three kinds of cue that CD-SCO
 annotates.
@@ -10,9 +8,7 @@ Not counted are verbs and nouns that deny by their meaning (`fail`, `refuse`, `l
 (`hardly`, `rarely`) and affixed words that are not listed. Shares are therefore likely to be somewhat lower than the
 paper's. `No.` before a number is not a negation.
 
-A cue as it is marked in a sentence: which words it has, and which part of each word.
-
-Cues as one label for each word, which a token classifier can learn, and labels as cues.
+A token classifier learns cues as one label for each word:
 
     O         not a cue
     SINGLE    a cue of one word: not, n't, never, without
@@ -84,27 +80,15 @@ def has_cue(text: str) -> bool:
 
 @dataclass(frozen=True)
 class MarkedCue:
-    """One cue of a sentence. Two cues are equal if both the words and their parts are, as the shared task demands.
+    """One cue of a sentence. Two cues are equal if both the words and their parts are, as the shared task demands."""
 
-    Attributes:
-        words: The positions of its words in the sentence, ascending; they need not follow each other.
-        parts: Of each of these words the part that is the cue: the whole word, or an affix of it.
-        kind: A single word, several words, or an affix.
-    """
-
-    words: tuple[int, ...]
-    parts: tuple[str, ...]
+    words: tuple[int, ...]  # positions in the sentence, ascending; they need not follow each other
+    parts: tuple[str, ...]  # of each of these words the part that is the cue: the whole word, or an affix of it
     kind: Kind
 
     @classmethod
     def of(cls, sentence: Sequence[str], words: Iterable[int], parts: Iterable[str] | None = None) -> "MarkedCue":
-        """A cue of a sentence.
-
-        Args:
-            sentence: Its words.
-            words: The positions of the cue's words.
-            parts: The part of each word; by default the whole words.
-        """
+        """A cue of a sentence, from the positions of its words; `parts` are by default the whole words."""
         places = tuple(words)
         taken = tuple(parts) if parts is not None else tuple(sentence[place] for place in places)
         is_whole = taken == tuple(sentence[place] for place in places)
@@ -139,12 +123,7 @@ _SUFFIXES = sorted(WORDS["suffixes"], key=len, reverse=True)
 
 
 def labels_of(words: Sequence[str], cues: Iterable[MarkedCue]) -> tuple[list[str], list[MarkedCue]]:
-    """The label of each word, and the cues that labels cannot express.
-
-    Args:
-        words: Of the sentence.
-        cues: Its cues.
-    """
+    """The label of each word, and the cues that labels cannot express."""
     labels, lost = [OUTSIDE] * len(words), []
     for cue in sorted(cues, key=lambda cue: cue.words):
         wanted = list(labels)
@@ -166,10 +145,6 @@ def cues_of(words: Sequence[str], labels: Sequence[str]) -> list[MarkedCue]:
     Labels that a model gives need not fit together: a further word without a first one begins a cue, and a cue of
     several words that has only one is a cue of one word. Where no affix of the list is in a word, the whole word is the
     cue.
-
-    Args:
-        words: Of the sentence.
-        labels: The label of each word.
     """
     found: list[tuple[list[int], list[str]]] = []
     begun: tuple[list[int], list[str]] | None = None

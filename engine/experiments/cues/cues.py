@@ -1,7 +1,5 @@
 """Which sentences of texts hold a negation cue? Hossain et al. (2020), section 4, `negengine cues`.
 
-The stage of `cues` with a trained detector: which sentences of texts hold a negation cue.
-
 A part is a range of lines of one text, read where it lies, so that texts of any size take the memory of a part. Every
 sentence is judged twice, by the detector and by the list of words, so that both stand side by side.
 """
@@ -52,29 +50,17 @@ TEXTS = "texts"  # key of the metadata
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """A part that is ready for the detector.
+    """A part that is ready for the detector."""
 
-    Attributes:
-        places: Line of each sentence, and its number in that line; both from 1.
-        sentences: As they stand in the text.
-        words: The words of each.
-        encoded: The windows of each.
-    """
-
-    places: Sequence[tuple[int, int]]
-    sentences: Sequence[str]
+    places: Sequence[tuple[int, int]]  # line of each sentence, and its number in that line; both from 1
+    sentences: Sequence[str]  # as they stand in the text
     words: Sequence[Sequence[str]]
     encoded: Sequence[Sequence[Window]]
 
 
 @dataclass(frozen=True, eq=False)
 class CueStage(ExportedStage[CueDetector, Prepared]):
-    """A detector and the texts that it reads.
-
-    Attributes:
-        exported: The detector.
-        texts: The texts.
-    """
+    """A detector and the texts that it reads."""
 
     name: ClassVar[str] = "cues"
     rows_file: ClassVar[str | None] = ITEMS_FILE
@@ -86,10 +72,6 @@ class CueStage(ExportedStage[CueDetector, Prepared]):
     def plan(cls, exported: ExportedModel, texts: Sequence[TextFile]) -> "CueStage":
         """Plan a run; the model itself is not needed yet.
 
-        Args:
-            exported: A model that was exported for token-classification.
-            texts: From `TextFile.scan`.
-
         Raises:
             InputError: The model is not a cue detector.
         """
@@ -98,7 +80,6 @@ class CueStage(ExportedStage[CueDetector, Prepared]):
 
     @property
     def identity(self) -> dict[str, Any]:
-        """What the items depend on."""
         return {
             **model_identity(self.exported),
             "data sha256": [text.sha256 for text in self.texts],
@@ -107,15 +88,12 @@ class CueStage(ExportedStage[CueDetector, Prepared]):
 
     @property
     def metadata(self) -> dict[str, Any]:
-        """The model, and what the texts are called."""
         return {**model_metadata(self.exported), TEXTS: [text.name for text in self.texts]}
 
     def files(self) -> Mapping[str, Path]:
-        """See `Stage`."""
         return {**super().files(), **{f"text {t}": text.path for t, text in enumerate(self.texts)}}
 
     def with_files(self, places: Mapping[str, Path]) -> Self:
-        """See `Stage`."""
         texts = tuple(text.at(places[f"text {t}"]) for t, text in enumerate(self.texts))
         return changed(super().with_files(places), texts=texts)
 
@@ -126,38 +104,29 @@ class CueStage(ExportedStage[CueDetector, Prepared]):
 
     @property
     def sizes(self) -> Sequence[int]:
-        """Lines of each part."""
         return [self.texts[t].parts[number].lines for t, number in self.parts]
 
     @property
     def unit(self) -> str:
-        """See `Stage`."""
         return "lines"
 
     @cached_property
     def encoder(self) -> WordEncoder:
-        """Makes windows of words."""
         return encoder_of(self.exported)
 
     def check(self, say: Callable[[str], None]) -> None:
-        """See `Stage`: all lines were read when the texts were scanned."""
+        """All lines were read when the texts were scanned."""
         say(f"{sum(self.sizes):,} lines in {len(self.parts):,} parts")
 
     def open(self, options: ModelOptions) -> CueDetector:
-        """See `Stage`.
-
-        Raises:
-            InputError: Mixed precision is asked for.
-        """
+        """An `InputError` if mixed precision is asked for."""
         refuse_mixed(self.name, options.precision)
         return CueDetector(self.exported, options.device, batch_tokens=options.batch_tokens, threads=options.threads)
 
     def describe(self, model: CueDetector) -> Mapping[str, Any]:
-        """See `Stage`."""
         return {**description(self.exported, model.model), "precision": str(Precision.FP32)}
 
     def prepare(self, number: int) -> Prepared:
-        """The sentences of a part as token ids."""
         t, own = self.parts[number]
         places, sentences = [], []
         for line, n in self.texts[t].read(own):
@@ -168,12 +137,7 @@ class CueStage(ExportedStage[CueDetector, Prepared]):
         return Prepared(places, sentences, words, self.encoder.encode(words))
 
     def decide(self, model: CueDetector, number: int, prepared: Prepared | None, advance: Advance) -> PartResult:
-        """See `Stage`.
-
-        Returns:
-            One row for each sentence with a cue and each detector that finds one; see `summary`. The counts say how
-            many sentences each text has.
-        """
+        """The rows of items.parquet; the counts say how many sentences each text has."""
         part = prepared or self.prepare(number)
         t, own = self.parts[number]
         lines, windows = self.texts[t].parts[own].lines, sum(map(len, part.encoded))
@@ -202,7 +166,6 @@ class CueStage(ExportedStage[CueDetector, Prepared]):
 
     @staticmethod
     def publish(parts: FinishedParts) -> Files:
-        """items.parquet and summary.parquet."""
         return {
             ITEMS_FILE: parts.rows,
             SUMMARY_FILE: summarise(parts.rows, parts.metadata[TEXTS], parts.counts),
@@ -210,8 +173,6 @@ class CueStage(ExportedStage[CueDetector, Prepared]):
 
 
 def _frame(rows: Sequence[tuple[str, int, int, str, str, str, str]]) -> pl.DataFrame:
-    """Rows of text, line, place, sentence, detector, cues, kinds as items."""
-
     def items() -> Iterator[tuple[Any, ...]]:
         for text, line, place, sentence, detector, cues, kinds in rows:
             yield text, detector, f"{line}.{place}", line, sentence, cues, kinds
@@ -221,25 +182,18 @@ def _frame(rows: Sequence[tuple[str, int, int, str, str, str, str]]) -> pl.DataF
 
 @dataclass(frozen=True, eq=False)
 class CuesRun(SummaryRun):
-    """The cues of texts.
-
-    Attributes:
-        items: The content of items.parquet; see `summary`.
-    """
+    """The cues of texts."""
 
     stage: ClassVar[str] = CueStage.name
     clusters: ClassVar[str] = "texts"
 
     def tables(self) -> list[Table]:
-        """Shares as in the paper's Table 1, and the most frequent cues."""
         return [share_table(self.summary, self.model_name), cue_table(self.counts(), self.model_name)]
 
     def main_tables(self) -> list[Table]:
-        """The shares."""
         return self.tables()[:1]
 
     def remarks(self) -> list[str]:
-        """The paper's shares of other texts."""
         return [paper_shares()]
 
     def counts(self) -> dict[str, Counter[str]]:
@@ -258,7 +212,6 @@ class CuesRun(SummaryRun):
         return counted
 
     def methods(self, test: str) -> str:
-        """See `Run`."""
         shares = {
             detector: ", ".join(
                 f"{row['dataset']} {100 * row['value']:.2f} %"
@@ -274,19 +227,16 @@ class CuesRun(SummaryRun):
         )
 
     def outcomes(self) -> pl.DataFrame:
-        """See `Run`: sentences without a cue are not kept."""
+        """Always an `InputError`: sentences without a cue are not kept, so runs cannot be compared."""
         return Run.outcomes(self)
 
     def sentence_rows(self) -> pl.LazyFrame:
-        """The sentences with a cue; see `sentence_rows.sentence_rows`."""
         return sentence_rows(self.items.lazy())
 
     def again(self, draw: Draw) -> Iterator[Sample]:
-        """See `Run`."""
         raise InputError(f"the cues that {draw.exported.name} finds are not decided again")
 
     def recounts(self) -> Iterator[Recount]:
-        """See `Run`."""
         return recounts(self.items, self.summary)
 
 

@@ -55,51 +55,32 @@ class Completion:
 
 @dataclass(frozen=True)
 class Item:
-    """What a model can be right or wrong about.
+    """What a model can be right or wrong about."""
 
-    Attributes:
-        dataset: One of `files.DATASETS`.
-        condition: `original`, or how the context is perturbed.
-        item: A name that no other item of its data set and condition has.
-        cluster: The row or pair of rows that it comes from.
-        splits: Those that it counts in.
-        expected: For accuracy: completions of one text, any of which is right. Empty if accuracy is not asked for.
-        good: For sensitivity: the completion that must be more probable than all of `bad`; None if it is not asked for.
-        bad: The completions that do not fit.
-        location: File and line.
-        draw: The number of the shuffle, from 1.
-    """
-
-    dataset: str
-    condition: str
-    item: str
-    cluster: str
-    splits: tuple[str, ...]
-    expected: tuple[Completion, ...]
-    good: Completion | None
+    dataset: str  # one of `files.DATASETS`
+    condition: str  # `original`, or how the context is perturbed
+    item: str  # a name that no other item of its data set and condition has
+    cluster: str  # the row or pair of rows that it comes from
+    splits: tuple[str, ...]  # those that it counts in
+    expected: tuple[Completion, ...]  # of one text, any is right; empty if accuracy is not asked for
+    good: Completion | None  # more probable than all of `bad`; None if sensitivity is not asked for
     bad: tuple[Completion, ...]
-    location: str
-    draw: int | None = None
+    location: str  # file and line
+    draw: int | None = None  # the number of the shuffle, from 1
 
     @property
     def completions(self) -> tuple[Completion, ...]:
-        """All that are looked at, each once."""
+        """Each once."""
         return tuple(dict.fromkeys([*self.expected, *self.compared]))
 
     @property
     def compared(self) -> tuple[Completion, ...]:
-        """The good completion and the bad ones; empty if sensitivity is not asked for."""
+        """Empty if sensitivity is not asked for."""
         return () if self.good is None else (self.good, *self.bad)
 
 
 def build_items(diagnostics: Rows, *, draws: int, seed: int) -> tuple[Item, ...]:
-    """All items of all conditions.
-
-    Args:
-        diagnostics: The rows.
-        draws: How many times the words of a sentence are shuffled.
-        seed: Seed of the shuffles.
-    """
+    """All items of all conditions; `draws` is how many times the words of a sentence are shuffled."""
     return (
         *(item for row in diagnostics.pragmatic for item in _pragmatic_items(row, draws, seed)),
         *_reversal_items(diagnostics.reversals),

@@ -111,16 +111,14 @@ class DiagnosticsRun(AskedRun):
     condition_keys: ClassVar[Sequence[str]] = ("data sha256", "draws", "seed")
 
     def tables(self) -> list[Table]:
-        """Accuracies for each of CPRAG-102, ROLE-88 (two) and NEG-136, sensitivities, tests; the main table last."""
+        """The main table is the last one."""
         shown = Shown.of(self.summary, self.model_name)
         return [*accuracy_tables(shown), sensitivity_table(shown), tests_table(shown), *self.main_tables()]
 
     def main_tables(self) -> list[Table]:
-        """One table: a row for each data set."""
         return [main_table(Shown.of(self.summary, self.model_name))]
 
     def methods(self, test: str) -> str:
-        """What was run and found."""
         return (
             f"We ran the diagnostics of {test}. Accuracy of the expected word among the five most probable tokens, "
             f"with 95 % intervals: {self.told(ORIGINAL, ALL, 'accuracy@5')}. Share of items in which the good "
@@ -128,7 +126,6 @@ class DiagnosticsRun(AskedRun):
         )
 
     def remarks(self) -> list[str]:
-        """Which words are not one token of the model."""
         return [
             f"{dataset}: words that are not one token of the model: {len(words)} "
             f"({', '.join(words[:8])}{', …' if len(words) > 8 else ''})"
@@ -175,7 +172,6 @@ class DiagnosticsRun(AskedRun):
         yield Sample("items", [draw.question(row, row["expected"].split(SEPARATOR)) for row in rows])
 
     def recounts(self) -> Iterator[Recount]:
-        """What must hold of a finished run."""
         items = self.items
         yield item_once(items)
         for k in CUTS:
@@ -213,7 +209,6 @@ class Diagnostics(Asked[Item]):
 
     @cached_property
     def read(self) -> Rows:
-        """The rows of the files."""
         path = find("lm-diagnostics", None if self.data is None else Path(self.data))
         return read_diagnostics(path, [self.dataset] if isinstance(self.dataset, str) else self.dataset)
 
@@ -226,7 +221,6 @@ class Diagnostics(Asked[Item]):
 
     @property
     def identity(self) -> dict[str, Any]:
-        """Data and shuffles."""
         return {"data sha256": self.read.sha256, "draws": self.draws, "seed": self.seed}
 
     def location(self, item: Item) -> str:
@@ -241,7 +235,6 @@ class Diagnostics(Asked[Item]):
 
     @classmethod
     def summarise(cls, items: pl.DataFrame) -> pl.DataFrame:
-        """Means, spreads between the draws, and paired tests."""
         counted = items.with_columns(
             (pl.col("outside_expected") != "").alias(OUTSIDE_ACCURACY),
             (pl.col("outside_compared") != "").alias(OUTSIDE_SENSITIVITY),
@@ -278,7 +271,6 @@ class Diagnostics(Asked[Item]):
 
 
 def _row(item: Item, answers: Answers) -> dict[str, Any]:
-    """The row of an item."""
     chance = {one: _chance(answers, one) for one in item.completions}
     row: dict[str, Any] = {
         "dataset": item.dataset,
@@ -328,7 +320,6 @@ def _chance(answers: Answers, one: Completion) -> float:
 
 
 def _outside(answers: Answers, completions: Iterable[Completion]) -> str:
-    """The words that are not one token of the model, each once."""
     return joined(dict.fromkeys(one.word for one in completions if not _rank(answers, one)))
 
 

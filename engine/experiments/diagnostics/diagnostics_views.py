@@ -56,23 +56,15 @@ _CHANCE = 0.5
 
 @dataclass(frozen=True, eq=False)
 class Shown:
-    """The figures of a run and what is known here of the paper's.
-
-    Attributes:
-        model: The model's name.
-        values: Key and metric → the row of summary.parquet.
-        paper: Key and metric → the published figure; `value` is in percent.
-        summary: The content of summary.parquet.
-    """
+    """The figures of a run and what is known here of the paper's, by key and metric."""
 
     model: str
-    values: Mapping[tuple[str, ...], dict[str, Any]]
-    paper: Mapping[tuple[str, ...], dict[str, Any]]
+    values: Mapping[tuple[str, ...], dict[str, Any]]  # rows of summary.parquet
+    paper: Mapping[tuple[str, ...], dict[str, Any]]  # the published figures; `value` is in percent
     summary: pl.DataFrame
 
     @classmethod
     def of(cls, summary: pl.DataFrame, model: str) -> "Shown":
-        """The figures of a model."""
         name = column(WHAT_BERT_IS_NOT, model)
         keys = ("dataset", "condition", "split", "metric")
         rows = summary.iter_rows(named=True)

@@ -63,7 +63,7 @@ class Reversal:
 
     @property
     def item(self) -> str:
-        """The item's name in the file."""
+        """As in the file."""
         return f"{self.pair}-{self.order}"
 
 
@@ -89,18 +89,14 @@ class Rows:
 
     @property
     def sha256(self) -> str:
-        """Hexadecimal digest of the rows; it does not depend on the files' names."""
+        """Of the rows; it does not depend on the files' names."""
         tables = dataclasses.asdict(self)
         rows = {name: [{**row, "location": None} for row in table] for name, table in tables.items()}
         return hashlib.sha256(json.dumps(rows).encode()).hexdigest()
 
 
 def read_diagnostics(path: Path, datasets: Sequence[str] = ()) -> Rows:
-    """Read the tables of a folder, or one of them.
-
-    Args:
-        path: A folder with NAME.tsv in it or below it, for each data set; or such a file.
-        datasets: Which ones to read; by default all four, or the one of the file.
+    """Read the tables of a folder, with NAME.tsv in it or below it, or one such file; by default all that are there.
 
     Raises:
         InputError: A name is unknown, a file is missing, or a line is bad.

@@ -48,7 +48,6 @@ class Correlated:
     ranked: NDArray[np.int32]
 
     def again(self, reference: Reference) -> Compared:
-        """See `Item`."""
         from scipy import stats
 
         query, negation = (reference.masked(text)[self.ranked] for text in self.texts)

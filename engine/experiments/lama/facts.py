@@ -49,29 +49,17 @@ _WITHOUT_RELATION = "Squad"
 
 @dataclass(frozen=True)
 class Fact:
-    """A fact as queries with one [MASK] each.
+    """A fact as queries with one [MASK] each."""
 
-    Attributes:
-        corpus: One of `CORPORA`.
-        relation: Such as P36.
-        subject: What the fact is about.
-        gold: The word at the mask that makes the affirmative query true.
-        affirmative: The query.
-        negated: Its negation, if there is one.
-        misprimed: Kind of misprime (a key of `MISPRIMES`) → the affirmative query after a misleading word.
-        identifier: The source's name for the fact, if it has one.
-        location: File and line.
-    """
-
-    corpus: str
-    relation: str
-    subject: str
-    gold: str
+    corpus: str  # one of `CORPORA`
+    relation: str  # such as P36
+    subject: str  # what the fact is about
+    gold: str  # the word at the mask that makes the affirmative query true
     affirmative: str
     negated: str | None
-    misprimed: Mapping[str, str]
-    identifier: str
-    location: str = field(compare=False)
+    misprimed: Mapping[str, str]  # kind (a key of `MISPRIMES`) → the affirmative query after a misleading word
+    identifier: str  # the source's name for the fact, if it has one
+    location: str = field(compare=False)  # file and line
 
     @property
     def item(self) -> str:
@@ -82,29 +70,20 @@ class Fact:
 
 @dataclass(frozen=True)
 class Facts:
-    """The facts of some files.
-
-    Attributes:
-        facts: By corpus and relation, else in the order of the files.
-        excluded: Why rows of the files are not among the facts → how many.
-    """
+    """The facts of some files: by corpus and relation, else in the order of the files."""
 
     facts: tuple[Fact, ...]
-    excluded: Mapping[str, int]
+    excluded: Mapping[str, int]  # why rows of the files are not among the facts → how many
 
     @property
     def sha256(self) -> str:
-        """Hexadecimal digest of the facts and their order; it does not depend on the files' names."""
+        """Of the facts and their order; it does not depend on the files' names."""
         rows = [[f.corpus, f.item, f.negated, sorted(f.misprimed.items())] for f in self.facts]
         return hashlib.sha256(json.dumps(rows).encode()).hexdigest()
 
 
 def read_facts(paths: Sequence[Path], corpora: Sequence[str] = ()) -> Facts:
-    """Read the facts of files and folders.
-
-    Args:
-        paths: Files, or folders that hold such files, in any of the layouts.
-        corpora: Which ones to take; all if empty.
+    """Read the facts of files and folders, in any of the layouts; of all corpora if none is named.
 
     Raises:
         InputError: A corpus is unknown, there are no files or no facts, or a line is bad.

@@ -84,11 +84,9 @@ class LamaRun(AskedRun):
     unit: ClassVar[str] = "facts"
 
     def tables(self) -> list[Table]:
-        """Negations, precision and examples: Tables 1 and 2 of the paper."""
         return [negation_table(self), precision_table(self), examples_table(self.items)]
 
     def methods(self, test: str) -> str:
-        """What was ranked and found."""
         ranked = str(self.record.identity["vocabulary"])
         vocabulary = {"all": "all tokens", "words": "the tokens that are words"}.get(ranked, "the words of a list")
         spearman, overlap, precision = (self.told(ORIGINAL, ALL, name) for name in METRICS[:3])
@@ -141,7 +139,6 @@ class LamaRun(AskedRun):
             yield correlations(draw, self.items, ranked)
 
     def recounts(self) -> Iterator[Recount]:
-        """What must hold of a finished run."""
         items = self.items
         yield from chances(items, "gold_logprob", [f"{side}top{{}}_logprob" for side in (QUERY, NEGATED)], TOP)
         metrics = {f"precision@{k}": pl.col("rank") <= k for k in CUTS}
@@ -191,7 +188,6 @@ class Lama(Asked[Fact]):
 
     @cached_property
     def facts(self) -> Facts:
-        """The facts of the files."""
         given = [self.data] if isinstance(self.data, str | Path) else self.data
         paths = [find("negated-lama", Path(path)) for path in given] if given else [find("negated-lama")]
         return read_facts(paths, [self.corpus] if isinstance(self.corpus, str) else self.corpus)
@@ -211,12 +207,10 @@ class Lama(Asked[Fact]):
 
     @cached_property
     def ranked(self) -> Ranked:
-        """As `vocabulary` says."""
         return Ranked.of(self.vocabulary)
 
     @property
     def identity(self) -> dict[str, Any]:
-        """Facts and ranked tokens."""
         return {
             "data sha256": self.facts.sha256,
             "vocabulary": self.ranked.name,
@@ -276,7 +270,6 @@ class Lama(Asked[Fact]):
 
     @classmethod
     def summarise(cls, items: pl.DataFrame) -> pl.DataFrame:
-        """Means over facts and over relations, and precision of queries against their misprimed copies."""
         primed = [
             Contrast(corpus, f"precision@{k}", (ORIGINAL, ALL), (condition, ALL))
             for corpus in items["dataset"].unique(maintain_order=True)
@@ -467,5 +460,4 @@ def precision_figure(run: LamaRun, table: Table) -> Figure:
 
 
 def _percent(heading: str, value: str, beside: str | None = None) -> Column:
-    """A fraction that is shown in percent."""
     return Column(heading, value, beside=beside, decimals=1, scale=100, unit="%")

@@ -41,13 +41,6 @@ _TRIED = 64  # sentences whose time is measured
 def plan_of(stage: Likelihoods, options: ModelOptions, devices: int, folder: Path, shard: Shard) -> ProbePlan:
     """Count the sentences and tokens of a run, and estimate its time from a few of its sentences.
 
-    Args:
-        stage: The run.
-        options: How its model would be opened.
-        devices: How many devices would share the work.
-        folder: Its run folder.
-        shard: The share of the parts that would be done.
-
     Raises:
         InputError: A row is bad, or the model cannot be opened.
     """
@@ -88,7 +81,7 @@ def _tokens_read(stage: Likelihoods, part: Prepared) -> int:
 
 
 def _tokens_a_second(stage: Likelihoods, options: ModelOptions, part: Prepared) -> float:
-    """How many tokens the model reads in a second, measured on sentences of middle length, after a first try."""
+    """Measured on sentences of middle length, after a first try."""
     order = sorted(range(len(part.texts)), key=lambda i: len(part.sentences[i].ids))
     first = max(0, (len(order) - _TRIED) // 2)
     some = [part.sentences[i] for i in order[first : first + _TRIED]]
@@ -104,12 +97,7 @@ def _tokens_a_second(stage: Likelihoods, options: ModelOptions, part: Prepared) 
 
 @dataclass(frozen=True, eq=False)
 class LikelihoodRun(SummaryRun):
-    """A finished run.
-
-    Attributes:
-        items: The content of items.parquet: one row for each sentence.
-        summary: The content of summary.parquet.
-    """
+    """A finished run; `items` has one row for each sentence."""
 
     stage: ClassVar[str] = Likelihoods.name
     metrics: ClassVar[Sequence[str]] = (*RATES, *MEANS)
@@ -117,20 +105,17 @@ class LikelihoodRun(SummaryRun):
 
     @cached_property
     def columns(self) -> Columns:
-        """What the columns of the user's table are for."""
         return Columns.from_json(self.record.metadata[COLUMNS])
 
     @property
     def is_causal(self) -> bool:
-        """Whether the likelihoods are exact ones, of a causal model."""
+        """A causal model gives exact likelihoods."""
         return bool(self.record.identity["scores"] == LOG_LIKELIHOOD)
 
     def tables(self) -> list[Table]:
-        """Accuracies of pairs, or means of sentences."""
         return tables(self.summary, self.columns, self.model_name, is_causal=self.is_causal)
 
     def methods(self, test: str) -> str:
-        """See `Run`."""
         n = int(self.record.counts["sentences"])
         cited = f" ({test})" if test else ""
         if self.is_causal:
@@ -153,12 +138,11 @@ class LikelihoodRun(SummaryRun):
 
     @property
     def method(self) -> Method | None:
-        """Which tokens a masked model masks together; None for a causal model."""
+        """None for a causal model."""
         name = self.record.identity["method"]
         return None if name is None else Method(name)
 
     def remarks(self) -> list[str]:
-        """What does not count, and what a likelihood cannot say."""
         counts, said = self.record.counts, []
         if counts["with unknown tokens"]:
             what = "sentences hold a word that the vocabulary cannot express; its token is the unknown one"
@@ -171,7 +155,7 @@ class LikelihoodRun(SummaryRun):
         return said
 
     def outcomes(self) -> pl.DataFrame:
-        """See `Run`; one row for each pair, or for each sentence."""
+        """One row for each pair, or for each sentence."""
         columns, dataset = self.columns, self.record.metadata[NAME]
         wanted = metrics(columns)
         items = self.items.filter(pl.col(SIDE) == GOOD) if columns.has_pairs else self.items
@@ -196,15 +180,12 @@ class LikelihoodRun(SummaryRun):
         )
 
     def sentence_rows(self) -> pl.LazyFrame:
-        """The sentences; see `sentences.sentence_rows`."""
         return sentence_rows(self.items.lazy(), self.columns)
 
     def again(self, draw: Draw) -> Iterator[Sample]:
-        """See `Run`."""
         yield sentences(draw, self.sentence_rows(), self.method)
 
     def recounts(self) -> Iterator[Recount]:
-        """See `Run`."""
         return recounts(self.folder, self.items, self.summary, self.columns)
 
 
@@ -274,7 +255,6 @@ class Likelihood(Experiment):
     skip_bad: Annotated[bool, Option("Skip rows that cannot be scored, and write them to skipped.parquet.")] = False
 
     def stage(self, exported: ExportedModel) -> Likelihoods:
-        """All rows are read and checked."""
         if exported.is_causal and self.method is not None:
             raise InputError(
                 f"--method {self.method}: {exported.name} is a causal model, whose log-likelihoods are exact; "

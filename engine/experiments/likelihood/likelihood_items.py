@@ -1,7 +1,5 @@
 """Items of `likelihood`: columns of the result files, minimal pairs, rows that cannot be scored.
 
-The columns of items.parquet, tokens.parquet and words.parquet.
-
 items.parquet has one row for each sentence: the columns of the user's table, then
 
     file                       which table of a folder; only for folders
@@ -18,13 +16,9 @@ items.parquet has one row for each sentence: the columns of the user's table, th
 A word of words.parquet is what stands between two spaces, with its punctuation. A token belongs to the word of the
 first character that it covers.
 
-Minimal pairs: is the good sentence the more probable one?
-
-A pair is decided by the difference of the two log-likelihoods. Two ways to compute the same sums in fp32 differ in the
-last digits, so a difference below `TIE` is a tie. A tie is not correct: a model that cannot tell the sentences apart
-does not know the rule. The share of ties stands beside the accuracy.
-
-Rows that cannot be scored, and why.
+Two ways to compute the same sums in fp32 differ in the last digits, so two log-likelihoods that differ by less than
+`TIE` are a tie. A tie is not correct: a model that cannot tell the sentences apart does not know the rule. The share of
+ties stands beside the accuracy.
 """
 
 import re
@@ -79,10 +73,6 @@ _WORD = re.compile(r"\S+")
 def refuse_result_names(name: str, columns: Sequence[str]) -> None:
     """Refuse a table with a column that has the name of a result.
 
-    Args:
-        name: Of the table.
-        columns: Its columns.
-
     Raises:
         InputError: There is one.
     """
@@ -93,13 +83,7 @@ def refuse_result_names(name: str, columns: Sequence[str]) -> None:
 
 
 def item_schema(table: Mapping[str, pl.DataType], columns: Columns, *, several: bool) -> dict[str, pl.DataType]:
-    """The columns of a part.
-
-    Args:
-        table: Those of the user's table.
-        columns: What they are for.
-        several: Whether there are several tables.
-    """
+    """The columns of a part, from those of the user's table."""
     file: dict[str, pl.DataType] = {FILE: pl.String()} if several else {}
     side: dict[str, pl.DataType] = {SIDE: pl.String()} if columns.has_pairs else {}
     verdicts: dict[str, pl.DataType] = dict.fromkeys(VERDICTS, pl.Boolean()) if columns.good is not None else {}
@@ -114,15 +98,9 @@ def item_rows(
     sentences: Sequence[Sentence],
     logprobs: NDArray[np.float32],
 ) -> pl.DataFrame:
-    """A row for each sentence of a part.
+    """A row for each sentence of a part; of pairs in one row the good one, then the bad one.
 
-    Args:
-        rows: The rows of the table.
-        file: What results call it; None for a single one.
-        columns: What its columns are for.
-        texts: The sentences; of pairs in one row the good one, then the bad one.
-        sentences: The same as tokens.
-        logprobs: float32, of all scored tokens.
+    `logprobs` are those of all scored tokens, sentence by sentence.
     """
     sides = len(columns.texts)
     counts = np.array([len(sentence.scored) for sentence in sentences], np.int64)
@@ -146,10 +124,7 @@ def item_rows(
 def opened_lists(
     tokenizer: MaskTokenizer, texts: Sequence[str], sentences: Sequence[Sentence], logprobs: NDArray[np.float32]
 ) -> dict[str, pl.Series]:
-    """The columns of `LISTS`: for each sentence its tokens and its words with their log-probabilities.
-
-    Arguments as for `item_rows`.
-    """
+    """The columns of `LISTS`: for each sentence its tokens and its words with their log-probabilities."""
     lists: dict[str, list[list[object]]] = {name: [] for own in LISTS.values() for name in own}
     known: dict[int, str] = {}
     first = 0
@@ -193,12 +168,7 @@ def with_verdicts(items: pl.DataFrame) -> pl.DataFrame:
 
 
 def with_joined_verdicts(items: pl.LazyFrame, columns: Columns) -> pl.LazyFrame:
-    """Judge pairs whose sentences are two rows of the table.
-
-    Args:
-        items: Rows in any order; their other columns are not held in memory.
-        columns: What the columns are for.
-    """
+    """Judge pairs whose sentences are two rows of the table, in any order; other columns are not held in memory."""
     names = items.collect_schema().names()
     keys = [name for name in (FILE, columns.pair) if name is not None and name in names]
     bad = items.filter(pl.col(SIDE) == BAD).select(*keys, *_KEPT).collect(engine="streaming")
@@ -208,12 +178,7 @@ def with_joined_verdicts(items: pl.LazyFrame, columns: Columns) -> pl.LazyFrame:
 
 
 def refuse_incomplete(tables: Tables, columns: Columns, check: Check) -> None:
-    """Refuse pairs without exactly one good and one bad row.
-
-    Args:
-        tables: What is scored.
-        columns: What the columns are for.
-        check: The rows that do not count.
+    """Refuse pairs without exactly one good and one bad row among the rows that count.
 
     Raises:
         InputError: There is such a pair.
@@ -250,20 +215,14 @@ _ONE_WORD = r"^\s*\S*\s*$"
 
 @dataclass(frozen=True)
 class Faults:
-    """Finds the rows of a table that cannot be scored.
-
-    Attributes:
-        columns: What its columns are for.
-        encoder: Makes sentences of texts.
-        longest: The largest number of tokens that the model takes; None where longer sentences are read in windows.
-    """
+    """Finds the rows of a table that cannot be scored; a `stimuli.Check`."""
 
     columns: Columns
     encoder: Encoder
-    longest: int | None
+    longest: int | None  # tokens; None where longer sentences are read in windows
 
     def __call__(self, frame: pl.DataFrame) -> pl.Series:
-        """See `stimuli.Check`. Texts are tokenized only where their length or their characters leave it open."""
+        """Texts are tokenized only where their length or their characters leave it open."""
         reasons: list[str | None] = [None] * len(frame)
         for column in reversed(self.columns.texts):
             for row in frame.select(self._open(column)).to_series().arg_true().to_list():
@@ -275,13 +234,7 @@ class Faults:
         return pl.Series("reason", reasons, pl.String)
 
     def of(self, text: str, sentence: Sentence, column: str) -> str | None:
-        """What is wrong with one text; None if nothing is.
-
-        Args:
-            text: The text.
-            sentence: Its tokens.
-            column: Where it stands.
-        """
+        """What is wrong with one text; None if nothing is."""
         if (token := self.encoder.tokenizer.special_token_in([text])[0]) is not None:
             return f"{column} holds the special token {token!r}; give a sentence in plain words"
         if not len(sentence.scored):

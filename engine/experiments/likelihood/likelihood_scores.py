@@ -1,7 +1,5 @@
 """From sentences to scores: token ids, masked copies, log-probabilities of tokens.
 
-Sentences as token ids, and which of their tokens are scored; sentences of one length together.
-
 The special tokens that the tokenizer puts around a sentence are not scored. A causal model cannot score the first
 token where nothing stands before it: it can where its tokenizer begins each text with a token of its own.
 
@@ -14,7 +12,7 @@ the special tokens:
                    each later one those that the window before did not reach. So at least W / 2 tokens, rounded down,
                    stand before a token of a later window
 
-The masked copies of sentences whose answers are pseudo-log-likelihoods, made batch by batch.
+Pseudo-log-likelihoods are sums of the log-probabilities of masked tokens. The masked copies of a sentence:
 
     original          each token is masked alone, and its probability given all others is asked for (Salazar, Liang,
                       Nguyen and Kirchhoff 2020, "Masked Language Model Scoring", section 2)
@@ -22,11 +20,8 @@ The masked copies of sentences whose answers are pseudo-log-likelihoods, made ba
                       word give each other away (Kauf and Ivanova 2023, "A Better Way to Do Masked Language Model
                       Scoring", section 2)
 
-The sum of the log-probabilities is the pseudo-log-likelihood of the sentence. Only the row of the mask is computed in
-the last layer and in the vocabulary projection, and rows of one length need no padding. So a copy costs what a sentence
-of the main job costs.
-
-The log-probability of each token of some sentences, from a masked or a causal model.
+Only the row of the mask is computed in the last layer and in the vocabulary projection, and rows of one length need no
+padding. So a copy costs what a sentence of the main job costs.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -49,58 +44,41 @@ _WINDOWS_AT_ONCE = 256
 
 @dataclass(frozen=True, eq=False)
 class Sentence:
-    """One sentence as the model reads it.
+    """One sentence of L tokens as the model reads it.
 
-    Attributes:
-        ids: int32 [L], special tokens included.
-        scored: int64 [n], the positions of the scored tokens, ascending.
-        word: int32 [L], the number of the word that a token belongs to, as the tokenizer divides the text into words
-            before it divides words into tokens; `NO_WORD` for special tokens.
-        start: int32 [L], the first character that a token covers.
-        content: The positions from the first token of the text to behind its last one.
+    `word` has for each token the number of its word, as the tokenizer divides the text into words before it divides
+    words into tokens; `NO_WORD` for special tokens.
     """
 
-    ids: Ids
-    scored: NDArray[np.int64]
-    word: Ids
-    start: Ids
-    content: slice
+    ids: Ids  # [L], special tokens included
+    scored: NDArray[np.int64]  # [n], the positions of the scored tokens, ascending
+    word: Ids  # [L]
+    start: Ids  # [L], the first character that a token covers
+    content: slice  # from the first token of the text to behind its last one
 
     @property
     def tokens(self) -> Ids:
-        """The scored tokens, int32 [n]."""
+        """The scored tokens, [n]."""
         return self.ids[self.scored]
 
 
 @dataclass(frozen=True, eq=False)
 class Group:
-    """Rows of one length that a model reads: sentences, or windows of long ones.
+    """Rows of one length that a model reads: sentences, or windows of long ones."""
 
-    Attributes:
-        ids: int32 [m, L].
-        word: int32 [m, L], see `Sentence`.
-        slot: int64 [m, L], where the score of a token belongs in the scores of all sentences; -1 if it is not scored.
-    """
-
-    ids: Ids
-    word: Ids
-    slot: NDArray[np.int64]
+    ids: Ids  # [m, L]
+    word: Ids  # [m, L], as in `Sentence`
+    slot: NDArray[np.int64]  # [m, L], where a token's score belongs in those of all sentences; -1: not scored
 
 
 @dataclass(frozen=True)
 class Encoder:
-    """How texts become sentences.
-
-    Attributes:
-        tokenizer: The model's.
-        is_causal: Whether the model reads from left to right.
-    """
+    """How texts become sentences."""
 
     tokenizer: MaskTokenizer
     is_causal: bool = False
 
     def encode(self, texts: Sequence[str]) -> list[Sentence]:
-        """Texts as sentences of any length."""
         return [self._sentence(encoding) for encoding in self.tokenizer.backend.encode_batch(list(texts))]
 
     def _sentence(self, encoding: Encoding) -> Sentence:
@@ -113,12 +91,7 @@ class Encoder:
         return Sentence(ids, scored.astype(np.int64), np.array(words, np.int32), start, slice(first, last))
 
     def groups(self, sentences: Sequence[Sentence], longest: int) -> Iterator[Group]:
-        """Everything that a model must read to score some sentences.
-
-        Args:
-            sentences: The sentences.
-            longest: The largest number of tokens that the model takes; longer sentences are read in windows.
-        """
+        """Everything that a model must read to score some sentences; those of more than `longest` tokens in windows."""
         slots = np.cumsum([0, *(len(sentence.scored) for sentence in sentences)])
         short = [number for number, sentence in enumerate(sentences) if len(sentence.ids) <= longest]
         for rows in rows_by_length([sentences[number].ids for number in short]):
@@ -183,30 +156,16 @@ def _window(sentence: Sentence, start: int, width: int) -> NDArray[np.int64]:
 
 @dataclass(frozen=True, eq=False)
 class Queries:
-    """Masked copies of one length.
+    """Masked copies of one length."""
 
-    Attributes:
-        ids: int32 [q, L].
-        position: int32 [q], of the mask that is asked for.
-        expected: int32 [q], the token that stands there in the sentence.
-        slot: int64 [q], where its log-probability belongs.
-    """
-
-    ids: Ids
-    position: Ids
-    expected: Ids
-    slot: NDArray[np.int64]
+    ids: Ids  # [q, L]
+    position: Ids  # [q], of the mask that is asked for
+    expected: Ids  # [q], the token that stands there in the sentence
+    slot: NDArray[np.int64]  # [q], where its log-probability belongs
 
 
 def queries(group: Group, method: Method, mask_id: int, at_once: int) -> Iterator[Queries]:
-    """The masked copies of some rows.
-
-    Args:
-        group: The rows.
-        method: Which tokens are masked together.
-        mask_id: The model's mask.
-        at_once: The largest number of copies in memory.
-    """
+    """The masked copies of some rows, at most `at_once` in memory."""
     owners, positions = np.nonzero(group.slot >= 0)
     columns = np.arange(group.ids.shape[1])
     for start in range(0, len(owners), at_once):
@@ -232,18 +191,9 @@ def pseudo_logprobs(
     longest: int,
     advance: Callable[[int], None],
 ) -> NDArray[np.float32]:
-    """The log-probability of each scored token at its mask; see `queries`.
+    """The log-probability of each scored token at its mask: natural logarithms, sentence by sentence.
 
-    Args:
-        model: A masked model.
-        encoder: The encoder of the sentences.
-        sentences: The sentences.
-        method: Which tokens are masked together.
-        longest: The largest number of tokens that the model takes.
-        advance: Called with the number of tokens that were scored; several threads may call it.
-
-    Returns:
-        float32 [scored tokens of all sentences], natural logarithms, sentence by sentence.
+    `advance` is called with the number of tokens that were scored; several threads may call it.
     """
     found = np.empty(sum(len(sentence.scored) for sentence in sentences), np.float32)
     for together in _together(_copies(encoder, sentences, method, longest)):
@@ -275,10 +225,7 @@ def _together(copies: Iterable[Queries]) -> Iterator[list[Queries]]:
 def causal_logprobs(
     model: CausalLM, encoder: Encoder, sentences: Sequence[Sentence], longest: int, advance: Callable[[int], None]
 ) -> NDArray[np.float32]:
-    """The log-probability of each scored token, given those before it; one run of a sentence gives all of them.
-
-    Arguments and result are those of `pseudo_logprobs`; the model is a causal one.
-    """
+    """The log-probability of each scored token, given those before it; one run of a sentence gives all of them."""
     found = np.empty(sum(len(sentence.scored) for sentence in sentences), np.float32)
     for group in encoder.groups(sentences, longest):
         for start in range(0, len(group.ids), size := model.batch_size(group.ids.shape[1])):

@@ -53,35 +53,17 @@ COLUMNS, NAME, DETAILS = "columns", "dataset", "details"  # keys of the metadata
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """A part that is ready for the model.
-
-    Attributes:
-        rows: The rows of the table that can be scored, and those that are skipped.
-        file: What results call the table; None for a single one.
-        texts: The sentences; of pairs in one row the good one, then the bad one.
-        sentences: The same as tokens.
-    """
+    """A part that is ready for the model."""
 
     rows: Rows
-    file: str | None
-    texts: Sequence[str]
-    sentences: Sequence[Sentence]
+    file: str | None  # what results call the table; None for a single one
+    texts: Sequence[str]  # of pairs in one row the good one, then the bad one
+    sentences: Sequence[Sentence]  # the same as tokens
 
 
 @dataclass(frozen=True, eq=False)
 class Likelihoods(ReferenceStage[Prepared]):
-    """A run.
-
-    Attributes:
-        exported: The model.
-        tables: What is scored.
-        columns: What the columns are for.
-        method: Which tokens a masked model masks together; None for a causal model.
-        windows: Whether long sentences are read in windows.
-        per_token: Whether tokens.parquet is written.
-        per_word: Whether words.parquet is written.
-        skip_bad: Whether rows that cannot be scored are skipped.
-    """
+    """A run."""
 
     name: ClassVar[str] = "likelihood"
     rows_file: ClassVar[str | None] = ITEMS_FILE
@@ -90,20 +72,18 @@ class Likelihoods(ReferenceStage[Prepared]):
     exported: ExportedModel
     tables: Tables
     columns: Columns
-    method: Method | None = Method.ORIGINAL
-    windows: bool = False
+    method: Method | None = Method.ORIGINAL  # None for a causal model
+    windows: bool = False  # whether long sentences are read in windows
     per_token: bool = False
     per_word: bool = False
     skip_bad: bool = False
 
     @property
     def sizes(self) -> Sequence[int]:
-        """Sentences of each part."""
         return [size * len(self.columns.texts) for size in self.tables.sizes]
 
     @property
     def identity(self) -> dict[str, Any]:
-        """What the items depend on."""
         return {
             **model_identity(self.exported),
             "data sha256": self.tables.sha256,
@@ -119,7 +99,6 @@ class Likelihoods(ReferenceStage[Prepared]):
 
     @property
     def metadata(self) -> dict[str, Any]:
-        """The model, the columns, and what else is published."""
         return {
             **model_metadata(self.exported),
             COLUMNS: self.columns.to_json(),
@@ -128,34 +107,26 @@ class Likelihoods(ReferenceStage[Prepared]):
         }
 
     def files(self) -> Mapping[str, Path]:
-        """See `Stage`."""
         return {**super().files(), **self.tables.places()}
 
     def with_files(self, places: Mapping[str, Path]) -> Self:
-        """See `Stage`."""
         return changed(super().with_files(places), tables=self.tables.at(places))
 
     @cached_property
     def encoder(self) -> Encoder:
-        """Makes sentences of texts."""
         return Encoder(self.exported.tokenizer, self.method is None)
 
     @cached_property
     def faults(self) -> Faults:
-        """Finds the rows that cannot be scored."""
         return Faults(self.columns, self.encoder, None if self.windows else self.exported.max_length)
 
     def check(self, say: Callable[[str], None]) -> None:
-        """See `Stage`: all rows were checked when the tables were read."""
+        """All rows were checked when the tables were read."""
         rows, skipped = (sum(getattr(own, name) for own in self.tables.stimuli) for name in ("n", "skipped"))
         say(f"{counted(rows, 'row')}, skipped: {skipped:,}; {counted(len(self.tables.parts), 'part')}")
 
     def prepare(self, number: int) -> Prepared:
-        """The sentences of a part as tokens.
-
-        Raises:
-            InputError: A sentence cannot be scored.
-        """
+        """The sentences of a part as tokens; an `InputError` if one cannot be scored."""
         rows, file = self.tables.read(number, self.faults)
         texts = [text for row in rows.frame.select(self.columns.texts).iter_rows() for text in row]
         sentences = self.encoder.encode(texts)
@@ -168,11 +139,7 @@ class Likelihoods(ReferenceStage[Prepared]):
         return Prepared(rows, file, texts, sentences)
 
     def decide(self, model: LanguageModel, number: int, prepared: Prepared | None, advance: Advance) -> PartResult:
-        """See `Stage`.
-
-        Returns:
-            One row for each sentence; then, with `skip_bad`, the rows that are skipped. See `items`.
-        """
+        """One row for each sentence; then, with `skip_bad`, the rows that are skipped."""
         part = prepared or self.prepare(number)
         logprobs = self.logprobs(model, part.sentences, advance)
         skipped = part.rows.skipped.rename(dict(zip(("line", "reason", "content"), SKIPPED, strict=True)))
@@ -194,13 +161,7 @@ class Likelihoods(ReferenceStage[Prepared]):
         return PartResult(pl.concat(rows, how="diagonal"), counts)
 
     def logprobs(self, model: LanguageModel, sentences: Sequence[Sentence], advance: Advance) -> NDArray[np.float32]:
-        """The log-probabilities of all scored tokens; see `scores`.
-
-        Args:
-            model: From `open`.
-            sentences: From `encoder`.
-            advance: See `decide`; a sentence counts as done in proportion to its tokens.
-        """
+        """The log-probabilities of all scored tokens; a sentence counts as done in proportion to its tokens."""
         total, tokens, said, lock = sum(len(sentence.scored) for sentence in sentences), 0, 0, Lock()
 
         def scored(count: int) -> None:
@@ -228,7 +189,6 @@ class Likelihoods(ReferenceStage[Prepared]):
 
     @staticmethod
     def publish(parts: FinishedParts) -> Files:
-        """items.parquet, summary.parquet, and what was asked for besides; see `items`."""
         columns, metadata = Columns.from_json(parts.metadata[COLUMNS]), parts.metadata
         names = parts.rows.collect_schema().names()
         rows, files = parts.rows, {}

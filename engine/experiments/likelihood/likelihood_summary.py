@@ -1,7 +1,5 @@
 """From the items of `likelihood` to summary.parquet; their sentences, and what `verify` counts and computes again.
 
-From the items to the rows of summary.parquet.
-
     condition   split        metric
     sentences   all, groups  log_likelihood, per_token, per_word, per_character: means over sentences, in natural
                              logarithms
@@ -14,10 +12,7 @@ From the items to the rows of summary.parquet.
 The groups are the values of the columns that are named as groups; where there are several such columns, a split is
 `COLUMN: VALUE`. Intervals allow for the clusters.
 
-No word is expected, so there is no answer and no rank; `logprob` is the log-likelihood of the whole sentence. The good
-sentence of a pair fails if it is not the more probable one.
-
-What was computed, as it can be computed again: one token at a time, without batches, and without our own vectors.
+`verify` computes log-likelihoods again one token at a time, without batches, and without our own vectors.
 """
 
 from collections.abc import Iterator, Mapping
@@ -80,13 +75,7 @@ def splits(columns: Columns) -> list[pl.Expr]:
 
 
 def summarise(items: pl.LazyFrame, columns: Columns, dataset: str) -> pl.DataFrame:
-    """The summary of a run's items.
-
-    Args:
-        items: Its items; numbers and names of groups alone are held in memory.
-        columns: What the columns are for.
-        dataset: The name of the table.
-    """
+    """The summary of a run's items; numbers and names of groups alone are held in memory."""
     counted = items.filter(pl.col(SIDE) == GOOD) if columns.has_pairs else items
     found: dict[str, list[Row]] = {}
     for metric, own in metrics(columns).items():  # one at a time: the values of one are in memory
@@ -117,11 +106,7 @@ def _by_split(items: pl.LazyFrame, columns: Columns, column: str) -> Iterator[tu
 
 
 def item_name(names: list[str]) -> pl.Expr:
-    """How an item is called: the number of its row, with its file where there are several.
-
-    Args:
-        names: The columns of the items.
-    """
+    """How an item is called: the number of its row, with its file where there are several."""
     row = pl.col(ROW).cast(pl.String)
     return pl.col(FILE) + pl.lit(":") + row if FILE in names else row
 
@@ -133,15 +118,11 @@ def sentence_of(columns: Columns) -> pl.Expr:
 
 
 def sentence_rows(items: pl.LazyFrame, columns: Columns) -> pl.LazyFrame:
-    """One row for each sentence.
+    """One row for each sentence: no word is expected, so there is no answer and no rank.
 
-    Args:
-        items: The content of items.parquet.
-        columns: What the columns of the user's table are for.
-
-    Returns:
-        item, condition (good, bad or sentences), sentence, expected, answer, correct, failed, rank, logprob, then
-        tokens, per_token, per_word, per_character, and the columns of groups and clusters.
+    `condition` is good, bad or sentences; `logprob` is the log-likelihood of the whole sentence. The good sentence of a
+    pair fails if it is not the more probable one. Behind the columns of every run stand tokens, per_token, per_word,
+    per_character, and the columns of groups and clusters.
     """
     names = items.collect_schema().names()
     correct = pl.col(CORRECT) if columns.has_pairs else pl.lit(None, pl.Boolean)
@@ -168,14 +149,7 @@ _SUMS = 1e-4  # natural logarithms: a sum of single digits in fp32, added in ano
 
 
 def recounts(folder: Path, items: pl.DataFrame, summary: pl.DataFrame, columns: Columns) -> Iterator[Recount]:
-    """What must hold of a finished run.
-
-    Args:
-        folder: The run folder.
-        items: The content of items.parquet.
-        summary: The content of summary.parquet.
-        columns: What the columns of the user's table are for.
-    """
+    """What must hold of a finished run."""
     key = [name for name in (FILE, ROW, SIDE) if name in items.columns]
     yield holds("each sentence is there once", items, ~pl.struct(key).is_duplicated(), key)
     yield holds("log-likelihoods are at most 0", items, pl.col(LIKELIHOOD) <= LOGARITHM * pl.col("tokens"), key)
@@ -198,7 +172,6 @@ def recounts(folder: Path, items: pl.DataFrame, summary: pl.DataFrame, columns: 
 
 
 def _verdicts(items: pl.DataFrame, columns: Columns) -> Recount:
-    """The verdicts follow from the log-likelihoods of the pair."""
     keys = [name for name in (FILE, columns.pair or ROW) if name in items.columns]
     good, bad = (items.filter(pl.col(SIDE) == side) for side in (GOOD, BAD))
     both = good.join(bad.select(*keys, other=LIKELIHOOD), on=keys, how="inner")
@@ -208,7 +181,6 @@ def _verdicts(items: pl.DataFrame, columns: Columns) -> Recount:
 
 
 def _means(items: pl.DataFrame, summary: pl.DataFrame, columns: Columns) -> Recount:
-    """The rates or means of summary.parquet are those of the items of their split."""
     counted = items.filter(pl.col(SIDE) == GOOD) if columns.has_pairs else items
     wanted = metrics(columns)
     every = [pl.lit("all").alias("all"), *splits(columns)]
@@ -230,20 +202,14 @@ FEWER = 10
 
 @dataclass(frozen=True, eq=False)
 class Scored:
-    """A sentence and its recorded log-likelihood.
-
-    Attributes:
-        method: Which tokens a masked model masks together; None for a causal model.
-        longest: The largest number of tokens that the model takes.
-    """
+    """A sentence and its recorded log-likelihood."""
 
     row: Mapping[str, Any]
     encoder: Encoder
-    method: Method | None
-    longest: int
+    method: Method | None  # None for a causal model
+    longest: int  # tokens
 
     def again(self, reference: Reference) -> Compared:
-        """See `Item`."""
         [sentence] = self.encoder.encode([self.row["sentence"]])
         now = sum(self._logprob(reference, sentence, position) for position in sentence.scored.tolist())
         name, recorded = f"{self.row['item']} ({self.row['condition']})", self.row["logprob"]
@@ -252,7 +218,6 @@ class Scored:
         return Compared(name, Verdict.WRONG, f"log-likelihood {recorded:.4f}, but now {now:.4f}")
 
     def _logprob(self, reference: Reference, sentence: Sentence, position: int) -> float:
-        """The log-probability of one token."""
         token, ids, place = int(sentence.ids[position]), sentence.ids.copy(), position
         if self.method is not None:
             ids[position] = self.encoder.tokenizer.mask_id
@@ -265,7 +230,7 @@ class Scored:
         return float(log_softmax(reference.at(ids, place))[token])
 
     def _window(self, sentence: Sentence, ids: Ids, position: int) -> tuple[Ids, int]:
-        """The window of a token of a long sentence, and the token's place in it; see `encoding`."""
+        """The window of a token of a long sentence, and the token's place in it."""
         first, stop = sentence.content.start, sentence.content.stop
         room = self.longest - first - (len(ids) - stop)
         if self.method is None:

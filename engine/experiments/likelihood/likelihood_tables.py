@@ -1,13 +1,11 @@
 """A user's tables of sentences or minimal pairs: what their columns are for, and how they are read.
 
-What the columns of a user's table are for: one sentence in each row, or minimal pairs.
-
 sentences   one sentence in each row
 pairs       two sentences in each row: a good one and a bad one; BLiMP's files are like this
 pair rows   one sentence in each row, and two rows are a pair: they share a value, and another column says which
             of them is good
 
-A user's table, or a folder of tables with the same columns, such as BLiMP: checked, and cut into parts.
+Several tables have the same columns, and lie in one folder, such as BLiMP.
 """
 
 import hashlib
@@ -30,7 +28,7 @@ BLIMP = "blimp"
 
 
 class Method(StrEnum):
-    """How a masked language model scores a sentence; see `queries`."""
+    """How a masked language model scores a sentence; `likelihood_scores` says how they differ."""
 
     ORIGINAL = "original"
     WITHIN_WORD = "within-word-l2r"
@@ -50,25 +48,15 @@ _WORDS = {
 
 @dataclass(frozen=True)
 class Columns:
-    """Columns of a table by their purpose.
+    """Columns of a table by their purpose."""
 
-    Attributes:
-        sentence: The sentences; None where a row holds a pair.
-        good: The better sentences of pairs; None where a row holds one sentence.
-        bad: The other sentences of pairs.
-        pair: What the two rows of a pair share; None where rows are not parts of pairs.
-        acceptable: Whether a row is the good one of its pair.
-        groups: What means and accuracies are computed for, beside those of all.
-        cluster: What rows share that depend on each other; None where they are independent.
-    """
-
-    sentence: str | None = None
-    good: str | None = None
-    bad: str | None = None
-    pair: str | None = None
-    acceptable: str | None = None
-    groups: tuple[str, ...] = ()
-    cluster: str | None = None
+    sentence: str | None = None  # None where a row holds a pair
+    good: str | None = None  # the better sentences of pairs; None where a row holds one sentence
+    bad: str | None = None  # the other sentences of pairs
+    pair: str | None = None  # what the two rows of a pair share; None where rows are not parts of pairs
+    acceptable: str | None = None  # whether a row is the good one of its pair
+    groups: tuple[str, ...] = ()  # what means and accuracies are computed for, beside those of all
+    cluster: str | None = None  # what rows share that depend on each other; None where they are independent
 
     @classmethod
     def of(
@@ -85,15 +73,9 @@ class Columns:
     ) -> "Columns":
         """Find the columns: those that are named, else those with the obvious names.
 
-        Args:
-            table: The table.
-            sentence: By default `sentence` or `text`, where there are not two columns of a pair.
-            good: By default `sentence_good` or `good`, if the table has the other one, too.
-            bad: By default `sentence_bad` or `bad`.
-            pair: What the two rows of a pair share.
-            acceptable: Which of them is the good one.
-            group: One or several; by default `group`, and in BLiMP's layout `field`, `linguistics_term` and `UID`.
-            cluster: By default `cluster`; in BLiMP's layout `UID`.
+        By default, if the table has both, `sentence_good` or `good` and `sentence_bad` or `bad`; else `sentence` or
+        `text`. By default `group` and `cluster`; in BLiMP's layout the groups `field`, `linguistics_term` and `UID`,
+        the clusters `UID`.
 
         Raises:
             InputError: The table lacks a column, or the options contradict each other.
@@ -136,7 +118,6 @@ class Columns:
 
     @property
     def has_pairs(self) -> bool:
-        """Whether sentences come in pairs."""
         return self.sentence is None or self.pair is not None
 
     @property
@@ -150,12 +131,10 @@ class Columns:
         return pl.when(value.is_in(_WORDS[GOOD])).then(pl.lit(GOOD)).when(value.is_in(_WORDS[BAD])).then(pl.lit(BAD))
 
     def to_json(self) -> dict[str, Any]:
-        """JSON values."""
         return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> "Columns":
-        """The opposite of `to_json`."""
         return cls(**{**value, "groups": tuple(value["groups"])})
 
 
@@ -169,17 +148,11 @@ ENDINGS = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet")
 
 @dataclass(frozen=True, eq=False)
 class Tables:
-    """One table, or several with the same columns.
+    """One table, or several with the same columns."""
 
-    Attributes:
-        name: What results call them: the name of the file or folder.
-        stimuli: Each table, its rows known.
-        files: What results call each of several tables; empty for a single one.
-    """
-
-    name: str
+    name: str  # what results call them: the name of the file or folder
     stimuli: tuple[Stimuli, ...]
-    files: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()  # what results call each of several tables; empty for a single one
 
     @cached_property
     def parts(self) -> tuple[tuple[int, int], ...]:
@@ -188,12 +161,11 @@ class Tables:
 
     @property
     def sizes(self) -> list[int]:
-        """Rows of each part."""
         return [self.stimuli[t].parts[number].size for t, number in self.parts]
 
     @property
     def sha256(self) -> str:
-        """Digest of the tables: of the one, or of the names and digests of all."""
+        """Of the one table, or of the names and digests of all."""
         if not self.files:
             return self.stimuli[0].sha256
         lines = [f"{stimuli.sha256}  {file}\n" for file, stimuli in zip(self.files, self.stimuli, strict=True)]
@@ -223,11 +195,11 @@ class Tables:
         return self.stimuli[self.parts[number][0]].location(row, line)
 
     def places(self) -> dict[str, Path]:
-        """The files by a name; see `Stage.files`."""
+        """The files by a name, for `Stage.files`."""
         return {f"table {t}": stimuli.path for t, stimuli in enumerate(self.stimuli) if stimuli.path is not None}
 
     def at(self, places: Mapping[str, Path]) -> "Tables":
-        """The same tables in other places; see `Stage.with_files`."""
+        """The same tables in other places."""
         return replace(
             self,
             stimuli=tuple(
@@ -238,13 +210,7 @@ class Tables:
 
 
 def open_tables(source: TableLike) -> tuple[str, list[Table]]:
-    """Open a table, or all tables of a folder in the order of their names.
-
-    Args:
-        source: A file, a folder, a frame or columns.
-
-    Returns:
-        What results call them, and the tables.
+    """Open a table, or all tables of a folder in the order of their names; and what results call them.
 
     Raises:
         InputError: A file is not a table; a folder has none; two tables have other columns.
@@ -268,15 +234,7 @@ def open_tables(source: TableLike) -> tuple[str, list[Table]]:
 def scan_tables(
     name: str, tables: Sequence[Table], texts: Sequence[str], check: Check, *, skip_bad: bool, rows_per_part: int
 ) -> Tables:
-    """Read all rows once; see `stimuli.Table.scan`.
-
-    Args:
-        name: What results call the tables.
-        tables: The tables.
-        texts: Columns that must hold texts.
-        check: What else makes a row bad.
-        skip_bad: Whether bad rows are counted; without it the first one is an error.
-        rows_per_part: Rows of a part.
+    """Read all rows once; with `skip_bad` bad rows are counted.
 
     Raises:
         InputError: A file cannot be read; a row is bad; no row of a table can be used.

@@ -18,14 +18,7 @@ _HEADINGS = {"accuracy": "accuracy", "accuracy_per_token": "per token", "ties": 
 
 
 def tables(summary: pl.DataFrame, columns: Columns, model: str, *, is_causal: bool) -> list[Table]:
-    """The table of a run.
-
-    Args:
-        summary: Content of summary.parquet.
-        columns: What the columns of the user's table are for.
-        model: Its name.
-        is_causal: Whether it is a causal model.
-    """
+    """The table of a run: of pairs or of sentences."""
     return [pairs_table(summary, model) if columns.has_pairs else sentences_table(summary, model, is_causal=is_causal)]
 
 

@@ -43,22 +43,14 @@ _SECONDS = 1.0  # of the measurement
 
 @dataclass(frozen=True, eq=False)
 class ProbePlan(Shown):
-    """A run that was planned, not done.
-
-    Attributes:
-        model: The model's name.
-        work: Quantity → number, as a person reads them.
-        skipped: Reason → how many rows would be skipped.
-        folder: The run folder.
-    """
+    """A run that was planned, not done."""
 
     model: str
-    work: Mapping[str, int | float]
-    skipped: Mapping[str, int]
+    work: Mapping[str, int | float]  # quantity → number, as a person reads them
+    skipped: Mapping[str, int]  # reason → how many rows would be skipped
     folder: Path
 
     def tables(self) -> list[Table]:
-        """What the run would do."""
         work = pl.DataFrame(
             {"what": list(self.work), "number": [float(value) for value in self.work.values()]},
             schema={"what": pl.String, "number": pl.Float64},
@@ -67,14 +59,12 @@ class ProbePlan(Shown):
         return [Table(f"Plan: {self.model}", work, columns)]
 
     def remarks(self) -> list[str]:
-        """Why rows would be skipped, and that nothing was written."""
         return [
             *(f"{counted(n, 'row')} would be skipped: {reason}" for reason, n in self.skipped.items()),
             f"Nothing was written. Without --plan, the results are written to {self.folder}",
         ]
 
     def document(self) -> dict[str, Any]:
-        """See `Shown`."""
         return {
             "model": self.model,
             "run": str(self.folder),
@@ -85,13 +75,6 @@ class ProbePlan(Shown):
 
 def plan_of(stage: OwnStimuli, options: ModelOptions, devices: int, folder: Path, shard: Shard) -> ProbePlan:
     """Count the items and tokens of a run, and estimate its time from a few of its sentences.
-
-    Args:
-        stage: The run.
-        options: How its model would be opened.
-        devices: How many devices would share the work.
-        folder: Its run folder.
-        shard: The share of the parts that would be done.
 
     Raises:
         InputError: A row is bad, or the model cannot be opened.
@@ -126,7 +109,7 @@ def plan_of(stage: OwnStimuli, options: ModelOptions, devices: int, folder: Path
 
 
 def _tokens_a_second(model: LanguageModel, asked: Encoded) -> float:
-    """How many tokens the model runs in a second, measured on some of the sentences, after a first try."""
+    """Measured on some of the sentences, after a first try."""
     some = max(asked.buckets, key=lambda bucket: bucket.ids.size)
     ids, mask = some.ids[:_TRIED], some.mask_position[:_TRIED]
     expected = np.zeros(len(ids), np.int32)
@@ -143,12 +126,7 @@ MOST_TOP = 100
 
 @dataclass(frozen=True, eq=False)
 class ProbeRun(SummaryRun):
-    """A finished run.
-
-    Attributes:
-        items: The content of items.parquet: each row of the table, once for each of its targets.
-        summary: The content of summary.parquet.
-    """
+    """A finished run; `items` has each row of the table, once for each of its targets."""
 
     stage: ClassVar[str] = OwnStimuli.name
     clusters: ClassVar[str] = "clusters"
@@ -165,18 +143,16 @@ class ProbeRun(SummaryRun):
 
     @cached_property
     def columns(self) -> Columns:
-        """What the columns of the table are for."""
         return Columns.from_json(self.record.metadata[COLUMNS])
 
     @cached_property
     def skipped(self) -> pl.DataFrame:
-        """The rows of the table that were skipped: row, line, reason, content; empty without `skip_bad`."""
+        """Columns row, line, reason, content; empty without `skip_bad`."""
         if SKIPPED_FILE not in self.record.files:
             return pl.DataFrame(schema={"row": pl.Int64, "line": pl.Int64, "reason": pl.String, "content": pl.String})
         return self.frame(SKIPPED_FILE)
 
     def tables(self) -> list[Table]:
-        """Targets by group, groups compared, targets compared, rows that were skipped."""
         tables = [targets_table(self.summary, self.model_name, self.columns)]
         if not (groups := groups_table(self.summary, self.columns)).frame.is_empty():
             tables.append(groups)
@@ -185,7 +161,6 @@ class ProbeRun(SummaryRun):
         return [*tables, *([skipped_table(self.skipped)] if len(self.skipped) else [])]
 
     def remarks(self) -> list[str]:
-        """How many rows were skipped."""
         if self.skipped.is_empty():
             return []
         rows = self.record.metadata["rows"]
@@ -193,11 +168,9 @@ class ProbeRun(SummaryRun):
 
     @property
     def used(self) -> str:
-        """See `Run`."""
         return f"targets of several tokens by {self.record.identity['method']}" if self._several else ""
 
     def methods(self, test: str) -> str:
-        """See `Run`."""
         identity, rows = self.record.identity, self.items[ROW].n_unique()
         words = {"all": "all tokens", "words": "the tokens that are words"}
         listed = f"the {len(self.record.metadata['ranked words']):,} words of a list"
@@ -217,7 +190,7 @@ class ProbeRun(SummaryRun):
         )
 
     def outcomes(self) -> pl.DataFrame:
-        """See `Run`; an item is a row of the table, a condition is a column of targets."""
+        """An item is a row of the table, a condition is a column of targets."""
         columns = self.columns
         frames = []
         cluster = pl.col(columns.clustered).cast(pl.String) if columns.clustered else pl.lit(None, pl.String)
@@ -239,16 +212,13 @@ class ProbeRun(SummaryRun):
         return unpivoted.drop_nulls("value").select(*OUTCOMES, *own)
 
     def sentence_rows(self) -> pl.LazyFrame:
-        """The sentences; see `sentences.sentence_rows`."""
         return sentence_rows(self.items.lazy(), self.columns, mask_token(self.record.metadata, self.folder))
 
     def again(self, draw: Draw) -> Iterator[Sample]:
-        """See `Run`."""
         ranked = Ranked(self.record.identity["vocabulary"], tuple(self.record.metadata["ranked words"]))
         yield from samples(draw, self.sentence_rows(), TargetMethod(self.record.identity["method"]), ranked)
 
     def recounts(self) -> Iterator[Recount]:
-        """See `Run`."""
         return recounts(self.items, self.summary, self.columns)
 
     @cached_property
@@ -263,7 +233,6 @@ class ProbeRun(SummaryRun):
         return self._told(target, "logprob", 1, "", 2)
 
     def _told(self, target: str, metric: str, scale: float, unit: str, digits: int) -> str:
-        """A value of all rows with its interval."""
         row: Mapping[str, Any] = self.summary.row(
             by_predicate=(pl.col("condition") == target) & (pl.col("split") == ALL) & (pl.col("metric") == metric),
             named=True,
@@ -332,7 +301,6 @@ class OwnSentences(Experiment):
     skip_bad: Annotated[bool, Option("Skip rows that cannot be used, and list them with the reason.")] = False
 
     def stage(self, exported: ExportedModel) -> OwnStimuli:
-        """All rows are read and checked."""
         check_number("--top", self.top, 1, MOST_TOP)
         kind = choice(TargetMethod, "--method", self.method)
         ranked = Ranked.of(str(self.targets), "--targets")

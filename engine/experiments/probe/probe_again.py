@@ -26,15 +26,9 @@ _NAMES = {"item", "condition", "sentence", "expected", "answer", CORRECT, "faile
 def sentence_rows(items: pl.LazyFrame, columns: Columns, mask: str) -> pl.LazyFrame:
     """One row for each row of the table and target.
 
-    Args:
-        items: The content of items.parquet.
-        columns: The table's columns.
-        mask: The model's mask token.
-
-    Returns:
-        item (number of the row), condition (the column of the target), sentence, expected, answer, correct, failed,
-        rank, logprob, answer_logprob (natural logarithms), then the other columns of items.parquet. A column of the
-        table that has one of these names is called `table_NAME`.
+    The columns are item (number of the row), condition (the column of the target), sentence, expected, answer, correct,
+    failed, rank, logprob, answer_logprob (natural logarithms), then the other columns of items.parquet. A column of the
+    table that has one of these names is called `table_NAME`.
     """
     results = {EXPECTED, LOGPROB, RANK, ROW, TARGET_COLUMN, IS_TOP1, "top1", "top1_logprob", columns.sentence}
     others = [name for name in items.collect_schema().names() if name not in results]
@@ -59,13 +53,7 @@ _CELL = ("condition", "split", "metric")
 
 
 def recounts(items: pl.DataFrame, summary: pl.DataFrame, columns: Columns) -> Iterator[Recount]:
-    """What must hold of a finished run.
-
-    Args:
-        items: The content of items.parquet.
-        summary: The content of summary.parquet.
-        columns: The table's columns.
-    """
+    """What must hold of a finished run."""
     yield item_once(items, _ITEM)
     yield holds(
         "a target that is the first choice has rank 1",
@@ -87,7 +75,6 @@ def recounts(items: pl.DataFrame, summary: pl.DataFrame, columns: Columns) -> It
 
 
 def _means(items: pl.DataFrame, summary: pl.DataFrame, columns: Columns) -> Recount:
-    """The metrics of the summary are the means of the rows of their group."""
     groups = [pl.format(f"{column}={{}}", pl.col(column).cast(pl.String)) for column in columns.groups]
     split = pl.concat_list(pl.lit("all"), *groups) if groups else pl.concat_list(pl.lit("all"))
     counted = (

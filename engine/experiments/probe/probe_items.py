@@ -1,7 +1,5 @@
 """Items of `probe`: the columns of items.parquet, and the rows of summary.parquet.
 
-From the items of a user's stimuli to the rows of summary.parquet.
-
     condition   split                 metric
     TARGET      all, GROUP=VALUE      is_top1, logprob, repeats_word: rates and means
     TARGET      GROUP=V vs GROUP=W    difference:is_top1, difference:logprob; p:… where the rows are minimal pairs
@@ -53,27 +51,18 @@ _TOP = {"": pl.String, "_logprob": pl.Float32}
 
 @dataclass(frozen=True, eq=False)
 class Answers:
-    """What a model answers about n items.
+    """What a model answers about n items."""
 
-    Attributes:
-        logprob: float32 [n], of each target: natural logarithms.
-        rank: int32 [n], of each target, from 1; of several tokens, the largest one.
-        is_top1: bool [n], whether the target is the first choice.
-        top: int32 [n, k], the first choices at the mask; `NOTHING` where they are not known.
-        top_logprob: float32 [n, k], NaN where they are not known.
-        choices: Item whose target has several tokens → the first choices at their positions.
-    """
-
-    logprob: Logits
-    rank: Ids
-    is_top1: NDArray[np.bool_]
-    top: Ids
-    top_logprob: Logits
+    logprob: Logits  # [n], of each target: natural logarithms
+    rank: Ids  # [n], of each target, from 1; of several tokens, the largest one
+    is_top1: NDArray[np.bool_]  # [n], whether the target is the first choice
+    top: Ids  # [n, k], the first choices at the mask; `NOTHING` where they are not known
+    top_logprob: Logits  # [n, k], NaN where they are not known
+    # item whose target has several tokens → the first choices at their positions
     choices: dict[int, list[int]] = field(default_factory=dict)
 
     @classmethod
     def empty(cls, n: int, top: int) -> "Answers":
-        """Room for the answers; nothing is known."""
         return cls(
             np.full(n, np.nan, np.float32),
             np.zeros(n, np.int32),
@@ -104,12 +93,6 @@ class Answers:
         self.is_top1[items] = self.top[items, 0] == expected
 
     def put_words(self, items: Rows64, scores: WordScores) -> None:
-        """Take over the scores of words.
-
-        Args:
-            items: int64 [n], which items.
-            scores: Of the n words.
-        """
         self.logprob[items] = scores.logprob
         self.rank[items] = scores.worst_rank
         self.is_top1[items] = scores.top1
@@ -119,14 +102,7 @@ class Answers:
 
 
 def item_rows(asked: Encoded, columns: Columns, answers: Answers, tokenizer: MaskTokenizer) -> pl.DataFrame:
-    """The rows of items.parquet: each row of the table, once for each of its targets.
-
-    Args:
-        asked: The rows.
-        columns: Their columns.
-        answers: What the model answers.
-        tokenizer: The model's.
-    """
+    """The rows of items.parquet: each row of the table, once for each of its targets."""
     rows, targets = asked.rows, len(columns.targets)
     each = np.repeat(np.arange(len(rows.frame)), targets)
     words = [rows.frame[column].str.strip_chars().to_list() for column in columns.targets]
@@ -156,13 +132,7 @@ def item_rows(asked: Encoded, columns: Columns, answers: Answers, tokenizer: Mas
 
 
 def item_schema(schema: Mapping[str, pl.DataType], top: int, *, skip_bad: bool) -> dict[str, Any]:
-    """The columns of a part's rows.
-
-    Args:
-        schema: Those of the table.
-        top: How many first choices are kept.
-        skip_bad: Whether skipped rows are among them.
-    """
+    """The columns of a part's rows; those of `SKIPPED` are among them with `skip_bad`."""
     tops = {f"top{i}{what}": kind for i in range(1, top + 1) for what, kind in _TOP.items()}
     skipped = dict(zip(SKIPPED, (pl.Int64, pl.String, pl.String), strict=True)) if skip_bad else {}
     return {
@@ -216,12 +186,7 @@ def used(columns: Columns) -> list[str]:
 
 
 def summarise(items: pl.DataFrame, columns: Columns) -> pl.DataFrame:
-    """The summary of a run's items.
-
-    Args:
-        items: Columns as in `used`.
-        columns: The table's columns.
-    """
+    """The summary of a run's items; they have the columns of `used`."""
     items = items.with_columns(
         **{
             _CLUSTER: pl.col(columns.clustered).cast(pl.String) if columns.clustered else pl.lit(None, pl.String),
@@ -261,7 +226,6 @@ def _means(items: pl.DataFrame, columns: Columns, target: str) -> Iterator[Row]:
 
 
 def _target_differences(first: pl.DataFrame, second: pl.DataFrame, columns: Columns, target: str) -> Iterator[Row]:
-    """Two targets of the same rows."""
     other = second.select(ROW, *(pl.col(name).alias(f"{name} {_SECOND}") for name in TESTED))
     both = first.join(other, on=ROW, maintain_order="left").with_columns(
         (pl.col(LOGPROB) > pl.col(f"{LOGPROB} {_SECOND}")).alias(PREFERRED)
@@ -276,7 +240,6 @@ def _target_differences(first: pl.DataFrame, second: pl.DataFrame, columns: Colu
 
 
 def _group_differences(items: pl.DataFrame, columns: Columns, target: str) -> Iterator[Row]:
-    """Every two groups of a column."""
     for column in columns.groups:
         groups = _groups(items, column)
         if len(groups) > MOST_COMPARED:

@@ -1,9 +1,4 @@
-"""A user's table of sentences: what its columns are for, its token ids, and what is refused.
-
-A part of a table as token ids: its different sentences, and the tokens of each target.
-
-The check of a table's rows while they are read for the first time: masks, and how many groups there are.
-"""
+"""A user's table of sentences: what its columns are for, its token ids, and what is refused."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -36,21 +31,13 @@ _OBVIOUS = {
 
 @dataclass(frozen=True)
 class Columns:
-    """Columns of a table by their purpose.
+    """Columns of a table by their purpose."""
 
-    Attributes:
-        sentence: The sentences, with one mask each.
-        targets: The words that could stand at the mask; each makes an item of its own.
-        groups: What rates are computed for.
-        cluster: What rows share that depend on each other; None where they are independent.
-        item: What the rows of one minimal pair share; None where there are no pairs.
-    """
-
-    sentence: str
-    targets: tuple[str, ...]
-    groups: tuple[str, ...] = ()
-    cluster: str | None = None
-    item: str | None = None
+    sentence: str  # the sentences, with one mask each
+    targets: tuple[str, ...]  # the words that could stand at the mask; each makes an item of its own
+    groups: tuple[str, ...] = ()  # what rates are computed for
+    cluster: str | None = None  # what rows share that depend on each other; None where they are independent
+    item: str | None = None  # what the rows of one minimal pair share; None where there are no pairs
 
     @classmethod
     def of(
@@ -65,13 +52,7 @@ class Columns:
     ) -> "Columns":
         """Find the columns: those that are named, else those with the obvious names.
 
-        Args:
-            table: The table.
-            sentence: By default `sentence`.
-            target: One or several; by default `target`.
-            group: One or several; by default `group`, if there is one.
-            cluster: By default `cluster`, if there is one.
-            item: By default `item` or `pair`, if there is one.
+        By default `sentence` and `target`; if the table has them, `group`, `cluster`, and as item `item` or `pair`.
 
         Raises:
             InputError: The table lacks a column, or a column is named twice.
@@ -97,33 +78,22 @@ class Columns:
         return self.cluster or self.item
 
     def to_json(self) -> dict[str, Any]:
-        """JSON values."""
         return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> "Columns":
-        """The opposite of `to_json`."""
         fields: dict[str, Any] = {name: tuple(own) if isinstance(own, list) else own for name, own in value.items()}
         return cls(**fields)
 
 
 def result_names(top: int) -> list[str]:
-    """The columns that a run adds to those of the table.
-
-    Args:
-        top: How many first choices are kept.
-    """
+    """The columns that a run adds to those of the table."""
     further = [name for i in range(1, top + 1) for name in (f"top{i}", f"top{i}_logprob")]
     return [ROW, TARGET_COLUMN, EXPECTED, TARGET_TOKENS, LOGPROB, RANK, IS_TOP1, *further, REPEATS]
 
 
 def refuse_result_names(name: str, columns: Sequence[str], top: int) -> None:
     """Refuse a table with a column that has the name of a result.
-
-    Args:
-        name: Of the table.
-        columns: Its columns.
-        top: How many first choices are kept.
 
     Raises:
         InputError: There is one.
@@ -153,33 +123,21 @@ _BEHIND = "words follow the mask, and a causal model reads only what stands befo
 
 @dataclass(frozen=True, eq=False)
 class Encoded:
-    """The n rows of a part that a model can be asked about, with t targets each: n · t items.
-
-    Attributes:
-        rows: The rows, and those that were skipped.
-        texts: m different sentences, with [MASK].
-        sentence: int64 [n · t], the sentence of each item, from 0. The items of a row stand together.
-        buckets: The sentences by length; their rows are positions in `texts`.
-        words: The tokens of each item's target.
-    """
+    """The n rows of a part that a model can be asked about, with t targets each: n · t items."""
 
     rows: Rows
-    texts: Sequence[str]
-    sentence: Rows64
-    buckets: Sequence[Bucket]
-    words: TokenSequences
+    texts: Sequence[str]  # m different sentences, with [MASK]
+    sentence: Rows64  # [n · t], the sentence of each item, from 0; the items of a row stand together
+    buckets: Sequence[Bucket]  # the sentences by length; their rows are positions in `texts`
+    words: TokenSequences  # the tokens of each item's target
 
     @property
     def tokens(self) -> int:
-        """Tokens of all different sentences."""
+        """Of all different sentences."""
         return sum(bucket.ids.size for bucket in self.buckets)
 
     def with_sentences(self, wanted: Rows64) -> list[Bucket]:
-        """The buckets with some of the sentences only.
-
-        Args:
-            wanted: int64, positions in `texts`.
-        """
+        """The buckets with some of the sentences only, by their positions in `texts`."""
         own = [np.flatnonzero(np.isin(bucket.rows, wanted)) for bucket in self.buckets]
         return [
             Bucket(bucket.rows[chosen], bucket.ids[chosen], bucket.mask_position[chosen])
@@ -188,11 +146,7 @@ class Encoded:
         ]
 
     def by_item(self, items: Rows64) -> list[Bucket]:
-        """Buckets with a sentence for each of some items.
-
-        Args:
-            items: int64, which ones; the rows of the buckets are positions in this array.
-        """
+        """Buckets with a sentence for each of some items; their rows are positions in `items`."""
         found = []
         for bucket in self.buckets:
             place = np.full(len(self.texts), -1, np.int64)
@@ -206,19 +160,12 @@ class Encoded:
 
 @dataclass(frozen=True, eq=False)
 class Encoder:
-    """How the rows of a table become token ids.
-
-    Attributes:
-        columns: The table's columns.
-        exported: The model.
-        tokenizer: Its tokenizer.
-        ranked: int32, the tokens that are ranked; None for all.
-    """
+    """How the rows of a table become token ids."""
 
     columns: Columns
     exported: ExportedModel
     tokenizer: MaskTokenizer
-    ranked: Ids | None
+    ranked: Ids | None  # the tokens that are ranked; None for all
 
     def encode(self, rows: Rows) -> Encoded:
         """Encode the rows of a part; rows that the model cannot be asked about are skipped."""
@@ -242,7 +189,6 @@ class Encoder:
         return Encoded(rows, [texts[own] for own in used.tolist()], each, buckets, words)
 
     def _texts(self, frame: pl.DataFrame) -> list[str]:
-        """The sentences with [MASK]."""
         return [text.strip().replace(self.tokenizer.mask_token, MASK) for text in frame[self.columns.sentence]]
 
     def _ids(self, texts: Sequence[str]) -> tuple[list[Ids], list[str | None]]:
@@ -313,12 +259,7 @@ def _without(rows: Rows, sentence: Rows64, faults: Sequence[str | None]) -> tupl
 
 
 def mask_faults(columns: Columns, mask_token: str) -> pl.Expr:
-    """Why sentences cannot be asked, as far as their text shows it; null where nothing does.
-
-    Args:
-        columns: The columns.
-        mask_token: The model's own.
-    """
+    """Why sentences cannot be asked, as far as their text shows it; null where nothing does."""
     column = pl.col(columns.sentence)
     masks = column.str.count_matches(MASK, literal=True)
     if mask_token != MASK:
@@ -335,13 +276,7 @@ MOST_VALUES = 1_000
 
 
 class FewValues:
-    """A `stimuli.Check` that also refuses a column of groups with too many values: it holds no groups.
-
-    Args:
-        columns: The table's columns.
-        mask_token: The model's own.
-        name: Of the table, for the message.
-    """
+    """A `stimuli.Check` that also refuses a column of groups with too many values: it holds no groups."""
 
     def __init__(self, columns: Columns, mask_token: str, name: str) -> None:
         self._faults = mask_faults(columns, mask_token).alias("reason")
@@ -349,11 +284,6 @@ class FewValues:
         self._values: dict[str, set[str]] = {column: set() for column in columns.groups}
 
     def __call__(self, frame: pl.DataFrame) -> pl.Series:
-        """See `stimuli.Check`.
-
-        Raises:
-            InputError: A column of groups has too many values.
-        """
         for column, known in self._values.items():
             if column in frame.columns:  # a part can lack a column of JSON lines
                 known.update(frame[column].drop_nulls().unique().cast(pl.String).to_list())

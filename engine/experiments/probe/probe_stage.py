@@ -40,18 +40,7 @@ _SKIPPED_NAMES = ("line", "reason", "content")
 
 @dataclass(frozen=True, eq=False)
 class OwnStimuli(ReferenceStage[Encoded]):
-    """A run of the probe.
-
-    Attributes:
-        exported: The model.
-        stimuli: The table.
-        columns: Its columns.
-        ranked: Which tokens are ranked.
-        top: How many first choices are kept.
-        method: How targets of several tokens get their log-probability.
-        skip_bad: Whether rows that cannot be asked are skipped.
-        logits_at_once: How many logits are in memory.
-    """
+    """A run of the probe."""
 
     name: ClassVar[str] = "probe"
     libraries: ClassVar[tuple[str, ...]] = LIBRARIES
@@ -60,24 +49,21 @@ class OwnStimuli(ReferenceStage[Encoded]):
     stimuli: Stimuli
     columns: Columns
     ranked: Ranked
-    top: int = 1
+    top: int = 1  # how many first choices are kept
     method: TargetMethod = TargetMethod.LEFT_TO_RIGHT
     skip_bad: bool = False
-    logits_at_once: int = LOGITS_AT_ONCE
+    logits_at_once: int = LOGITS_AT_ONCE  # how many logits are in memory
 
     @property
     def sizes(self) -> Sequence[int]:
-        """Rows of each part."""
         return [part.size for part in self.stimuli.parts]
 
     @property
     def unit(self) -> str:
-        """See `Stage`."""
         return "rows"
 
     @property
     def identity(self) -> dict[str, Any]:
-        """What the items depend on."""
         return {
             **model_identity(self.exported),
             "data sha256": self.stimuli.sha256,
@@ -92,7 +78,6 @@ class OwnStimuli(ReferenceStage[Encoded]):
 
     @property
     def metadata(self) -> dict[str, Any]:
-        """The model, the columns, and the words that are ranked."""
         return {
             **model_metadata(self.exported),
             COLUMNS: self.columns.to_json(),
@@ -102,23 +87,18 @@ class OwnStimuli(ReferenceStage[Encoded]):
 
     @cached_property
     def tokenizer(self) -> MaskTokenizer:
-        """The model's tokenizer."""
         return self.exported.tokenizer
 
     @cached_property
     def ranked_ids(self) -> Ids | None:
-        """The ranked tokens, int32 [m], ascending; None for all."""
+        """[m], ascending; None for all."""
         if self.ranked.name == Vocabulary.ALL:
             return None
         return self.ranked.ids(self.tokenizer, self.exported.vocab_size)
 
     @cached_property
     def marks(self) -> WordMarks:
-        """How the vocabulary marks words.
-
-        Raises:
-            InputError: It does not.
-        """
+        """How the vocabulary marks words; an `InputError` if it does not."""
         return WordMarks.of(self.tokenizer, self.exported.vocab_size)
 
     def check(self, say: Callable[[str], None]) -> None:
@@ -141,29 +121,22 @@ class OwnStimuli(ReferenceStage[Encoded]):
         say(f"{counted(self.stimuli.n, 'row')}{', of which bad ones are skipped' * self.skip_bad}")
 
     def files(self) -> Mapping[str, Path]:
-        """See `Stage`."""
         return {**super().files(), **({} if self.stimuli.path is None else {_TABLE: self.stimuli.path})}
 
     def with_files(self, places: Mapping[str, Path]) -> Self:
-        """See `Stage`."""
         moved = super().with_files(places)
         return changed(moved, stimuli=self.stimuli.at(places[_TABLE])) if _TABLE in places else moved
 
     def prepare(self, number: int) -> Encoded:
-        """The rows of a part as token ids."""
         encoder = Encoder(self.columns, self.exported, self.tokenizer, self.ranked_ids)
         return encoder.encode(self.stimuli.read(number, self.faults))
 
     def faults(self, frame: pl.DataFrame) -> pl.Series:
-        """What is wrong with rows as their texts show it; see `stimuli.Check`."""
+        """What is wrong with rows as their texts show it."""
         return frame.select(mask_faults(self.columns, self.exported.mask_token).alias("reason")).to_series()
 
     def decide(self, model: LanguageModel, number: int, prepared: Encoded | None, advance: Advance) -> PartResult:
-        """See `Stage`.
-
-        Returns:
-            One row for each row of the table and target; then, with `skip_bad`, the rows that are skipped.
-        """
+        """One row for each row of the table and target; then, with `skip_bad`, the rows that are skipped."""
         asked = prepared or self.prepare(number)
         ranked = self.exported.vocab_size if self.ranked_ids is None else len(self.ranked_ids)
         answers = Answers.empty(len(asked.words), min(self.top, ranked))
@@ -177,7 +150,6 @@ class OwnStimuli(ReferenceStage[Encoded]):
 
     @staticmethod
     def publish(parts: FinishedParts) -> Files:
-        """items.parquet, summary.parquet and, where bad rows are skipped, skipped.parquet."""
         rows, columns = parts.rows, Columns.from_json(parts.metadata[COLUMNS])
 
         def summary(items: pl.LazyFrame) -> pl.DataFrame:
@@ -241,7 +213,6 @@ class OwnStimuli(ReferenceStage[Encoded]):
                 advance(len(own), len(sentences))
 
     def _score(self, model: LanguageModel, asked: Encoded, items: Rows64, answers: Answers, advance: Advance) -> None:
-        """Targets of several tokens."""
         if not len(items):
             return
         buckets, words, causal = asked.by_item(items), asked.words.take(items), self.exported.is_causal

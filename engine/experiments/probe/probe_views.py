@@ -20,13 +20,7 @@ _KEYS = ("condition", "split")
 
 
 def targets_table(summary: pl.DataFrame, model: str, columns: Columns) -> Table:
-    """A row for each target and group: how often the target is the first choice, and its mean log-probability.
-
-    Args:
-        summary: The content of summary.parquet.
-        model: The model's name.
-        columns: The table's columns.
-    """
+    """A row for each target and group: how often the target is the first choice, and its mean log-probability."""
     parts = [
         summary.filter(pl.col("metric") == metric).select(
             *_KEYS, *(["n", "clusters"] if metric == IS_TOP1 else []), *_named(metric)
@@ -52,12 +46,7 @@ def targets_table(summary: pl.DataFrame, model: str, columns: Columns) -> Table:
 
 
 def groups_table(summary: pl.DataFrame, columns: Columns) -> Table:
-    """A row for each two groups of a column: their difference.
-
-    Args:
-        summary: The content of summary.parquet.
-        columns: The table's columns.
-    """
+    """A row for each two groups of a column: their difference."""
     frame = _differences(summary, pl.col("split").str.contains(VERSUS, literal=True))
     sides = pl.col("split").str.split(VERSUS)
     group = pl.format("{} − {}", sides.list.first(), sides.list.last().str.replace("^[^=]*=", ""))
@@ -78,11 +67,7 @@ def groups_table(summary: pl.DataFrame, columns: Columns) -> Table:
 
 
 def pairs_table(summary: pl.DataFrame) -> Table:
-    """A row for each two targets and group: how often the first target is the more probable one, and by how much.
-
-    Args:
-        summary: The content of summary.parquet.
-    """
+    """A row for each two targets and group: how often the first target is the more probable one, and by how much."""
     preferred = summary.filter(pl.col("metric") == PREFERRED).select(*_KEYS, *_named(PREFERRED))
     frame = preferred.join(_differences(summary, pl.lit(value=True)), on=_KEYS, how="left", maintain_order="left")
     sides = pl.col("condition").str.split(VERSUS)
@@ -104,11 +89,7 @@ def pairs_table(summary: pl.DataFrame) -> Table:
 
 
 def skipped_table(skipped: pl.DataFrame) -> Table:
-    """The reasons why rows were skipped, the most frequent ones first.
-
-    Args:
-        skipped: The content of skipped.parquet.
-    """
+    """The reasons why rows were skipped, the most frequent ones first."""
     counts = skipped.group_by("reason", maintain_order=True).agg(n=pl.len(), row=pl.col("row").first())
     counts = counts.sort("n", "row", descending=[True, False])
     more = len(counts) - _MOST_REASONS
