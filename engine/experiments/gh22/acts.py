@@ -41,31 +41,20 @@ PAIRS_PER_PART = 1024
 
 @dataclass(frozen=True, eq=False)
 class Acts(ReferenceStage[list[Bucket]]):
-    """The choice of the ACTs.
-
-    Attributes:
-        lexicon: Names, professions, and the verbs that an ACT may or may not be.
-        pattern: The sentence whose mask is predicted.
-        ranks: Ascending; 1 is the most probable token.
-        fillers: Slot → what fills it for each [NAME, PROF] pair.
-        pairs: int64 [n], ids of [NAME, PROF] pairs, ascending.
-        unranked: From `MaskTokenizer.unranked_ids`.
-        seed: Of the sample of pairs.
-        pairs_per_part: Size of a part.
-    """
+    """The choice of the ACTs."""
 
     name: ClassVar[str] = "acts"
     rows_file: ClassVar[str | None] = ACTS_FILE
 
     exported: ExportedModel
     tokenizer: MaskTokenizer
-    lexicon: Lexicon
-    pattern: Pattern
-    ranks: tuple[int, ...]
+    lexicon: Lexicon  # an ACT is one of its verbs or not
+    pattern: Pattern  # the sentence whose mask is predicted
+    ranks: tuple[int, ...]  # ascending; 1 is the most probable token
     fillers: Mapping[str, PairFillers]
-    pairs: NDArray[np.int64]
-    unranked: NDArray[np.int64]
-    seed: int
+    pairs: NDArray[np.int64]  # [n], ids of [NAME, PROF] pairs, ascending
+    unranked: NDArray[np.int64]  # from `MaskTokenizer.unranked_ids`
+    seed: int  # of the sample of pairs
     pairs_per_part: int
 
     @classmethod
@@ -80,20 +69,11 @@ class Acts(ReferenceStage[list[Bucket]]):
         seed: int = 0,
         pairs_per_part: int = PAIRS_PER_PART,
     ) -> "Acts":
-        """Plan the choice of the ACTs; the model itself is not needed yet.
-
-        Args:
-            exported: The model.
-            lexicon: Names, professions, verbs.
-            pattern: The sentence whose mask is predicted; it has no slot for a verb.
-            ranks: 1 is the most probable token.
-            pairs: Size of a sample of [NAME, PROF] pairs; None for all.
-            seed: Of the sample.
-            pairs_per_part: Size of a part.
+        """Plan the choice of the ACTs for a sample of `pairs`, or for all; the model itself is not needed yet.
 
         Raises:
-            InputError: A rank is below 1 or beyond the vocabulary, there are too few pairs, or the sentence has another
-                slot.
+            InputError: A rank is below 1 or beyond the vocabulary, there are too few pairs, or the sentence has a slot
+                for a verb or an unknown one.
         """
         tokenizer = exported.tokenizer
         fillers = pair_fillers(lexicon, Coreference.PRONOUN, seed)
@@ -118,7 +98,6 @@ class Acts(ReferenceStage[list[Bucket]]):
 
     @property
     def identity(self) -> dict[str, Any]:
-        """What the ACTs depend on."""
         return {
             **model_identity(self.exported),
             "lexicon sha256": self.lexicon.sha256,
@@ -131,37 +110,31 @@ class Acts(ReferenceStage[list[Bucket]]):
 
     @property
     def parts(self) -> tuple[range, ...]:
-        """All parts: ranges of positions in `pairs`."""
+        """Ranges of positions in `pairs`."""
         return part_ranges(len(self.pairs), self.pairs_per_part)
 
     @property
     def sizes(self) -> Sequence[int]:
-        """See `Stage`."""
         return [len(part) for part in self.parts]
 
     @cached_property
     def composer(self) -> Composer:
-        """Makes the sentences."""
         words = {slot: filler.words for slot, filler in self.fillers.items()}
         every = self._indices(range(len(self.pairs)))
         return composer(self.tokenizer, self.pattern, words, self.seed, sentences=every)
 
     def check(self, say: Callable[[str], None]) -> None:  # noqa: ARG002
-        """See `Stage`."""
         longest = self.composer.longest(self._indices(range(len(self.pairs))))
         refuse_too_long(self.exported, longest, self.pattern.name)
 
     def prepare(self, number: int) -> list[Bucket]:
-        """The sentences of a part, by length."""
         return list(self.composer.compose(self._indices(self.parts[number])))
 
     def decide(self, model: LanguageModel, number: int, prepared: list[Bucket] | None, advance: Advance) -> PartResult:
-        """See `Stage`.
+        """One row for each pair and rank.
 
-        Returns:
-            One row for each pair and rank: pair, name, gender, pronoun, profession, rank, act, act1, act2 (texts),
-            act_id, act1_id, act2_id (tokens), act_logprob (natural logarithm), act_is_verb (whether it is a verb of the
-            lexicon).
+        Columns: pair, name, gender, pronoun, profession, rank, act, act1, act2 (texts), act_id, act1_id, act2_id
+        (tokens), act_logprob (natural logarithm), act_is_verb (whether it is a verb of the lexicon).
         """
         part, depth = self.parts[number], self.ranks[-1] + COORDINATED
         ids, logprobs = np.empty((len(part), depth), np.int64), np.empty((len(part), depth), np.float64)
@@ -177,7 +150,6 @@ class Acts(ReferenceStage[list[Bucket]]):
 
     @staticmethod
     def publish(parts: FinishedParts) -> Files:
-        """acts.parquet."""
         return {ACTS_FILE: parts.rows}
 
     def _rows(self, part: range, ids: NDArray[np.int64], logprobs: NDArray[np.float64]) -> pl.DataFrame:
@@ -209,7 +181,6 @@ class Acts(ReferenceStage[list[Bucket]]):
         return pl.concat(frames).sort("pair", "rank")
 
     def _pairs(self, part: range) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Name and profession of a part's pairs, each int64 [pairs]."""
         return np.divmod(self.pairs[part.start : part.stop], len(self.lexicon.professions))
 
     def _indices(self, part: range) -> dict[str, NDArray[np.int64]]:
@@ -223,14 +194,10 @@ class Acts(ReferenceStage[list[Bucket]]):
 
 
 def check_ranks(ranks: Sequence[int], most: int | None = None) -> None:
-    """Refuse ranks that do not exist.
-
-    Args:
-        ranks: What was asked for.
-        most: The last rank; None before it is known.
+    """Refuse ranks that do not exist; `most` is the last one, None before it is known.
 
     Raises:
-        InputError: There is no rank, or one is below 1 or beyond the last.
+        InputError: There is no rank, or there are too many, or one is below 1 or beyond the last.
     """
     if len(ranks) > _MOST_RANKS:
         raise InputError(f"--ranks: {len(ranks):,} ranks; give at most {_MOST_RANKS}")

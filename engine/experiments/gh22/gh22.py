@@ -40,13 +40,8 @@ from .repetitions import ACTS_PER_PART, Repetitions, patterns_key
 class Gh22Run(SummaryRun):
     """A finished run of the test.
 
-    Attributes:
-        acts: The content of acts.parquet: pair, name, gender, pronoun, profession, rank, act, act1, act2, act_id,
-            act1_id, act2_id, act_logprob, act_is_verb.
-        items: The content of items.parquet: the columns of the ACT without the tokens, condition, pattern, top1,
-            repeated, repeated_any, top1_is_verb, expected_rank, expected_logprob, top1_logprob, precision (fp32, int8
-            or fp16: which graph gave rank and log-probabilities).
-        patterns: Variant → its patterns.
+    The columns of `acts` (acts.parquet) are those of `Acts.decide`, the columns of `items` those of
+    `Repetitions.decide`.
     """
 
     stage: ClassVar[str] = Repetitions.name
@@ -54,17 +49,14 @@ class Gh22Run(SummaryRun):
 
     @cached_property
     def acts(self) -> pl.DataFrame:
-        """See the class."""
         return read_frame(self.folder, finished_stage(self.folder, Acts.name), ACTS_FILE)
 
     @cached_property
     def patterns(self) -> dict[Variant, PatternSet]:
-        """See the class."""
         sets = self.record.metadata["pattern sets"]
         return {Variant(variant): PatternSet.from_json(content) for variant, content in sets.items()}
 
     def methods(self, test: str) -> str:
-        """See `Run`."""
         identity = self.record.identity
         first, variant = min(identity["ranks"]), next(iter(self.patterns))
         numbers = sorted({pattern.name[:-1] for patterns in self.patterns.values() for pattern in patterns.scored})
@@ -83,7 +75,6 @@ class Gh22Run(SummaryRun):
         )
 
     def tables(self) -> list[Table]:
-        """For each variant, the rates as in the paper's Table 2, and the drops."""
         return [
             table
             for variant, patterns in self.patterns.items()
@@ -94,7 +85,6 @@ class Gh22Run(SummaryRun):
         ]
 
     def remarks(self) -> list[str]:
-        """How many ACTs are not verbs, and the audit of mixed precision."""
         said = acts_sentence(self.summary)
         return [*([said] if said else []), *audit_sentences(audit_summary(self.record.counts))]
 
@@ -124,16 +114,13 @@ class Gh22Run(SummaryRun):
         )
 
     def sentence_rows(self) -> pl.LazyFrame:
-        """The sentences of all variants; see `sentences.sentence_rows`."""
         return sentence_rows(self.items.lazy(), self.patterns, mask_token(self.record.metadata, self.folder))
 
     def again(self, draw: Draw) -> Iterator[Sample]:
-        """See `Run`."""
         yield Sample("items", list(repetitions(draw, self.sentence_rows(), self.acts)))
         yield chosen_acts(draw, self.acts, self.record.identity["sentence"])
 
     def recounts(self) -> Iterator[Recount]:
-        """See `Run`."""
         return recounts(self.items, self.summary, self.acts)
 
 
@@ -202,18 +189,10 @@ def run_both(
 ) -> None:
     """Run both stages, or their unfinished parts. A shard has all ACTs, and its share of the repetitions.
 
-    ACTs are ranks, so the reference model chooses them in every precision.
-
-    Args:
-        acts: The first stage.
-        variants: The patterns of the second stage.
-        folder: The run folder.
-        work: Where and how.
-        acts_per_part: Size of a part of the second stage.
-
     Raises:
         InputError: As for `run_stage`.
     """
+    # ACTs are ranks, so the reference model chooses them in every precision.
     exactly = replace(work.options, precision=Precision.FP32)
     run_stage(acts, folder, replace(work, options=exactly, shard=Shard()))
     chosen = read_frame(folder, finished_stage(folder, Acts.name), ACTS_FILE)

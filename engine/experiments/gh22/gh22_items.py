@@ -86,19 +86,11 @@ _FURTHER = ("precision", "repeated_any", "top1_is_verb", "act_is_verb")
 
 
 def sentence_rows(items: pl.LazyFrame, variants: Mapping[Variant, PatternSet], mask: str) -> pl.LazyFrame:
-    """The sentences, variant by variant and pattern by pattern.
+    """The sentences of items.parquet, variant by variant and pattern by pattern.
 
-    Args:
-        items: The content of items.parquet.
-        variants: The patterns of the run.
-        mask: The model's mask token.
-
-    Returns:
-        item (the [NAME, PROF] pair), condition (the variant), sentence, expected (the ACT), answer, repeated, failed,
-        rank and logprob (of the ACT at this mask), answer_logprob (natural logarithms), pattern, act_rank (the ACT's
-        rank among the model's own predictions), gender, name, profession, pronoun, act, act1, act2, precision (of the
-        graph that gave rank and log-probabilities), repeated_any (the answer is one of the ACTs in the context),
-        top1_is_verb, act_is_verb.
+    Columns: item (the [NAME, PROF] pair), condition (the variant), sentence, expected (the ACT), answer, repeated,
+    failed, rank and logprob (of the ACT at this mask), answer_logprob (natural logarithms), pattern, act_rank (the
+    ACT's rank among the model's own predictions), and further ones of items.parquet.
     """
     words = with_precision(items).with_columns(pl.col("act").alias(column(VERB)))
     return pl.concat(
@@ -131,13 +123,7 @@ _ACT = ("pair", "rank")
 
 
 def recounts(items: pl.DataFrame, summary: pl.DataFrame, acts: pl.DataFrame) -> Iterator[Recount]:
-    """What must hold of a finished run.
-
-    Args:
-        items: The content of items.parquet.
-        summary: The content of summary.parquet.
-        acts: The content of acts.parquet.
-    """
+    """What must hold of the three files of a finished run."""
     yield item_once(items, _ITEM)
     words = [name for name in acts.columns if name in items.columns and name not in _ACT]
     yield holds(

@@ -31,11 +31,7 @@ _BUNDLED = {
 
 
 def load_variant(variant: Variant, path: Path | None = None) -> PatternSet:
-    """The patterns of a variant, by default the bundled ones.
-
-    Args:
-        variant: Which one.
-        path: A TOML file of patterns, for another one than the bundled file.
+    """The patterns of a variant: the bundled ones, or those of another TOML file.
 
     Raises:
         InputError: As for `load_patterns`; or the name of a scored pattern does not end in P or N; or its partner of

@@ -22,15 +22,8 @@ _HEAD = {"number": pl.String, "polarity": pl.String, "aux": pl.Boolean, "adv": p
 def rates_table(summary: pl.DataFrame, variant: Variant, patterns: PatternSet, model: str) -> Table:
     """Repetition rates of one variant in the layout of Table 2, with a column for each rank of the ACT.
 
-    Args:
-        summary: Content of summary.parquet.
-        variant: Which patterns.
-        patterns: Its patterns, for the columns aux and adv.
-        model: Its name; where it is one of the paper's, the paper's rates are shown next to ours.
-
-    Returns:
-        A table whose frame has the columns number, polarity, aux, adv (whether the target has that word); for each rank
-        R repetition_rate@R and ungrammatical@R; published. All rates are fractions.
+    The columns aux and adv say whether the target has that word. All rates are fractions. Where the model is one of the
+    paper's, the paper's rates are shown next to ours.
     """
     values = _values(summary, variant)
     ranks = _ranks(values)
@@ -67,16 +60,7 @@ def rates_table(summary: pl.DataFrame, variant: Variant, patterns: PatternSet, m
 
 
 def drops_table(summary: pl.DataFrame, variant: Variant) -> Table:
-    """The drops P − N of one variant with their intervals, and p adjusted with Holm's method.
-
-    Args:
-        summary: Content of summary.parquet.
-        variant: Which patterns.
-
-    Returns:
-        A table whose frame has the columns number; for each rank R drop@R, low@R, high@R (95 % interval; fractions) and
-        p@R.
-    """
+    """The drops P − N of one variant with their 95 % intervals (fractions), and p adjusted with Holm's method."""
     values = _values(summary, variant)
     ranks = _ranks(values)
     rows, drops, adjusted = [], [], None

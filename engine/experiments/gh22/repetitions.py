@@ -42,35 +42,20 @@ _COLUMNS = {slot: column(slot) for slot in (NAME, PROFESSION, PRONOUN)} | {slot:
 
 @dataclass(frozen=True, eq=False)
 class ComposedPattern:
-    """One pattern of one variant over all ACTs.
-
-    Attributes:
-        variant: The set that it belongs to.
-        pattern: The pattern.
-        composer: Makes its sentences.
-        fillers: Slot → int64 [n_acts], indices in the slot's distinct words.
-    """
+    """One pattern of one variant over all ACTs."""
 
     variant: Variant
     pattern: Pattern
     composer: Composer
-    fillers: dict[str, NDArray[np.int64]]
+    fillers: dict[str, NDArray[np.int64]]  # slot → [n_acts], indices in the slot's distinct words
 
     def compose(self, rows: NDArray[np.int64] | slice) -> list[Bucket]:
-        """The sentences of some ACTs, by length."""
         return list(self.composer.compose({slot: indices[rows] for slot, indices in self.fillers.items()}))
 
 
 @dataclass(frozen=True, eq=False)
 class Repetitions(MixedStage[LanguageModel, ManyDecider, list[list[Bucket]]]):
-    """The contexts and targets of a run.
-
-    Attributes:
-        chosen: The first stage, with model, lexicon and seed.
-        acts: One row a [NAME, PROF] pair and rank: what the first stage wrote.
-        variants: The patterns to run.
-        acts_per_part: Size of a part.
-    """
+    """The contexts and targets of a run."""
 
     name: ClassVar[str] = "gh22"
     rows_file: ClassVar[str | None] = ITEMS_FILE
@@ -78,8 +63,8 @@ class Repetitions(MixedStage[LanguageModel, ManyDecider, list[list[Bucket]]]):
     method: ClassVar[Method] = FIRST_CHOICES
 
     exported: ExportedModel
-    chosen: Acts
-    acts: pl.DataFrame
+    chosen: Acts  # the first stage
+    acts: pl.DataFrame  # what it wrote
     variants: Mapping[Variant, PatternSet]
     acts_per_part: int
 
@@ -92,23 +77,14 @@ class Repetitions(MixedStage[LanguageModel, ManyDecider, list[list[Bucket]]]):
         *,
         acts_per_part: int = ACTS_PER_PART,
     ) -> "Repetitions":
-        """Plan the second stage; the model itself is not needed yet.
-
-        Args:
-            chosen: The first stage.
-            acts: The content of its acts.parquet.
-            variants: The patterns to run.
-            acts_per_part: Size of a part.
-        """
+        """Plan the second stage; the model itself is not needed yet."""
         return cls(chosen.exported, chosen, acts, variants, acts_per_part)
 
     def with_files(self, places: Mapping[str, Path]) -> Self:
-        """See `Stage`."""
         return changed(super().with_files(places), chosen=self.chosen.with_files(places))
 
     @property
     def identity(self) -> dict[str, Any]:
-        """What the items depend on."""
         return {
             **self.chosen.identity,
             **{patterns_key(variant): patterns.sha256 for variant, patterns in self.variants.items()},
@@ -117,12 +93,10 @@ class Repetitions(MixedStage[LanguageModel, ManyDecider, list[list[Bucket]]]):
 
     @property
     def seed(self) -> int:
-        """See `MixedStage`."""
         return self.chosen.seed
 
     @property
     def metadata(self) -> dict[str, Any]:
-        """What the tables need, and where the model was."""
         return {
             **model_metadata(self.exported),
             "pattern sets": {str(variant): patterns.to_json() for variant, patterns in self.variants.items()},
@@ -130,18 +104,16 @@ class Repetitions(MixedStage[LanguageModel, ManyDecider, list[list[Bucket]]]):
 
     @property
     def parts(self) -> tuple[range, ...]:
-        """All parts: ranges of rows of `acts`."""
+        """Ranges of rows of `acts`."""
         return part_ranges(len(self.acts), self.acts_per_part)
 
     @property
     def sizes(self) -> Sequence[int]:
-        """See `Stage`."""
         each = sum(len(patterns.scored) for patterns in self.variants.values())
         return [len(part) * each for part in self.parts]
 
     @cached_property
     def patterns(self) -> tuple[ComposedPattern, ...]:
-        """All patterns, variant by variant."""
         words = {slot: self.acts[name].unique(maintain_order=True) for slot, name in _COLUMNS.items()}
         rows = {
             slot: self.acts[name]
@@ -161,15 +133,13 @@ class Repetitions(MixedStage[LanguageModel, ManyDecider, list[list[Bucket]]]):
         )
 
     def check(self, say: Callable[[str], None]) -> None:
-        """See `Stage`."""
         say(f"{len(self.acts):,} ACTs, {counted(len(self.patterns), 'pattern')}, {counted(len(self.parts), 'part')}")
         for composed in self.patterns:
             longest = composed.composer.longest(composed.fillers)
             refuse_too_long(self.exported, longest, f"{composed.variant} {composed.pattern.name}")
 
     def workloads(self) -> list[Workload]:
-        """See `MixedStage`. The patterns of a variant have one precision: their errors are alike."""
-        return [
+        return [  # the patterns of a variant have one precision: their errors are alike
             Workload(str(variant), partial(self.sample, variant), len(patterns.scored) * len(self.acts))
             for variant, patterns in self.variants.items()
         ]
@@ -197,12 +167,11 @@ class Repetitions(MixedStage[LanguageModel, ManyDecider, list[list[Bucket]]]):
         prepared: list[list[Bucket]] | None,
         advance: Advance,
     ) -> PartResult:
-        """See `Stage`.
+        """One row for each ACT and pattern.
 
-        Returns:
-            One row for each ACT and pattern: the ACT's columns, condition (the variant), pattern, top1 (text),
-            repeated, repeated_any (one of the ACTs in the context), top1_is_verb, expected_rank, expected_logprob,
-            top1_logprob (natural logarithms), precision (of the graph that gave rank and log-probabilities).
+        Columns: those of the ACT without the tokens, condition (the variant), pattern, top1 (text), repeated,
+        repeated_any (the top-1 is one of the ACTs in the context), top1_is_verb, expected_rank, expected_logprob,
+        top1_logprob (natural logarithms), precision (of the graph that gave rank and log-probabilities).
         """
         part = self.parts[number]
         acts, frames = self.acts[part.start : part.stop], []
@@ -237,7 +206,6 @@ class Repetitions(MixedStage[LanguageModel, ManyDecider, list[list[Bucket]]]):
 
     @staticmethod
     def publish(parts: FinishedParts) -> Files:
-        """items.parquet and summary.parquet."""
         return {ITEMS_FILE: parts.rows, SUMMARY_FILE: summarise(parts.rows.select(USED).collect(engine="streaming"))}
 
 

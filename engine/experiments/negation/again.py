@@ -75,7 +75,6 @@ def _lexicon(record: StageRecord, given: Path | None) -> Lexicon | None:
 
 
 def _source(argument: Any) -> str | Path | None:
-    """The name or the file that a call has recorded."""
     match argument:
         case {"path": str(path)}:
             return with_home(path)
@@ -107,20 +106,15 @@ def _planned(draw: Draw, record: StageRecord, lexicon: Lexicon) -> Selection:
 
 @dataclass(frozen=True, eq=False)
 class Unselected:
-    """The candidates of one token that were not selected though they would have been if their verb were repeated.
-
-    Attributes:
-        kept: Words of name and profession → the verbs that are kept.
-    """
+    """The candidates of one token that were not selected though they would have been if their verb were repeated."""
 
     stage: Selection
-    kept: Mapping[tuple[str, str], list[str]]
+    kept: Mapping[tuple[str, str], list[str]]  # name and profession → verbs
     is_exact: bool
 
     @property
     def verbs(self) -> Verbs:
-        """The verbs of one token."""
-        return self.stage.verbs[0]
+        return self.stage.verbs[0]  # those of one token
 
     def drawn(self, draw: Draw) -> list[Question]:
         """A random verb of each random pair in turn, so that few pairs are looked at twice."""

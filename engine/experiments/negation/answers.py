@@ -41,8 +41,8 @@ _OTHER_DIGITS = 0.05  # of the sample; on another kind of processor nearly all r
 def answer_columns(scores: WordScores, tokenizer: MaskTokenizer) -> dict[str, pl.Series]:
     """What the model answers, as the columns of answers.parquet.
 
-    top1              the word's tokens up to the first that is not the first choice, and there the first choice. It
-                      is the word if the word is repeated; of a word of several tokens, it may be a part of a word
+    top1              the word if it is repeated; else its tokens before the first that is not the first choice, and
+                      there the first choice. Of a word of several tokens, it may be a part of a word
     expected_rank     the largest rank of the word's tokens: 1 if and only if the word is repeated
     expected_logprob  the sum over the word's tokens: the word's log-probability, given its number of tokens
     top1_logprob      the sum over the first choices at the same positions: at least as large
@@ -58,7 +58,6 @@ def answer_columns(scores: WordScores, tokenizer: MaskTokenizer) -> dict[str, pl
 
 
 def _said(scores: WordScores, tokenizer: MaskTokenizer) -> pl.Series:
-    """What the model says instead of each word: its tokens up to the first wrong one, and there the first choice."""
     right = scores.right
     last = np.where(right.all(axis=1), scores.words.counts - 1, (~right).argmax(axis=1))
     tokens = np.where(np.arange(right.shape[1]) <= last[:, None], scores.choices, NOTHING)

@@ -36,56 +36,35 @@ _BETWEEN_TOKENS = "|"
 
 @dataclass(frozen=True)
 class Tokens:
-    """What a model's tokenizer makes of the words and patterns.
-
-    Attributes:
-        model: Its name.
-        verbs: How many verbs are one token at the mask of the selecting pattern.
-        dropped: The other verbs, each in its main form.
-        dropped_forms: Further accepted forms that are not one token.
-        longest: The largest number of tokens of a sentence.
-        most: The largest number that the model takes.
-        composed: How the sentences of each pattern are put together, one line each.
-        findings: What is wrong, or good to know.
-    """
+    """What a model's tokenizer makes of the words and patterns."""
 
     model: str
-    verbs: int
-    dropped: tuple[str, ...]
-    dropped_forms: tuple[str, ...]
-    longest: int
-    most: int
-    composed: tuple[str, ...]
+    verbs: int  # that are one token at the mask of the selecting pattern
+    dropped: tuple[str, ...]  # the other verbs, each in its main form
+    dropped_forms: tuple[str, ...]  # further accepted forms that are not one token
+    longest: int  # tokens of a sentence
+    most: int  # tokens that the model takes
+    composed: tuple[str, ...]  # how the sentences of each pattern are put together
     findings: tuple[Finding, ...]
 
 
 @dataclass(frozen=True, eq=False)
 class PatternsCheck(Shown):
-    """A checked pattern set.
-
-    Attributes:
-        language: Patterns and words.
-        sentences: Columns pattern, sentence, and with a model n_tokens and tokens.
-        findings: All findings, problems first.
-        tokens: What a model's tokenizer makes of them; None without a model.
-    """
+    """A checked pattern set."""
 
     language: Language
-    sentences: pl.DataFrame
-    findings: tuple[Finding, ...]
-    tokens: Tokens | None
+    sentences: pl.DataFrame  # columns pattern, sentence, and with a model n_tokens and tokens
+    findings: tuple[Finding, ...]  # problems first
+    tokens: Tokens | None  # None without a model
 
     @property
     def problems(self) -> list[Finding]:
-        """The findings that are errors."""
         return [finding for finding in self.findings if finding.kind is Kind.PROBLEM]
 
     def tables(self) -> list[Table]:
-        """What the set consists of, its patterns, sentences, and what was found."""
         return [self._content(), self._patterns(), self._sentences(), *([self._findings()] if self.findings else [])]
 
     def remarks(self) -> list[str]:
-        """How many problems there are."""
         n = len(self.problems)
         return ["No problem was found." if not n else f"{n:,} problem{'s' if n > 1 else ''} found."]
 
@@ -102,17 +81,12 @@ class PatternsCheck(Shown):
         return {**found, "tokens": tokens}
 
     def refuse_problems(self) -> None:
-        """Raise an error where there is a problem.
-
-        Raises:
-            InputError: Names the first one.
-        """
+        """Raise an InputError that names the first problem, if there is one."""
         if self.problems:
             first, more = self.problems[0], len(self.problems) - 1
             raise InputError(f"{first.where}: {first.what}{f' (and {more:,} more, see above)' if more else ''}")
 
     def _counts(self) -> dict[str, str | int]:
-        """What → its number or name."""
         lexicon, file = self.language.lexicon, self.language.file
         names = {f"names, {gender}": lexicon.genders.count(label) for gender, label in lexicon.labels.items()}
         own = {f"words of {{{slot}}}": len(words) for slot, words in lexicon.lists.items()}

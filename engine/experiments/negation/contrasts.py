@@ -29,7 +29,7 @@ SUBJECTS = {
 
 
 def contrast(runs: "Sequence[ScoresRun]") -> Contrast | None:
-    """The comparison of one run, or of runs of one model and of one target each; None of any others.
+    """The comparison of one run, or of runs of one model that differ in the target; None of any others.
 
     Raises:
         InputError: The words, patterns or conventions of the runs differ.
@@ -40,7 +40,6 @@ def contrast(runs: "Sequence[ScoresRun]") -> Contrast | None:
 
 
 def _patterns(run: "ScoresRun") -> Contrast:
-    """The scored patterns of a run in pairs, on the same triplets."""
     return Contrast(
         "Do the patterns differ?",
         f"Patterns on the same triplets: {run.model_name}. Difference of the repetition rates: first − second",
@@ -71,16 +70,11 @@ def _scored(run: "ScoresRun") -> list[str]:
 
 
 def _differ_in_target(runs: "Sequence[ScoresRun]") -> bool:
-    """Whether runs are of one model and of one target each."""
     return len({run.model_name for run in runs}) == 1 and len({run.coreference for run in runs}) == len(runs)
 
 
 def _in_order(runs: "Sequence[ScoresRun]") -> "list[ScoresRun]":
-    """The runs in the order of the paper's columns.
-
-    Raises:
-        InputError: Their words, patterns or conventions differ.
-    """
+    """The runs in the order of the paper's columns; an error where their words, patterns or conventions differ."""
     ordered = sorted(runs, key=lambda run: list(SUBJECTS).index(Coreference(run.coreference)))
     for run in ordered[1:]:
         if unlike := differences(_words(ordered[0]), _words(run), "there"):

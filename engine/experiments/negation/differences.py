@@ -21,12 +21,11 @@ _SCHEMA = {
 
 
 def differences(run: ScoresRun) -> pl.DataFrame:
-    """The difference of the repetition rates of every two patterns.
+    """One row for each ordered pair of patterns: the difference of their repetition rates.
 
-    Returns:
-        One row for each ordered pair of patterns: first, second, n (triplets), difference (first - second), low, high
-        (its 95 % interval; pairs and verbs are clusters) in percentage points, p (by sign flips of pairs), and in how
-        many triplets the verb is repeated in both, only_first, only_second, neither.
+    Columns: first, second, n (triplets), difference (first - second), low, high (its 95 % interval; pairs and verbs are
+    clusters) in percentage points, p (by sign flips of pairs), and in how many triplets the verb is repeated in both,
+    only_first, only_second, neither.
     """
     wide = _wide(run)
     pair, verb = (wide[name].to_numpy() for name in ("pair", "verb"))

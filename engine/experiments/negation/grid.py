@@ -22,20 +22,15 @@ Indices = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
 
 @dataclass(frozen=True, eq=False)
 class Grid:
-    """The candidates [NAME, PROF, verb] of a run.
-
-    Attributes:
-        pairs: int64 [n], the ids of the pairs to test, ascending.
-    """
+    """The candidates [NAME, PROF, verb] of a run."""
 
     names: int
     professions: int
     verbs: int
-    pairs: NDArray[np.int64]
+    pairs: NDArray[np.int64]  # [n], the ids of the pairs to test, ascending
 
     @property
     def size(self) -> int:
-        """The number of candidates."""
         return len(self.pairs) * self.verbs
 
     def locate(self, index: NDArray[np.int64]) -> Indices:
@@ -45,7 +40,7 @@ class Grid:
         return name, profession, verb
 
     def parts(self, pairs_per_part: int) -> tuple[range, ...]:
-        """Ranges of positions in `pairs`, each `pairs_per_part` long; the last one may be shorter."""
+        """Ranges of positions in `pairs`."""
         return part_ranges(len(self.pairs), pairs_per_part)
 
     def part_pairs(self, part: range) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -65,10 +60,7 @@ def all_pairs(lexicon: Lexicon) -> NDArray[np.int64]:
 
 
 def sample_pairs(lexicon: Lexicon, n: int, seed: int) -> NDArray[np.int64]:
-    """A random sample of pairs: the n pairs with the smallest keys. A smaller sample is part of every larger one.
-
-    Returns:
-        int64 [n], pair ids, ascending.
+    """The ids of the n pairs with the smallest keys, int64 [n], ascending: a smaller sample is part of a larger one.
 
     Raises:
         InputError: n is less than 1 or exceeds the number of pairs.
@@ -82,15 +74,10 @@ def sample_pairs(lexicon: Lexicon, n: int, seed: int) -> NDArray[np.int64]:
 def verb_order(
     lexicon: Lexicon, seed: int, name: NDArray[np.int64], profession: NDArray[np.int64], verb: NDArray[np.int64]
 ) -> NDArray[np.uint64]:
-    """The keys that order the verbs of each pair: verbs with smaller keys are kept first.
+    """The keys that order the verbs of each pair, uint64 [n_pairs, n_verbs]: verbs with smaller keys are kept first.
 
-    Args:
-        name: int64 [n_pairs], indices in lexicon.names.
-        profession: int64 [n_pairs], indices in lexicon.professions.
-        verb: int64 [n_verbs], indices in lexicon.verbs.
-
-    Returns:
-        uint64 [n_pairs, n_verbs], a function of the seed and the three words alone.
+    A key is a function of the seed and the three words alone. Name and profession (both [n_pairs]) and verb [n_verbs]
+    are indices in the lexicon.
     """
     return combine(
         _keys(lexicon.names, "verbs", seed)[name][:, None],
@@ -101,17 +88,12 @@ def verb_order(
 
 @dataclass(frozen=True, eq=False)
 class PairFillers:
-    """The filler of a slot for each [NAME, PROF] pair.
-
-    Attributes:
-        index: int64 [n_names, n_professions], each pair's index in `words`.
-    """
+    """The filler of a slot for each [NAME, PROF] pair."""
 
     words: tuple[str, ...]
-    index: NDArray[np.int64]
+    index: NDArray[np.int64]  # [n_names, n_professions], each pair's index in `words`
 
     def word(self, name: int, profession: int) -> str:
-        """The filler of one pair, by its indices in the lexicon."""
         return self.words[int(self.index[name, profession])]
 
 
@@ -144,13 +126,10 @@ def pair_fillers(lexicon: Lexicon, coreference: Coreference, seed: int) -> dict[
 
 
 def subjects(lexicon: Lexicon, coreference: Coreference, seed: int) -> tuple[tuple[str, ...], NDArray[np.int64]]:
-    """The filler of {PRON} for each [NAME, PROF] pair.
+    """The fillers of {PRON}, and each pair's index among them, int64 [n_names, n_professions].
 
     Another name is, among the names of the gender asked for and other than NAME, the one with the smallest key of
     (seed, NAME, PROF, that name).
-
-    Returns:
-        The fillers, and for each pair the index of its filler, int64 [n_names, n_professions].
 
     Raises:
         InputError: There is no other name of the same gender.

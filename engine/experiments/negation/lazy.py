@@ -32,39 +32,27 @@ from ...statistics import exact_proportion_interval
 # rounds; a larger one tests verbs that are not needed.
 _ROUND = 0.8
 
-Decide = Callable[[NDArray[np.int64], NDArray[np.int64]], NDArray[np.bool_]]
+Decide = Callable[[NDArray[np.int64], NDArray[np.int64]], NDArray[np.bool_]]  # pairs and verbs → whether they repeat
 
 
 @dataclass(frozen=True, eq=False)
 class LazyRepeats:
-    """The results of lazy tests for some pairs.
+    """The results of lazy tests: `repeated` is [pairs, verbs], all others are [pairs]."""
 
-    Attributes:
-        repeated: bool [pairs, verbs], which verbs are known to repeat; the untested ones are False.
-        tested: int64 [pairs], how many verbs were tested.
-        repeating: float64 [pairs], how many of all verbs repeat: an estimate for pairs that have enough, else exact.
-        variance: float64 [pairs], of that estimate.
-        stopped: bool [pairs], whether the pair has enough, so that its number is an estimate.
-    """
-
-    repeated: NDArray[np.bool_]
-    tested: NDArray[np.int64]
-    repeating: NDArray[np.float64]
-    variance: NDArray[np.float64]
-    stopped: NDArray[np.bool_]
+    repeated: NDArray[np.bool_]  # which verbs are known to repeat; the untested ones are False
+    tested: NDArray[np.int64]  # how many verbs
+    repeating: NDArray[np.float64]  # how many of all verbs: an estimate for pairs that have enough, else exact
+    variance: NDArray[np.float64]  # of that estimate
+    stopped: NDArray[np.bool_]  # the pair has enough, so its number is an estimate
 
 
 def first_repeating(
     order: NDArray[np.int64], enough: int, decide: Decide, advance: Callable[[int], None] = lambda _: None
 ) -> LazyRepeats:
-    """Test each pair's verbs in order until enough of them repeat.
+    """Test each pair's verbs in order ([pairs, verbs], by ascending key) until enough of them repeat.
 
-    Args:
-        order: int64 [pairs, verbs], each pair's verbs by ascending key.
-        enough: Stop a pair at this many.
-        decide: From pairs and verbs, each int64 [n], to whether they repeat, bool [n].
-        advance: Called after each round with the number of newly found verbs, of pairs × `enough` in all. A pair counts
-            as complete when all its verbs are tested, so the sum is pairs × `enough` at the end.
+    After each round, `advance` gets the number of newly found verbs. A pair counts as complete when all its verbs are
+    tested, so the sum is pairs × `enough` at the end.
     """
     pairs, verbs = order.shape
     in_order = np.zeros((pairs, verbs), np.bool_)
@@ -93,17 +81,9 @@ def share_interval(share: float, variance: float, pairs: int, stopped: int, enou
     """The 95 % interval of the share of candidates that repeat.
 
     It is Clopper and Pearson's, for as many independent candidates as have the variance of the estimate. The sum over
-    pairs is not normal for few pairs or extreme shares, and its variance is sometimes estimated as 0.
-
-    Args:
-        share: the estimate, as a fraction of all candidates.
-        variance: of the share.
-        pairs: number of pairs.
-        stopped: number of pairs whose count is an estimate.
-        enough: the number of repeating verbs at which a pair stops.
-
-    Returns:
-        Lower and upper bound, as fractions; both are the share where no pair's count is an estimate.
+    pairs is not normal for few pairs or extreme shares, and its variance is sometimes estimated as 0. The share and the
+    two ends are fractions of all candidates. Both ends are the share where no pair's count is an estimate (`stopped`
+    is 0).
     """
     if not stopped:
         return share, share
@@ -116,14 +96,9 @@ def share_interval(share: float, variance: float, pairs: int, stopped: int, enou
 def fewest_tests(verbs: int, enough: int, rate: float) -> float:
     """A lower bound on the mean number of tests of a pair, however the repetitions are divided among the pairs.
 
-    A pair with R repeating verbs of V is expected to need h(R) = k (V + 1) / (R + 1) tests up to the k-th repetition,
-    and V tests if R < k. The largest convex function below both is the line from (0, V) that touches h, and then h. By
-    Jensen's inequality its value at the mean of R is not above the mean number of tests.
-
-    Args:
-        verbs: V, how many verbs there are.
-        enough: k, how many repeating verbs a pair needs.
-        rate: The share of all pairs and verbs that repeat.
+    A pair with R repeating verbs of V is expected to need h(R) = k (V + 1) / (R + 1) tests up to the k-th repetition
+    (k is `enough`), and V tests if R < k. The largest convex function below both is the line from (0, V) that touches
+    h, and then h. By Jensen's inequality its value at the mean of R is not above the mean number of tests.
     """
     if enough >= verbs:
         return float(verbs)

@@ -29,20 +29,14 @@ _SPEEDS = (100, 1_000, 10_000)  # sentences a second: a laptop, a server, a GPU
 
 @dataclass(frozen=True, eq=False)
 class SelectionPlan(Shown):
-    """A selection that was planned, not run.
-
-    Attributes:
-        work: Quantity → number, as a person reads them.
-        widths: One row for each width: width, pairs, pairs_large_correlation, width_two_way (percentage points).
-    """
+    """A selection that was planned, not run."""
 
     model: str
-    work: Mapping[str, int | float]
-    widths: pl.DataFrame
+    work: Mapping[str, int | float]  # quantity → number, as a person reads them
+    widths: pl.DataFrame  # width, pairs, pairs_large_correlation, width_two_way; widths in percentage points
     folder: Path
 
     def tables(self) -> list[Table]:
-        """What the run would do, and how many pairs a width needs."""
         work = pl.DataFrame(
             {"what": list(self.work), "number": [float(value) for value in self.work.values()]},
             schema={"what": pl.String, "number": pl.Float64},
@@ -73,7 +67,6 @@ class SelectionPlan(Shown):
         ]
 
     def remarks(self) -> list[str]:
-        """That nothing was run."""
         return [f"Nothing was run or written. Without --plan, the results are written to {self.folder}"]
 
     def document(self) -> dict[str, Any]:
@@ -81,11 +74,7 @@ class SelectionPlan(Shown):
 
 
 def plan_of(stage: Selection, folder: Path, shard: Shard) -> SelectionPlan:
-    """What a selection would do; no model is opened.
-
-    Of verbs of several tokens, it says how many there are and how many sentences they need. All other figures are about
-    mono-token verbs.
-    """
+    """What a selection would do; no model is opened. All figures but those of `_more` are about mono-token verbs."""
     single, *several = stage.verbs
     # Of the patterns, the selection answers the selecting one.
     pairs, verbs, patterns = len(single.grid.pairs), single.grid.verbs, len(stage.patterns.scored)
@@ -144,8 +133,8 @@ def two_way_variance(
 def smallest_difference(pairs: int, size: int, verbs: int) -> float:
     """The smallest true difference between two patterns that is found with a power of 80 % (5 %, two-sided).
 
-    The two rates are taken as independent, which is careful: they are rates of the same triplets. See
-    `negengine.engine.statistics.power` for the formula.
+    The two rates are taken as independent, which is careful: they are rates of the same triplets. The formula is in
+    `negengine.engine.statistics.power`.
     """
     return sum(normal_quantiles()) * sqrt(2 * two_way_variance(pairs, size, verbs))
 

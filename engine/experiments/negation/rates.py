@@ -38,31 +38,22 @@ _SCHEMA = {
 def rates(
     scores: pl.LazyFrame, triplets: pl.LazyFrame, patterns: Sequence[str], selecting: str | None = None
 ) -> pl.DataFrame:
-    """Repetition rates and drops, in percent.
+    """Repetition rates and drops in percent, one row for each pattern.
 
-    Args:
-        scores: columns triplet, pattern, repeated.
-        triplets: columns triplet, name, profession, verb.
-        patterns: the patterns' names, in the order of the rows wanted.
-        selecting: the pattern that the triplets were selected with. Its rate is 100 % by construction and not an
-            estimate, so it has no interval.
+        pattern, n, repetitions, repetition_rate
+        drop                                   100 - repetition_rate, section 3.3 of the paper
+        drop_low, drop_high                    95 % interval with pairs as clusters
+        pairs, verbs                           how many of them
+        design_effect                          of the pairs
+        drop_low_two_way, drop_high_two_way    95 % interval with pairs and verbs as clusters
+        design_effect_two_way                  of both
+        detectable                             smallest true difference from the drop of any other pattern but the
+                                               selecting one that a test finds with a power of 80 %; pairs and verbs
+                                               as clusters
 
-    Returns:
-        One row for each pattern:
-
-            pattern, n, repetitions, repetition_rate
-            drop                                   100 - repetition_rate, section 3.3 of the paper
-            drop_low, drop_high                    95 % interval with pairs as clusters
-            pairs, verbs                           how many of them
-            design_effect                          of the pairs
-            drop_low_two_way, drop_high_two_way    95 % interval with pairs and verbs as clusters
-            design_effect_two_way                  of both
-            detectable                             smallest true difference from the drop of any other pattern but the
-                                                   selecting one that a test finds with a power of 80 %; pairs and verbs
-                                                   as clusters
-
-        The selecting pattern has no intervals, design effects or detectable difference. Where a pattern has no
-        triplets, all figures but the counts are null.
+    The rate of the selecting pattern is 100 % by construction and not an estimate, so it has no intervals, design
+    effects or detectable difference. Where a pattern has no triplets, all figures but the counts are null. `scores` has
+    columns triplet, pattern, repeated; `triplets` has triplet, name, profession, verb.
 
     Raises:
         ValueError: the triplet of a score is not among the triplets.
@@ -84,13 +75,7 @@ def rates(
 
 
 class _Clusters:
-    """The clusters of all triplets, as numbers from 0 on in the order of the words.
-
-    Attributes:
-        triplet: int64 [n], ascending.
-        pair: int64 [n].
-        verb: int64 [n].
-    """
+    """The pairs and verbs of all triplets, by ascending triplet: numbers from 0 on in the order of the words."""
 
     def __init__(self, triplets: pl.LazyFrame) -> None:
         words = triplets.select("triplet", *PAIR, "verb").sort("triplet").collect()

@@ -2,8 +2,8 @@
 
 A model passes the test if its drops in the forbidden patterns are above its drops in the controls. A drop is above
 another here if their 95 % intervals do not overlap: those with pairs and verbs as clusters, which are the wider ones.
-That is a stricter rule than a test of the difference, as `compare` has it: the intervals of two patterns come from the
-same triplets.
+That is stricter than the test of the difference in `compare`: the intervals of two patterns come from the same
+triplets.
 
 The paper claims this for its own patterns, and for targets about the same person. Elsewhere it claims nothing: if the
 target is about another person, a repetition stays natural, and a drop is not a sign of understanding.
@@ -162,7 +162,6 @@ def selection_methods(summary: Mapping[str, Any], identity: Mapping[str, Any], t
 
 
 def _several(summary: Mapping[str, Any]) -> str:
-    """What was selected among verbs of several tokens; empty if the run has none."""
     if (apart := summary.get(SEVERAL_TOKENS)) is None:
         return ""
     share = "by an estimate " if "lazy" in apart else ""
@@ -196,5 +195,4 @@ def apart_methods(token_rates: pl.DataFrame, patterns: PatternSet) -> str:
 
 
 def _interval(low: float | None, high: float | None) -> str:
-    """An interval in brackets; nothing where there is none."""
     return "" if low is None or high is None else f" [{low:.1f}, {high:.1f}]"

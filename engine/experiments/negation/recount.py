@@ -137,11 +137,7 @@ def scores(
     rates: pl.DataFrame,
     patterns: Sequence[str],
 ) -> Iterator[Recount]:
-    """What must hold of a finished scoring.
-
-    Args:
-        patterns: The names of the patterns, the selecting one first.
-    """
+    """What must hold of a finished scoring; the selecting pattern is the first."""
     wanted = triplets.select("triplet").join(pl.DataFrame({"pattern": patterns}), how="cross")
     both = wanted.join(items.group_by(_SCORE).agg(pl.len().alias("rows")), on=_SCORE, how="full", coalesce=True)
     known = both.join(wanted.with_columns(known=True), on=_SCORE, how="left")

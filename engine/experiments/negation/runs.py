@@ -73,11 +73,7 @@ class SelectionOptions:
     seed: int = 0
 
     def stage(self, exported: ExportedModel) -> Selection:
-        """The selection that they ask for.
-
-        Raises:
-            InputError: One of them is wrong.
-        """
+        """The selection that they ask for; an InputError where one of them is wrong."""
         settings = Settings(
             seed=self.seed,
             pairs=self.pairs,
@@ -117,7 +113,6 @@ class SelectionRun(Run):
         return read_document(self.folder, self.record, SELECTION_FILE)
 
     def tables(self) -> list[Table]:
-        """The selection in the layout of the paper's Table 5; the verbs of several tokens apart."""
         patterns = PatternSet.from_json(self.record.metadata["pattern set"])
         table = selection_table(self.summary, published(self.summary["model"], patterns))
         return [table, *selected_apart(self.summary)]
@@ -126,7 +121,6 @@ class SelectionRun(Run):
         return selection_methods(self.summary, self.record.identity, test)
 
     def remarks(self) -> list[str]:
-        """That nothing was selected, if so."""
         return [self.dead_end] if self.dead_end else []
 
     def closing(self) -> str:
@@ -135,7 +129,7 @@ class SelectionRun(Run):
 
     @property
     def dead_end(self) -> str:
-        """There is nothing to score if no triplet was selected."""
+        """Why there is nothing to score; empty if there is."""
         if self.summary["selected"] or self.summary.get(SEVERAL_TOKENS, {}).get("selected"):
             return ""
         return f"{self.folder}: the model does not repeat any verb, so there is nothing to score"
@@ -144,7 +138,6 @@ class SelectionRun(Run):
         return {"run": str(self.folder), **self.summary}
 
     def sentence_rows(self) -> pl.LazyFrame:
-        """The sentences of the selecting pattern; see `sentences.selected_sentences`."""
         metadata = self.record.metadata
         patterns, mask = PatternSet.from_json(metadata["pattern set"]), mask_token(metadata, self.folder)
         kinds = [self.triplets] if self.several is None else [self.triplets, self.several]
@@ -153,7 +146,6 @@ class SelectionRun(Run):
         )
 
     def outcomes(self) -> pl.DataFrame:
-        """See `Run`: there are none before the triplets are scored."""
         raise InputError(f"{self.folder} is selected, not scored: run `negengine score {self.folder}` first")
 
     def contrast(self, runs: Sequence[Any]) -> Contrast | None:  # noqa: ARG002 - nothing can be compared
@@ -219,7 +211,6 @@ class ScoresRun(Run):
         return self.frame(TOKEN_RATES_FILE)
 
     def methods(self, test: str) -> str:
-        """The selection comes first."""
         selected = SelectionRun.open(self.folder).methods(test)
         patterns = self.selection.patterns
         apart = "" if self.several is None else f" {apart_methods(self.token_rates, patterns)}"
@@ -231,7 +222,6 @@ class ScoresRun(Run):
         return str(self.selection.summary["coreference"])
 
     def tables(self) -> list[Table]:
-        """The selection as in the paper's Table 5, the rates as in Table 6."""
         summary = self.selection.summary
         paper = published(summary["model"], self.selection.patterns)
         return [
@@ -289,7 +279,6 @@ class ScoresRun(Run):
         return {"run": str(self.folder), "rates": self.rates.to_dicts(), "reading": self.reading, **apart}
 
     def sentence_rows(self) -> pl.LazyFrame:
-        """The sentences of all patterns; see `sentences.scored_sentences`."""
         kinds = {SCORES_FILE: self.selection.triplets}
         if self.several is not None:
             kinds[SEVERAL_SCORES_FILE] = self.several
@@ -343,11 +332,10 @@ class ScoresRun(Run):
         return (self.selection.patterns.selecting.name,)
 
     def contrast(self, runs: Sequence[Any]) -> Contrast | None:
-        """The patterns of one run; or Tables 8 and 9 of the paper, where runs differ in the target."""
         return contrast(runs)
 
     def tidy_rows(self) -> pl.LazyFrame:
-        """See `Run`; with `pattern` in place of `condition`, and `pair`: name and profession."""
+        """As of `Run`, with `pattern` in place of `condition`, and `pair`: name and profession."""
         tidy = super().tidy_rows().rename({"condition": "pattern"})
         first = ["pattern", "role", "name", "gender", "profession", "verb", "pair", "repeated"]
         named = tidy.with_columns(pl.format("{}, {}", "name", "profession").alias("pair"))

@@ -65,21 +65,13 @@ SAME_TEXT = "{}: other token with the verb's text"
 
 @dataclass(frozen=True, eq=False)
 class Selected:
-    """A finished selection, read from its run folder.
-
-    Attributes:
-        metadata: The selection's metadata for later stages.
-        summary: The content of selection.json.
-        coded: The content of triplets.parquet, with words as categories: a quarter of the memory.
-        several: The same of triplets_several_tokens.parquet; None where the run has no such verbs.
-        record: The selection's entry in run.json.
-    """
+    """A finished selection, read from its run folder."""
 
     folder: Path
     metadata: dict[str, Any]
-    summary: dict[str, Any]
-    coded: pl.DataFrame
-    several: pl.DataFrame | None
+    summary: dict[str, Any]  # selection.json
+    coded: pl.DataFrame  # triplets.parquet, with words as categories: a quarter of the memory
+    several: pl.DataFrame | None  # the same of triplets_several_tokens.parquet; None where the run has no such verbs
     record: StageRecord
 
     def __len__(self) -> int:
@@ -92,7 +84,6 @@ class Selected:
 
     @property
     def patterns(self) -> PatternSet:
-        """The set that the triplets were selected with."""
         return PatternSet.from_json(self.metadata["pattern set"])
 
     def exported(self, moved_to: str | None = None) -> ExportedModel:
@@ -111,11 +102,7 @@ class Selected:
         return found
 
     def refuse_other_model(self, exported: ExportedModel) -> None:
-        """Refuse a model that did not select the triplets.
-
-        Raises:
-            InputError: It is another one.
-        """
+        """Raise an InputError for a model that did not select the triplets."""
         if exported.sha256 != self.metadata["model sha256"]:
             raise InputError(
                 f"{exported.folder} is not the model that selected {self.folder} (sha256 {exported.sha256[:12]}…, "
@@ -147,11 +134,7 @@ def read_selected(folder: Path) -> Selected:
 
 
 def distinct(words: pl.Series) -> tuple[pl.Series, NDArray[np.int32]]:
-    """The distinct words of a column of categories, in the order of their first rows; and each row's index among them.
-
-    Returns:
-        Strings [m], and int32 [n].
-    """
+    """The distinct words [m] of a column of categories, by their first rows; and each row's index among them [n]."""
     own = words.unique(maintain_order=True)
     place = np.zeros(int(own.to_physical().max() or 0) + 1, np.int32)  # type: ignore[arg-type]
     place[own.to_physical().to_numpy()] = np.arange(len(own))
@@ -160,17 +143,11 @@ def distinct(words: pl.Series) -> tuple[pl.Series, NDArray[np.int32]]:
 
 @dataclass(frozen=True, eq=False)
 class Triplets:
-    """The triplets whose verbs are reported together; see `select.Verbs`.
+    """The triplets whose verbs are reported together."""
 
-    Attributes:
-        apart: As of the verbs.
-        coded: The content of their file, with words as categories.
-        kept: The selection's answers in the selecting pattern, one row for each triplet; None where it has none.
-    """
-
-    apart: str
-    coded: pl.DataFrame
-    kept: pl.DataFrame | None = None
+    apart: str  # as in `select.Verbs`
+    coded: pl.DataFrame  # the content of their file, with words as categories
+    kept: pl.DataFrame | None = None  # the selection's answers in the selecting pattern, one row for each triplet
 
     @property
     def tokens(self) -> pl.Series:
@@ -189,24 +166,16 @@ class Triplets:
 
 @dataclass(frozen=True, eq=False)
 class ScoredPattern:
-    """One pattern over all triplets of one kind.
-
-    Attributes:
-        decided_as: The name under which the precision of these decisions is chosen and measured.
-        fillers: Slot → int32 [n_triplets], indices in the slot's distinct words.
-        words: The tokens of each distinct verb at this pattern's mask.
-        causal: Whether the model reads only what stands before the mask.
-    """
+    """One pattern over all triplets of one kind."""
 
     pattern: Pattern
-    decided_as: str
+    decided_as: str  # from the function of this name
     composer: Composer
-    fillers: dict[str, NDArray[np.int32]]
-    words: TokenSequences
-    causal: bool
+    fillers: dict[str, NDArray[np.int32]]  # slot → [n_triplets], indices in the slot's distinct words
+    words: TokenSequences  # of each distinct verb at this pattern's mask
+    causal: bool  # the model reads only what stands before the mask
 
     def expected(self, rows: NDArray[np.int64] | slice) -> TokenSequences:
-        """The verbs of some triplets."""
         return self.words.take(self.fillers[VERB][rows].astype(np.int64))
 
     def sample_rows(self, n: int, seed: int) -> NDArray[np.int64]:
@@ -233,12 +202,7 @@ class ScoredPattern:
 
 @dataclass(frozen=True, eq=False)
 class Scoring(DecidingStage[list[list[Bucket] | None]]):
-    """The scoring of a selection.
-
-    Attributes:
-        triplets: Those of verbs of one token; then, where the selection has them, those of several.
-        triplets_per_part: Size of a part.
-    """
+    """The scoring of a selection."""
 
     name: ClassVar[str] = "score"
     rows_file: ClassVar[str | None] = SCORES_FILE
@@ -247,7 +211,7 @@ class Scoring(DecidingStage[list[list[Bucket] | None]]):
 
     selected: Selected
     exported: ExportedModel
-    triplets: tuple[Triplets, ...]
+    triplets: tuple[Triplets, ...]  # of verbs of one token; then, where the selection has them, of several
     triplets_per_part: int
 
     @classmethod
@@ -273,19 +237,17 @@ class Scoring(DecidingStage[list[list[Bucket] | None]]):
 
     @property
     def sizes(self) -> Sequence[int]:
-        """Queries, as many as the verbs have tokens in the selecting pattern."""
         patterns = len(self.selected.patterns.all)
+        # Queries: as many as the verbs have tokens in the selecting pattern.
         return [int(own.tokens[part.start : part.stop].sum()) * patterns for own, part in self.parts]
 
     @property
     def metadata(self) -> dict[str, Any]:
-        """What publication needs."""
         numbers = {own.apart: sorted(own.tokens.unique().to_list()) for own in self.triplets if own.apart}
         return {"patterns": [pattern.name for pattern in self.selected.patterns.all], "seed": self.seed, **numbers}
 
     @property
     def identity(self) -> dict[str, Any]:
-        """What the scores depend on."""
         files = {"": TRIPLETS_FILE, SEVERAL: SEVERAL_TRIPLETS_FILE}
         return {
             "model": self.exported.name,
@@ -342,7 +304,6 @@ class Scoring(DecidingStage[list[list[Bucket] | None]]):
         return TokenSequences.of([own for own in found if isinstance(own, tuple)])
 
     def check(self, say: Callable[[str], None]) -> None:
-        """Refuse verbs and sentences that the model cannot be asked about."""
         for own in self.triplets:
             if patterns := self.patterns.get(own.apart):
                 parts = counted(len(part_ranges(len(own.coded), self.triplets_per_part)), "part")
@@ -400,13 +361,7 @@ class Scoring(DecidingStage[list[list[Bucket] | None]]):
     def decide(
         self, model: PatternDeciders, number: int, prepared: list[list[Bucket] | None] | None, advance: Advance
     ) -> PartResult:
-        """See `Stage`.
-
-        Returns:
-            One row for each triplet and pattern: triplet, pattern, top1 (text), repeated, expected_rank,
-            expected_logprob, top1_logprob (natural logarithms; see `answers.answer_columns`), precision (of the graph
-            that gave the row's numbers), tokens.
-        """
+        """One row for each triplet and pattern: triplet, pattern, repeated, tokens, and those of `answer_columns`."""
         triplets, part = self.parts[number]
         rows, patterns = slice(part.start, part.stop), self.patterns[triplets.apart]
         counts: dict[str, int] = {}
@@ -442,11 +397,7 @@ class Scoring(DecidingStage[list[list[Bucket] | None]]):
         return PartResult(pl.concat(frames), {**counts, **audited.counts}, audited.bounds, audited.needed)
 
     def _taken(self, triplets: Triplets, begun: Mapping[str, Any], rows: slice) -> dict[str, pl.Series]:
-        """The selection's answers about a part, as `_answers` gives them; `begun` is what the run has recorded of them.
-
-        Raises:
-            InputError: The selection has been run again since.
-        """
+        """The selection's answers, in the columns of `_answers`; `begun` is what the run has recorded of them."""
         if triplets.kept is None or begun.get(ANSWERS_SHA256) != self.selected.record.files[ANSWERS_FILE]:
             raise InputError(
                 f"{self.selected.folder / ANSWERS_FILE} is not the file that this scoring was started with: the "

@@ -58,7 +58,6 @@ def selected(run: SelectionRun) -> list[Section]:
 
 
 def _verdict(run: ScoresRun, between: pl.DataFrame) -> Section:
-    """The answer in plain words; `between` is from `differences`."""
     n = int(run.rates["n"].max() or 0)  # type: ignore[arg-type]
     about = (
         f"{run.model_name} was asked for the verb in {n:,} triplets of a name, a profession and a verb, in each of "
@@ -82,7 +81,6 @@ def _verdict(run: ScoresRun, between: pl.DataFrame) -> Section:
 
 
 def _drops(run: ScoresRun) -> Section:
-    """The drop of each pattern with its interval, beside the published one."""
     paper = published(run.selection.summary["model"], run.selection.patterns)
     table = rates_table(run.rates, run.selection.patterns, run.selection.summary, paper)
     ends = {"drop_low": "drop_low_two_way", "drop_high": "drop_high_two_way"}
@@ -149,7 +147,6 @@ def _listed(drops_: pl.DataFrame) -> str:
 
 
 def _pairs(run: ScoresRun, between: pl.DataFrame) -> Section:
-    """The minimal pairs as matrices; `between` is from `differences`."""
     figures = [*([own] if (own := _polarities(run)) else []), _matrix(run, between)]
     return Section(
         "What changes between two patterns of a minimal pair?",
@@ -203,7 +200,6 @@ def _polarities(run: ScoresRun) -> Figure | None:
 
 
 def _matrix(run: ScoresRun, found: pl.DataFrame) -> Figure:
-    """Each pattern against each other one: who repeats what on the same triplets."""
     names = run.rates["pattern"].to_list()
     text = (
         pl.when(pl.col("difference").is_null())
@@ -299,7 +295,6 @@ def replacements(run: ScoresRun) -> Section:
 
 
 def _first_said(row: Mapping[str, Any], distinct: int) -> str:
-    """The most frequent answer of a pattern, in a sentence."""
     if distinct == 1:
         return f"{row['pattern']}: always “{row['top1']}” ({row['n']:,} times)."
     return (
@@ -413,7 +408,6 @@ def _quantiles(run: ScoresRun) -> pl.DataFrame:
 
 
 def _precision_note(run: ScoresRun) -> list[str]:
-    """How many of the numbers are the low-precision model's."""
     rows = dict(_scan(run).group_by("precision").agg(pl.len()).collect().iter_rows())
     low = {name: n for name, n in rows.items() if name != REFERENCE}
     if not low:
@@ -467,11 +461,7 @@ def _drivers(run: ScoresRun) -> Section:
 
 
 def _driver_figure(run: ScoresRun, what: str, counts: pl.DataFrame, column: str, interval: Interval) -> Figure:
-    """Rates of the words that move the result most, with a small chart for each pattern.
-
-    `counts` has pattern, the column of the words, repetitions and n: one row for each cluster. `interval` gives the
-    interval of a word's rate in a pattern from its rows.
-    """
+    """Rates of the words that move the result most; `counts` has pattern, word, repetitions, n: a row per cluster."""
     patterns = [name for name in run.rates["pattern"] if name != run.selection.patterns.selecting.name]
     overall = dict(run.rates.select("pattern", pl.col("repetition_rate") / 100).iter_rows())
     sums = counts.group_by("pattern", column, maintain_order=True).agg(pl.col("repetitions", "n").sum())
@@ -539,7 +529,6 @@ def _driver_figure(run: ScoresRun, what: str, counts: pl.DataFrame, column: str,
 
 
 def _driver(frame: pl.DataFrame, what: str) -> str:
-    """The word that moves one pattern's rate most, in a sentence."""
     if frame.is_empty():
         return f"There is no {what}."
     row = frame.sort(pl.col("contribution").abs(), descending=True, maintain_order=True).row(0, named=True)

@@ -48,8 +48,7 @@ from .lazy import fewest_tests, first_repeating, share_interval
 TRIPLETS_FILE, SELECTION_FILE = "triplets.parquet", "selection.json"
 SEVERAL_TRIPLETS_FILE = "triplets_several_tokens.parquet"
 SEVERAL_TOKENS, BY_TOKENS = "several_tokens", "by_tokens"
-"""The keys of selection.json with the figures of the verbs of several tokens, and with one row for each number of
-tokens, where a run has such verbs."""
+"""Keys of selection.json where a run has verbs of several tokens: their figures, and rows by number of tokens."""
 SEVERAL = "verbs of several tokens"
 TOKENS = "tokens"
 """The column with the number of tokens of a verb."""
@@ -84,25 +83,16 @@ class Settings:
 
 @dataclass(frozen=True, eq=False)
 class Verbs:
-    """Verbs that are reported together: those of one token, or those of several.
+    """Verbs that are reported together: those of one token, or those of several."""
 
-    Attributes:
-        apart: What they are called where they are reported apart from the paper's test; empty for verbs of one token.
-        grid: Their candidates.
-        index: int64 [n_verbs], their indices in the lexicon.
-        words: Their tokens.
-        pairs_per_part: How many pairs make a part.
-    """
-
-    apart: str
+    apart: str  # their name where they are reported apart from the paper's test; empty for verbs of one token
     grid: Grid
-    index: NDArray[np.int64]
+    index: NDArray[np.int64]  # [n_verbs], in the lexicon
     words: TokenSequences
     pairs_per_part: int
 
     @property
     def parts(self) -> tuple[range, ...]:
-        """Ranges of positions in the grid's pairs."""
         return self.grid.parts(self.pairs_per_part)
 
 
@@ -113,32 +103,18 @@ def decided_as(pattern: str, apart: str) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """What was found about the candidates of a part.
+    """What was found about the candidates of a part."""
 
-    Attributes:
-        repeated: bool [pairs, verbs], which verbs are known to repeat.
-        tested: bool [pairs, verbs], which verbs were tested.
-        counts: tested, repeating, variance, near_ties, queries; of a lazy run, stopped too.
-        candidates: int64 [m], pair * verbs + verb of those that repeat, ascending.
-        scores: Of these.
-    """
-
-    repeated: NDArray[np.bool_]
-    tested: NDArray[np.bool_]
-    counts: Mapping[str, float]
-    candidates: NDArray[np.int64]
-    scores: WordScores
+    repeated: NDArray[np.bool_]  # [pairs, verbs], known to repeat
+    tested: NDArray[np.bool_]  # [pairs, verbs]
+    counts: Mapping[str, float]  # tested, repeating, variance, near_ties, queries; of a lazy run, stopped too
+    candidates: NDArray[np.int64]  # [m], pair * verbs + verb of those that repeat, ascending
+    scores: WordScores  # of these
 
 
 @dataclass(frozen=True, eq=False)
 class Selection(DecidingStage[Sentences]):
-    """A selection: the candidates, and how their sentences are composed.
-
-    Attributes:
-        verbs: The verbs of one token; then, with `--verbs whole-words`, those of several.
-        unreachable: Why verbs cannot be predicted at all, one reason for each; known with `--verbs whole-words`.
-        fillers: Slot → what fills it for each [NAME, PROF] pair; of all slots but {ACT}.
-    """
+    """A selection: the candidates, and how their sentences are composed."""
 
     name: ClassVar[str] = "select"
     rows_file: ClassVar[str | None] = TRIPLETS_FILE
@@ -148,9 +124,9 @@ class Selection(DecidingStage[Sentences]):
     lexicon: Lexicon
     patterns: PatternSet
     settings: Settings
-    verbs: tuple[Verbs, ...]
-    unreachable: tuple[str, ...]
-    fillers: Mapping[str, PairFillers]
+    verbs: tuple[Verbs, ...]  # of one token; then, with `--verbs whole-words`, of several
+    unreachable: tuple[str, ...]  # why verbs cannot be predicted, one reason for each; known with `--verbs whole-words`
+    fillers: Mapping[str, PairFillers]  # of all slots but {ACT}
 
     @classmethod
     def plan(
@@ -166,8 +142,8 @@ class Selection(DecidingStage[Sentences]):
         """Plan a selection; the model itself is not needed yet.
 
         Raises:
-            InputError: No verb is of one token, or none of several where they are asked for; there are too few pairs,
-                or a name is asked for where the patterns have no place for it.
+            InputError: No verb is of the kind asked for, there are too few pairs, or the patterns have no place for a
+                name that is asked for.
         """
         settings = settings or Settings()
         if settings.coreference is not Coreference.PRONOUN and PRONOUN not in patterns.slots:
@@ -218,7 +194,7 @@ class Selection(DecidingStage[Sentences]):
 
     @property
     def unit(self) -> str:
-        """Verbs to find in a lazy run, because the number of sentences is not known before."""
+        # The number of sentences of a lazy run is not known before.
         return "verbs" if self.settings.lazy else "sentences"
 
     @property
@@ -228,7 +204,6 @@ class Selection(DecidingStage[Sentences]):
 
     @property
     def metadata(self) -> dict[str, Any]:
-        """What publication and the scoring need."""
         single, *several = self.verbs
         return {
             "model": self.exported.name,
@@ -248,7 +223,6 @@ class Selection(DecidingStage[Sentences]):
 
     @property
     def identity(self) -> dict[str, Any]:
-        """What the triplets depend on."""
         return {
             "model": self.exported.name,
             "model sha256": self.exported.sha256,
@@ -265,12 +239,10 @@ class Selection(DecidingStage[Sentences]):
 
     @cached_property
     def composer(self) -> Composer:
-        """Makes the sentences of the selecting pattern, with one mask each."""
         words = _words(self.lexicon, self.fillers)
         return composer(self.exported.tokenizer, self.patterns.selecting, words, self.settings.seed)
 
     def check(self, say: Callable[[str], None]) -> None:
-        """Refuse sentences that are too long for the model."""
         pattern = self.patterns.selecting.name
         for verbs in self.verbs:
             tokens = "several tokens" if verbs.apart else "one token"
@@ -288,7 +260,6 @@ class Selection(DecidingStage[Sentences]):
         say(composed(pattern, self.composer))
 
     def workloads(self) -> list[Workload]:
-        """A lazy run is expected to test twice as many verbs as it keeps."""
         return [self._workload(verbs) for verbs in self.verbs]
 
     def _workload(self, verbs: Verbs) -> Workload:
@@ -303,7 +274,7 @@ class Selection(DecidingStage[Sentences]):
         return Workload(
             decided,
             sample,
-            min(total, 2 * pairs * enough),
+            min(total, 2 * pairs * enough),  # a lazy run is expected to test twice as many verbs as it keeps
             lambda rate: int(pairs * fewest_tests(verbs.grid.verbs, enough, rate)),
         )
 
@@ -344,7 +315,6 @@ class Selection(DecidingStage[Sentences]):
         return PartResult(rows, {**counts, **audited.counts}, audited.bounds, audited.needed)
 
     def _decide_all(self, decider: Decider, verbs: Verbs, prepared: Sentences, advance: Advance) -> Found:
-        """Test all verbs of a part's pairs."""
         scores = repeated_words(decider, *prepared, causal=self.exported.is_causal, advance=advance)
         is_right = scores.top1
         repeated, (own,) = is_right.reshape(-1, verbs.grid.verbs), np.nonzero(is_right)
@@ -394,13 +364,11 @@ class Selection(DecidingStage[Sentences]):
         return Found(found.repeated, tested, counts, candidates[ascending], scores)
 
     def _kept(self, verbs: Verbs, pairs: Pairs, found: Found) -> pl.DataFrame:
-        """The triplets kept of a part: of each pair, the repeating verbs with the smallest keys.
+        """The triplets of a part, by pair, then key: of each pair, the repeating verbs with the smallest keys.
 
-        Returns:
-            One row for each triplet with name, gender, pronoun (what fills {PRON}), profession, verb, verb_at_mask (its
-            accepted forms at the mask, where the lexicon has other ones there), and the words of other slots that the
-            patterns have; ordered by pair, then key. Beside them the verb's number of tokens, and the model's answer
-            (see `answers`).
+        Columns: name, gender, pronoun (what fills {PRON}), profession, verb, verb_at_mask (its accepted forms at the
+        mask, where the lexicon has other ones there), the words of other slots that the patterns have, tokens (how many
+        the verb has), and the model's answer (see `answers`).
         """
         name, profession = pairs
         order = self.verb_order(verbs, pairs)

@@ -24,12 +24,11 @@ def scored_sentences(
 ) -> pl.LazyFrame:
     """The sentences of a scoring, pattern after pattern.
 
-    Returns:
-        item (the triplet), condition (the pattern), sentence, expected, answer, repeated, failed, rank, logprob,
-        answer_logprob (natural logarithms), precision (of the graph that gave the numbers), role, gender, and the words
-        of each slot; verb_at_mask (all accepted forms) where the lexicon has other forms there. `expected` is the main
-        form, and rank and logprob are its own. Of verbs of several tokens also tokens, how many these are: the sentence
-        has as many masks, and the other columns mean what they mean in `answers.answer_columns`.
+    Columns: item (the triplet), condition (the pattern), sentence, expected, answer, repeated, failed, rank, logprob,
+    answer_logprob (natural logarithms), precision (of the graph that gave the numbers), role, gender, and the words of
+    each slot; verb_at_mask (all accepted forms) where the lexicon has other forms there. `expected` is the main form,
+    and rank and logprob are its own. Of verbs of several tokens also tokens: the sentence has as many masks, and the
+    numbers are those of `answers.answer_columns`.
     """
     scored = scores.rename(_SCORES).drop(TOKENS, strict=False)  # the triplets have it, too
     triplets = _with_main_form(triplets)
@@ -50,13 +49,10 @@ def scored_sentences(
 
 
 def selected_sentences(triplets: pl.LazyFrame, patterns: PatternSet, coreference: str, mask: str) -> pl.LazyFrame:
-    """The sentences of the selected triplets in the selecting pattern.
+    """The sentences of the selected triplets in the selecting pattern, with the columns of `scored_sentences`.
 
     A selection keeps only the triplets whose verb is the first choice, so the answer is the verb and its rank is 1.
-    Both are null where the verb has several accepted forms.
-
-    Returns:
-        The columns of `scored_sentences`; log-probabilities and precision are null.
+    Both are null where the verb has several accepted forms. Log-probabilities and precision are null.
     """
     triplets = _with_main_form(triplets)
     decided = triplets.with_columns(

@@ -40,16 +40,11 @@ _HOW = "a verb of several tokens is repeated if each token is the first choice a
 
 @dataclass(frozen=True)
 class Published:
-    """What a paper prints for a model.
-
-    Attributes:
-        selection: Table 5 with the keys of selection.json: verbs, pairs, tested, repeating, ratio (percent), selected.
-        coreference: Whom the target sentence is about (a value of `Coreference`) → the drops.
-    """
+    """What a paper prints for a model."""
 
     model: str
-    selection: Mapping[str, float]
-    coreference: Mapping[str, PublishedColumn]
+    selection: Mapping[str, float]  # Table 5 with the keys of selection.json; ratio in percent
+    coreference: Mapping[str, PublishedColumn]  # a value of `Coreference` → the drops
     doubts: tuple[str, ...]
 
     def selection_for(self, coreference: str) -> dict[str, float | None]:
@@ -89,10 +84,7 @@ def _bundled(sha256: str) -> tuple[PublishedColumn, ...]:
 def selection_table(selection: Mapping[str, Any], paper: Published | None) -> Table:
     """The selection, the content of selection.json, in the layout of Table 5.
 
-    Returns:
-        A table whose frame has the columns row (1 to 6), quantity (the key in selection.json), label, value, low and
-        high (95 % interval of an estimated ratio), estimated, published and unit. In a lazy run rows 4 and 5 are
-        estimates.
+    The column quantity has the key in selection.json; low and high are the 95 % interval of an estimated ratio.
     """
     lazy, coreference = selection.get("lazy"), selection["coreference"]
     estimate = ", estimated" if lazy else ""
@@ -146,11 +138,7 @@ def rates_table(
     paper: Published | None,
     precision: Mapping[str, float | str] | None = None,
 ) -> Table:
-    """Rates and drops in the layout of Table 6; with the paper's drops where it has tested the model.
-
-    Returns:
-        A table whose frame has the columns of rates.parquet, published (the paper's drop) and role.
-    """
+    """Rates and drops in the layout of Table 6; with the paper's drops where it has tested the model."""
     coreference = selection["coreference"]
     column = paper.coreference.get(coreference) if paper else None
     roles = {pattern.name: str(pattern.role) for pattern in patterns.all}
@@ -254,8 +242,7 @@ def _range(values: pl.Series) -> str:
 
 
 def _millions(count: float | None) -> str | None:
-    """All the digits that the paper prints."""
-    return None if count is None else f"{count / 1e6:.1f} M"
+    return None if count is None else f"{count / 1e6:.1f} M"  # all the digits that the paper prints
 
 
 def _target(coreference: str) -> str:

@@ -30,17 +30,12 @@ DATA = "negation-nli"
 
 @dataclass(frozen=True, eq=False)
 class NliRun(SummaryRun):
-    """A finished evaluation.
-
-    Attributes:
-        items: The content of items.parquet; see `Judgements.decide`.
-    """
+    """A finished evaluation; the columns of `items` are those of `Judgements.decide`."""
 
     stage: ClassVar[str] = Judgements.name
     clusters: ClassVar[str] = "original pairs"
 
     def tables(self) -> list[Table]:
-        """Accuracies as in the paper's Table 7, drops, label shares as in Table 5, the types of pairs compared."""
         drops = drops_table(self.summary)
         return [
             accuracy_table(
@@ -52,7 +47,6 @@ class NliRun(SummaryRun):
         ]
 
     def methods(self, test: str) -> str:
-        """See `Run`."""
         told = training_told(self.record.metadata.get("training"))
         original, labels = self.told(ORIGINAL, ALL, "accuracy"), ", ".join(self.record.identity["labels"])
         return told + (
@@ -64,7 +58,6 @@ class NliRun(SummaryRun):
 
     @property
     def used(self) -> str:
-        """See `Run`."""
         return TRAINER if self.record.metadata.get("training") else ""
 
     @property
@@ -98,12 +91,10 @@ class NliRun(SummaryRun):
         return sentence_rows(self.items.lazy())
 
     def again(self, draw: Draw) -> Iterator[Sample]:
-        """See `Run`."""
         labels, longest = self.record.identity["labels"], self.record.identity["max length"]
         yield Sample("pairs", [Labelled(row, labels, longest) for row in draw.rows(self.sentence_rows())])
 
     def recounts(self) -> Iterator[Recount]:
-        """See `Run`."""
         return recounts(self.items, self.summary, self.record.identity["labels"])
 
 

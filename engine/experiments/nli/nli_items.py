@@ -1,10 +1,6 @@
-"""Items of `nli`: the pairs with their labels, and what `verify` counts and asks again.
-
-The pairs of a run with the labels given (see `negengine.engine.library.sentences`).
+"""Items of `nli`: the pairs with their labels, what `verify` counts and asks again, and how a classifier was trained.
 
 A pair fails if its label is wrong. The texts are those of the data; where `truncated` is true, the model read less.
-
-How a classifier was trained, in a sentence for a paper; export.json has it where `negengine nli train` did it.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,16 +21,7 @@ from .nli_pairs import NEW, Label
 
 
 def sentence_rows(items: pl.LazyFrame) -> pl.LazyFrame:
-    """The pairs, in the order of items.parquet.
-
-    Args:
-        items: The content of items.parquet.
-
-    Returns:
-        item (its number in its file), condition, premise, hypothesis, expected and answer (in the labels that the pair
-        is scored by), correct, failed, rank and logprob (null), dataset, split, negation, gold, predicted, probability
-        (of the predicted label), truncated, precision, id.
-    """
+    """The pairs, in the order and with the columns of items.parquet, and failed; rank and logprob are null."""
     items = with_precision(items)
     own = ("dataset", "split", "negation", "gold", "predicted", "probability", "truncated", "precision", "id")
     return items.select(
@@ -51,13 +38,7 @@ _CELL = ("dataset", "condition", "split", "metric")
 
 
 def recounts(items: pl.DataFrame, summary: pl.DataFrame, head: Sequence[str]) -> Iterator[Recount]:
-    """What must hold of a finished run.
-
-    Args:
-        items: The content of items.parquet.
-        summary: The content of summary.parquet.
-        head: The labels of the classifier.
-    """
+    """What must hold of the two files of a finished run; `head` are the labels of the classifier."""
     yield item_once(items)
     yield holds("a pair is right where both labels are the same", items, _agree("correct", "expected", "answer"), _ITEM)
     yield holds("labels are those of the classifier", items, pl.col("predicted").is_in(list(head)), _ITEM)
@@ -111,7 +92,7 @@ class Labelled:
     longest: int
 
     def again(self, reference: Reference) -> Compared:
-        """See `Item`; a probability of low precision is not compared."""
+        """A probability of low precision is not compared."""
         row = self.row
         name, is_exact = f"{row['item']} of {row['dataset']} {row['condition']}", row["precision"] == REFERENCE
         logits = reference.pair(row["premise"], row["hypothesis"], self.longest)
@@ -147,10 +128,9 @@ _NEEDED = {
 
 
 def training_told(training: Mapping[str, Any] | None) -> str:
-    """What was trained how, as a sentence with a space after it; empty if that is not known.
+    """What was trained how, as a sentence with a space after it; empty if export.json does not say it.
 
-    Args:
-        training: What export.json says of it.
+    It says so where `negengine nli train` trained the classifier.
     """
     if not isinstance(training, Mapping) or not _NEEDED.items() <= {k: type(v) for k, v in training.items()}.items():
         return ""

@@ -12,15 +12,13 @@ The items of a run become the rows of summary.parquet. Values are fractions, as 
 
 majority is the accuracy of always giving the most frequent label. drop is the difference of two accuracies,
 relative_drop that difference over the original accuracy. Where model or data set has two labels only, accuracy and
-majority are two-way (see `labels`).
+majority are two-way (see `nli_pairs`).
 
 Three new pairs are made from one original pair, so they are not independent: over all new pairs, the original pairs are
 the clusters. Intervals: accuracy Wilson's, over all new pairs `proportion_interval`; drop both of these intervals
 combined (`combined`), as the original dev set is another sample; relative_drop that of a ratio of two proportions;
 difference that of two proportions of the same original pairs. p is that of the test by sign flips of original pairs,
 which is McNemar's exact test here, adjusted with Holm's method over the whole summary.
-
-The stage of `nli`: a classifier judges every pair, of the benchmark with negation and of the original dev sets.
 
 A part holds pairs of one set. Pairs that are longer than the model or the paper allows are truncated, and counted. The
 precision is chosen for all sets together.
@@ -103,7 +101,6 @@ def summarise(items: pl.DataFrame) -> pl.DataFrame:
 
 
 def _splits(own: pl.DataFrame, condition: str) -> dict[str, pl.DataFrame]:
-    """The splits of a condition that hold any items."""
     judged = own.filter(pl.col("condition") == condition)
     if condition == NEW:
         splits = {kind: judged.filter(pl.col("split") == kind) for kind in KINDS} | {ALL: judged}
@@ -176,15 +173,7 @@ DECIDED_AS = "pairs"  # the name under which the precision of all labels is chos
 
 @dataclass(frozen=True, eq=False)
 class Judgements(MixedStage[PairClassifier, Classifier, EncodedPairs]):
-    """A classifier and the pairs that it judges.
-
-    Attributes:
-        exported: The classifier.
-        head: The label that each of its logits stands for.
-        sets: The pairs.
-        max_length: Largest number of tokens in a pair.
-        pairs_per_part: Size of a part.
-    """
+    """A classifier and the pairs that it judges."""
 
     name: ClassVar[str] = "nli"
     rows_file: ClassVar[str | None] = ITEMS_FILE
@@ -192,9 +181,9 @@ class Judgements(MixedStage[PairClassifier, Classifier, EncodedPairs]):
     method: ClassVar[Method] = LABELS
 
     exported: ExportedModel
-    head: tuple[Label, ...]
+    head: tuple[Label, ...]  # of each logit
     sets: tuple[PairSet, ...]
-    max_length: int
+    max_length: int  # tokens of a pair
     pairs_per_part: int
 
     @classmethod
@@ -209,13 +198,7 @@ class Judgements(MixedStage[PairClassifier, Classifier, EncodedPairs]):
     ) -> "Judgements":
         """Plan an evaluation; the model itself is not needed yet.
 
-        Args:
-            exported: A model that was exported for text-classification.
-            head: The label that each logit stands for, from `map_head`.
-            sets: From `read_sets`.
-            max_length: Largest number of tokens in a pair; by default the paper's 128, or what the model takes if that
-                is less.
-            pairs_per_part: Size of a part.
+        A pair has at most `max_length` tokens: by default the paper's 128, or what the model takes if that is less.
 
         Raises:
             InputError: The model does not take `max_length` tokens, or they are too few for any pair.
@@ -226,7 +209,6 @@ class Judgements(MixedStage[PairClassifier, Classifier, EncodedPairs]):
 
     @property
     def identity(self) -> dict[str, Any]:
-        """What the items depend on."""
         return {
             **model_identity(self.exported),
             "labels": [str(label) for label in self.head],
@@ -237,7 +219,6 @@ class Judgements(MixedStage[PairClassifier, Classifier, EncodedPairs]):
 
     @property
     def metadata(self) -> dict[str, Any]:
-        """What the tables and readers need."""
         return {
             "family": self.exported.family,
             "training": self.exported.info.get("training"),
@@ -249,7 +230,7 @@ class Judgements(MixedStage[PairClassifier, Classifier, EncodedPairs]):
 
     @property
     def parts(self) -> tuple[tuple[PairSet, tuple[Pair, ...]], ...]:
-        """All parts: pairs of one set each, in order."""
+        """Pairs of one set each, in order."""
         return tuple(
             (pairs, pairs.pairs[part.start : part.stop])
             for pairs in self.sets
@@ -258,27 +239,22 @@ class Judgements(MixedStage[PairClassifier, Classifier, EncodedPairs]):
 
     @property
     def sizes(self) -> Sequence[int]:
-        """See `Stage`."""
         return [len(pairs) for _, pairs in self.parts]
 
     @property
     def unit(self) -> str:
-        """See `Stage`."""
         return "pairs"
 
     def check(self, say: Callable[[str], None]) -> None:
-        """See `Stage`."""
         say(f"the logits of {self.exported.name} are {', '.join(self.head)}")
         for number in range(len(self.parts)):
             self.prepare(number)
 
     @property
     def seed(self) -> int:
-        """See `MixedStage`."""
         return 0
 
     def workloads(self) -> list[Workload]:
-        """See `MixedStage`."""
         return [Workload(DECIDED_AS, self.sample, sum(self.sizes))]
 
     def sample(self, n: int) -> EncodedPairs:
@@ -288,11 +264,7 @@ class Judgements(MixedStage[PairClassifier, Classifier, EncodedPairs]):
         return self._encoded([pairs[row] for row in rows])
 
     def prepare(self, number: int) -> EncodedPairs:
-        """The pairs of a part as token ids.
-
-        Raises:
-            InputError: A pair holds the padding token.
-        """
+        """The pairs of a part as token ids; an InputError where one holds the padding token."""
         return self._encoded(self.parts[number][1])
 
     def _encoded(self, pairs: Sequence[Pair]) -> EncodedPairs:
@@ -302,14 +274,12 @@ class Judgements(MixedStage[PairClassifier, Classifier, EncodedPairs]):
     def decide(
         self, model: Deciders[PairClassifier, Classifier], number: int, prepared: EncodedPairs | None, advance: Advance
     ) -> PartResult:
-        """See `Stage`.
+        """One row for each pair.
 
-        Returns:
-            One row for each pair: dataset, condition, item (its number in the file), id (see `Pair`), split (which side
-            was negated), negation (whether text or hypothesis has a cue), gold, predicted, probability (of the
-            predicted label), expected and answer (gold and predicted label in the scheme that they are scored by),
-            correct, truncated, precision (of the graph that gave the row's probability), premise and hypothesis (the
-            texts, before a truncation).
+        Columns: dataset, condition, item (its number in the file), id (see `Pair`), split (which side was negated),
+        negation (whether text or hypothesis has a cue), gold, predicted, probability (of the predicted label), expected
+        and answer (gold and predicted label in the scheme that they are scored by), correct, truncated, precision (of
+        the graph that gave the row's probability), premise and hypothesis (the texts, before a truncation).
         """
         of, pairs = self.parts[number]
         encoded = prepared or self.prepare(number)
@@ -345,5 +315,4 @@ class Judgements(MixedStage[PairClassifier, Classifier, EncodedPairs]):
 
     @staticmethod
     def publish(parts: FinishedParts) -> Files:
-        """items.parquet and summary.parquet."""
         return {ITEMS_FILE: parts.rows, SUMMARY_FILE: summarise(parts.rows.select(USED).collect(engine="streaming"))}

@@ -1,17 +1,16 @@
 """Pairs of texts and their labels: the benchmark with negation, and original dev sets in the layouts of GLUE.
 
-The labels of natural language inference: their names, and how two-way and three-way labels are compared.
-
 The names of a classifier's labels are free. A classifier is used only if its names say which label is which; nothing is
 guessed from the order. Where a classifier or a data set has two labels only, gold label and prediction are both scored
 two-way: neutral and contradiction both become "not entailment", after the three-way decision (as for HANS, McCoy et al.
-2019, section 4). Quick to import.
+2019, section 4).
 
-Reading text-hypothesis pairs: the benchmark with negation, and original dev sets in the layouts of GLUE.
+Both kinds of files are tables with a header; tabs separate the fields, and quotes have no meaning. The benchmark's
+files (Hossain et al. 2020) are in cp1252 with CRLF; a copy that somebody has saved as UTF-8 is read as such. Its rows
+do not name the type of a pair. It follows from the index: three rows a pair, `index % 3` = 0 T negated, 1 H negated, 2
+both.
 
-Both are tables with a header; tabs separate the fields, and quotes have no meaning. The benchmark's files (Hossain et
-al. 2020) are in cp1252 with CRLF; a copy that somebody has saved as UTF-8 is read as such. Its rows do not name the
-type of a pair. It follows from the index: three rows a pair, `index % 3` = 0 T negated, 1 H negated, 2 both.
+This module is quick to import.
 """
 
 import hashlib
@@ -68,12 +67,7 @@ def parse_label(name: str) -> Label | None:
 
 
 def map_head(names: Sequence[str], model: str, given: str | None = None) -> tuple[Label, ...]:
-    """Which label each logit of a classifier stands for.
-
-    Args:
-        names: The classifier's own names, in the order of its logits.
-        model: The model's name, for messages.
-        given: The labels in the order of the logits, separated by commas, if the classifier does not name them.
+    """Which label each logit of a classifier stands for: by its own names, or by those `given`, separated by commas.
 
     Raises:
         InputError: The names are not those of two-way or three-way labels, or what was given does not fit.
@@ -127,57 +121,36 @@ _OWN_COLUMNS = {"captionID": "SNLI", "promptID": "MNLI"}  # columns that GLUE's 
 class Pair:
     """A text, a hypothesis and how they were judged.
 
-    Attributes:
-        item: Its number in its file.
-        kind: Which side was negated (one of `KINDS`), or "" in an original set.
-        text: The text.
-        hypothesis: The hypothesis.
-        gold: The label.
-        location: File and line.
-        id: The same in every file with this pair: a digest of kind, text, hypothesis and label. The second pair of a
-            file with the same digest has `-2` after it.
+    The id is the same in every file with this pair: a digest of kind, text, hypothesis and label. The second pair of a
+    file with the same digest has `-2` after it.
     """
 
-    item: int
-    kind: str
+    item: int  # number in its file
+    kind: str  # which side was negated (one of `KINDS`), or "" in an original set
     text: str
     hypothesis: str
     gold: Label
-    location: str
+    location: str  # file and line
     id: str = ""
 
 
 @dataclass(frozen=True)
 class PairSet:
-    """The pairs of one file.
-
-    Attributes:
-        source: RTE, SNLI or MNLI.
-        condition: `new` or `original`.
-        pairs: The pairs, in the order of the file.
-        sha256: Digest of the file.
-        skipped: Number of rows without a gold label.
-    """
+    """The pairs of one file."""
 
     source: str
-    condition: str
+    condition: str  # `new` or `original`
     pairs: tuple[Pair, ...]
     sha256: str
-    skipped: int = 0
+    skipped: int = 0  # rows without a gold label
 
     @property
     def labels(self) -> tuple[Label, ...]:
-        """The labels that pairs of this source are judged by."""
         return SOURCES[self.source]
 
 
 def read_sets(benchmark: Path, originals: Mapping[str, Path], sources: Sequence[str]) -> tuple[PairSet, ...]:
-    """Read the pairs of some sources, original sets before those with negation.
-
-    Args:
-        benchmark: The folder with RTE.txt, SNLI.txt and MNLI.txt.
-        originals: Source → its original dev set.
-        sources: Which of the benchmark's files to read.
+    """Read original dev sets, then files of the folder `benchmark`; `sources` says which of these.
 
     Raises:
         InputError: A file is missing or bad.
@@ -189,11 +162,7 @@ def read_sets(benchmark: Path, originals: Mapping[str, Path], sources: Sequence[
 
 
 def read_benchmark(path: Path, source: str) -> PairSet:
-    """Read one file of the benchmark with negation.
-
-    Args:
-        path: Such as RTE.txt.
-        source: RTE, SNLI or MNLI.
+    """Read one file of the benchmark with negation, such as RTE.txt.
 
     Raises:
         InputError: The file cannot be read or decoded, has no rows, lacks a column; a row has too few fields, an empty
@@ -220,10 +189,6 @@ def read_benchmark(path: Path, source: str) -> PairSet:
 def read_original(path: Path, source: str) -> PairSet:
     """Read an original dev set: columns sentence1, sentence2, and gold_label or label (GLUE's RTE, MNLI and SNLI).
 
-    Args:
-        path: The file.
-        source: RTE, SNLI or MNLI.
-
     Raises:
         InputError: As for `read_benchmark`, or no row has a gold label.
     """
@@ -236,10 +201,6 @@ def read_original(path: Path, source: str) -> PairSet:
 
 def stream_original(path: Path, source: str) -> Iterator[Pair | None]:
     """The pairs of an original set one by one, without their ids; None for a row without a gold label.
-
-    Args:
-        path: The file, such as train.tsv or dev.tsv of GLUE.
-        source: RTE, SNLI or MNLI.
 
     Raises:
         InputError: As for `read_benchmark`, or the header has a column that only another source has.
@@ -271,7 +232,6 @@ def _pair(path: Path, row: Row, source: str, item: int, kind: str) -> Pair:
 
 
 def _with_ids(pairs: Iterable[Pair]) -> tuple[Pair, ...]:
-    """The pairs with their ids."""
     seen: Counter[str] = Counter()
     found = []
     for pair in pairs:

@@ -33,17 +33,10 @@ Values = Mapping[tuple[str, str, str, str], Mapping[str, Any]]
 def accuracy_table(
     summary: pl.DataFrame, model: str, family: str = "", precision: Mapping[str, float | str] | None = None
 ) -> Table:
-    """Accuracies in the layout of Table 7.
+    """Accuracies in the layout of Table 7; all figures but n are fractions.
 
-    Args:
-        summary: Content of summary.parquet.
-        model: The model's name.
-        family: Its architecture: beside `bert`, `roberta` and `xlnet` stand the paper's accuracies.
-        precision: The run's report on its precision, from `audit_summary`.
-
-    Returns:
-        A table whose frame has the columns dataset, condition, split, pairs, n, majority, accuracy, low, high (95 %
-        interval), drop, relative_drop, truncated, published; all figures but n are fractions.
+    Of the families `bert`, `roberta` and `xlnet`, the paper's accuracies stand beside. `precision` is from
+    `audit_summary`.
     """
     values, paper = _values(summary), published(NLI_NEGATION)
     column = paper["families"].get(family)
@@ -91,15 +84,7 @@ def accuracy_table(
 
 
 def drops_table(summary: pl.DataFrame) -> Table | None:
-    """Drops from the original dev set with their intervals; None without such a set.
-
-    Args:
-        summary: Content of summary.parquet.
-
-    Returns:
-        A table whose frame has the columns dataset, split, pairs; for drop and relative_drop the value, M_low and
-        M_high (95 % interval; fractions).
-    """
+    """Drops from the original dev set with their 95 % intervals (fractions); None without such a set."""
     values = _values(summary)
     metrics = ("drop", "relative_drop")
     rows: list[dict[str, Any]] = []
@@ -136,14 +121,7 @@ def drops_table(summary: pl.DataFrame) -> Table | None:
 
 
 def label_table(summary: pl.DataFrame) -> Table:
-    """Label shares of the new pairs in the layout of Table 5, with the paper's in brackets.
-
-    Args:
-        summary: Content of summary.parquet.
-
-    Returns:
-        A table whose frame has the columns dataset, label, pairs; for each split S share:S and published:S (fractions).
-    """
+    """Label shares (fractions) of the new pairs in the layout of Table 5, with the paper's in brackets."""
     values, paper = _values(summary), published(NLI_NEGATION)
     splits = (*KINDS, ALL)
     rows = [
@@ -175,15 +153,7 @@ def label_table(summary: pl.DataFrame) -> Table:
 
 
 def comparison_table(summary: pl.DataFrame) -> Table:
-    """The types of new pairs compared: differences of accuracy, and tests adjusted with Holm's method.
-
-    Args:
-        summary: Content of summary.parquet.
-
-    Returns:
-        A table whose frame has the columns dataset, types, difference (a fraction), low, high (95 % interval), p,
-        p_holm, n.
-    """
+    """The types of new pairs compared: differences of accuracy (fractions), and tests adjusted with Holm's method."""
     values = _values(summary)
     rows = [
         {
@@ -236,7 +206,6 @@ def _values(summary: pl.DataFrame) -> Values:
 
 
 def _value(values: Values, *key: str) -> float | None:
-    """The value of a data set, condition, split and metric, if the summary has it."""
     source, condition, split, metric = key
     row = values.get((source, condition, split, metric))
     return None if row is None else row["value"]
@@ -295,7 +264,6 @@ def _accuracy(run: "NliRun", table: Table, paper: str | None) -> Figure:
 
 
 def _labels(table: Table) -> Figure:
-    """Label shares of each kind of new pair, ours and the paper's."""
     splits = [name.removeprefix("share:") for name in table.frame.columns if name.startswith("share:")]
     data = pl.concat(
         table.frame.select(
