@@ -1,8 +1,8 @@
 """Fetching data sets of other authors with Pooch: from GitHub at a fixed commit, checked, kept in a cache.
 
-The archive of the commit is downloaded. GitHub may pack the archive again at any time, so its SHA-256 is not
-fixed. The SHA-256 of each file is. Therefore `Archive` is a downloader of Pooch that finds each file by its digest,
-wherever it is in the archive. Nothing is unpacked to the disk, and only the files wanted are kept.
+GitHub may pack the archive of a commit again at any time, so its SHA-256 is not fixed. The SHA-256 of each file is.
+Therefore `Archive` is a downloader of Pooch that finds each file by its digest, wherever it is in the archive. Nothing
+is unpacked to the disk, and only the files wanted are kept.
 """
 
 import hashlib
@@ -40,17 +40,10 @@ def get(
     largest: int = LARGEST,
     registry: Path = REGISTRY,
 ) -> Path:
-    """Fetch a data set into the cache. Nothing is fetched if it is there already.
-
-    Args:
-        largest: bytes that an archive and its content may have.
-
-    Returns:
-        The folder.
+    """Fetch a data set of at most `largest` bytes into its folder in the cache, if it is not there already.
 
     Raises:
-        InputError: the name is unknown, the source cannot be reached or does not have the files, or the cache cannot
-            be written.
+        InputError: The name is unknown, the source cannot be reached or lacks files, or the cache cannot be written.
     """
     wanted = source(name, registry)
     say(f"{name}: {wanted.title}")
@@ -135,11 +128,7 @@ def _downloaded(url: str, pup: Any, largest: int, wanted: Source) -> bytes:
 
 
 class Archive:
-    """The archive of a data set: downloaded once, when its first file is asked for.
-
-    Args:
-        largest: bytes that the archive and its content may have.
-    """
+    """The archive of a data set, of at most `largest` bytes: downloaded once, when its first file is asked for."""
 
     def __init__(self, wanted: Source, largest: int) -> None:
         self._wanted, self._largest = wanted, largest
@@ -168,18 +157,13 @@ class Archive:
 
 
 class _Limited(io.BytesIO):
-    """Bytes in memory, up to a limit."""
+    """Bytes in memory, up to a limit; more are an `InputError`."""
 
     def __init__(self, url: str, largest: int) -> None:
         super().__init__()
         self._url, self._largest = url, largest
 
     def write(self, content: Any) -> int:
-        """Take more bytes.
-
-        Raises:
-            InputError: they are too many.
-        """
         if self.tell() + len(content) > self._largest:
             raise _too_large(self._url, self._largest)
         return super().write(content)

@@ -24,16 +24,10 @@ _CORPUS_NAMES = {corpus.lower(): corpus for corpus in CORPORA}
 
 
 def merge(members: Mapping[str, bytes], source: str) -> dict[str, bytes]:
-    """Turn the files of their repository into ours.
-
-    Args:
-        members: path in the repository → content.
-
-    Returns:
-        File name → content, JSON lines.
+    """Turn the files of their repository, path → content, into ours, file name → JSON lines.
 
     Raises:
-        InputError: a line is bad, or files contradict each other.
+        InputError: A line is bad, or files contradict each other.
     """
     rows = [
         (corpus_of(Path(path)), path, row)
@@ -48,14 +42,7 @@ def merge(members: Mapping[str, bytes], source: str) -> dict[str, bytes]:
 
 
 def merge_rows(rows: Iterable[tuple[str, str, Row]]) -> dict[str, list[Row]]:
-    """Put the lines of each fact together.
-
-    Returns:
-        Corpus → lines in our layout, ordered by relation.
-
-    Raises:
-        InputError: a line is bad, or files contradict each other.
-    """
+    """Put the lines of each fact together: corpus → lines in our layout, ordered by relation; errors as for `merge`."""
     tables: dict[str, dict[tuple[str, ...], Row]] = {}
     for corpus, path, row in rows:
         relation = row.text("pred") if corpus == "ConceptNet" else Path(path).stem.removesuffix("_random")
@@ -82,11 +69,7 @@ def merge_rows(rows: Iterable[tuple[str, str, Row]]) -> dict[str, list[Row]]:
 
 
 def corpus_of(path: Path) -> str:
-    """The corpus that a file's name tells, or else the innermost folder's.
-
-    Raises:
-        InputError: none of them does.
-    """
+    """The corpus that a file's name tells, or else the innermost folder's; none is an `InputError`."""
     for name in (path.name.split(".")[0], *reversed(path.parts[:-1])):
         if corpus := _CORPUS_NAMES.get(re.sub(r"[^a-z]", "", name.lower())):
             return corpus
@@ -94,11 +77,7 @@ def corpus_of(path: Path) -> str:
 
 
 def only_text(row: Row, name: str) -> str:
-    """The text of a field that holds a list of one text.
-
-    Raises:
-        InputError: it holds something else.
-    """
+    """The text of a field that holds a list of one text; anything else is an `InputError`."""
     value = row.fields.get(name)
     if not isinstance(value, list) or len(value) != 1 or not isinstance(value[0], str):
         found = "is missing" if name not in row.fields else f"is {value!r}"

@@ -21,30 +21,23 @@ DIGESTS = "digests.json"
 
 @dataclass(frozen=True)
 class Source:
-    """A data set and where it comes from.
-
-    Attributes:
-        commit: the state of the repository that is fetched; a branch where no commit is known to have the files.
-        files: file name → SHA-256 of its content.
-        unfixed: paths in the repository of files whose SHA-256 was not known when this was written. The commit alone
-            fixes them; the digests of the first copy are kept beside it, and compared from then on.
-        merged: whether the files are made from those of the repository, by `misprimed.merge`.
-        command: the whole command that reads it, where it does not begin with a model.
-        by_hand: where else the files can be got, for the message if the source does not have them any more. They count
-            as fetched once they lie in the folder.
-    """
+    """A data set and where it comes from."""
 
     name: str
     title: str
     probe: str
     repository: str
-    commit: str
+    commit: str  # the state that is fetched; a branch where no commit is known to have the files
     licence: str
-    files: Mapping[str, str] = field(default_factory=dict)
+    files: Mapping[str, str] = field(default_factory=dict)  # file name → SHA-256 of its content
+    # Paths in the repository of files whose SHA-256 was not known when this was written. The commit alone fixes them;
+    # the digests of the first copy are kept beside it, and compared from then on.
     unfixed: Sequence[str] = ()
-    merged: bool = False
+    merged: bool = False  # whether the files are made from those of the repository, by `misprimed.merge`
     argument: str = ""
-    command: str = ""
+    command: str = ""  # the whole command that reads it, where it does not begin with a model
+    # Where else the files can be got, for the message if the source does not have them any more. They count as fetched
+    # once they lie in the folder.
     by_hand: str = ""
 
     @property
@@ -54,7 +47,6 @@ class Source:
 
     @property
     def folder(self) -> Path:
-        """Where it is kept."""
         return cache_folder() / self.name
 
     def missing(self) -> list[str]:
@@ -81,11 +73,7 @@ def sources(registry: Path = REGISTRY) -> dict[str, Source]:
 
 
 def source(name: str, registry: Path = REGISTRY) -> Source:
-    """A data set by its name.
-
-    Raises:
-        InputError: there is none of that name.
-    """
+    """A data set by its name; an unknown one is an `InputError`."""
     known = sources(registry)
     if name not in known:
         raise InputError(f"unknown data set {name!r}; known are {', '.join(known)}")
@@ -99,11 +87,7 @@ def cache_folder() -> Path:
 
 
 def find(name: str, given: Path | None = None, registry: Path = REGISTRY, option: str = "--data") -> Path:
-    """Where a probe reads its data from.
-
-    Raises:
-        InputError: it does not exist, or the copy that is kept is damaged.
-    """
+    """Where a probe reads its data from; a missing folder or a damaged copy is an `InputError`."""
     if given is not None:
         if not exists(given):
             raise InputError(f"{given}: no such file or folder; give another {option}")

@@ -22,14 +22,10 @@ _FULL = {errno.ENOSPC, errno.EDQUOT}
 
 
 def write_atomically(path: Path, write: Callable[[Path], None]) -> None:
-    """Write a file so that neither a reader nor a crash ever sees a part of it.
-
-    Args:
-        path: The file to write or replace; its folder exists.
+    """Write or replace a file in a folder that exists; neither a reader nor a crash ever sees a part of it.
 
     Raises:
-        InputError: The file cannot be written: no space left, no permission, a failing disk. An older file of that
-            name is kept, and no temporary file is left.
+        InputError: No space left, no permission, a failing disk. An older file is kept, and no temporary file is left.
     """
     with _replacing(path) as temporary:
         write(temporary)
@@ -70,11 +66,7 @@ def _replacing(path: Path) -> Iterator[Path]:
 
 
 def remove_file(path: Path) -> None:
-    """Remove a file, if it is there, so that it stays removed after a power cut.
-
-    Raises:
-        InputError: It cannot be removed.
-    """
+    """Remove a file, if it is there, so that it stays removed after a power cut; else an `InputError`."""
     try:
         path.unlink()
         _flush_folder(path.parent)
@@ -90,11 +82,7 @@ def json_bytes(value: Any) -> bytes:
 
 
 def make_folder(path: Path) -> None:
-    """Create a folder and its missing parents, so that they survive a crash.
-
-    Raises:
-        InputError: It cannot be created, or there is a file of that name.
-    """
+    """Create a folder and its missing parents, so that they survive a crash; else an `InputError`."""
     try:
         missing = [folder for folder in (path, *path.parents) if not folder.exists()]
         path.mkdir(parents=True, exist_ok=True)
@@ -107,11 +95,7 @@ def make_folder(path: Path) -> None:
 
 
 def flush_folder(folder: Path) -> None:
-    """Have the files of a folder, and their names, on the disk: for files that a library has written.
-
-    Raises:
-        OSError: The disk is full or fails.
-    """
+    """Have the files of a folder that a library wrote, and their names, on the disk; a failure is an `OSError`."""
     for path in folder.iterdir():
         if path.is_file():
             _flush(path)
@@ -152,7 +136,6 @@ def unwritable(path: Path, error: OSError) -> InputError:
 
 
 def _flush(path: Path) -> None:
-    """Have a file's content on the disk."""
     with path.open("rb+") as stream:  # Windows flushes only what may be written
         os.fsync(stream.fileno())
 

@@ -18,11 +18,7 @@ _ROW_GROUP = 131_072  # rows; Parquet's writer would choose, but the same rows m
 
 
 def parquet_frame(content: bytes, path: Path) -> pl.DataFrame:
-    """The frame of a Parquet file's content.
-
-    Raises:
-        InputError: It is not Parquet. Its digest is right then, so it was not written by this program.
-    """
+    """The frame of a Parquet file's content; what is not Parquet, though its digest is right, is an `InputError`."""
     try:
         return pl.read_parquet(content)
     except (PolarsError, PanicException, OSError, ValueError) as error:
@@ -37,13 +33,10 @@ def parquet_bytes(frame: pl.DataFrame) -> bytes:
 
 
 def write_frame(path: Path, frame: pl.LazyFrame) -> str:
-    """Write rows as a Parquet file while they come, atomically.
-
-    Returns:
-        The file's SHA-256, in hex.
+    """Write rows as a Parquet file while they come, atomically; returns its SHA-256 in hex.
 
     Raises:
-        InputError: The file cannot be written (see `atomic.write_atomically`), or the rows cannot be read.
+        InputError: The file cannot be written, or the rows cannot be read.
     """
     digest = ""
 
@@ -57,11 +50,7 @@ def write_frame(path: Path, frame: pl.LazyFrame) -> str:
 
 
 def frame_sha256(frame: pl.LazyFrame) -> str:
-    """SHA-256 in hex of the file that `write_frame` would write.
-
-    Raises:
-        InputError: The rows cannot be read.
-    """
+    """SHA-256 in hex of what `write_frame` would write; rows that cannot be read are an `InputError`."""
     return _digest(frame, None)
 
 
@@ -88,11 +77,7 @@ def _write(frame: pl.LazyFrame, stream: Any) -> None:
 
 
 class _Digested(io.RawIOBase):
-    """Passes on what is written, and knows its digest and the first error.
-
-    Attributes:
-        error: What the operating system said; None if nothing failed.
-    """
+    """Passes on what is written, and knows its digest and the operating system's first error."""
 
     def __init__(self, file: BinaryIO | None) -> None:
         self.error: OSError | None = None

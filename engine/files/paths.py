@@ -40,11 +40,7 @@ def shell_command(words: Sequence[str]) -> str:
 
 
 def words_of(command: str) -> list[str]:
-    """The words of a command line.
-
-    Raises:
-        ValueError: It is not one.
-    """
+    """The words of a command line; a `ValueError` if it is not one."""
     home = _home()
     return shlex.split(command.replace(_HOME, shlex.quote(home)) if home else command)
 

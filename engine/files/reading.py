@@ -31,12 +31,7 @@ class LargerError(InputError):
 
 
 def open_regular(path: Path, hint: str = "") -> BufferedReader:
-    """Open a file for reading, if it is a regular file.
-
-    Raises:
-        MissingFileError: There is no file of that name.
-        InputError: It is a folder, a pipe or a device, or it cannot be read.
-    """
+    """Open a regular file; a missing one is a `MissingFileError`, any other that cannot be read an `InputError`."""
     then = hint and f"; {hint}"
     try:
         # Without O_NONBLOCK, a pipe would be waited for. Windows has text mode instead, which would change bytes.
@@ -60,15 +55,9 @@ def open_regular(path: Path, hint: str = "") -> BufferedReader:
 
 
 def read_regular(path: Path, most: int, hint: str = "") -> bytes:
-    """The content of a regular file.
+    """The content of a regular file of at most so many bytes; a larger one is a `LargerError`.
 
-    Args:
-        most: The largest size that such a file can have, in bytes.
-
-    Raises:
-        MissingFileError: There is no file of that name.
-        LargerError: It is larger.
-        InputError: It is not a regular file, or it cannot be read.
+    Other errors as for `open_regular`.
     """
     with open_regular(path, hint) as stream:
         try:
@@ -96,7 +85,7 @@ def is_file(path: Path) -> bool:
 
 
 def is_folder(path: Path) -> bool:
-    """Whether there is a folder of that name."""
+    """Whether there is a folder of that name; also for names that no file can have."""
     return os.path.isdir(path)  # noqa: PTH112
 
 
@@ -115,13 +104,9 @@ _MOST_ENTRIES = 100_000
 
 
 def paths_in(folder: Path, pattern: str = "*") -> list[Path]:
-    """The entries of a folder whose names match a pattern, sorted; none if there is no such folder.
+    """The entries of a folder that match a pattern of `fnmatch`, sorted; none if there is no such folder.
 
-    Args:
-        pattern: As for `fnmatch`; upper and lower case differ.
-
-    Raises:
-        InputError: It cannot be listed.
+    Upper and lower case differ. A folder that cannot be listed is an `InputError`.
     """
     try:
         paths = list(folder.iterdir())
@@ -161,11 +146,7 @@ NEEDED = 64
 
 
 def refuse_few_open_files(needed: int = NEEDED) -> None:
-    """Raise the process's own limit if it is too low.
-
-    Raises:
-        InputError: The system does not allow so many.
-    """
+    """Raise the process's own limit if it is too low; an `InputError` where the system does not allow so many."""
     try:
         import resource  # noqa: PLC0415 - not on Windows, which has no such limit
     except ImportError:

@@ -34,20 +34,13 @@ class DamagedError(Exception):
 
 
 def seal(document: Any) -> bytes:
-    """A document with its digest.
-
-    Args:
-        document: A Struct or a mapping with at least one member; JSON values.
-    """
+    """A document with its digest: a Struct or a mapping with at least one member."""
     content = msgspec.json.format(msgspec.json.encode(document), indent=2).removesuffix(b"\n}")
     return content + _SEAL % sha256(content).encode()
 
 
 def unseal(content: bytes, kind: type[T]) -> T:
-    """The document of such content.
-
-    Args:
-        kind: The type of the document; `content_sha256` is not a member that it knows.
+    """The document of such content, of a type without the member `content_sha256`.
 
     Raises:
         DamagedError: It is not as `seal` gave it, or it is another kind of document.
@@ -63,11 +56,7 @@ def unseal(content: bytes, kind: type[T]) -> T:
 
 
 def write_sealed(path: Path, document: Any) -> None:
-    """Write a document with its digest, atomically.
-
-    Raises:
-        InputError: It cannot be written.
-    """
+    """Write a document with its digest, atomically; a failure is an `InputError`."""
     write_bytes(path, seal(document))
 
 

@@ -32,28 +32,21 @@ from .intervals import CONFIDENCE, Estimate, exact_proportion_interval
 
 @dataclass(frozen=True)
 class ClusteredMean:
-    """A mean, and how far it may be from the truth.
-
-    Attributes:
-        clusters: Number of clusters; the smaller one of two crossed kinds.
-        variance: Of the mean; NaN for a single cluster, which shows no variation between clusters.
-        freedom: Degrees of freedom of the variance; 0 for a single cluster.
-    """
+    """A mean, and how far it may be from the truth."""
 
     value: float
     n: int
-    clusters: int
-    variance: float
-    freedom: float
+    clusters: int  # the smaller number of two crossed kinds
+    variance: float  # of the mean; NaN for a single cluster, which shows no variation between clusters
+    freedom: float  # degrees of freedom of the variance; 0 for a single cluster
 
     @property
     def standard_error(self) -> float:
-        """The square root of the variance."""
         return sqrt(self.variance)
 
     @property
     def design_effect(self) -> float | None:
-        """How many times as large the variance of a proportion is as that of n independent draws (Kish 1965).
+        """The variance of a proportion as a multiple of that of n independent draws (Kish 1965).
 
         None where it cannot be told: for a single cluster, one observation, or a proportion of 0 or 1.
         """
@@ -62,12 +55,7 @@ class ClusteredMean:
 
 
 def clustered_mean(sums: NDArray[np.number], sizes: NDArray[np.integer]) -> ClusteredMean:
-    """The mean of observations in clusters.
-
-    Args:
-        sums: [clusters], the sum of each cluster's observations, such as its number of successes.
-        sizes: int [clusters], the number of observations in each cluster; at least one.
-    """
+    """The mean of observations in clusters, from the sum and the size (int, at least 1) of each: [clusters]."""
     n, clusters = int(sizes.sum()), len(sizes)
     value = float(sums.sum()) / n
     deviations = (sums - value * sizes).astype(np.float64)
@@ -80,13 +68,7 @@ def clustered_mean(sums: NDArray[np.number], sizes: NDArray[np.integer]) -> Clus
 def crossed_mean(
     values: NDArray[np.number] | NDArray[np.bool_], first: NDArray[np.integer], second: NDArray[np.integer]
 ) -> ClusteredMean:
-    """The mean of observations that are in two clusters each, one of each kind.
-
-    Args:
-        values: [n], the observations.
-        first: int [n], the cluster of the first kind, from 0.
-        second: int [n], the cluster of the second kind, from 0.
-    """
+    """The mean of values [n] in clusters of two kinds that cross; the clusters of each kind are int [n], from 0."""
     n = len(values)
     numbers = values.astype(np.float64)
     value = float(numbers.mean())
@@ -106,23 +88,16 @@ def crossed_mean(
 def cluster_interval(
     repetitions: NDArray[np.int64], n: NDArray[np.int64], confidence: float = CONFIDENCE
 ) -> tuple[float, float]:
-    """Interval of a proportion whose observations come in clusters; see `proportion_interval`.
-
-    Args:
-        repetitions: int64 [clusters], number of successes in each cluster.
-        n: int64 [clusters], number of observations in each cluster; at least one.
-    """
+    """`proportion_interval` from the successes and the size (at least 1) of each cluster: int64 [clusters]."""
     return proportion_interval(clustered_mean(repetitions, n), confidence)
 
 
 def proportion_interval(mean: ClusteredMean, confidence: float = CONFIDENCE) -> tuple[float, float]:
-    """Interval of a proportion: Clopper and Pearson's with the effective sample size for the number of observations.
+    """Clopper and Pearson's interval, (low, high), with the effective sample size for the number of observations.
 
     The source is Korn and Graubard (1998, Survey Methodology 24, 193-201); ours has the degrees of freedom above in
-    place of c - 1. `docs/statistics.md` has the measured coverage.
-
-    Returns:
-        Lower and upper bound, as fractions; (0, 1) for less than two clusters, which show no variation between them.
+    place of c - 1. `docs/statistics.md` has the measured coverage. It is (0, 1) for less than two clusters, which show
+    no variation between them.
     """
     if mean.clusters < 2:
         return 0.0, 1.0
@@ -160,15 +135,7 @@ def student_interval(mean: ClusteredMean, confidence: float = CONFIDENCE) -> tup
 
 
 def grouped_mean(values: NDArray[np.float64], groups: NDArray[np.integer]) -> Estimate:
-    """The mean of numbers that come in clusters, with `student_interval`.
-
-    Args:
-        values: float64 [n], without NaN.
-        groups: int [n], the cluster of each value.
-
-    Returns:
-        value, low, high.
-    """
+    """The mean of float64 [n] without NaN, with `student_interval`; groups: int [n], the cluster of each value."""
     mean = clustered_mean(*cluster_sums(values, groups))
     return mean.value, *student_interval(mean)
 
@@ -176,14 +143,9 @@ def grouped_mean(values: NDArray[np.float64], groups: NDArray[np.integer]) -> Es
 def cluster_sums(
     values: NDArray[np.number] | NDArray[np.bool_], clusters: NDArray[np.integer]
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """The sum and the size of each cluster.
+    """The sum and the size of each cluster, by ascending cluster: float64 and int64 [clusters].
 
-    Args:
-        values: [n].
-        clusters: int [n], the cluster of each value; from 0, some numbers may be missing.
-
-    Returns:
-        float64 [clusters] and int64 [clusters], by ascending cluster.
+    Values and clusters are [n]; clusters count from 0, some numbers may be missing.
     """
     sizes = np.bincount(clusters)
     present = sizes > 0

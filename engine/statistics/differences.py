@@ -18,23 +18,15 @@ from .power import detectable
 
 @dataclass(frozen=True)
 class Difference:
-    """The mean of the first outcome minus that of the second.
+    """The mean of the first outcome minus that of the second."""
 
-    Attributes:
-        value: The difference; of fractions if outcomes are true or false.
-        low: Lower end of its 95 % interval; None where there is none.
-        clusters: Number of clusters; of items if there are no clusters.
-        detectable: The smallest true difference that such a test finds with a power of 80 %; None where that cannot be
-            told.
-    """
-
-    value: float
-    low: float | None
+    value: float  # the difference; of fractions if outcomes are true or false
+    low: float | None  # of the 95 % interval; None where there is none
     high: float | None
     p: float
     n: int
-    clusters: int
-    detectable: float | None
+    clusters: int  # their number; that of the items if there are no clusters
+    detectable: float | None  # the smallest true difference found with a power of 80 %; None where that cannot be told
 
 
 def paired_difference(
@@ -42,16 +34,14 @@ def paired_difference(
     second: NDArray[np.bool_] | NDArray[np.float64],
     clusters: NDArray[np.integer] | None = None,
 ) -> Difference:
-    """The difference of two outcomes of the same items.
+    """The difference of two outcomes, bool or float64 [n], of the same items; at least one item.
 
     The interval of numbers is Student's for clusters. That of proportions combines the intervals of both sides
     (`combined`), so that it has a width where all items agree, and ends at 1. For independent items it is method 10 of
     Newcombe (1998, Statistics in Medicine 17, 2635-2650).
 
-    Args:
-        first: bool or float64 [n], one outcome of each item; at least one item.
-        clusters: int [n], the cluster of each item, from 0; None if items are independent draws. The items of a single
-            cluster are taken as independent draws from it.
+    Clusters are int [n], from 0; None if items are independent draws. The items of a single cluster are taken as
+    independent draws from it.
     """
     alone = clusters is None or clusters.min() == clusters.max()
     labels = np.arange(len(first)) if alone or clusters is None else clusters
@@ -75,10 +65,7 @@ def crossed_interval(
 ) -> tuple[float | None, float | None]:
     """The 95 % interval of the difference of two outcomes of items that are in two clusters each.
 
-    Args:
-        first: bool or float64 [n], one outcome of each item.
-        one: int [n], the cluster of one kind, from 0.
-        other: int [n], the cluster of the other kind, from 0.
+    Outcomes are bool or float64 [n]; `one` and `other` are the clusters of each kind: int [n], from 0.
     """
     difference = crossed_mean(first.astype(np.float64) - second.astype(np.float64), one, other)
     if first.dtype != np.bool_:
@@ -89,17 +76,11 @@ def crossed_interval(
 def combined(
     first: tuple[float, float, float], second: tuple[float, float, float], correlation: float = 0.0
 ) -> tuple[float, float]:
-    """The interval of the difference of two values, from the interval of each.
+    """The interval (low, high) of the difference of two values, from value, low and high of each.
 
     Below, the distance is √(a² - 2 r a b + b²) with a = value - low of the first, b = high - value of the second, and r
-    the correlation of the two estimates; above, with the other ends (Zou and Donner 2008, Statistics in Medicine 27,
-    1693-1702).
-
-    Args:
-        correlation: of the two estimates; 0 for samples that are independent of each other.
-
-    Returns:
-        low, high.
+    the correlation of the two estimates (0 for independent samples); above, with the other ends (Zou and Donner 2008,
+    Statistics in Medicine 27, 1693-1702).
     """
     one, one_low, one_high = first
     other, other_low, other_high = second
@@ -119,11 +100,6 @@ def _newcombe(first: NDArray[np.bool_], second: NDArray[np.bool_]) -> tuple[floa
 
 
 def _of_means(first: ClusteredMean, second: ClusteredMean, difference: ClusteredMean) -> tuple[float, float]:
-    """The interval of a difference of proportions in clusters.
-
-    The correlation of the two estimates follows from the variances: v(first) + v(second) - v(difference) is twice their
-    covariance.
-    """
     scale = sqrt(first.variance * second.variance)
     covariance = (first.variance + second.variance - difference.variance) / 2
     correlation = min(max(covariance / scale, -1.0), 1.0) if scale > 0 else 0.0
@@ -151,19 +127,13 @@ def _hypotenuse(one: float, other: float, correlation: float) -> float:
 
 @dataclass(frozen=True)
 class Unpaired:
-    """The mean of the first group minus that of the second.
+    """The mean of the first group minus that of the second."""
 
-    Attributes:
-        value: The difference; of fractions if outcomes are true or false.
-        low: Lower end of its 95 % interval; None where there is none.
-        clusters: Number of clusters; of items if there are no clusters.
-    """
-
-    value: float
-    low: float | None
+    value: float  # the difference; of fractions if outcomes are true or false
+    low: float | None  # of the 95 % interval; None where there is none
     high: float | None
     n: int
-    clusters: int
+    clusters: int  # their number; that of the items if there are no clusters
 
 
 def unpaired_difference(
@@ -171,7 +141,7 @@ def unpaired_difference(
     second: NDArray[np.bool_] | NDArray[np.float64],
     clusters: tuple[NDArray[np.integer], NDArray[np.integer]] | None = None,
 ) -> Unpaired:
-    """The difference of the means of two groups, with its interval.
+    """The difference of the means of two groups, bool or float64 [n] and [m], with its interval.
 
     The variance of the difference is v(first) + v(second) - 2 c, where c is the covariance of the two means. c is not 0
     where clusters have items in both groups: with u_i as in `clusters`, k clusters in all, and n and m items,
@@ -183,10 +153,8 @@ def unpaired_difference(
     combines the intervals of both groups (`combined`), for independent items method 10 of Newcombe (1998, Statistics in
     Medicine 17, 873-890).
 
-    Args:
-        first: bool or float64 [n], the outcomes of one group; at least one.
-        clusters: int [n] and int [m], the cluster of each item, from 0; one number is one cluster in both groups. None
-            if items are independent draws.
+    Clusters are int [n] and int [m], from 0; one number is one cluster in both groups. None if items are independent
+    draws.
     """
     groups = [first.astype(np.float64), second.astype(np.float64)]
     if clusters is None:

@@ -18,14 +18,7 @@ Estimate = tuple[float, float | None, float | None]
 
 
 def proportion(successes: int, n: int) -> tuple[float, float, float]:
-    """A fraction with the interval of Wilson (1927, Journal of the American Statistical Association 22, 209-212).
-
-    Args:
-        n: number of all items; at least one.
-
-    Returns:
-        value, low, high.
-    """
+    """Value, low, high: the interval of Wilson (1927, Journal of the American Statistical Association 22, 209-212)."""
     from scipy import special  # noqa: PLC0415 - takes long to import
 
     share, z = successes / n, float(special.ndtri(0.5 + 0.5 * CONFIDENCE))
@@ -35,13 +28,9 @@ def proportion(successes: int, n: int) -> tuple[float, float, float]:
 
 
 def exact_proportion_interval(share: float, n: float, confidence: float = CONFIDENCE) -> tuple[float, float]:
-    """The interval of Clopper and Pearson (1934, Biometrika 26, 404-413), also for numbers that are not whole.
+    """The interval of Clopper and Pearson (1934, Biometrika 26, 404-413): low and high, as fractions.
 
-    Args:
-        n: number of observations; an effective number where they are not independent.
-
-    Returns:
-        Lower and upper bound, as fractions.
+    n is an effective number, which need not be whole, where observations are not independent.
     """
     from scipy import special  # noqa: PLC0415 - takes long to import
 
@@ -52,14 +41,7 @@ def exact_proportion_interval(share: float, n: float, confidence: float = CONFID
 
 
 def mean(values: NDArray[np.float64]) -> Estimate:
-    """A mean with Student's interval; without one where nothing varies: for one value, or equal ones.
-
-    Args:
-        values: float64 [n], without NaN; at least one.
-
-    Returns:
-        value, low, high.
-    """
+    """The mean of float64 [n] without NaN, with Student's interval; none for one value, or equal ones."""
     from scipy import special  # noqa: PLC0415 - takes long to import
 
     value, n = float(np.mean(values)), len(values)
@@ -77,13 +59,8 @@ def relative_drop_interval(
 
     It follows from the interval of the ratio of Katz et al. (1978, Biometrics 34, 469-474), which is symmetric for the
     ratio's logarithm. Where one of the two counts is zero that logarithm does not exist, and neither does the interval;
-    nor is there one where both proportions are 1. SciPy has the same interval for whole numbers only.
-
-    Args:
-        n_after: number of all items of the second kind; an effective number where they come in clusters.
-
-    Returns:
-        low, high; None and None where there is no interval.
+    nor is there one where both proportions are 1. SciPy has the same interval for whole numbers only; here n may be an
+    effective number.
     """
     from scipy import special  # noqa: PLC0415 - takes long to import
 

@@ -25,16 +25,10 @@ from numpy.typing import NDArray
 
 
 def holm(p: NDArray[np.float64]) -> NDArray[np.float64]:
-    """p-values adjusted for their number (Holm 1979, Scandinavian Journal of Statistics 6, 65-70).
+    """p-values, float64 [m], adjusted for their number (Holm 1979, Scandinavian Journal of Statistics 6, 65-70).
 
-    In ascending order the i-th of m is multiplied by m - i + 1; none may be below the one before, nor above 1.
-    SciPy does not have this correction.
-
-    Args:
-        p: float64 [m].
-
-    Returns:
-        float64 [m], in the order given.
+    In ascending order the i-th of m is multiplied by m - i + 1; none may be below the one before, nor above 1. SciPy
+    does not have this correction.
     """
     order = np.argsort(p, kind="stable")
     factors = len(p) - np.arange(len(p))
@@ -54,14 +48,10 @@ _DRAWS, _AT_ONCE = 19_999, 2**22
 
 
 def sign_flips(sums: NDArray[np.number], many: int = MANY) -> float:
-    """The p of the test that the sums of clusters are symmetric about zero.
+    """The two-sided p, at least `SMALLEST_P`, of the test that the sums of clusters are symmetric about zero.
 
-    Args:
-        sums: [clusters], the sum of the differences within each cluster, in any unit.
-        many: beyond so many sums without a common unit, signs are drawn.
-
-    Returns:
-        p, two-sided, at least `SMALLEST_P`; 1 if all sums are zero.
+    `sums` is [clusters], in any unit: the sum of the differences within each. Beyond `many` sums without a common unit,
+    signs are drawn.
     """
     sizes = np.abs(sums).astype(np.float64)
     if not sizes.any():

@@ -10,17 +10,11 @@ POWER = 0.8
 
 
 def detectable(mean: ClusteredMean, power: float = POWER) -> float | None:
-    """The smallest true difference that a two-sided test at 5 % finds with a certain probability.
+    """The smallest true difference, in the unit of the mean, that a two-sided test at 5 % finds with this power.
 
     (t(1 - α / 2) + t(power)) · √v, with Student's quantiles of the variance's degrees of freedom (Bloom 1995,
-    Evaluation Review 19, 547-556).
-
-    Args:
-        mean: the observed difference; its variance is taken as that of other differences.
-
-    Returns:
-        In the unit of the mean; None where nothing varies between clusters, or where there are so few that the test by
-        sign flips cannot give a p of 5 %.
+    Evaluation Review 19, 547-556). The variance of the observed difference is taken as that of others. None where
+    nothing varies between clusters, or where there are so few that the test by sign flips cannot give a p of 5 %.
     """
     from scipy import special  # noqa: PLC0415 - takes long to import
 
@@ -43,15 +37,11 @@ def expected_design_effect(size: float, correlation: float) -> float:
 
 
 def clusters_needed(width: float, rate: float, size: float, correlation: float) -> int:
-    """How many clusters, at least two, make the 95 % interval of a proportion at most so wide.
+    """How many clusters, at least two, make the 95 % interval of a proportion at most so wide, as a fraction above 0.
 
-    The interval is rate ± t √(rate (1 - rate) · design effect / (clusters · size)), with Student's quantile of
-    clusters - 1 degrees of freedom: Cochran's sample size (1977, Sampling Techniques, section 4.4) with Kish's design
-    effect.
-
-    Args:
-        width: from the lower to the upper end, as a fraction; above 0.
-        rate: the proportion that is expected; 0.5 needs most.
+    The interval is rate ± t √(rate (1 - rate) · design effect / (clusters · size)), with Student's quantile for one
+    degree of freedom less than clusters: Cochran's sample size (1977, Sampling Techniques, section 4.4) with Kish's
+    design effect. A rate of 0.5 needs most.
     """
     from scipy import special  # noqa: PLC0415 - takes long to import
 

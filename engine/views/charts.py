@@ -24,7 +24,7 @@ _WIDE = 50  # the largest step as a multiple of the smallest, from which an axis
 
 
 class Plot(Protocol):
-    """Something that can be drawn."""
+    """Something that can be drawn; `data` has one row for each mark."""
 
     @property
     def data(self) -> pl.DataFrame:
@@ -36,23 +36,17 @@ class Plot(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Points:
-    """Points with intervals: categories from top to bottom, values from left to right.
-
-    Attributes:
-        low: The column with the lower ends of intervals; null where a value does not have one.
-        series: A column that tells several points of one category apart, by position, colour and shape.
-        domain: Ends of the axis of values; as far as the values reach by default.
-    """
+    """Points with intervals: categories from top to bottom, values from left to right."""
 
     data: pl.DataFrame
     x: str
     y: str
     title: str
-    low: str | None = None
+    low: str | None = None  # column with the lower ends of intervals; null where a value has none
     high: str | None = None
-    series: str | None = None
+    series: str | None = None  # column that tells several points of one category apart, by position, colour and shape
     panel: str | None = None
-    domain: tuple[float, float] | None = None
+    domain: tuple[float, float] | None = None  # ends of the axis of values; as far as the values reach by default
     zero: bool = True
 
     def chart(self) -> ChartType:
@@ -80,7 +74,6 @@ class Points:
         return _panels(drawn, self.data, self.panel, own_rows=self._panels_differ())
 
     def _panels_differ(self) -> bool:
-        """Whether small charts have different categories."""
         if self.panel is None:
             return False
         by_panel = self.data.select(panel=self.panel, y=self.y).group_by("panel").agg(pl.col("y").unique().sort())
@@ -130,9 +123,6 @@ class Curves:
     """Curves over a number, such as the step of a training run, with a band for the intervals.
 
     The axis of steps is logarithmic where the last step is much larger than the first.
-
-    Attributes:
-        low: The column with the lower ends of intervals; null where a value does not have one.
     """
 
     data: pl.DataFrame
@@ -141,7 +131,7 @@ class Curves:
     series: str
     x_title: str
     y_title: str
-    low: str
+    low: str  # column with the lower ends of intervals; null where a value has none
     high: str
     panel: str | None = None
 
@@ -200,16 +190,12 @@ class Bars:
 
 @dataclass(frozen=True, eq=False)
 class Matrix:
-    """Cells with a text, and a colour for the value: blue above zero, vermillion below, stronger the larger it is.
-
-    Attributes:
-        value: The column with the values that colours stand for; null for none.
-    """
+    """Cells with a text, and a colour for the value: blue above zero, vermillion below, stronger the larger it is."""
 
     data: pl.DataFrame
     row: str
     column: str
-    value: str
+    value: str  # column with the values that colours stand for; null for none
     text: str
     size: int = 50
     row_title: str | None = None
@@ -248,17 +234,13 @@ def _shape(series: str, names: Sequence[str]) -> dict[str, Any]:
 
 
 def _legend(names: Sequence[str]) -> alt.Legend | None:
-    """One legend for colour and shape."""
     return alt.Legend(title=None, orient="top", columns=3, labelLimit=_LABELS) if len(names) > 1 else None
 
 
 def _panels(
     chart: alt.LayerChart, data: pl.DataFrame, panel: str | None, own_rows: bool = False, own_values: bool = False
 ) -> ChartType:
-    """The chart, or one small chart for each value of a column.
-
-    Each has rows of its own where categories differ, and an axis of values of its own where values differ much.
-    """
+    """One small chart for each value of a column; axes are their own where categories differ, or values differ much."""
     if panel is None:
         return chart.properties(width=COLUMN)
     header = alt.Header(title=None, labelFontWeight="bold", labelLimit=2 * _LABELS)

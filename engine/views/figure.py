@@ -14,23 +14,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Figure:
-    """One figure of a report. The same value is drawn in a page and written to files.
+    """One figure of a report. The same value is drawn in a page and written to files."""
 
-    Attributes:
-        name: Of its files: letters, digits and hyphens, unique among the figures of a run.
-        plot: What is drawn; see `charts` for the kinds that a report has.
-        table: Every value that the chart shows, and more, for readers who cannot see the picture.
-        alt: What the picture shows, in one or two sentences, for those readers.
-        joint: Whether the figures of several runs can be one, with a series for each run.
-    """
-
-    name: str
+    name: str  # of its files: letters, digits and hyphens, unique among the figures of a run
     plot: "Plot"
-    table: Table
-    alt: str
+    table: Table  # every value that the chart shows, and more, for readers who cannot see the picture
+    alt: str  # what the picture shows, in one or two sentences, for those readers
     caption: str
     wide: bool = False
-    joint: bool = False
+    joint: bool = False  # the figures of several runs can be one, with a series for each run
 
     @property
     def data(self) -> pl.DataFrame:

@@ -25,23 +25,16 @@ ROWS_AT_ONCE = 50_000
 
 @dataclass(frozen=True)
 class Format:
-    """How tables are written.
+    """How tables are written."""
 
-    Attributes:
-        render: Tables and the width of the terminal → text that ends with a line break.
-        stream: A title and rows, too many for memory → text in pieces; None for people, who are shown a sample.
-    """
-
+    # tables and the width of the terminal → text that ends with a line break
     render: "Callable[[Sequence[Table], int], str]"
+    # a title and rows, too many for memory → text in pieces; None for people, who are shown a sample
     stream: Callable[[str, pl.LazyFrame], Iterator[str]] | None = None
 
 
 def find_format(name: str) -> Format:
-    """The format with this name.
-
-    Raises:
-        InputError: There is none.
-    """
+    """The format with this name; another name is an `InputError`."""
     known = output_formats()
     if name not in known:
         near = did_you_mean(name, known)
@@ -51,11 +44,7 @@ def find_format(name: str) -> Format:
 
 
 def render(tables: "Sequence[Table]", form: str = TABLE, *, width: int = WIDTH) -> str:
-    """Tables as text that ends with a line break.
-
-    Raises:
-        InputError: There is no such format.
-    """
+    """Tables as text that ends with a line break; a format that there is not is an `InputError`."""
     return find_format(form).render(tables, width)
 
 

@@ -25,11 +25,9 @@ def table_html(table: "Table") -> str:
 
 
 def _table(table: "Table", *, styled: bool) -> str:
-    """A `<table>` with its title as caption; sections are bodies (`<tbody>`) of their own; notes follow.
-
-    Headings say which column or row they are for (`scope`). The first column heads its row if it holds words.
-    """
+    """A `<table>` with its title as caption; sections are bodies of their own (`<tbody>`); notes follow."""
     words = [is_text(column, table) for column in table.columns]
+    # Headings say which column or row they are for. The first column heads its row if it holds words.
     columns = ['scope="col"'] * len(words)
     rows = ['scope="row"' if words[:1] == [True] and not i else "" for i in range(len(words))]
     lines = ["<table>", f"<caption>{_escaped(table.title)}</caption>", "<thead>"]

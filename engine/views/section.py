@@ -9,15 +9,11 @@ from .table import Table
 
 @dataclass(frozen=True, eq=False)
 class Section:
-    """One question about a run, and the answer.
-
-    Attributes:
-        listing: A long table that a reader can filter, such as sentences with the model's answers.
-    """
+    """One question about a run, and the answer."""
 
     title: str
     sentences: Sequence[str] = ()
     figures: Sequence[Figure] = ()
     tables: Sequence[Table] = field(default=())
-    listing: Table | None = None
+    listing: Table | None = None  # a long table that a reader can filter, such as sentences with the model's answers
     notes: Sequence[str] = ()

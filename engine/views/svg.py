@@ -55,11 +55,7 @@ ET.register_namespace("", _SVG)
 
 
 def for_page(figure: Figure, identifier: str) -> str:
-    """The SVG as a part of a page: named and described for screen readers, in the page's colours.
-
-    Args:
-        identifier: Begins the ids of the figure's elements; unique on the page.
-    """
+    """A part of a page, described for screen readers; its ids begin with `identifier`, which is unique on the page."""
     root = _drawn(figure, identifier, on_page)
     # One scale for all figures of a page, so that their texts have one size; a narrow screen shrinks them.
     root.set("style", f"max-width:{float(root.get('width', '0')) * _PAGE_SCALE:.0f}px")
@@ -69,10 +65,7 @@ def for_page(figure: Figure, identifier: str) -> str:
 
 
 def as_files(figure: Figure) -> dict[str, bytes]:
-    """The figure as `svg`, `pdf` and `png`, in the width of a paper's column or page, or less.
-
-    SVG and PDF are transparent, PNG is white, with 300 pixels an inch.
-    """
+    """`svg` and `pdf` (transparent) and `png` (white, 300 pixels an inch), at most as wide as a column or a page."""
     import vl_convert
 
     root = _drawn(figure, figure.name, str)
@@ -136,7 +129,7 @@ def _clean(element: ET.Element, colour: Callable[[str], str]) -> None:
 
 
 def _rounded(numbers: str) -> str:
-    """Coordinates with two decimals: more cannot be seen."""
+    """Two decimals: more cannot be seen."""
     return _LONG_NUMBER.sub(lambda match: f"{float(match[0]):.2f}".rstrip("0").rstrip("."), numbers)
 
 

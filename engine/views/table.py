@@ -1,9 +1,8 @@
 """A table as a value: a frame, and how its columns are shown.
 
-The frame holds every figure in full, in columns of its own: our value, its interval, the published value. Formats for
-machines (JSON, CSV) give the frame as it is. Formats for people (terminal, Markdown, LaTeX, HTML) give one cell for
-each `Column`, which may put several figures of the frame side by side: `83.2 (44.7)` is our value with the published
-one.
+The frame holds every figure in full, in columns of its own. Formats for machines (JSON, CSV) give the frame as it is.
+Formats for people (terminal, Markdown, LaTeX, HTML) give one cell for each `Column`, which may put several figures side
+by side: `83.2 (44.7)` is our value with the published one.
 """
 
 import shutil
@@ -20,38 +19,26 @@ from .to_table import to_terminal
 class Column:
     """One column as a person reads it. All fields that hold a name are names of columns of the frame.
 
-    A cell is composed from left to right: value, spread, interval, the figure beside it, p. Nulls are not shown.
-    Texts, truth values (✓ or -) and lists stand at the left of their column, figures at the right.
-
-    Attributes:
-        value: The main figure or text; None where the column shows an interval only.
-        beside: A figure in brackets behind the value: the published one, or a second rate.
-        high: Upper end of the interval. With a value the interval is shown as `[low, high]`, without as `low to high`.
-        decimals: Digits after the point. None: texts and whole numbers as they are, with thousands separators.
-            The name of a column of the frame: digits row by row.
-        scale: The figure is multiplied by it before it is shown: 100 for a fraction shown in percent.
-        unit: Such as `%` or `percentage points`; for formats that show units apart from the heading.
-        spread: A standard deviation behind the value, as `± 1.2`; same digits and scale.
-        approximate: Where this truth value is true, the figure is an estimate and gets `≈` before it.
-        interval: How the interval is written if not as above, with `{low}` and `{high}`.
-        suffix: What follows the value directly, such as `%`.
+    A cell is composed from left to right: value, spread, interval, the figure beside it, p. Nulls are not shown. Texts,
+    truth values (✓ or -) and lists stand at the left of their column, figures at the right.
     """
 
     heading: str
-    value: str | None = None
-    beside: str | None = None
+    value: str | None = None  # the main figure or text; None where the column shows an interval only
+    beside: str | None = None  # a figure in brackets behind the value: the published one, or a second rate
     low: str | None = None
-    high: str | None = None
+    high: str | None = None  # with a value the interval is shown as `[low, high]`, without as `low to high`
     p: str | None = None
+    # None: as it is, with thousands separators; the name of a column: digits row by row
     decimals: int | str | None = None
     significant: int | None = None
-    scale: float = 1.0
+    scale: float = 1.0  # multiplies the figure before it is shown: 100 for a fraction shown in percent
     signed: bool = False
-    unit: str = ""
-    spread: str | None = None
-    approximate: str | None = None
-    interval: str | None = None
-    suffix: str = ""
+    unit: str = ""  # such as `%` or `percentage points`; for formats that show units apart from the heading
+    spread: str | None = None  # a standard deviation behind the value, as `± 1.2`; same digits and scale
+    approximate: str | None = None  # where this truth value is true, the figure is an estimate and gets `≈` before it
+    interval: str | None = None  # how the interval is written if not as above, with `{low}` and `{high}`
+    suffix: str = ""  # what follows the value directly, such as `%`
     wrap: bool = True
     left: bool = False
 
@@ -63,7 +50,6 @@ class Column:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The columns of the frame that are needed here."""
         others = (self.p, self.approximate, self.decimals if isinstance(self.decimals, str) else None)
         return (*self.figures, *(name for name in others if name is not None))
 
@@ -104,9 +90,7 @@ class Table:
         return self.frame.drop(digits | set(self.texts.values()))
 
     def __repr__(self) -> str:
-        """The table as a terminal shows it."""
         return to_terminal([self], shutil.get_terminal_size().columns).rstrip("\n")
 
     def _repr_html_(self) -> str:
-        """The table as a notebook shows it."""
         return to_html([self])

@@ -24,10 +24,7 @@ def csv_rows(rows: pl.LazyFrame, separator: str = ",", *, at_once: int = ROWS_AT
 
 
 def flat(frame: pl.DataFrame) -> pl.DataFrame:
-    """The frame without nested columns, so that it can be written as CSV.
-
-    The fields of a struct become columns `column.field`; a list becomes one text, a JSON array.
-    """
+    """No nested columns, for CSV: fields of a struct are columns `column.field`, a list is one text, a JSON array."""
     while nested := [name for name, kind in frame.schema.items() if isinstance(kind, pl.Struct)]:
         frame = frame.select(*(part for name in frame.columns for part in _fields(frame, name, nested)))
     lists = [name for name, kind in frame.schema.items() if isinstance(kind, pl.List | pl.Array)]

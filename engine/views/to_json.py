@@ -65,7 +65,6 @@ def _units(columns: "Sequence[Column]") -> dict[str, str]:
 
 
 def _plain(value: Any) -> Any:
-    """The value as JSON has it."""
     if isinstance(value, float) and not math.isfinite(value):
         return None
     if isinstance(value, Mapping):

@@ -74,11 +74,7 @@ def to_rich(table: "Table", width: int = WIDTH) -> Group:
 
 @dataclass(frozen=True)
 class _Size:
-    """How wide the text of a column is.
-
-    Attributes:
-        least: Its longest word, heading and cells; figures have one line each.
-    """
+    """How wide the text of a column is: its longest word (figures have one line each), and all of it."""
 
     least: int
     whole: int

@@ -50,7 +50,7 @@ class Comparison(Shown):
         return [*(self.before if self.fitting is None else self.fitting), self.table]
 
     def document(self) -> Any:
-        """See `Shown`: the tests of one run's patterns; for several runs, `rates` and `tests`."""
+        """The tests of one run's patterns; for several runs, `rates` and `tests`."""
         tests = self.frame.to_dicts()
         return tests if self.rates is None else {"rates": self.rates.to_dicts(), "tests": tests}
 
@@ -74,7 +74,6 @@ def compare(*runs: Run | str | Path) -> Comparison:
 
 
 def _of_contrast(own: Contrast, clusters: str) -> Comparison:
-    """What the experiment itself sets side by side."""
     runs = {id(run): run for side in own.sides.values() for run, _ in side}
     outcomes = {number: outcomes_of(run, GROUP) for number, run in runs.items()}
 

@@ -1,9 +1,8 @@
 """Outcomes of two sides, item by item: their difference with its interval, and a test, for each group of items.
 
-Items that share a cluster are not independent: the triplets of a pair, the facts of a relation. The test flips the
-signs of whole clusters, and the interval allows for clusters; see `negengine.engine.statistics.differences`. p is
-adjusted
-with Holm's method over all tests of one table.
+Items that share a cluster are not independent: the triplets of a pair, the facts of a relation. The interval and the
+test are for clusters (`negengine.engine.statistics.differences`). p is adjusted with Holm's method over all tests of
+one table.
 """
 
 from collections.abc import Mapping, Sequence
@@ -41,11 +40,7 @@ _FIGURES = {
 def outcomes_of(run: Run, group: Sequence[str]) -> pl.DataFrame:
     """A run's outcomes, each item once in its group: items are joined by their words.
 
-    Returns:
-        The columns of `Run.outcomes`; an item without a cluster is a cluster of its own.
-
-    Raises:
-        InputError: An item occurs twice in its group.
+    An item without a cluster is a cluster of its own. An item that occurs twice in its group is an `InputError`.
     """
     outcomes = run.outcomes()
     repeated = outcomes.filter(pl.struct(*group, "item").is_duplicated())
@@ -62,14 +57,10 @@ def outcomes_of(run: Run, group: Sequence[str]) -> pl.DataFrame:
 def differences_frame(sides: Sides, keys: Sequence[str]) -> pl.DataFrame:
     """A row for each two sides with common items.
 
-    Args:
-        sides: Values of the keys → the outcomes of the first and of the second side: item, value, cluster, crossed.
-
-    Returns:
-        The keys, n, clusters, difference (first - second), its 95 % interval (low, high), that with both kinds of
-        clusters (low_two_way, high_two_way; null where there is one kind), unit (percentage points where all outcomes
-        are 0 or 1), detectable (the smallest true difference that is found with a power of 80 %), p, p_holm, tests
-        (the number of tests that p_holm is corrected for).
+    Columns: the keys, n, clusters, difference (first - second), its 95 % interval (low, high), that with both kinds of
+    clusters (low_two_way, high_two_way; null where there is one kind), unit (percentage points where all outcomes are 0
+    or 1), detectable (the smallest true difference that is found with a power of 80 %), p, p_holm, tests (the number of
+    tests that p_holm is corrected for).
     """
     rows = []
     for key, (first, second) in sides.items():
@@ -85,7 +76,7 @@ def differences_frame(sides: Sides, keys: Sequence[str]) -> pl.DataFrame:
 
 
 def _difference(both: pl.DataFrame) -> tuple[int | float | str | None, ...]:
-    """The figures of one row. Rates are in percentage points, other numbers in their own unit."""
+    """One row. Rates are in percentage points, other numbers in their own unit."""
     values = [both["value"], both["other"]]
     yes_or_no = all(set(value.unique()) <= {0.0, 1.0} for value in values)
     if yes_or_no:
@@ -101,11 +92,7 @@ def _difference(both: pl.DataFrame) -> tuple[int | float | str | None, ...]:
 
 
 def differences_table(title: str, frame: pl.DataFrame, keys: Sequence[str], clusters: str) -> Table:
-    """The table that a person reads. What is the same in all rows stands below it.
-
-    Args:
-        clusters: What the clusters are, such as `relations`.
-    """
+    """The table that a person reads; what is the same in all rows stands below it. Clusters: such as `relations`."""
     shown = frame.with_columns(decimals=pl.when(pl.col("unit") == "").then(3).otherwise(1))
     varying = [key for key in keys if frame[key].n_unique() > 1] or list(keys[-1:])
     counts = [name for name in ("n", "clusters") if frame[name].n_unique() > 1]
@@ -126,12 +113,7 @@ def differences_table(title: str, frame: pl.DataFrame, keys: Sequence[str], clus
 
 
 def pairs_table(title: str, frame: pl.DataFrame, keys: Sequence[str], clusters: str) -> Table:
-    """The differences of every two models: a section for each two.
-
-    Args:
-        frame: From `differences_frame`, with first and second before the keys.
-        clusters: What the clusters are.
-    """
+    """The differences of every two models: a section for each two; `first` and `second` stand before the keys."""
     table = differences_table(title, frame, keys, clusters)
     pair = "first − second"
     columns = [

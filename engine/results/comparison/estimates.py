@@ -1,9 +1,6 @@
-"""The rates of runs, each with its interval, in one frame: a row for each model and group of items.
+"""The rates of runs, each with its interval, in one frame, and the table that a paper prints.
 
-Where the items are in clusters of two kinds, such as pairs and verbs, the interval allows for both; see
-`negengine.engine.statistics`.
-
-The table that a paper prints: models in rows, patterns or conditions in columns, intervals beside.
+Where the items are in clusters of two kinds, such as pairs and verbs, the interval allows for both.
 """
 
 from collections.abc import Mapping, Sequence
@@ -31,11 +28,7 @@ _FIGURES = {
 
 
 def main_items(outcomes: pl.DataFrame, by_construction: Sequence[str]) -> pl.DataFrame:
-    """The outcomes that estimates are made of: of a data set with the split `all` this split alone.
-
-    Args:
-        by_construction: The splits whose rates are not estimates.
-    """
+    """The outcomes that estimates are made of: no split `by_construction`; the split `all` alone where there is one."""
     kept = outcomes.filter(~pl.col("split").is_in(list(by_construction)))
     whole = (pl.col("split") == ALL).any().over("dataset", "condition", "metric")
     return kept.filter((pl.col("split") == ALL) | ~whole)
@@ -46,13 +39,8 @@ def estimates(
 ) -> pl.DataFrame:
     """A row for each model and group, in the order in which they come.
 
-    Args:
-        outcomes: Model → its outcomes: the columns of `outcomes_of`.
-
-    Returns:
-        model, the columns of `by`, n, clusters, value, low, high (95 % interval; null where nothing varies), unit (`%`
-        where all outcomes are 0 or 1); drop, drop_low and drop_high (100 - value) of `drop_of`.
-        A group is in percent only if it is so for all models.
+    Columns: model, those of `by`, n, clusters, value, low, high (95 % interval; null where nothing varies), unit (`%`
+    where all outcomes are 0 or 1, for all models); drop, drop_low and drop_high (100 - value) of `drop_of`.
     """
     parts = [
         (name, key, part) for name, own in outcomes.items() for key, part in own.group_by(*by, maintain_order=True)
@@ -97,11 +85,7 @@ _POINTS = "percentage points"
 
 
 def models_in_rows(title: str, points: pl.DataFrame, *, decimals: int = 1, notes: Sequence[str] = ()) -> Table:
-    """A row for each model, a column for each category.
-
-    Args:
-        points: model, category, value; with intervals also low and high.
-    """
+    """A row for each model, a column for each category, from model, category, value, and low and high if there."""
     with_ends = {"low", "high"} <= set(points.columns)
     names = ["value", *(["low", "high"] if with_ends else [])]
     categories = points["category"].unique(maintain_order=True).to_list()
@@ -125,11 +109,9 @@ def models_in_rows(title: str, points: pl.DataFrame, *, decimals: int = 1, notes
 
 
 def estimates_tables(found: pl.DataFrame, clusters: str, *, most: int = PRINTED) -> list[Table]:
-    """The estimates of several models: a table for rates, and one for other numbers.
+    """The estimates by dataset, condition, split and metric: a table for rates, and one for other numbers.
 
-    Args:
-        found: From `estimates`, by dataset, condition, split and metric.
-        most: Up to how many columns models stand in rows; else there is a row for each model and category.
+    With more than `most` columns there is a row for each model and category.
     """
     tables = []
     for unit in (PERCENT, ""):
@@ -166,7 +148,6 @@ def estimates_tables(found: pl.DataFrame, clusters: str, *, most: int = PRINTED)
 
 
 def _together(shown: pl.DataFrame, varying: Sequence[str]) -> pl.DataFrame:
-    """The rows of one category below each other, in the order in which the categories come."""
     labelled = shown.with_columns(pl.concat_str(varying, separator=" ").alias(_LABEL))
     places = {label: place for place, label in enumerate(labelled[_LABEL].unique(maintain_order=True))}
     return labelled.sort(pl.col(_LABEL).replace_strict(places, return_dtype=pl.Int64), maintain_order=True)

@@ -19,11 +19,7 @@ Runs = Run | str | Path | Sequence[Run | str | Path]
 
 
 def open_runs(runs: Runs) -> list[Run]:
-    """Open runs that can be put side by side.
-
-    Raises:
-        InputError: There are none, one is not finished, or they are of different kinds, data or conditions.
-    """
+    """Open runs that can be put side by side: finished, of one kind, with the same data and conditions."""
     given = [runs] if isinstance(runs, Run | str | Path) else list(runs)
     if not given:
         raise InputError("no runs given; give one or more run folders")
@@ -42,11 +38,7 @@ def open_runs(runs: Runs) -> list[Run]:
 
 
 def open_alike(runs: Sequence[Run | str | Path]) -> list[Run]:
-    """Open runs of one kind, whose items may be compared.
-
-    Raises:
-        InputError: There are none, one is not finished or is given twice, or they are of different kinds.
-    """
+    """Open runs of one kind, whose items may be compared: finished, each given once."""
     found = [run if isinstance(run, Run) else open_run(run) for run in runs]
     if not found:
         raise InputError("no runs given; compare takes one or more run folders")
@@ -57,11 +49,7 @@ def open_alike(runs: Sequence[Run | str | Path]) -> list[Run]:
 
 
 def refuse_unlike(runs: Sequence[Run]) -> None:
-    """Refuse runs whose items cannot be compared with those of the first.
-
-    Raises:
-        InputError: Their data or conditions differ.
-    """
+    """Refuse runs whose items cannot be compared with those of the first: other data, other conditions."""
     first, *others = runs
     for other in others:
         if unlike := differences(first.conditions, other.conditions, "there"):
@@ -90,11 +78,7 @@ def labels(runs: Sequence[Run]) -> list[str]:
 
 
 def refuse_twice(runs: Sequence[Run]) -> None:
-    """Refuse a run that is given more than once.
-
-    Raises:
-        InputError: One is.
-    """
+    """Refuse a run that is given more than once."""
     known = Counter((run.folder.resolve(), run.model_name) for run in runs)
     if twice := [folder for (folder, _), n in known.items() if n > 1]:
         raise InputError(f"{twice[0]} is given more than once; give each run once")

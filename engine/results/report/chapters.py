@@ -1,7 +1,7 @@
 """One run as a chapter: the sections of its probe, and those that all runs have.
 
-These are sentences as a person reads them, with the model's answers; how exact the decisions are; and what made the
-run: everything that its record says, whatever fields a version records.
+These are sentences with the model's answers, how exact the decisions are, and what made the run: everything that its
+record says, whatever fields a version records.
 """
 
 from collections.abc import Iterator, Mapping
@@ -85,10 +85,7 @@ def examples(run: Run) -> list[Section]:
 
 
 def _worst(rows: pl.LazyFrame) -> pl.DataFrame:
-    """The failures that are furthest from right, the same number of each condition.
-
-    They are found without building any text.
-    """
+    """The failures that are furthest from right, as many of each condition; they are found without building text."""
     names = rows.collect_schema().names()
     failures = rows.filter(pl.col(FAILED)).select(*_KEYS, "rank", "logprob", *(set(names) & {REPEATED})).collect()
     # A verb that is repeated in spite of a negation is the worse, the more probable it is.

@@ -38,25 +38,15 @@ _SPLITS = "splits"  # several splits in one cell
 
 @dataclass(frozen=True)
 class Filter:
-    """What the rows must have in one column.
+    """What the rows must have in one column."""
 
-    Attributes:
-        said: How the user named the column: an option such as `--verb`, or `--where COLUMN`.
-        columns: The columns that are meant, the first of which a run has is taken.
-        values: One of them must be in the column.
-    """
-
-    said: str
-    columns: Sequence[str]
-    values: Sequence[str]
+    said: str  # how the user named the column: an option such as `--verb`, or `--where COLUMN`
+    columns: Sequence[str]  # the first of these that a run has is meant
+    values: Sequence[str]  # the column must have one of them
 
     @classmethod
     def parse(cls, text: str) -> "Filter":
-        """Read `COLUMN=VALUE`.
-
-        Raises:
-            InputError: There is no `=`, or nothing before it.
-        """
+        """Read `COLUMN=VALUE`."""
         column, equals, value = text.partition("=")
         if not equals or not column:
             raise InputError(f"--where {text}: give COLUMN=VALUE, such as gender=f")
@@ -64,11 +54,7 @@ class Filter:
 
 
 def chosen(run: Run, filters: Sequence[Filter] = (), *, failed: bool = False) -> pl.LazyFrame:
-    """The sentences of a run that have what is asked for.
-
-    Raises:
-        InputError: The run has no sentences, or it does not have such a column or value.
-    """
+    """The sentences of a run that have what is asked for; a column or value that it lacks is an `InputError`."""
     rows = run.sentence_rows()
     schema = rows.collect_schema()
     wanted = [_condition(run, rows, schema, one) for one in filters]
@@ -79,31 +65,21 @@ def chosen(run: Run, filters: Sequence[Filter] = (), *, failed: bool = False) ->
 
 @dataclass(frozen=True, eq=False)
 class Examples(Shown):
-    """Some sentences of a run, as a table.
-
-    Attributes:
-        total: How many there are to choose from.
-        failed: Whether only those that the model fails were asked for.
-    """
+    """Some sentences of a run, as a table."""
 
     run: Run
     rows: pl.DataFrame = field(repr=False)
-    total: int
+    total: int  # how many there are to choose from
     seed: int
-    failed: bool = False
+    failed: bool = False  # only those that the model fails were asked for
 
     @classmethod
     def draw(cls, run: Run, rows: pl.LazyFrame, sample: int, seed: int, *, failed: bool = False) -> "Examples":
-        """Draw sentences at random.
-
-        Raises:
-            InputError: The sample is smaller than 1.
-        """
         total = rows.select(pl.len()).collect().item()
         return cls(run, drawn(rows, sample, seed).collect(engine="streaming"), total, seed, failed)
 
     def tables(self) -> list[Table]:
-        """One table; none where there are no sentences. A data set or condition of all rows stands in the title."""
+        """None where there are no sentences. A data set or condition of all rows stands in the title."""
         if self.rows.is_empty():
             return []
         places = [name for name in _PLACES if name in self.rows.columns]
@@ -121,7 +97,6 @@ class Examples(Shown):
         return [Table(", ".join([f"{self.run.model_name}, {self.run.stage}", *told]), self.rows, columns)]
 
     def remarks(self) -> list[str]:
-        """How many of how many sentences these are, and how to get all."""
         if not self.total:
             return ["no sentence of this run has all that is asked for"]
         if len(self.rows) == self.total:
@@ -172,16 +147,10 @@ def _number(wanted: Filter, value: str) -> float:
 
 
 def write(rows: pl.LazyFrame, path: Path, option: str = "-o") -> int:
-    """Write sentences to a file, whole or not at all, batch by batch; its name says how.
-
-    Args:
-        path: A name that ends in .parquet, .csv, .tsv or .jsonl. An older file of that name is replaced.
-
-    Returns:
-        How many rows there are.
+    """Write sentences to a file, whole or not at all, batch by batch; returns how many.
 
     Raises:
-        InputError: The name ends in something else, the file is a result of a run, or it cannot be written.
+        InputError: As for `check_name`, or the file cannot be written.
     """
     writer = check_name(path, option)
     total: int = rows.select(pl.len()).collect().item()
@@ -191,11 +160,7 @@ def write(rows: pl.LazyFrame, path: Path, option: str = "-o") -> int:
 
 
 def check_name(path: Path, option: str = "-o") -> Callable[[pl.LazyFrame, Path], None]:
-    """How a file of this name is written.
-
-    Raises:
-        InputError: The name ends in something else, or the file is a result of a run.
-    """
+    """How a file of this name is written; another ending, or a file of a run, is an `InputError`."""
     if path.suffix not in _WRITERS:
         hint = did_you_mean(path.suffix, _WRITERS)
         raise InputError(f"{option} {path}: {hint}the name must end in {', '.join(_WRITERS)}")

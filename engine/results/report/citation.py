@@ -39,24 +39,16 @@ _VERBATIM = {"pages", "year", "doi", "url", "eprint", "archiveprefix"}
 
 @dataclass(frozen=True)
 class Reference:
-    """A paper, a data set or a program.
-
-    Attributes:
-        kind: BibTeX's type of entry, such as `inproceedings`.
-        authors: Full names.
-        fields: All other fields of BibTeX.
-        role: `test`, `method`, `data`, `model` or `tool`.
-        dataset: The data set or method that it describes, if it is one of several; see `Run.used`.
-    """
+    """A paper, a data set or a program."""
 
     key: str
-    kind: str
+    kind: str  # BibTeX's type of entry, such as `inproceedings`
     title: str
-    authors: tuple[str, ...]
+    authors: tuple[str, ...]  # full names
     year: int | None
-    role: str
-    fields: Mapping[str, str] = field(default_factory=dict)
-    dataset: str | None = None
+    role: str  # `test`, `method`, `data`, `model` or `tool`
+    fields: Mapping[str, str] = field(default_factory=dict)  # all other fields of BibTeX
+    dataset: str | None = None  # the data set or method that it describes, if it is one of several
 
     @property
     def label(self) -> str:
@@ -67,7 +59,6 @@ class Reference:
 
     @property
     def bibtex(self) -> str:
-        """The entry."""
         authors = " and ".join(latex(author) if " " in author else f"{{{latex(author)}}}" for author in self.authors)
         if self.role == "tool":  # the name of a group is not a first and a last name
             authors = " and ".join(f"{{{latex(author)}}}" for author in self.authors)
@@ -199,7 +190,6 @@ def cite(*runs: Run | str | Path) -> Citation:
 
 
 def _stages(run: Run) -> list[StageRecord]:
-    """The stages that led to a run's results, such as its selection."""
     probe = probe_of(run.stage)
     records = read_run(run.folder).stages
     wanted = list(records)[: list(records).index(run.stage) + 1] if probe else [run.stage]
@@ -212,7 +202,7 @@ def _export(run: Run) -> dict[str, Any]:
 
 
 def _papers(run: Run) -> tuple[Reference, ...]:
-    """The references of a run's test and of those of its data sets that it used."""
+    """The references of a run's test, and of those of its data sets that it used."""
     probe: Probe | None = probe_of(run.stage)
     told = str({**run.record.identity, **run.record.metadata.get("call", {})}) + run.used
     found = probe_references(probe.references) if probe else ()
@@ -302,7 +292,6 @@ def _facts(runs: Sequence[Run], stages: Sequence[Sequence[StageRecord]], used: U
 
 
 def _licence(name: str, export: dict[str, Any]) -> str:
-    """A model's licence as its model card names it, or where it stands."""
     if export.get("licence"):
         return str(export["licence"])
     is_local = str(export.get("revision", "")).startswith("sha256:")
@@ -320,7 +309,6 @@ def _arguments(run: Run) -> dict[str, Any]:
 
 
 def _paths(value: Any) -> list[str]:
-    """The files that a call names."""
     if isinstance(value, dict):
         own = [str(value["path"])] if isinstance(value.get("path"), str) else []
         return own or [path for inner in value.values() for path in _paths(inner)]

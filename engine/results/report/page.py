@@ -30,11 +30,7 @@ _SHORT = 14  # rows; a longer table is shown on demand
 
 @dataclass(frozen=True, eq=False)
 class Chapter:
-    """Sections under one heading.
-
-    Attributes:
-        summary: What the chapter is about, in one or two sentences.
-    """
+    """Sections under one heading, with a summary of one or two sentences."""
 
     title: str
     sections: Sequence[Section]
@@ -42,11 +38,7 @@ class Chapter:
 
 
 def page(title: str, chapters: Sequence[Chapter]) -> str:
-    """The whole file.
-
-    Returns:
-        HTML, the same text for the same chapters.
-    """
+    """The whole file as HTML, the same text for the same chapters."""
     script = (_FOLDER / "filter.js").read_text("utf-8")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     content: str = _template().render(
@@ -97,7 +89,6 @@ def _picture(figure: Figure, identifier: str) -> Markup:
 
 
 def _style() -> str:
-    """The style sheet, with the colours of both schemes."""
     light, dark = (
         "".join(f"--{name}:{colour};" for name, colour in variables(scheme).items()) for scheme in ("light", "dark")
     )

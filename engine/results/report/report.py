@@ -24,18 +24,12 @@ _LARGEST = 1_000_000  # bytes of that list
 
 
 class _Written(msgspec.Struct):
-    """The content of that list: names of files."""
-
-    figures: list[str]
+    figures: list[str]  # names of files
 
 
 @contextmanager
 def needs_libraries() -> Iterator[None]:
-    """Turn a missing library into an error for the user.
-
-    Raises:
-        InputError: A library other than negengine is missing.
-    """
+    """Turn a missing library into an error for the user; a missing module of negengine stays what it is."""
     try:
         yield
     except ModuleNotFoundError as error:
@@ -71,11 +65,7 @@ def report(runs: Runs, output: str | Path = "report.html") -> Path:
 
 
 def write_page(path: Path, content: str) -> None:
-    """Write a page, also over an older one.
-
-    Raises:
-        InputError: It cannot be written.
-    """
+    """Write a page, also over an older one."""
     make_folder(path.parent)
     write_bytes(path, content.encode("utf-8", "backslashreplace"))
 
@@ -150,11 +140,7 @@ def _files(figure: Figure, name: str) -> dict[str, bytes]:
 
 
 def _written_before(folder: Path) -> set[str]:
-    """The names that an earlier call has written into a folder.
-
-    Raises:
-        InputError: It is not a folder, or the list cannot be read.
-    """
+    """The names that an earlier call has written into a folder."""
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder} is not a folder; choose another --output")
     path = folder / MANIFEST

@@ -32,20 +32,14 @@ SAME, OTHER = "same bytes", "different"
 
 @dataclass(frozen=True)
 class FileDifference:
-    """One file of two runs, or one column of it.
-
-    Attributes:
-        result: `same bytes`, or what is different.
-        column: The column or key that differs; empty for a whole file.
-        largest: The largest absolute difference of two numbers; None where they are not numbers.
-    """
+    """One file of two runs, or one column of it."""
 
     file: str
-    result: str
-    column: str = ""
+    result: str  # `same bytes`, or what is different
+    column: str = ""  # the column or key that differs; empty for a whole file
     rows: int | None = None
     total: int | None = None
-    largest: float | None = None
+    largest: float | None = None  # the largest absolute difference of two numbers; None where they are not numbers
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,7 +184,6 @@ def _refuse_missing_files(source: Path, call: dict[str, Any], record: StageRecor
 
 
 def _files(value: Any) -> list[dict[str, str]]:
-    """The files in an argument."""
     if isinstance(value, list):
         return [found for one in value for found in _files(one)]
     if isinstance(value, dict):
@@ -216,11 +209,7 @@ def _is_file(value: dict[str, Any]) -> bool:
 def _model(
     source: Path, call: dict[str, Any], record: StageRecord, moved_to: str | Path | None, device: str | None
 ) -> Model:
-    """The model of the run, opened as it was then.
-
-    Raises:
-        InputError: It is missing, or another one.
-    """
+    """The model of the run, opened as it was then; a missing or other one is an `InputError`."""
     recorded, digest = call["model"], record.identity.get("model sha256")
     revision = (record.metadata.get("export") or {}).get("revision", "unknown")
     wanted = f"{record.identity.get('model')}, revision {revision}, sha256 {digest}"
@@ -236,11 +225,7 @@ def _model(
 
 
 def compare_stage(old: StageRecord, new: StageRecord, first: Path, second: Path) -> list[FileDifference]:
-    """How the final files of a stage differ in the folders of two runs.
-
-    Raises:
-        InputError: A file was changed since its run wrote it.
-    """
+    """How the final files of a stage differ; a file that was changed since its run wrote it is an `InputError`."""
     found = []
     for name in dict.fromkeys([*old.files, *new.files]):
         if name not in old.files or name not in new.files:
@@ -312,7 +297,7 @@ def _conditions(stages: Sequence[StageRecord]) -> dict[str, str]:
 
 
 def differences_table(found: Sequence[FileDifference]) -> Table:
-    """The differences as a table."""
+    """One line for each file or column."""
     frame = pl.DataFrame(
         [
             {

@@ -113,7 +113,6 @@ def _printed(figures: Sequence[tuple[str, Figure]]) -> list[Table]:
 
 
 def _differences(runs: Sequence[Run], names: Sequence[str]) -> list[Section]:
-    """Paired differences of every two runs, on the items that both have."""
     try:
         contrast = runs[0].contrast(runs)
         comparison = compare(*runs)

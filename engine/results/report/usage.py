@@ -12,36 +12,25 @@ _HOUR = 3600.0
 
 @dataclass(frozen=True)
 class Usage:
-    """What sessions have used.
-
-    Attributes:
-        gpu_hours: Hours of all GPUs together; a session counts from its begin to its end.
-        core_hours: Hours of all CPU cores together, of those workers that run on the CPU.
-        hours: Hours of all sessions together.
-        sentences: Sentences that models have run, with calibration and audit.
-        watt_hours: Energy; None where a session could not read it.
-        hardware: The processors and GPUs, with memory and driver.
-        packages: Package → its versions, of those that decide a number; `python` and `negengine` too.
-        batch_tokens: Largest number of tokens in a batch.
-    """
+    """What sessions have used. Hours are sums over all sessions; a session counts from its begin to its end."""
 
     sessions: int
-    gpu_hours: float
-    core_hours: float
+    gpu_hours: float  # of all GPUs together
+    core_hours: float  # of all CPU cores together, of those workers that run on the CPU
     hours: float
-    sentences: int
+    sentences: int  # that models have run, with calibration and audit
     tokens: int
-    watt_hours: float | None
-    hardware: tuple[str, ...]
+    watt_hours: float | None  # None where a session could not read it
+    hardware: tuple[str, ...]  # processors and GPUs, with memory and driver
     systems: tuple[str, ...]
-    packages: dict[str, tuple[str, ...]]
+    packages: dict[str, tuple[str, ...]]  # those that decide a number, `python` and `negengine` too → versions
     sources: tuple[str, ...]
     precisions: tuple[str, ...]
-    batch_tokens: tuple[int, ...]
+    batch_tokens: tuple[int, ...]  # largest number of tokens in a batch
 
 
 def usage(stages: Sequence[StageRecord]) -> Usage:
-    """What the sessions of some stages have used; sessions that only merged or published do not count."""
+    """Sums over the sessions of some stages; sessions that only merged or published do not count."""
     sessions = [own for stage in stages for own in stage.sessions if own.workers]
     joules = [sum(own.joules.values()) if own.joules else None for own in sessions]
     measured = [value for value in joules if value is not None]

@@ -42,34 +42,22 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True)
 class Check:
-    """One check.
+    """One check."""
 
-    Attributes:
-        of: The stage of a run, or the file of a model.
-        n: How many things were looked at.
-        unit: What these things are.
-        detail: What was found, or why it could not be checked.
-        repair: The command that repairs the damage, or what else to do.
-        wrong: Of items that were decided again, how many the run has wrong; None for other checks.
-        near_ties: How many have another decision, which is closer than rounding.
-        bound: The largest share of wrong decisions among all items that the sample leaves possible, with 95 %
-            confidence.
-    """
-
-    of: str
+    of: str  # the stage of a run, or the file of a model
     what: str
-    n: int = 0
-    unit: str = ""
+    n: int = 0  # how many things were looked at
+    unit: str = ""  # what these things are
     outcome: Outcome = Outcome.OK
-    detail: str = ""
-    repair: str = ""
-    wrong: int | None = None
-    near_ties: int | None = None
+    detail: str = ""  # what was found, or why it could not be checked
+    repair: str = ""  # the command that repairs the damage, or what else to do
+    wrong: int | None = None  # of items that were decided again, how many the run has wrong; None for other checks
+    near_ties: int | None = None  # how many have another decision, which is closer than rounding
+    # largest share of wrong decisions among all items that the sample leaves possible, with 95 % confidence
     bound: float | None = None
 
     @property
     def is_damage(self) -> bool:
-        """Whether something is wrong."""
         return self.outcome is Outcome.DAMAGED
 
 
@@ -158,12 +146,10 @@ class Verification(Shown):
 
 
 def _counted(check: Check) -> str:
-    """How many things were looked at, as a person reads it."""
     return f"{check.n:,} {check.unit.removesuffix('s') if check.n == 1 else check.unit}" if check.unit else ""
 
 
 def _found(check: Check) -> str:
-    """The result as a person reads it."""
     return f"{check.outcome}: {check.detail}" if check.detail else str(check.outcome)
 
 

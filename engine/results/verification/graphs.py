@@ -35,19 +35,12 @@ _LENGTHS = (3, 17, 64, 150, 512)
 
 @dataclass(frozen=True, eq=False)
 class Sentence:
-    """One sentence as a graph takes it.
+    """One sentence as a graph takes it."""
 
-    Attributes:
-        text: As the tokenizer reads it; empty for a string of random tokens.
-        ids: int32 [L]; of a causal model, what stands before the mask.
-        mask: The row that is asked for: the position of the mask; of a causal model, the one before it.
-        expected: Some token, whose logit and rank the graph reports.
-    """
-
-    text: str
-    ids: NDArray[np.int32]
-    mask: int
-    expected: int
+    text: str  # as the tokenizer reads it; empty for a string of random tokens
+    ids: NDArray[np.int32]  # int32 [L]; of a causal model, what stands before the mask
+    mask: int  # the row that is asked for: the position of the mask; of a causal model, the one before it
+    expected: int  # some token, whose logit and rank the graph reports
 
 
 def masked_sentences(exported: ExportedModel, n: int, seed: int) -> list[Sentence]:
@@ -89,7 +82,6 @@ def text_pairs(n: int, seed: int) -> list[tuple[str, str]]:
 
 
 def _filled(n: int, seed: int) -> Iterator[tuple[Pattern, dict[str, str]]]:
-    """The bundled patterns, one after the other, with random words."""
     lexicon, patterns = load_lexicon(), load_patterns().all
     random = np.random.default_rng(seed)
     for number in range(n):
@@ -107,25 +99,15 @@ def _filled(n: int, seed: int) -> Iterator[tuple[Pattern, dict[str, str]]]:
 
 @dataclass(frozen=True, eq=False)
 class Computed:
-    """What a graph computes for a sentence.
+    """What a graph computes for a sentence."""
 
-    Attributes:
-        logits: float32 [V].
-        ids: int32 [2], as `Decisions.ids`.
-        values: float32 [4], as `Decisions.logits`.
-    """
-
-    logits: Logits
-    ids: NDArray[np.int32]
-    values: NDArray[np.float32]
+    logits: Logits  # float32 [V]
+    ids: NDArray[np.int32]  # int32 [2], as `Decisions.ids`
+    values: NDArray[np.float32]  # float32 [4], as `Decisions.logits`
 
 
 def compute(graph: Path, asked: Sequence[Sentence]) -> list[Computed]:
-    """Run a graph on sentences, one by one.
-
-    Raises:
-        InputError: The graph does not load.
-    """
+    """Run a graph on sentences, one by one; a graph that does not load is an `InputError`."""
     session = open_session(graph, CPU, threads=1)
 
     def one(sentence: Sentence) -> Computed:

@@ -38,13 +38,9 @@ _LONGEST = ("max_position_embeddings", "n_positions", "max_seq_len", "seq_length
 
 
 def verify_model(reference: Path, sample: int, seed: int, torch: str | None) -> Verification:
-    """Verify an exported model.
+    """Verify an exported model; its graphs are compared on `sample` sentences, and on strings of random tokens.
 
-    Args:
-        sample: How many sentences the graphs are compared on, besides strings of random tokens; 0 for no comparison.
-
-    Raises:
-        InputError: It is not an exported model, or its export.json cannot be used; or the checkpoint is another one.
+    A `sample` of 0 compares none. A folder that is no exported model, or another checkpoint, is an `InputError`.
     """
     exported = any_model(reference)
     checks = [*_files(exported), *_manifest(exported)]
@@ -60,11 +56,7 @@ def verify_model(reference: Path, sample: int, seed: int, torch: str | None) -> 
 
 
 def any_model(reference: str | Path) -> ExportedModel:
-    """An exported model, whatever its task.
-
-    Raises:
-        InputError: It is not an exported model, or its export.json cannot be used.
-    """
+    """An exported model, whatever its task; a folder that is none is an `InputError`."""
     try:
         return load_exported(reference)  # a language model
     except InputError:
@@ -75,7 +67,6 @@ def any_model(reference: str | Path) -> ExportedModel:
 
 
 def _compared(exported: ExportedModel) -> Callable[[ExportedModel, int, int, Reference | None], Iterator[Check]]:
-    """What compares the graphs of a model of this task."""
     if exported.task in LANGUAGE_MODELS:
         return _masked
     return _tokens if exported.task == Task.TOKEN_CLASSIFICATION else _pairs

@@ -24,11 +24,7 @@ Answer = TypeVar("Answer")
 
 
 class ExportedReference:
-    """The fp32 graph of an export.
-
-    Raises:
-        InputError: A file that is used is missing or damaged, or the graph does not load.
-    """
+    """The fp32 graph of an export; a missing or damaged file, or a graph that does not load, is an `InputError`."""
 
     name = "the reference model"
     at_once = cpu_threads()
@@ -41,7 +37,7 @@ class ExportedReference:
         self._tokenizer = exported.tokenizer if exported.mask_token else None
 
     def masked(self, text: str) -> Logits:
-        """See `Reference`; a text without a mask, or with several, is an `InputError`."""
+        """A text without a mask, or with several, is an `InputError`."""
         if self._tokenizer is None:
             raise InputError(f"{self._exported.name} has no mask token")
         [ids] = self._tokenizer.encode_masked([text])

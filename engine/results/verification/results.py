@@ -37,23 +37,15 @@ _PART = re.compile(r"part-([0-9]{5,9})\.(parquet|json)")
 
 @dataclass(frozen=True)
 class StoredParts:
-    """The parts of a stage in a run folder.
+    """The parts of a stage in a run folder."""
 
-    Attributes:
-        expected: How many the stage, or its shard, has.
-        there: How many have any file.
-        damaged: The numbers of those that are not whole.
-        foreign: Other files in the folder of the parts.
-    """
-
-    expected: int
-    there: int
-    damaged: tuple[int, ...]
-    foreign: tuple[str, ...]
+    expected: int  # how many the stage, or its shard, has
+    there: int  # how many have any file
+    damaged: tuple[int, ...]  # the numbers of those that are not whole
+    foreign: tuple[str, ...]  # other files in the folder of the parts
 
     @property
     def are_whole(self) -> bool:
-        """Whether every part is there as it was written."""
         return self.there == self.expected and not self.damaged
 
 
@@ -67,7 +59,6 @@ class StoredStage:
 
     @property
     def shard(self) -> Shard:
-        """The shard that the folder holds."""
         return Shard.parse(self.record.shard or "1/1")
 
     @property
@@ -82,7 +73,6 @@ class StoredStage:
 
     @property
     def marker(self) -> Path:
-        """The marker of the finished stage."""
         return done_file(self.folder, self.name)
 
     @cached_property
@@ -102,7 +92,6 @@ class StoredStage:
         return StoredParts(len(expected), len(there), tuple(damaged), tuple(foreign))
 
     def part(self, number: int) -> PartFiles:
-        """The files of a part."""
         return PartFiles.of(self.folder, self.name, number)
 
     @property
@@ -117,7 +106,6 @@ class StoredStage:
 
     @property
     def decide_again(self) -> str:
-        """What decides the whole stage again."""
         return self._after_removing(f"{PARTS_FOLDER}/{self.name}", *self.record.files)
 
     def _after_removing(self, *names: str) -> str:
@@ -235,7 +223,6 @@ def _tables_of_items(stored: StoredStage, stage: type[Stage[Any, Any]]) -> Check
 
 
 def _published(check: Check, stored: StoredStage, stage: type[Stage[Any, Any]], parts: FinishedParts) -> Check:
-    """What `publish` makes of rows against the final files."""
     damaged = replace(check, outcome=Outcome.DAMAGED, repair=stored.publish_again)
     try:
         files = stage.publish(parts)

@@ -69,8 +69,6 @@ def verify(
 
 @dataclass(frozen=True)
 class _Asked:
-    """What a user asked for; see `verify`."""
-
     sample: int | None
     seed: int
     model: str | Path | None
@@ -79,7 +77,6 @@ class _Asked:
 
     @property
     def must_decide(self) -> bool:
-        """Whether it is an error if the model is not found."""
         return self.model is not None or self.sample is not None or self.torch is not None
 
 
@@ -134,11 +131,7 @@ def _decided_again(stored: list[StoredStage], before: list[Check], asked: _Asked
 
 
 def _model_of(stage: StoredStage, stored: list[StoredStage], given: str | Path | None) -> ExportedModel:
-    """The model of a run.
-
-    Raises:
-        InputError: It is not found, or it is another one.
-    """
+    """The model of a run; a missing or other one is an `InputError`."""
     folders = [stage.record.metadata.get("model folder") for stage in stored]
     recorded = next((folder for folder in reversed(folders) if folder), None)
     if given is None and recorded is None:
@@ -154,8 +147,6 @@ def _model_of(stage: StoredStage, stored: list[StoredStage], given: str | Path |
 
 
 def _conclusion(stage: StoredStage, sample: Sample, reference: Reference) -> Check:
-    """The check that a sample makes."""
-
     def again(item: Item) -> Compared:
         return item.again(reference)
 
