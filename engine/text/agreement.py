@@ -39,14 +39,10 @@ from .toml_file import TomlFile
 
 @dataclass(frozen=True)
 class Beginnings:
-    """A set of words, by how they begin.
-
-    Attributes:
-        unless: Beginnings of words that do not, although one of `before` fits.
-    """
+    """A set of words, by how they begin."""
 
     before: tuple[str, ...]
-    unless: tuple[str, ...] = ()
+    unless: tuple[str, ...] = ()  # words that begin so are not in it, although one of `before` fits
 
     def __contains__(self, word: str) -> bool:
         return _longest(word.lower(), self.before) > _longest(word.lower(), self.unless)
@@ -54,14 +50,10 @@ class Beginnings:
 
 @dataclass(frozen=True)
 class Elision:
-    """One word with several forms.
-
-    Attributes:
-        forms: Another form, an apostrophe at its end included, and the words before which it stands: `l'`, `lo`. The
-            first form that fits is taken.
-    """
+    """One word with several forms."""
 
     word: str
+    # Another form with its apostrophe (`l'`, `lo`), and the words before which it stands. The first that fits is taken.
     forms: tuple[tuple[str, Beginnings], ...]
 
     def spell(self, filler: str, *, capital: bool) -> str:
@@ -92,48 +84,34 @@ class _Elisions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Article(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The article of a profession.
-
-    Attributes:
-        gender: As in pronouns.txt; empty for all genders.
-        before: How the next word begins; empty for all words.
-    """
+    """The article of a profession."""
 
     form: str
-    gender: str = ""
-    before: Texts = ()
+    gender: str = ""  # as in pronouns.txt; empty for all genders
+    before: Texts = ()  # how the next word begins; empty for all words
     unless: Texts = ()
 
     def fits(self, gender: str, word: str) -> bool:
-        """Whether the rule decides about a word of a gender."""
         return self.gender in {"", gender} and (
             not self.before or word in Beginnings(_lower(self.before), _lower(self.unless))
         )
 
 
 class VerbEndings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How the verbs of a file end.
-
-    Attributes:
-        mask: Endings of the forms at the mask; the same where they are not given.
-    """
+    """How the verbs of a file end."""
 
     context: Annotated[Texts, msgspec.Meta(min_length=1)]
     file: str = "verbs.txt"
-    mask: Texts = ()
+    mask: Texts = ()  # of the forms at the mask; empty where these end as in the context
 
 
 @dataclass(frozen=True)
 class Agreement:
-    """The rules of a language; none where a lexicon does not have the file.
-
-    Attributes:
-        endings: For each rule, gender → ending of a profession.
-    """
+    """The rules of a language; none where a lexicon does not have the file."""
 
     elisions: tuple[Elision, ...] = ()
     articles: tuple[Article, ...] = ()
-    endings: tuple[dict[str, str], ...] = ()
+    endings: tuple[dict[str, str], ...] = ()  # one rule each: gender → ending of a profession
     verbs: tuple[VerbEndings, ...] = ()
 
 

@@ -58,21 +58,18 @@ class Rules:
         return sorted(found, key=lambda finding: finding.kind is Kind.NOTE)
 
     @cached_property
-    def _entries(self) -> Mapping[str, Mapping[str, str]]:
-        """Name of a file of the lexicon → entry → file and line."""
+    def _entries(self) -> Mapping[str, Mapping[str, str]]:  # name of a file → entry → file and line
         paths = [*paths_in(self.language.folder, "names_*.txt"), *paths_in(self.language.folder, "professions*.txt")]
         paths += [*paths_in(self.language.folder, "slot_*.txt"), self.language.folder / self.language.file.verbs]
         return {path.name: {entry.text: entry.location for entry in read_entries(path)} for path in paths}
 
     @property
-    def _professions(self) -> Mapping[str, Sequence[str]]:
-        """Name of a gender → the professions of its people."""
+    def _professions(self) -> Mapping[str, Sequence[str]]:  # by name of a gender
         lexicon = self.language.lexicon
         forms = lexicon.forms.get(PROFESSION, {})
         return {gender: forms.get(label, lexicon.professions) for gender, label in lexicon.labels.items()}
 
     def _where(self, stem: str, gender: str, word: str) -> str:
-        """File and line of a profession or of another entry."""
         for name in (f"{stem}_{gender}.txt", f"{stem}.txt"):
             if name in self._entries:
                 return self._entries[name].get(word, str(self.language.folder / name))
@@ -110,7 +107,7 @@ class Rules:
                 yield Finding(Kind.PROBLEM, where, f"{_listed(words.values())} do not differ by a rule of [[endings]]")
 
     def _of_slot(self, slot: str) -> str:
-        """File and line of a slot of the patterns' own, or of the lexicon's."""
+        """File and line of a slot of the patterns' own, or the lexicon's file."""
         if slot in self.language.file.slots:
             return self.language.file.toml.line_in("slots", slot)
         return str(self.language.folder / f"slot_{slot}.txt")
@@ -217,7 +214,6 @@ class Rules:
                 yield Finding(Kind.NOTE, self._of_slot(slot), f"no pattern has {{{slot}}}")
 
     def of_pattern(self, pattern: Pattern) -> str:
-        """File and line of a pattern."""
         file = self.language.file
         names = [table.get("name") for table in file.toml.tables("pattern")]
         return file.line(names.index(pattern.name))
@@ -287,6 +283,5 @@ def _listed(words: Iterable[str]) -> str:
 
 
 def _some(words: Sequence[str]) -> str:
-    """Some of many words."""
     more = f" and {len(words) - _MOST_NAMED} more" if len(words) > _MOST_NAMED else ""
     return f"{', '.join(words[:_MOST_NAMED])}{more}"

@@ -31,10 +31,7 @@ def bundled_lexicons() -> tuple[str, ...]:
 
 
 def pattern_path(source: str | Path | None = None) -> Path:
-    """The file of a bundled set, or of a path. A word without a folder or an ending is a name.
-
-    Args:
-        source: Name or path; by default the paper's set.
+    """The file of a bundled set (by default the paper's), or of a path. A word without a folder or an ending is a name.
 
     Raises:
         InputError: No bundled set has this name.
@@ -43,10 +40,7 @@ def pattern_path(source: str | Path | None = None) -> Path:
 
 
 def lexicon_path(source: str | Path | None = None) -> Path:
-    """The folder of a bundled lexicon, or of a path.
-
-    Args:
-        source: Name or path; by default the English one.
+    """The folder of a bundled lexicon (by default the English one), or of a path.
 
     Raises:
         InputError: No bundled lexicon has this name, and there is no such folder.

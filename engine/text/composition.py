@@ -54,9 +54,7 @@ class Composer(Protocol):
     def longest(self, used: Mapping[str, NDArray[np.int64]] | None = None) -> int:
         """The number of tokens of the longest sentence, or an upper bound on it.
 
-        Args:
-            used: slot → int64 [m], the fillers that sentences can have, in any combination; of slots that are not
-                given, all fillers.
+        `used`, slot → int64 [m], are the fillers that sentences can have, in any combination; of other slots, all.
         """
 
     def compose(self, fillers: Mapping[str, NDArray[np.int64]]) -> Iterator[Bucket]:
@@ -65,20 +63,14 @@ class Composer(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Span:
-    """The part of the template that one filler replaces, and the token ids of every filler.
-
-    Attributes:
-        widths: The different numbers of tokens that a filler can have here, ascending.
-        width_class: int64 [n_fillers], the index in `widths` of each filler's number of tokens.
-        tokens: int32 [widths[-1], n_fillers], the token ids of one filler in each column, filled up with zeros.
-    """
+    """The part of the template that one filler replaces, and the token ids of every filler."""
 
     slot: str
     start: int
     stop: int
-    widths: tuple[int, ...]
-    width_class: NDArray[np.int64]
-    tokens: NDArray[np.int32]
+    widths: tuple[int, ...]  # the different numbers of tokens that a filler can have here, ascending
+    width_class: NDArray[np.int64]  # int64 [n_fillers], the index in `widths` of each filler's number of tokens
+    tokens: NDArray[np.int32]  # int32 [widths[-1], n_fillers], one filler in each column, filled up with zeros
 
     @classmethod
     def where_different(cls, slot: str, variants: Sequence[NDArray[np.int32]]) -> "Span":
@@ -112,16 +104,11 @@ class _Layout:
 
 @dataclass(frozen=True, eq=False)
 class SlotwiseComposer:
-    """Puts sentences together from the token ids of their fillers; see `composition.Composer`.
+    """Puts sentences together from the token ids of their fillers."""
 
-    Attributes:
-        template: int32 [length of the example sentence], its token ids.
-        spans: The parts of the template that fillers replace, from left to right, without overlap.
-    """
-
-    template: NDArray[np.int32]
+    template: NDArray[np.int32]  # int32 [length of the example sentence], its token ids
     mask: int
-    spans: tuple[Span, ...]
+    spans: tuple[Span, ...]  # the parts of the template that fillers replace, from left to right, without overlap
     proved: int = 0
     slotwise: bool = True
     reason: str = ""
@@ -130,9 +117,8 @@ class SlotwiseComposer:
         return np.array([layout.length for layout in self._layouts], dtype=np.int32).take(self._layout_of(fillers))
 
     def longest(self, used: Mapping[str, NDArray[np.int64]] | None = None) -> int:
-        """See `composition.Composer`; exact."""
         used = used or {}
-        growth: dict[str, NDArray[np.int64]] = {}
+        growth: dict[str, NDArray[np.int64]] = {}  # this gives the exact number, not a bound
         for span in self.spans:  # one filler may replace several spans
             widths = np.array(span.widths).take(span.width_class) - (span.stop - span.start)
             growth[span.slot] = growth.get(span.slot, 0) + widths
@@ -165,7 +151,7 @@ class SlotwiseComposer:
         rows: NDArray[np.int64],
         fillers: Mapping[str, NDArray[np.int64]],
     ) -> None:
-        """Write the sentences of some rows, all of one layout, into ids, int32 [n, length]."""
+        """Write the sentences of rows of one layout into ids, int32 [n, length]."""
         column = copied = 0
         for span, width in zip(self.spans, layout.widths, strict=True):
             gap = self.template[copied : span.start]
@@ -178,8 +164,7 @@ class SlotwiseComposer:
         ids[:, column:] = self.template[copied:]
 
     @cached_property
-    def _layouts(self) -> list[_Layout]:
-        """All layouts, by ascending length."""
+    def _layouts(self) -> list[_Layout]:  # by ascending length
         return sorted(map(self._layout, itertools.product(*(span.widths for span in self.spans))))
 
     def _layout(self, widths: tuple[int, ...]) -> _Layout:
@@ -213,15 +198,11 @@ def composer(
     random_combinations: int = RANDOM_COMBINATIONS,
     sentences: Mapping[str, NDArray[np.integer]] | None = None,
 ) -> "SlotwiseComposer | WholeSentenceComposer":
-    """The fastest composer that gives exactly the tokenizer's ids.
+    """The fastest composer that gives exactly the tokenizer's ids. Slots that the pattern lacks are ignored.
 
-    It tokenizes some thousand sentences, so call it only when there are sentences to run.
-
-    Args:
-        fillers: The list of fillers for each of its slots; other slots are ignored.
-        seed: Seed of the random combinations that are compared. The ids do not depend on it.
-        sentences: All sentences that are going to be composed, where they are known: slot → int [n], as for `compose`.
-            If they are fewer than the others, they are compared instead.
+    It tokenizes some thousand sentences, so call it only when there are sentences to run. The seed draws the random
+    combinations among them; the ids do not depend on it. `sentences`, slot → int [n], are all that are going to be
+    composed, where they are known: if they are fewer than the others, they are compared instead.
 
     Raises:
         InputError: A filler holds a special token, such as a mask of its own, or hides the pattern's mask.
@@ -250,7 +231,6 @@ class WholeSentenceComposer:
     proved: int = 0
 
     def texts(self, fillers: Mapping[str, NDArray[np.int64]]) -> list[str]:
-        """The sentences themselves."""
         words = {slot: [self.fillers[slot][i] for i in fillers[slot]] for slot in self.pattern.slots}
         rows = ({slot: column[row] for slot, column in words.items()} for row in range(n_sentences(fillers)))
         return [self.pattern.text(row, self.tokenizer.mask_token) for row in rows]
@@ -259,7 +239,7 @@ class WholeSentenceComposer:
         return np.array([len(ids) for ids in self.tokenizer.encode(self.texts(fillers))], dtype=np.int32)
 
     def longest(self, used: Mapping[str, NDArray[np.int64]] | None = None) -> int:
-        """See `Composer`; an upper bound, as a token covers at least one byte or marks the start of a word."""
+        # An upper bound: a token covers at least one byte, or marks the start of a word.
         used = used or {}
         most = self.tokenizer.most_tokens
         words = {
@@ -332,7 +312,7 @@ def _sample(whole: WholeSentenceComposer, seed: int, random_combinations: int) -
 
 
 def _prove(slotwise: SlotwiseComposer, whole: WholeSentenceComposer, fillers: Mapping[str, NDArray[np.int64]]) -> int:
-    """Compare sentences with the tokenizer's; their number."""
+    """Compare sentences with the tokenizer's, and return how many they are."""
     texts = whole.texts(fillers)
     expected = whole.tokenizer.encode_masked(texts)
     for bucket in slotwise.compose(fillers):

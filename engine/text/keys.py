@@ -19,34 +19,23 @@ _MULTIPLIER_2 = np.uint64(0x94D049BB133111EB)
 
 
 def checked_seed(seed: int) -> int:
-    """The same seed. NumPy's generators take none below 0, and run.json none of 64 bits.
-
-    Raises:
-        InputError: it is below 0, or it has more than 63 bits.
-    """
+    """The same seed. Raises InputError below 0, which NumPy refuses, and above 63 bits, which run.json refuses."""
     check_number("--seed", seed, 0, 2**63 - 1)
     return seed
 
 
 def string_keys(strings: Sequence[str], key: str) -> NDArray[np.uint64]:
-    """Hash each string under a key; the same on every machine.
-
-    Returns:
-        uint64 [n].
-    """
+    """Hash each string under a key, the same on every machine: uint64 [n]."""
     secret = blake2b(key.encode()).digest()
     digests = b"".join(blake2b(string.encode(), digest_size=8, key=secret).digest() for string in strings)
     return np.frombuffer(digests, dtype="<u8").astype(np.uint64)
 
 
 def combine(*keys: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Hash tuples of keys, element by element.
+    """Hash tuples of keys, element by element: uint64, of the broadcast shape.
 
     The order counts: combine(a, b) and combine(b, a) are unrelated. With all but one key fixed, different values of
     that key never collide.
-
-    Returns:
-        uint64, of the broadcast shape.
     """
     combined = np.zeros((), dtype=np.uint64)
     with np.errstate(over="ignore"):  # arithmetic modulo 2^64 is meant

@@ -34,29 +34,20 @@ def _bundled_pronouns() -> Mapping[str, str]:
 
 @dataclass(frozen=True)
 class Lexicon:
-    """Fillers of the slots, in the order of their files.
-
-    Attributes:
-        professions: Professions with their article, as in "an architect"; the forms of the first gender where they
-            differ by gender.
-        verbs: The forms that stand in the context; base forms in English.
-        pronouns: gender → what fills {PRON}.
-        forms: slot → gender → the forms that agree with it. All genders have the same number of forms.
-        lists: slot of the lexicon's own → its words.
-        at_mask: verb → the forms that are accepted at the mask, the main form first. A verb that is not here has the
-            same form in the context and at the mask.
-        labels: name of a gender → its label in `genders`.
-    """
+    """Fillers of the slots, in the order of their files."""
 
     names: tuple[str, ...]
     genders: tuple[str, ...]
-    professions: tuple[str, ...]
-    verbs: tuple[str, ...]
-    pronouns: Mapping[str, str] = field(default_factory=_bundled_pronouns)
+    professions: tuple[str, ...]  # with article, as in "an architect"; of the first gender where they differ by gender
+    verbs: tuple[str, ...]  # the forms that stand in the context; base forms in English
+    pronouns: Mapping[str, str] = field(default_factory=_bundled_pronouns)  # gender → what fills {PRON}
+    # Slot → gender → the forms that agree with it. All genders have the same number of forms.
     forms: Mapping[str, Mapping[str, tuple[str, ...]]] = field(default_factory=dict)
-    lists: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    lists: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # slot of the lexicon's own → its words
+    # Verb → the forms that are accepted at the mask, the main form first. A verb that is not here has the same form in
+    # the context and at the mask.
     at_mask: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    labels: Mapping[str, str] = field(default_factory=dict, compare=False)
+    labels: Mapping[str, str] = field(default_factory=dict, compare=False)  # name of a gender → its label in `genders`
     agreement: Agreement = field(default_factory=Agreement, compare=False)
 
     def accepted(self, verb: str) -> tuple[str, ...]:
@@ -65,7 +56,6 @@ class Lexicon:
 
     @property
     def mask_forms(self) -> frozenset[str]:
-        """All forms of all verbs at the mask."""
         return frozenset(form for verb in self.verbs for form in self.accepted(verb))
 
     @property
@@ -282,11 +272,7 @@ def _read_own_slots(
 
 
 def _distinct(entries: list[Entry]) -> list[Entry]:
-    """The same entries.
-
-    Raises:
-        InputError: one of them is there twice.
-    """
+    """The same entries. Raises InputError if one of them is there twice."""
     first: dict[str, Entry] = {}
     for entry in entries:
         earlier = first.setdefault(entry.text, entry)

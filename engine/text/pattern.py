@@ -49,23 +49,16 @@ Percent = Annotated[float, msgspec.Meta(ge=0, le=100)]
 
 
 class PublishedColumn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One column of a paper's table: a model, and whom the target sentence is about.
+    """One column of a paper's table: a model, and whom the target sentence is about."""
 
-    Attributes:
-        models: The model's names on the Hugging Face hub, the one that the paper uses first.
-        drops: Pattern → 100 − repetition rate, in percentage points.
-        triplets: Number of selected triplets; None where it is not printed.
-        selection: Of the selection, with the keys of selection.json: verbs, pairs, tested, repeating, ratio (percent),
-            selected.
-        source: Where it is printed, such as "Table 6".
-    """
-
+    # Names on the Hugging Face hub, the one that the paper uses first.
     models: Annotated[tuple[str, ...], msgspec.Meta(min_length=1)]
-    drops: dict[str, Percent] = {}
+    drops: dict[str, Percent] = {}  # pattern → 100 − repetition rate, in percentage points
     coreference: Coreference = Coreference.PRONOUN
-    triplets: Annotated[int, msgspec.Meta(ge=0)] | None = None
+    triplets: Annotated[int, msgspec.Meta(ge=0)] | None = None  # how many were selected; None where it is not printed
+    # The keys are those of selection.json: verbs, pairs, tested, repeating, ratio (percent), selected.
     selection: dict[str, Annotated[float, msgspec.Meta(ge=0)]] = {}
-    source: str = ""
+    source: str = ""  # where it is printed, such as "Table 6"
     doubts: tuple[str, ...] = ()
 
 
@@ -86,15 +79,11 @@ class Role(StrEnum):
 
 @dataclass(frozen=True)
 class Hole:
-    """One occurrence of a slot in a sentence.
-
-    Attributes:
-        elision: The rule for the word before, where this word has another form before some fillers; the hole then
-            takes its place, too.
-    """
+    """One occurrence of a slot in a sentence."""
 
     slot: str
     starts_sentence: bool
+    # The rule for the word before, where it has another form before some fillers: the hole takes its place, too.
     elision: Elision | None = None
     capital: bool = False
 
@@ -107,23 +96,18 @@ class Hole:
 
 @dataclass(frozen=True)
 class Pattern:
-    """A context and a target sentence with slots in braces; exactly one {MASK}.
-
-    Attributes:
-        target: The second sentence; empty if there is none.
-        elisions: The language's rules for words before a filler. The word before {MASK} never changes: the model is
-            asked for any word there.
-    """
+    """A context and a target sentence with slots in braces; exactly one {MASK}."""
 
     name: str
     context: str
-    target: str = ""
+    target: str = ""  # the second sentence; empty if there is none
     role: Role = Role.CONTROL
+    # The language's rules for words before a filler. The word before {MASK} never changes: the model is asked for any
+    # word there.
     elisions: tuple[Elision, ...] = ()
 
     @property
     def sentence(self) -> str:
-        """Context and target in one, slots unfilled."""
         return " ".join(part for part in (self.context, self.target) if part)
 
     @property
@@ -133,7 +117,6 @@ class Pattern:
 
     @property
     def mask(self) -> Hole:
-        """The hole of the mask."""
         [hole] = (hole for hole in self.holes if hole.slot == MASK)
         return hole
 
@@ -150,8 +133,7 @@ class Pattern:
         return tuple(self.sentence[end:start] for end, start in zip(ends, starts, strict=True))
 
     @cached_property
-    def _placed(self) -> tuple[tuple[Hole, int, int], ...]:
-        """Each hole, and where it begins and ends in the sentence."""
+    def _placed(self) -> tuple[tuple[Hole, int, int], ...]:  # each hole, and where it begins and ends
         rules = {rule.word: rule for rule in self.elisions}
         starts = (0, len(self.sentence) - len(self.target))
         found = []
@@ -177,23 +159,18 @@ class Pattern:
 
 @dataclass(frozen=True)
 class PatternSet:
-    """One pattern that selects triplets, and those that they are scored in.
-
-    Attributes:
-        published: What papers print for the set, shown beside our own figures; no result depends on it.
-        bundled: Whether the set comes with the program. run.json does not keep its published figures then, so that a
-            corrected figure reaches earlier runs.
-    """
+    """One pattern that selects triplets, and those that they are scored in."""
 
     name: str
     selecting: Pattern
     scored: tuple[Pattern, ...]
-    published: tuple[PublishedColumn, ...] = ()
+    published: tuple[PublishedColumn, ...] = ()  # what papers print, shown beside our figures; no result depends on it
+    # Whether it comes with the program. run.json does not keep its published figures then, so that a corrected figure
+    # reaches earlier runs.
     bundled: bool = False
 
     @property
     def all(self) -> tuple[Pattern, ...]:
-        """The selecting pattern, then the scored ones."""
         return (self.selecting, *self.scored)
 
     @property
@@ -220,7 +197,7 @@ class PatternSet:
         ]
 
     def to_json(self) -> dict[str, Any]:
-        """The set as it is kept in a run's run.json; `from_json` reads it back."""
+        """The set as it is kept in run.json."""
         patterns = [[pattern.name, str(pattern.role), pattern.context, pattern.target] for pattern in self.all]
         content: dict[str, Any] = {"name": self.name, "patterns": patterns}
         if rules := self._rules():
@@ -231,11 +208,7 @@ class PatternSet:
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> "PatternSet":
-        """The inverse of `to_json`.
-
-        Raises:
-            InputError: It is something else.
-        """
+        """The inverse of `to_json`. Raises InputError for anything else."""
         try:
             kept = msgspec.convert(content, _Kept)
         except msgspec.ValidationError as error:
@@ -260,11 +233,7 @@ class _Kept(msgspec.Struct):
 
 
 def sentence_texts(pattern: Pattern, mask: str | pl.Expr) -> pl.Expr:
-    """The sentence of each row, exactly as `Pattern.text` makes it.
-
-    Returns:
-        An expression over the columns of the pattern's slots (see `slots.column`).
-    """
+    """The sentence of each row, exactly as `Pattern.text` makes it, over the columns of its slots (see `column`)."""
     pieces = pattern.pieces
     masked = pl.lit(mask) if isinstance(mask, str) else mask
     parts = [pl.lit(pieces[0])]
@@ -279,7 +248,7 @@ def expected_verbs(pattern: Pattern, verb: str = column(VERB)) -> pl.Expr:
 
 
 def _spelled(hole: Hole, name: str) -> pl.Expr:
-    """The words of a column in the place of a hole: `Hole.spell` over a column."""
+    """`Hole.spell` over a column."""
     words = pl.col(name)
     if hole.elision is not None:
         return _elided(hole.elision, words, capital=hole.capital)
@@ -294,13 +263,12 @@ def _elided(rule: Elision, words: pl.Expr, *, capital: bool) -> pl.Expr:
     return form + words
 
 
-def _hold(following: Beginnings, words: pl.Expr) -> pl.Expr:
-    """Whether each of many words is one of some beginnings."""
+def _hold(following: Beginnings, words: pl.Expr) -> pl.Expr:  # `word in following` over a column
     lower = words.str.to_lowercase()
     return _longest(lower, following.before) > _longest(lower, following.unless)
 
 
 def _longest(words: pl.Expr, beginnings: Sequence[str]) -> pl.Expr:
-    """The number of letters of the longest beginning that fits each word; 0 where none does."""
+    """`agreement._longest` over a column."""
     fitting = [pl.when(words.str.starts_with(one)).then(len(one)).otherwise(0) for one in beginnings]
     return pl.max_horizontal(fitting) if fitting else pl.lit(0)

@@ -41,14 +41,10 @@ _LONGEST_SENTENCE = 2_000  # characters
 def load_patterns(
     source: str | Path | None = None, slots: Collection[str] = SLOTS, elisions: Sequence[Elision] = ()
 ) -> PatternSet:
-    """Read a pattern set without its words.
+    """Read a pattern set without its words, from a TOML file or by the name of a bundled set (by default the paper's).
 
-    Args:
-        source: The name of a bundled set, such as "gh22-connective", or the path of a TOML file: a `name`, and a table
-            `[[pattern]]` with name, role, context and target for each pattern. By default the set of the
-            Self-Contained Negation Test.
-        slots: The names that may stand in braces: `Lexicon.slots` for a lexicon with slots of its own. Those of the
-            file itself may, too.
+    `slots` are the names that may stand in braces: `Lexicon.slots` for a lexicon with slots of its own. Those of the
+    file itself may, too.
 
     Raises:
         InputError: No bundled set has this name; the file cannot be read or is not TOML; a key is missing, unknown or
@@ -68,26 +64,17 @@ class _PatternTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @dataclass(frozen=True)
 class PatternFile:
-    """A pattern file, read but not yet compared with a lexicon.
-
-    Attributes:
-        lexicon: The folder of words that it names; None where it names none.
-        slots: The slots of the file's own: their words, or gender → form.
-    """
+    """A pattern file, read but not yet compared with a lexicon."""
 
     toml: TomlFile
-    lexicon: str | Path | None
+    lexicon: str | Path | None  # the name of a bundled one, or a folder; None where the file names none
     verbs: str
-    slots: Mapping[str, tuple[str, ...] | Mapping[str, str]]
+    slots: Mapping[str, tuple[str, ...] | Mapping[str, str]]  # of the file's own: their words, or gender → form
     published: tuple[PublishedColumn, ...]
 
     @classmethod
     def read(cls, source: str | Path | None = None) -> "PatternFile":
-        """Read a file.
-
-        Raises:
-            InputError: As for `load_patterns`, except for faults in the patterns themselves.
-        """
+        """Read a file. Raises InputError as `load_patterns`, except for faults in the patterns themselves."""
         path = pattern_path(source)
         toml = TomlFile.read(path, "give a TOML file of patterns, or the name of a bundled set")
         toml.refuse_unknown(_TOP, "name, lexicon, verbs, [slots], [[pattern]] and [[published]]")
@@ -96,11 +83,7 @@ class PatternFile:
         return cls(toml, _lexicon(toml), _verbs(toml), _slots(toml), tuple(toml.convert("published", PublishedColumn)))
 
     def patterns(self, slots: Collection[str], elisions: Sequence[Elision] = ()) -> PatternSet:
-        """The patterns.
-
-        Raises:
-            InputError: As for `load_patterns`.
-        """
+        """The patterns. Raises InputError as `load_patterns`."""
         tables = self.toml.tables("pattern")
         if not tables:
             raise InputError(f"{self.toml.line('pattern')}: no pattern; each is a table [[pattern]]")
@@ -121,7 +104,6 @@ class PatternFile:
         )
 
     def line(self, number: int, key: str | None = None) -> str:
-        """File and line of a key of the pattern with this number."""
         return self.toml.line_of("pattern", number, key)
 
     def _pattern(
@@ -238,12 +220,7 @@ class Language:
 def load_language(
     patterns: str | Path | None = None, lexicon: str | Path | None = None, slots: Collection[str] = ()
 ) -> Language:
-    """Read a pattern set and its words.
-
-    Args:
-        patterns: The name of a bundled set, or a TOML file; the paper's set by default.
-        lexicon: The name of a bundled lexicon, or a folder; by default the one that the pattern file names, or the
-            English one.
+    """Read a pattern set and its words: of the given lexicon, the one that the pattern file names, or the English one.
 
     Raises:
         InputError: As for `load_patterns` and `load_lexicon`; a slot of the patterns' own is in the lexicon, too, or
@@ -256,7 +233,6 @@ def load_language(
 
 
 def _with_slots(lexicon: Lexicon, file: PatternFile, folder: Path) -> Lexicon:
-    """The lexicon with the words of the slots that the pattern file defines."""
     forms, lists = dict(lexicon.forms), dict(lexicon.lists)
     for slot, words in file.slots.items():
         where = file.toml.line_in("slots", slot)

@@ -19,15 +19,11 @@ NEEDED = "a text is needed"
 
 
 class Part(NamedTuple):
-    """Rows that are read together.
-
-    Attributes:
-        offset: In a text file, the bytes before it.
-    """
+    """Rows that are read together."""
 
     start: int
     size: int
-    offset: int = 0
+    offset: int = 0  # bytes before it in a text file
     line: int = 0
 
 
@@ -42,34 +38,23 @@ class Bad(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """The rows of a part as their source yields them.
-
-    Attributes:
-        numbers: int64 [n], the number of each of them in the table, from 1.
-        lines: int64 [n], the line where each begins; None outside text files.
-    """
+    """The rows of a part as their source yields them."""
 
     part: Part
     frame: pl.DataFrame
-    numbers: NDArray[np.int64]
-    lines: NDArray[np.int64] | None
+    numbers: NDArray[np.int64]  # int64 [n], the number of each row in the table, from 1
+    lines: NDArray[np.int64] | None  # int64 [n], the line where each begins; None outside text files
     bad: Sequence[Bad] = ()
     missing: Sequence[str] = ()
 
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """The rows of a part.
-
-    Attributes:
-        numbers: int64 [n], the number of each of them in the table, from 1.
-        lines: int64 [n], the line where each begins; None outside text files.
-        skipped: The other rows; see `SKIPPED_SCHEMA`.
-    """
+    """The rows of a part that can be used, and those that are skipped."""
 
     frame: pl.DataFrame
-    numbers: NDArray[np.int64]
-    lines: NDArray[np.int64] | None
+    numbers: NDArray[np.int64]  # int64 [n], the number of each row in the table, from 1
+    lines: NDArray[np.int64] | None  # int64 [n], the line where each begins; None outside text files
     skipped: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=SKIPPED_SCHEMA))
 
     def count_reasons(self, counts: dict[str, int]) -> None:
@@ -78,11 +63,7 @@ class Rows:
             counts[reason] = counts.get(reason, 0) + n
 
     def without(self, reasons: pl.Series) -> "Rows":
-        """The same without the rows that have a reason; these are skipped.
-
-        Args:
-            reasons: For each row a text, or null; see `Check`.
-        """
+        """The same without the rows that have a reason, which are skipped; `reasons` as `Check` gives them."""
         if reasons.null_count() == len(reasons):
             return self
         keep = reasons.is_null()
@@ -102,7 +83,7 @@ class Rows:
 
 
 def judged(block: Block, texts: Sequence[str], check: Check | None) -> Rows:
-    """The rows of a block that can be used, and those that cannot."""
+    """The rows of a block, judged by their texts and a check."""
     columns = {series.name: series for series in block.frame}
     for name in texts:  # a part can lack a column of JSON lines, even all of them, or have only nulls in it
         column = columns.get(name, pl.Series(name, [None] * len(block.numbers)))
@@ -114,7 +95,7 @@ def judged(block: Block, texts: Sequence[str], check: Check | None) -> Rows:
 
 
 def bad_frame(bad: Sequence[Bad]) -> pl.DataFrame:
-    """Bad rows as a frame; see `SKIPPED_SCHEMA`."""
+    """Bad rows as a frame with `SKIPPED_SCHEMA`."""
     return pl.DataFrame(bad, schema=SKIPPED_SCHEMA, orient="row")
 
 
@@ -124,14 +105,10 @@ def as_json(value: Any) -> str:
 
 
 def typed(name: str, values: Sequence[Any], dtype: pl.DataType | None = None) -> pl.Series:
-    """Values of JSON as a plain column.
+    """Values of JSON as a plain column: Boolean, Int64, Float64 or String; Null if there are only nulls.
 
-    Args:
-        dtype: What the column is in the whole table; by default what these values alone would make it.
-
-    Returns:
-        Boolean, Int64, Float64 or String; Null if there are only nulls. Where the values are of several kinds, or are
-        lists or objects, they are written as texts: a text as it is, anything else as JSON.
+    Where the values are of several kinds, or are lists or objects, they are written as texts: a text as it is, anything
+    else as JSON. `dtype` is what the column is in the whole table; by default these values alone decide.
     """
     dtype = dtype if dtype is not None else _dtype(values)
     if dtype == pl.String:

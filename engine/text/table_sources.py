@@ -106,17 +106,12 @@ class _Raw(NamedTuple):
 
 @dataclass(frozen=True)
 class TextTable:
-    """A text file with one row a line, or a few lines where a quoted text of CSV has line ends.
-
-    Attributes:
-        columns: In CSV and TSV all columns, in JSON lines those of the first row.
-        delimiter: Between two fields; empty for JSON lines.
-    """
+    """A text file with one row a line, or a few lines where a quoted text of CSV has line ends."""
 
     path: Path
     kind: Kind
-    columns: tuple[str, ...]
-    delimiter: str
+    columns: tuple[str, ...]  # in CSV and TSV all, in JSON lines those of the first row
+    delimiter: str  # between two fields; empty for JSON lines
     start: Place
 
     @classmethod
@@ -140,11 +135,7 @@ class TextTable:
             return cls(path, kind, _names(fields, lines.location), delimiter, lines.place)
 
     def blocks(self, size: int, digest: "hashlib._Hash", texts: Sequence[str]) -> Iterator[Block]:
-        """All parts in one pass; the digest gets all bytes of the file.
-
-        Raises:
-            InputError: The file cannot be read, or a line is too long.
-        """
+        """All parts in one pass; the digest gets all bytes. Raises InputError if a line is too long."""
         with open_text(self.path) as stream:
             digest.update(stream.read(self.start.offset))
             lines = Lines(stream, str(self.path), self.start, digest)
@@ -154,7 +145,6 @@ class TextTable:
                 n, place = n + len(raws), lines.place
 
     def block(self, part: Part, schema: Mapping[str, pl.DataType], texts: Sequence[str]) -> Block:
-        """One part again, with the columns of the whole table."""
         with open_text(self.path) as stream:
             lines = Lines(stream, str(self.path), Place(part.offset, part.line))
             return self._block(part, list(islice(self._rows(lines, texts), part.size)), schema)
@@ -255,7 +245,6 @@ def _names(fields: Sequence[str], location: str) -> tuple[str, ...]:
 
 
 def _told(error: csv.Error) -> str:
-    """What the csv module says, in the words of a user."""
     text = str(error)
     if "field limit" in text:
         return "a text of more than 131,072 characters, or a double quote that is not closed"
@@ -278,11 +267,6 @@ class ParquetTable:
 
     @cached_property
     def columns(self) -> tuple[str, ...]:
-        """The names of the columns.
-
-        Raises:
-            InputError: It is not a Parquet file.
-        """
         with _reading_parquet(self.path):
             return tuple(self._lazy.collect_schema())
 
@@ -305,7 +289,7 @@ class ParquetTable:
             return _block(part, self._lazy.slice(part.start, part.size).collect())
 
     def _batches(self, size: int) -> Iterator[pl.DataFrame]:
-        """The rows in frames of a size, the last one may be shorter."""
+        """The rows in frames of a size; the last one may be shorter."""
         with _reading_parquet(self.path):
             held = self._lazy.collect_schema().to_frame()
             for batch in self._lazy.collect_batches(chunk_size=size, maintain_order=True):

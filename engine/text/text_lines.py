@@ -49,11 +49,11 @@ BEGINNING = Place()
 
 
 class BadLineError(InputError):
-    """A line that is not text; the lines after it can be read. `reason` is the message without file and line."""
+    """A line that is not text; the lines after it can be read."""
 
     def __init__(self, message: str, location: str = "") -> None:
         super().__init__(message)
-        self.reason = message.removeprefix(f"{location}: ")
+        self.reason = message.removeprefix(f"{location}: ")  # without file and line
 
 
 class Lines(Iterator[str]):
@@ -67,12 +67,7 @@ class Lines(Iterator[str]):
         digest: "hashlib._Hash | None" = None,
         most: int | None = None,
     ) -> None:
-        """Read on from a place.
-
-        Args:
-            digest: Gets the bytes of every line that is read.
-            most: The largest size in bytes; None for a file that is never held in memory.
-        """
+        """The digest gets the bytes of every line. `most` are bytes; None for a file that is never held in memory."""
         stream.seek(start.offset)
         self.place = start
         self._stream, self._name, self._digest, self._most = stream, name, digest, most
@@ -120,17 +115,16 @@ class Lines(Iterator[str]):
         return BadLineError(f"{self.location}: {reason}", self.location)
 
     def located(self) -> Iterator[Located]:
-        """The lines that follow, each with its file and number."""
         for line in self:
             yield line, self.location
 
 
 @contextmanager
 def open_text(path: Path, hint: str = "") -> Iterator[BinaryIO]:
-    """A text file, unpacked where it is; errors while it is read are told, too.
+    """A text file, unpacked where it is packed.
 
     Raises:
-        InputError: It cannot be read, or is not a regular file.
+        InputError: It is not a regular file, or cannot be read, now or later.
     """
     with open_regular(path, hint) as file:
         try:
@@ -141,22 +135,18 @@ def open_text(path: Path, hint: str = "") -> Iterator[BinaryIO]:
 
 
 def stream_lines(path: Path, hint: str = "", most: int | None = None) -> Iterator[Located]:
-    """All lines of a file; only one is held in memory. See `open_text` and `Lines` for arguments and errors."""
+    """All lines of a file; only one is held in memory. Raises InputError as `open_text` and `Lines`."""
     with open_text(path, hint) as stream:
         yield from Lines(stream, str(path), most=most).located()
 
 
 def read_lines(path: Path) -> list[Located]:
-    """The lines of a file that are not empty.
-
-    Raises:
-        InputError: As `stream_lines`, or all lines are empty.
-    """
+    """The lines of a file that are not empty. Raises InputError as `stream_lines`, or if there is none."""
     return _not_empty(stream_lines(path, most=MOST_TABLE), str(path))
 
 
 def decoded(content: bytes, name: str) -> list[Located]:
-    """The same for a file that is held in memory."""
+    """As `read_lines`, of a file that is held in memory."""
     return _not_empty(Lines(io.BytesIO(content), name).located(), name)
 
 
@@ -167,7 +157,7 @@ def _not_empty(lines: Iterator[Located], name: str) -> list[Located]:
 
 
 def read_text(path: Path, hint: str = "") -> str:
-    """A file as one text with line feeds, without a byte order mark; errors as `stream_lines`."""
+    """A file as one text with line feeds, without a byte order mark. Raises InputError as `stream_lines`."""
     return "".join(f"{text}\n" for text, _ in stream_lines(path, hint, MOST_LIST))
 
 
@@ -191,11 +181,7 @@ class Row:
         return checked_length(value.strip(), f"{self.location}: {name}")
 
     def number(self, name: str) -> float:
-        """A field that must be a number.
-
-        Raises:
-            InputError: It is not.
-        """
+        """A field as a number. Raises InputError if it is none."""
         text = self.text(name)
         if not _NUMBER.fullmatch(text):
             raise InputError(f"{self.location}: {name} is {self.fields[name]!r}; a number is needed")
@@ -203,11 +189,7 @@ class Row:
 
 
 def checked_length(text: str, what: str) -> str:
-    """The same text.
-
-    Raises:
-        InputError: It is too long for any model.
-    """
+    """The same text. Raises InputError if it is too long for any model."""
     if len(text) > LONGEST_FIELD:
         raise InputError(f"{what} has {len(text):,} characters; give a text with at most {LONGEST_FIELD:,}")
     return text
@@ -216,11 +198,8 @@ def checked_length(text: str, what: str) -> str:
 def read_table(path: Path, columns: Sequence[str]) -> list[Row]:
     """The rows of a table with a header; tabs separate the fields, and quotes have no meaning.
 
-    Args:
-        columns: The columns that it must have; others are kept too.
-
     Raises:
-        InputError: As `stream_rows`, or a column is missing.
+        InputError: As `stream_rows`, or one of `columns` is missing; others are kept, too.
     """
     rows = list(stream_rows(read_lines(path), str(path)))
     if absent := [name for name in columns if name not in rows[0].fields]:
@@ -251,20 +230,12 @@ def stream_rows(lines: Iterable[Located], name: str) -> Iterator[Row]:
 
 
 def json_rows(lines: Iterable[Located]) -> list[Row]:
-    """Lines that hold one JSON object each.
-
-    Raises:
-        InputError: A line does not.
-    """
+    """Lines that hold one JSON object each. Raises InputError if one does not."""
     return [Row(json_object(line, location), location) for line, location in lines]
 
 
 def json_object(line: str, location: str) -> dict[str, Any]:
-    """The JSON object of a line.
-
-    Raises:
-        InputError: It is something else.
-    """
+    """The JSON object of a line. Raises InputError if it is something else."""
     fields = parse_json(line, location)
     if not isinstance(fields, dict):
         raise InputError(f"{location}: {line.strip()[:40]!r} is not a JSON object; write one object per line")

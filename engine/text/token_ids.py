@@ -9,34 +9,25 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True, eq=False)
 class Bucket:
-    """Sentences with exactly the same number of tokens.
+    """Sentences with exactly the same number of tokens."""
 
-    Attributes:
-        rows: int64 [n], their positions in the filler arrays they were composed from.
-        ids: int32 [n, length], C-contiguous, special tokens included, no padding.
-        mask_position: int32 [n], the column of each sentence's mask.
-    """
-
-    rows: NDArray[np.int64]
-    ids: NDArray[np.int32]
-    mask_position: NDArray[np.int32]
+    rows: NDArray[np.int64]  # int64 [n], their positions in the filler arrays they were composed from
+    ids: NDArray[np.int32]  # int32 [n, length], C-contiguous, special tokens included, no padding
+    mask_position: NDArray[np.int32]  # int32 [n], the column of each sentence's mask
 
 
 @dataclass(frozen=True, eq=False)
 class EncodedSentences:
-    """Sentences of one pattern, grouped by length, and the token expected in each.
-
-    Attributes:
-        expected: int32 [n], by row; or int32 [n, k] where several tokens are accepted (see
-            `negengine.engine.inference.model.main_token`).
-    """
+    """Sentences of one pattern, grouped by length, and the token expected in each."""
 
     buckets: Sequence[Bucket]
+    # By row, int32 [n]; or int32 [n, k] where several tokens are accepted (see
+    # `negengine.engine.inference.model.main_token`).
     expected: NDArray[np.int32]
 
 
 def n_sentences(fillers: Mapping[str, NDArray[np.integer]]) -> int:
-    """The number of sentences that some fillers mean: the length of their columns."""
+    """The number of sentences that some fillers mean."""
     return len(next(iter(fillers.values())))
 
 
@@ -46,17 +37,12 @@ NOTHING = -1
 
 @dataclass(frozen=True, eq=False)
 class TokenSequences:
-    """The tokens of n words.
+    """The tokens of n words."""
 
-    Attributes:
-        tokens: int32 [n, widest], the tokens of each word from left to right, then `NOTHING`.
-        counts: int64 [n], how many tokens each word has; at least 1.
-        accepted: int32 [n, a], of words of one token: the tokens that are accepted in its place, itself first, rows
-            with fewer of them filled up with it. None where each word has one form.
-    """
-
-    tokens: NDArray[np.int32]
-    counts: NDArray[np.int64]
+    tokens: NDArray[np.int32]  # int32 [n, widest], the tokens of each word from left to right, then `NOTHING`
+    counts: NDArray[np.int64]  # int64 [n], how many tokens each word has; at least 1
+    # int32 [n, a], of words of one token: the tokens that are accepted in its place, itself first; rows with fewer are
+    # filled up with it. None where each word has one form.
     accepted: NDArray[np.int32] | None = None
 
     def __len__(self) -> int:
@@ -64,16 +50,11 @@ class TokenSequences:
 
     @property
     def widest(self) -> int:
-        """The largest number of tokens of a word."""
         return int(self.counts.max(initial=0))
 
     @classmethod
     def of(cls, words: Sequence[Sequence[int]]) -> "TokenSequences":
-        """A table of the tokens of each word.
-
-        Raises:
-            ValueError: A word has no tokens.
-        """
+        """A table of the tokens of each word. Raises ValueError if a word has none."""
         counts = np.array([len(word) for word in words], np.int64)
         if len(counts) and counts.min() < 1:
             raise ValueError(f"word {int(counts.argmin())} has no tokens")
@@ -90,7 +71,7 @@ class TokenSequences:
 
     @classmethod
     def joined(cls, several: Sequence["TokenSequences"]) -> "TokenSequences":
-        """Several tables of the same width as one."""
+        """Several tables, which must have the same width, as one."""
         accepted = [own.accepted for own in several if own.accepted is not None]
         tokens, counts = (
             np.concatenate(own) for own in zip(*((own.tokens, own.counts) for own in several), strict=True)

@@ -33,11 +33,7 @@ _MOST = 2**28  # bytes: ten times those of the largest vocabularies
 
 
 def load_tokenizer(folder: Path) -> Tokenizer:
-    """Read tokenizer.json from an exported model's folder.
-
-    Raises:
-        InputError: There is no such file, or it is damaged.
-    """
+    """Read tokenizer.json of an exported model. Raises InputError if it is missing or damaged."""
     path = folder / _FILE
     content = read_regular(path, _MOST, "export the model again")
     try:
@@ -47,20 +43,12 @@ def load_tokenizer(folder: Path) -> Tokenizer:
 
 
 class MaskTokenizer:
-    """A model's own tokenizer and its mask token.
-
-    Attributes:
-        backend: The tokenizer itself, without truncation and padding.
-    """
+    """A model's own tokenizer, without truncation and padding, and its mask token."""
 
     reads_behind: ClassVar[bool] = True
 
     def __init__(self, tokenizer: Tokenizer, mask_token: str) -> None:
-        """Wrap a tokenizer, and switch its truncation and padding off.
-
-        Raises:
-            InputError: It does not know the mask token.
-        """
+        """Switch truncation and padding off. Raises InputError if the tokenizer does not know the mask token."""
         mask_id = tokenizer.token_to_id(mask_token)
         if mask_id is None:
             raise InputError(f"the tokenizer has no token {mask_token!r}; give the model's own mask token")
@@ -73,11 +61,7 @@ class MaskTokenizer:
 
     @classmethod
     def load(cls, folder: Path, mask_token: str) -> "MaskTokenizer":
-        """Read tokenizer.json from an exported model's folder.
-
-        Raises:
-            InputError: There is no such file, it is damaged, or it does not know the mask token.
-        """
+        """Read tokenizer.json. Raises InputError as `load_tokenizer` and the constructor."""
         tokenizer = load_tokenizer(folder)
         try:
             return cls(tokenizer, mask_token)
@@ -102,11 +86,7 @@ class MaskTokenizer:
         return [np.array(encoding.ids, dtype=np.int32) for encoding in encodings]
 
     def encode_masked(self, texts: Sequence[str]) -> list[NDArray[np.int32]]:
-        """The ids of texts that hold one mask each.
-
-        Raises:
-            InputError: One of them holds none or several.
-        """
+        """The ids of texts. Raises InputError if one of them does not hold exactly one mask."""
         sentences = self.encode(texts)
         for text, ids in zip(texts, sentences, strict=True):
             if (masks := np.count_nonzero(ids == self.mask_id)) != 1:
@@ -114,13 +94,10 @@ class MaskTokenizer:
         return sentences
 
     def word_tokens(self, contexts: Sequence[tuple[str, str]], words: Sequence[str]) -> NDArray[np.int32]:
-        """The token that a model must predict at the mask for each word.
+        """The token that a model must predict at the mask for each word (see `word_sequences`): int32 [n].
 
-        RoBERTa has a token with a leading space ("Ġsmoke") and another one without it ("smoke"): within a sentence,
-        the word is the first one. See `word_sequences` for what counts as the word's tokens.
-
-        Returns:
-            int32 [n]; `NOT_ONE_TOKEN` where a word is several tokens, a special token or the unknown one.
+        It is `NOT_ONE_TOKEN` where a word is several tokens, a special token or the unknown one. RoBERTa has a token
+        with a leading space ("Ġsmoke") and another one without it ("smoke"): within a sentence, the word is the first.
         """
         found = self.word_sequences(contexts, words)
         single = [own[0] if isinstance(own, tuple) and len(own) == 1 else NOT_ONE_TOKEN for own in found]
@@ -132,18 +109,14 @@ class MaskTokenizer:
         words: Sequence[str],
         masked: Sequence[NDArray[np.int32]] | None = None,
     ) -> list[tuple[int, ...] | str]:
-        """The tokens that a model must predict for each word, from the mask's position on.
+        """The tokens that a model must predict for each word, from the mask's position on; at least one token a word.
 
-        The word is put at the mask, and the text is tokenized as a whole. The word's tokens are those from the mask's
-        position to the one that ends with the word. They must cover the word and nothing else but a space before it,
-        and the tokens before the word must be those of the masked text. The tokens after it may change: some
-        tokenizers mark the start of a word after a special token, but not after a word. A model sees the masked text's.
-
-        Args:
-            masked: The ids of the texts with their masks, from `encode`, where the caller has them.
-
-        Returns:
-            For each word its tokens, at least one; or, as text, why it cannot be predicted there.
+        A text in their place says why the word cannot be predicted there. The word is put at the mask, and the text is
+        tokenized as a whole. The word's tokens are those from the mask's position to the one that ends with the word.
+        They must cover the word and nothing else but a space before it, and the tokens before the word must be those of
+        the masked text. The tokens after it may change: some tokenizers mark the start of a word after a special token,
+        but not after a word. A model sees the masked text's. `masked` holds the ids of the texts with their masks, from
+        `encode`, where the caller has them.
         """
         if not self.reads_behind:
             contexts = [(before, "") for before, _ in contexts]
@@ -206,14 +179,11 @@ class MaskTokenizer:
         return " ".join(self.token_text(token) for token in tokens)
 
     def same_text(self, ids: NDArray[np.int32], expected: NDArray[np.int32]) -> NDArray[np.bool_]:
-        """Which tokens are other tokens than the expected ones, but read the same: bool [n].
+        """Which of `ids`, int32 [n], are other tokens than the expected ones, but read the same: bool [n].
 
-        RoBERTa has "smoke" beside "Ġsmoke". Code that compares texts without outer spaces counts the prediction of
-        either as a repetition of "smoke"; here only the token that stands at the mask counts.
-
-        Args:
-            ids: int32 [n], such as top-1 tokens.
-            expected: int32 [n], or int32 [n, k] where several tokens are accepted.
+        `expected` is int32 [n], or int32 [n, k] where several tokens are accepted. RoBERTa has "smoke" beside "Ġsmoke".
+        Code that compares texts without outer spaces counts the prediction of either as a repetition of "smoke"; here
+        only the token that stands at the mask counts.
         """
         accepted = (expected[:, None] if expected.ndim == 1 else expected).T
         tokens, rows = np.unique(np.stack([ids, *accepted]), return_inverse=True)
@@ -232,8 +202,7 @@ class MaskTokenizer:
     def unranked_ids(self, size: int) -> NDArray[np.int64]:
         """The outputs of a model that are not words, int64, ascending: special tokens, and rows without a token.
 
-        Args:
-            size: The number of the model's outputs; it may be larger than the tokenizer's vocabulary.
+        A model may have more outputs, `size`, than its tokenizer has tokens.
         """
         special = self.special_ids()
         return np.array([i for i in range(size) if i in special or self.backend.id_to_token(i) is None], np.int64)
@@ -261,7 +230,6 @@ class MaskTokenizer:
         return max((len(form.encode()) + len(form.split()) for form in forms), default=0)
 
     def n_special_tokens(self) -> int:
-        """The number of special tokens around a sentence."""
         return int(self.backend.num_special_tokens_to_add(is_pair=False))
 
     def _special_tokens(self) -> set[int]:
@@ -292,37 +260,25 @@ _EXAMPLE = "a"
 
 
 class CausalTokenizer(MaskTokenizer):
-    """A causal model's own tokenizer, and a mask that it does not know.
-
-    Attributes:
-        prefix: The ids that stand before every text, int32 [n]; empty for GPT-2.
-    """
+    """A causal model's own tokenizer, and a mask that it does not know."""
 
     reads_behind: ClassVar[bool] = False
 
     def __init__(self, tokenizer: Tokenizer, vocab_size: int) -> None:
-        """Wrap a tokenizer, and switch its truncation and padding off.
-
-        Args:
-            vocab_size: The number of the model's logits, which may be more than the tokenizer has tokens.
-        """
         tokenizer.no_truncation()
         tokenizer.no_padding()
         self.backend = tokenizer
         self.mask_token = MASK_TOKEN
         self.vocab_size = tokenizer.get_vocab_size()
-        self.mask_id = max(vocab_size, self.vocab_size)
+        self.mask_id = max(vocab_size, self.vocab_size)  # a model may have more logits than its tokenizer has tokens
         encoding = tokenizer.encode(_EXAMPLE)
         first = next((i for i, special in enumerate(encoding.special_tokens_mask) if not special), len(encoding.ids))
+        # The ids that stand before every text, int32 [n]; empty for GPT-2.
         self.prefix: NDArray[np.int32] = np.array(encoding.ids[:first], np.int32)
 
     @classmethod
     def of(cls, folder: Path, vocab_size: int) -> "CausalTokenizer":
-        """Read tokenizer.json from an exported model's folder.
-
-        Raises:
-            InputError: There is no such file, or it is damaged.
-        """
+        """Read tokenizer.json. Raises InputError as `load_tokenizer`."""
         return cls(load_tokenizer(folder), vocab_size)
 
     def encode(self, texts: Sequence[str]) -> list[NDArray[np.int32]]:
@@ -347,7 +303,6 @@ class CausalTokenizer(MaskTokenizer):
         return found
 
     def encode_any(self, texts: Sequence[str]) -> list[NDArray[np.int32]]:
-        """The ids of each text up to its mask; see `MaskTokenizer`."""
         before = [self._before(text) for text in texts]
         encodings = self.backend.encode_batch_fast(before, add_special_tokens=False)
         masks = (np.full(text.count(self.mask_token), self.mask_id, np.int32) for text in texts)
@@ -357,11 +312,9 @@ class CausalTokenizer(MaskTokenizer):
         ]
 
     def n_special_tokens(self) -> int:
-        """The number of tokens before every text."""
         return len(self.prefix)
 
     def token_text(self, token_id: int) -> str:
-        """A token as a person reads it; see `MaskTokenizer`."""
         return self.mask_token if token_id == self.mask_id else super().token_text(token_id)
 
     def _before(self, text: str) -> str:

@@ -26,11 +26,7 @@ class TomlFile:
 
     @classmethod
     def read(cls, path: Path, hint: str = "") -> "TomlFile":
-        """Read a file.
-
-        Raises:
-            InputError: It cannot be read, or is not TOML.
-        """
+        """Read a file. Raises InputError if it cannot be read, or is not TOML."""
         text = read_text(path, hint)
         try:
             return cls(path, tuple(text.split("\n")), tomllib.loads(text))
@@ -42,20 +38,12 @@ class TomlFile:
             raise InputError(f"{path}:{line}: not valid TOML: {error}") from error
 
     def refuse_unknown(self, known: tuple[str, ...], said: str) -> None:
-        """Refuse keys at the top that do not exist.
-
-        Raises:
-            InputError: There is one.
-        """
+        """Refuse keys at the top that do not exist, with an InputError."""
         if unknown := next((key for key in self.document if key not in known), None):
             raise InputError(f"{self.line(unknown)}: unknown key {unknown!r}; known are {said}")
 
     def tables(self, name: str) -> list[dict[str, Any]]:
-        """The tables of an array; none if the file does not have it.
-
-        Raises:
-            InputError: It is something else.
-        """
+        """The tables of an array; none if the file lacks it. Raises InputError if it is something else."""
         found = self.document.get(name, [])
         if not isinstance(found, list) or not all(isinstance(table, dict) for table in found):
             raise InputError(f"{self.line(name)}: {name} must be tables [[{name}]]")
@@ -76,7 +64,6 @@ class TomlFile:
         return found
 
     def _refusal(self, name: str, number: int, table: dict[str, Any], kind: type, error: str) -> InputError:
-        """What msgspec says of a table, with its line and what would be right."""
         said, _, place = error.partition(" - at `$.")
         key: str | None = re.split(r"[.\[`]", place)[0]
         fields = msgspec.structs.fields(kind)
@@ -102,11 +89,7 @@ class TomlFile:
         return f"{self.path}:{(found or [0])[0] + 1}"
 
     def line_of(self, table: str, number: int, key: str | None = None) -> str:
-        """File and line of a key in a table of an array, or of the table where the key is not found.
-
-        Args:
-            number: Of the table, from 0.
-        """
+        """File and line of a key in table `number` (from 0) of an array, or of the table where it lacks the key."""
         headers = self._starting_with(rf"\[\[\s*[\"']?{re.escape(table)}[\"']?\s*\]\]", range(len(self.lines)))
         if number >= len(headers):
             return self.line(table)
@@ -123,28 +106,23 @@ class TomlFile:
         return f"{self.path}:{(found or headers or [0])[0] + 1}"
 
     @cached_property
-    def _headers(self) -> list[int]:
-        """The lines that begin a table at the top."""
+    def _headers(self) -> list[int]:  # the lines that begin a table at the top
         return self._starting_with(r"\[", range(len(self.lines)))
 
     @property
-    def _above(self) -> range:
-        """The lines above the first table."""
+    def _above(self) -> range:  # the lines above the first table
         return range(self._headers[0] if self._headers else len(self.lines))
 
     def _starting_with(self, expression: str, lines: range) -> list[int]:
-        """The lines on which a statement like this begins.
-
-        What stands above a statement is a whole document; what stands above a line within a string or a list is not.
-        """
+        """The lines on which a statement like this begins."""
         alike = [number for number in lines if re.match(rf"\s*{expression}", self.lines[number])]
         if len(alike) > _MOST_PARSED or not self._is_spread:
             return alike  # too many to parse what is above each of them; or no value has several lines
+        # What stands above a statement is a whole document; what stands above a line in a string or a list is not.
         return [number for number in alike if _is_toml("\n".join(self.lines[:number]))]
 
     @cached_property
-    def _is_spread(self) -> bool:
-        """Whether a value may have several lines."""
+    def _is_spread(self) -> bool:  # whether a value may have several lines
         strings = any(quotes in line for line in self.lines for quotes in ('"""', "'''"))
         return strings or any(re.search(r"=\s*\[", line) and line.count("[") > line.count("]") for line in self.lines)
 

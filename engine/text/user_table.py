@@ -25,18 +25,13 @@ Source = TextTable | ParquetTable | FrameTable
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """A user's table before its rows are read.
-
-    Attributes:
-        path: The file; None for a frame in memory.
-    """
+    """A user's table before its rows are read."""
 
     source: Source
-    path: Path | None
+    path: Path | None  # None for a frame in memory
 
     @property
     def name(self) -> str:
-        """What messages call it."""
         return "the frame" if self.path is None else str(self.path)
 
     @property
@@ -54,13 +49,11 @@ class Table:
     ) -> "Stimuli":
         """Read all rows once, one part at a time: count them, check them, and find the digest and the parts.
 
-        Args:
-            texts: Columns that must hold a text in every row; names from `columns`.
-            check: What else makes a row bad, such as a sentence without a mask. It gets a part's rows with all columns.
-            skip_bad: Whether bad rows are counted; without it the first one is an error.
+        Every row must hold a text in each of the columns `texts`. `check` says what else makes a row bad, such as a
+        sentence without a mask; it gets a part's rows with all columns. Bad rows are counted with `skip_bad`.
 
         Raises:
-            InputError: The file cannot be read; a row is bad; no row can be used.
+            InputError: The file cannot be read; a row is bad, without `skip_bad`; no row can be used.
         """
         digest = hashlib.sha256()
         stamp = _stamp(self.path)
@@ -89,44 +82,27 @@ class Table:
 
 @dataclass(frozen=True, eq=False)
 class Stimuli:
-    """A user's table whose rows are known, to be read part by part. It travels to other processes by pickling.
-
-    Attributes:
-        path: The file; None for a frame in memory.
-        schema: All columns and what they are. Those of CSV and TSV are texts.
-        sha256: Hexadecimal digest: of the file's bytes, or of the frame's names, types and values.
-    """
+    """A user's table whose rows are known, to be read part by part. It travels to other processes by pickling."""
 
     source: Source = field(repr=False)
-    path: Path | None
+    path: Path | None  # None for a frame in memory
     texts: tuple[str, ...]
-    schema: Mapping[str, pl.DataType]
+    schema: Mapping[str, pl.DataType]  # of all columns; those of CSV and TSV are texts
     parts: tuple[Part, ...] = field(repr=False)
     n: int
     skipped: int
-    sha256: str
+    sha256: str  # hexadecimal: of the file's bytes, or of the frame's names, types and values
     stamp: tuple[int, int] | None = field(repr=False)
 
     def read(self, number: int, check: Check | None = None) -> Rows:
-        """The rows of a part.
-
-        Returns:
-            The rows with the columns of `schema`. Bad rows are in `skipped`.
-
-        Raises:
-            InputError: The file cannot be read, or was changed since.
-        """
+        """Rows with the columns of `schema`. Raises InputError if the file cannot be read, or was changed since."""
         self._refuse_change()
         block = self.source.block(self.parts[number], self.schema, self.texts)
         rows = judged(block, self.texts, check)
         return replace(rows, frame=rows.frame.cast(pl.Schema(self.schema)))
 
     def location(self, number: int, line: int | None) -> str:
-        """Where a row stands, for a message: file and line, or the number of the row.
-
-        Args:
-            line: Of the file; None outside text files.
-        """
+        """Where a row stands, for a message: file and line of a text file, or the number of the row."""
         return _location("the frame" if self.path is None else str(self.path), number, line)
 
     def at(self, path: Path) -> "Stimuli":
@@ -210,15 +186,10 @@ def _told(name: str, bad: Mapping[str, Any]) -> str:
 
 
 def find_column(table: Table, option: str, given: str | None, obvious: Sequence[str] = ()) -> str | None:
-    """The column for a purpose.
+    """The column that a user named for a purpose; else one with an obvious name; None if there is neither.
 
-    Args:
-        option: The option that names the column, such as `--sentence`, for the message.
-        given: What the user named; None if nothing.
-        obvious: The names that it has without that option, in lower case; upper and lower case are the same.
-
-    Returns:
-        The column; None if none is named and none has an obvious name.
+    `option` is what names the column, such as `--sentence`, for the message. The `obvious` names are in lower case;
+    upper and lower case are the same.
 
     Raises:
         InputError: The table does not have the named column.
@@ -233,11 +204,7 @@ def find_column(table: Table, option: str, given: str | None, obvious: Sequence[
 
 
 def needed_column(table: Table, option: str, given: str | None, obvious: Sequence[str]) -> str:
-    """The column for a purpose that the table must have; arguments as for `find_column`.
-
-    Raises:
-        InputError: The table does not have it.
-    """
+    """As `find_column`, for a column that the table must have. Raises InputError if it does not have it."""
     found = find_column(table, option, given, obvious)
     if found is None:
         raise InputError(

@@ -22,13 +22,9 @@ def mask_fillers(
     """The mono-token verbs: verbs that are one token at the mask (see `MaskTokenizer.word_tokens`).
 
     Where the mask starts a sentence, the verb begins with a capital, as every other filler does. The main form of a
-    verb must be one token, since ranks and log-probabilities are its own. Another accepted form that is not one token
-    drops out.
-
-    Args:
-        convention: With `BARE` the verb must be one token alone, too. The token to expect at the mask is that of the
-            sentence all the same.
-        further: The further accepted forms of each verb; none by default.
+    verb must be one token, since ranks and log-probabilities are its own. Another accepted form (`further`, of each
+    verb) that is not one token drops out. By the convention `BARE` the verb must be one token alone, too; the token to
+    expect at the mask is that of the sentence all the same.
 
     Returns:
         int64 [m], the mono-token verbs' indices in verbs, ascending, and int32 [m], the token of each; where a verb has
@@ -65,10 +61,7 @@ def _by_verb(tokens: NDArray[np.int32], forms: Sequence[int]) -> NDArray[np.int3
 def mask_words(
     tokenizer: MaskTokenizer, pattern: Pattern, verbs: Sequence[str], fillers: Mapping[str, str]
 ) -> list[tuple[int, ...] | str]:
-    """The tokens of verbs of any number of tokens at the mask (see `MaskTokenizer.word_sequences`).
-
-    Returns:
-        For each verb its tokens; or, as text, why the model cannot predict it there.
+    """The tokens of each verb at the mask, in any number; or, as text, why the model cannot predict it there.
 
     Raises:
         InputError: The sentence has another mask.

@@ -61,21 +61,14 @@ _UNMARKED = (WordClass.CONTINUES, WordClass.OTHER, WordClass.SPECIAL)
 
 @dataclass(frozen=True, eq=False)
 class WordMarks:
-    """The class of each token of a model.
-
-    Attributes:
-        classes: int8 [V], a `WordClass` for each output of the model.
-    """
+    """The class of each token of a model."""
 
     mark: Mark
-    classes: NDArray[np.int8]
+    classes: NDArray[np.int8]  # int8 [V], a `WordClass` for each output of the model
 
     @classmethod
     def of(cls, tokenizer: MaskTokenizer, outputs: int) -> "WordMarks":
-        """The marks of a tokenizer's vocabulary.
-
-        Args:
-            outputs: V, how many logits the model gives: some models give more than their tokenizer has tokens.
+        """The marks of a vocabulary. `outputs` is V, the number of logits: some models give more than there are tokens.
 
         Raises:
             InputError: The vocabulary does not mark words.
@@ -106,9 +99,9 @@ class WordMarks:
 
     @property
     def breaks(self) -> NDArray[np.bool_]:
-        """The tokens after which the word before has ended: bool [V].
+        """The tokens after which the word before has ended: bool [V]; not defined where marks are at the ends of words.
 
-        They begin another word, are punctuation, or end the text. Defined where the mark is not at the end of words.
+        They begin another word, are punctuation, or end the text.
         """
         return np.isin(self.classes, _BREAKS)
 

@@ -48,10 +48,7 @@ class Base:
         allow_pickle: bool = False,
         new_pooler: bool = False,
     ) -> "Base":
-        """Find a checkpoint, on this machine or on the hub.
-
-        Args:
-            labels: The labels, in the order of the logits.
+        """Find a checkpoint, on this machine or on the hub; the labels are in the order of the logits.
 
         Raises:
             InputError: There is no such checkpoint, or it has no such head, no fast tokenizer or no padding token.
@@ -73,7 +70,6 @@ class Base:
 
     @property
     def name(self) -> str:
-        """What the model is called."""
         return self.source.name
 
     @property
@@ -82,8 +78,7 @@ class Base:
         return {"model": self.name, "model revision": self.source.revision, "new pooler": self.new_pooler}
 
     @property
-    def longest(self) -> int:
-        """The largest number of tokens that the model takes."""
+    def longest(self) -> int:  # in tokens
         return longest_input(self.config)
 
     @property

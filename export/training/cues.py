@@ -65,11 +65,9 @@ class Corpus:
     ) -> "Corpus":
         """Read a corpus in the columns of CD-SCO.
 
-        Args:
-            files: To learn from; by default CD-SCO, as `data get cd-sco` has fetched it: its training and development
-                files together, as in the paper, and its two test files.
-            dev: To score after each epoch; by default a random part of the other sentences.
-            data: The folder of CD-SCO, if it is elsewhere.
+        Without files, it is CD-SCO, in the folder `data` or where `data get cd-sco` has put it: the training and
+        development files together, as in the paper, and the two test files unless others are given. `dev` is scored
+        after each epoch; by default it is a random part of the sentences, which are not learned then.
 
         Raises:
             InputError: A file is missing or bad; there is no cue to learn, or none to score.
@@ -96,7 +94,6 @@ class Corpus:
 
     @property
     def identity(self) -> dict[str, str]:
-        """Digests of what is learned and what is scored."""
         return {"train sha256": _digest(self.train), "dev sha256": _digest(self.dev)}
 
     def lost(self) -> list[str]:
@@ -191,17 +188,11 @@ IGNORED = -100
 
 @dataclass(frozen=True, eq=False)
 class Example:
-    """A sentence, or a piece of one that is too long.
+    """A sentence, or a piece of one that is too long."""
 
-    Attributes:
-        ids: int32 [L], special tokens included.
-        labels: int64 [L], positions in `LABELS`; `IGNORED` for all tokens but the first one of a word.
-        first: int64 [words], the position of each word's first token; `NO_TOKEN` where it has none.
-    """
-
-    ids: NDArray[np.int32]
-    labels: NDArray[np.int64]
-    first: NDArray[np.int64]
+    ids: NDArray[np.int32]  # int32 [L], special tokens included
+    labels: NDArray[np.int64]  # int64 [L], positions in `LABELS`; `IGNORED` for all tokens but the first one of a word
+    first: NDArray[np.int64]  # int64 [words], the position of each word's first token; `NO_TOKEN` where it has none
     sentence: int
 
 

@@ -31,38 +31,28 @@ class Evaluated:
 
 @dataclass(frozen=True, eq=False)
 class TrainedDetector:
-    """One detector.
-
-    Attributes:
-        evaluated: How its export did; None if that was not asked for.
-    """
+    """One detector."""
 
     folder: Path
     seed: int
     training: Mapping[str, Any]
-    evaluated: Evaluated | None
+    evaluated: Evaluated | None  # what its export finds; None if that was not asked for
 
 
 @dataclass(frozen=True, eq=False)
 class CueTraining(Shown):
-    """Trained detectors.
-
-    Attributes:
-        sizes: Part of the corpus → its sentences.
-    """
+    """Trained detectors."""
 
     folder: Path
     encoder: str
-    sizes: Mapping[str, int]
+    sizes: Mapping[str, int]  # part of the corpus → its sentences
     detectors: tuple[TrainedDetector, ...]
     on: str
 
     def tables(self) -> list[Table]:
-        """The trainings; where they were evaluated, precision, recall and F1 of all cues and of each kind."""
         return [self._trainings(), *([self._evaluations()] if self.detectors[0].evaluated else [])]
 
     def remarks(self) -> list[str]:
-        """How several seeds differ, and how the figures compare with the paper's."""
         found = [one.evaluated.whole.f1 for one in self.detectors if one.evaluated]
         lines = []
         if len(found) > 1:

@@ -56,33 +56,23 @@ Batch = dict[str, torch.Tensor]
 
 @dataclass(frozen=True, eq=False)
 class Job:
-    """What is trained on what: the part of a training that is special to its task.
+    """What is trained on what: the part of a training that is special to its task."""
 
-    Attributes:
-        name: What messages call the model.
-        config: Names the labels.
-        open: Loads the model. The weights of its new layer are drawn when it is called, after the seed is set.
-        tokenizer: Saved with the result.
-        train: The examples to learn from, of any type.
-        dev: The examples to score after each epoch.
-        collate: Examples → the model's inputs, and `labels`. It is called with each batch, so the encoded examples are
-            never all in memory.
-        score: Logits and labels of the dev set → scores by name, as fractions. The labels are those of `collate`; where
-            they have different lengths, they are padded with -100.
-        best: The name of the score that early stopping looks at, and that progress shows.
-        unit: What an example is, in the plural.
-    """
-
-    name: str
-    config: PretrainedConfig
+    name: str  # what messages call the model
+    config: PretrainedConfig  # names the labels
+    # Loads the model. The weights of its new layer are drawn when it is called, after the seed is set.
     open: Callable[[], PreTrainedModel]
-    tokenizer: PreTrainedTokenizerFast
-    train: Sequence[Any]
-    dev: Sequence[Any]
+    tokenizer: PreTrainedTokenizerFast  # saved with the result
+    train: Sequence[Any]  # the examples to learn from, of any type
+    dev: Sequence[Any]  # the examples to score after each epoch
+    # Examples → the model's inputs, and `labels`. It is called with each batch, so the encoded examples are never all
+    # in memory.
     collate: Callable[[Sequence[Any]], Batch]
+    # Logits and labels of the dev set → scores by name, as fractions. The labels are those of `collate`; where they
+    # have different lengths, they are padded with -100.
     score: Callable[[NDArray[np.float32], NDArray[np.int64]], Mapping[str, float]]
-    best: str = "accuracy"
-    unit: str = "pairs"
+    best: str = "accuracy"  # the score that early stopping looks at, and that progress shows
+    unit: str = "pairs"  # what an example is, in the plural
 
 
 def train(
@@ -97,10 +87,8 @@ def train(
 ) -> TrainingRecord:
     """Train a model into `options.output`, go on with a training that was stopped, or find it finished.
 
-    Args:
-        kind: The command, such as `nli train`.
-        make_job: Called only if there is something left to train.
-        data: What the result depends on beside model and settings: digests of the data, and what was drawn from them.
+    `kind` is the command, such as `nli train`. `make_job` is called only if there is something left to train. `data` is
+    what the result depends on beside model and settings: digests of the data, and what was drawn from them.
 
     Raises:
         InputError: The folder belongs to something else or is in use; memory or disk do not suffice or are full; the
@@ -259,7 +247,7 @@ class _Watch(TrainerCallback):  # type: ignore[misc]
 
 @contextmanager
 def _told(job: Job, settings: Settings, folder: Path) -> Iterator[None]:
-    """Errors of the machine in one line."""
+    """Tell errors of the machine in one line."""
     try:
         yield
     except (MemoryError, RuntimeError) as error:
@@ -319,11 +307,9 @@ _DTYPES = {"bf16": torch.bfloat16, "fp16": torch.float16}
 def _say_duration(
     job: Job, model: PreTrainedModel, settings: Settings, place: Place, reporter: Reporter, left: int
 ) -> None:
-    """Say how long the steps that are left will take here.
-
-    Steps of the first examples are computed and timed, without the optimiser, and thrown away: no weight changes, and
-    the Trainer sets all random generators after this.
-    """
+    """Say how long the steps that are left will take here."""
+    # Steps of the first examples are computed and timed, without the optimiser, and thrown away: no weight changes, and
+    # the Trainer sets all random generators after this.
     seconds = _seconds_per_step(job, model, settings, place)
     reporter.say(
         f"{job.name}: {_steps(job, settings):,} steps of {settings.batch_size} {job.unit} in {settings.epochs} epochs, "

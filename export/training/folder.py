@@ -51,10 +51,7 @@ class TrainingFolder:
     def hold(
         cls, folder: Path, kind: str, identity: Mapping[str, Any], metadata: Mapping[str, Any] | None = None
     ) -> Iterator["TrainingFolder"]:
-        """Hold a new folder, or one in which the same training was begun.
-
-        Args:
-            kind: The command, such as `nli train`.
+        """Hold a new folder, or one in which the same training (of a command `kind`, such as `nli train`) was begun.
 
         Raises:
             InputError: The folder is something else, holds another training, is held by another process, or cannot be
@@ -82,12 +79,11 @@ class TrainingFolder:
             yield held
 
     def begin(self) -> None:
-        """Record the training. A training that is refused before has left nothing but an empty folder."""
+        # A training that is refused before this has left nothing but an empty folder.
         self._save()
 
     @property
     def checkpoints(self) -> Path:
-        """The folder of the checkpoints."""
         return self.folder / CHECKPOINTS
 
     @property
@@ -96,11 +92,7 @@ class TrainingFolder:
         return self.record.finished and not unlike(self.folder, self.record.files)
 
     def publish(self, save: Callable[[Path], None], result: Mapping[str, Any]) -> None:
-        """Write the result, mark the training as finished, and remove its checkpoints.
-
-        Raises:
-            InputError: A file cannot be written.
-        """
+        """Write the result and then the record, remove checkpoints. Raises InputError if a file cannot be written."""
         staged = self.folder / _STAGED
         try:
             self._remove(_STAGED)
@@ -150,11 +142,7 @@ def hold_several(folder: Path, names: Iterable[str]) -> Iterator[None]:
 
 
 def read_training(folder: Path) -> TrainingRecord:
-    """The record of a training.
-
-    Raises:
-        InputError: The folder does not hold one, or it is damaged.
-    """
+    """The record of a training. Raises InputError if the folder does not hold one, or it is damaged."""
     return read_sealed(folder / RECORD, TrainingRecord, made_as=FORMAT, repair=_REPAIR)
 
 
@@ -190,11 +178,7 @@ class _Seal(msgspec.Struct):
 
 
 def seal(checkpoint: Path) -> None:
-    """Mark a checkpoint as complete.
-
-    Raises:
-        InputError: The mark cannot be written.
-    """
+    """Mark a checkpoint as complete. Raises InputError if the mark cannot be written."""
     (checkpoint / SEAL).unlink(missing_ok=True)
     sizes = {path.name: path.stat().st_size for path in paths_in(checkpoint) if path.is_file()}
     flush_folder(checkpoint)

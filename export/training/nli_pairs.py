@@ -48,23 +48,17 @@ Example = tuple[str, str, int]
 
 @dataclass(frozen=True)
 class Split:
-    """Pairs in two parts.
-
-    Attributes:
-        shared_texts: How many held-out pairs have a text that a pair to learn from has too, from another original pair:
-            in SNLI one caption has many hypotheses.
-    """
+    """Pairs in two parts."""
 
     train: tuple[Pair, ...]
     held_out: tuple[Pair, ...]
+    # How many held-out pairs have a text that a pair to learn from has too, from another original pair: in SNLI one
+    # caption has many hypotheses.
     shared_texts: int
 
 
 def split(pairs: Sequence[Pair], fraction: float, seed: int) -> Split:
-    """Divide pairs by their original pairs, at random.
-
-    Args:
-        fraction: The part of the triples to learn from; the paper's is 0.7 (section 6.2).
+    """Divide pairs by their original pairs, at random; the paper learns from 0.7 of the triples (section 6.2).
 
     Raises:
         InputError: The fraction is not between 0 and 1, or one of the parts would be empty.
@@ -125,12 +119,10 @@ class NliData:
         return {key: value for key, value in self.identity.items() if with_negation or not key.startswith("negation")}
 
     @property
-    def labels(self) -> tuple[Label, ...]:
-        """The labels in the order of the logits."""
+    def labels(self) -> tuple[Label, ...]:  # in the order of the logits
         return SOURCES[self.source]
 
     def examples(self, *, with_negation: bool) -> list[Example]:
-        """The pairs to learn from."""
         added = self.negation.train if with_negation and self.negation else ()
         return [*self.original, *(_example(pair, self.labels) for pair in added)]
 
@@ -147,11 +139,9 @@ def read_data(
 ) -> NliData:
     """Read the pairs of a training.
 
-    Args:
-        folder: Holds train.tsv and dev.tsv; None to take them from the hub.
-        fraction: The part of the pairs with negation to learn from; None for none.
-        benchmark: The folder of the pairs with negation; None for where `data get` put them.
-        limit: Learn from so many pairs of train.tsv, drawn at random; None for all.
+    train.tsv and dev.tsv come from the folder, or without one from the hub. Of train.tsv, `limit` pairs are drawn at
+    random. With a `fraction`, that part of the pairs with negation is learned, too; they are in the folder `benchmark`,
+    or without one where `data get` put them.
 
     Raises:
         InputError: A file is missing or bad, or belongs to another task.
@@ -209,17 +199,12 @@ _THREE = (Label.ENTAILMENT, Label.NEUTRAL, Label.CONTRADICTION)
 
 @dataclass(frozen=True)
 class _HubSet:
-    """A data set on the hub.
-
-    Attributes:
-        files: `train` and `dev` → a pattern of the files with that split.
-        labels: The labels in the order of their numbers.
-    """
+    """A data set on the hub."""
 
     repository: str
-    files: dict[str, str]
+    files: dict[str, str]  # `train` and `dev` → a pattern of the files with that split
     columns: tuple[str, str]
-    labels: tuple[Label, ...]
+    labels: tuple[Label, ...]  # in the order of their numbers
 
 
 _SETS = {
@@ -305,9 +290,6 @@ _HEADER = ("index", "Text", "Hypothesis", "gold_label")
 
 def write_held_out(folder: Path, source: str, pairs: Sequence[Pair]) -> Path:
     """Write pairs in the layout of the benchmark, with their own indices, which say the type of a pair.
-
-    Returns:
-        The folder with the file.
 
     Raises:
         InputError: It cannot be written.

@@ -44,14 +44,10 @@ _ROWS = (
 
 @dataclass(frozen=True, eq=False)
 class Trained:
-    """A classifier that is trained; it is evaluated by the engine, or nobody asked for that.
-
-    Attributes:
-        condition: `original`, or `negation` if pairs with negation are added.
-    """
+    """A classifier that is trained; it is evaluated by the engine, or nobody asked for that."""
 
     folder: Path
-    condition: str
+    condition: str  # `original`, or `negation` if pairs with negation are added
     seed: int
     record: TrainingRecord
     run: NliRun | None = None
@@ -59,21 +55,16 @@ class Trained:
 
 @dataclass(frozen=True, eq=False)
 class NliTraining(Shown):
-    """Trained classifiers.
-
-    Attributes:
-        negation: The part of the pairs with negation that was learned; None for none.
-    """
+    """Trained classifiers."""
 
     folder: Path
     source: str
     family: str
     settings: Settings
     trained: tuple[Trained, ...]
-    negation: float | None
+    negation: float | None  # the part of the pairs with negation that was learned; None for none
 
     def tables(self) -> list[Table]:
-        """The trainings; and if they were evaluated, the accuracies beside the paper's Table 8."""
         runs = self.runs
         return [
             self.training_table(),
@@ -123,13 +114,11 @@ class NliTraining(Shown):
 
     @property
     def accuracies(self) -> pl.DataFrame:
-        """The figures of the evaluations.
+        """The figures of the evaluations, one row for each kind of pairs. All but n and p are fractions.
 
-        Returns:
-            One row for each kind of pairs: condition, split, pairs, n, and for each training C that there is: C (the
-            mean over seeds), C_deviation, C_low, C_high (95 % interval), C_paper_low, C_paper_high, C_paper. With both
-            trainings also gain, gain_deviation, gain_low, gain_high, p, p_holm and p_seeds. All figures but n and p
-            are fractions.
+        The columns are condition, split, pairs, n, and for each training C that there is: C (the mean over seeds),
+        C_deviation, C_low, C_high (95 % interval), C_paper_low, C_paper_high, C_paper. With both trainings also gain,
+        gain_deviation, gain_low, gain_high, p, p_holm and p_seeds.
         """
         rows = [row for row in (self._row(*of) for of in _ROWS) if row is not None]
         frame = pl.DataFrame(rows, infer_schema_length=None)
@@ -138,7 +127,7 @@ class NliTraining(Shown):
         return frame
 
     def accuracy_table(self) -> Table:
-        """Accuracies after training without and with the new pairs: the paper's Table 8; see `accuracies`."""
+        """Accuracies after training without and with the new pairs: the paper's Table 8."""
         return Table(
             title=f"Accuracy on {self.source} after training (%)",
             frame=self.accuracies,
@@ -151,7 +140,7 @@ class NliTraining(Shown):
         )
 
     def gain_table(self) -> Table:
-        """What the pairs with negation add to each accuracy, with tests; see `accuracies`."""
+        """What the pairs with negation add to each accuracy, with tests."""
         frame = self.accuracies
         seeds = len(self.runs[NEGATION])
         deviation = [Column("SD", "gain_deviation", unit="percentage points", **_PERCENT)] if seeds > 1 else []
@@ -197,7 +186,6 @@ class NliTraining(Shown):
         }
 
     def closing(self) -> str:
-        """What was written, and what to do next."""
         first = shlex.quote(str(self.trained[-1].folder))
         count = f"{len(self.trained)} classifiers are" if len(self.trained) > 1 else "the classifier is"
         then = f"negengine show {first}/nli --failed" if self.runs else f"negengine export {first} -o {first}/onnx"
@@ -283,15 +271,11 @@ def _range(low: float | None, high: float | None) -> str | None:
 
 @dataclass(frozen=True)
 class Accuracy:
-    """The accuracy of the classifiers of one condition on some pairs; fractions.
-
-    Attributes:
-        deviation: The standard deviation over the seeds; None for one seed.
-        low: Lower end of the 95 % interval: of one seed over pairs, of several over seeds; None if it cannot be told.
-    """
+    """The accuracy of the classifiers of one condition on some pairs; fractions."""
 
     value: float
-    deviation: float | None
+    deviation: float | None  # standard deviation over the seeds; None for one seed
+    # Ends of the 95 % interval: of one seed over pairs, of several over seeds; None if they cannot be told.
     low: float | None
     high: float | None
     n: int
@@ -299,16 +283,11 @@ class Accuracy:
 
 @dataclass(frozen=True)
 class Gain:
-    """Accuracy with pairs with negation in the training, minus that without.
-
-    Attributes:
-        deviation: Its standard deviation over the seeds; None for one seed.
-        p_seeds: Of the test over seeds; None for one seed.
-    """
+    """Accuracy with pairs with negation in the training, minus that without."""
 
     difference: Difference
-    deviation: float | None
-    p_seeds: float | None
+    deviation: float | None  # standard deviation over the seeds; None for one seed
+    p_seeds: float | None  # of the test over seeds; None for one seed
 
 
 def accuracy(runs: Sequence[NliRun], condition: str, split: str) -> Accuracy | None:

@@ -33,27 +33,21 @@ class Settings:
     That is: AdamW with β = (0.9, 0.999) and ε = 1e-8, a rate that rises over the warm-up and then falls linearly to
     zero, gradients clipped at a norm of 1. Biases and normalisations have no weight decay.
 
-    Attributes:
-        learning_rate: The largest rate.
-        warmup: The share of the steps over which the rate rises.
-        max_length: The largest number of tokens of an example.
-        patience: Stop if the score on the dev set has not risen for so many epochs, and keep the best epoch; None to
-            train all epochs and keep the last one.
-        precision: `fp32`, `bf16` or `fp16`: what the products of matrices are computed in. Weights are fp32.
-
     Raises:
         InputError: A number is too small, too large, or not a number.
     """
 
     epochs: int
     batch_size: int
-    learning_rate: float
+    learning_rate: float  # the largest rate
     weight_decay: float = 0.0
-    warmup: float = 0.0
-    max_length: int = 128
+    warmup: float = 0.0  # the share of the steps over which the rate rises
+    max_length: int = 128  # in tokens, of an example
     seed: int = 42
+    # Stop if the score on the dev set has not risen for so many epochs, and keep the best epoch; None to train all
+    # epochs and keep the last one.
     patience: int | None = None
-    precision: str = "fp32"
+    precision: str = "fp32"  # `fp32`, `bf16` or `fp16`, of the products of matrices; weights are fp32
 
     def __post_init__(self) -> None:
         for name, most in _MOST.items():
@@ -63,7 +57,6 @@ class Settings:
             raise InputError(f"--lr {self.learning_rate}: give a number above 0 and at most 1, such as 2e-5")
 
     def document(self) -> dict[str, Any]:
-        """As JSON values, for the identity of a training."""
         return asdict(self)
 
 
@@ -76,11 +69,7 @@ class Place:
 
     @classmethod
     def find(cls, device: str = "auto", threads: int | None = None) -> "Place":
-        """Choose where to train: `auto` is a GPU if there is one.
-
-        Raises:
-            InputError: Another word, or no GPU.
-        """
+        """`auto` is a GPU if there is one. Raises InputError for another device, or if there is no GPU."""
         if device not in {"auto", "cpu", "cuda", "cuda:0"}:
             raise InputError(
                 f"--device {device}: give auto, cpu or cuda; a training runs on the first GPU that it sees, and the "
@@ -96,11 +85,7 @@ class Place:
         return cls(chosen, threads or cpu_threads())
 
     def precision(self, wanted: Precision) -> str:
-        """The precision in which this device computes products: `fp32`, or on a GPU `bf16` where it has that.
-
-        Raises:
-            InputError: Mixed precision without a GPU.
-        """
+        """`fp32` if wanted or on a CPU; else `bf16`, or `fp16` on older GPUs. Raises InputError for mixed on a CPU."""
         if wanted == Precision.MIXED and self.device == "cpu":
             raise InputError(
                 "--precision mixed: a training computes in mixed precision on a GPU only; give --precision fp32"
@@ -111,10 +96,9 @@ class Place:
 
 
 def settings_of(options: TrainingOptions, defaults: Mapping[str, Any], place: Place, longest: int) -> Settings:
-    """The hyperparameters of a training: those that were given, and for the rest the defaults of its kind.
+    """The hyperparameters that were given, and for the rest the defaults of this kind of training.
 
-    Args:
-        longest: Tokens that the model takes: a default never asks for more.
+    A default never asks for more tokens than the model takes, which is `longest`.
 
     Raises:
         InputError: One of them is not possible.
@@ -149,11 +133,7 @@ def activations(config: PretrainedConfig, settings: Settings) -> float:
 
 
 def check_needs(name: str, needs: Needs, place: Place, folder: Path, settings: Settings, reporter: Reporter) -> None:
-    """Say what a training needs, and refuse one that cannot fit.
-
-    Raises:
-        InputError: Too little memory or disk is free.
-    """
+    """Say what a training needs. Raises InputError if too little memory or disk is free."""
     if place.device == "cuda":
         wanted, free, of = needs.memory, float(torch.cuda.mem_get_info()[0]), "of the GPU's memory"
     else:
