@@ -14,7 +14,7 @@ from ..commands.program import Commands, CommandsByName, Program
 from ..commands.run_command import resuming_command
 from ..commands.subcommands import as_command, with_subcommands
 from ..errors import OF_THE_MACHINE, InputError, shortened
-from ..library.registry import commands, find_command, load, probes, resumable
+from ..library.registry import commands, experiment_summary, find_command, load, probes, resumable
 
 if TYPE_CHECKING:
     from typer import _click
@@ -45,6 +45,10 @@ class AllCommands(Commands):
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
         self.commands = CommandsByName(_names, _command)  # type: ignore[assignment]  # nothing is added to them
+
+    def summary(self, ctx: "_click.Context", name: str) -> str:
+        """An experiment's is read from its source: to import all experiments takes a second."""
+        return experiment_summary(name) or super().summary(ctx, name)
 
 
 def _names() -> list[str]:

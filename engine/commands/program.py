@@ -46,10 +46,17 @@ class Commands(TyperGroup):
     """A group of commands; its help shows the whole first sentence of each, on several lines where it is long."""
 
     def format_commands(self, ctx: "_click.Context", formatter: "_click.HelpFormatter") -> None:
-        found = {name: self.get_command(ctx, name) for name in self.list_commands(ctx)}
-        rows = [(name, command.get_short_help_str(_NO_LIMIT)) for name, command in found.items() if command]
+        rows = [(name, self.summary(ctx, name)) for name in self.list_commands(ctx)]
         with formatter.section("Commands"):
             formatter.write_dl(rows)
+
+    def list_commands(self, ctx: "_click.Context") -> list[str]:  # noqa: ARG002 - part of the interface
+        return list(self.commands)  # their names; Typer's own also builds each command
+
+    def summary(self, ctx: "_click.Context", name: str) -> str:
+        """The first sentence of a command's help."""
+        command = self.get_command(ctx, name)
+        return command.get_short_help_str(_NO_LIMIT) if command else ""
 
 
 class CommandsByName(Mapping[str, "_click.Command"]):

@@ -29,7 +29,7 @@ from ..errors import InputError
 from ..inference.exported import ExportedModel
 from ..library.call import recorded
 from ..library.model import Model, ModelLike, open_model
-from ..library.options import RunOptions
+from ..library.options import RunOptions, shard_of
 from ..library.run import Run, ShardRun
 from ..library.shown import Shown
 from ..runs.stage import Stage
@@ -102,6 +102,7 @@ class Experiment(ABC):
             named = dict(zip(fields, values, strict=False))
             own = {name: given.pop(name) for name in fields if name in given}
             experiment = cls(**named, **own)
+            shard_of(cast("RunOptions", given))  # wrong options are refused before a model is looked for
             return experiment.run(open_model(model, task=cls.task), cast("RunOptions", given))
 
         kind = inspect.Parameter

@@ -5,11 +5,14 @@ entry points of the group `negengine.probes`, each naming a `Probe`. An entry na
 which are imported when they are needed: listing the probes imports none of them.
 """
 
+import ast
 import importlib
+import importlib.util
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.metadata import entry_points
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import InputError
@@ -154,6 +157,20 @@ def find_command(name: str) -> ProbeCommand | None:
     Probes of other packages are looked for only if no bundled one has it: to list what is installed takes long.
     """
     return commands(bundled()).get(name) or commands(probes()).get(name)
+
+
+def experiment_summary(command: str) -> str:
+    """What an experiment is, in a sentence: the first line of its class, which is not imported; empty for others."""
+    found = next((probe for probe in probes() if command in probe.commands and probe.experiment), None)
+    if found is None:
+        return ""
+    module, _, name = found.experiment.partition(":")
+    spec = importlib.util.find_spec(module)
+    if spec is None or spec.origin is None:
+        return ""
+    tree = ast.parse(Path(spec.origin).read_text("utf-8"))
+    docstrings = (ast.get_docstring(node) for node in tree.body if isinstance(node, ast.ClassDef) and node.name == name)
+    return (next(docstrings, "") or "").partition("\n")[0]
 
 
 def resumable() -> set[str]:

@@ -42,7 +42,7 @@ MANY = 300
 """Beyond so many sums without a common unit, signs are drawn."""
 
 _EQUAL = 1e-9  # of the largest sum: as far as the same numbers can differ, added up in another order
-_WORK = 2**28  # products of different sums and steps: a second or two
+_MOST_UNITS = 2**20  # steps of the transform: a tenth of a second
 _STEPS = 2**17  # of 300 sums, rounding moves the total by 1 % of its standard deviation at most
 _DRAWS, _AT_ONCE = 19_999, 2**22
 
@@ -82,13 +82,12 @@ def _common_unit(sizes: NDArray[np.float64]) -> float | None:
     if np.array_equal(values, np.rint(values)):
         return 1.0
     equal, total = _EQUAL * float(values[-1]), float(sizes.sum())
-    most = _WORK / len(values)
     unit = float(values[-1])
     for value in values.tolist():
         rest = value
         while rest > equal:
             unit, rest = rest, abs(unit - rest * round(unit / rest))
-            if unit * most < total:
+            if unit * _MOST_UNITS < total:
                 return None
     unit = total / float(np.rint(sizes / unit).sum())  # without the errors that have added up
     return unit if bool((np.abs(sizes - unit * np.rint(sizes / unit)) <= equal).all()) else None

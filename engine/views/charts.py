@@ -6,13 +6,15 @@ Every chart has a frame with one row for each mark. It is drawn at the size of a
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-import altair as alt
 import polars as pl
-from altair.typing import ChartType
 
 from .palette import INK, SERIES, SHAPES
+
+if TYPE_CHECKING:  # Altair takes half a second to import, and is needed only where a chart is drawn
+    import altair as alt
+    from altair.typing import ChartType
 
 COLUMN = 215
 """Width of the plotting area of a chart that fits a column, in pixels."""
@@ -30,7 +32,7 @@ class Plot(Protocol):
     def data(self) -> pl.DataFrame:
         """One row for each mark."""
 
-    def chart(self) -> ChartType:
+    def chart(self) -> "ChartType":
         """The chart."""
 
 
@@ -49,7 +51,9 @@ class Points:
     domain: tuple[float, float] | None = None  # ends of the axis of values; as far as the values reach by default
     zero: bool = True
 
-    def chart(self) -> ChartType:
+    def chart(self) -> "ChartType":
+        import altair as alt
+
         scale = _scale(self.domain, zero=self.zero)
         value = alt.X(f"{_name(self.x)}:Q", title=self.title, scale=scale, axis=alt.Axis(tickCount=5))
         position = alt.Y(
@@ -95,7 +99,9 @@ class Lines:
     panel: str | None = None
     domain: tuple[float, float] | None = None
 
-    def chart(self) -> ChartType:
+    def chart(self) -> "ChartType":
+        import altair as alt
+
         scale = _scale(self.domain, zero=True)
         steps = alt.X(
             f"{_name(self.x)}:O",
@@ -135,7 +141,9 @@ class Curves:
     high: str
     panel: str | None = None
 
-    def chart(self) -> ChartType:
+    def chart(self) -> "ChartType":
+        import altair as alt
+
         scale, ticks = self._steps()
         axis = alt.Axis(labelExpr="format(datum.value, '~s')", labelOverlap=True, **ticks)
         steps = alt.X(f"{_name(self.x)}:Q", title=self.x_title, scale=scale, axis=axis)
@@ -150,8 +158,10 @@ class Curves:
         drawn: Any = alt.layer(*layers, data=self.data).properties(height=130)
         return _panels(drawn, self.data, self.panel, own_values=True)
 
-    def _steps(self) -> tuple[alt.Scale, dict[str, Any]]:
+    def _steps(self) -> "tuple[alt.Scale, dict[str, Any]]":
         """The scale of the steps, and where its marks are: at powers of ten where it is logarithmic."""
+        import altair as alt
+
         found: Any = self.data.select(pl.col(self.x).min().alias("low"), pl.col(self.x).max().alias("high")).row(0)
         low, high = float(found[0] or 0), float(found[1] or 0)
         if high < _WIDE * max(low, 1):
@@ -173,7 +183,9 @@ class Bars:
     title: str
     text: str
 
-    def chart(self) -> ChartType:
+    def chart(self) -> "ChartType":
+        import altair as alt
+
         scale = alt.Scale(domain=[0, 1.3 * _largest(self.data[self.x])], nice=False)
         charts = []
         for (name,), own in self.data.group_by(self.panel, maintain_order=True):
@@ -201,7 +213,9 @@ class Matrix:
     row_title: str | None = None
     column_title: str | None = None
 
-    def chart(self) -> ChartType:
+    def chart(self) -> "ChartType":
+        import altair as alt
+
         largest = _largest(self.data[self.value].abs())
         shown = self.data.with_columns(
             strength=(pl.col(self.value).abs() / largest).fill_null(0), below=pl.col(self.value) < 0
@@ -221,6 +235,8 @@ class Matrix:
 
 
 def _colour(series: str, names: Sequence[str]) -> dict[str, Any]:
+    import altair as alt
+
     colours = [SERIES[i % len(SERIES)] for i in range(len(names))]
     scale = alt.Scale(domain=list(names), range=colours)
     return {"color": alt.Color(f"{_name(series)}:N", scale=scale, legend=_legend(names))}
@@ -228,19 +244,25 @@ def _colour(series: str, names: Sequence[str]) -> dict[str, Any]:
 
 def _shape(series: str, names: Sequence[str]) -> dict[str, Any]:
     """For points only: a line or an interval with a shape would get marks of its own."""
+    import altair as alt
+
     shapes = [SHAPES[i % len(SHAPES)] for i in range(len(names))]
     scale = alt.Scale(domain=list(names), range=shapes)
     return {"shape": alt.Shape(f"{_name(series)}:N", scale=scale, legend=_legend(names))}
 
 
-def _legend(names: Sequence[str]) -> alt.Legend | None:
+def _legend(names: Sequence[str]) -> "alt.Legend | None":
+    import altair as alt
+
     return alt.Legend(title=None, orient="top", columns=3, labelLimit=_LABELS) if len(names) > 1 else None
 
 
 def _panels(
-    chart: alt.LayerChart, data: pl.DataFrame, panel: str | None, own_rows: bool = False, own_values: bool = False
-) -> ChartType:
+    chart: "alt.LayerChart", data: pl.DataFrame, panel: str | None, own_rows: bool = False, own_values: bool = False
+) -> "ChartType":
     """One small chart for each value of a column; axes are their own where categories differ, or values differ much."""
+    import altair as alt
+
     if panel is None:
         return chart.properties(width=COLUMN)
     header = alt.Header(title=None, labelFontWeight="bold", labelLimit=2 * _LABELS)
@@ -252,7 +274,9 @@ def _panels(
     return drawn
 
 
-def _scale(domain: Sequence[float] | None, *, zero: bool) -> alt.Scale:
+def _scale(domain: Sequence[float] | None, *, zero: bool) -> "alt.Scale":
+    import altair as alt
+
     return (
         alt.Scale(domain=list(domain), nice=False)
         if domain

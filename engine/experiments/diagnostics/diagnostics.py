@@ -207,6 +207,10 @@ class Diagnostics(Asked[Item]):
     draws: Annotated[int, Option("Number of shuffles of each context.", metavar="N", minimum=1)] = 3
     seed: Annotated[int, SEED] = 0
 
+    def __post_init__(self) -> None:
+        check_number("--draws", self.draws, 1, 1_000)
+        checked_seed(self.seed)
+
     @cached_property
     def read(self) -> Rows:
         path = find("lm-diagnostics", None if self.data is None else Path(self.data))
@@ -215,8 +219,6 @@ class Diagnostics(Asked[Item]):
     @cached_property
     def items(self) -> Sequence[Item]:
         """The contexts, their perturbed copies, and pairs of contexts."""
-        check_number("--draws", self.draws, 1, 1_000)
-        checked_seed(self.seed)
         return build_items(self.read, draws=self.draws, seed=self.seed)
 
     @property

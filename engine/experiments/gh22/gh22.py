@@ -158,18 +158,25 @@ class Gh22(Experiment):
     lexicon: Annotated[str | Path | None, LEXICON] = None
     seed: Annotated[int, SEED] = 0
 
+    def __post_init__(self) -> None:
+        check_ranks(self.ranks)
+        self.variants  # noqa: B018 - refuses an unknown one
+
+    @cached_property
+    def variants(self) -> tuple[Variant, ...]:
+        """The pattern sets, each once."""
+        wanted = [self.variant] if isinstance(self.variant, str) else self.variant
+        return tuple(dict.fromkeys(choice(Variant, "--variant", str(word)) for word in wanted or Variant))
+
     def stage(self, exported: ExportedModel) -> Acts:
         """The first stage, which chooses the ACTs."""
-        check_ranks(self.ranks)
         words, sentence = load_lexicon(lexicon_path(self.lexicon)), load_variant(Variant.ORIGINAL).selecting
         return Acts.plan(exported, words, sentence, ranks=self.ranks, pairs=self.pairs, seed=self.seed)
 
     def run(self, model: Model, options: RunOptions) -> Run | ShardRun:
         """Both stages. A shard has all ACTs, and its share of the repetitions."""
-        wanted = [self.variant] if isinstance(self.variant, str) else self.variant
-        kinds = dict.fromkeys(choice(Variant, "--variant", str(word)) for word in wanted or Variant)
         folder, shard = run_folder(model, options, Repetitions.name), shard_of(options)
-        variants = {kind: load_variant(kind) for kind in kinds}
+        variants = {kind: load_variant(kind) for kind in self.variants}
         run_both(self.stage(model.exported), variants, folder, execution(model, options))
         return open_results(Gh22Run, folder, model, shard)
 

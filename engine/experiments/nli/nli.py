@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
@@ -147,13 +148,22 @@ class Nli(Experiment):
         Option("Largest number of tokens in a pair (default: 128, as in the paper).", metavar="N", minimum=8),
     ] = None
 
-    def stage(self, exported: ExportedModel) -> Judgements:
+    def __post_init__(self) -> None:
+        self.sources, self.dev_sets  # noqa: B018 - refuse an unknown one
+
+    @cached_property
+    def sources(self) -> list[Source]:
         wanted = [self.source] if isinstance(self.source, str) else self.source
-        sources = [choice(Source, "--source", str(name)) for name in wanted or SOURCES]
+        return [choice(Source, "--source", str(name)) for name in wanted or SOURCES]
+
+    @cached_property
+    def dev_sets(self) -> dict[str, Path]:
         given = (self.original or {}).items()
-        dev_sets = {str(choice(Source, "--original", str(name))): Path(file) for name, file in given}
+        return {str(choice(Source, "--original", str(name))): Path(file) for name, file in given}
+
+    def stage(self, exported: ExportedModel) -> Judgements:
         head = map_head(label_names(exported), exported.name, self.labels)
-        sets = read_sets(find(DATA, None if self.data is None else Path(self.data)), dev_sets, sources)
+        sets = read_sets(find(DATA, None if self.data is None else Path(self.data)), self.dev_sets, self.sources)
         return Judgements.plan(exported, head, sets, max_length=self.max_length)
 
     sections = staticmethod(report_sections)

@@ -30,7 +30,7 @@ def imported(*arguments) -> set[str]:
 
 
 def test_help_needs_no_numbers():
-    for arguments in (["--version"], ["--help"], ["select", "--help"], ["gh22", "--help"]):
+    for arguments in (["--version"], ["--help"], ["select", "--help"], ["cues", "--help"]):
         assert not imported(*arguments) & (EXPORT | OF_SOME_COMMANDS | NUMBERS), arguments
 
 

@@ -5,7 +5,6 @@ from typing import Annotated
 
 import pytest
 import typer
-from negengine.engine.choices import Precision
 from negengine.engine.commands.train_command import TrainingOptions, train_command
 from negengine.engine.errors import InputError
 
@@ -26,8 +25,3 @@ def test_a_missing_extra_is_named_with_the_command():
 def test_every_shared_option_is_one_of_the_command():
     names = set(inspect.signature(train_command(train_nothing)).parameters)
     assert names == {"model", "form", "as_json", *TrainingOptions.__annotations__} - {"progress", "command"}
-
-
-def test_only_hyperparameters_that_were_given_replace_the_defaults():
-    options = TrainingOptions("out", epochs=3, learning_rate=1e-5, precision=Precision.FP32)
-    assert options.hyperparameters() == {"epochs": 3, "learning_rate": 1e-5}

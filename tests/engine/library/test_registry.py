@@ -90,7 +90,7 @@ def test_a_bundled_command_is_found_without_a_look_at_what_is_installed(monkeypa
     registry.probes.cache_clear()
     found = registry.find_command("nli")
     monkeypatch.undo()
-    assert found.function == "negengine.engine.experiments.nli.runs:Nli.command()"
+    assert found.function == "negengine.engine.experiments.nli.nli:Nli.command()"
     assert list(found.subcommands) == ["train"]
 
 

@@ -283,7 +283,7 @@ def test_the_identity_needs_no_file_of_the_model(mini, small):
     elsewhere = dataclasses.replace(mini, folder=Path("nowhere"))
     stage = diagnostics_stage(elsewhere, small, seed=4)
     assert stage.identity["data sha256"] == small.sha256
-    assert stage.sizes == [len({one.text for item in stage.items for one in item.completions})]
+    assert stage.sizes == [len({one.text for item in stage.experiment.items for one in item.completions})]
 
 
 def test_every_column_can_be_written_as_csv(items):

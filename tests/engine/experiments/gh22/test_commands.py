@@ -5,14 +5,14 @@ import json
 import pytest
 import typer
 from negengine.engine.errors import InputError
-from negengine.engine.experiments.gh22.commands import gh22
+from negengine.engine.experiments.gh22.gh22 import Gh22
 from typer.testing import CliRunner
 
 
 @pytest.fixture(scope="module")
 def run():
     app = typer.Typer()
-    app.command()(gh22)
+    app.command()(Gh22.command())
 
     def invoke(*arguments):
         return CliRunner().invoke(app, [*map(str, arguments)], env={"COLUMNS": "200"})

@@ -160,18 +160,6 @@ def test_interrupted_runs_and_shards_give_the_same_bytes(acts, original, tmp_pat
     assert results(run(acts, original, tmp_path / "merged").folder) == results(whole.folder)
 
 
-def test_a_run_that_an_earlier_version_began_is_refused_in_one_line(acts, original, tmp_path, interrupt, monkeypatch):
-    """It had fp32 alone, so it recorded an empty choice, and its parts have no column `precision`."""
-    with monkeypatch.context() as earlier:
-        earlier.setattr(Repetitions, "calibrate", lambda *_: {})
-        earlier.setattr(Repetitions, "use", lambda _stage, model, _calibration: model)
-        interrupt(Repetitions, "decide", 1)
-        with pytest.raises(KeyboardInterrupt):
-            run(acts, original, tmp_path / "run", Precision.AUTO)
-    with pytest.raises(InputError, match="an earlier version of negengine began this run"):
-        run(acts, original, tmp_path / "run", Precision.AUTO)
-
-
 # ---------------------------------------------------------------- the sample
 
 

@@ -5,7 +5,7 @@ import json
 import pytest
 import typer
 from negengine.engine.errors import InputError
-from negengine.engine.experiments.nli.commands import nli
+from negengine.engine.experiments.nli.nli import Nli
 from typer.testing import CliRunner
 
 from .conftest import LONGEST
@@ -14,7 +14,7 @@ from .conftest import LONGEST
 @pytest.fixture(scope="module")
 def run():
     app = typer.Typer()
-    app.command()(nli)
+    app.command()(Nli.command())
     app.callback()(lambda: None)  # one command of a group, so that its name is given
 
     def invoke(*arguments):
