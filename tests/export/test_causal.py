@@ -14,6 +14,7 @@ from negengine.engine.inference.causal import CausalLM
 from negengine.engine.inference.exported import load_exported
 from negengine.engine.text.lexicon import load_lexicon
 from negengine.engine.text.pattern_files import load_patterns
+from negengine.export import checkpoint as reading
 from negengine.export import families, needs
 from negengine.export.build import _Traced, _without_wrong_sharing, build
 from negengine.export.families import longest_input
@@ -148,7 +149,7 @@ def test_the_longest_input_is_compared_with_pytorch(monkeypatch, tmp_path):
         tmp_path / "phi", "phi3", max_position_embeddings=1100, original_max_position_embeddings=600
     )
     monkeypatch.setattr(families, "longest_of", lambda config, is_causal: longest_input(config))
-    monkeypatch.setattr("negengine.export.checkpoint.longest_of", families.longest_of)
+    monkeypatch.setattr(reading, "longest_of", families.longest_of)
     with pytest.raises(InputError, match=r"disagree.* on an input of 1100 tokens"):
         build(str(checkpoint), tmp_path / "out")
 

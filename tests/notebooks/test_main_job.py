@@ -32,10 +32,11 @@ def test_the_main_job_takes_at_most_ten_lines():
     assert len(lines) <= 10
 
 
-def test_progress_is_shown_as_bars_below_the_cell(cells):
-    bars = [output["text/html"] for output in cells[0] if "<progress" in output.get("text/html", "")]
-    assert [bar.partition(" ")[0] for bar in bars] == ["<div>select", "<div>score"]
-    assert all('value="1.0000"' in bar for bar in bars)
+def test_progress_is_shown_below_the_cell(cells):
+    """In lines: the bar in a notebook needs ipywidgets, which the tests do not install."""
+    told = "".join(output.get("text/plain", "") for output in cells[0])
+    for stage in ("select", "score"):
+        assert any(line.startswith(f"{stage}: ") and "(100 %)" in line for line in told.splitlines()), stage
 
 
 def test_scores_are_tables(cells):
