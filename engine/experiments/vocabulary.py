@@ -57,7 +57,7 @@ LIST = "list"
 
 
 class Vocabulary(StrEnum):
-    """Which tokens are ranked, if there is no word list."""
+    """The tokens that are ranked where a user gives no list of words."""
 
     ALL = "all"
     WORDS = "words"
