@@ -15,7 +15,7 @@ from typing import Any
 
 import polars as pl
 
-from ..engine.errors import InputError
+from ..engine.basics.errors import InputError
 from ..engine.views import Column, Table
 from ..export.checkpoint import locate
 from .shapes import SHAPES, Shape, cache_folder, random_checkpoint

@@ -11,7 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from ..engine.choices import Precision
+from ..engine.basics.choices import Precision
 from ..engine.experiments.negation.runs import SelectionRun
 from ..engine.experiments.negation.select import TRIPLETS_FILE, Selection, Settings
 from ..engine.inference.device import CPU, Device

@@ -10,9 +10,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from ..engine.basics.versions import versions
 from ..engine.inference.device import Device, cpu_threads
 from ..engine.inference.machine import cpu_information, memory_gib
-from ..engine.versions import versions
 
 _PACKAGES = (
     "negengine",

@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from ..engine.choices import Precision
-from ..engine.errors import InputError
+from ..engine.basics.choices import Precision
+from ..engine.basics.errors import InputError
 from ..engine.experiments.diagnostics.diagnostics import Diagnostics
 from ..engine.experiments.diagnostics.files import read_diagnostics
 from ..engine.experiments.lama.facts import Facts, read_facts

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from ..engine.printable import counted
+from ..engine.basics.printable import counted
 from ..engine.text.lexicon import load_lexicon
 from .comparison import Comparison, Effort, Measurement, largest_difference
 from .made import one_token_verbs

@@ -15,7 +15,7 @@ from typing import Any
 
 import polars as pl
 
-from ..engine.choices import Precision
+from ..engine.basics.choices import Precision
 from ..engine.experiments.negation.select import TRIPLETS_FILE, Selection, Sentences, Settings
 from ..engine.inference.device import CPU, cpu_threads
 from ..engine.inference.exported import ExportedModel

@@ -18,7 +18,7 @@ from typing import Any, Protocol
 import numpy as np
 import psutil
 
-from ..engine.errors import InputError
+from ..engine.basics.errors import InputError
 from . import child
 from .child import Opened, Timed
 from .systems.system import Answers, Choice, Place, System, Unavailable, W

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from ..engine.choices import Precision
-from ..engine.errors import InputError
+from ..engine.basics.choices import Precision
+from ..engine.basics.errors import InputError
 from ..engine.inference.device import CPU, Device, choose_device, cpu_threads
 from ..engine.inference.exported import ExportedModel
 from ..engine.inference.opened import BATCH_TOKENS

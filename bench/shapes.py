@@ -25,8 +25,8 @@ from transformers import (
     XLMRobertaConfig,
 )
 
-from ..engine.choices import Task
-from ..engine.errors import InputError
+from ..engine.basics.choices import Task
+from ..engine.basics.errors import InputError
 from ..engine.inference.exported import ExportedModel, load_exported
 from ..export.build import build
 from ..export.checkpoint import BUNDLED, locate

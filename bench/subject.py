@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..engine.datasets.sources import find
-from ..engine.errors import InputError
+from ..engine.basics.errors import InputError
+from ..engine.experiments.data_sets.sources import find
 from ..engine.inference.device import CPU, cpu_threads
 from ..engine.views import Table
 from .comparison import Comparison, Effort, Measurement, Say, comparison_table, measure_comparison

@@ -20,7 +20,7 @@ from typing import Annotated
 import polars as pl
 import typer
 
-from ..engine.errors import InputError
+from ..engine.basics.errors import InputError
 from ..engine.views import Column, Table
 from ..engine.views.formats import render
 

@@ -16,7 +16,7 @@ import torch
 from transformers import PretrainedConfig
 from transformers.tokenization_utils_fast import PreTrainedTokenizerFast
 
-from ..engine.errors import InputError
+from ..engine.basics.errors import InputError
 from ..engine.library.verdict import Finding, Verdict
 from . import needs
 from .checkpoint import (

@@ -26,8 +26,8 @@ from requests import RequestException
 from transformers import AutoConfig, AutoTokenizer, PretrainedConfig, PreTrainedModel
 from transformers.tokenization_utils_fast import PreTrainedTokenizerFast
 
-from ..engine.errors import InputError, first_line
-from ..engine.files.reading import file_sha256, parse_json, paths_in, read_regular
+from ..engine.basics.errors import InputError, first_line
+from ..engine.basics.reading import file_sha256, parse_json, paths_in, read_regular
 from .families import LONGEST_COMPARED, family_of, longest_of, padding_id
 from .quiet import quiet
 

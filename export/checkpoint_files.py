@@ -16,10 +16,10 @@ import yaml
 from huggingface_hub.errors import HfHubHTTPError
 from requests import RequestException
 
-from ..engine.errors import InputError
-from ..engine.files.paths import is_file_name
-from ..engine.files.reading import is_file, paths_in
-from ..engine.files.sealed import read_sealed
+from ..engine.basics.errors import InputError
+from ..engine.basics.paths import is_file_name
+from ..engine.basics.reading import is_file, paths_in
+from ..engine.basics.sealed import read_sealed
 from .checkpoint import Source
 from .quiet import quiet
 

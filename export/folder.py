@@ -14,7 +14,7 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from ..engine.files.reading import paths_in
+from ..engine.basics.reading import paths_in
 
 _LOCK = "lock"
 _REPLACED = "replaced"

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import psutil
 
-from ..engine.errors import InputError
+from ..engine.basics.errors import InputError
 from .checkpoint import Checkpoint, Source
 from .checkpoint_files import weights_of
 from .samples import USUAL

@@ -18,7 +18,7 @@ import onnxruntime as ort
 from numpy.typing import NDArray
 from onnx import ModelProto, helper
 
-from ..engine.errors import InputError
+from ..engine.basics.errors import InputError
 from ..engine.inference.exported import HIDDEN
 from .graph import Array, Graph, dims, reads
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy.special import logsumexp
 from transformers import PreTrainedModel
 
-from ..engine.errors import InputError
+from ..engine.basics.errors import InputError
 from ..engine.inference.device import cpu_threads
 from ..engine.inference.exported import HIDDEN
 from .observe import Feeds, open_session, told_in_one_line

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from transformers import PreTrainedModel
 from transformers.tokenization_utils_fast import PreTrainedTokenizerFast
 
-from ..engine.errors import InputError
+from ..engine.basics.errors import InputError
 from ..engine.inference.exported import ExportedModel
 from ..engine.text.tokenizer import MASK_TOKEN
 from .checkpoint import load, load_model, locate

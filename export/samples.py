@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ..engine.errors import InputError
+from ..engine.basics.errors import InputError
 from ..engine.text.lexicon import load_lexicon
 from ..engine.text.pattern_files import load_patterns
 from ..engine.text.tokenizer import MASK_TOKEN

@@ -32,7 +32,7 @@ from transformers.models.auto.modeling_auto import (
     MODEL_FOR_TOKEN_CLASSIFICATION_MAPPING,
 )
 
-from ..engine.errors import InputError
+from ..engine.basics.errors import InputError
 from ..engine.inference.exported import CONVOLVED, LOW_PRECISION, SHARING_PREFIXES, VOCABULARY
 from ..engine.inference.manifest import GRAPH
 from ..engine.text.tokenizer import MASK_TOKEN, CausalTokenizer

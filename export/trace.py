@@ -21,8 +21,8 @@ from optimum.exporters.tasks import TasksManager
 from optimum.utils import DEFAULT_DUMMY_SHAPES, NormalizedTextConfig
 from transformers import PretrainedConfig, PreTrainedModel
 
-from ..engine.errors import InputError
-from ..engine.versions import versions
+from ..engine.basics.errors import InputError
+from ..engine.basics.versions import versions
 from .graph import Graph, attribute
 from .observe import told_in_one_line
 

@@ -15,7 +15,7 @@ import numpy as np
 import onnxruntime as ort
 import torch
 
-from ...engine.errors import InputError
+from ...engine.basics.errors import InputError
 from ...engine.inference.cuda import attention_options
 from ...engine.inference.device import CPU, Device, cuda_bus_address, cuda_devices, cuda_memory, cuda_name, cuda_version
 from ...engine.inference.exported import REFERENCE

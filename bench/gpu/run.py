@@ -16,8 +16,8 @@ from typing import Any
 import msgspec
 import polars as pl
 
-from ...engine.errors import InputError, shortened
-from ...engine.files.atomic import json_bytes, write_bytes
+from ...engine.basics.atomic import json_bytes, write_bytes
+from ...engine.basics.errors import InputError, shortened
 from ...engine.inference.device import CPU, choose_device
 from ...engine.views import Column, Table
 from .. import shapes

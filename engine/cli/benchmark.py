@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..choices import TABLE
+from ..basics.choices import TABLE
+from ..basics.errors import InputError
 from ..commands import options
 from ..commands.console import document, say, show
-from ..errors import InputError
 
 if TYPE_CHECKING:
     from ..views import Table

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ..basics.printable import counted
 from ..commands.console import say
 from ..commands.run_command import table_command
-from ..printable import counted
 
 if TYPE_CHECKING:
     from ..library.shown import Shown

@@ -36,8 +36,8 @@ def get_data(
 
     The variable NEGENGINE_DATA names another folder. Example: negengine data get lm-diagnostics
     """
-    from ..datasets.fetch import get
-    from ..datasets.sources import source
+    from ..experiments.data_sets.fetch import get
+    from ..experiments.data_sets.sources import source
 
     found = [source(name) for name in names]
     for one in found:

@@ -6,7 +6,7 @@ from typing import Any
 
 import polars as pl
 
-from ..datasets.sources import cache_folder, sources
+from ..experiments.data_sets.sources import cache_folder, sources
 from ..library.shown import Shown
 from ..views import Column, Table
 

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from ..choices import Task
+from ..basics.choices import Task
 from ..commands import options
 from ..commands.console import document, say, show
 

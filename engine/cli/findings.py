@@ -2,9 +2,9 @@
 
 import platform
 
+from ..basics.versions import package_version, versions
 from ..inference.device import Device, choose_device, cpu_threads, cuda_devices, cuda_memory, missing_for_cuda
 from ..inference.exported import exported_names
-from ..versions import package_version, versions
 
 _PACKAGES = ("negengine", "onnxruntime-gpu", "onnxruntime", "numpy", "polars", "scipy", "tokenizers")
 _EXPORT_PACKAGES = ("optimum-onnx", "transformers", "torch", "accelerate", "onnx")

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ..basics.errors import OF_THE_MACHINE, InputError, shortened
 from ..commands.console import open_standard_streams, say, show
 from ..commands.program import Commands, CommandsByName, Program
 from ..commands.run_command import resuming_command
 from ..commands.subcommands import as_command, with_subcommands
-from ..errors import OF_THE_MACHINE, InputError, shortened
 from ..library.registry import commands, experiment_summary, find_command, load, probes, resumable
 
 if TYPE_CHECKING:

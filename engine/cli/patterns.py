@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from ..choices import TABLE
+from ..basics.choices import TABLE
 from ..commands import options
 from ..commands.program import Program
 from ..commands.run_command import print_result

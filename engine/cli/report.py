@@ -57,7 +57,7 @@ def figures(
 def _open_in_browser(path: Path) -> None:
     import webbrowser
 
-    from ..errors import InputError
+    from ..basics.errors import InputError
 
     if not webbrowser.open(path.resolve().as_uri()):
         raise InputError(f"{path} is written, but no browser was found; open the file yourself")

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..choices import TABLE
+from ..basics.choices import TABLE
+from ..basics.errors import InputError
+from ..basics.printable import counted
 from ..commands import options
 from ..commands.console import document, pieces, show
-from ..errors import InputError
-from ..printable import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from ..choices import TABLE
+from ..basics.choices import TABLE
 from ..commands import options
 from ..commands.run_command import print_result
 

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from ..choices import TABLE
+from ..basics.choices import TABLE
 from ..commands import options
 from ..commands.run_command import Setup, print_result, with_common_options
 from .shards import INCOMPLETE
@@ -24,8 +24,8 @@ def suite(
     Runs that are finished are not run again. If one fails, the others run, and the exit status is 3. --shard I/N runs
     every N-th run. Example: negengine suite suite.toml
     """
-    from ..suite.suite_run import plan_suite
-    from ..suite.suite_run import suite as run_suite
+    from ..results.suite.suite_run import plan_suite
+    from ..results.suite.suite_run import suite as run_suite
 
     if plan:
         print_result(plan_suite(file, **setup.run), form, as_json, verbose=setup.verbose)

@@ -11,8 +11,8 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any, cast
 
-from ..choices import TABLE
-from ..printable import json_safe, printable_lines
+from ..basics.choices import TABLE
+from ..basics.printable import json_safe, printable_lines
 from .stdout import Stdout
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..choices import Precision, output_formats
+from ..basics.choices import Precision, output_formats
 
 
 def complete_models(incomplete: str) -> list[str]:

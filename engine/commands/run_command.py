@@ -14,8 +14,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..choices import TABLE, Precision
-from ..files.paths import shell_command
+from ..basics.choices import TABLE, Precision
+from ..basics.paths import shell_command
 from . import options
 from .console import document, say, show
 
@@ -107,7 +107,7 @@ class Setup:
 
         Raises InputError for an option that belongs to an executor that is not asked for, or contradicts another one.
         """
-        from ..errors import InputError
+        from ..basics.errors import InputError
         from ..library.registry import load
 
         found: Executor | None = None
@@ -201,7 +201,7 @@ def command_line() -> str:
 
 def resuming_command() -> str:
     """The command that resumes this process's run, also outside of the job array that it belongs to."""
-    from ..errors import InputError
+    from ..basics.errors import InputError
     from ..library.options import explicit
 
     if not _called:

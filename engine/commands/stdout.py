@@ -5,7 +5,7 @@ import os
 from contextlib import suppress
 from typing import NoReturn, TextIO
 
-from ..errors import InputError
+from ..basics.errors import InputError
 
 
 class Stdout(io.TextIOBase):

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
-from ..choices import Precision
-from ..errors import needs_extra
+from ..basics.choices import Precision
+from ..basics.errors import needs_extra
 from . import options
 from .run_command import PRINTING, command_line, print_result, with_options
 

@@ -16,7 +16,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ..errors import InputError
+from ..basics.errors import InputError
 from ..inference.exported import ExportedModel
 from ..inference.free_text import encode_texts, log_softmax, top_tokens
 from ..inference.model import LanguageModel

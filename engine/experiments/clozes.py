@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 
 import polars as pl
 
-from ..files.atomic import sha256
+from ..basics.atomic import sha256
 from ..library.recount import Recount, holds
 from ..library.sentences import CORRECT
 from ..views import Column, Figure, Section, Table

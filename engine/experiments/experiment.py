@@ -24,8 +24,8 @@ from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Unpack, cast
 
-from ..choices import Task
-from ..errors import InputError
+from ..basics.choices import Task
+from ..basics.errors import InputError
 from ..inference.exported import ExportedModel
 from ..library.call import recorded
 from ..library.model import Model, ModelLike, open_model

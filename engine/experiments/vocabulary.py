@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import InputError
-from ..files.reading import is_file
+from ..basics.errors import InputError
+from ..basics.reading import is_file
 from ..inference.free_text import MASK
 from ..text.text_lines import checked_length, read_lines
 from ..text.tokenizer import NOT_ONE_TOKEN, MaskTokenizer

@@ -11,7 +11,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ..choices import Precision
+from ..basics.choices import Precision
 
 CONFIDENCE = 0.95
 AIM = 2e-4  # the upper bound on the share of wrong decisions, if the audit finds none

@@ -19,7 +19,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import InputError
+from ..basics.errors import InputError
 
 _DEVIATIONS, _BEYOND_LARGEST = 4.5, 1.1
 _NORMAL = 1.4826  # standard deviation over median absolute deviation, of a normal distribution

@@ -22,8 +22,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ..choices import Task
-from ..errors import InputError
+from ..basics.choices import Task
+from ..basics.errors import InputError
 from . import tally
 from .batches import OUTPUTS, Advance, Feeds, Runner, sentences_in
 from .device import CPU, Device

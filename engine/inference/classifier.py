@@ -16,8 +16,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ..choices import Task
-from ..errors import InputError
+from ..basics.choices import Task
+from ..basics.errors import InputError
 from ..text.tokenizer import load_tokenizer
 from . import tally
 from .batches import Advance, Feeds, ignored, rows_by_length, sentences_in

@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 import onnxruntime as ort
 
-from ..errors import InputError
+from ..basics.errors import InputError
 from .batches import INPUTS, OUTPUTS, WIDTHS, Advance, Array, Batch, Feeds, Runner, sentences_in
 from .device import Device
 from .session import on_cpu, open_session, run_options

@@ -18,7 +18,7 @@ from typing import Any
 
 import onnxruntime as ort
 
-from ..errors import InputError
+from ..basics.errors import InputError
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from ..choices import LANGUAGE_MODELS, Task
-from ..errors import InputError
-from ..files.reading import file_sha256, is_file, is_folder
+from ..basics.choices import LANGUAGE_MODELS, Task
+from ..basics.errors import InputError
+from ..basics.reading import file_sha256, is_file, is_folder
 from ..text.tokenizer import CausalTokenizer, MaskTokenizer
 from .manifest import GRAPH, MANIFEST, TOKENIZER, VerifiedFiles, read_manifest, read_origin
 

@@ -10,7 +10,7 @@ from typing import TypedDict
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import InputError
+from ..basics.errors import InputError
 from ..text.token_ids import Bucket
 from ..text.tokenizer import MaskTokenizer
 from .batches import Result, rows_by_length

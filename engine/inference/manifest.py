@@ -13,10 +13,10 @@ from typing import Annotated, Any
 
 import msgspec
 
-from ..errors import InputError
-from ..files.paths import is_file_name, is_model_name
-from ..files.reading import MOST_JSON, file_sha256, read_regular
-from ..files.sealed import DamagedError, format_of, read_sealed, unseal, write_sealed
+from ..basics.errors import InputError
+from ..basics.paths import is_file_name, is_model_name
+from ..basics.reading import MOST_JSON, file_sha256, read_regular
+from ..basics.sealed import DamagedError, format_of, read_sealed, unseal, write_sealed
 
 FORMAT = 3  # of export.json and of the graph's inputs and outputs; raised when older exports can no longer be run
 MANIFEST = "export.json"

@@ -14,7 +14,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ..choices import Task
+from ..basics.choices import Task
 from . import tally
 from .batches import INPUTS, OUTPUTS, WIDTHS, Advance, Batch, Feeds, Result, RunOne, ignored, sentences_in
 from .device import CPU

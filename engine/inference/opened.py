@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar
 
-from ..errors import InputError
+from ..basics.errors import InputError
 from . import cuda
 from .batches import Runner, sentences_in
 from .cpu import Cores

@@ -15,8 +15,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any, Generic, TypeVar
 
-from ..choices import Precision
-from ..errors import InputError
+from ..basics.choices import Precision
+from ..basics.errors import InputError
 from .audit import audit_share, disagreement_bound
 from .calibration import Calibration, NotFiniteError
 from .causal import open_language_model

@@ -17,7 +17,7 @@ from typing import Any
 
 import onnxruntime as ort
 
-from ..errors import InputError, first_line
+from ..basics.errors import InputError, first_line
 from .device import Device, cpu_threads, cuda_memory
 
 _MEMORY_SHARE = 0.45  # of a device, for one session: a run at mixed precision has two

@@ -43,8 +43,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ..choices import TargetMethod
-from ..errors import InputError
+from ..basics.choices import TargetMethod
+from ..basics.errors import InputError
 from ..text.token_ids import NOTHING, Bucket, EncodedSentences, TokenSequences
 from ..text.word_marks import Mark, WordClass, WordMarks
 from .batches import Advance, ignored

@@ -23,9 +23,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from ..basics.printable import counted
 from ..inference.exported import REFERENCE, ExportedModel
 from ..inference.free_text import log_softmax
-from ..printable import counted
 from ..text.tokenizer import NOT_ONE_TOKEN, MaskTokenizer
 from .sentences import CORRECT, REPEATED, drawn
 

@@ -15,8 +15,8 @@ from enum import Enum
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar, cast
 
-from ..files.paths import without_home
-from ..files.reading import file_sha256, is_file
+from ..basics.paths import without_home
+from ..basics.reading import file_sha256, is_file
 from .model import Model
 
 Parameters = ParamSpec("Parameters")

@@ -6,8 +6,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from ..errors import InputError
-from ..files.reading import is_file
+from ..basics.errors import InputError
+from ..basics.reading import is_file
 from ..inference.manifest import MANIFEST
 from ..runs.progress import Reporter
 from .model import Model, check_opening, find_model

@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
-from ..choices import LANGUAGE_MODELS, Precision
-from ..errors import InputError, check_number, choice
+from ..basics.choices import LANGUAGE_MODELS, Precision
+from ..basics.errors import InputError, check_number, choice
 from ..inference.causal import open_language_model
 from ..inference.device import Device, choose_devices
 from ..inference.exported import ExportedModel, NotExportedError, load_exported

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from ..errors import InputError
+from ..basics.errors import InputError
 from ..runs import merge as merging
 from ..runs.divided import default_output, find_shards
 from ..runs.progress import Reporter

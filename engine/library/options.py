@@ -5,7 +5,7 @@ import time
 from pathlib import Path
 from typing import Any, TypedDict
 
-from ..files.paths import shell_command
+from ..basics.paths import shell_command
 from ..runs.divided import refuse_other_division
 from ..runs.executors import Executor, ThisProcess
 from ..runs.loop import Execution

@@ -6,7 +6,7 @@ from typing import Any
 
 import polars as pl
 
-from ..errors import check_number
+from ..basics.errors import check_number
 from ..inference.free_text import MASK, encode_texts, predict_texts
 from ..views import Column, Table
 from .model import ModelLike, open_model

@@ -15,7 +15,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import InputError
+from ..basics.errors import InputError
 
 if TYPE_CHECKING:
     from ..runs.stage import Publish, Stage

@@ -8,8 +8,8 @@ from typing import Any, ClassVar, Self, TypeVar
 
 import polars as pl
 
-from ..errors import InputError
-from ..printable import counted
+from ..basics.errors import InputError
+from ..basics.printable import counted
 from ..runs.record import StageRecord, read_run
 from ..runs.results import finished_stage, read_frame
 from ..runs.shard import Shard

@@ -20,7 +20,7 @@ The texts are built again from what the run has recorded: neither the model nor 
 import numpy as np
 import polars as pl
 
-from ..errors import InputError
+from ..basics.errors import InputError
 
 CORRECT, REPEATED, FAILED = "correct", "repeated", "failed"
 TEXTS = ("sentence", "premise", "hypothesis")

@@ -10,9 +10,9 @@ from typing import Any
 
 import polars as pl
 
-from ..errors import InputError
-from ..files.paths import shell_command
-from ..printable import counted
+from ..basics.errors import InputError
+from ..basics.paths import shell_command
+from ..basics.printable import counted
 from ..runs.divided import DividedRun, State, default_output, divided_run, find_shards
 from ..views import Column, Table
 from .registry import stages

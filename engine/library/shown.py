@@ -3,7 +3,7 @@
 from abc import abstractmethod
 from typing import Any
 
-from ..choices import TABLE
+from ..basics.choices import TABLE
 from ..views import Table
 from ..views.formats import render
 from ..views.html import to_html

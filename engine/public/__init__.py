@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
 
 if TYPE_CHECKING:  # the same names, for type checkers and editors
-    from .engine.errors import InputError
+    from .engine.basics.errors import InputError
     from .engine.experiments.cues.cues import cues
     from .engine.experiments.diagnostics.diagnostics import Diagnostics as _Diagnostics
     from .engine.experiments.gh22.gh22 import gh22
@@ -43,12 +43,12 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors
     from .engine.results.report.citation import Citation, cite
     from .engine.results.report.report import figures, report
     from .engine.results.report.reproduction import Reproduction, reproduce
+    from .engine.results.suite.suite_run import SuiteRun, suite
     from .engine.results.verification.checks import Verification
     from .engine.results.verification.verify import verify
     from .engine.runs.executors import ThisProcess
     from .engine.runs.processes import Processes
     from .engine.runs.ray import Ray
-    from .engine.suite.suite_run import SuiteRun, suite
     from .engine.views.table import Table
 
     diagnostics = _Diagnostics.function()

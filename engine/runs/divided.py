@@ -16,9 +16,9 @@ from enum import StrEnum
 from glob import glob, has_magic
 from pathlib import Path
 
-from ..errors import InputError
-from ..files.reading import exists, is_folder, paths_in
-from ..printable import counted
+from ..basics.errors import InputError
+from ..basics.printable import counted
+from ..basics.reading import exists, is_folder, paths_in
 from .lock import holder
 from .part import PartFiles
 from .record import RUN_FILE, SESSIONS_FOLDER, StageRecord, differences, read_record, read_run

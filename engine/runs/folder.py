@@ -21,10 +21,10 @@ from typing import Any
 
 import msgspec
 
-from ..errors import InputError
-from ..files.atomic import make_folder, remove_file, remove_leftovers, write_bytes
-from ..files.reading import refuse_few_open_files
-from ..versions import own_version
+from ..basics.atomic import make_folder, remove_file, remove_leftovers, write_bytes
+from ..basics.errors import InputError
+from ..basics.reading import refuse_few_open_files
+from ..basics.versions import own_version
 from .lock import locked
 from .part import EncodedPart, Marker, PartFiles
 from .record import (

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from filelock import lock_descriptor
 
-from ..errors import InputError
-from ..files.atomic import unwritable
+from ..basics.atomic import unwritable
+from ..basics.errors import InputError
 
 LOCK_FILE = ".lock"
 _TEXT = 1  # where the holder's name begins: Windows lets no other process read the locked first byte

@@ -15,9 +15,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from ..basics.printable import counted
 from ..inference.precision import widened
 from ..inference.session import give_back_freed_memory
-from ..printable import counted
 from .executors import Executor
 from .folder import RunFolder
 from .part import EncodedPart

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
-from ..choices import Precision
-from ..errors import InputError
+from ..basics.choices import Precision
+from ..basics.errors import InputError
 from ..inference.causal import open_language_model
 from ..inference.exported import ExportedModel
 from ..inference.mixed import SENTENCES, Method

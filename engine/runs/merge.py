@@ -16,11 +16,11 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from ..choices import Precision
-from ..errors import InputError
-from ..files.paths import without_home
-from ..files.reading import paths_in
-from ..printable import counted
+from ..basics.choices import Precision
+from ..basics.errors import InputError
+from ..basics.paths import without_home
+from ..basics.printable import counted
+from ..basics.reading import paths_in
 from .folder import RunFolder
 from .part import EncodedPart, PartFiles
 from .record import StageRecord, differences, read_run

@@ -14,11 +14,11 @@ import msgspec
 import polars as pl
 from polars.io.plugins import register_io_source
 
-from ..errors import InputError
-from ..files.atomic import sha256, unwritable, write_bytes
-from ..files.frames import parquet_bytes, parquet_frame
-from ..files.reading import MOST_JSON, LargerError, MissingFileError, read_regular
-from ..files.sealed import DamagedError, unseal, write_sealed
+from ..basics.atomic import sha256, unwritable, write_bytes
+from ..basics.errors import InputError
+from ..basics.frames import parquet_bytes, parquet_frame
+from ..basics.reading import MOST_JSON, LargerError, MissingFileError, read_regular
+from ..basics.sealed import DamagedError, unseal, write_sealed
 from ..inference.audit import DISAGREEMENTS
 from ..inference.tally import NOTHING, Tally
 from .record import PARTS_FOLDER

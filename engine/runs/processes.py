@@ -24,7 +24,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import IO, Any, TextIO, cast
 
-from ..errors import InputError
+from ..basics.errors import InputError
 from ..inference import tally
 from ..inference.device import Device, threads_each
 from ..inference.tally import Tally

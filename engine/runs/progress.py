@@ -16,7 +16,7 @@ from typing import Any, TextIO, cast
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from ..printable import printable, printable_lines
+from ..basics.printable import printable, printable_lines
 from .stderr import Stderr
 
 SENTENCES = "sentences"

@@ -18,9 +18,9 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..errors import InputError, check_number, first_line
+from ..basics.errors import InputError, check_number, first_line
+from ..basics.printable import counted
 from ..inference.device import cpu_threads
-from ..printable import counted
 from .executors import Say, Workers
 from .stage import ModelOptions, Stage
 

@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 from filelock import FileLock
 
-from ..errors import InputError
-from ..files.reading import file_sha256, is_file, is_folder
+from ..basics.errors import InputError
+from ..basics.reading import file_sha256, is_file, is_folder
 from ..inference.manifest import VerifiedFiles
 
 PIECE = 64 * 2**20  # bytes

@@ -26,11 +26,11 @@ import ray
 from ray import cloudpickle
 from ray.exceptions import RayError, RayTaskError
 
-from ..errors import InputError
+from ..basics.errors import InputError
+from ..basics.versions import DECIDING, versions
 from ..inference import tally
 from ..inference.device import CPU, Device
 from ..inference.machine import machine
-from ..versions import DECIDING, versions
 from .executors import Advance, Behind, Finish, Say, Workers, opened, worker
 from .part import EncodedPart
 from .ray import Patience, Resources

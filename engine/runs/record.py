@@ -18,11 +18,11 @@ from typing import Any
 
 import msgspec
 
-from ..errors import InputError
-from ..files.atomic import is_leftover, make_folder, remove_file, write_unflushed
-from ..files.paths import is_file_name, without_home
-from ..files.reading import MOST_JSON, LargerError, MissingFileError, exists, paths_in, read_regular
-from ..files.sealed import DamagedError, read_sealed, seal, unseal, write_sealed
+from ..basics.atomic import is_leftover, make_folder, remove_file, write_unflushed
+from ..basics.errors import InputError
+from ..basics.paths import is_file_name, without_home
+from ..basics.reading import MOST_JSON, LargerError, MissingFileError, exists, paths_in, read_regular
+from ..basics.sealed import DamagedError, read_sealed, seal, unseal, write_sealed
 from ..inference.exported import ExportedModel
 from .lock import LOCK_FILE
 from .session import Session

@@ -7,10 +7,10 @@ from typing import Any
 import msgspec
 import polars as pl
 
-from ..errors import InputError
-from ..files.atomic import json_bytes, sha256, write_bytes
-from ..files.frames import frame_sha256, parquet_frame, write_frame
-from ..files.reading import MissingFileError, file_sha256, read_regular
+from ..basics.atomic import json_bytes, sha256, write_bytes
+from ..basics.errors import InputError
+from ..basics.frames import frame_sha256, parquet_frame, write_frame
+from ..basics.reading import MissingFileError, file_sha256, read_regular
 from .part import Marker, damaged_part, part_files, part_rows
 from .record import StageRecord, read_run
 from .session import PYTHON

@@ -12,13 +12,13 @@ from typing import Any
 
 import msgspec
 
-from ..errors import InputError, first_line, shortened
-from ..files.paths import without_home_inside
+from ..basics.errors import InputError, first_line, shortened
+from ..basics.paths import without_home_inside
+from ..basics.versions import deciding_versions, own_version, source_commit
 from ..inference.device import CPU
 from ..inference.energy import EnergyMeter
 from ..inference.machine import machine
 from ..inference.tally import Tally
-from ..versions import deciding_versions, own_version, source_commit
 from .stage import Choices
 
 PYTHON = "python"

@@ -24,8 +24,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..errors import InputError
-from ..files.paths import shell_command, words_of
+from ..basics.errors import InputError
+from ..basics.paths import shell_command, words_of
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import polars as pl
 
-from ..choices import Precision
+from ..basics.choices import Precision
 from ..inference.device import CPU, Device
 
 Model = TypeVar("Model")

@@ -32,8 +32,8 @@ from typing import Annotated
 
 import msgspec
 
-from ..errors import InputError
-from ..files.reading import exists
+from ..basics.errors import InputError
+from ..basics.reading import exists
 from .toml_file import TomlFile
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 
-from ..files.reading import paths_in
+from ..basics.reading import paths_in
 from .agreement import Elision, VerbEndings
 from .pattern import MASK, PROFESSION, PRONOUN, SLOT, VERB, WORD_SLOTS, Pattern, Role
 from .pattern_files import Language

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from ..errors import InputError, did_you_mean
-from ..files.reading import exists
+from ..basics.errors import InputError, did_you_mean
+from ..basics.reading import exists
 
 _RESOURCES = Path(__file__).parent / "resources"
 ENGLISH = "english"

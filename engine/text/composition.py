@@ -19,7 +19,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import InputError
+from ..basics.errors import InputError
 from .keys import checked_seed, string_keys
 from .pattern import MASK, Hole, Pattern
 from .token_ids import Bucket, n_sentences

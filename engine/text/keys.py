@@ -10,7 +10,7 @@ from hashlib import blake2b
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import check_number
+from ..basics.errors import check_number
 
 # The constants of splitmix64 (Steele, Lea & Flood 2014, "Fast splittable pseudorandom number generators", fig. 14).
 _INCREMENT = np.uint64(0x9E3779B97F4A7C15)

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
-from ..errors import InputError
-from ..files.reading import exists, paths_in
+from ..basics.errors import InputError
+from ..basics.reading import exists, paths_in
 from .agreement import Agreement, read_agreement
 from .bundled import BUNDLED_LEXICON
 from .pattern import MASK, PROFESSION, SLOT_NAME, SLOTS, WORD_SLOTS, column

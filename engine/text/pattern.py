@@ -19,8 +19,8 @@ from typing import Annotated, Any
 import msgspec
 import polars as pl
 
-from ..choices import Coreference
-from ..errors import InputError
+from ..basics.choices import Coreference
+from ..basics.errors import InputError
 from .agreement import Beginnings, Elision, before
 
 NAME, PROFESSION, VERB, PRONOUN, MASK = "NAME", "PROF", "ACT", "PRON", "MASK"

@@ -24,8 +24,8 @@ from pathlib import Path
 
 import msgspec
 
-from ..errors import InputError
-from ..files.reading import is_folder
+from ..basics.errors import InputError
+from ..basics.reading import is_folder
 from .agreement import Elision
 from .bundled import PATTERNS, lexicon_path, pattern_path
 from .lexicon import Lexicon, load_lexicon

@@ -19,9 +19,9 @@ import numpy as np
 import polars as pl
 from polars.exceptions import PanicException, PolarsError
 
-from ..errors import InputError, first_line
-from ..files.reading import open_regular, unreadable
-from ..printable import counted
+from ..basics.errors import InputError, first_line
+from ..basics.printable import counted
+from ..basics.reading import open_regular, unreadable
 from .table_rows import NEEDED, Bad, Block, Part, as_json, typed
 from .text_lines import BYTE_ORDER_MARK, BadLineError, Lines, Place, json_object, open_text
 

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, Self
 
-from ..errors import InputError
-from ..files.reading import open_regular, parse_json, unreadable
+from ..basics.errors import InputError
+from ..basics.reading import open_regular, parse_json, unreadable
 
 LONGEST_LINE = 1_000_000
 """Bytes. A longer line shows that the file is not a text with line ends."""

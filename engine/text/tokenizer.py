@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 from tokenizers import Encoding, Tokenizer
 from tokenizers.models import WordPiece
 
-from ..errors import InputError, first_line
-from ..files.reading import read_regular
+from ..basics.errors import InputError, first_line
+from ..basics.reading import read_regular
 
 NOT_ONE_TOKEN = -1
 """Used instead of a token id if the word is not one token."""

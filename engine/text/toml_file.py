@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from ..errors import InputError
+from ..basics.errors import InputError
 from .text_lines import read_text
 
 _MOST_PARSED = 500

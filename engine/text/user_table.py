@@ -11,8 +11,8 @@ from typing import Any
 
 import polars as pl
 
-from ..errors import InputError, did_you_mean
-from ..files.reading import file_sha256
+from ..basics.errors import InputError, did_you_mean
+from ..basics.reading import file_sha256
 from .table_rows import Check, Part, Rows, common_types, judged
 from .table_sources import MOST_COLUMNS, FrameTable, Kind, ParquetTable, TextTable, kind_of
 

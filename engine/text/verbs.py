@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from ..choices import VerbConvention
-from ..errors import InputError
+from ..basics.choices import VerbConvention
+from ..basics.errors import InputError
 from .pattern import Pattern
 from .tokenizer import NOT_ONE_TOKEN, MaskTokenizer
 

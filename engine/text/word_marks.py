@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from tokenizers import decoders
 from tokenizers.models import BPE, WordPiece
 
-from ..errors import InputError
+from ..basics.errors import InputError
 from .tokenizer import MaskTokenizer
 
 _BYTE_LEVEL, _SENTENCEPIECE = "Ġ", "▁"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from ..printable import printable
+from ..basics.printable import printable
 
 if TYPE_CHECKING:
     from .table import Column, Table

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from ..choices import TABLE, output_formats
-from ..errors import InputError, did_you_mean
+from ..basics.choices import TABLE, output_formats
+from ..basics.errors import InputError, did_you_mean
 
 if TYPE_CHECKING:
     from .table import Table

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from html import escape
 from typing import TYPE_CHECKING
 
-from ..printable import printable
+from ..basics.printable import printable
 from .cells import cells, is_text, section_ends, with_unit
 
 if TYPE_CHECKING:

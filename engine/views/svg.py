@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable
 from xml.etree import ElementTree as ET
 
-from ..errors import InputError
+from ..basics.errors import InputError
 from .figure import Figure
 from .palette import INK, on_page
 

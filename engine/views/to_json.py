@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from ..printable import json_safe
+from ..basics.printable import json_safe
 from .formats import ROWS_AT_ONCE, Format, batches
 
 if TYPE_CHECKING:

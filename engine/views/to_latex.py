@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from tabulate import SEPARATING_LINE, DataRow, Line, TableFormat, tabulate
 
-from ..printable import printable
+from ..basics.printable import printable
 from .cells import cells, is_text, section_ends, with_unit
 from .formats import Format
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from tabulate import tabulate
 
-from ..printable import printable
+from ..basics.printable import printable
 from .cells import cells, is_text, with_unit
 from .formats import Format
 

@@ -11,7 +11,7 @@ from rich.console import Console, Group
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from ..printable import printable
+from ..basics.printable import printable
 from .cells import cell_parts, is_text, section_ends
 from .formats import WIDTH, Format
 

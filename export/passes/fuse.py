@@ -7,7 +7,7 @@ import onnx_ir as ir
 from onnxruntime.transformers.fusion_options import FusionOptions
 from onnxruntime.transformers.optimizer import optimize_by_fusion
 
-from ...engine.errors import InputError
+from ...engine.basics.errors import InputError
 from ..graph import Graph, attribute, dims, is_constant, written_by
 from ..observe import Layout, layouts, told_in_one_line
 from .context import Context

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from ...engine.errors import InputError
+from ...engine.basics.errors import InputError
 from ...engine.inference.exported import HIDDEN
 from ..graph import Graph, array, attribute, dims, is_constant
 from ..observe import PROBE, Layout, layouts

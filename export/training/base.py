@@ -8,7 +8,7 @@ import torch
 from transformers import PretrainedConfig, PreTrainedModel
 from transformers.tokenization_utils_fast import PreTrainedTokenizerFast
 
-from ...engine.errors import InputError
+from ...engine.basics.errors import InputError
 from ..checkpoint import (
     Head,
     Source,

@@ -20,13 +20,13 @@ from numpy.typing import NDArray
 from tokenizers import Tokenizer
 from transformers.tokenization_utils_fast import PreTrainedTokenizerFast
 
-from ...engine.choices import Task
+from ...engine.basics.choices import Task
+from ...engine.basics.errors import InputError
 from ...engine.commands.train_command import TrainingOptions
-from ...engine.datasets.sources import find
-from ...engine.errors import InputError
 from ...engine.experiments.cues.cue_detector import NO_TOKEN, CueDetector, WordEncoder
 from ...engine.experiments.cues.cue_scores import MarkedSentence, read_columns, score
 from ...engine.experiments.cues.cue_words import DATA, LABELS, OUTSIDE, TEST_FILES, TRAIN_FILES, cues_of, labels_of
+from ...engine.experiments.data_sets.sources import find
 from ...engine.inference.device import CPU
 from ...engine.inference.exported import load_exported
 from ...engine.runs.progress import Reporter

@@ -8,10 +8,10 @@ from typing import Any
 
 import polars as pl
 
+from ...engine.basics.paths import shell_command
 from ...engine.experiments.cues.cue_scores import CueCounts
 from ...engine.experiments.cues.cue_views import published
 from ...engine.experiments.cues.cue_words import Kind
-from ...engine.files.paths import shell_command
 from ...engine.library.shown import Shown
 from ...engine.views import Column, Table
 

@@ -32,10 +32,10 @@ from transformers.tokenization_utils_fast import PreTrainedTokenizerFast
 from transformers.trainer_callback import PrinterCallback, TrainerState
 from transformers.trainer_utils import set_seed
 
+from ...engine.basics.atomic import unwritable
+from ...engine.basics.errors import InputError
+from ...engine.basics.reading import refuse_few_open_files
 from ...engine.commands.train_command import TrainingOptions
-from ...engine.errors import InputError
-from ...engine.files.atomic import unwritable
-from ...engine.files.reading import refuse_few_open_files
 from ...engine.runs.progress import Meter, Reporter
 from ..checkpoint_files import TrainingRecord
 from ..quiet import quiet

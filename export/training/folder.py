@@ -21,15 +21,15 @@ from typing import Any
 
 import msgspec
 
-from ...engine.errors import InputError
-from ...engine.files.atomic import flush_folder, is_leftover, make_folder, remove_leftovers, unwritable
-from ...engine.files.reading import MissingFileError, file_sha256, paths_in
-from ...engine.files.sealed import read_sealed, write_sealed
+from ...engine.basics.atomic import flush_folder, is_leftover, make_folder, remove_leftovers, unwritable
+from ...engine.basics.errors import InputError
+from ...engine.basics.reading import MissingFileError, file_sha256, paths_in
+from ...engine.basics.sealed import read_sealed, write_sealed
+from ...engine.basics.versions import source_commit, versions
 from ...engine.inference.machine import machine
 from ...engine.runs.lock import LOCK_FILE, locked
 from ...engine.runs.record import as_json, differences
 from ...engine.runs.results import unlike
-from ...engine.versions import source_commit, versions
 from ..checkpoint_files import FORMAT, RECORD, TrainingRecord
 
 CHECKPOINTS = "checkpoints"

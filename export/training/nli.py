@@ -16,9 +16,9 @@ import torch
 from numpy.typing import NDArray
 from transformers.tokenization_utils_fast import PreTrainedTokenizerFast
 
-from ...engine.choices import Task
+from ...engine.basics.choices import Task
+from ...engine.basics.errors import InputError, choice
 from ...engine.commands.train_command import TrainingOptions
-from ...engine.errors import InputError, choice
 from ...engine.experiments.items import ORIGINAL
 from ...engine.experiments.nli.nli import NliRun, nli
 from ...engine.experiments.nli.nli_pairs import SOURCES, Source

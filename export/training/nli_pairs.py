@@ -23,8 +23,10 @@ import polars as pl
 from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
 from requests import RequestException
 
-from ...engine.datasets.sources import cache_folder, find
-from ...engine.errors import InputError, first_line
+from ...engine.basics.atomic import make_folder, write_bytes
+from ...engine.basics.errors import InputError, first_line
+from ...engine.basics.reading import file_sha256, is_file
+from ...engine.experiments.data_sets.sources import cache_folder, find
 from ...engine.experiments.nli.nli_pairs import (
     KINDS,
     NO_CONSENSUS,
@@ -34,8 +36,6 @@ from ...engine.experiments.nli.nli_pairs import (
     read_benchmark,
     stream_original,
 )
-from ...engine.files.atomic import make_folder, write_bytes
-from ...engine.files.reading import file_sha256, is_file
 from ..quiet import quiet
 
 _TRAIN = "train.tsv"

@@ -15,9 +15,9 @@ from typing import Any
 import torch
 from transformers import PretrainedConfig
 
-from ...engine.choices import Precision
+from ...engine.basics.choices import Precision
+from ...engine.basics.errors import InputError, check_number
 from ...engine.commands.train_command import TrainingOptions
-from ...engine.errors import InputError, check_number
 from ...engine.inference.device import cpu_threads
 from ...engine.runs.progress import Reporter
 from ..needs import Needs, free_disk, free_memory

@@ -4,7 +4,7 @@ import json
 
 import pytest
 from negengine.bench.export import SYSTEMS, document, measure, table
-from negengine.engine.errors import InputError
+from negengine.engine.basics.errors import InputError
 from transformers import BertConfig
 
 pytestmark = [pytest.mark.long, pytest.mark.everything]

@@ -12,8 +12,8 @@ from negengine.bench.shapes import Measured, prepare_classifier
 from negengine.bench.subject import bench_subject
 from negengine.bench.systems.papers import ALONE, OURS, PAPER
 from negengine.bench.systems.system import Place
-from negengine.engine.choices import Task
-from negengine.engine.errors import InputError
+from negengine.engine.basics.choices import Task
+from negengine.engine.basics.errors import InputError
 from negengine.engine.inference.device import CPU
 from negengine.engine.inference.exported import load_exported
 from served_here import here

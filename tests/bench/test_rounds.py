@@ -6,7 +6,7 @@ import pytest
 from counting_systems import Adding, Making, Numbers
 from negengine.bench.rounds import compare
 from negengine.bench.systems.system import Place
-from negengine.engine.errors import InputError
+from negengine.engine.basics.errors import InputError
 from negengine.engine.inference.device import CPU
 
 FEW, WORK = Numbers((1, 2, 3, 4)), Numbers(tuple(range(8)))

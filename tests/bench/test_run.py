@@ -7,7 +7,7 @@ import pytest
 from negengine.bench import report, run
 from negengine.bench.lazy import expected_rate
 from negengine.bench.shapes import prepare
-from negengine.engine.errors import InputError
+from negengine.engine.basics.errors import InputError
 from negengine.engine.views.to_table import to_rich
 from rich.console import Console
 from served_here import here

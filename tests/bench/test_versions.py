@@ -3,7 +3,7 @@
 import polars as pl
 import pytest
 from negengine.bench.versions import both, table
-from negengine.engine.errors import InputError
+from negengine.engine.basics.errors import InputError
 
 SCRIPT = """#!{python}
 import sys

@@ -1,7 +1,7 @@
 """A package that is missing is told in one line, with the extra that installs it."""
 
 import pytest
-from negengine.engine.errors import InputError, needs_extra
+from negengine.engine.basics.errors import InputError, needs_extra
 
 
 def test_a_missing_package_names_its_extra():

@@ -10,8 +10,8 @@ import torch
 from fake_models import LEXICON, FakeScoring, FakeSelection, NeverSelection
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from negengine.engine.choices import Coreference, Precision
-from negengine.engine.errors import InputError
+from negengine.engine.basics.choices import Coreference, Precision
+from negengine.engine.basics.errors import InputError
 from negengine.engine.experiments.negation.score import Scoring, read_selected
 from negengine.engine.experiments.negation.select import Selection, Settings
 from negengine.engine.inference.device import CPU

@@ -18,8 +18,8 @@ from typing import Any
 import polars as pl
 import pytest
 from fake_models import CALIBRATION, FakeScoring, FakeSelection
-from negengine.engine.choices import Precision
-from negengine.engine.errors import InputError
+from negengine.engine.basics.choices import Precision
+from negengine.engine.basics.errors import InputError
 from negengine.engine.experiments.negation.runs import ScoresRun
 from negengine.engine.experiments.negation.score import Scoring, read_selected
 from negengine.engine.experiments.negation.sections import replacements

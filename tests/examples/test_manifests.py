@@ -7,7 +7,7 @@ import pytest
 import typer.main
 import yaml
 from negengine.engine.cli import main
-from negengine.engine.suite.suite_file import SuiteFile
+from negengine.engine.results.suite.suite_file import SuiteFile
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 PROGRAM = typer.main.get_command(main.app)

@@ -7,7 +7,7 @@ import shutil
 import pytest
 import torch
 from hub_here import serve
-from negengine.engine.errors import InputError
+from negengine.engine.basics.errors import InputError
 from negengine.engine.inference.exported import load_exported
 from negengine.export import build as building
 from negengine.export.build import _save_tokenizer, build

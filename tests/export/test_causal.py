@@ -9,7 +9,7 @@ import pytest
 import torch
 from causal_checkpoints import FAMILIES, write_causal
 from few import few
-from negengine.engine.errors import InputError
+from negengine.engine.basics.errors import InputError
 from negengine.engine.inference.causal import CausalLM
 from negengine.engine.inference.exported import load_exported
 from negengine.engine.text.lexicon import load_lexicon

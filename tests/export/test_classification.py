@@ -9,7 +9,7 @@ import pytest
 import torch
 from classifier_checkpoints import FAMILIES, LABELS, PAIRS, SEGMENTED, WORDS, save_classifier
 from few import few
-from negengine.engine.errors import InputError
+from negengine.engine.basics.errors import InputError
 from negengine.engine.inference.classifier import PairClassifier, encode_pairs, labels
 from negengine.export import build as building
 from negengine.export.build import build as build_for

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 from few import few
-from negengine.engine.errors import InputError
+from negengine.engine.basics.errors import InputError
 from negengine.engine.inference.exported import ExportedModel, load_exported
 from negengine.engine.inference.model import MaskedLM
 from negengine.engine.text.lexicon import load_lexicon

@@ -6,7 +6,7 @@ import struct
 from pathlib import Path
 
 import pytest
-from negengine.engine.errors import InputError
+from negengine.engine.basics.errors import InputError
 from negengine.export.build import build
 from negengine.export.check import check
 from negengine.export.tasks import TASKS

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from negengine.engine.errors import InputError
+from negengine.engine.basics.errors import InputError
 from negengine.export.checkpoint import Source
 from negengine.export.needs import Needs, check, estimate, free_disk, free_memory
 from safetensors.numpy import save_file

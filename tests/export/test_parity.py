@@ -5,7 +5,7 @@ import shutil
 import numpy as np
 import onnx_ir as ir
 import pytest
-from negengine.engine.errors import InputError
+from negengine.engine.basics.errors import InputError
 from negengine.export.checkpoint import load, locate
 from negengine.export.graph import Graph, array
 from negengine.export.parity import compare, reference_logits

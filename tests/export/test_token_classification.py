@@ -7,7 +7,7 @@ import pytest
 import torch
 from classifier_checkpoints import FAMILIES, LABELS, save_classifier
 from few import few
-from negengine.engine.errors import InputError
+from negengine.engine.basics.errors import InputError
 from negengine.engine.inference.classifier import TokenClassifier
 from negengine.engine.inference.exported import CONVOLVED, load_exported
 from negengine.export import build as building

@@ -17,7 +17,7 @@ def _modules(folder: str) -> tuple[str, ...]:
 
 
 GROUPS: dict[str, tuple[str, ...]] = {
-    "store": (*(f"engine/runs/{name}.py" for name in _STORE), *_modules("engine/files")),
+    "store": (*(f"engine/runs/{name}.py" for name in _STORE), *_modules("engine/basics")),
     "merge": ("engine/runs/merge.py",),
     "precision": tuple(f"engine/inference/{name}.py" for name in _PRECISION),
     "statistics": _modules("engine/statistics"),
@@ -33,7 +33,7 @@ TESTS: dict[str, tuple[str, ...]] = {
 }
 """Group → the tests for all of its modules."""
 
-_ONLY_COVERAGE = ("tests/engine/files",)  # with the fuzzer, which takes too long for each mutant
+_ONLY_COVERAGE = ("tests/engine/basics",)  # with the fuzzer, which takes too long for each mutant
 
 
 def tests_of(group: str, module: str) -> tuple[str, ...]:

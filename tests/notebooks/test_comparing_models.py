@@ -7,7 +7,7 @@ from pathlib import Path
 import nbformat
 import pytest
 from nbclient import NotebookClient
-from negengine.engine.files.sealed import seal
+from negengine.engine.basics.sealed import seal
 
 pytestmark = pytest.mark.everything
 

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
-from negengine.engine.choices import Precision
+from negengine.engine.basics.choices import Precision
 from negengine.engine.experiments.negation.score import Scoring
 from negengine.engine.experiments.negation.select import Selection
 from negengine.engine.inference.batches import ignored

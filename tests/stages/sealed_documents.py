@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from negengine.engine.files.sealed import seal, unseal
+from negengine.engine.basics.sealed import seal, unseal
 
 
 def reseal(path: Path, change: Callable[[dict[str, Any]], object]) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import polars as pl
-from negengine.engine.errors import InputError
+from negengine.engine.basics.errors import InputError
 from negengine.engine.inference import tally
 from negengine.engine.inference.device import CPU
 from negengine.engine.runs.executors import ThisProcess

@@ -231,7 +231,7 @@ def _compute_once() -> None:
     made with fewer random combinations.
     """
     import typer.main
-    from negengine.engine import versions
+    from negengine.engine.basics import versions
     from negengine.engine.cli import main
     from negengine.engine.inference import machine
     from negengine.engine.text import composition

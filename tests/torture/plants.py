@@ -48,7 +48,7 @@ def finds(plant: Plant, bench: Bench, prepared: Prepared, until: float) -> bool 
 
 
 def _not_atomic() -> None:
-    from negengine.engine.files import atomic
+    from negengine.engine.basics import atomic
 
     def write(path: Path, writer: Callable[[Path], None]) -> None:
         try:
@@ -72,7 +72,7 @@ def _no_digest() -> None:
 
 
 def _no_flush() -> None:
-    from negengine.engine.files import atomic
+    from negengine.engine.basics import atomic
 
     atomic._flush = lambda path: None
 
@@ -85,7 +85,7 @@ def _says_done() -> None:
 
 
 def _traceback() -> None:
-    from negengine.engine.files import atomic
+    from negengine.engine.basics import atomic
 
     def unwritable(path: Path, error: OSError) -> NoReturn:
         raise RuntimeError(path) from error  # an OSError of the machine is told in one line at the end

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from ....engine.choices import Precision
+from ....engine.basics.choices import Precision
 from ....engine.inference import mixed
 from ....engine.inference.causal import open_language_model
 from ....engine.inference.exported import load_exported

@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 import torch
 
-from ....engine.choices import Coreference
+from ....engine.basics.choices import Coreference
 from ....engine.experiments.gh22.acts import ACTS_FILE, RANKS, Acts
 from ....engine.experiments.gh22.gh22_patterns import Variant, load_variant
 from ....engine.experiments.gh22.repetitions import Repetitions

@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 from transformers import AutoModelForSequenceClassification
 
-from ....engine.choices import Precision, Task
+from ....engine.basics.choices import Precision, Task
 from ....engine.experiments.items import ITEMS_FILE
 from ....engine.experiments.nli.nli_judgements import PAPER_LENGTH, Judgements
 from ....engine.experiments.nli.nli_pairs import NEW, SOURCES, Pair, PairSet, map_head

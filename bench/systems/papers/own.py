@@ -6,7 +6,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 
-from ....engine.choices import Precision, Task
+from ....engine.basics.choices import Precision, Task
 from ....engine.inference.exported import load_exported
 from ....engine.runs.executors import ThisProcess
 from ....engine.runs.loop import Execution, run_stage

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ...choices import Precision
+from ...basics.choices import Precision
+from ...basics.errors import InputError
 from ...commands.run_command import Setup, flag, run_command
-from ...errors import InputError
 
 if TYPE_CHECKING:
     from ...library.shown import Shown

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from tokenizers import Encoding, Tokenizer
 
-from ...errors import InputError
+from ...basics.errors import InputError
 from ...inference.batches import Advance, ignored
 from ...inference.classifier import TokenClassifier
 from ...inference.device import CPU, Device

@@ -31,7 +31,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ...errors import InputError
+from ...basics.errors import InputError
 from ...text.text_lines import MOST_TABLE, checked_length, stream_lines
 from .cue_words import Kind, MarkedCue
 

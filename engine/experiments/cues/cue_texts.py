@@ -17,8 +17,8 @@ from typing import BinaryIO, NamedTuple
 
 import polars as pl
 
-from ...errors import InputError
-from ...files.paths import without_home
+from ...basics.errors import InputError
+from ...basics.paths import without_home
 from ...library.sentences import CORRECT
 from ...text.text_lines import Lines, Place, open_text
 from .cue_words import WORDS

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from ...errors import InputError
+from ...basics.errors import InputError
 from ...library.recount import Recount, holds, same_figures
 from ...library.shown import Shown
 from ...text.text_lines import stream_lines

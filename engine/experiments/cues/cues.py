@@ -14,8 +14,8 @@ from typing import Any, ClassVar, Self, Unpack
 
 import polars as pl
 
-from ...choices import Precision, Task
-from ...errors import InputError
+from ...basics.choices import Precision, Task
+from ...basics.errors import InputError
 from ...inference.exported import ExportedModel
 from ...library.again import Draw, Sample
 from ...library.call import recorded

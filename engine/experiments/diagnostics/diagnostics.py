@@ -37,8 +37,7 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 import polars as pl
 
-from ...datasets.sources import find
-from ...errors import check_number
+from ...basics.errors import check_number
 from ...inference.free_text import MASK
 from ...library.again import Draw, Sample
 from ...library.recount import Recount, holds
@@ -46,6 +45,7 @@ from ...library.sentences import CORRECT
 from ...text.keys import checked_seed
 from ...views import Section, Table
 from ..ask import Answers, Asked, Question
+from ..data_sets.sources import find
 from ..experiment import DATA_FOLDER, SEED, Option
 from ..finished_run import AskedRun, descending, item_once
 from ..finished_run import means as recounted_means

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
-from ...errors import InputError, choice
-from ...files.reading import files_below, is_file
+from ...basics.errors import InputError, choice
+from ...basics.reading import files_below, is_file
 from ...inference.free_text import MASK
 from ...text.text_lines import Row, read_table
 

@@ -17,8 +17,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ...choices import Coreference
-from ...errors import InputError, check_number
+from ...basics.choices import Coreference
+from ...basics.errors import InputError, check_number
 from ...inference.exported import ExportedModel, refuse_too_long
 from ...inference.free_text import log_softmax, reduce_logits, top_tokens
 from ...inference.model import LanguageModel

@@ -9,8 +9,8 @@ from typing import Annotated, Any, ClassVar
 
 import polars as pl
 
-from ...choices import Precision
-from ...errors import InputError, choice
+from ...basics.choices import Precision
+from ...basics.errors import InputError, choice
 from ...inference.audit import audit_sentences, audit_summary
 from ...inference.exported import ExportedModel
 from ...library.again import Draw, Sample

@@ -4,7 +4,7 @@ import re
 from enum import StrEnum
 from pathlib import Path
 
-from ...errors import InputError
+from ...basics.errors import InputError
 from ...text.pattern import SLOTS, VERB, PatternSet
 from ...text.pattern_files import load_patterns
 

@@ -18,11 +18,11 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from ...basics.printable import counted
 from ...inference.exported import PRECISIONS, ExportedModel, refuse_too_long
 from ...inference.mixed import FIRST_CHOICES, ManyDecider, Method, take_audits
 from ...inference.model import Asked, Decisions, LanguageModel
 from ...inference.precision import Workload
-from ...printable import counted
 from ...runs.masked_stages import Deciders, MixedStage
 from ...runs.record import model_metadata
 from ...runs.stage import Advance, Files, FinishedParts, PartResult, changed, part_ranges

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ...files.paths import with_home
+from ...basics.paths import with_home
 from ...inference.free_text import MASK
 from ...library.again import Compared, Draw, Question, Reference, Sample, Verdict
 from ...runs.record import StageRecord

@@ -18,11 +18,11 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
-from ...datasets.misprimed import IDENTIFIERS, MISPRIMES, corpus_of, merge_rows, only_text
-from ...errors import InputError, choice
-from ...files.reading import files_below, is_file
+from ...basics.errors import InputError, choice
+from ...basics.reading import files_below, is_file
 from ...inference.free_text import MASK
 from ...text.text_lines import Row, json_rows, read_lines
+from ..data_sets.misprimed import IDENTIFIERS, MISPRIMES, corpus_of, merge_rows, only_text
 from ..items import SEPARATOR
 
 

@@ -23,8 +23,6 @@ from typing import Annotated, Any, ClassVar
 
 import polars as pl
 
-from ...datasets.misprimed import MISPRIMES
-from ...datasets.sources import find
 from ...library.again import Draw, Sample
 from ...library.recount import Recount, holds
 from ...library.sentences import CORRECT
@@ -32,6 +30,8 @@ from ...runs.stage import Files, FinishedParts
 from ...views import Column, Figure, Section, Table
 from ...views.charts import Points
 from ..ask import Answers, Asked, Question
+from ..data_sets.misprimed import MISPRIMES
+from ..data_sets.sources import find
 from ..experiment import Option
 from ..finished_run import AskedRun, chances
 from ..finished_run import means as recounted_means

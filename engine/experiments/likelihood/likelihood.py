@@ -9,19 +9,19 @@ from typing import Annotated, ClassVar
 
 import polars as pl
 
-from ...datasets.sources import find
-from ...errors import InputError, choice
-from ...files.reading import exists
+from ...basics.errors import InputError, choice
+from ...basics.printable import counted
+from ...basics.reading import exists
 from ...inference.exported import ExportedModel
 from ...library.again import Draw, Sample
 from ...library.model import Model
 from ...library.options import RunOptions, opening_of, run_folder, shard_of
 from ...library.recount import Recount
-from ...printable import counted
 from ...runs.shard import Shard
 from ...runs.stage import ModelOptions
 from ...text.user_table import TableLike
 from ...views import Table
+from ..data_sets.sources import find
 from ..experiment import Experiment, Option
 from ..finished_run import OUTCOMES, SummaryRun
 from ..items import ALL

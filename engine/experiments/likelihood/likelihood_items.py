@@ -30,7 +30,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ...errors import InputError
+from ...basics.errors import InputError
 from ...text.table_rows import Check, Rows
 from ...text.tokenizer import MaskTokenizer
 from ..probe.probe_sentences import ROW, SKIPPED

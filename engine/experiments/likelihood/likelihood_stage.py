@@ -15,11 +15,11 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ...errors import InputError
+from ...basics.errors import InputError
+from ...basics.printable import counted
 from ...inference.causal import CausalLM
 from ...inference.exported import ExportedModel
 from ...inference.model import LanguageModel
-from ...printable import counted
 from ...runs.masked_stages import ReferenceStage
 from ...runs.record import model_metadata
 from ...runs.stage import Advance, Files, FinishedParts, PartResult, changed

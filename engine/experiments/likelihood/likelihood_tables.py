@@ -18,8 +18,8 @@ from typing import Any
 
 import polars as pl
 
-from ...errors import InputError
-from ...files.reading import is_folder, paths_in
+from ...basics.errors import InputError
+from ...basics.reading import is_folder, paths_in
 from ...text.table_rows import Check, Rows
 from ...text.user_table import Stimuli, Table, TableLike, find_column, needed_column, open_table
 

@@ -16,9 +16,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ...choices import Coreference, VerbConvention
-from ...errors import InputError
-from ...files.paths import with_home
+from ...basics.choices import Coreference, VerbConvention
+from ...basics.errors import InputError
+from ...basics.paths import with_home
 from ...library.again import Draw, Question, Sample
 from ...runs.record import StageRecord, differences
 from ...text.bundled import lexicon_path

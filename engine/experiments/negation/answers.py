@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from ...errors import InputError
+from ...basics.errors import InputError
 from ...inference.exported import PRECISIONS, REFERENCE
 from ...inference.words import WordScores
 from ...runs.record import StageRecord

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from ...choices import Coreference
-from ...errors import InputError, check_number
+from ...basics.choices import Coreference
+from ...basics.errors import InputError, check_number
+from ...basics.printable import counted
 from ...inference.exported import ExportedModel, load_exported
 from ...library.shown import Shown
-from ...printable import counted
 from ...text.agreement_check import Finding, Kind, Rules, differences
 from ...text.composition import composer
 from ...text.keys import checked_seed

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ...choices import Coreference, VerbConvention
+from ...basics.choices import Coreference, VerbConvention
 from ...commands import options
 from ...commands.run_command import Setup, run_command
 

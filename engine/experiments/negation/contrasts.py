@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from ...choices import Coreference
-from ...errors import InputError
+from ...basics.choices import Coreference
+from ...basics.errors import InputError
 from ...library.run import Contrast
 from ...runs.record import differences, read_run
 from ...views import Column, Table

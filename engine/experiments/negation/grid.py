@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ...choices import Coreference
-from ...errors import InputError
+from ...basics.choices import Coreference
+from ...basics.errors import InputError
 from ...runs.stage import part_ranges
 from ...text.keys import checked_seed, combine, string_keys
 from ...text.lexicon import Lexicon

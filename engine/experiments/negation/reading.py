@@ -14,7 +14,7 @@ from typing import Any
 
 import polars as pl
 
-from ...choices import Coreference
+from ...basics.choices import Coreference
 from ...text.pattern import PatternSet, Role
 from ...text.pattern_files import load_patterns
 from .score import ALL_SEVERAL

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from ...choices import Precision
+from ...basics.choices import Precision
 from ...library.again import NEAR_TIE
 from ...library.recount import LOGARITHM, ROUNDING, Recount, holds, same_figures
 from ...text.keys import combine, string_keys

@@ -8,8 +8,8 @@ from typing import Any, ClassVar, Unpack
 
 import polars as pl
 
-from ...choices import Coreference, Precision, VerbConvention
-from ...errors import InputError, choice
+from ...basics.choices import Coreference, Precision, VerbConvention
+from ...basics.errors import InputError, choice
 from ...inference.audit import audit_summary
 from ...inference.exported import ExportedModel
 from ...library.again import Draw, Sample

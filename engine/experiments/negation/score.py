@@ -19,15 +19,15 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ...choices import Precision, TargetMethod, VerbConvention
-from ...errors import InputError
-from ...files.paths import with_home
+from ...basics.choices import Precision, TargetMethod, VerbConvention
+from ...basics.errors import InputError
+from ...basics.paths import with_home
+from ...basics.printable import counted
 from ...inference.exported import ExportedModel, load_exported, refuse_too_long
 from ...inference.mixed import take_audits
 from ...inference.precision import SHORT_RUN, Workload
 from ...inference.words import WordScores, sampled_queries, score_words
 from ...library.again import NEAR_TIE
-from ...printable import counted
 from ...runs.masked_stages import TAKEN_FROM, DecidingStage, PatternDeciders
 from ...runs.record import Recorded, StageRecord
 from ...runs.results import finished_stage, read_document, read_frame

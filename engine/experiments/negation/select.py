@@ -22,8 +22,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ...choices import Coreference, VerbConvention
-from ...errors import InputError, check_number
+from ...basics.choices import Coreference, VerbConvention
+from ...basics.errors import InputError, check_number
+from ...basics.printable import counted
 from ...inference.audit import audit_summary
 from ...inference.exported import ExportedModel, refuse_too_long
 from ...inference.mixed import take_audits
@@ -31,7 +32,6 @@ from ...inference.model import Decider
 from ...inference.precision import Workload
 from ...inference.words import WordScores, repeated_words, sampled_queries
 from ...library.again import NEAR_TIE
-from ...printable import counted
 from ...runs.masked_stages import DecidingStage, PatternDeciders
 from ...runs.record import model_metadata
 from ...runs.stage import Advance, Files, FinishedParts, PartResult, Result

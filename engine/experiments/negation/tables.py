@@ -10,7 +10,7 @@ from typing import Any
 
 import polars as pl
 
-from ...choices import Coreference
+from ...basics.choices import Coreference
 from ...inference.audit import audit_sentences
 from ...text.bundled import SELF_CONTAINED_NEGATION, bundled_patterns
 from ...text.pattern import PatternSet, PublishedColumn

@@ -8,15 +8,15 @@ from typing import Annotated, Any, ClassVar
 
 import polars as pl
 
-from ...choices import Task
-from ...datasets.sources import find
-from ...errors import InputError, choice
+from ...basics.choices import Task
+from ...basics.errors import InputError, choice
 from ...inference.audit import audit_summary
 from ...inference.classifier import labels as label_names
 from ...inference.exported import ExportedModel
 from ...library.again import Draw, Sample
 from ...library.recount import Recount
 from ...views import Table
+from ..data_sets.sources import find
 from ..experiment import DATA_FOLDER, Experiment, Option
 from ..finished_run import SummaryRun
 from ..items import ALL, ORIGINAL

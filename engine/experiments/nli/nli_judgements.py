@@ -32,7 +32,7 @@ from typing import Any, ClassVar
 import numpy as np
 import polars as pl
 
-from ...files.paths import without_home
+from ...basics.paths import without_home
 from ...inference.classifier import Classifier, EncodedPairs, PairClassifier, encode_pairs
 from ...inference.exported import PRECISIONS, ExportedModel
 from ...inference.mixed import LABELS, Method, take_audits

@@ -21,8 +21,8 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 
-from ...errors import InputError
-from ...files.reading import file_sha256, read_regular
+from ...basics.errors import InputError
+from ...basics.reading import file_sha256, read_regular
 from ...text.text_lines import MOST_TABLE, Row, checked_length, decoded, stream_lines, stream_rows
 from ..items import ORIGINAL
 

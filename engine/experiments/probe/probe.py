@@ -10,8 +10,9 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 import polars as pl
 
-from ...choices import TargetMethod
-from ...errors import InputError, check_number, choice
+from ...basics.choices import TargetMethod
+from ...basics.errors import InputError, check_number, choice
+from ...basics.printable import counted
 from ...inference.exported import ExportedModel
 from ...inference.model import LanguageModel
 from ...inference.words import refuse_undefined
@@ -20,7 +21,6 @@ from ...library.model import Model
 from ...library.options import RunOptions, opening_of, run_folder, shard_of
 from ...library.recount import Recount
 from ...library.shown import Shown
-from ...printable import counted
 from ...runs.record import mask_token
 from ...runs.shard import Shard
 from ...runs.stage import ModelOptions

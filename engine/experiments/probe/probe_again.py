@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from ...choices import TargetMethod
+from ...basics.choices import TargetMethod
 from ...inference.free_text import MASK
 from ...library.again import Draw, Question, Sample
 from ...library.recount import LOGARITHM, Recount, holds, same_figures

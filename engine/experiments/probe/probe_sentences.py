@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ...errors import InputError
+from ...basics.errors import InputError
 from ...inference.batches import rows_by_length
 from ...inference.exported import ExportedModel
 from ...inference.free_text import MASK, one_mask

@@ -13,12 +13,12 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import polars as pl
 
-from ...choices import TargetMethod
-from ...errors import InputError
+from ...basics.choices import TargetMethod
+from ...basics.errors import InputError
+from ...basics.printable import counted
 from ...inference.exported import ExportedModel
 from ...inference.model import LanguageModel
 from ...inference.words import score_whole_words, score_words
-from ...printable import counted
 from ...runs.masked_stages import ReferenceStage
 from ...runs.record import model_metadata
 from ...runs.stage import Advance, Files, FinishedParts, PartResult, changed

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from ...printable import counted
+from ...basics.printable import counted
 from ...views import Column, Figure, Section, Table
 from ...views.charts import Points
 from ..summary import DIFFERENCE, HOLM, P_VALUE, VERSUS, correction_note

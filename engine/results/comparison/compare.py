@@ -16,7 +16,7 @@ from typing import Any
 
 import polars as pl
 
-from ...errors import InputError
+from ...basics.errors import InputError
 from ...library.run import Contrast, Run
 from ...library.shown import Shown
 from ...views import Table

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from ...errors import InputError
+from ...basics.errors import InputError
+from ...basics.printable import counted
 from ...experiments.summary import paired
 from ...library.run import Run
-from ...printable import counted
 from ...statistics import SMALLEST_P, crossed_interval, holm, smallest_p
 from ...views import Column, Table
 

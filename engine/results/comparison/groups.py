@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from ...errors import InputError, did_you_mean
+from ...basics.errors import InputError, did_you_mean
 from ...library.run import Run
 from ...library.shown import Shown
 from ...views import Column, Table

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import polars as pl
 
-from ...errors import InputError
+from ...basics.errors import InputError
 from ...library.open import open_run
 from ...library.run import Run
 from ...runs.record import differences

@@ -10,13 +10,13 @@ from typing import Any
 import msgspec
 import polars as pl
 
-from ...choices import Precision
-from ...errors import InputError
+from ...basics.choices import Precision
+from ...basics.errors import InputError
+from ...basics.printable import counted
 from ...inference.audit import audit_sentences, audit_summary
 from ...library.registry import sections_function
 from ...library.run import Run
 from ...library.sentences import CORRECT, FAILED, REPEATED
-from ...printable import counted
 from ...runs.record import StageRecord, read_run
 from ...views import Column, Section, Table
 from .page import Chapter

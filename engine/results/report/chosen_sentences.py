@@ -7,13 +7,13 @@ from typing import Any
 
 import polars as pl
 
-from ...errors import InputError, did_you_mean
-from ...files.atomic import make_folder, write_atomically
-from ...files.frames import write_frame
+from ...basics.atomic import make_folder, write_atomically
+from ...basics.errors import InputError, did_you_mean
+from ...basics.frames import write_frame
+from ...basics.printable import counted
 from ...library.run import Run
 from ...library.sentences import FAILED, TEXTS, drawn
 from ...library.shown import Shown
-from ...printable import counted
 from ...runs.record import RUN_FILE
 from ...views import Column, Table
 from ...views.to_csv import csv_rows

@@ -20,12 +20,12 @@ from typing import Any
 
 import yaml
 
-from ...datasets.sources import sources
-from ...errors import InputError
+from ...basics.errors import InputError
+from ...basics.printable import counted
+from ...experiments.data_sets.sources import sources
 from ...library.open import open_run
 from ...library.registry import Probe, probe_of
 from ...library.run import Run
-from ...printable import counted
 from ...runs.record import StageRecord, read_run
 from ...views.to_latex import latex
 from .usage import Usage, usage

@@ -15,7 +15,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from ...printable import printable
+from ...basics.printable import printable
 from ...views import Figure, Section, Table
 from ...views.html import table_html
 from ...views.palette import variables

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import msgspec
 
-from ...errors import InputError
-from ...files.atomic import json_bytes, make_folder, write_bytes
-from ...files.reading import MissingFileError, open_regular, read_regular, unreadable
+from ...basics.atomic import json_bytes, make_folder, write_bytes
+from ...basics.errors import InputError
+from ...basics.reading import MissingFileError, open_regular, read_regular, unreadable
 from ...views import Figure
 from ..comparison.runs import Runs, open_runs
 

@@ -12,15 +12,15 @@ from typing import Any
 
 import polars as pl
 
-from ...errors import InputError, did_you_mean
-from ...files.paths import with_home
-from ...files.reading import exists, file_sha256, is_file
+from ...basics.errors import InputError, did_you_mean
+from ...basics.paths import with_home
+from ...basics.printable import counted
+from ...basics.reading import exists, file_sha256, is_file
 from ...inference.exported import load_exported
 from ...library.call import ELSEWHERE, IN_MEMORY
 from ...library.model import Model, check_opening
 from ...library.registry import library_function
 from ...library.shown import Shown
-from ...printable import counted
 from ...runs.record import StageRecord, differences, read_run
 from ...runs.results import finished_stage, read_document, read_frame
 from ...views import Column, Table

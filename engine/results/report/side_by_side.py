@@ -6,7 +6,7 @@ from itertools import combinations
 
 import polars as pl
 
-from ...errors import InputError
+from ...basics.errors import InputError
 from ...library.registry import probe_of
 from ...library.run import Run
 from ...views import Column, Figure, Section, Table

@@ -9,9 +9,9 @@ from typing import Any
 
 import polars as pl
 
-from ...errors import InputError
+from ...basics.errors import InputError
+from ...basics.printable import counted
 from ...library.shown import Shown
-from ...printable import counted
 from ...views import Column, Table
 
 _SCHEMA = {

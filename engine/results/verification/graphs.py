@@ -11,7 +11,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ...choices import LANGUAGE_MODELS, Task
+from ...basics.choices import LANGUAGE_MODELS, Task
+from ...basics.printable import counted
 from ...inference.audit import disagreement_bound
 from ...inference.batches import INPUTS, OUTPUTS, WIDTHS
 from ...inference.causal import CausalLM
@@ -20,7 +21,6 @@ from ...inference.exported import CONVOLVED, LOW_PRECISION, ExportedModel
 from ...inference.free_text import log_softmax
 from ...inference.session import open_session
 from ...library.again import NEAR_TIE, ROUNDING, Logits
-from ...printable import counted
 from ...text.lexicon import load_lexicon
 from ...text.pattern import NAME, PROFESSION, PRONOUN, VERB, Pattern
 from ...text.pattern_files import load_patterns

@@ -7,9 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ...choices import LANGUAGE_MODELS, Task
-from ...errors import InputError
-from ...files.reading import file_sha256
+from ...basics.choices import LANGUAGE_MODELS, Task
+from ...basics.errors import InputError
+from ...basics.reading import file_sha256
 from ...inference.exported import ExportedModel, load_exported
 from ...inference.manifest import MANIFEST
 from ...library.again import Logits, Reference

@@ -11,8 +11,8 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ...errors import InputError, needs_extra
-from ...files.reading import file_sha256
+from ...basics.errors import InputError, needs_extra
+from ...basics.reading import file_sha256
 from ...inference.classifier import SEGMENTS, encode_pairs
 from ...inference.device import CPU, cpu_threads
 from ...inference.exported import CONVOLVED, LOW_PRECISION, ExportedModel

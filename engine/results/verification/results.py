@@ -15,11 +15,11 @@ from typing import Any
 
 import polars as pl
 
-from ...errors import InputError
-from ...files.reading import file_sha256
+from ...basics.errors import InputError
+from ...basics.printable import counted
+from ...basics.reading import file_sha256
 from ...library.registry import run_class, stages
 from ...library.run import Run
-from ...printable import counted
 from ...runs.lock import LOCK_FILE
 from ...runs.part import PartFiles
 from ...runs.record import PARTS_FOLDER, RUN_FILE, SESSIONS_FOLDER, StageRecord, done_file

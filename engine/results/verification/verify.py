@@ -7,8 +7,8 @@ from typing import Any
 
 import polars as pl
 
-from ...errors import InputError
-from ...files.paths import with_home
+from ...basics.errors import InputError
+from ...basics.paths import with_home
 from ...inference.audit import disagreement_bound
 from ...inference.exported import ExportedModel
 from ...library.again import Compared, Draw, Item, Reference, Sample, Verdict

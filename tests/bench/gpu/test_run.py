@@ -5,7 +5,7 @@ import json
 import pytest
 from negengine.bench.gpu.run import Plan, failed, measure, table
 from negengine.bench.gpu.setting import EXPORT, STEPS, Step
-from negengine.engine.errors import InputError
+from negengine.engine.basics.errors import InputError
 
 
 def step(name, function="", minutes=2.0, *, needs_models=False):

@@ -3,7 +3,7 @@
 import json
 import shutil
 
-from negengine.engine.datasets.sources import source
+from negengine.engine.experiments.data_sets.sources import source
 
 
 def test_the_list_tells_what_is_here(command, shared, tmp_path, monkeypatch):

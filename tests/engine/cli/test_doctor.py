@@ -3,7 +3,7 @@
 from importlib.metadata import PackageNotFoundError
 
 import pytest
-from negengine.engine import versions
+from negengine.engine.basics import versions
 from negengine.engine.cli import findings
 from negengine.engine.inference import device
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 from fake_exports import write_fake_export
+from negengine.engine.basics.sealed import seal
 from negengine.engine.experiments.cues.cue_words import LABELS
-from negengine.engine.files.sealed import seal
 from sealed_documents import reseal
 from small_stages import work
 

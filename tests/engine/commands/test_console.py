@@ -7,8 +7,8 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from negengine.engine.basics.errors import InputError
 from negengine.engine.commands.console import document, say, show
-from negengine.engine.errors import InputError
 from negengine.engine.views import Column, Table
 
 FULL = Path("/dev/full")

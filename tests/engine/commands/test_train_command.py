@@ -5,8 +5,8 @@ from typing import Annotated
 
 import pytest
 import typer
+from negengine.engine.basics.errors import InputError
 from negengine.engine.commands.train_command import TrainingOptions, train_command
-from negengine.engine.errors import InputError
 
 
 def train_nothing(options: TrainingOptions, model: Annotated[str, typer.Argument()]) -> None:

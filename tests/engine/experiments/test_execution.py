@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from asked_stages import diagnostics_stage, lama_stage
-from negengine.engine.errors import InputError
+from negengine.engine.basics.errors import InputError
 from negengine.engine.experiments.diagnostics.files import Negation, Pragmatic, Rows
 from negengine.engine.experiments.items import ITEMS_FILE, SUMMARY_FILE
 from negengine.engine.experiments.lama.facts import Fact, Facts

@@ -2,9 +2,9 @@
 
 import polars as pl
 import pytest
+from negengine.engine.basics.reading import file_sha256
 from negengine.engine.experiments.finished_run import SummaryRun
 from negengine.engine.experiments.items import ITEMS_FILE, by_split
-from negengine.engine.files.reading import file_sha256
 from negengine.engine.runs.record import Done, StageRecord
 
 ITEMS = pl.DataFrame(

@@ -1,7 +1,7 @@
 """Which tokens are ranked."""
 
 import pytest
-from negengine.engine.errors import InputError
+from negengine.engine.basics.errors import InputError
 from negengine.engine.experiments.vocabulary import Ranked
 
 

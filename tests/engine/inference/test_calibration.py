@@ -10,7 +10,7 @@ from label_table import LabelTable, numbered_pairs
 from logits_table import LogitsTable
 from logits_table import sample as logits_sample
 from margin_decider import MarginDecider, calibration, sample, sentences
-from negengine.engine.errors import InputError
+from negengine.engine.basics.errors import InputError
 from negengine.engine.inference.calibration import Calibration, of_labels, of_margins, widest
 from negengine.engine.inference.mixed import FIRST_CHOICES, LABELS, SENTENCES, Mixed, calibrate
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from negengine.engine.errors import InputError
+from negengine.engine.basics.errors import InputError
 from negengine.engine.inference.causal import CausalLM, open_language_model
 from negengine.engine.inference.model import MaskedLM
 

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 import torch
-from negengine.engine.errors import InputError
+from negengine.engine.basics.errors import InputError
 from negengine.engine.inference.classifier import PairClassifier, encode_pairs, labels
 from negengine.engine.inference.exported import load_exported
 from negengine.export.build import build

@@ -1,7 +1,7 @@
 """The devices that `--device` names, chosen without opening a model."""
 
 import pytest
-from negengine.engine.errors import InputError
+from negengine.engine.basics.errors import InputError
 from negengine.engine.inference import device as devices
 from negengine.engine.inference.device import CPU, Device, choose_device, choose_devices, threads_each
 

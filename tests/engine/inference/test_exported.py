@@ -6,8 +6,8 @@ import os
 import shutil
 
 import pytest
-from negengine.engine.errors import InputError
-from negengine.engine.files.sealed import seal
+from negengine.engine.basics.errors import InputError
+from negengine.engine.basics.sealed import seal
 from negengine.engine.inference.exported import exported_names, load_exported, refuse_too_long
 from negengine.engine.inference.manifest import FORMAT
 

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from negengine.engine.errors import InputError
+from negengine.engine.basics.errors import InputError
 from negengine.engine.inference.free_text import encode_texts, log_softmax
 
 

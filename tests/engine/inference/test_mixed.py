@@ -13,8 +13,8 @@ from label_table import LabelTable, numbered_pairs
 from logits_table import LogitsTable, by_number, numbered
 from logits_table import sample as logits_sample
 from margin_decider import MarginDecider, sample, sentences
-from negengine.engine.choices import Precision
-from negengine.engine.errors import InputError
+from negengine.engine.basics.choices import Precision
+from negengine.engine.basics.errors import InputError
 from negengine.engine.inference.audit import Audit
 from negengine.engine.inference.calibration import Calibration
 from negengine.engine.inference.mixed import (

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from negengine.engine.errors import InputError
+from negengine.engine.basics.errors import InputError
 from negengine.engine.inference import cuda, opened, tally
 from negengine.engine.inference.device import Device
 from negengine.engine.inference.exported import load_exported

@@ -6,8 +6,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from margin_decider import MarginDecider, calibration, sample
-from negengine.engine.choices import Precision
-from negengine.engine.errors import InputError
+from negengine.engine.basics.choices import Precision
+from negengine.engine.basics.errors import InputError
 from negengine.engine.inference import precision as choosing
 from negengine.engine.inference.audit import AIM, disagreement_bound
 from negengine.engine.inference.device import CPU

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from negengine.engine.errors import InputError
+from negengine.engine.basics.errors import InputError
 from negengine.engine.inference.free_text import predict_texts
 from negengine.engine.inference.model import MaskedLM
 from transformers import AutoModelForMaskedLM, AutoTokenizer

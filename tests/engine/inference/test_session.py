@@ -1,7 +1,7 @@
 """A session runs on its device, or the error says why not."""
 
 import pytest
-from negengine.engine.errors import InputError
+from negengine.engine.basics.errors import InputError
 from negengine.engine.inference.device import CPU
 from negengine.engine.inference.session import open_session
 

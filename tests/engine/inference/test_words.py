@@ -5,8 +5,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import torch
-from negengine.engine.choices import TargetMethod
-from negengine.engine.errors import InputError
+from negengine.engine.basics.choices import TargetMethod
+from negengine.engine.basics.errors import InputError
 from negengine.engine.inference import words as words_module
 from negengine.engine.inference.exported import load_exported
 from negengine.engine.inference.free_text import encode_texts

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import negengine as ng
 import pytest
-from negengine.engine.choices import Coreference
-from negengine.engine.files.atomic import sha256
+from negengine.engine.basics.atomic import sha256
+from negengine.engine.basics.choices import Coreference
 from negengine.engine.library.call import recorded
 from negengine.engine.library.options import execution
 from negengine.engine.runs.record import read_run

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 import typer.core
 import typer.main
+from negengine.engine.basics.errors import InputError
 from negengine.engine.cli.main import app
-from negengine.engine.errors import InputError
 from negengine.engine.library import registry
 from negengine.engine.library.run import Run
 

@@ -2,7 +2,7 @@
 
 import polars as pl
 import pytest
-from negengine.engine.errors import InputError
+from negengine.engine.basics.errors import InputError
 from negengine.engine.library.sentences import drawn
 
 ROWS = pl.LazyFrame({"item": range(1000)})

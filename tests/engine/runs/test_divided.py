@@ -10,7 +10,7 @@ import subprocess
 import sys
 
 import pytest
-from negengine.engine.errors import InputError
+from negengine.engine.basics.errors import InputError
 from negengine.engine.runs.divided import (
     State,
     default_output,

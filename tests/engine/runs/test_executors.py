@@ -6,7 +6,7 @@ Composing, deciding and writing overlap, in order, and an error in any of them e
 import threading
 
 import pytest
-from negengine.engine.errors import InputError
+from negengine.engine.basics.errors import InputError
 from negengine.engine.inference.device import CPU
 from negengine.engine.runs.executors import ThisProcess, opened, overlap
 from negengine.engine.runs.stage import Choices, ModelOptions

@@ -14,9 +14,9 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from negengine.engine.errors import InputError
-from negengine.engine.files.atomic import write_atomically, write_bytes
-from negengine.engine.files.frames import parquet_bytes
+from negengine.engine.basics.atomic import write_atomically, write_bytes
+from negengine.engine.basics.errors import InputError
+from negengine.engine.basics.frames import parquet_bytes
 from negengine.engine.runs import folder
 from negengine.engine.runs.folder import RunFolder
 from negengine.engine.runs.part import EncodedPart, PartFiles

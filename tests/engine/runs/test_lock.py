@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from negengine.engine.errors import InputError
+from negengine.engine.basics.errors import InputError
 from negengine.engine.runs import lock
 from negengine.engine.runs.lock import LOCK_FILE, locked, refuse_held
 

@@ -9,7 +9,7 @@ import sys
 
 import polars as pl
 import pytest
-from negengine.engine.errors import InputError
+from negengine.engine.basics.errors import InputError
 from negengine.engine.inference.device import CPU
 from negengine.engine.runs.executors import ThisProcess
 from negengine.engine.runs.loop import Execution, import_ahead, run_stage

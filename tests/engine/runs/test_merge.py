@@ -6,7 +6,7 @@ Shards that decided in different ways are put together, and the differences are 
 from pathlib import Path
 
 import pytest
-from negengine.engine.errors import InputError
+from negengine.engine.basics.errors import InputError
 from negengine.engine.runs import merge as merging
 from negengine.engine.runs.folder import RunFolder
 from negengine.engine.runs.merge import joined, told_batches, told_differences

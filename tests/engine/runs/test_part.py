@@ -9,8 +9,8 @@ import os
 
 import polars as pl
 import pytest
-from negengine.engine.errors import InputError
-from negengine.engine.files.reading import MOST_JSON
+from negengine.engine.basics.errors import InputError
+from negengine.engine.basics.reading import MOST_JSON
 from negengine.engine.runs.part import EncodedPart, PartFiles, part_rows
 from negengine.engine.runs.stage import PartResult
 from small_stages import part

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 from asked_stages import lama_stage
 from fake_models import LEXICON, FakeSelection
-from negengine.engine.choices import Precision
-from negengine.engine.errors import InputError
+from negengine.engine.basics.choices import Precision
+from negengine.engine.basics.errors import InputError
 from negengine.engine.experiments.lama.facts import Fact, Facts
 from negengine.engine.experiments.negation.select import Settings
 from negengine.engine.inference.device import CPU

@@ -4,7 +4,7 @@ import os
 import shutil
 
 import pytest
-from negengine.engine.errors import InputError
+from negengine.engine.basics.errors import InputError
 from negengine.engine.runs.ray_files import SentFile, copies_folder
 
 

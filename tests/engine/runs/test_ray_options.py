@@ -5,7 +5,7 @@ import sys
 import threading
 
 import pytest
-from negengine.engine.errors import InputError
+from negengine.engine.basics.errors import InputError
 from negengine.engine.runs.ray import Ray, Resources, connected, planned
 
 

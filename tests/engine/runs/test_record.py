@@ -4,8 +4,8 @@ import hashlib
 from pathlib import Path
 
 import pytest
-from negengine.engine.errors import InputError
-from negengine.engine.files.sealed import seal
+from negengine.engine.basics.errors import InputError
+from negengine.engine.basics.sealed import seal
 from negengine.engine.runs.record import FORMAT, RUN_FILE, Recorded, differences, mask_token, read_record, read_run
 from small_stages import work
 

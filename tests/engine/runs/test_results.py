@@ -4,8 +4,8 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from negengine.engine.errors import InputError
-from negengine.engine.files.atomic import sha256
+from negengine.engine.basics.atomic import sha256
+from negengine.engine.basics.errors import InputError
 from negengine.engine.runs.part import PartFiles
 from negengine.engine.runs.record import RunRecord, StageRecord, read_run
 from negengine.engine.runs.results import (

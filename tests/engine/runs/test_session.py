@@ -7,7 +7,8 @@ import time
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from negengine.engine.errors import InputError
+from negengine.engine.basics.errors import InputError
+from negengine.engine.basics.versions import DECIDING, source_commit, versions
 from negengine.engine.inference import tally
 from negengine.engine.inference.device import CPU, cpu_threads
 from negengine.engine.runs import session as own
@@ -20,7 +21,6 @@ from negengine.engine.runs.record import read_run
 from negengine.engine.runs.session import INTERRUPTED, Session
 from negengine.engine.runs.shard import Shard
 from negengine.engine.runs.stage import Choices
-from negengine.engine.versions import DECIDING, source_commit, versions
 from small_stages import Counted, InterruptedAfter, hold, part
 
 

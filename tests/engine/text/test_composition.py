@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from negengine.engine.choices import Coreference
-from negengine.engine.errors import InputError
+from negengine.engine.basics.choices import Coreference
+from negengine.engine.basics.errors import InputError
 from negengine.engine.experiments.negation.grid import subjects
 from negengine.engine.text.composition import WholeSentenceComposer, composer
 from negengine.engine.text.lexicon import load_lexicon

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from negengine.engine.errors import InputError
+from negengine.engine.basics.errors import InputError
 from negengine.engine.text.keys import checked_seed, combine, string_keys
 
 texts = st.lists(st.text(max_size=8), unique=True, min_size=1, max_size=20)

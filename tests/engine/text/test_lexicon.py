@@ -2,7 +2,7 @@ import re
 from pathlib import Path
 
 import pytest
-from negengine.engine.errors import InputError
+from negengine.engine.basics.errors import InputError
 from negengine.engine.text.lexicon import load_lexicon
 
 

@@ -4,7 +4,7 @@ import re
 import shutil
 
 import pytest
-from negengine.engine.errors import InputError
+from negengine.engine.basics.errors import InputError
 from negengine.engine.text.bundled import bundled_patterns, lexicon_path
 from negengine.engine.text.pattern import Pattern, PatternSet, Role
 from negengine.engine.text.pattern_files import load_language, load_patterns

@@ -3,7 +3,7 @@
 import gzip
 
 import pytest
-from negengine.engine.errors import InputError
+from negengine.engine.basics.errors import InputError
 from negengine.engine.text.text_lines import LONGEST_LINE, json_rows, read_lines, read_table, stream_lines
 
 CUT_OFF = gzip.compress(b"cut off" * 50, mtime=0)[:-12]  # mtime: the same bytes in every process

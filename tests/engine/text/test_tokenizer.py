@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from causal_checkpoints import byte_level, llama_like
-from negengine.engine.errors import InputError
+from negengine.engine.basics.errors import InputError
 from negengine.engine.text.composition import composer
 from negengine.engine.text.pattern import Pattern
 from negengine.engine.text.pattern_files import load_patterns

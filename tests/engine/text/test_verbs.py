@@ -1,8 +1,8 @@
 """The mono-token verbs, with tokenizers of every kind."""
 
 import pytest
-from negengine.engine.choices import VerbConvention
-from negengine.engine.errors import InputError
+from negengine.engine.basics.choices import VerbConvention
+from negengine.engine.basics.errors import InputError
 from negengine.engine.text.lexicon import load_lexicon
 from negengine.engine.text.pattern import Pattern
 from negengine.engine.text.pattern_files import load_patterns

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from negengine.engine.errors import InputError
+from negengine.engine.basics.errors import InputError
 from negengine.engine.text.tokenizer import MaskTokenizer
 from negengine.engine.text.word_marks import Mark, WordClass, WordMarks
 from tokenizers import Tokenizer, models

@@ -4,7 +4,7 @@ import json
 
 import polars as pl
 import pytest
-from negengine.engine.choices import output_formats
+from negengine.engine.basics.choices import output_formats
 from negengine.engine.views import Column, Table
 from negengine.engine.views.formats import render
 from negengine.engine.views.html import to_html

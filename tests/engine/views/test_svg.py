@@ -4,7 +4,7 @@ from xml.etree.ElementTree import XML, Element
 
 import polars as pl
 import pytest
-from negengine.engine.errors import InputError
+from negengine.engine.basics.errors import InputError
 from negengine.engine.views import Column, Figure, Table
 from negengine.engine.views.charts import Bars, Lines, Matrix, Points
 from negengine.engine.views.svg import as_files, for_page

@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 import torch
-from negengine.engine.errors import InputError
+from negengine.engine.basics.errors import InputError
 from negengine.engine.runs.progress import Reporter
 from negengine.export.needs import Needs
 from negengine.export.tasks import TEXT_CLASSIFICATION

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import synthetic_cues
 import torch
-from negengine.engine.errors import InputError
+from negengine.engine.basics.errors import InputError
 from negengine.engine.experiments.cues.cue_scores import read_columns
 from negengine.engine.experiments.cues.cue_words import LABELS, Kind
 from negengine.engine.views.cells import cells

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 import trainings
-from negengine.engine.errors import InputError
+from negengine.engine.basics.errors import InputError
 from negengine.export.training.folder import CHECKPOINTS, complete, read_training
 from safetensors.torch import load_file
 

@@ -3,8 +3,8 @@
 import os
 
 import pytest
-from negengine.engine.errors import InputError
-from negengine.engine.files.sealed import seal
+from negengine.engine.basics.errors import InputError
+from negengine.engine.basics.sealed import seal
 from negengine.export.training.folder import RECORD, SEAL, TrainingFolder, hold_several, is_complete, read_training
 from negengine.export.training.folder import seal as mark
 

@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 from hub_here import serve
 from huggingface_hub import constants, file_download
-from negengine.engine.errors import InputError
+from negengine.engine.basics.errors import InputError
 from negengine.engine.experiments.nli.nli_pairs import KINDS, Label, Pair, read_benchmark
 from negengine.export.training.nli_pairs import read_data, split, write_held_out
 

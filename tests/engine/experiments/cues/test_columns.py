@@ -1,7 +1,7 @@
 """Sentences in the columns of CD-SCO: cues of all kinds, and what is refused with file and line."""
 
 import pytest
-from negengine.engine.errors import InputError
+from negengine.engine.basics.errors import InputError
 from negengine.engine.experiments.cues.cue_scores import read_columns
 from negengine.engine.experiments.cues.cue_words import Kind
 

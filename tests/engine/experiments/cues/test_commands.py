@@ -4,7 +4,7 @@ import json
 
 import pytest
 import typer
-from negengine.engine.errors import InputError
+from negengine.engine.basics.errors import InputError
 from negengine.engine.experiments.cues.commands import cues
 from typer.testing import CliRunner
 

@@ -2,7 +2,7 @@
 
 import pytest
 from cue_detectors import LONGEST
-from negengine.engine.errors import InputError
+from negengine.engine.basics.errors import InputError
 from negengine.engine.experiments.cues.cue_detector import CueDetector
 
 

@@ -5,7 +5,7 @@ import gzip
 import negengine as ng
 import polars as pl
 import pytest
-from negengine.engine.errors import InputError
+from negengine.engine.basics.errors import InputError
 from negengine.engine.experiments.cues.cue_texts import TextFile
 from negengine.engine.experiments.cues.cues import CuesRun, CueStage
 from negengine.engine.views.cells import cells

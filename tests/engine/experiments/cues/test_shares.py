@@ -3,7 +3,7 @@
 import gzip
 
 import pytest
-from negengine.engine.errors import InputError
+from negengine.engine.basics.errors import InputError
 from negengine.engine.experiments.cues.cue_views import CueShares, cue_share
 from negengine.engine.experiments.cues.cue_words import Kind
 from negengine.engine.views.cells import cells

@@ -3,7 +3,7 @@
 import gzip
 
 import pytest
-from negengine.engine.errors import InputError
+from negengine.engine.basics.errors import InputError
 from negengine.engine.experiments.cues.cue_texts import TextFile
 
 LINES = [f"Line {n} is {'long ' * (n % 7)}." for n in range(50)]

@@ -1,7 +1,7 @@
 """The tables of lm-diagnostics, and what is wrong with a bad one, in one line."""
 
 import pytest
-from negengine.engine.errors import InputError
+from negengine.engine.basics.errors import InputError
 from negengine.engine.experiments.diagnostics.files import read_diagnostics
 
 

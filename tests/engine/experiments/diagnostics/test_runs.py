@@ -4,8 +4,8 @@ import shutil
 
 import polars as pl
 import pytest
-from negengine.engine.choices import output_formats
-from negengine.engine.errors import InputError
+from negengine.engine.basics.choices import output_formats
+from negengine.engine.basics.errors import InputError
 from negengine.engine.experiments.diagnostics.diagnostics import Diagnostics, DiagnosticsRun
 from negengine.engine.library.model import find_model
 from negengine.engine.results.comparison.compare import compare

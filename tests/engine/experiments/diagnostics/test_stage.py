@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 import torch
 from asked_stages import diagnostics_stage
-from negengine.engine.errors import InputError
+from negengine.engine.basics.errors import InputError
 from negengine.engine.experiments.diagnostics.files import read_diagnostics
 from negengine.engine.experiments.items import by_split
 from transformers import AutoModelForMaskedLM, AutoTokenizer

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from negengine.engine.errors import InputError
+from negengine.engine.basics.errors import InputError
 from negengine.engine.experiments.gh22.acts import Acts, check_ranks
 from negengine.engine.experiments.gh22.gh22_patterns import Variant, load_variant
 from negengine.engine.text.lexicon import Lexicon

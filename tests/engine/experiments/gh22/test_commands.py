@@ -4,7 +4,7 @@ import json
 
 import pytest
 import typer
-from negengine.engine.errors import InputError
+from negengine.engine.basics.errors import InputError
 from negengine.engine.experiments.gh22.gh22 import Gh22
 from typer.testing import CliRunner
 

@@ -12,8 +12,8 @@ import polars as pl
 import pytest
 from fake_models import CALIBRATION, FakeModels, HashDecider
 from lies import changed, copy_without_parts, damage, lie
-from negengine.engine.choices import Precision
-from negengine.engine.errors import InputError
+from negengine.engine.basics.choices import Precision
+from negengine.engine.basics.errors import InputError
 from negengine.engine.experiments.gh22 import gh22 as runs
 from negengine.engine.experiments.gh22.gh22 import Gh22Run, run_both
 from negengine.engine.experiments.gh22.gh22_patterns import Variant, load_variant

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from negengine.engine.errors import InputError
+from negengine.engine.basics.errors import InputError
 from negengine.engine.experiments.gh22.acts import Acts
 from negengine.engine.experiments.gh22.gh22 import run_both
 from negengine.engine.experiments.gh22.gh22_patterns import Variant, load_variant

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import msgspec
 import pytest
-from negengine.engine.errors import InputError
+from negengine.engine.basics.errors import InputError
 from negengine.engine.experiments.gh22.acts import Acts
 from negengine.engine.experiments.gh22.gh22 import Gh22Run, gh22, run_both
 from negengine.engine.experiments.gh22.repetitions import Repetitions

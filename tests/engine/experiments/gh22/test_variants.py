@@ -3,7 +3,7 @@
 from importlib.resources import files
 
 import pytest
-from negengine.engine.errors import InputError
+from negengine.engine.basics.errors import InputError
 from negengine.engine.experiments.gh22.gh22_patterns import Variant, load_variant
 
 P, N = "who tries to {} as often as possible.", "who doesn't like to {}."

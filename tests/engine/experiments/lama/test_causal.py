@@ -2,7 +2,7 @@
 
 import pytest
 from asked_stages import lama_stage
-from negengine.engine.errors import InputError
+from negengine.engine.basics.errors import InputError
 from negengine.engine.experiments.ask import NOT_READ
 from negengine.engine.experiments.lama.facts import Fact, Facts
 from negengine.engine.inference.causal import open_language_model

@@ -4,8 +4,8 @@ import gzip
 import json
 
 import pytest
-from negengine.engine.datasets.misprimed import MISPRIMES, merge
-from negengine.engine.errors import InputError
+from negengine.engine.basics.errors import InputError
+from negengine.engine.experiments.data_sets.misprimed import MISPRIMES, merge
 from negengine.engine.experiments.lama.facts import CORPORA, Fact, read_facts
 
 PARIS, OSLO = "The capital of France is [MASK] .", "The capital of Norway is [MASK] ."

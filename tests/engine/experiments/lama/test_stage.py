@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 import torch
 from asked_stages import lama_stage
-from negengine.engine.errors import InputError
+from negengine.engine.basics.errors import InputError
 from negengine.engine.experiments.ask import NOT_RANKED, SEVERAL
 from negengine.engine.experiments.items import ITEMS_FILE, SUMMARY_FILE
 from negengine.engine.experiments.lama.facts import Fact, Facts

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import polars as pl
 import pytest
-from negengine.engine.errors import InputError
+from negengine.engine.basics.errors import InputError
 from negengine.engine.experiments.finished_run import run_probe
 from negengine.engine.experiments.likelihood.likelihood import Likelihood, LikelihoodRun, likelihood
 from negengine.engine.experiments.likelihood.likelihood_stage import Likelihoods

@@ -8,12 +8,12 @@ import numpy as np
 import polars as pl
 import pytest
 from fake_models import LEXICON, FakeScoring, FakeSelection
-from negengine.engine.choices import Precision
-from negengine.engine.errors import InputError
+from negengine.engine.basics.atomic import sha256
+from negengine.engine.basics.choices import Precision
+from negengine.engine.basics.errors import InputError
 from negengine.engine.experiments.negation.answers import ANSWERS_FILE, SAMPLE, kept_answers
 from negengine.engine.experiments.negation.score import Scoring, distinct, read_selected
 from negengine.engine.experiments.negation.select import Selection, Settings
-from negengine.engine.files.atomic import sha256
 from negengine.engine.inference.device import CPU
 from negengine.engine.runs.executors import ThisProcess
 from negengine.engine.runs.loop import Execution, run_stage

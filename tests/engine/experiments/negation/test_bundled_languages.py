@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 import pytest
-from negengine.engine.choices import Coreference, VerbConvention
+from negengine.engine.basics.choices import Coreference, VerbConvention
 from negengine.engine.experiments.negation.grid import pair_fillers
 from negengine.engine.text.bundled import bundled_lexicons, bundled_patterns, lexicon_path
 from negengine.engine.text.composition import composer

@@ -5,7 +5,7 @@ import numpy as np
 import polars as pl
 import pytest
 import torch
-from negengine.engine.errors import InputError
+from negengine.engine.basics.errors import InputError
 from negengine.engine.text.pattern_files import load_patterns
 from transformers import AutoModelForCausalLM, AutoTokenizer
 

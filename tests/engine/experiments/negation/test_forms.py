@@ -3,7 +3,7 @@
 import negengine as ng
 import polars as pl
 import pytest
-from negengine.engine.errors import InputError
+from negengine.engine.basics.errors import InputError
 from negengine.engine.experiments.negation.recount import scores as recounted
 from negengine.engine.experiments.negation.runs import SelectionRun
 

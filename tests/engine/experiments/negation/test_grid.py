@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from negengine.engine.choices import Coreference
-from negengine.engine.errors import InputError
+from negengine.engine.basics.choices import Coreference
+from negengine.engine.basics.errors import InputError
 from negengine.engine.experiments.negation.grid import Grid, all_pairs, pair_fillers, sample_pairs, subjects, verb_order
 from negengine.engine.text.lexicon import Lexicon, load_lexicon
 

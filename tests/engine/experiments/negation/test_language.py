@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from negengine.engine.choices import Coreference, VerbConvention
+from negengine.engine.basics.choices import Coreference, VerbConvention
 from negengine.engine.experiments.negation.grid import Grid, all_pairs, pair_fillers
 from negengine.engine.text.composition import composer
 from negengine.engine.text.lexicon import load_lexicon

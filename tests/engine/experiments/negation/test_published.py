@@ -2,7 +2,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from negengine.engine.choices import Coreference
+from negengine.engine.basics.choices import Coreference
 from negengine.engine.experiments.negation.tables import published
 from negengine.engine.text.pattern_files import load_patterns
 

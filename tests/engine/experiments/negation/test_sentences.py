@@ -4,7 +4,7 @@ import msgspec
 import negengine as ng
 import polars as pl
 import pytest
-from negengine.engine.errors import InputError
+from negengine.engine.basics.errors import InputError
 from negengine.engine.experiments.negation.runs import ScoresRun, SelectionRun
 from negengine.engine.experiments.negation.sentences import scored_sentences
 from negengine.engine.text.pattern_files import load_patterns

@@ -13,8 +13,8 @@ import polars as pl
 import pytest
 import torch
 from fake_models import FakeScoring, FakeSelection
-from negengine.engine.choices import Precision, VerbConvention
-from negengine.engine.errors import InputError
+from negengine.engine.basics.choices import Precision, VerbConvention
+from negengine.engine.basics.errors import InputError
 from negengine.engine.experiments.negation.plan import plan_of
 from negengine.engine.experiments.negation.runs import ScoresRun, SelectionRun
 from negengine.engine.experiments.negation.score import Scoring, read_selected

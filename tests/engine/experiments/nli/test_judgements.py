@@ -5,7 +5,7 @@ from collections import Counter
 import polars as pl
 import pytest
 import torch
-from negengine.engine.errors import InputError
+from negengine.engine.basics.errors import InputError
 from negengine.engine.experiments.cues.cue_words import has_cue
 from negengine.engine.experiments.nli.nli_judgements import PAPER_LENGTH, Judgements
 from negengine.engine.experiments.nli.nli_pairs import THREE_WAY, read_benchmark

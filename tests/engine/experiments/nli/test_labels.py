@@ -1,7 +1,7 @@
 """What labels are called, and by which labels a model and a data set can both be scored."""
 
 import pytest
-from negengine.engine.errors import InputError
+from negengine.engine.basics.errors import InputError
 from negengine.engine.experiments.nli.nli_pairs import THREE_WAY, TWO_WAY, Label, coarsen, common_scheme, map_head
 
 E, C, N, NOT = Label.ENTAILMENT, Label.CONTRADICTION, Label.NEUTRAL, Label.NOT_ENTAILMENT

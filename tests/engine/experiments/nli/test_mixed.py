@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from fake_models import FakeModels
 from label_table import HashClassifier, label_calibration
-from negengine.engine.choices import Precision
+from negengine.engine.basics.choices import Precision
 from negengine.engine.experiments.nli.nli import NliRun
 from negengine.engine.experiments.nli.nli_items import Labelled
 from negengine.engine.experiments.nli.nli_judgements import DECIDED_AS, Judgements

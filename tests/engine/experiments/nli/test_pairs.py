@@ -3,7 +3,7 @@
 from collections import Counter
 
 import pytest
-from negengine.engine.errors import InputError
+from negengine.engine.basics.errors import InputError
 from negengine.engine.experiments.nli.nli_pairs import Label, read_benchmark, read_original, read_sets
 
 from .conftest import BENCHMARK, HEADER

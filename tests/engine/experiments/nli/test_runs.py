@@ -5,7 +5,7 @@ from dataclasses import replace
 import polars as pl
 import pytest
 from documented import documented
-from negengine.engine.errors import InputError
+from negengine.engine.basics.errors import InputError
 from negengine.engine.experiments.nli.nli import NliRun, nli
 from negengine.engine.library.model import find_model
 from negengine.engine.library.open import open_run

@@ -4,7 +4,7 @@ import negengine as ng
 import numpy as np
 import pytest
 import torch
-from negengine.engine.errors import InputError
+from negengine.engine.basics.errors import InputError
 from negengine.engine.text.word_marks import WordMarks
 from transformers import AutoModelForCausalLM, AutoTokenizer
 

@@ -6,8 +6,8 @@ import negengine as ng
 import numpy as np
 import polars as pl
 import pytest
-from negengine.engine.choices import output_formats
-from negengine.engine.errors import InputError
+from negengine.engine.basics.choices import output_formats
+from negengine.engine.basics.errors import InputError
 from negengine.engine.experiments.probe.probe import OwnSentences, ProbeRun
 from negengine.engine.inference.free_text import log_softmax
 from negengine.engine.inference.model import MaskedLM

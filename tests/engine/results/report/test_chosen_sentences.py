@@ -6,8 +6,8 @@ import json
 import negengine as ng
 import polars as pl
 import pytest
-from negengine.engine.choices import output_formats
-from negengine.engine.errors import InputError
+from negengine.engine.basics.choices import output_formats
+from negengine.engine.basics.errors import InputError
 from negengine.engine.results.report.chosen_sentences import OPTIONS, Examples, Filter, chosen, write
 from negengine.engine.views.to_csv import csv_rows
 from negengine.engine.views.to_json import json_array

@@ -6,7 +6,7 @@ import struct
 
 import negengine as ng
 import pytest
-from negengine.engine.errors import InputError
+from negengine.engine.basics.errors import InputError
 
 NAMES = {"drops", "polarities", "differences", "replacements", "ranks", "log-probabilities"}
 

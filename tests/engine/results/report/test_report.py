@@ -9,7 +9,7 @@ from itertools import pairwise
 import negengine as ng
 import polars as pl
 import pytest
-from negengine.engine.errors import InputError
+from negengine.engine.basics.errors import InputError
 from negengine.engine.library.registry import probes
 from negengine.engine.text.lexicon import Lexicon
 from pages import read

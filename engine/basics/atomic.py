@@ -1,0 +1,151 @@
+"""Files that are either complete or do not exist, even if the process is killed or the machine loses power.
+
+A file is written under a temporary name in its folder, flushed to the disk, and renamed. Then the folder is flushed, so
+that the new name survives too. A killed process leaves a temporary file, which `remove_leftovers` finds by its name.
+"""
+
+import errno
+import hashlib
+import json
+import os
+import secrets
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from .errors import InputError
+
+_SUFFIX = ".negengine-tmp"
+_FULL = {errno.ENOSPC, errno.EDQUOT}
+
+
+def write_atomically(path: Path, write: Callable[[Path], None]) -> None:
+    """Write or replace a file in a folder that exists; neither a reader nor a crash ever sees a part of it.
+
+    Raises:
+        InputError: No space left, no permission, a failing disk. An older file is kept, and no temporary file is left.
+    """
+    with _replacing(path) as temporary:
+        write(temporary)
+        _flush(temporary)
+    try:
+        _flush_folder(path.parent)
+    except OSError as error:
+        raise unwritable(path, error) from error
+
+
+def write_bytes(path: Path, content: bytes) -> None:
+    """Write bytes atomically; errors as in `write_atomically`."""
+
+    def write(temporary: Path) -> None:
+        temporary.write_bytes(content)
+
+    write_atomically(path, write)
+
+
+def write_unflushed(path: Path, content: bytes) -> None:
+    """As `write_bytes`, but a power cut can damage the file: for what only informs."""
+    with _replacing(path) as temporary:
+        temporary.write_bytes(content)
+
+
+@contextmanager
+def _replacing(path: Path) -> Iterator[Path]:
+    """A temporary file that takes the place of a file once it is written."""
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}{_SUFFIX}")
+    try:
+        yield temporary
+        os.replace(temporary, path)  # noqa: PTH105 -- one name for the call that tests interrupt
+    except OSError as error:
+        raise unwritable(path, error) from error
+    finally:
+        with suppress(OSError):
+            temporary.unlink()
+
+
+def remove_file(path: Path) -> None:
+    """Remove a file, if it is there, so that it stays removed after a power cut; else an `InputError`."""
+    try:
+        path.unlink()
+        _flush_folder(path.parent)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise unwritable(path, error) from error
+
+
+def json_bytes(value: Any) -> bytes:
+    """A JSON document for people, as UTF-8 text."""
+    return (json.dumps(value, ensure_ascii=False, indent=2) + "\n").encode()
+
+
+def make_folder(path: Path) -> None:
+    """Create a folder and its missing parents, so that they survive a crash; else an `InputError`."""
+    try:
+        missing = [folder for folder in (path, *path.parents) if not folder.exists()]
+        path.mkdir(parents=True, exist_ok=True)
+        for folder in missing:
+            _flush_folder(folder.parent)
+    except (FileExistsError, NotADirectoryError) as error:
+        raise InputError(f"{path}: not a folder; choose another --output") from error
+    except OSError as error:
+        raise unwritable(path, error) from error
+
+
+def flush_folder(folder: Path) -> None:
+    """Have the files of a folder that a library wrote, and their names, on the disk; a failure is an `OSError`."""
+    for path in folder.iterdir():
+        if path.is_file():
+            _flush(path)
+    _flush_folder(folder)
+
+
+def is_leftover(path: Path) -> bool:
+    """Whether a file is a temporary one of `write_atomically`."""
+    return path.name.endswith(_SUFFIX)
+
+
+def remove_leftovers(folder: Path) -> None:
+    """Remove the temporary files of killed processes in a folder; only the process that holds the folder may do so."""
+    try:
+        for path in folder.iterdir():
+            if is_leftover(path):
+                path.unlink(missing_ok=True)
+    except OSError as error:
+        raise unwritable(folder, error) from error
+
+
+def sha256(content: bytes) -> str:
+    """Hexadecimal SHA-256 digest."""
+    return hashlib.sha256(content).hexdigest()
+
+
+def unwritable(path: Path, error: OSError) -> InputError:
+    """The error for a file that the operating system does not let us write."""
+    if error.errno not in _FULL:
+        return InputError(f"{path}: cannot be written ({error.strerror or error})")
+    free = 0
+    with suppress(OSError):
+        free = shutil.disk_usage(path.parent).free
+    return InputError(
+        f"{path.parent}: no space left to write {path.name} ({free / 1e6:,.1f} MB free); "
+        "free some space, then run the same command again: it continues with what is not finished"
+    )
+
+
+def _flush(path: Path) -> None:
+    with path.open("rb+") as stream:  # Windows flushes only what may be written
+        os.fsync(stream.fileno())
+
+
+def _flush_folder(path: Path) -> None:
+    """Have a folder's names on the disk; Windows does not open folders, and writes their names itself."""
+    if os.name == "nt":  # pragma: no cover - on Windows only
+        return
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,102 @@
+"""Frames as Parquet files. The same rows give the same bytes, however they come: whole, in chunks, or as a stream.
+
+A lazy frame is written as a stream: row group by row group, so that the memory does not grow with the number of rows.
+"""
+
+import hashlib
+import io
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import polars as pl
+from polars.exceptions import PanicException, PolarsError
+
+from .atomic import write_atomically
+from .errors import InputError, first_line
+
+_ROW_GROUP = 131_072  # rows; Parquet's writer would choose, but the same rows must give the same bytes each time
+
+
+def parquet_frame(content: bytes, path: Path) -> pl.DataFrame:
+    """The frame of a Parquet file's content; what is not Parquet, though its digest is right, is an `InputError`."""
+    try:
+        return pl.read_parquet(content)
+    except (PolarsError, PanicException, OSError, ValueError) as error:
+        raise InputError(f"{path}: not as negengine writes it ({first_line(error)}); run it again elsewhere") from None
+
+
+def parquet_bytes(frame: pl.DataFrame) -> bytes:
+    """A frame as a Parquet file."""
+    buffer = io.BytesIO()
+    _write(frame.lazy(), buffer)
+    return buffer.getvalue()
+
+
+def write_frame(path: Path, frame: pl.LazyFrame) -> str:
+    """Write rows as a Parquet file while they come, atomically; returns its SHA-256 in hex.
+
+    Raises:
+        InputError: The file cannot be written, or the rows cannot be read.
+    """
+    digest = ""
+
+    def write(temporary: Path) -> None:
+        nonlocal digest
+        with temporary.open("wb") as file:
+            digest = _digest(frame, file)
+
+    write_atomically(path, write)
+    return digest
+
+
+def frame_sha256(frame: pl.LazyFrame) -> str:
+    """SHA-256 in hex of what `write_frame` would write; rows that cannot be read are an `InputError`."""
+    return _digest(frame, None)
+
+
+def _digest(frame: pl.LazyFrame, file: BinaryIO | None) -> str:
+    stream = _Digested(file)
+    try:
+        _write(frame, stream)
+    except PolarsError:
+        if stream.error is not None:  # Polars loses which error the operating system gave
+            raise stream.error from None
+        raise
+    return stream.sha256
+
+
+def _write(frame: pl.LazyFrame, stream: Any) -> None:
+    frame.sink_parquet(
+        stream,  # a stream of bytes; only `write` is called
+        compression="zstd",
+        compression_level=3,
+        statistics=True,
+        row_group_size=_ROW_GROUP,
+        engine="streaming",
+    )
+
+
+class _Digested(io.RawIOBase):
+    """Passes on what is written, and knows its digest and the operating system's first error."""
+
+    def __init__(self, file: BinaryIO | None) -> None:
+        self.error: OSError | None = None
+        self._file = file
+        self._hash = hashlib.sha256()
+
+    @property
+    def sha256(self) -> str:
+        return self._hash.hexdigest()
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, content: Any, /) -> int:
+        self._hash.update(content)
+        if self._file is None:
+            return memoryview(content).nbytes
+        try:
+            return self._file.write(content)
+        except OSError as error:
+            self.error = self.error or error
+            raise

@@ -1,0 +1,208 @@
+"""Reading with care: regular files only, and only so many bytes; folders that can be listed; JSON that is bounded.
+
+A name that a user gives can be a pipe without a writer, a device without an end, or a file of any size. To open the
+first and to read the second would take for ever. So every file is opened here.
+"""
+
+import hashlib
+import json
+import os
+import re
+import stat
+from collections.abc import Iterator
+from contextlib import suppress
+from fnmatch import fnmatchcase
+from io import BufferedReader
+from pathlib import Path
+from typing import Any
+
+from .errors import InputError
+
+MOST_JSON = 64 * 2**20
+"""Bytes of a JSON document: a hundred times the largest one that negengine writes."""
+
+
+class MissingFileError(InputError):
+    """There is no file of that name."""
+
+
+class LargerError(InputError):
+    """A file is larger than a file of its kind can be."""
+
+
+def open_regular(path: Path, hint: str = "") -> BufferedReader:
+    """Open a regular file; a missing one is a `MissingFileError`, any other that cannot be read an `InputError`."""
+    then = hint and f"; {hint}"
+    try:
+        # Without O_NONBLOCK, a pipe would be waited for. Windows has text mode instead, which would change bytes.
+        flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+        descriptor = os.open(path, flags)
+    except (FileNotFoundError, NotADirectoryError):
+        raise MissingFileError(f"{path}: cannot be read (No such file or directory){then}") from None
+    except (OSError, ValueError) as error:
+        raise unreadable(path, error, hint) from error
+    try:
+        kind = os.fstat(descriptor).st_mode
+        if stat.S_ISREG(kind):
+            return os.fdopen(descriptor, "rb")
+    except OSError as error:
+        with suppress(OSError):
+            os.close(descriptor)
+        raise unreadable(path, error, hint) from error
+    os.close(descriptor)
+    found = "a folder" if stat.S_ISDIR(kind) else "a pipe" if stat.S_ISFIFO(kind) else "a device"
+    raise InputError(f"{path}: cannot be read (it is {found}, not a file){then}")
+
+
+def read_regular(path: Path, most: int, hint: str = "") -> bytes:
+    """The content of a regular file of at most so many bytes; a larger one is a `LargerError`.
+
+    Other errors as for `open_regular`.
+    """
+    with open_regular(path, hint) as stream:
+        try:
+            size = os.fstat(stream.fileno()).st_size  # read() reserves memory for what it is asked for
+            content = stream.read(min(size, most) + 1)
+        except OSError as error:
+            raise unreadable(path, error, hint) from error
+    if len(content) > most:
+        raise LargerError(f"{path}: larger than {most:,} bytes{hint and '; '}{hint}")
+    return content
+
+
+def file_sha256(path: Path) -> str:
+    """SHA-256 of a regular file, in hex; it is not held in memory. Errors as for `open_regular`."""
+    with open_regular(path) as stream:
+        try:
+            return hashlib.file_digest(stream, "sha256").hexdigest()
+        except OSError as error:
+            raise unreadable(path, error) from error
+
+
+def is_file(path: Path) -> bool:
+    """Whether there is a regular file of that name; also for names that no file can have, which `Path` fails for."""
+    return os.path.isfile(path)  # noqa: PTH113
+
+
+def is_folder(path: Path) -> bool:
+    """Whether there is a folder of that name; also for names that no file can have."""
+    return os.path.isdir(path)  # noqa: PTH112
+
+
+def exists(path: Path) -> bool:
+    """Whether there is anything of that name."""
+    return os.path.exists(path)  # noqa: PTH110
+
+
+def unreadable(path: Path, error: Exception, hint: str = "") -> InputError:
+    """The error for a file that cannot be read."""
+    reason = getattr(error, "strerror", None) or error
+    return InputError(f"{path}: cannot be read ({reason}){hint and '; '}{hint}")
+
+
+_MOST_ENTRIES = 100_000
+
+
+def paths_in(folder: Path, pattern: str = "*") -> list[Path]:
+    """The entries of a folder that match a pattern of `fnmatch`, sorted; none if there is no such folder.
+
+    Upper and lower case differ. A folder that cannot be listed is an `InputError`.
+    """
+    try:
+        paths = list(folder.iterdir())
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    except (OSError, ValueError) as error:  # ValueError: a name with a NUL
+        raise unreadable(folder, error) from error
+    return sorted(path for path in paths if fnmatchcase(path.name, pattern))
+
+
+def files_below(folder: Path, pattern: str = "*") -> list[Path]:
+    """The files in a folder and its subfolders whose names match a pattern, sorted; none if there is no such folder.
+
+    Raises:
+        InputError: The folder, or one below it, cannot be listed; or it holds very many files: it is a wrong one.
+    """
+
+    def refuse(error: OSError) -> None:
+        if not isinstance(error, FileNotFoundError | NotADirectoryError):
+            raise _refusal(folder, error) from error
+
+    found, seen = [], 0
+    for parent, folders, names in os.walk(folder, onerror=refuse):
+        seen += len(folders) + len(names)
+        if seen > _MOST_ENTRIES:
+            raise InputError(f"{folder}: more than {_MOST_ENTRIES:,} files in it; give the folder of the data alone")
+        found += [Path(parent) / name for name in names if fnmatchcase(name, pattern)]
+    return sorted(found)
+
+
+def _refusal(folder: Path, error: OSError) -> InputError:
+    return unreadable(Path(error.filename or folder), error)
+
+
+NEEDED = 64
+"""A run has less than twenty files open at once; some libraries end the process if one cannot be opened."""
+
+
+def refuse_few_open_files(needed: int = NEEDED) -> None:
+    """Raise the process's own limit if it is too low; an `InputError` where the system does not allow so many."""
+    try:
+        import resource  # noqa: PLC0415 - not on Windows, which has no such limit
+    except ImportError:
+        return
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY or soft >= needed:
+        return
+    if hard != resource.RLIM_INFINITY and hard < needed:
+        raise InputError(
+            f"this process may have {hard} files open, and a run needs {needed}: raise the limit, such as with "
+            "`ulimit -n 1024`"
+        )
+    resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
+
+
+DEEPEST = 32
+"""Levels of lists and objects. The data sets that are read have three."""
+
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
+_NOT_TEXT = re.compile(r"[\x00-\x08\x0e-\x1f\x7f\ud800-\udfff]")
+
+
+def parse_json(text: str, location: str) -> Any:
+    """The value of a JSON text.
+
+    Raises:
+        InputError: It is not JSON, it is nested too deeply, or a string has a control character or half a character.
+    """
+    if text.count("[") + text.count("{") > DEEPEST and _depth(text) > DEEPEST:
+        raise InputError(f"{location}: lists or objects in more than {DEEPEST} levels; give plain values")
+    try:
+        value = json.loads(text)
+    except ValueError as error:
+        raise InputError(f"{location}: not JSON ({error})") from error
+    if "\\u" in text:  # only an escape can stand for such a character: the lines themselves are checked as text
+        for string in _strings(value):
+            if odd := _NOT_TEXT.search(string):
+                raise InputError(f"{location}: the character U+{ord(odd[0]):04X} in a string is not text; remove it")
+    return value
+
+
+def _depth(text: str) -> int:
+    depth = deepest = 0
+    for bracket in re.finditer(r"[\[\]{}]", _STRING.sub("", text)):
+        depth += 1 if bracket[0] in "[{" else -1
+        deepest = max(deepest, depth)
+    return deepest
+
+
+def _strings(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _strings(inner)
+    elif isinstance(value, dict):
+        for key, inner in value.items():
+            yield key
+            yield from _strings(inner)

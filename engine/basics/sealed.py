@@ -1,0 +1,94 @@
+"""JSON documents that carry the digest of their own content, so that a single flipped bit is noticed.
+
+The last member of such a document is `content_sha256`, the SHA-256 of all bytes before it:
+
+    {
+      "format": 3,
+      ...,
+      "content_sha256": "2c26b46b68ff..."
+    }
+
+The digest is of the bytes, not of the values that they stand for: what was written is what is read, and white space
+counts. Nothing of a document is believed, and nothing but its end is parsed, before its digest is right.
+"""
+
+import re
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+
+from .atomic import sha256, write_bytes
+from .errors import InputError
+from .reading import MOST_JSON, read_regular
+
+T = TypeVar("T")
+
+_SEAL = b',\n  "content_sha256": "%b"\n}\n'
+_SEALED = re.compile(rb'(.*),\n  "content_sha256": "([0-9a-f]{64})"\n\}\n', re.DOTALL)
+_UNDECODABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError, ValueError, InputError)
+
+
+class DamagedError(Exception):
+    """A document is not as it was written: its digest is another, or there is none."""
+
+
+def seal(document: Any) -> bytes:
+    """A document with its digest: a Struct or a mapping with at least one member."""
+    content = msgspec.json.format(msgspec.json.encode(document), indent=2).removesuffix(b"\n}")
+    return content + _SEAL % sha256(content).encode()
+
+
+def unseal(content: bytes, kind: type[T]) -> T:
+    """The document of such content, of a type without the member `content_sha256`.
+
+    Raises:
+        DamagedError: It is not as `seal` gave it, or it is another kind of document.
+    """
+    if (found := _SEALED.fullmatch(content)) is None:
+        raise DamagedError("it has no digest of its content")
+    if sha256(found[1]).encode() != found[2]:
+        raise DamagedError("it is damaged or was edited: the digest of its content is another")
+    try:
+        return msgspec.json.decode(found[1] + b"\n}", type=kind)
+    except _UNDECODABLE as error:
+        raise DamagedError(str(error)[:120]) from error
+
+
+def write_sealed(path: Path, document: Any) -> None:
+    """Write a document with its digest, atomically; a failure is an `InputError`."""
+    write_bytes(path, seal(document))
+
+
+def read_sealed(path: Path, kind: type[T], *, made_as: int, repair: str) -> T:
+    """Read a document that `write_sealed` wrote, and that says its format.
+
+    Raises:
+        MissingFileError: There is no file of that name.
+        InputError: It cannot be read, it is damaged or edited, or it has another format.
+    """
+    content = read_regular(path, MOST_JSON)
+    found = format_of(content)
+    if found is not None and found != made_as:
+        raise InputError(f"{path}: format {found}, this version reads {made_as}; {repair}")
+    try:
+        return unseal(content, kind)
+    except DamagedError as error:
+        raise InputError(f"{path}: not as negengine writes it ({error}); {repair}") from None
+
+
+class _Format(msgspec.Struct):
+    format: int
+
+
+def format_of(content: bytes) -> int | None:
+    """The format that a document says it has; None for damaged ones, whose word counts for nothing."""
+    if _SEALED.fullmatch(content) is not None:
+        try:
+            return unseal(content, _Format).format
+        except DamagedError:
+            return None
+    try:  # formats 1 and 2 had no digest
+        return msgspec.json.decode(content, type=_Format).format
+    except _UNDECODABLE:
+        return None

@@ -1,0 +1,90 @@
+"""Versions: of installed packages, and of negengine's own source."""
+
+import json
+import os
+import subprocess
+from collections.abc import Iterable, Mapping
+from functools import cache
+from importlib.metadata import Distribution, PackageNotFoundError, distribution, version
+from pathlib import Path
+
+DECIDING = ("numpy", "polars", "onnxruntime", "onnxruntime-gpu", "tokenizers", "scipy")
+"""The packages that decide a run's numbers."""
+
+_ROOT = Path(__file__).resolve().parents[2]
+_SECONDS_FOR_GIT = 10
+
+
+@cache
+def deciding_versions() -> Mapping[str, str]:
+    """Package → version, of those of `DECIDING` that are installed."""
+    return versions(DECIDING)
+
+
+def versions(packages: Iterable[str]) -> dict[str, str]:
+    """Package → version, of those that are installed."""
+    return {name: found for name in packages if (found := package_version(name)) is not None}
+
+
+@cache
+def own_version() -> str:
+    """The version of negengine."""
+    return version("negengine")
+
+
+def package_version(package: str) -> str | None:
+    """The installed version of a package; None if it is not installed."""
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+@cache
+def source_commit(root: Path = _ROOT) -> str | None:
+    """The commit of negengine's source, with `+changes` if files differ from it; None if it is not known.
+
+    It is known for a git checkout, also one that is installed as editable, and for an installation from a repository's
+    address. A package index does not tell it.
+    """
+    if (root / ".git").exists():
+        commit = _git(root, "rev-parse", "HEAD")
+        if commit is None:
+            return None
+        changed = _git(root, "status", "--porcelain", "--untracked-files=no")
+        return f"{commit}{'+changes' if changed else ''}"
+    return _installed_commit()
+
+
+def _git(root: Path, *words: str) -> str | None:
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    try:
+        done = subprocess.run(
+            ["git", "-C", str(root), "--no-optional-locks", *words],
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=_SECONDS_FOR_GIT,
+            env=clean,
+            stdin=subprocess.DEVNULL,
+        )
+    except (OSError, subprocess.SubprocessError, UnicodeDecodeError):
+        return None
+    return done.stdout.strip()
+
+
+def _installed_commit() -> str | None:
+    """The commit that pip has recorded (PEP 610, direct_url.json)."""
+    try:
+        return commit_of(distribution("negengine"))
+    except PackageNotFoundError:
+        return None
+
+
+def commit_of(installed: Distribution) -> str | None:
+    """The commit of a package that was installed from a repository's address; None for all others."""
+    try:
+        commit = json.loads(installed.read_text("direct_url.json") or "{}")["vcs_info"]["commit_id"]
+    except (ValueError, KeyError, TypeError):
+        return None
+    return commit if isinstance(commit, str) else None

@@ -1,0 +1,213 @@
+"""Fetching data sets of other authors with Pooch: from GitHub at a fixed commit, checked, kept in a cache.
+
+GitHub may pack the archive of a commit again at any time, so its SHA-256 is not fixed. The SHA-256 of each file is.
+Therefore `Archive` is a downloader of Pooch that finds each file by its digest, wherever it is in the archive. Nothing
+is unpacked to the disk, and only the files wanted are kept.
+"""
+
+import hashlib
+import io
+import tarfile
+import zlib
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pooch
+import requests
+
+from ...basics.atomic import json_bytes, unwritable, write_bytes
+from ...basics.errors import InputError
+from ...basics.printable import counted
+from ...basics.reading import file_sha256, is_file
+from .misprimed import merge
+from .sources import DIGESTS, REGISTRY, Source, source
+
+HOST = "https://codeload.github.com"
+SINGLE_FILES = "https://raw.githubusercontent.com"
+LARGEST = 256 * 2**20  # bytes, of an archive and of its content; the real ones have a few MB
+_RETRIES = 2
+_TIMEOUT = 60.0  # seconds without an answer
+_TOO_MANY_REQUESTS = 429
+
+
+def get(
+    name: str,
+    *,
+    say: Callable[[str], None] = lambda _: None,
+    host: str = HOST,
+    single_files: str = SINGLE_FILES,
+    largest: int = LARGEST,
+    registry: Path = REGISTRY,
+) -> Path:
+    """Fetch a data set of at most `largest` bytes into its folder in the cache, if it is not there already.
+
+    Raises:
+        InputError: The name is unknown, the source cannot be reached or lacks files, or the cache cannot be written.
+    """
+    wanted = source(name, registry)
+    say(f"{name}: {wanted.title}")
+    say(f"licence: {wanted.licence}")
+    missing = wanted.missing()
+    if not missing:
+        return wanted.folder
+    pooch.get_logger().setLevel("WARNING")
+    if wanted.unfixed:
+        return _get_unfixed(wanted, f"{single_files}/{wanted.repository}/{wanted.commit}", largest, say)
+    url = f"{host}/{wanted.repository}/tar.gz/{wanted.commit}"
+    say(f"fetching {url}")
+    files = pooch.create(
+        path=wanted.folder,
+        base_url="",
+        registry=dict(wanted.files),
+        urls=dict.fromkeys(wanted.files, url),
+        retry_if_failed=_RETRIES,
+    )
+    archive = Archive(wanted, largest)
+    try:
+        for file in missing:
+            files.fetch(file, downloader=archive.downloader(file))
+    except requests.RequestException as error:
+        raise _unreachable(url, _reason(error), wanted) from error
+    except OSError as error:
+        raise unwritable(wanted.folder / missing[0], error) from error
+    return wanted.folder
+
+
+def _get_unfixed(wanted: Source, base: str, largest: int, say: Callable[[str], None]) -> Path:
+    """Fetch files that only the commit fixes, each by itself, and keep their digests.
+
+    If all of them lie in the folder, and no digest is known, somebody has put them there: they are taken as they are.
+    """
+    paths = {path.rpartition("/")[2]: path for path in wanted.unfixed}
+    if wanted.by_hand and not any(wanted.first_digests().values()) and all(is_file(wanted.folder / n) for n in paths):
+        say(f"taking the {counted(len(paths), 'file')} that lie in {wanted.folder}")
+        return _keep_digests(wanted, paths, say)
+    say(f"fetching {counted(len(paths), 'file')} from {base}")
+    urls = {name: f"{base}/{path}" for name, path in paths.items()}
+    files = pooch.create(
+        path=wanted.folder, base_url="", registry=dict.fromkeys(paths), urls=urls, retry_if_failed=_RETRIES
+    )
+
+    def download(url: str, output_file: str, pup: Any) -> None:
+        Path(output_file).write_bytes(_downloaded(url, pup, largest, wanted))
+
+    name, known = "", wanted.first_digests()
+    try:
+        for name in wanted.missing():
+            (wanted.folder / name).unlink(missing_ok=True)  # without a digest, Pooch takes any file of this name
+            files.fetch(name, downloader=download)
+            if (first := known[name]) and file_sha256(wanted.folder / name) != first:
+                raise InputError(
+                    f"{urls[name]}: not the file that was fetched first; remove {wanted.folder} to take it"
+                )
+    except requests.RequestException as error:
+        raise _unreachable(urls[name], _reason(error), wanted) from error
+    except OSError as error:
+        raise unwritable(wanted.folder / name, error) from error
+    return _keep_digests(wanted, paths, say)
+
+
+def _keep_digests(wanted: Source, names: Iterable[str], say: Callable[[str], None]) -> Path:
+    digests = {name: file_sha256(wanted.folder / name) for name in names}
+    write_bytes(wanted.folder / DIGESTS, json_bytes(digests))
+    say(f"their digests were not known before; they are kept in {wanted.folder / DIGESTS}")
+    return wanted.folder
+
+
+def _downloaded(url: str, pup: Any, largest: int, wanted: Source) -> bytes:
+    """What a URL gives. Errors that may be temporary are exceptions of Requests: after these, Pooch tries again."""
+    content = _Limited(url, largest)
+    try:
+        pooch.HTTPDownloader(timeout=_TIMEOUT)(url, content, pup)
+    except requests.HTTPError as error:
+        if error.response.status_code < 500 and error.response.status_code != _TOO_MANY_REQUESTS:
+            raise _unreachable(url, _reason(error), wanted) from error
+        raise
+    return content.getvalue()
+
+
+class Archive:
+    """The archive of a data set, of at most `largest` bytes: downloaded once, when its first file is asked for."""
+
+    def __init__(self, wanted: Source, largest: int) -> None:
+        self._wanted, self._largest = wanted, largest
+        self._contents: Mapping[str, bytes] = {}
+
+    def downloader(self, file: str) -> Callable[[str, str, Any], None]:
+        """A downloader of Pooch for one file: url, path to write, the Pooch."""
+
+        def download(url: str, output_file: str, pup: Any) -> None:
+            self._contents = self._contents or self._find(url, pup)
+            Path(output_file).write_bytes(self._contents[file])
+
+        return download
+
+    def _find(self, url: str, pup: Any) -> dict[str, bytes]:
+        """File name → content, of all files wanted."""
+        members = _unpack(_downloaded(url, pup, self._largest, self._wanted), url, self._largest)
+        contents = merge(members, url).values() if self._wanted.merged else members.values()
+        by_digest = {hashlib.sha256(content).hexdigest(): content for content in contents}
+        for file, digest in self._wanted.files.items():
+            if digest not in by_digest:
+                raise InputError(
+                    f"{url}: no file has the sha256 of {file} ({digest[:12]}…), so it is not the right archive"
+                )
+        return {file: by_digest[digest] for file, digest in self._wanted.files.items()}
+
+
+class _Limited(io.BytesIO):
+    """Bytes in memory, up to a limit; more are an `InputError`."""
+
+    def __init__(self, url: str, largest: int) -> None:
+        super().__init__()
+        self._url, self._largest = url, largest
+
+    def write(self, content: Any) -> int:
+        if self.tell() + len(content) > self._largest:
+            raise _too_large(self._url, self._largest)
+        return super().write(content)
+
+
+def _unpack(archive: bytes, url: str, largest: int) -> dict[str, bytes]:
+    """The files of an archive, path → content, in the order of their paths; paths are without the top folder."""
+    members: dict[str, bytes] = {}
+    room = largest
+    try:
+        with tarfile.open(fileobj=io.BytesIO(archive), mode="r:gz") as tar:
+            for member in tar:
+                if member.isfile() and (content := tar.extractfile(member)) is not None:
+                    room -= member.size
+                    if room < 0:
+                        raise _too_large(url, largest)
+                    members[member.name.partition("/")[2]] = content.read()
+    except (tarfile.TarError, OSError, EOFError, zlib.error) as error:
+        raise InputError(f"{url}: the archive is not complete ({error}): run the same command again") from error
+    return dict(sorted(members.items()))
+
+
+def _too_large(url: str, largest: int) -> InputError:
+    return InputError(f"{url}: more than {largest / 2**20:,.0f} MB, so it is not the right archive")
+
+
+def _unreachable(url: str, reason: str, wanted: Source) -> InputError:
+    if wanted.by_hand:
+        names = ", ".join(path.rpartition("/")[2] for path in wanted.unfixed)
+        return InputError(
+            f"{url}: cannot be fetched ({reason}): try again later, or put {names} into {wanted.folder} and run the "
+            f"same command again; {wanted.by_hand}"
+        )
+    return InputError(f"{url}: cannot be fetched ({reason}): try again later, or give the probe --data PATH")
+
+
+def _reason(error: requests.RequestException) -> str:
+    """The reason of an error, without the messages of each library that passed it on."""
+    if isinstance(error, requests.HTTPError):
+        return f"HTTP {error.response.status_code} {error.response.reason}"
+    if isinstance(error, requests.Timeout):
+        return f"no answer within {_TIMEOUT:.0f} seconds"
+    reason, inner = str(error), error.__cause__ or error.__context__
+    while inner is not None:
+        reason = getattr(inner, "strerror", None) or reason
+        inner = inner.__cause__ or inner.__context__
+    return reason.splitlines()[0]

@@ -1,0 +1,106 @@
+"""Data sets of other authors: their sources, and the folder where they are kept.
+
+`sources.toml` lists them. Their files are kept in the folder that the environment variable NEGENGINE_DATA names, or in
+the platform's cache folder. Pooch finds that folder and compares files with their SHA-256.
+"""
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pooch
+
+from ...basics.errors import InputError
+from ...basics.reading import MOST_JSON, exists, parse_json, read_regular
+
+REGISTRY = Path(__file__).parent / "sources.toml"
+CACHE_VARIABLE = "NEGENGINE_DATA"
+DIGESTS = "digests.json"
+
+
+@dataclass(frozen=True)
+class Source:
+    """A data set and where it comes from."""
+
+    name: str
+    title: str
+    probe: str
+    repository: str
+    commit: str  # the state that is fetched; a branch where no commit is known to have the files
+    licence: str
+    files: Mapping[str, str] = field(default_factory=dict)  # file name → SHA-256 of its content
+    # Paths in the repository of files whose SHA-256 was not known when this was written. The commit alone fixes them;
+    # the digests of the first copy are kept beside it, and compared from then on.
+    unfixed: Sequence[str] = ()
+    merged: bool = False  # whether the files are made from those of the repository, by `misprimed.merge`
+    argument: str = ""
+    command: str = ""  # the whole command that reads it, where it does not begin with a model
+    # Where else the files can be got, for the message if the source does not have them any more. They count as fetched
+    # once they lie in the folder.
+    by_hand: str = ""
+
+    @property
+    def reading(self) -> str:
+        """The command that reads it."""
+        return self.command or " ".join(filter(None, ["negengine", self.probe, "MODEL", self.argument]))
+
+    @property
+    def folder(self) -> Path:
+        return cache_folder() / self.name
+
+    def missing(self) -> list[str]:
+        """The files that are not kept, or are damaged."""
+        wanted = {**self.files, **self.first_digests()}
+        return [name for name, digest in wanted.items() if not digest or _sha256(self.folder / name) != digest]
+
+    def first_digests(self) -> dict[str, str]:
+        """Name → SHA-256 of the files that only the commit fixes, as they were when they were fetched first."""
+        names = [path.rpartition("/")[2] for path in self.unfixed]
+        if not names:
+            return {}
+        try:
+            found = parse_json(read_regular(self.folder / DIGESTS, MOST_JSON).decode(), str(self.folder / DIGESTS))
+        except (InputError, UnicodeDecodeError):
+            found = {}
+        known = found if isinstance(found, dict) else {}
+        return {name: str(known.get(name, "")) for name in names}
+
+
+def sources(registry: Path = REGISTRY) -> dict[str, Source]:
+    """All data sets, by name."""
+    return {name: Source(name, **entry) for name, entry in tomllib.loads(registry.read_text("utf-8")).items()}
+
+
+def source(name: str, registry: Path = REGISTRY) -> Source:
+    """A data set by its name; an unknown one is an `InputError`."""
+    known = sources(registry)
+    if name not in known:
+        raise InputError(f"unknown data set {name!r}; known are {', '.join(known)}")
+    return known[name]
+
+
+def cache_folder() -> Path:
+    """The folder of all data sets."""
+    path = [pooch.os_cache("negengine"), "data"]
+    return Path(pooch.create(path=path, base_url="", env=CACHE_VARIABLE).abspath)
+
+
+def find(name: str, given: Path | None = None, registry: Path = REGISTRY, option: str = "--data") -> Path:
+    """Where a probe reads its data from; a missing folder or a damaged copy is an `InputError`."""
+    if given is not None:
+        if not exists(given):
+            raise InputError(f"{given}: no such file or folder; give another {option}")
+        return given
+    found = source(name, registry)
+    if missing := found.missing():
+        state = "is damaged" if (found.folder / missing[0]).exists() else "does not exist"
+        raise InputError(f"{found.folder / missing[0]} {state}: run `negengine data get {name}`, or give {option} PATH")
+    return found.folder
+
+
+def _sha256(path: Path) -> str | None:
+    try:
+        return str(pooch.file_hash(path))
+    except OSError:
+        return None

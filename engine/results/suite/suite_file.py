@@ -1,0 +1,301 @@
+"""A suite file: models, probes and their settings, in TOML; every error names file and line.
+
+name = "negation over training"
+
+[run]                            # optional: how models are opened
+device = "auto"
+
+[[model]]
+model = "roberta-base"
+
+[[model]]
+model = "lab/own"                # checkpoints of one training run
+revisions = ["step1000", "step2000"]
+
+[[probe]]
+probe = "score"                  # a function of the library
+pairs = 600                      # its arguments
+vary = {coreference = ["pronoun", "same-name"]}
+
+The revisions of one model, or the checkpoints of one training run, are a series of steps.
+"""
+
+import hashlib
+import itertools
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+import msgspec
+
+from ...basics.choices import Precision
+from ...basics.errors import InputError, did_you_mean
+from ...basics.paths import is_file_name, is_model_name
+from ...inference.exported import MODELS
+from ...text.toml_file import TomlFile
+from .suite_settings import check_settings, functions
+
+_MODELS, _PROBES = "model", "probe"
+_KEYS = ("name", "run", _MODELS, _PROBES)
+_OWN = ("probe", "name", "models", "vary")
+_MOST_MEMBERS = 100_000
+_UNUSUAL = re.compile(r"[^\w.+@-]+")
+_STEP = re.compile(r"(?<![0-9.])([0-9]{1,15})([kKmM]?)(?![0-9A-Za-z]|\.[0-9])")
+_COMMIT = re.compile(r"[0-9a-f]{12,40}")
+_SCALE = {"": 1, "k": 1_000, "m": 1_000_000}
+_MOST = 10_000
+
+
+_Text = Annotated[str, msgspec.Meta(min_length=1, max_length=1_000)]
+_Whole = Annotated[int, msgspec.Meta(ge=1, le=2**20)]
+
+
+Named = TypeVar("Named", "SuiteModel", "SuiteProbe")
+
+
+class Opening(msgspec.Struct, forbid_unknown_fields=True):
+    """The table `[run]`: how all models are opened."""
+
+    device: str = "auto"
+    precision: Precision = Precision.AUTO
+    batch_tokens: _Whole | None = None
+    threads: _Whole | None = None
+
+
+@dataclass(frozen=True)
+class SuiteModel:
+    """One model of a suite: what a run is made with."""
+
+    reference: str  # an exported folder or its name, a checkpoint's folder, or a hub id, perhaps with `@REVISION`
+    label: str  # in tables, and in the names of its folders
+    series: str  # the training run that it belongs to
+    step: int | None  # of that training run; None for a model that is not one of several checkpoints
+    folder: Path | None  # where its export is or goes; None for the usual folder
+    where: str  # file and line
+
+
+class _Entry(msgspec.Struct, forbid_unknown_fields=True):
+    """A table `[[model]]`."""
+
+    model: _Text
+    label: _Text | None = None
+    revisions: Annotated[list[_Text], msgspec.Meta(min_length=1, max_length=_MOST)] | None = None
+    checkpoints: Annotated[list[_Text], msgspec.Meta(min_length=1, max_length=_MOST)] | None = None
+    steps: Annotated[list[Annotated[int, msgspec.Meta(ge=0, le=10**15)]], msgspec.Meta(min_length=1)] | None = None
+
+
+@dataclass(frozen=True)
+class SuiteProbe:
+    """A probe with one value for each of its settings."""
+
+    label: str  # in tables, and in the name of its folder
+    function: str
+    settings: Mapping[str, Any]
+    models: Sequence[str] | None  # the labels of the models that it is for; None for all
+    where: str  # file and line
+
+
+@dataclass(frozen=True)
+class SuiteFile:
+    """What a suite file says; `probes` has one for each combination of varied settings."""
+
+    path: Path
+    name: str
+    opening: Opening
+    models: Sequence[SuiteModel]
+    probes: Sequence[SuiteProbe]
+    sha256: str
+
+    @classmethod
+    def read(cls, path: Path) -> "SuiteFile":
+        """Read a suite file; raises InputError if it is not TOML, or says something that cannot be read or run."""
+        file = TomlFile.read(path, "give a TOML file with the models and the probes of a suite")
+        file.refuse_unknown(_KEYS, "name, [run], [[model]] and [[probe]]")
+        name = file.document.get("name", path.stem)
+        if not isinstance(name, str) or not name.strip() or len(name) > 200:
+            raise InputError(f"{file.line('name')}: name is {str(name)[:60]!r}; give a text of at most 200 characters")
+        models = _read_models(file)
+        probes = _probes(file, [model.label for model in models])
+        if len(models) * len(probes) > _MOST_MEMBERS:
+            raise InputError(f"{path}: {len(models) * len(probes):,} runs; a suite has at most {_MOST_MEMBERS:,}")
+        digest = hashlib.sha256("\n".join(file.lines).encode()).hexdigest()
+        return cls(path, name, _opening(file), models, probes, digest)
+
+
+def _opening(file: TomlFile) -> Opening:
+    table = file.document.get("run", {})
+    try:
+        return msgspec.convert(table, Opening)
+    except msgspec.ValidationError as error:
+        key = re.search(r"`\$\.(\w+)|unknown field `(\w+)`", str(error))
+        word = (key[1] or key[2]) if key else ""
+        raise InputError(
+            f"{file.line_in('run', word)}: [run]: {str(error).replace(' - at `$', ' in `[run]')}"
+        ) from None
+
+
+def _probes(file: TomlFile, labels: Sequence[str]) -> list[SuiteProbe]:
+    found: list[SuiteProbe] = []
+    for number, table in enumerate(file.tables(_PROBES)):
+        found += _variants(file, number, table, labels)
+    if not found:
+        raise InputError(
+            f'{file.line(_PROBES)}: no probe; each is a table [[probe]] with a line such as probe = "{functions()[0]}"'
+        )
+    for probe, earlier in _twice(found):
+        raise InputError(f"{probe.where}: {probe.label!r} is also in {earlier.where}; give each probe a name")
+    return found
+
+
+def _variants(file: TomlFile, number: int, table: dict[str, Any], labels: Sequence[str]) -> list[SuiteProbe]:
+
+    def where(key: str | None) -> str:
+        return file.line_of(_PROBES, number, key)
+
+    function, known = table.get("probe"), functions()
+    if function is None:
+        raise InputError(f"{where(None)}: this [[probe]] does not name a probe; give one of {', '.join(known)}")
+    if not isinstance(function, str) or function not in known:
+        near = did_you_mean(str(function), known)
+        raise InputError(f"{where('probe')}: probe is {str(function)[:60]!r}; {near}Give one of {', '.join(known)}")
+    label = table.get("name", function)
+    if not isinstance(label, str) or not is_file_name(label):
+        raise InputError(f"{where('name')}: name is {str(label)[:60]!r}; it names a folder: give letters and digits")
+    vary = _vary(table.get("vary", {}), lambda: where("vary"))
+    settings = {key: value for key, value in table.items() if key not in _OWN}
+    if twice := [key for key in vary if key in settings]:
+        raise InputError(f"{where(twice[0])}: {twice[0]} is also in vary; give it once")
+    found = []
+    for values in itertools.product(*vary.values()):
+        chosen = dict(zip(vary, values, strict=True))
+        full = settings | chosen
+        check_settings(function, full, lambda key: where("vary" if key in vary else key))
+        name = "-".join([label, *(_plain(value) for value in values)])
+        if not is_file_name(name):
+            raise InputError(f"{where('vary')}: {name[:80]!r} cannot be the name of a folder; use shorter values")
+        found.append(SuiteProbe(name, function, full, _models(table, labels, where), where("probe")))
+    return found
+
+
+def _vary(value: Any, where: Callable[[], str]) -> dict[str, list[Any]]:
+    if not isinstance(value, dict) or not all(isinstance(own, list) and own for own in value.values()):
+        raise InputError(f'{where()}: vary must be a table of lists, as in {{coreference = ["pronoun", "same-name"]}}')
+    return value
+
+
+def _models(table: dict[str, Any], labels: Sequence[str], where: Callable[[str | None], str]) -> Sequence[str] | None:
+    """The models that a probe is restricted to: labels, or the name of a training run for all of its checkpoints."""
+    wanted = table.get("models")
+    if wanted is None:
+        return None
+    if not isinstance(wanted, list) or not wanted or not all(isinstance(one, str) for one in wanted):
+        raise InputError(f"{where('models')}: models must be a list of names")
+    found: list[str] = []
+    for name in wanted:
+        own = [label for label in labels if label == name or label.startswith(f"{name}@")]
+        if not own:
+            near = did_you_mean(name, labels)
+            raise InputError(
+                f"{where('models')}: no [[model]] is named {name[:60]!r}; {near}They are {_listed(labels)}"
+            )
+        found += own
+    return tuple(dict.fromkeys(found))
+
+
+def _plain(value: Any) -> str:
+    text = "+".join(map(str, value)) if isinstance(value, list) else str(value)
+    return _UNUSUAL.sub("-", text.lower() if isinstance(value, bool) else text).strip("-.") or "none"
+
+
+def _listed(words: Sequence[str], most: int = 12) -> str:
+    return ", ".join(words[:most]) + (", …" if len(words) > most else "")
+
+
+def _read_models(file: TomlFile) -> list[SuiteModel]:
+    found: list[SuiteModel] = []
+    for number, entry in enumerate(file.convert(_MODELS, _Entry)):
+        found += _checkpoints(file, number, entry)
+    if not found:
+        raise InputError(
+            f'{file.line(_MODELS)}: no model; each is a table [[model]] with a line such as model = "mini"'
+        )
+    for model, earlier in _twice(found):
+        raise InputError(f"{model.where}: the model {model.label!r} is also in {earlier.where}; give each a label")
+    return found
+
+
+def step_of(text: str) -> int | None:
+    """The step that a revision or a folder names: 20000 for `seed-0-step_20k`; None if it names none."""
+    if _COMMIT.fullmatch(text):
+        return None
+    numbers = _STEP.findall(text.rstrip("/").rpartition("/")[2])
+    return int(numbers[-1][0]) * _SCALE[numbers[-1][1].lower()] if numbers else None
+
+
+def _checkpoints(file: TomlFile, number: int, entry: _Entry) -> list[SuiteModel]:
+    def line(key: str) -> str:
+        return file.line_of(_MODELS, number, key)
+
+    if entry.revisions is not None and entry.checkpoints is not None:
+        raise InputError(f"{line('checkpoints')}: give revisions of the hub or checkpoints of this machine, not both")
+    if entry.label is not None and not is_model_name(entry.label):
+        raise InputError(f"{line('label')}: {entry.label!r} is not a name for a model: it names folders")
+    series = entry.label or entry.model
+    if entry.checkpoints is not None and not is_model_name(series):
+        raise InputError(f"{line('model')}: {series!r} is not a name for a training run: it names folders")
+    key = "revisions" if entry.revisions is not None else "checkpoints"
+    names = entry.revisions if entry.revisions is not None else entry.checkpoints
+    if names is None:
+        if entry.steps is not None:
+            raise InputError(f"{line('steps')}: steps are for a model with revisions or checkpoints")
+        return [_alone(entry, line("model"))]
+    if entry.revisions is not None and "@" in entry.model:
+        raise InputError(f"{line('model')}: {entry.model!r} names a revision already; give the name alone")
+    steps = _steps(entry.steps, names, line("steps" if entry.steps is not None else key))
+    models = []
+    for name, step in zip(names, steps, strict=True):
+        short = name.rstrip("/").rpartition("/")[2] if entry.checkpoints is not None else name.replace("/", "-")
+        label = f"{series}@{short}"
+        if not is_model_name(label):
+            raise InputError(f"{line(key)}: {name!r} cannot be a part of the name of a folder")
+        folder = MODELS / label if entry.checkpoints is not None else None
+        reference = name if entry.checkpoints is not None else f"{entry.model}@{name}"
+        models.append(SuiteModel(reference, label, series, step, folder, line(key)))
+    return models
+
+
+def _alone(entry: _Entry, where: str) -> SuiteModel:
+    """A model that the file names without a list; with a revision, it may be one of several checkpoints."""
+    name, at, revision = entry.model.rstrip("/").rpartition("@")
+    last = entry.model.rstrip("/").rpartition("/")[2]
+    is_path = entry.model.startswith((".", "/", "~")) or entry.model.count("/") > 1
+    label = entry.label or (last if is_path else entry.model.rstrip("/"))
+    if not is_model_name(label):
+        raise InputError(f"{where}: {entry.model!r} does not say how to name its folders: give a label")
+    step = step_of(revision) if at else None
+    return SuiteModel(entry.model, label, name if at and step is not None else label, step, None, where)
+
+
+def _steps(given: Sequence[int] | None, names: Sequence[str], where: str) -> list[int]:
+    if given is not None and len(given) != len(names):
+        raise InputError(f"{where}: {len(given)} steps for {len(names)} checkpoints; give one for each")
+    found = []
+    for number, name in enumerate(names):
+        step = given[number] if given is not None else step_of(name)
+        if step is None:
+            raise InputError(f"{where}: {name!r} does not name a step, as step1000 does: give steps = [...], too")
+        if step in found:
+            raise InputError(f"{where}: {name!r} is a second checkpoint of step {step}; give each step once")
+        found.append(step)
+    return found
+
+
+def _twice(named: Sequence[Named]) -> Iterator[tuple[Named, Named]]:
+    """What has the label of an earlier one, with that one; folders may not tell upper and lower case apart."""
+    first: dict[str, Named] = {}
+    for one in named:
+        earlier = first.setdefault(one.label.casefold(), one)
+        if earlier is not one:
+            yield one, earlier

@@ -1,0 +1,162 @@
+"""The report of a suite, and its figures as files: models side by side, curves over training, each run's chapter.
+
+It needs the extra `report`. A curve is the value of a metric against the step, for series with several checkpoints.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import polars as pl
+
+from ...basics.errors import InputError
+from ...basics.printable import counted
+from ...views import Column, Figure, Section, Table
+from ...views.charts import Curves
+from ..comparison.estimates import DROP, PERCENT
+from ..comparison.runs import open_runs
+from ..report.chapters import chapter
+from ..report.page import Chapter, page
+from ..report.report import plain, refuse_foreign, write_figures, write_page
+from ..report.side_by_side import chapters as chapters_of
+from .suite_table import FinishedMember, model_tables
+
+REPORT, FIGURES = "report.html", "figures"
+_MOST_RUNS = 6  # of a probe: all figures, all paired differences, and a chapter for each; a page has room for no more
+_MOST_PANELS = 12
+_KEYS = ("dataset", "condition", "split", "metric")
+_WHOLE = "all"
+
+
+def write_report(
+    name: str, folder: Path, overview: Table, failures: Mapping[str, str], finished: Sequence[FinishedMember],
+    found: pl.DataFrame,
+) -> tuple[Path, tuple[Path, ...]]:  # fmt: skip
+    """Write report.html and figures/ into a suite's folder, and return their paths; older ones are replaced.
+
+    `overview` has a line for each member; `failures` is a member's name → why it failed; `found` is from `suite_table`.
+    Raises InputError if a file of another kind is in the way.
+    """
+    path = folder / REPORT
+    refuse_foreign(path)
+    told = [f"{who} failed: {why}" for who, why in failures.items()]
+    told += [f"{one.member.name}: {one.run.dead_end}." for one in finished if one.run.dead_end]
+    chapters = [Chapter("All runs", [Section("Which runs are there?", told, tables=[overview])])]
+    named: dict[str, Figure] = {}
+    for probe in dict.fromkeys(one.member.probe.label for one in finished):
+        own = [one for one in finished if one.member.probe.label == probe]
+        own = [one for one in own if not one.run.dead_end] or own  # a selection without triplets is not scored
+        made, figures = _chapters(probe, own, found.filter(pl.col("probe") == probe))
+        chapters += made
+        named |= figures
+    content = page(name, chapters)
+    write_page(path, content)
+    return path, tuple(write_figures(named, folder / FIGURES))
+
+
+def _chapters(
+    probe: str, own: Sequence[FinishedMember], found: pl.DataFrame
+) -> tuple[list[Chapter], dict[str, Figure]]:
+    runs = [one.run for one in own]
+    drawn = curves(found, probe, plain(probe))
+    sections = (
+        []
+        if found.is_empty()
+        else [Section("How do the models compare?", tables=model_tables(found, own, fitting=False))]
+    )
+    if drawn:
+        sections.append(Section("How does it change over training?", figures=drawn))
+    named = {figure.name: figure for figure in drawn}
+    if len(runs) > _MOST_RUNS:
+        note = "`negengine report RUN` writes the report of one run, and `negengine compare RUN RUN` compares runs."
+        return [Chapter(f"{probe}: {len(runs)} models", [*sections, Section("Each run", [note])])], named
+    try:
+        open_runs(runs)
+        together, *single = chapters_of(runs) if len(runs) > 1 else [Chapter("", []), chapter(runs[0], runs[0].label)]
+    except InputError as error:  # such as classifiers with other labels
+        together, single = (
+            Chapter("", [Section("Side by side", [f"{error}."])]),
+            [chapter(run, run.label) for run in runs],
+        )
+    joint = [figure for section in together.sections for figure in section.figures]
+    named |= {f"{plain(probe)}-{figure.name}": figure for figure in joint}
+    first = Chapter(f"{probe}: side by side", [*sections, *together.sections], together.summary)
+    return [first, *(replace(one, title=f"{probe}: {one.title}") for one in single)], named
+
+
+def curves(found: pl.DataFrame, probe: str, stem: str) -> list[Figure]:
+    """From the rows of a probe, a figure for rates and one for other numbers; none without several steps."""
+    several = found.filter(pl.col("step").is_not_null()).filter(pl.col("step").n_unique().over("series") > 1)
+    figures = []
+    for unit in (PERCENT, ""):
+        own = several.filter(pl.col("unit") == unit)
+        if not own.is_empty():
+            figures.append(_figure(own, probe, f"curve-{stem}{'' if unit else '-values'}", unit))
+    return figures
+
+
+def _figure(own: pl.DataFrame, probe: str, name: str, unit: str) -> Figure:
+    falls = DROP in own.columns and own[DROP].null_count() == 0
+    figures = (DROP, f"{DROP}_low", f"{DROP}_high") if falls else ("value", "low", "high")
+    what = "drop of the repetition rate, percentage points" if falls else "rate, %" if unit else "value"
+    varying = [key for key in _KEYS if own[key].n_unique() > 1]
+    points = own.select(
+        "series",
+        "step",
+        "model",
+        *varying,
+        "n",
+        category=pl.concat_str(varying, separator=" ") if varying else pl.lit(str(own["split"][0])),
+        value=figures[0],
+        low=figures[1],
+        high=figures[2],
+    ).sort("series", "step", maintain_order=True)
+    drawn, notes = _drawn(points)
+    panels = drawn["category"].n_unique()
+    constant = [str(own[key][0]) for key in _KEYS if key not in varying]
+    decimals = 1 if unit else 3
+    columns = [
+        *([Column("training run", "series")] if points["series"].n_unique() > 1 else []),
+        Column("step", "step"),
+        *(Column(key, key) for key in varying),
+        Column("n", "n", wrap=False),
+        Column("value", "value", low="low", high="high", decimals=decimals, wrap=False),
+    ]
+    title = f"{probe} over training: {what}"
+    table = Table(
+        title,
+        points.drop("category"),
+        columns,
+        notes=["[95 % interval]", *([f"all rows: {', '.join(constant)}"] if constant else []), *notes],
+    )
+    runs = points["series"].unique(maintain_order=True).to_list()
+    steps = points["step"].n_unique()
+    alt = (
+        f"Curves of {probe} over {steps} steps of {', '.join(runs[:4])}{' and others' if len(runs) > 4 else ''}, "
+        f"in {counted(panels, 'chart')}: {what} against the step, with 95 % intervals."
+    )
+    plot = Curves(
+        drawn,
+        x="step",
+        y="value",
+        series="series",
+        x_title="step",
+        y_title=what if panels == 1 else ("drop" if falls else "%" if unit else "value"),
+        low="low",
+        high="high",
+        panel="category" if panels > 1 else None,
+    )
+    caption = f"{probe}: {what} against the step of training. Bands are 95 % intervals."
+    return Figure(name, plot, table, alt, caption, wide=panels > 1)
+
+
+def _drawn(points: pl.DataFrame) -> tuple[pl.DataFrame, Sequence[str]]:
+    """The points that are drawn: a page has room for some charts only."""
+    count = points["category"].n_unique()
+    if count <= _MOST_PANELS:
+        return points, ()
+    if "split" in points.columns and len(whole := points.filter(pl.col("split") == _WHOLE)) > 0:
+        points = whole
+    kept = points["category"].unique(maintain_order=True).head(_MOST_PANELS).to_list()
+    said = f"drawn: {len(kept)} of {count} groups; the table has all"
+    return points.filter(pl.col("category").is_in(kept)), (said,)

@@ -1,0 +1,146 @@
+"""The settings of a probe in a suite: arguments of the library's functions, checked before anything runs.
+
+Names and kinds of values come from the function's signature. Words to choose from, and smallest and largest numbers,
+come from the options of the command with the same name.
+"""
+
+import inspect
+import types
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+
+import msgspec
+
+from ...basics.errors import InputError, did_you_mean
+from ...library.registry import find_command, library_function, load, probes
+
+_OPENED_ELSEWHERE = {"device", "precision", "batch_tokens", "threads", "model", "run"}
+_IN_WORDS = {str: "a text", int: "a whole number", float: "a number", bool: "true or false", dict: "a table"}
+
+
+def functions() -> list[str]:
+    """The names of all functions that make a run."""
+    return [name for probe in probes() for name in probe.functions]
+
+
+def chain(function: str) -> list[str]:
+    """The functions that a run needs, in their order: a function that goes on from a run needs the one before it."""
+    (names,) = ([*probe.functions] for probe in probes() if function in probe.functions)
+    place = names.index(function)
+    while place and goes_on(names[place]):
+        place -= 1
+    return names[place : names.index(function) + 1]
+
+
+def goes_on(function: str) -> bool:
+    """Whether a function goes on from a run, as `score` does."""
+    return "run" in inspect.signature(library_function(function)).parameters
+
+
+def settings_of(function: str, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Those of the settings that a function of a chain takes itself."""
+    parameters = inspect.signature(library_function(function)).parameters
+    return {key: value for key, value in settings.items() if key in parameters}
+
+
+def check_settings(function: str, settings: Mapping[str, Any], where: Callable[[str | None], str]) -> None:
+    """Raise InputError if a name is unknown, a value is of another kind, or a setting is missing, in the whole `chain`.
+
+    `settings` has values as TOML has them; `where` gives the file and line of a setting, or of the table for None.
+    """
+    known = {key: setting for name in chain(function) for key, setting in _settings(name)}
+    for key, value in settings.items():
+        if key not in known:
+            near = did_you_mean(key, known)
+            listed = ", ".join(known) or "none"
+            raise InputError(f"{where(key)}: {function} has no setting {key!r}; {near}Its settings are {listed}")
+        if wrong := known[key].fault(value):
+            raise InputError(f"{where(key)}: {key} is {wrong}")
+    for key, setting in known.items():
+        if setting.is_needed and key not in settings:
+            raise InputError(f"{where(None)}: {function} needs a setting {key!r}")
+
+
+@dataclass(frozen=True)
+class _Setting:
+    """An argument as a file can give it: what msgspec converts it to, and the words to choose from."""
+
+    kind: Any
+    words: Sequence[str]
+    is_needed: bool
+
+    def fault(self, value: Any) -> str:
+        """What is given and what is needed; empty for a value of the right kind."""
+        try:
+            msgspec.convert(value, self.kind)
+        except msgspec.ValidationError:
+            unknown = [one for one in (value if isinstance(value, list) else [value]) if one not in self.words]
+            given = unknown[0] if self.words and unknown else value
+            near = did_you_mean(given, self.words) if isinstance(given, str) else ""
+            needed = " or ".join(_in_words(self.kind))
+            return f"{str(given)[:60]!r}; {near}{needed} is needed"
+        return ""
+
+
+def _settings(function: str) -> Iterator[tuple[str, _Setting]]:
+    own, command = library_function(function), find_command(function)
+    hints = get_type_hints(own)
+    options = inspect.signature(load(command.function)).parameters if command else {}
+    for key, parameter in inspect.signature(own).parameters.items():
+        if parameter.kind is inspect.Parameter.VAR_KEYWORD or key in _OPENED_ELSEWHERE:
+            continue
+        option = options[key].annotation if key in options else None
+        words = [str(member.value) for kind in _enums(option) for member in kind]
+        bounds = [
+            msgspec.Meta(ge=least, le=most)
+            for told in getattr(option, "__metadata__", ())
+            if (least := getattr(told, "min", None), most := getattr(told, "max", None)) != (None, None)
+        ]
+        kind = _kind(hints.get(key, Any), words, bounds[0] if bounds else msgspec.Meta())
+        yield key, _Setting(kind, words, parameter.default is inspect.Parameter.empty)
+
+
+def _enums(annotation: Any) -> Iterator[type[Enum]]:
+    if isinstance(annotation, type) and issubclass(annotation, Enum):
+        yield annotation
+    for inner in get_args(annotation):
+        yield from _enums(inner)
+
+
+def _kind(hint: Any, words: Sequence[str], bounds: msgspec.Meta) -> Any:
+    """The hint with the kinds of values that TOML has; None where it has no such value, as for a frame."""
+    origin, inner = get_origin(hint), get_args(hint)
+    if origin in {Union, types.UnionType}:
+        kinds = [kind for one in inner if one is not Any and (kind := _kind(one, words, bounds)) is not None]
+        return Union[tuple(kinds)]  # noqa: UP007 - a tuple that is known at run time
+    if isinstance(origin, type) and issubclass(origin, Mapping):
+        return types.GenericAlias(dict, (str, _kind(inner[1], words, bounds)))
+    if isinstance(origin, type) and issubclass(origin, Sequence):
+        return types.GenericAlias(list, _kind(inner[0], words, bounds))
+    if hint in {str, Path}:
+        return Literal[tuple(words)] if words else Annotated[str, msgspec.Meta(min_length=1)]
+    if hint in {int, float}:
+        return Annotated[hint, bounds]
+    return hint if hint in {bool, Any} else None
+
+
+def _in_words(kind: Any) -> Iterator[str]:
+    """The kinds of values that a setting takes, in words."""
+    inner = get_args(kind)
+    if get_origin(kind) is Union:
+        for one in inner:
+            yield from _in_words(one)
+        return
+    if get_origin(kind) is Literal:
+        yield f"one of {', '.join(inner)}"
+    elif get_origin(kind) is list:
+        yield "a list of them" if get_origin(inner[0]) is Literal else f"a list ({' or '.join(_in_words(inner[0]))})"
+    elif get_origin(kind) is Annotated:
+        (meta,) = kind.__metadata__
+        least = "" if meta.ge is None else f" of at least {meta.ge}"
+        yield f"{_IN_WORDS[inner[0]]}{least}{'' if meta.le is None else f' and at most {meta.le}'}"
+    else:
+        yield _IN_WORDS.get(get_origin(kind) or kind, "another value")

@@ -1,0 +1,95 @@
+"""Frames are written as a stream: the same bytes as in one piece, whole or not at all, with the disk's own error."""
+
+import errno
+import hashlib
+import os
+from pathlib import Path
+
+import polars as pl
+import pytest
+from negengine.engine.basics.errors import InputError
+from negengine.engine.basics.frames import frame_sha256, parquet_bytes, parquet_frame, write_frame
+from polars.exceptions import PanicException, PolarsError
+from polars.io.plugins import register_io_source
+
+
+@pytest.fixture(scope="module")
+def frame() -> pl.DataFrame:
+    """Rows of three row groups."""
+    return pl.DataFrame({"verb": [f"verb {i % 997}" for i in range(300_000)], "x": [i / 3 for i in range(300_000)]})
+
+
+def stream(frame, size):
+    """The frame in pieces, as the parts of a stage come."""
+
+    def read(with_columns, predicate, n_rows, batch_size):
+        for start in range(0, len(frame), size):
+            yield frame[start : start + size]
+
+    return register_io_source(read, schema=frame.schema)
+
+
+@pytest.mark.parametrize("size", [7_001, 131_072, 299_999])
+def test_a_stream_gives_the_bytes_of_the_frame(tmp_path, frame, size):
+    digest = write_frame(tmp_path / "x.parquet", stream(frame, size))
+    content = parquet_bytes(frame)
+    assert (tmp_path / "x.parquet").read_bytes() == content
+    assert digest == frame_sha256(stream(frame, size)) == hashlib.sha256(content).hexdigest()
+    assert parquet_frame(content, tmp_path / "x.parquet").equals(frame)
+
+
+def test_an_error_while_the_rows_come_keeps_the_old_file(tmp_path, frame):
+    def read(with_columns, predicate, n_rows, batch_size):
+        yield frame[:200_000]
+        raise InputError("part 2 is damaged")
+
+    (tmp_path / "x.parquet").write_bytes(b"old")
+    with pytest.raises(InputError, match="part 2 is damaged"):
+        write_frame(tmp_path / "x.parquet", register_io_source(read, schema=frame.schema))
+    assert [path.read_bytes() for path in tmp_path.iterdir()] == [b"old"]
+
+
+def test_a_disk_that_is_full_in_the_middle_of_the_rows_is_one_line(tmp_path, monkeypatch, frame):
+    class Full:
+        room = 100_000
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_):
+            return None
+
+        def write(self, content):
+            self.room -= len(bytes(content))
+            if self.room < 0:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            return len(bytes(content))
+
+    monkeypatch.setattr(Path, "open", lambda *_: Full())
+    with pytest.raises(InputError, match=rf"{tmp_path}: no space left to write x\.parquet"):
+        write_frame(tmp_path / "x.parquet", stream(frame, 50_000))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_something_else_than_parquet_is_one_line(tmp_path):
+    with pytest.raises(InputError, match=r"x\.parquet: not as negengine writes it"):
+        parquet_frame(b"PAR1", tmp_path / "x.parquet")
+
+
+@pytest.mark.parametrize("kind", [PolarsError, PanicException, OSError, ValueError])
+def test_whatever_polars_says_of_a_file_is_one_line(tmp_path, monkeypatch, kind):
+    def fail(content):
+        raise kind("out of\nspec")
+
+    monkeypatch.setattr(pl, "read_parquet", fail)
+    with pytest.raises(InputError) as caught:
+        parquet_frame(b"", tmp_path / "x.parquet")
+    assert str(caught.value) == f"{tmp_path}/x.parquet: not as negengine writes it (out of); run it again elsewhere"
+
+
+def test_an_error_of_polars_itself_is_not_taken_for_one_of_the_disk(tmp_path):
+    missing = pl.LazyFrame({"x": [1]}).select("y")
+    for write in (frame_sha256, lambda frame: write_frame(tmp_path / "x.parquet", frame)):
+        with pytest.raises(PolarsError):
+            write(missing)
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,495 @@
+"""Every reader takes any bytes: it gives a value or an InputError, and nothing else.
+
+Each file begins as a right one and is damaged: flipped bytes, pieces cut out, doubled or put in, numbers that no memory
+holds. `HYPOTHESIS_PROFILE=long` tries 80 times as many: some minutes.
+"""
+
+import hashlib
+import json
+import re
+import shutil
+from collections.abc import Callable
+from copy import deepcopy
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import negengine as ng
+import polars as pl
+import pytest
+from fake_exports import write_fake_export
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from negengine.engine.basics.errors import InputError
+from negengine.engine.basics.frames import parquet_bytes, parquet_frame
+from negengine.engine.basics.reading import file_sha256
+from negengine.engine.basics.sealed import seal, unseal
+from negengine.engine.experiments.cues.cue_scores import read_columns
+from negengine.engine.experiments.cues.cue_texts import TextFile
+from negengine.engine.experiments.cues.cue_views import cue_share
+from negengine.engine.experiments.cues.cue_words import cues_of, labels_of
+from negengine.engine.experiments.data_sets.sources import Source
+from negengine.engine.experiments.diagnostics.files import read_diagnostics
+from negengine.engine.experiments.lama.facts import read_facts
+from negengine.engine.experiments.likelihood.likelihood_items import Faults
+from negengine.engine.experiments.likelihood.likelihood_scores import Encoder
+from negengine.engine.experiments.likelihood.likelihood_tables import Columns, open_tables, scan_tables
+from negengine.engine.experiments.negation.answers import ANSWERS_FILE, kept_answers
+from negengine.engine.experiments.negation.score import read_selected
+from negengine.engine.experiments.nli.nli_pairs import read_benchmark, read_original
+from negengine.engine.experiments.vocabulary import Ranked
+from negengine.engine.inference.calibration import Calibration
+from negengine.engine.inference.exported import exported_names, load_exported
+from negengine.engine.inference.manifest import VerifiedFiles, read_origin
+from negengine.engine.results.suite.suite_file import SuiteFile
+from negengine.engine.runs import merge
+from negengine.engine.runs.part import PartFiles
+from negengine.engine.runs.record import read_run
+from negengine.engine.runs.results import begun_stages, finished_stage
+from negengine.engine.text.agreement_check import Rules
+from negengine.engine.text.lexicon import load_lexicon
+from negengine.engine.text.pattern import PatternSet
+from negengine.engine.text.pattern_files import load_language, load_patterns
+from negengine.engine.text.tokenizer import MaskTokenizer, load_tokenizer
+from negengine.engine.text.user_table import open_table
+from small_stages import hold, work
+
+NASTY = [
+    b"\0", b"\xff\xfe", b"\xef\xbb\xbf", b"\x1b[31m", b"[" * 2_000, b'{"a":' * 2_000, b"9" * 5_000, b"-", b"1e999",
+    b"NaN", b"null", b"true", b'"', b"\\", b"\\u0000", b"\\ud800", b"\n", b"\r", b"\t", b" ", b"#", b"=", b"{ACT}",
+    b"{MASK}", b"[MASK]", b"../../x", b"[[pattern]]", b"'''", b'"""', b"\xc3\xa9", "\u2028\u202e\U0001f600".encode(),
+    b"x" * 1_100,
+]  # fmt: skip
+VALUES: list[Any] = [
+    None, True, -1, 0, 1, 2**31, 2**63 - 1, 2**64 - 1, 0.5, "", " ", "x", "x" * 5_000, "../../x", "/etc/passwd", "a\0b",
+    "NUL", [], {}, [[]], [1], ["x"], {"a": 1}, {"x": {"y": []}},
+]  # fmt: skip
+
+
+@st.composite
+def damaged(draw, content: bytes) -> bytes:
+    """Some bytes of a file changed, cut out, doubled or put in."""
+    for _ in range(draw(st.integers(1, 4))):
+        start = draw(st.integers(0, len(content)))
+        stop = min(len(content), start + draw(st.integers(0, 40)))
+        match draw(st.sampled_from(["flip", "cut", "cut off", "double", "insert", "number"])):
+            case "flip" if start < len(content):
+                content = content[:start] + bytes([content[start] ^ draw(st.integers(1, 255))]) + content[start + 1 :]
+            case "cut":
+                content = content[:start] + content[stop:]
+            case "cut off":
+                content = content[:start]
+            case "double":
+                content = content[:stop] + content[start:]
+            case "insert":
+                new = draw(st.one_of(st.sampled_from(NASTY), st.binary(max_size=8)))
+                content = content[:start] + new + content[start:]
+            case "number":
+                new = draw(st.sampled_from([b"-1", b"0", b"9" * 20, b"9" * 5_000, b"1.5", b"null", b'"x"', b"[]"]))
+                content = re.sub(rb"\d+", lambda _, new=new: new, content, count=draw(st.integers(1, 3)))
+    return content
+
+
+@st.composite
+def edited(draw, content: bytes) -> bytes:
+    """A sealed document with some values changed, removed or added, and the right digest."""
+    document = unseal(content, dict)
+    for _ in range(draw(st.integers(1, 3))):
+        where: Any = document
+        while isinstance(where, (dict, list)) and where:
+            key = draw(st.sampled_from(list(where) if isinstance(where, dict) else range(len(where))))
+            if isinstance(where[key], (dict, list)) and where[key] and draw(st.booleans()):
+                where = where[key]
+                continue
+            match draw(st.sampled_from(["change", "remove", "add"])):
+                case "change":
+                    where[key] = deepcopy(draw(st.sampled_from(VALUES)))  # a later step may change it
+                case "remove":
+                    del where[key]
+                case "add" if isinstance(where, dict):
+                    where[draw(st.sampled_from(["x", "../x", "format", ""]))] = deepcopy(draw(st.sampled_from(VALUES)))
+            break
+    return seal(document or {"x": 1})
+
+
+@dataclass(frozen=True)
+class Reader:
+    """A file of the material, how it is damaged, and who reads it."""
+
+    file: str
+    read: Callable[[Path], object]
+    damage: Callable[[bytes], st.SearchStrategy[bytes]] = damaged
+
+
+def read_run_folder(folder: Path) -> None:
+    run = folder / "run"
+    for stage in begun_stages(run):
+        record = finished_stage(run, stage)
+        for calibration in (record.calibration or {}).values():
+            if "bias" in calibration:  # of mixed precision
+                Calibration.from_json(calibration)
+    opened = ng.open(run)
+    assert opened.model_name, opened.conditions
+    read_selected(run).patterns  # noqa: B018 - a property
+
+
+def read_answers(folder: Path) -> None:
+    """Also one that somebody has made, with its digest in run.json."""
+    run = folder / "run"
+    stage = read_run(run).stages["select"]
+    stage.done.files[ANSWERS_FILE] = file_sha256(run / ANSWERS_FILE)
+    kept_answers(run, stage, len(pl.read_parquet(run / "triplets.parquet")))
+
+
+def read_whole_words(folder: Path) -> None:
+    run = ng.open(folder / "whole-words")
+    assert run.model_name, run.conditions
+    if (several := read_selected(folder / "whole-words").several) is not None:
+        assert several["tokens"].min() > 1
+
+
+def resume(folder: Path) -> None:
+    with hold(folder / "small") as run:
+        assert run.is_finished in {True, False}
+        run.needed_bounds()
+
+
+def read_part(folder: Path) -> None:
+    part = PartFiles.of(folder / "small", "select", 1).read()
+    if part is not None:
+        parquet_frame(part.content, folder)
+
+
+def gather(folder: Path) -> None:
+    shutil.rmtree(folder / "merged", ignore_errors=True)
+    merge.merge([folder / "small"], folder / "merged", {"select": lambda _: {}})
+
+
+def read_model(folder: Path) -> None:
+    exported_names(folder)
+    read_origin(folder / "model")
+    load_exported(folder / "model")
+
+
+def read_tokenizer(folder: Path) -> None:
+    load_tokenizer(folder / "model")
+
+
+def lexicon(folder: Path) -> None:
+    assert load_lexicon(folder / "lexicon").sha256
+
+
+def read_training(folder: Path) -> None:
+    """Also for the export of what was trained."""
+    from negengine.export.checkpoint import Source
+    from negengine.export.checkpoint_files import training_of
+    from negengine.export.training.folder import TrainingFolder
+
+    trained = folder / "trained"
+    assert "command" in training_of(Source("trained", str(trained), "0" * 40, is_local=True, origin=str(trained))).get(
+        "training", {"command": ""}
+    )
+    with TrainingFolder.hold(trained, TRAINED["kind"], TRAINED["identity"]) as held:
+        if held.is_finished:
+            assert held.record.result["epochs"] > 0
+
+
+def read_pairs(folder: Path) -> object:
+    tokenizer = MaskTokenizer.load(folder / "model", "[MASK]")
+    name, tables = open_tables(folder / "pairs.jsonl")
+    columns = Columns.of(tables[0])
+    faults = Faults(columns, Encoder(tokenizer), 12)
+    known = scan_tables(name, tables, columns.texts, faults, skip_bad=True, rows_per_part=1)
+    return [known.read(part, faults) for part in range(len(known.parts))]
+
+
+def read_marked(folder: Path) -> None:
+    for sentence in read_columns(folder / "marked.txt"):
+        labels, lost = labels_of(sentence.words, sentence.cues)
+        assert len(cues_of(sentence.words, labels)) == len(sentence.cues) - len(lost)
+
+
+def read_text(folder: Path) -> None:
+    text = TextFile.scan(folder / "text.txt", 10)
+    assert sum(len(text.read(part)) for part in range(len(text.parts))) == sum(part.lines for part in text.parts)
+
+
+def read_digests(folder: Path) -> object:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("NEGENGINE_DATA", str(folder))
+        return Source("pairs", "", "", "", "", "", unfixed=["data/one.jsonl"]).missing()
+
+
+def read_stimuli(name: str) -> Callable[[Path], object]:
+    def read(folder: Path) -> None:
+        stimuli = open_table(folder / name).scan(["sentence"], skip_bad=True, rows_per_part=1)
+        assert sum(len(stimuli.read(part).frame) for part in range(len(stimuli.parts))) == stimuli.n - stimuli.skipped
+
+    return read
+
+
+RUN, SMALL, PART = "run/run.json", "small/run.json", "small/parts/select/part-00001"
+READERS = {
+    **{f"lexicon: {name}": Reader(f"lexicon/{name}.txt", lexicon) for name in ("verbs", "names_male", "professions")},
+    **{f"lexicon: {name}": Reader(f"lexicon/{name}.txt", lexicon) for name in ("pronouns", "articles", "slot_CITY")},
+    "lexicon: agreement": Reader("lexicon/agreement.toml", lexicon),
+    "language": Reader("language.toml", lambda folder: Rules(load_language(folder / "language.toml")).findings()),
+    "patterns": Reader("patterns.toml", lambda folder: load_patterns(folder / "patterns.toml").sha256),
+    "a suite": Reader("suite.toml", lambda folder: SuiteFile.read(folder / "suite.toml").probes),
+    "LAMA, ours": Reader("ours/TREx.jsonl", lambda folder: read_facts([folder / "ours"]).sha256),
+    "LAMA, misprimed": Reader("primed/TREx/random/P36.jsonl", lambda folder: read_facts([folder / "primed"]).sha256),
+    "LAMA, queries": Reader("queries/ConceptNet/test.jsonl", lambda folder: read_facts([folder / "queries"]).sha256),
+    "LAMA, facts": Reader("facts/TREx/P36.jsonl", lambda folder: read_facts([folder / "facts"]).sha256),
+    "LAMA, templates": Reader("facts/relations.jsonl", lambda folder: read_facts([folder / "facts"]).sha256),
+    "LAMA, ratings": Reader(
+        "rated/GoogleRE/place_of_birth.jsonl", lambda folder: read_facts([folder / "rated"]).sha256
+    ),
+    "vocabulary": Reader("words.txt", lambda folder: Ranked.of(str(folder / "words.txt")).sha256),
+    "diagnostics: CPRAG-102": Reader(
+        "tables/CPRAG-102.tsv", lambda folder: read_diagnostics(folder / "tables/CPRAG-102.tsv").sha256
+    ),
+    "diagnostics: ROLE-88": Reader(
+        "tables/ROLE-88.tsv", lambda folder: read_diagnostics(folder / "tables/ROLE-88.tsv").sha256
+    ),
+    "diagnostics: NEG-136-NAT": Reader(
+        "tables/NEG-136-NAT.tsv", lambda folder: read_diagnostics(folder / "tables/NEG-136-NAT.tsv").sha256
+    ),
+    "NLI, benchmark": Reader("RTE.txt", lambda folder: read_benchmark(folder / "RTE.txt", "RTE")),
+    "NLI, original": Reader("dev.tsv", lambda folder: read_original(folder / "dev.tsv", "RTE")),
+    "cues": Reader("text.txt", lambda folder: cue_share(folder / "text.txt")),
+    "marked cues": Reader("marked.txt", read_marked),
+    "a text of cues": Reader("text.txt", read_text),
+    "pairs": Reader("pairs.jsonl", read_pairs),
+    "digests of a data set": Reader("sets/pairs/digests.json", lambda folder: read_digests(folder / "sets")),
+    **{name: Reader(name, read_stimuli(name)) for name in ("own.csv", "own.tsv", "own.jsonl", "own.parquet")},
+    "run.json": Reader(RUN, read_run_folder),
+    "run.json, edited": Reader(RUN, read_run_folder, edited),
+    "a finished stage": Reader("run/select.done.json", read_run_folder),
+    "a finished stage, edited": Reader("run/select.done.json", read_run_folder, edited),
+    "a finished stage, resumed": Reader("small/select.done.json", resume),
+    "run.json, resumed": Reader(SMALL, resume),
+    "run.json, edited, resumed": Reader(SMALL, resume, edited),
+    "run.json, merged": Reader(SMALL, gather, edited),
+    "run.json with verbs of several tokens": Reader("whole-words/run.json", read_whole_words, edited),
+    "triplets_several_tokens.parquet": Reader("whole-words/triplets_several_tokens.parquet", read_whole_words),
+    "answers.parquet": Reader("run/answers.parquet", read_answers),
+    "selection.json": Reader("run/selection.json", read_run_folder),
+    "rates.parquet": Reader("run/rates.parquet", read_run_folder),
+    "a marker": Reader(f"{PART}.json", read_part),
+    "a marker, edited": Reader(f"{PART}.json", read_part, edited),
+    "a part": Reader(f"{PART}.parquet", read_part),
+    "a table of elsewhere": Reader("table.parquet", lambda folder: parquet_frame(*both(folder / "table.parquet"))),
+    "export.json": Reader("model/export.json", read_model),
+    "export.json, edited": Reader("model/export.json", read_model, edited),
+    "training.json": Reader("trained/training.json", read_training),
+    "training.json, edited": Reader("trained/training.json", read_training, edited),
+    "verified files": Reader(
+        "model/.verified.json", lambda folder: VerifiedFiles(folder / "model").sha256("model.onnx")
+    ),
+    "tokenizer.json": Reader("model/tokenizer.json", read_tokenizer),
+    "a pattern set of run.json": Reader(
+        "set.json", lambda folder: PatternSet.from_json(unseal((folder / "set.json").read_bytes(), dict)), edited
+    ),
+}
+
+
+def both(path: Path) -> tuple[bytes, Path]:
+    return path.read_bytes(), path
+
+
+TRAINED = {
+    "format": 1,
+    "negengine": "0.1.0",
+    "kind": "nli train",
+    "identity": {"model": "mini", "seed": 42, "learning_rate": 2e-5},
+    "metadata": {"command": "negengine nli train mini"},
+    "finished": True,
+    "files": {"config.json": hashlib.sha256(b"{}").hexdigest()},
+    "result": {"steps": 20, "epochs": 2, "score": 0.5, "history": [{"epoch": 1, "accuracy": 0.5, "loss": 0.7}]},
+}
+PRIMED = {
+    "sub_label": "Paris", "obj_label": "France", "masked_sentences": ["Paris is in [MASK]."],
+    "masked_negations": ["Paris is not in [MASK]."], "masked_misprimed": ["Italy? Paris is in [MASK]."], "pred": "P36",
+}  # fmt: skip
+TEXTS = {
+    "lexicon/articles.txt": "a\nan\n",
+    "lexicon/slot_CITY.txt": "Paris\nRome\n",
+    "lexicon/agreement.toml": """\
+[[elision]]
+words = { a = "an" }
+before = ["a", "hour"]
+unless = ["uni"]
+
+[[article]]
+gender = "female"
+form = "a"
+before = ["b"]
+
+[[endings]]
+female = "ess"
+male = "er"
+
+[[verbs]]
+context = ["e"]
+mask = ["ing"]
+""",
+    "language.toml": """\
+name = "own"
+lexicon = "lexicon"
+
+[slots]
+HAPPY = { female = "glad", male = "happy" }
+FOOD = ["an apple", "bread"]
+
+[[pattern]]
+name = "P"
+role = "selecting"
+context = "{NAME} of {CITY} eats {FOOD} and likes to {ACT}."
+target = "{PRON} is a {HAPPY} person who can {MASK}."
+
+[[pattern]]
+name = "N"
+role = "forbidden"
+context = "{NAME} doesn't like to {ACT}."
+target = "{PRON} likes to {MASK}."
+
+[[published]]
+models = ["org/model"]
+drops = { N = 3.5 }
+selection = { verbs = 3 }
+""",
+    "lexicon/pronouns.txt": "female = she\nmale = he\n",
+    "patterns.toml": """\
+name = "own"
+[[pattern]]
+name = "CpTp"
+role = "selecting"
+context = "{NAME} is {PROF} who likes to {ACT}."
+target = "{PRON} is happy to {MASK}."
+[[pattern]]
+name = "CnTp"
+role = "forbidden"
+context = '''{NAME} is {PROF} who doesn't like to {ACT}.'''
+target = "{PRON} is happy to {MASK}."
+""",
+    "suite.toml": """\
+name = "own"
+[run]
+threads = 2
+[[model]]
+model = "mini"
+[[model]]
+model = "lab/own"
+revisions = ["step1000", "step_2k"]
+[[probe]]
+probe = "score"
+pairs = 60
+vary = {coreference = ["pronoun", "same-name"]}
+models = ["mini"]
+""",
+    "ours/TREx.jsonl": json.dumps(
+        {
+            "relation": "P1",
+            "sub_label": "A",
+            "obj_label": "b",
+            "masked_sentence": "A [MASK].",
+            "misprimed_random": "B? A [MASK].",
+        }
+    ),
+    "primed/TREx/random/P36.jsonl": json.dumps(PRIMED),
+    "queries/ConceptNet/test.jsonl": json.dumps(
+        {
+            "pred": "IsA",
+            "sub_label": "a",
+            "obj_label": "b",
+            "masked_sentences": ["a is [MASK]."],
+            "negated": [],
+            "uuid": "1",
+        }
+    ),
+    "facts/TREx/P36.jsonl": json.dumps({"sub_label": "Paris", "obj_label": "France", "uuid": "7"}),
+    "facts/relations.jsonl": json.dumps(
+        {"relation": "P36", "template": "[X] is in [Y] .", "template_negated": "[X] is not in [Y] ."}
+    ),
+    "rated/GoogleRE/place_of_birth.jsonl": json.dumps(
+        {
+            "sub_label": "Anna",
+            "obj_label": "Rome",
+            "judgments": [{"judgment": "yes"}, {"judgment": "no"}, {"judgment": "yes"}],
+        }
+    ),
+    "words.txt": "dance\nsmoke\n",
+    "tables/CPRAG-102.tsv": (
+        "item\tcontext_s1\tcontext_s2\texpected\twithin_category\tbetween_category\tconstraint\n"
+        "0\tThe dog ran.\tAt last it came to the\tdog\tcat\tcar\tH\n"
+    ),
+    "tables/ROLE-88.tsv": (
+        "item\tcontext\texpected\texp_cloze\ttarget\n"
+        "1-b\tthe man forgot which waitress the customer had\ttipped|paid\t0.2\tserved\n"
+        "1-a\tthe man forgot which customer the waitress had\tserved\t0.6\tserved\n"
+    ),
+    "tables/NEG-136-NAT.tsv": (
+        "item\tcontext_aff\tcontext_neg\ttarget_aff\ttarget_neg\tlicensing\n"
+        "0\tOld cars are\tOld cars aren't\tslow\tfast\tY\n"
+    ),
+    "RTE.txt": "index\tText\tHypothesis\tgold_label\r\n0\tIt’s a dog.\tIt is not.\tnot_entailment\r\n",
+    "dev.tsv": "sentence1\tsentence2\tlabel\nA man.\tNo man.\tentailment\nA dog.\tNo dog.\t-\n",
+    "own.csv": 'sentence,n\n"A, [MASK].",1\nB [MASK],2\n',
+    "own.tsv": "sentence\tn\nA [MASK].\t1\nB [MASK]\t2\n",
+    "own.jsonl": '{"sentence": "A [MASK]", "n": 1, "tags": ["a"]}\n{"sentence": "B [MASK]", "n": 0.5}\n',
+    "pairs.jsonl": '{"sentence_good": "A b.", "sentence_bad": "B a.", "UID": "x"}\n' * 2,
+    "sets/pairs/digests.json": '{"one.jsonl": "0a"}',
+    "marked.txt": (
+        "t\t0\t0\tNeither\tx\tDT\t*\tNeither\t_\t_\t_\t_\t_\nt\t0\t1\tunhappy\tx\tJJ\t*\t_\thappy\t_\tun\t_\t_\n"
+        "t\t0\t2\tnor\tx\tCC\t*\tnor\t_\t_\t_\t_\t_\n\nt\t1\t0\tIt\tit\tPRP\t*\t***\n"
+    ),
+    "text.txt": "He never said so. Mr. A. B. Smith isn't here, by no means.\nNo. 5 is alive!\n",
+}
+
+
+@pytest.fixture(scope="session")
+def material(tmp_path_factory, small_tokenizers, small_lexicon, scored_run, whole_words_run) -> Path:
+    """A right file for every reader."""
+    folder = tmp_path_factory.mktemp("fuzz")
+    shutil.copytree(small_lexicon, folder / "lexicon")
+    for name, text in TEXTS.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(text.encode("cp1252" if name == "RTE.txt" else "utf-8"))
+    write_fake_export(folder / "model", small_tokenizers["WordPiece cased"].backend.to_str())
+    (folder / "trained").mkdir()
+    (folder / "trained/config.json").write_bytes(b"{}")
+    (folder / "trained/training.json").write_bytes(seal(TRAINED))
+    known = {"model.onnx": {"stamp": [5, 1, 1], "sha256": hashlib.sha256(b"graph").hexdigest()}}
+    (folder / "model/.verified.json").write_bytes(seal({"files": known}))
+    shutil.copytree(scored_run, folder / "run")
+    shutil.copytree(whole_words_run, folder / "whole-words")
+    work(folder / "small")
+    (folder / "table.parquet").write_bytes(parquet_bytes(ng.open(scored_run).rates))
+    pl.DataFrame({"sentence": ["A [MASK]", "B [MASK]"], "tags": [["a"], []]}).write_parquet(folder / "own.parquet")
+    (folder / "set.json").write_bytes(seal(load_patterns(folder / "patterns.toml").to_json()))
+    return folder
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_the_right_file_is_read(material, name):
+    if name != "run.json, merged":  # a whole run is not a shard
+        READERS[name].read(material)
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_any_bytes_are_a_value_or_an_input_error(material, tmp_path, name):
+    reader = READERS[name]
+    whole = (material / reader.file).read_bytes()
+    shutil.copytree(material, tmp_path, dirs_exist_ok=True)
+
+    @settings(max_examples=settings().max_examples // 3, suppress_health_check=list(HealthCheck))
+    @given(reader.damage(whole))
+    def check(content: bytes) -> None:
+        (tmp_path / reader.file).write_bytes(content)
+        try:
+            reader.read(tmp_path)
+        except InputError as error:
+            assert "\n" not in str(error)  # noqa: PT017 - the other outcome is a value
+            assert len(str(error)) <= 600  # noqa: PT017
+
+    check()

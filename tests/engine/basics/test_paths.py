@@ -1,0 +1,139 @@
+"""Names that stay in their folder, and paths without the user's name."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from negengine.engine.basics.paths import (
+    is_file_name,
+    is_model_name,
+    shell_command,
+    with_home,
+    without_home,
+    without_home_inside,
+    words_of,
+)
+
+WORDS = [
+    ["negengine", "select", "/home/jane/my models/mini", "-o", "/home/jane"],
+    ["negengine", "select", "mini", "--output=/home/jane/runs/x", "--lexicon", "it's"],
+    ["negengine", "/home/janet/x", "$HOME", "a b", ""],
+]
+
+
+@pytest.fixture(autouse=True)
+def _home(monkeypatch):
+    monkeypatch.setenv("HOME", "/home/jane")
+
+
+@pytest.mark.parametrize(
+    ("path", "written"),
+    [
+        ("/home/jane/models/mini", "~/models/mini"),
+        ("/home/jane", "~"),
+        ("/home/janet/models", "/home/janet/models"),
+        ("models/mini", "models/mini"),
+        ("/data/home/jane", "/data/home/jane"),
+    ],
+)
+def test_the_home_folder_is_a_tilde_and_comes_back(path, written):
+    assert without_home(Path(path)) == written
+    assert with_home(written) == Path(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [
+        ("/home/jane/x.txt:3: '/home/jane/y' is empty", "~/x.txt:3: '~/y' is empty"),
+        ("/home/janet/x, /data/home/jane/x", "/home/janet/x, /data/home/jane/x"),
+    ],
+)
+def test_a_message_does_not_name_the_user(text, written):
+    assert without_home_inside(text) == written
+
+
+@pytest.mark.parametrize("words", WORDS)
+def test_a_command_does_not_name_the_user_and_its_words_come_back(words):
+    command = shell_command(words)
+    assert "/home/jane/" not in f"{command} "
+    assert words_of(command) == words
+
+
+@pytest.mark.parametrize("words", WORDS)
+def test_a_shell_reads_a_command_as_it_was(words):
+    done = subprocess.run(
+        ["sh", "-c", f"printf '%s\\n' {shell_command(words)}"], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split("\n")[:-1] == words
+
+
+@pytest.mark.parametrize("home", ["/", ""])
+def test_without_a_home_of_its_own_nothing_is_changed(monkeypatch, home):
+    monkeypatch.setenv("HOME", home)
+    assert without_home("/data/x") == "/data/x"
+    assert shell_command(["a", "/data/x"]) == "a /data/x"
+
+
+def test_without_any_home_nothing_is_changed(monkeypatch):
+    """As for a user who has no entry in the system's list, in a container."""
+
+    def nowhere():
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(Path, "home", nowhere)
+    assert without_home("/home/jane/x") == "/home/jane/x"
+    assert with_home("~/x") == Path("~/x")
+    assert words_of(shell_command(["a", "/home/jane/x"])) == ["a", "/home/jane/x"]
+
+
+def test_a_home_right_below_the_root_is_one_too(monkeypatch):
+    """As that of root."""
+    monkeypatch.setenv("HOME", "/root")
+    assert without_home("/root/x") == "~/x"
+    assert with_home("~/x") == Path("/root/x")
+
+
+def test_a_message_in_which_nothing_is_below_the_home_stays(monkeypatch):
+    monkeypatch.setenv("HOME", "/")
+    assert without_home_inside("/data/x: empty") == "/data/x: empty"
+    assert with_home("~/x") == Path("~/x")
+    assert words_of("a '$HOME' b") == ["a", "$HOME", "b"]
+
+
+OUTSIDE = [
+    "", ".", "..", "...", "../x", "../../payload", "a/b/c", "/etc/passwd", "a\\b", "..\\x", "C:", "C:x", "C:\\x",
+    "\\\\server\\share", "x\0", "x\n", "x:stream", "x ", "x.", "CON", "con.json", "Aux", "nul.txt", "COM1",
+    "lpt9.parquet", "a" * 256, "é" * 128, "\ud800", "x*", "x?", "a|b",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OUTSIDE, ids=ascii)
+def test_what_leads_elsewhere_or_means_a_device_is_refused(name):
+    assert not is_file_name(name)
+    assert not is_model_name(name)
+
+
+@pytest.mark.parametrize(
+    "name", ["triplets.parquet", "summary-2.json", "Ergebnisse für GH22.parquet", ".verified.json", "a" * 255]
+)
+def test_ordinary_names_are_taken(name):
+    assert is_file_name(name)
+
+
+def test_a_model_has_a_name_or_an_owner_and_a_name():
+    assert is_model_name("roberta-base")
+    assert is_model_name("FacebookAI/roberta-base")
+    assert not is_model_name("a/../b")
+    assert not is_model_name("a//b")
+    assert not is_model_name("/a")
+
+
+@given(st.text())
+def test_a_name_that_is_taken_stays_in_its_folder(name):
+    from pathlib import Path, PureWindowsPath
+
+    if is_file_name(name):
+        assert (Path("folder") / name).parent == Path("folder")
+        assert (PureWindowsPath("folder") / name).parent == PureWindowsPath("folder")

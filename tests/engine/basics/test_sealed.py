@@ -1,0 +1,124 @@
+"""A sealed document is read only as it was written."""
+
+import hashlib
+import json
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from negengine.engine.basics.errors import InputError
+from negengine.engine.basics.reading import MissingFileError
+from negengine.engine.basics.sealed import DamagedError, format_of, read_sealed, seal, unseal, write_sealed
+
+
+class Document(msgspec.Struct):
+    format: int
+    name: str
+    counts: dict[str, float] = {}
+
+
+DOCUMENT = Document(3, "CpTp “Ünïcode”", {"tested": 11, "share": 0.1 + 0.2})
+MASKS = [1 << bit for bit in range(8)] + [0xFF]
+
+values = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**63), 2**64 - 1)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@given(st.dictionaries(st.text(), values, min_size=1))
+def test_any_document_is_read_as_it_was_written(document):
+    assert unseal(seal(document), dict) == document
+
+
+def test_a_document_is_json_that_people_and_programs_read():
+    found = json.loads(seal(DOCUMENT))
+    assert found.pop("content_sha256")
+    assert found == {"format": 3, "name": DOCUMENT.name, "counts": DOCUMENT.counts}
+
+
+def test_every_flipped_bit_of_every_byte_is_noticed():
+    content = seal(DOCUMENT)
+    for position in range(len(content)):
+        for mask in MASKS:
+            damaged = bytearray(content)
+            damaged[position] ^= mask
+            with pytest.raises(DamagedError):
+                unseal(bytes(damaged), Document)
+
+
+@given(st.data())
+def test_bytes_that_are_cut_off_added_or_doubled_are_noticed(data):
+    content = seal(DOCUMENT)
+    start, stop = sorted(data.draw(st.tuples(st.integers(0, len(content)), st.integers(0, len(content)))))
+    changed = data.draw(st.sampled_from([content[:start] + content[stop:], content[:stop] + content[start:]]))
+    if changed != content:
+        with pytest.raises(DamagedError):
+            unseal(changed, Document)
+
+
+def test_a_document_within_a_document_is_not_taken_for_it():
+    inner = seal(DOCUMENT)
+    with pytest.raises(DamagedError):
+        unseal(inner + inner, Document)
+
+
+def read(path):
+    return read_sealed(path, Document, made_as=3, repair="make it again")
+
+
+def test_a_damaged_file_is_one_line_with_its_repair(tmp_path):
+    path = tmp_path / "document.json"
+    write_sealed(path, DOCUMENT)
+    assert read(path) == DOCUMENT
+    path.write_bytes(path.read_bytes().replace(b"CpTp", b"CpUp"))
+    with pytest.raises(InputError, match=r"document\.json: .*damaged or was edited: .*; make it again$"):
+        read(path)
+
+
+def test_a_missing_file_is_told_apart(tmp_path):
+    with pytest.raises(MissingFileError):
+        read(tmp_path / "document.json")
+
+
+@pytest.mark.parametrize("made_as", [1, 2, 4, 99])
+def test_another_format_is_named(tmp_path, made_as):
+    path = tmp_path / "document.json"
+    document = {"format": made_as, "anything": []}
+    path.write_bytes(seal(document) if made_as > 2 else json.dumps(document).encode())
+    with pytest.raises(InputError, match=f"format {made_as}, this version reads 3; make it again$"):
+        read(path)
+
+
+def test_a_damaged_document_has_no_format():
+    assert format_of(seal(DOCUMENT)) == 3
+    assert format_of(seal(DOCUMENT).replace(b'"format": 3', b'"format": 7')) is None
+
+
+def test_the_form_of_a_document_byte_by_byte():
+    content = b'{\n  "format": 3,\n  "n": [\n    1\n  ]'
+    digest = hashlib.sha256(content).hexdigest().encode()
+    assert seal({"format": 3, "n": [1]}) == content + b',\n  "content_sha256": "' + digest + b'"\n}\n'
+
+
+def test_what_a_document_lacks_is_told_in_few_words():
+    class Long(msgspec.Struct):
+        format: int
+        some: int = msgspec.field(name="x" * 500)
+
+    with pytest.raises(DamagedError) as caught:
+        unseal(seal({"format": 3}), Long)
+    assert str(caught.value).startswith("Object missing required field `xxx")
+    assert len(str(caught.value)) == 120
+
+
+def test_a_document_without_a_format_has_none():
+    assert format_of(seal({"name": "x"})) is None
+    assert format_of(b'{"name": "x"}') is None
+    assert format_of(b'{"format": 2}') == 2

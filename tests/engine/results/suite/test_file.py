@@ -1,0 +1,150 @@
+"""A suite file gives models × probes × settings, and every fault in it is one line with file and line."""
+
+import re
+
+import pytest
+from negengine.engine.basics.errors import InputError
+from negengine.engine.results.suite.suite_file import SuiteFile, step_of
+from negengine.engine.results.suite.suite_members import members_of
+
+RIGHT = """\
+[[model]]
+model = "mini"
+
+[[model]]
+model = "lab/tiny"
+revisions = ["step1000", "step_20k"]
+
+[[model]]
+model = "own"
+checkpoints = ["out/a/checkpoint-500/", "out/a/checkpoint-1000"]
+
+[[probe]]
+probe = "score"
+pairs = 6
+lazy = true
+vary = {coreference = ["pronoun", "same-name"]}
+
+[[probe]]
+name = "trex"
+probe = "lama"
+corpus = ["TREx"]
+models = ["lab/tiny", "mini"]
+"""
+
+
+@pytest.fixture
+def read(tmp_path):
+    def of(text):
+        (tmp_path / "own.toml").write_text(text)
+        return SuiteFile.read(tmp_path / "own.toml")
+
+    return of
+
+
+def test_models_probes_and_settings_are_multiplied(read, tmp_path):
+    file = read(RIGHT)
+    assert file.name == "own"
+    assert [(model.label, model.series, model.step) for model in file.models] == [
+        ("mini", "mini", None),
+        ("lab/tiny@step1000", "lab/tiny", 1000),
+        ("lab/tiny@step_20k", "lab/tiny", 20_000),
+        ("own@checkpoint-500", "own", 500),
+        ("own@checkpoint-1000", "own", 1000),
+    ]
+    assert [(probe.label, dict(probe.settings)) for probe in file.probes] == [
+        ("score-pronoun", {"pairs": 6, "lazy": True, "coreference": "pronoun"}),
+        ("score-same-name", {"pairs": 6, "lazy": True, "coreference": "same-name"}),
+        ("trex", {"corpus": ["TREx"]}),
+    ]
+    folders = [member.folder.relative_to(tmp_path).as_posix() for member in members_of(file, tmp_path)]
+    assert folders[:4] == [
+        "score-pronoun/mini",
+        "score-same-name/mini",
+        "trex/mini",
+        "score-pronoun/lab--tiny@step1000",
+    ]
+    assert len(folders) == 5 * 2 + 3
+
+
+def test_what_is_opened_is_the_revision_and_the_checkpoint(read):
+    models = read(RIGHT).models
+    assert [model.reference for model in models[1:4]] == [
+        "lab/tiny@step1000",
+        "lab/tiny@step_20k",
+        "out/a/checkpoint-500/",
+    ]
+    assert [str(model.folder) for model in models[2:4]] == ["None", "models/own@checkpoint-500"]
+
+
+def test_revisions_that_are_models_of_their_own_are_a_series_too(read):
+    two = '[[model]]\nmodel = "lab/a@step1"\n[[model]]\nmodel = "lab/a@step2"\n[[probe]]\nprobe = "gh22"\n'
+    assert [(model.series, model.step) for model in read(two).models] == [("lab/a", 1), ("lab/a", 2)]
+
+
+def test_the_step_that_a_name_says():
+    steps = {
+        "step1000": 1000,
+        "seed-0-step_20k": 20_000,
+        "step2M": 2_000_000,
+        "checkpoint-500": 500,
+        "out/run-3/checkpoint-500": 500,
+        "main": None,
+        "v1.5": None,
+        "0123456789abcdef0123456789abcdef01234567": None,
+        "step1000-final": 1000,
+    }
+    assert {text: step_of(text) for text in steps} == steps
+
+
+MODEL = '[[model]]\nmodel = "mini"\n'
+PROBE = '[[probe]]\nprobe = "select"\n'
+
+
+FAULTS = [
+    (PROBE, 1, r"no model; each is a table \[\[model\]\]"),
+    (MODEL, 1, r"no probe; each is a table \[\[probe\]\]"),
+    ('title = "x"\n' + MODEL + PROBE, 1, r"unknown key 'title'"),
+    ("name = 3\n" + MODEL + PROBE, 1, "name is '3'; give a text"),
+    (MODEL + '[[probe]]\nprobe = "selct"\n', 4, "probe is 'selct'; did you mean 'select'\\? Give one of select, "),
+    (MODEL + "[[probe]]\npairs = 3\n", 3, r"this \[\[probe\]\] does not name a probe; give one of"),
+    (MODEL + PROBE + "pears = 3\n", 5, r"select has no setting 'pears'; did you mean 'pairs'\?"),
+    (MODEL + PROBE + 'pairs = "3"\n', 5, "pairs is '3'; a whole number of at least 1 is needed"),
+    (MODEL + PROBE + "pairs = 0\n", 5, "pairs is '0'; a whole number of at least 1 is needed"),
+    (MODEL + PROBE + "pairs = true\n", 5, "pairs is 'True'; a whole number of"),
+    (MODEL + PROBE + "pairs = 1979-05-27\n", 5, "a whole number of at least 1"),
+    (MODEL + PROBE + "lazy = 1\n", 5, "lazy is '1'; true or false is needed"),
+    (MODEL + PROBE + 'coreference = "pronun"\n', 5, "coreference is 'pronun'; did you mean 'pronoun'"),
+    (MODEL + '[[probe]]\nprobe = "lama"\ncorpus = ["Trex"]\n', 5, "corpus is 'Trex'; did you mean 'TREx'"),
+    (MODEL + '[[probe]]\nprobe = "likelihood"\n', 3, "likelihood needs a setting 'data'"),
+    (MODEL + '[[probe]]\nprobe = "likelihood"\ndata = 3\n', 5, "data is '3'; a text"),
+    (MODEL + PROBE + 'device = "cpu"\n', 5, "select has no setting 'device'"),
+    (MODEL + PROBE + "vary = {seed = 1}\n", 5, "vary must be a table of lists"),
+    (MODEL + PROBE + "seed = 0\nvary = {seed = [1, 2]}\n", 5, "seed is also in vary; give it once"),
+    (MODEL + PROBE + 'vary = {seed = [1, "x"]}\n', 5, "seed is 'x'; a whole number of at least 0"),
+    (MODEL + PROBE + PROBE, 6, "'select' is also in .*own.toml:4; give each probe a name"),
+    (MODEL + PROBE + 'name = "../x"\n', 5, "name is '../x'; it names a folder"),
+    (MODEL + PROBE + 'models = ["maxi"]\n', 5, "no \\[\\[model\\]\\] is named 'maxi'; They are mini"),
+    (MODEL + MODEL + PROBE, 4, "the model 'mini' is also in .*own.toml:2"),
+    ("[[model]]\nmodel = 3\n" + PROBE, 2, "model is 3; it must be a string"),
+    ('[[model]]\nmodel = "m"\nsteps = [1]\n' + PROBE, 3, "steps are for a model with revisions"),
+    ('[[model]]\nmodel = "a/b"\nrevisions = ["main"]\n' + PROBE, 3, "'main' does not name a step"),
+    ('[[model]]\nmodel = "a/b"\nrevisions = ["s1", "t1"]\n' + PROBE, 3, "'t1' is a second checkpoint of step 1"),
+    ('[[model]]\nmodel = "a/b"\nrevisions = ["m"]\nsteps = [1, 2]\n' + PROBE, 4, "2 steps for 1 checkpoints"),
+    ('[[model]]\nmodel = "a/b@c"\nrevisions = ["s1"]\n' + PROBE, 2, "'a/b@c' names a revision already"),
+    ('[[model]]\nmodel = "x"\nrevisions = ["s1"]\ncheckpoints = ["s1"]\n' + PROBE, 4, "not both"),
+    ('[[model]]\nmodel = "x"\nrevisions = []\n' + PROBE, 3, "length >= 1"),
+    ('[[model]]\nmodel = "/"\n' + PROBE, 2, "give a label"),
+    ('[run]\nprecision = "fast"\n' + MODEL + PROBE, 2, r"\[run\]: Invalid enum value 'fast'"),
+    ("[run]\nspeed = 3\n" + MODEL + PROBE, 2, "unknown field `speed`"),
+    ("run = 3\n" + MODEL + PROBE, 1, r"\[run\]: Expected `object`, got `int`"),
+    ("[model]\nmodel = 3\n" + PROBE, 1, r"model must be tables \[\[model\]\]"),
+    (MODEL + "[[probe]\n", 3, "not valid TOML"),
+]
+
+
+def test_a_fault_is_one_line_with_its_place(read):
+    for text, line, said in FAULTS:
+        with pytest.raises(InputError) as raised:
+            read(text)
+        assert re.search(rf"own\.toml:{line}: .*{said}", str(raised.value)), f"{text}\n{raised.value}"
