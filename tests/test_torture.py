@@ -34,21 +34,9 @@ pytestmark = [
 ]
 
 
-def test_every_kind_of_fault_is_survived_and_planted_bugs_are_found(torture, tmp_path):
-    document = tmp_path / "table.md"
-    done = torture(
-        "--short",
-        "--minutes",
-        15,
-        "--faults",
-        1,
-        "--case",
-        "merge fp32",
-        "--skip",
-        "real-commands",
-        "--write",
-        document,
-    )
+def test_every_kind_of_fault_is_survived_and_planted_bugs_are_found(torture):
+    few = ("--short", "--minutes", 15, "--faults", 1)
+    done = torture(*few, "--case", "merge fp32", "--skip", "real-commands")
     assert done.returncode == 0, done.stdout + done.stderr
     *above, check, last = done.stdout.splitlines()
     found = re.fullmatch(r"(\d+) faults, (\d+) survived, 0 rows lost or doubled, 0 wrong", last)
@@ -58,23 +46,12 @@ def test_every_kind_of_fault_is_survived_and_planted_bugs_are_found(torture, tmp
     planted = re.fullmatch(r"(\d) of (\d) planted bugs were found", check)
     assert planted, check
     assert planted[1] == planted[2] > "4"
-    assert last in document.read_text("utf-8")
 
 
-def test_a_kind_and_a_command_can_be_chosen(torture):
-    done = torture(
-        "--short", "--minutes", 9, "--faults", 2, "--only", "error-once", "--case", "merge fp32", "--jobs", 1
-    )
+def test_of_one_kind_every_write_of_one_command_fails(torture):
+    done = torture("--minutes", 10, "--only", "short-write", "--case", "merge fp32", "--jobs", 1)
     assert done.returncode == 0, done.stdout + done.stderr
-    (row,) = [line.split() for line in done.stdout.splitlines() if line.startswith("error-once")]
-    assert row[:7] == ["error-once", "merge", "fp32", "2", "2", "0", "0"]
-
-
-def test_a_second_call_goes_on_until_every_write_has_failed(torture, tmp_path):
-    chosen = ("--minutes", 10, "--only", "short-write", "--case", "merge fp32", "--jobs", 1, "--resume", tmp_path)
-    (first,) = [line for line in torture(*chosen, "--faults", 3).stdout.splitlines() if line.startswith("short-write")]
-    assert re.search(r"merge fp32 +3 +3 +0 +0  [23] of \d+ writes", first), first
-    (second,) = [line for line in torture(*chosen).stdout.splitlines() if line.startswith("short-write")]
-    found = re.search(r"merge fp32 +(\d+) +(\d+) +0 +0  all (\d+) writes", second)
-    assert found, second
+    (row,) = [line for line in done.stdout.splitlines() if line.startswith("short-write")]
+    found = re.search(r"merge fp32 +(\d+) +(\d+) +0 +0  all (\d+) writes", row)
+    assert found, row
     assert found[1] == found[2] == found[3]

@@ -1,11 +1,7 @@
 """`make torture`: disturb runs in every way, resume them, and compare with undisturbed ones."""
 
 import argparse
-import datetime as dt
 import os
-import platform
-import random
-import shlex
 import shutil
 import sys
 import tempfile
@@ -15,15 +11,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from . import faults, table
-from .bench import Bench, in_fork
-from .cases import cases, endless
-from .child import Children
+from .bench import in_fork
+from .cases import cases
 from .jobs import Found, Injector, Wanted, in_jobs, say
-from .kinds import KINDS, MEMORY, REAL
+from .kinds import KINDS, REAL
 from .ray_cluster import RAY
 from .ray_cluster import rows as ray_rows
-from .surroundings import memory
-from .table import Row
 from .world import World, build_world
 
 _SHORT_MINUTES, _LONG_MINUTES = 1.8, 60.0
@@ -49,21 +42,8 @@ def main() -> int:
     lines = [table.plain(rows), *(f"- {text}" for text in table.findings(rows)), table.bound(rows)]
     lines += [f"not found: {bug}" for bug, was_found in planted.items() if not was_found]
     print("\n".join(filter(None, [*lines, check])))
-    if options.write:
-        date = dt.datetime.now(dt.UTC).date().isoformat()
-        machine = f"{platform.system()}, {os.cpu_count()} cores, Python {platform.python_version()}"
-        facts = {"Date": date, "Machine": machine, "Check of the harness": check}
-        options.write.write_text(table.markdown(rows, facts, _command(options)), "utf-8")
     print(table.totals(rows))
     return 0 if table.is_clean(rows) and known == len(planted) else _FAILED
-
-
-def _command(options: argparse.Namespace) -> str:
-    """The command that draws the same faults, without the folders of this machine."""
-    words = ["--minutes", f"{options.minutes:g}", "--seed", str(options.seed)]
-    for name in ("only", "skip", "case"):
-        words += [word for value in getattr(options, name) or [] for word in (f"--{name}", value)]
-    return f"make torture ARGS={shlex.quote(shlex.join(words))}"
 
 
 def _options() -> argparse.Namespace:
@@ -74,11 +54,11 @@ def _options() -> argparse.Namespace:
         "--only",
         metavar="KIND",
         action="append",
-        choices=[*KINDS, REAL, RAY, MEMORY],
+        choices=[*KINDS, REAL, RAY],
         help="a kind of fault; may be given again",
     )
     parser.add_argument(
-        "--skip", metavar="KIND", action="append", default=[], choices=[*KINDS, REAL, RAY, MEMORY], help="not this kind"
+        "--skip", metavar="KIND", action="append", default=[], choices=[*KINDS, REAL, RAY], help="not this kind"
     )
     parser.add_argument(
         "--case",
@@ -95,10 +75,6 @@ def _options() -> argparse.Namespace:
     )
     parser.add_argument("--faults", type=int, metavar="N", help="at most N faults for each row")
     parser.add_argument("--world", type=Path, help="a folder with the inputs of an earlier call, or for them")
-    parser.add_argument(
-        "--resume", metavar="DIR", type=Path, help="a folder that keeps what is done: go on where it stopped"
-    )
-    parser.add_argument("--write", metavar="FILE", type=Path, help="write the table as Markdown")
     options = parser.parse_args()
     if options.minutes is None:
         options.minutes = _SHORT_MINUTES if options.short else _LONG_MINUTES
@@ -125,7 +101,7 @@ def _torture(options: argparse.Namespace, base: Path, injector: Injector, until:
     """The rows of the table, and whether each planted bug was found."""
     root = base / "root"
     world = _world(root / "world", options.world)
-    usual = [*KINDS, REAL, *([] if options.short else [RAY, MEMORY])]
+    usual = [*KINDS, REAL, *([] if options.short else [RAY])]
     wanted = Wanted(
         kinds=[kind for kind in options.only or usual if kind not in options.skip],
         cases=[case for case in cases(world) if not options.case or case.name in options.case],
@@ -134,22 +110,16 @@ def _torture(options: argparse.Namespace, base: Path, injector: Injector, until:
         short=options.short,
         most=options.faults,
         plants=not options.only,
-        progress=options.resume,
     )
-    measured, on_ray = (min(600.0, 10 * options.minutes) if kind in wanted.kinds else 0.0 for kind in (MEMORY, RAY))
-    wanted = replace(wanted, until=until - measured - on_ray)
+    on_ray = min(600.0, 10 * options.minutes) if RAY in wanted.kinds else 0.0
+    wanted = replace(wanted, until=until - on_ray)
     found = Found()
-    if not set(wanted.kinds) <= {MEMORY, RAY}:
+    if set(wanted.kinds) != {RAY}:
         say(f"disturbing runs for {max(0.0, wanted.until - time.monotonic()) / 60:.1f} min")
         found = in_jobs(wanted, world, options.jobs, base, injector)
     if RAY in wanted.kinds:
         say("disturbing runs on a Ray cluster")
         found.rows.extend(ray_rows(world.folder, on_ray / 60, options.seed))
-    if MEMORY in wanted.kinds:
-        bench = Bench(Children(root, base, injector), root / "work-memory", random.Random(options.seed))
-        found.rows.append(Row(MEMORY, "select fp32"))
-        say("measuring memory")
-        memory(bench, endless(world), found.rows[-1], measured)
     return found
 
 

@@ -134,24 +134,11 @@ def in_fork(function: Callable[[], Found]) -> Found:
     return pickle.loads(content)  # noqa: S301 - between a process and the one that started it
 
 
-def calls_left(bench: Bench, row: Row, total: int) -> Iterator[int]:
-    """The calls that a loop has not disturbed yet, in random order; each is done when the next one is asked for."""
-    row.total = max(row.total, total)
-    yield from _left(bench, row)
-
-
-def states_left(bench: Bench, row: Row, total: int) -> Iterator[int]:
-    """As `calls_left`, for the states of one recorded run: another run has others, so all are left or none."""
-    if not row.total or len(row.done) < row.total:
-        row.begin(total)
-        yield from _left(bench, row)
-
-
-def _left(bench: Bench, row: Row) -> Iterator[int]:
-    for at in bench.random.sample(range(1, row.total + 1), row.total):
-        if at not in row.done:
-            row.done.add(at)
-            yield at
+def in_random_order(bench: Bench, row: Row, total: int, what: str) -> Iterator[int]:
+    """The places of a loop, from 1; the row's note says how far it came."""
+    for done, at in enumerate(bench.random.sample(range(1, total + 1), total), 1):
+        yield at
+        row.note = f"all {total:,} {what}" if done == total else f"{done:,} of {total:,} {what}"
 
 
 Kind = Callable[[Bench, Prepared, Row], Iterator[None]]

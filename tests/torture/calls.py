@@ -3,7 +3,7 @@
 import errno
 from collections.abc import Iterator
 
-from .bench import Bench, calls_left, states_left
+from .bench import Bench, in_random_order
 from .cases import Prepared
 from .faults import ALL, ERRORS, Fault, Mode, Op
 from .states import record, without_unflushed
@@ -24,25 +24,18 @@ def lasting_errors(bench: Bench, prepared: Prepared, row: Row) -> Iterator[None]
 
 def cut_writes(bench: Bench, prepared: Prepared, row: Row) -> Iterator[None]:
     """A write takes half of its bytes, then the disk is full."""
-    for at in calls_left(bench, row, bench.calls(prepared, Op.WRITE)):
+    for at in in_random_order(bench, row, bench.calls(prepared, Op.WRITE), "writes"):
         yield from _error(bench, prepared, row, Fault(Mode.SHORT, at, Op.WRITE, bench.random.choice(_FULL)))
-        row.note = f"{len(row.done):,} of {row.total:,} writes"
-    row.note = f"all {row.total:,} writes"
 
 
 def _errors(bench: Bench, prepared: Prepared, row: Row, mode: Mode, errors: tuple[int, ...]) -> Iterator[None]:
     """SQLite's loop: the first call fails, then the second, until a run has no call left that could fail."""
-    for at in calls_left(bench, row, bench.calls(prepared, ALL)):
+    total, before = bench.calls(prepared, ALL), -1
+    for at in in_random_order(bench, row, total, "calls"):
         yield from _error(bench, prepared, row, Fault(mode, at, ALL, bench.random.choice(errors)))
-        row.note = f"{len(row.done):,} of {row.total:,} calls"
-    at = row.total + 1
-    while True:  # threads do not always make the same number of calls
-        before = row.faults
-        yield from _error(bench, prepared, row, Fault(mode, at, ALL, bench.random.choice(errors)))
-        if row.faults == before:
-            break
-        at += 1
-    row.note = f"all {at - 1:,} calls"
+    while row.faults != before:  # threads do not always make the same number of calls
+        before, total = row.faults, total + 1
+        yield from _error(bench, prepared, row, Fault(mode, total, ALL, bench.random.choice(errors)))
 
 
 def _error(bench: Bench, prepared: Prepared, row: Row, fault: Fault, *, resumes: bool = False) -> Iterator[None]:
@@ -74,12 +67,10 @@ def power_cuts(bench: Bench, prepared: Prepared, row: Row) -> Iterator[None]:
     """The machine stops after a call: what was not flushed is lost, see `without_unflushed`."""
     recorded = record(bench, prepared)
     seen: set[str] = set()
-    for at in states_left(bench, row, len(recorded.states)):
+    for at in in_random_order(bench, row, len(recorded.states), "places"):
         state, lost = without_unflushed(recorded, recorded.states[at - 1], bench.work, bench.random)
         if state.key not in seen:
             seen.add(state.key)
             recorded.contents.write(state, bench.work)
             bench.aftermath(prepared, row, f"power cut after call {at}, {lost}")
-        row.note = f"{len(row.done):,} of {row.total:,} places"
         yield
-    row.note = f"all {row.total:,} places"

@@ -61,11 +61,6 @@ def real_cases(world: World) -> list[Case]:
     ]
 
 
-def endless(world: World) -> tuple[str, ...]:
-    """Arguments of a run that takes longer than anybody waits."""
-    return ("select", str(world.model), "--lexicon", str(world.endless_words), "--precision", "fp32", "-o", "run")
-
-
 @dataclass(frozen=True)
 class Prepared:
     """A case, ready to be run again and again."""

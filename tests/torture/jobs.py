@@ -18,7 +18,6 @@ from .child import Children, Ended
 from .faults import Injector
 from .kinds import KINDS, LOOPS, REAL
 from .plants import PLANTS, finds
-from .progress import Progress
 from .stops import real_commands
 from .table import Row
 from .world import World
@@ -39,7 +38,6 @@ class Wanted:
     short: bool  # whether there are two minutes for everything
     most: int | None  # faults of a row; None for any number
     plants: bool  # whether bugs are planted as well
-    progress: Path | None = None  # a folder that keeps what is done; None for none
 
 
 @dataclass
@@ -141,8 +139,7 @@ def _rounds(bench: Bench, tasks: Sequence[tuple[str, Prepared]], wanted: Wanted)
 
     Loops over all calls come to an end, so they have most of the time until then.
     """
-    progress = Progress(wanted.progress)
-    rows = [progress.row(kind, prepared.case.name) for kind, prepared in tasks]
+    rows = [Row(kind, prepared.case.name) for kind, prepared in tasks]
     running = [
         (row, KINDS[kind].weight, KINDS[kind].faults(bench, prepared, row))
         if kind in KINDS
@@ -159,7 +156,6 @@ def _rounds(bench: Bench, tasks: Sequence[tuple[str, Prepared]], wanted: Wanted)
             own = seconds if wanted.short or not seconds or row.kind not in LOOPS else _LOOP_SLICE
             if _slice(row, source, min(wanted.until, time.monotonic() + own * weight), wanted.most):
                 still.append((row, weight, source))
-            progress.keep(row)
             if time.monotonic() - said > _LINE_EVERY:
                 said = time.monotonic()
                 say(f"{table.totals(rows)}; {max(0.0, wanted.until - said) / 60:.1f} min left")

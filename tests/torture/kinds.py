@@ -6,7 +6,7 @@ from . import calls, damage, stops, surroundings
 from .bench import Kind
 from .cases import Case
 
-REAL, MEMORY = "real-commands", "memory"
+REAL = "real-commands"
 LOOPS = ("kill-calls", "error-once", "error-lasting", "short-write", "power-cut")
 """Kinds that take every call of a run in turn, and come to an end."""
 

@@ -115,10 +115,6 @@ class Recorded:
     states: list[State]  # after each call that changes something
     calls: list[Call]  # all changes, in their order
 
-    def distinct(self) -> int:
-        """How many of the states differ."""
-        return len({state.key for state in self.states})
-
 
 def record(bench: Bench, prepared: Prepared) -> Recorded:
     """Run a case step by step."""

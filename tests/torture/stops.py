@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from .bench import Bench, states_left
+from .bench import Bench, in_random_order
 from .cases import Prepared
 from .child import Ended, Started, ended, real_command
 from .faults import ALL, CHANGING, ERRORS, Fault, Mode
@@ -32,7 +32,7 @@ def kills_at_calls(bench: Bench, prepared: Prepared, row: Row) -> Iterator[None]
     """
     recorded = record(bench, prepared)
     seen: set[str] = set()
-    for at in states_left(bench, row, len(recorded.states)):
+    for at in in_random_order(bench, row, len(recorded.states), "places"):
         state = recorded.states[at - 1]
         if at % _REALLY == 0:
             prepared.reset(bench.work)
@@ -44,9 +44,7 @@ def kills_at_calls(bench: Bench, prepared: Prepared, row: Row) -> Iterator[None]
             seen.add(state.key)
             recorded.contents.write(state, bench.work)
             bench.aftermath(prepared, row, f"the disk after call {at}")
-        row.note = f"{len(row.done):,} of {row.total:,} places"
         yield
-    row.note = f"all {row.total:,} places, {recorded.distinct():,} states of the disk"
 
 
 def killed_again(bench: Bench, prepared: Prepared, row: Row) -> Iterator[None]:

@@ -1,4 +1,4 @@
-"""What surrounds a run: disks, other processes, several devices, the clock, limits, memory."""
+"""What surrounds a run: disks, other processes, several devices, the clock, limits."""
 
 import contextlib
 import ctypes
@@ -288,48 +288,3 @@ def _all_of(*functions: Callable[[], None] | None) -> Callable[[], None]:
                 function()
 
     return call
-
-
-# ---------------------------------------------------------------- memory
-
-
-def memory(bench: Bench, arguments: tuple[str, ...], row: Row, seconds: float) -> None:
-    """Resident memory of the installed program while one run goes on; it must not grow by more than a tenth."""
-    clean(bench.work)
-    process = child.real_command(arguments, bench.work)
-    samples: list[tuple[float, float]] = []
-    began = time.monotonic()
-    descriptor = os.pidfd_open(process.pid)
-    every = max(0.2, seconds / 300)
-    while (now := time.monotonic() - began) < seconds and not select.select([descriptor], [], [], every)[0]:
-        samples.append((now, _resident(process.pid)))
-    os.close(descriptor)
-    process.send_signal(signal.SIGTERM)
-    end = child.ended(process)
-    own = [(at, size) for at, size in samples if at > samples[-1][0] / 5]  # the model is open by then
-    start, final = (
-        sorted(size for _, size in some)[len(some) // 2] for some in (own[: len(own) // 5], own[-len(own) // 5 :])
-    )
-    slope = _slope(own)
-    minutes = samples[-1][0] / 60
-    complaint = "" if end.status == 130 else f"status {end.status} after {minutes:.1f} min"
-    if not complaint and final > 1.1 * start:
-        complaint = f"memory grew from {start:.0f} to {final:.0f} MB"
-    row.faults, row.survived, row.wrong = 1, not complaint, bool(complaint)
-    row.findings += [complaint] if complaint else []
-    row.note = f"{minutes:.1f} min: {start:.1f} MB at the start, {final:.1f} at the end, {slope:+.2f} MB a minute"
-
-
-def _resident(pid: int) -> float:
-    """Resident memory of a process, in MB; 0 once it has ended."""
-    with contextlib.suppress(OSError, ValueError):
-        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
-    return 0.0
-
-
-def _slope(samples: list[tuple[float, float]]) -> float:
-    """Least squares, in MB a minute."""
-    n = len(samples)
-    x, y = (sum(values) / n for values in zip(*samples, strict=True))
-    spread = sum((at - x) ** 2 for at, _ in samples)
-    return 60 * sum((at - x) * (size - y) for at, size in samples) / spread if spread else 0.0

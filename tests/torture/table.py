@@ -1,6 +1,6 @@
 """The table of all faults, and what it implies."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 _MOST_SHOWN = 40
@@ -18,36 +18,6 @@ class Row:
     wrong: int = 0  # after how many faults a result or an end was wrong
     note: str = ""  # what was covered, or why nothing was
     findings: list[str] = field(default_factory=list)  # what went wrong, one line each
-    total: int = 0  # of a loop over all calls: how many places it has
-    done: set[int] = field(default_factory=set)  # of such a loop: the places that are done
-
-    def begin(self, total: int) -> None:
-        """Begin a loop anew."""
-        self.faults = self.survived = self.rows = self.wrong = 0
-        self.note, self.findings = "", []
-        self.total, self.done = total, set()
-
-
-_METHOD = """## How a fault is made
-
-The rows `kill-calls`, `error-once`, `error-lasting`, `short-write` and `power-cut` are loops over all calls of a run;
-their note says how far they came. To reach the end, a fault must be cheap:
-
-- **Forks.** One process imports everything, and a command is a fork of it. The library of faults is there from the
-  start, and is armed when the command begins. So calls are counted from there, not from Python's start. At a fork, no
-  model is open and no thread runs. Versions, commit, machine and options are computed once, before all forks. The
-  proof that composed sentences have the tokenizer's ids is made with fewer sentences, and a part holds a few
-  sentences.
-- **States of the disk.** A killed process leaves the files as they are at that moment. So one run stops after each
-  call that changes a file, and its folder is copied. Each state of the folder is resumed once, although several calls
-  can leave it. Each eighth call is followed by a real kill as well. A power cut takes such a state and loses what was
-  not flushed.
-- **Equal ends.** Each failing call has a run of its own. If it leaves the very same files as an earlier one, the
-  files are not resumed again.
-
-A fork does not show faults while Python starts, nor those of an import. The row `real-commands` has the installed
-program instead, which is started each time and whose parts have their usual size. It gets signals and failing calls.
-"""
 
 
 def totals(rows: Sequence[Row]) -> str:
@@ -81,50 +51,11 @@ def bound(rows: Sequence[Row]) -> str:
     )
 
 
-def cells(rows: Sequence[Row]) -> list[tuple[str, ...]]:
-    """Heading and rows as texts."""
-    head = ("fault", "command", "faults", "survived", "rows lost or doubled", "wrong", "note")
-    body = [(r.kind, r.case, f"{r.faults:,}", f"{r.survived:,}", f"{r.rows:,}", f"{r.wrong:,}", r.note) for r in rows]
-    return [head, *body]
-
-
 def plain(rows: Sequence[Row]) -> str:
     """The table for the terminal."""
-    lines = cells(rows)
-    widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
-    texts = [
-        "  ".join(
-            cell.rjust(w) if 2 <= i <= 5 else cell.ljust(w)
-            for i, (cell, w) in enumerate(zip(line, widths, strict=True))
-        )
-        for line in lines
-    ]
-    return "\n".join(text.rstrip() for text in (texts[0], "-" * len(texts[0]), *texts[1:]))
-
-
-def markdown(rows: Sequence[Row], facts: Mapping[str, str], command: str) -> str:
-    """The document of the last full table."""
-    head, *body = cells(rows)
-    align = ["---", "---", "---:", "---:", "---:", "---:", "---"]
-    table = "\n".join(f"| {' | '.join(line)} |" for line in (head, align, *body))
-    said = "\n".join(f"- {name}: {fact}" for name, fact in facts.items())
-    failed = "".join(f"- {text}\n" for text in findings(rows))
-    return f"""# What a run survives
-
-`make torture` disturbs runs while they write, then runs the same command again. The result must have the bytes of an
-undisturbed run. This file is written by `{command}`.
-
-{said}
-
-A fault *survived* if the command ended as it must (killed, interrupted, or status 2 with one line, or nothing to
-notice), and the same command then gave the same bytes. A *row* is lost or doubled if a result table has it less or
-more often than the undisturbed table, by its key. *Wrong* counts the faults after which a value, a file or the end of
-the command was not right.
-
-{_METHOD}
-{table}
-
-**{totals(rows)}**
-
-{bound(rows) or "There were failures, so there is no bound:"}
-{failed}"""
+    head = ("fault", "command", "faults", "survived", "rows lost or doubled", "wrong", "note")
+    body = [(r.kind, r.case, f"{r.faults:,}", f"{r.survived:,}", f"{r.rows:,}", f"{r.wrong:,}", r.note) for r in rows]
+    widths = [max(map(len, column)) for column in zip(head, *body, strict=True)]
+    form = "  ".join(f"{{:{'>' if 2 <= i <= 5 else '<'}{width}}}" for i, width in enumerate(widths))
+    heading, *lines = (form.format(*cells).rstrip() for cells in (head, *body))
+    return "\n".join([heading, "-" * len(heading), *lines])

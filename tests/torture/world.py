@@ -66,11 +66,6 @@ class World:
         return self.folder / "many-words"
 
     @property
-    def endless_words(self) -> Path:
-        """Word lists for a run that takes more than an hour."""
-        return self.folder / "endless-words"
-
-    @property
     def tables(self) -> Path:
         """The tables of the diagnostics."""
         return self.folder / "tables"
@@ -82,10 +77,6 @@ def build_world(folder: Path) -> World:
     folder.mkdir(parents=True, exist_ok=True)
     _write_words(world.words, NAMES[::3], [f"a {word}" for word in PROFESSIONS[:3]])
     _write_words(world.many_words, many_names(), [f"a {word}" for word in many_professions()])
-    syllables = [first + second for first, second in product("bdfgklmnprst", "aeiou")]
-    professions = [f"a {one}{other}" for one, other in product(syllables, syllables)]
-    names = [f"{one.title()}{other}" for one, other in product(syllables, syllables)]
-    _write_words(world.endless_words, names, professions[:2_500])  # lists make at most ten million pairs
     world.tables.mkdir()
     for name, text in TABLES.items():
         (world.tables / f"{name}.tsv").write_text(text, "utf-8")
