@@ -16,13 +16,12 @@ ORDER = (
     "statistics",
     "views",
     "library",
-    "commands",
     "experiments",
     "results",
     "cli",
 )
 # How much there is to know of the rooms: these numbers only ever shrink.
-MOST_ROOMS, MOST_FLOORS, MOST_ARROWS = 11, 9, 45
+MOST_ROOMS, MOST_FLOORS, MOST_ARROWS = 10, 8, 40
 PACKAGES = ("engine", "export", "bench")
 ENGINE, PUBLIC = "negengine.engine.", "negengine"
 # The packages beside the engine, the innermost first, and those that they must not import.
@@ -35,12 +34,11 @@ BESIDE = {
 MAY_ASK_BESIDE = (
     "negengine.engine.library.load",
     "negengine.engine.cli.benchmark",
-    "negengine.engine.experiments.cues.train_commands",
-    "negengine.engine.experiments.nli.train_commands",
+    "negengine.engine.cli.train_commands",
     "negengine.engine.results.verification.reference",
 )
 # What imports by a name in a string, such as "negengine.engine.library.load:export", from a room below.
-MAY_NAME_LATER = ("library.registry", "library.run")
+MAY_NAME_LATER = ("library.registry", "library.run", "experiments.cues.entry", "experiments.negation.entry")
 NAMED = re.compile(r"(negengine\.[\w.]+):\w+")
 EXPORT_LIBRARIES = {"torch", "transformers", "optimum", "onnx", "onnx_ir", "accelerate", "safetensors"}
 

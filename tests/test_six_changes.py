@@ -133,11 +133,11 @@ OPTION = """EXECUTORS = {
 
 def test_an_executor_is_one_file_and_one_option(sources, mini, small_lexicon, tmp_path):
     sources.write("engine/runs/backwards.py", EXECUTOR)
-    sources.replace("engine/commands/run_command.py", "EXECUTORS = {\n", OPTION)
+    sources.replace("engine/cli/run_command.py", "EXECUTORS = {\n", OPTION)
     sources.replace(
-        "engine/commands/run_command.py", "import sys\n", "import sys\nimport typer\nfrom typing import Annotated\n"
+        "engine/cli/run_command.py", "import sys\n", "import sys\nimport typer\nfrom typing import Annotated\n"
     )
-    assert sources.touched == {"engine/runs/backwards.py", "engine/commands/run_command.py"}
+    assert sources.touched == {"engine/runs/backwards.py", "engine/cli/run_command.py"}
     select = ("select", mini.folder, "--lexicon", small_lexicon, "--precision", "fp32")
     sources.run(*select, "-o", tmp_path / "plain")
     sources.run(*select, "-o", tmp_path / "backwards", "--backwards", tmp_path / "started")

@@ -5,7 +5,7 @@ from typing import Any
 
 import typer.main
 from negengine.engine.cli.main import app
-from negengine.engine.commands.subcommands import all_commands
+from negengine.engine.cli.program import all_commands
 
 PROGRAM: Any = typer.main.get_command(app)
 

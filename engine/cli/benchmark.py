@@ -10,8 +10,8 @@ import typer
 
 from ..basics.choices import TABLE
 from ..basics.errors import InputError
-from ..commands import options
-from ..commands.console import document, say, show
+from . import options
+from .console import document, say, show
 
 if TYPE_CHECKING:
     from ..views import Table

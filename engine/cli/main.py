@@ -10,31 +10,30 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..basics.errors import OF_THE_MACHINE, InputError, shortened
-from ..commands.console import open_standard_streams, say, show
-from ..commands.program import Commands, CommandsByName, Program
-from ..commands.run_command import resuming_command
-from ..commands.subcommands import as_command, with_subcommands
 from ..library.registry import commands, experiment_summary, find_command, load, probes, resumable
+from .console import open_standard_streams, say, show
+from .program import Commands, CommandsByName, Program, as_command, with_subcommands
+from .run_command import resuming_command
 
 if TYPE_CHECKING:
     from typer import _click
 
-_FIRST = {"export": "export:export"}
+_FIRST = {"export": "model_commands:export"}
 _LAST = {
-    "suite": "suite:suite",
-    "merge": "shards:merge",
-    "compare": "comparison:compare",
-    "predict": "predict:predict",
-    "report": "report:report",
-    "figures": "report:figures",
-    "show": "sentences:show_sentences",
+    "suite": "results_commands:suite",
+    "merge": "results_commands:merge",
+    "compare": "results_commands:compare",
+    "predict": "model_commands:predict",
+    "report": "results_commands:report",
+    "figures": "results_commands:figures",
+    "show": "results_commands:show_sentences",
     "bench": "benchmark:bench",
-    "verify": "verify:verify",
-    "cite": "paper:cite",
-    "reproduce": "paper:reproduce",
-    "doctor": "doctor:doctor",
-    "data": "data:app",
-    "patterns": "patterns:app",
+    "verify": "results_commands:verify",
+    "cite": "results_commands:cite",
+    "reproduce": "results_commands:reproduce",
+    "doctor": "model_commands:doctor",
+    "data": "model_commands:data_app",
+    "patterns": "model_commands:patterns_app",
 }
 """Command → module of this package, and its function or its group. The probes' commands stand between the two."""
 
@@ -61,7 +60,11 @@ def _command(name: str) -> "_click.Command | None":
     if (found := find_command(name)) is None:
         return None
     inner = {own: load(function) for own, function in found.subcommands.items()}
-    return as_command(name, load(found.function), with_subcommands(inner))
+    if found.function:
+        return as_command(name, load(found.function), with_subcommands(inner))
+    from .experiment_command import experiment_command
+
+    return as_command(name, experiment_command(load(found.experiment)), with_subcommands(inner))
 
 
 app = Program(

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from enum import Enum
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Unpack, cast
+from typing import Any, ClassVar, Unpack, cast
 
 from ..basics.choices import Task
 from ..basics.errors import InputError
@@ -119,53 +119,6 @@ class Experiment(ABC):
         files = [name for name, field in fields.items() if field.option.is_file]
         words = [word for field in fields.values() for word in field.option.words]
         return recorded(files=files, words=words)(run)
-
-    @classmethod
-    @cache
-    def command(cls) -> Callable[..., None]:
-        """The function of the command line, as Typer reads it."""
-        import typer  # noqa: PLC0415  the library does without
-
-        from ..commands import options  # noqa: PLC0415
-        from ..commands.run_command import Setup, run_command  # noqa: PLC0415
-
-        fields = options_of(cls)
-
-        def command(setup: Setup, model: str, **values: Any) -> Any:
-            only_planned = values.pop("plan", False)
-            own = {name: fields[name].from_command(value) for name, value in values.items()}
-            opened = setup.model(model, cls.task)
-            return cls(**own).plan(opened, setup.run) if only_planned else cls.function()(opened, **own, **setup.run)
-
-        kind = inspect.Parameter
-        named = typer.Argument(metavar="MODEL", help=cls.model_help)
-        model: Any = Annotated[str, named] if cls.model_help else options.Model
-        must_be_given = cls.model_help or any(field.required for field in fields.values())
-        first: dict[str, Any] = {} if must_be_given else {"default": "mini"}
-        parameters = [
-            kind("setup", kind.POSITIONAL_OR_KEYWORD, annotation=Setup),
-            kind("model", kind.POSITIONAL_OR_KEYWORD, annotation=model, **first),
-        ]
-        for name, field in fields.items():
-            own, flag = field.option, f"--{name.replace('_', '-')}"
-            how: dict[str, Any] = {"metavar": own.metavar, "help": own.help, "min": own.minimum, "max": own.maximum}
-            if field.required:
-                told, default = typer.Argument(**how), {}
-            else:
-                told, default = typer.Option(flag, **how), {"default": field.shown_default}
-            parameters.append(
-                kind(name, kind.POSITIONAL_OR_KEYWORD, annotation=Annotated[field.command_type, told], **default)
-            )
-        if cls.has_plan:
-            told = typer.Option("--plan", help="Say what the run would do, and about how long it takes; run nothing.")
-            parameters.append(kind("plan", kind.POSITIONAL_OR_KEYWORD, annotation=Annotated[bool, told], default=False))
-        command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-        command.__name__, command.__module__ = cls.name, cls.__module__
-        example = f" Example: {cls.example}" if cls.example else ""
-        command.__doc__ = (
-            f"{inspect.cleandoc(cls.__doc__ or '')}\n\nTo resume a stopped run, run the same command again.{example}"
-        )
-        return run_command(command)
 
     @staticmethod
     def sections(run: Any) -> Sequence[Section]:

@@ -35,7 +35,7 @@ class Probe:
     # here so that a run folder finds its probe without importing it.
     runs: Mapping[str, str]
     functions: Mapping[str, str]  # name in the library → the function
-    commands: Mapping[str, str] = field(default_factory=dict)  # name → its function
+    commands: Mapping[str, str] = field(default_factory=dict)  # name → its function; empty if the experiment makes it
     # One of these commands → name of its subcommand → the function. `nli` with the subcommand `train` is called as
     # `negengine nli train`.
     subcommands: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
@@ -59,7 +59,7 @@ def declared(
         stages=stages or (experiment,),
         runs={name: f"{experiment}.results"},
         functions={name: f"{experiment}.function()"},
-        commands={name.replace("_", "-"): f"{experiment}.command()"},
+        commands={name.replace("_", "-"): ""},
         subcommands={name: subcommands} if subcommands else {},
         sections={name: f"{experiment}.sections"},
         experiment=experiment,
@@ -82,7 +82,7 @@ BUNDLED = (
         "nli",
         "negengine.engine.experiments.nli.nli:Nli",
         stages=("negengine.engine.experiments.nli.nli_judgements:Judgements",),
-        subcommands={"train": "negengine.engine.experiments.nli.train_commands:train_nli"},
+        subcommands={"train": "negengine.engine.cli.train_commands:train_nli"},
     ),
     "negengine.engine.experiments.cues.entry:PROBE",
     declared(
@@ -112,7 +112,8 @@ def load(reference: str) -> Any:
 class ProbeCommand:
     """A command of a probe: functions as `module:attribute`."""
 
-    function: str
+    function: str  # empty if the experiment makes it
+    experiment: str
     subcommands: Mapping[str, str]
 
 
@@ -147,7 +148,7 @@ def commands(among: Sequence[Probe]) -> dict[str, ProbeCommand]:
     found = {}
     for probe in among:
         for name, function in probe.commands.items():
-            found[name] = ProbeCommand(function, probe.subcommands.get(name, {}))
+            found[name] = ProbeCommand(function, probe.experiment, probe.subcommands.get(name, {}))
     return found
 
 

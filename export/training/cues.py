@@ -22,7 +22,7 @@ from transformers.tokenization_utils_fast import PreTrainedTokenizerFast
 
 from ...engine.basics.choices import Task
 from ...engine.basics.errors import InputError
-from ...engine.commands.train_command import TrainingOptions
+from ...engine.cli.train_commands import TrainingOptions
 from ...engine.experiments.cues.cue_detector import NO_TOKEN, CueDetector, WordEncoder
 from ...engine.experiments.cues.cue_scores import MarkedSentence, read_columns, score
 from ...engine.experiments.cues.cue_words import DATA, LABELS, OUTSIDE, TEST_FILES, TRAIN_FILES, cues_of, labels_of

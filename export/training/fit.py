@@ -35,7 +35,7 @@ from transformers.trainer_utils import set_seed
 from ...engine.basics.atomic import unwritable
 from ...engine.basics.errors import InputError
 from ...engine.basics.reading import refuse_few_open_files
-from ...engine.commands.train_command import TrainingOptions
+from ...engine.cli.train_commands import TrainingOptions
 from ...engine.runs.progress import Meter, Reporter
 from ..checkpoint_files import TrainingRecord
 from ..quiet import quiet

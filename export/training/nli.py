@@ -18,7 +18,7 @@ from transformers.tokenization_utils_fast import PreTrainedTokenizerFast
 
 from ...engine.basics.choices import Task
 from ...engine.basics.errors import InputError, choice
-from ...engine.commands.train_command import TrainingOptions
+from ...engine.cli.train_commands import TrainingOptions
 from ...engine.experiments.items import ORIGINAL
 from ...engine.experiments.nli.nli import NliRun, nli
 from ...engine.experiments.nli.nli_pairs import SOURCES, Source

@@ -12,7 +12,7 @@ import typer.main
 from mkdocs.commands.build import build
 from mkdocs.config import load_config
 from negengine.engine.cli.main import app
-from negengine.engine.commands.subcommands import all_commands
+from negengine.engine.cli.program import all_commands
 
 ROOT = Path(__file__).parents[2]
 

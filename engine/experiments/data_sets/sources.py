@@ -1,4 +1,4 @@
-"""Data sets of other authors: their sources, and the folder where they are kept.
+"""Data sets of other authors: their sources, the folder where they are kept, the table of `negengine data list`.
 
 `sources.toml` lists them. Their files are kept in the folder that the environment variable NEGENGINE_DATA names, or in
 the platform's cache folder. Pooch finds that folder and compares files with their SHA-256.
@@ -8,11 +8,15 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
+import polars as pl
 import pooch
 
 from ...basics.errors import InputError
 from ...basics.reading import MOST_JSON, exists, parse_json, read_regular
+from ...library.shown import Shown
+from ...views import Column, Table
 
 REGISTRY = Path(__file__).parent / "sources.toml"
 CACHE_VARIABLE = "NEGENGINE_DATA"
@@ -104,3 +108,27 @@ def _sha256(path: Path) -> str | None:
         return str(pooch.file_hash(path))
     except OSError:
         return None
+
+
+_SCHEMA = {"name": pl.String, "title": pl.String, "licence": pl.String, "command": pl.String, "here": pl.Boolean}
+
+
+@dataclass(frozen=True, eq=False)
+class DataSets(Shown):
+    """The data sets of other authors: a row of `frame` each, and the folder where they are kept."""
+
+    folder: Path
+    frame: pl.DataFrame
+
+    @classmethod
+    def found(cls) -> "DataSets":
+        rows = [(s.name, s.title, s.licence, s.probe, not s.missing()) for s in sources().values()]
+        return cls(cache_folder(), pl.DataFrame(rows, schema=_SCHEMA, orient="row"))
+
+    def tables(self) -> list[Table]:
+        columns = [Column(heading, heading) for heading in ("name", "title", "command", "here")]
+        frame = self.frame.with_columns(here=pl.when("here").then(pl.lit("yes")).otherwise(pl.lit("no")))
+        return [Table(f"Data sets of other authors, kept in {self.folder}", frame, columns)]
+
+    def document(self) -> list[dict[str, Any]]:
+        return self.frame.drop("command").to_dicts()

@@ -21,8 +21,8 @@ PROBE = Probe(
         "score": "negengine.engine.experiments.negation.sections:scored",
     },
     commands={
-        "select": "negengine.engine.experiments.negation.commands:select",
-        "score": "negengine.engine.experiments.negation.commands:score",
+        "select": "negengine.engine.cli.negation_commands:select",
+        "score": "negengine.engine.cli.negation_commands:score",
     },
     references="negengine.engine.experiments.negation:references.toml",
     title="Self-Contained Negation Test",

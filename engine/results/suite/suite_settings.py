@@ -15,6 +15,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 import msgspec
 
 from ...basics.errors import InputError, did_you_mean
+from ...experiments.experiment import options_of
 from ...library.registry import find_command, library_function, load, probes
 
 _OPENED_ELSEWHERE = {"device", "precision", "batch_tokens", "threads", "model", "run"}
@@ -88,17 +89,22 @@ class _Setting:
 def _settings(function: str) -> Iterator[tuple[str, _Setting]]:
     own, command = library_function(function), find_command(function)
     hints = get_type_hints(own)
-    options = inspect.signature(load(command.function)).parameters if command else {}
+    declared = options_of(load(command.experiment)) if command and command.experiment else {}
+    options = inspect.signature(load(command.function)).parameters if command and command.function else {}
     for key, parameter in inspect.signature(own).parameters.items():
         if parameter.kind is inspect.Parameter.VAR_KEYWORD or key in _OPENED_ELSEWHERE:
             continue
-        option = options[key].annotation if key in options else None
+        if key in declared:
+            told = declared[key].option
+            option, bounds = declared[key].command_type, [msgspec.Meta(ge=told.minimum, le=told.maximum)]
+        else:
+            option = options[key].annotation if key in options else None
+            bounds = [
+                msgspec.Meta(ge=least, le=most)
+                for told in getattr(option, "__metadata__", ())
+                if (least := getattr(told, "min", None), most := getattr(told, "max", None)) != (None, None)
+            ]
         words = [str(member.value) for kind in _enums(option) for member in kind]
-        bounds = [
-            msgspec.Meta(ge=least, le=most)
-            for told in getattr(option, "__metadata__", ())
-            if (least := getattr(told, "min", None), most := getattr(told, "max", None)) != (None, None)
-        ]
         kind = _kind(hints.get(key, Any), words, bounds[0] if bounds else msgspec.Meta())
         yield key, _Setting(kind, words, parameter.default is inspect.Parameter.empty)
 

@@ -4,7 +4,7 @@ from importlib.metadata import PackageNotFoundError
 
 import pytest
 from negengine.engine.basics import versions
-from negengine.engine.cli import findings
+from negengine.engine.cli import model_commands as findings
 from negengine.engine.inference import device
 
 
@@ -45,10 +45,9 @@ def test_both_builds_of_onnx_runtime_are_a_conflict(packages):
 
 @pytest.mark.usefixtures("packages")
 def test_cuda_devices_are_listed_with_their_memory(monkeypatch):
-    for module in (findings, device):
-        monkeypatch.setattr(module, "cuda_devices", lambda: 2)
-        monkeypatch.setattr(module, "missing_for_cuda", lambda: None)
-    monkeypatch.setattr(findings, "cuda_memory", {0: 140 << 30, 1: None}.get)
+    monkeypatch.setattr(device, "cuda_devices", lambda: 2)
+    monkeypatch.setattr(device, "missing_for_cuda", lambda: None)
+    monkeypatch.setattr(device, "cuda_memory", {0: 140 << 30, 1: None}.get)
     found = findings.diagnose()
     assert found["cuda"] == "cuda:0 with 140 GiB, cuda:1"
     assert found["device auto"] == "cuda:0"

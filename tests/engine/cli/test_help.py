@@ -5,7 +5,7 @@ from importlib.metadata import version
 
 import typer.main
 from negengine.engine.cli.main import app
-from negengine.engine.commands.subcommands import all_commands
+from negengine.engine.cli.program import all_commands
 
 COMMANDS = dict(all_commands(typer.main.get_command(app)))
 """All commands by name, those of groups with the group's name before."""

@@ -42,7 +42,7 @@ def test_a_prediction_needs_nothing_but_the_model(mini):
 
 def test_a_command_imports_no_other_one():
     names = modules("predict", "--help")
-    assert "negengine.engine.cli.predict" in names
+    assert "negengine.engine.cli.model_commands" in names
     assert not {name for name in names if name.endswith((".benchmark", ".comparison", ".suite"))}
     assert not {name for name in names if name.endswith(".commands") and ".experiments." in name}
 

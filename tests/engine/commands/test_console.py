@@ -8,7 +8,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 from negengine.engine.basics.errors import InputError
-from negengine.engine.commands.console import document, say, show
+from negengine.engine.cli.console import document, say, show
 from negengine.engine.views import Column, Table
 
 FULL = Path("/dev/full")
@@ -181,7 +181,7 @@ def test_a_command_without_utf8_has_no_traceback():
 
 def test_a_process_without_standard_streams_gets_empty_ones(tmp_path):
     program = (
-        "import os; from negengine.engine.commands.console import open_standard_streams; open_standard_streams(); "
+        "import os; from negengine.engine.cli.console import open_standard_streams; open_standard_streams(); "
         f"file = open({str(tmp_path / 'file')!r}, 'w'); file.write(str(file.fileno() > 2)); file.close()"
     )
     subprocess.run(["sh", "-c", '"$0" -c "$1" <&- >&- 2>&-', sys.executable, program], check=True)

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import pytest
 import typer
-from negengine.engine.commands.subcommands import all_commands, with_subcommands
+from negengine.engine.cli.program import all_commands, with_subcommands
 from typer.testing import CliRunner
 
 

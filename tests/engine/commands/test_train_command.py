@@ -6,7 +6,7 @@ from typing import Annotated
 import pytest
 import typer
 from negengine.engine.basics.errors import InputError
-from negengine.engine.commands.train_command import TrainingOptions, train_command
+from negengine.engine.cli.train_commands import TrainingOptions, train_command
 
 
 def train_nothing(options: TrainingOptions, model: Annotated[str, typer.Argument()]) -> None:

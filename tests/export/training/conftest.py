@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 import synthetic_cues
-from negengine.engine.commands.train_command import TrainingOptions
+from negengine.engine.cli.train_commands import TrainingOptions
 from negengine.export.training.cues import train_cues
 from negengine.export.training.nli import train_nli
 from negengine.export.training.nli_tables import NliTraining

@@ -103,7 +103,7 @@ def test_files_without_cues_or_of_another_task_are_refused(content, message, tra
 
 
 def test_an_encoder_without_such_a_head_is_refused(train, tmp_path, corpus, monkeypatch):
-    from negengine.engine.commands.train_command import TrainingOptions
+    from negengine.engine.cli.train_commands import TrainingOptions
     from negengine.export.training.cues import train_cues
     from transformers import T5Config
 
@@ -115,7 +115,7 @@ def test_an_encoder_without_such_a_head_is_refused(train, tmp_path, corpus, monk
 
 
 def test_cues_that_labels_cannot_express_are_told(words_encoder, tmp_path, capsys):
-    from negengine.engine.commands.train_command import TrainingOptions
+    from negengine.engine.cli.train_commands import TrainingOptions
     from negengine.export.training.cues import Corpus
 
     path = tmp_path / "train.txt"

@@ -9,7 +9,7 @@ import pytest
 import torch
 from negengine.engine.basics.errors import InputError
 from negengine.engine.cli import main
-from negengine.engine.commands.train_command import TrainingOptions
+from negengine.engine.cli.train_commands import TrainingOptions
 from negengine.engine.results.report.citation import cite
 from negengine.engine.runs.lock import locked
 from negengine.export.training import settings as needs

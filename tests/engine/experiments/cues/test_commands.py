@@ -5,7 +5,7 @@ import json
 import pytest
 import typer
 from negengine.engine.basics.errors import InputError
-from negengine.engine.experiments.cues.commands import cues
+from negengine.engine.cli.cues_commands import cues
 from typer.testing import CliRunner
 
 

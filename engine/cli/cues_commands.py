@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ...basics.choices import Precision
-from ...basics.errors import InputError
-from ...commands.run_command import Setup, flag, run_command
+from ..basics.choices import Precision
+from ..basics.errors import InputError
+from .run_command import Setup, flag, run_command
 
 if TYPE_CHECKING:
-    from ...library.shown import Shown
+    from ..library.shown import Shown
 
 _WORDS = "words"
 
@@ -35,10 +35,10 @@ def cues(
     """
     if detector == _WORDS:
         _refuse_run_options(setup)
-        from .cue_views import CueShares
+        from ..experiments.cues.cue_views import CueShares
 
         return CueShares.of(files)
-    from .cues import cues as run
+    from ..experiments.cues.cues import cues as run
 
     return run(setup.model(detector, task="token-classification"), files, **setup.run)
 

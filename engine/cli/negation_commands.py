@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ...basics.choices import Coreference, VerbConvention
-from ...commands import options
-from ...commands.run_command import Setup, run_command
+from ..basics.choices import Coreference, VerbConvention
+from . import options
+from .run_command import Setup, run_command
 
 if TYPE_CHECKING:
-    from ...library.shown import Shown
+    from ..library.shown import Shown
 
 
 @run_command
@@ -53,8 +53,8 @@ def select(
 
     To resume a stopped run, run the same command again. Example: negengine select mini --pairs 60
     """
-    from .runs import SelectionOptions, plan_selection
-    from .runs import select as run
+    from ..experiments.negation.runs import SelectionOptions, plan_selection
+    from ..experiments.negation.runs import select as run
 
     asked = SelectionOptions(pairs, max_verbs, coreference, verbs, lazy, lexicon, patterns, seed)
     opened = setup.model(model)
@@ -74,6 +74,6 @@ def score(
 
     To resume a stopped run, run the same command again. Example: negengine score runs/mini
     """
-    from .runs import score as run_score
+    from ..experiments.negation.runs import score as run_score
 
     return run_score(run, model=model, **setup.opening, **setup.run)

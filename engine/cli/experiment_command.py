@@ -1,0 +1,53 @@
+"""The command of an experiment, made from its declaration: its options, those of all run commands, its help."""
+
+import inspect
+from typing import Annotated, Any
+
+import typer
+
+from ..experiments.experiment import Experiment, options_of
+from . import options
+from .run_command import Setup, flag, run_command
+
+
+def experiment_command(experiment: type[Experiment]) -> Any:
+    """The function of the command line, as Typer reads it."""
+    fields = options_of(experiment)
+
+    def command(setup: Setup, model: str, **values: Any) -> Any:
+        only_planned = values.pop("plan", False)
+        own = {name: fields[name].from_command(value) for name, value in values.items()}
+        opened = setup.model(model, experiment.task)
+        if only_planned:
+            return experiment(**own).plan(opened, setup.run)
+        return experiment.function()(opened, **own, **setup.run)
+
+    kind = inspect.Parameter
+    named = typer.Argument(metavar="MODEL", help=experiment.model_help)
+    model: Any = Annotated[str, named] if experiment.model_help else options.Model
+    must_be_given = experiment.model_help or any(field.required for field in fields.values())
+    first: dict[str, Any] = {} if must_be_given else {"default": "mini"}
+    parameters = [
+        kind("setup", kind.POSITIONAL_OR_KEYWORD, annotation=Setup),
+        kind("model", kind.POSITIONAL_OR_KEYWORD, annotation=model, **first),
+    ]
+    for name, field in fields.items():
+        own = field.option
+        how: dict[str, Any] = {"metavar": own.metavar, "help": own.help, "min": own.minimum, "max": own.maximum}
+        if field.required:
+            told, default = typer.Argument(**how), {}
+        else:
+            told, default = typer.Option(flag(name), **how), {"default": field.shown_default}
+        parameters.append(
+            kind(name, kind.POSITIONAL_OR_KEYWORD, annotation=Annotated[field.command_type, told], **default)
+        )
+    if experiment.has_plan:
+        told = typer.Option("--plan", help="Say what the run would do, and about how long it takes; run nothing.")
+        parameters.append(kind("plan", kind.POSITIONAL_OR_KEYWORD, annotation=Annotated[bool, told], default=False))
+    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    command.__name__, command.__module__ = experiment.name, experiment.__module__
+    example = f" Example: {experiment.example}" if experiment.example else ""
+    command.__doc__ = (
+        f"{inspect.cleandoc(experiment.__doc__ or '')}\n\nTo resume a stopped run, run the same command again.{example}"
+    )
+    return run_command(command)

@@ -1,0 +1,195 @@
+"""Commands that come before a run: `export`, `predict`, `doctor`, `patterns check`, `data list`, `data get`."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ..basics.choices import TABLE, Task
+from . import options
+from .console import document, say, show
+from .program import Program
+from .run_command import print_result, table_command
+
+
+def export(
+    model: Annotated[
+        str, typer.Argument(metavar="MODEL", help="Hub id, local folder, or mini (the bundled model).")
+    ] = "mini",
+    output: options.Output = None,
+    revision: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Branch, tag or commit on the hub (default: main).")
+    ] = None,
+    allow_pickle: Annotated[bool, typer.Option(help="Also read pickled weights, which can run code.")] = False,
+    task: Annotated[
+        Task | None, typer.Option(help="The task of the model; by default what its architecture says.")
+    ] = None,
+    bos: Annotated[
+        bool, typer.Option("--bos", help="Begin every text with the BOS token; for a causal model that does not.")
+    ] = False,
+    force: Annotated[bool, typer.Option(help="Build the export again even if nothing changed.")] = False,
+    check: Annotated[
+        bool, typer.Option("--check", help="Only say whether the model can be exported, and why not (status 2).")
+    ] = False,
+    as_json: options.Json = False,
+) -> None:
+    """Export a masked or a causal language model, or a classifier of sentence pairs, to ONNX.
+
+    Example: negengine export roberta-base
+    """
+    from ..inference.manifest import read_manifest
+    from ..library.load import check_export
+    from ..library.load import export as run_export
+
+    if check:
+        verdict = check_export(model, output, task=task, revision=revision, allow_pickle=allow_pickle)
+        document(verdict.document()) if as_json else show("\n".join(verdict.lines()))
+        raise typer.Exit(0 if verdict.possible else 2)
+    folder = run_export(model, output, task=task, bos=bos, revision=revision, allow_pickle=allow_pickle, force=force)
+    manifest, info = read_manifest(folder)
+    if as_json:
+        document({"folder": str(folder), **info})
+    else:
+        show(str(folder))
+        using = {Task.TEXT_CLASSIFICATION: "nli", Task.TOKEN_CLASSIFICATION: "cues FILE --detector"}
+        say(f"{folder}: {model} is exported; next, `negengine {using.get(Task(manifest.task), 'select')} {folder}`")
+
+
+if TYPE_CHECKING:
+    from ..library.shown import Shown
+
+
+@table_command
+def predict(
+    model: options.Model,
+    texts: Annotated[
+        list[str],
+        typer.Argument(metavar="TEXT...", help="Texts with one [MASK] each; a causal model also continues others."),
+    ],
+    top: Annotated[int, typer.Option("--top", "-k", min=1, metavar="N", help="How many tokens to show.")] = 5,
+    device: options.Device = "auto",
+) -> "Shown":
+    """Show the most probable tokens at the mask of free text.
+
+    Example: negengine predict mini "Jessica is a dancer. She is happy to [MASK]."
+    """
+    from ..library.model import find_model
+
+    opening = find_model(model, device=device).opening()  # while the imports below take their time
+    from ..library.predict import Predictions
+    from ..library.predict import predict as run_predict
+
+    return Predictions(run_predict(opening, texts, top=top))
+
+
+def doctor(as_json: options.Json = False) -> None:
+    """Check what works on this machine, and what is missing.
+
+    Example: negengine doctor
+    """
+    found = diagnose()
+    if as_json:
+        document(found)
+    else:
+        width = max(map(len, found))
+        show("\n".join(f"{name:{width}}  {value}" for name, value in found.items()))
+
+
+_PACKAGES = ("negengine", "onnxruntime-gpu", "onnxruntime", "numpy", "polars", "scipy", "tokenizers")
+_EXPORT_PACKAGES = ("optimum-onnx", "transformers", "torch", "accelerate", "onnx")
+
+
+def diagnose() -> dict[str, str]:
+    """What works on this machine. If something is missing, its text says what to do."""
+    import platform
+
+    from ..basics.versions import package_version, versions
+    from ..inference.device import Device, choose_device, cpu_threads, cuda_devices, cuda_memory, missing_for_cuda
+    from ..inference.exported import exported_names
+
+    def cuda_device(index: int) -> str:
+        memory = cuda_memory(index)
+        return str(Device("cuda", index)) + (f" with {memory / 2**30:.0f} GiB" if memory else "")
+
+    found = {"python": f"{platform.python_version()} on {platform.system()} {platform.machine()}"}
+    found |= versions(_PACKAGES)
+    if "onnxruntime" in found and "onnxruntime-gpu" in found:
+        found["conflict"] = "onnxruntime and onnxruntime-gpu share one folder: uninstall both, then install one"
+    missing = [name for name in _EXPORT_PACKAGES if package_version(name) is None]
+    found["export"] = f"{', '.join(missing)} missing: pip install 'negengine[export]'" if missing else "ready"
+    found["cpu"] = f"{cpu_threads()} cores for this process"
+    found["cuda"] = missing_for_cuda() or ", ".join(map(cuda_device, range(cuda_devices())))
+    found["device auto"] = str(choose_device("auto"))
+    found["models"] = ", ".join(exported_names()) or "none: run `negengine export`"
+    return found
+
+
+patterns_app = Program(help="Check pattern sets and their words.", no_args_is_help=True)
+
+
+@patterns_app.callback()
+def patterns() -> None:
+    """Check pattern sets and their words."""
+
+
+@patterns_app.command()
+def check(
+    patterns: Annotated[str, typer.Argument(metavar="NAME|FILE", help="A bundled pattern set, or your own TOML file.")],
+    model: Annotated[
+        str | None,
+        typer.Option(
+            metavar="MODEL", help="Show what this model's tokenizer makes of them (default: rules and sentences only)."
+        ),
+    ] = None,
+    lexicon: options.Lexicon = None,
+    sentences: Annotated[int, typer.Option(min=1, metavar="N", help="How many sentences are shown.")] = 10,
+    seed: options.Seed = 0,
+    form: options.FormatOption = TABLE,
+    as_json: options.Json = False,
+) -> None:
+    """Check a pattern set and its words, and show sentences and what a tokenizer makes of them.
+
+    The exit status is 2 if something is wrong; the last line names its file and line.
+    Example: negengine patterns check italian --model mini
+    """
+    from ..experiments.negation.check_patterns import check_patterns
+
+    found = check_patterns(patterns, model=model, lexicon=lexicon, sentences=sentences, seed=seed)
+    print_result(found, form, as_json)
+    found.refuse_problems()
+
+
+if TYPE_CHECKING:
+    from ..library.shown import Shown
+
+data_app = Program(help="Fetch the data sets of other authors.", no_args_is_help=True)
+
+
+@data_app.command("list")
+@table_command
+def list_data() -> "Shown":
+    """List the data sets, and whether they are on this machine.
+
+    Example: negengine data list
+    """
+    from ..experiments.data_sets.sources import DataSets
+
+    return DataSets.found()
+
+
+@data_app.command("get")
+def get_data(
+    names: Annotated[
+        list[str], typer.Argument(metavar="NAME...", help="Names of data sets, as `data list` shows them.")
+    ],
+) -> None:
+    """Fetch data sets into the cache, or check that they are there.
+
+    The variable NEGENGINE_DATA names another folder. Example: negengine data get lm-diagnostics
+    """
+    from ..experiments.data_sets.fetch import get
+    from ..experiments.data_sets.sources import source
+
+    found = [source(name) for name in names]
+    for one in found:
+        show(str(get(one.name, say=say)))
+        say(f"{one.name} is here; next, `{one.reading}`")

@@ -1,0 +1,374 @@
+"""Commands on runs: `compare`, `report`, `figures`, `show`, `verify`, `cite`, `reproduce`, `merge`, `suite`."""
+
+import json
+import shlex
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ..basics.choices import TABLE
+from ..basics.errors import InputError
+from ..basics.printable import counted
+from . import options
+from .console import document, pieces, say, show
+from .run_command import Setup, command_line, print_result, table_command, with_common_options
+
+if TYPE_CHECKING:
+    from ..library.shown import Shown
+
+
+@table_command
+def compare(
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="The folders of finished runs.")],
+    by: Annotated[
+        str | None,
+        typer.Option(
+            "--by",
+            metavar="COLUMN",
+            help="Rates by group instead: gender, profession, verb, name, relation, dataset, condition or split "
+            "(default: differences).",
+        ),
+    ] = None,
+    items: Annotated[
+        Path | None,
+        typer.Option(
+            "--items",
+            metavar="FILE",
+            help="Also write a row for each item and model, for R: .csv, .tsv, .jsonl or .parquet (default: not).",
+        ),
+    ] = None,
+) -> "Shown":
+    """Compare any number of models, the patterns of one run, or runs that differ in --coreference.
+
+    Example: negengine compare runs/roberta-base runs/roberta-large
+    """
+    from ..results.comparison.compare import compare as run_compare
+    from ..results.comparison.groups import by_group
+    from ..results.comparison.runs import item_rows
+    from ..results.report.chosen_sentences import check_name, write
+
+    if items is not None:
+        check_name(items, "--items")
+    found = run_compare(*runs) if by is None else by_group(*runs, by=by)
+    if items is not None:
+        n = write(item_rows(*runs), items, "--items")
+        say(f"{items}: {counted(n, 'row')}, one for each item and model; docs/r.md has a model for R")
+    return found
+
+
+_Runs = Annotated[list[Path], typer.Argument(metavar="RUN...", help="Folders of finished runs of one kind.")]
+
+
+def report(
+    runs: _Runs,
+    output: Annotated[Path, typer.Option("--output", "-o", help="The file to write.")] = Path("report.html"),
+    open_: Annotated[bool, typer.Option("--open", help="Open the report in the browser.")] = False,
+    as_json: options.Json = False,
+) -> None:
+    """Write a report of one run, or of several side by side: one HTML file that needs no network.
+
+    Example: negengine report runs/mini -o report.html
+    """
+    from ..results.report.report import report as write_report
+
+    path = write_report(runs, output)
+    size = path.stat().st_size
+    if as_json:
+        document({"report": str(path), "bytes": size})
+    else:
+        show(f"{path}: report of {', '.join(map(str, runs))} ({size / 1e6:.1f} MB); open it in a browser")
+    if open_:
+        _open_in_browser(path)
+
+
+def figures(
+    runs: _Runs,
+    output: Annotated[Path, typer.Option("--output", "-o", help="The folder to write into.")] = Path("figures"),
+    as_json: options.Json = False,
+) -> None:
+    """Write each figure of a report as PDF, SVG and PNG, in the width of a paper's column, and its values as CSV.
+
+    Example: negengine figures runs/mini -o figures
+    """
+    from ..results.report.report import figures as write_figures
+
+    paths = write_figures(runs, output)
+    if as_json:
+        document({"folder": str(output), "files": [path.name for path in paths]})
+    else:
+        names = dict.fromkeys(path.stem for path in paths)
+        show(f"{output}: {len(names)} figures as PDF, SVG, PNG and CSV: {', '.join(names)}")
+        first = output / f"{next(iter(names))}.pdf" if names else output
+        say(f"{output}: next, in LaTeX: \\includegraphics{{{first.as_posix()}}}")
+
+
+def _open_in_browser(path: Path) -> None:
+    import webbrowser
+
+    from ..basics.errors import InputError
+
+    if not webbrowser.open(path.resolve().as_uri()):
+        raise InputError(f"{path} is written, but no browser was found; open the file yourself")
+
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import polars as pl
+
+    from ..library.run import Run
+
+Values = list[str] | None
+
+
+def show_sentences(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a finished run.")],
+    condition: Annotated[
+        Values,
+        typer.Option("--condition", metavar="CONDITION", help="Sentences of this condition only; may be repeated."),
+    ] = None,
+    pattern: Annotated[
+        Values, typer.Option("--pattern", metavar="PATTERN", help="Sentences of this pattern only; may be repeated.")
+    ] = None,
+    failed: Annotated[bool, typer.Option("--failed", help="Sentences only that the model fails.")] = False,
+    verb: Annotated[
+        Values, typer.Option("--verb", metavar="VERB", help="Sentences with this verb only; may be repeated.")
+    ] = None,
+    name: Annotated[
+        Values, typer.Option("--name", metavar="NAME", help="Sentences with this name only; may be repeated.")
+    ] = None,
+    profession: Annotated[
+        Values,
+        typer.Option(
+            "--profession", metavar="PROFESSION", help="Sentences with this profession only; may be repeated."
+        ),
+    ] = None,
+    where: Annotated[
+        Values,
+        typer.Option("--where", metavar="COLUMN=VALUE", help="Sentences with this value only; may be repeated."),
+    ] = None,
+    sample: Annotated[
+        int | None,
+        typer.Option(
+            "--sample", min=1, metavar="N", help="Draw N sentences (default: 20 in tables for people, else all)."
+        ),
+    ] = None,
+    seed: options.Seed = 0,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", "-o", metavar="FILE", help="Write a .parquet, .csv, .tsv or .jsonl file (default: print)."
+        ),
+    ] = None,
+    form: options.FormatOption = TABLE,
+    as_json: options.Json = False,
+) -> None:
+    """Show the items of a run as sentences with the model's answers.
+
+    Example: negengine show runs/mini --pattern CpTn --failed
+    """
+    from ..library.open import open_run
+    from ..library.sentences import drawn
+    from ..results.report.chosen_sentences import FOR_PEOPLE, OPTIONS, Examples, Filter, check_name, chosen, write
+    from ..views.formats import find_format
+
+    given = {"--condition": condition, "--pattern": pattern, "--verb": verb, "--name": name, "--profession": profession}
+    filters = [Filter(said, OPTIONS[said], values) for said, values in given.items() if values]
+    filters += [Filter.parse(text) for text in where or ()]
+    if output is not None:
+        if form != TABLE:
+            raise InputError(
+                f"--output and --format {form}: give one of them; the name of the file says how it is written"
+            )
+        check_name(output)
+    opened = open_run(run)
+    rows = chosen(opened, filters, failed=failed)
+    stream = find_format(form).stream
+    if output is None and not as_json and stream is None:
+        found = Examples.draw(opened, rows, sample or FOR_PEOPLE, seed, failed=failed)
+        show(*found.tables(), *found.remarks(), form=form)
+        return
+    rows = rows if sample is None else drawn(rows, sample, seed)
+    if output is None:
+        title = f"{opened.model_name}, {opened.stage}"
+        pieces(_document(opened, rows) if as_json or stream is None else stream(title, rows))
+        return
+    n = write(rows, output)
+    if as_json:
+        document({"run": str(run), "file": str(output), "sentences": n})
+    else:
+        show(f"{output}: {counted(n, 'sentence')} of {run}")
+
+
+def _document(run: "Run", rows: "pl.LazyFrame") -> "Iterator[str]":
+    from ..views.to_json import json_array
+
+    yield f'{{"run": {json.dumps(str(run.folder))}, "sentences": '
+    yield from json_array(rows)
+    yield "}\n"
+
+
+def verify(
+    target: Annotated[str, typer.Argument(metavar="RUN|MODEL", help="A run folder, an exported folder, or its name.")],
+    sample: Annotated[
+        int | None,
+        typer.Option(
+            min=0, metavar="N", help="Decide N items of each kind again, one by one, in fp32 (default: 300; 0: none)."
+        ),
+    ] = None,
+    seed: options.Seed = 0,
+    model: Annotated[
+        str | None,
+        typer.Option(metavar="DIR", help="The folder of the run's model, if it was moved (default: where it was)."),
+    ] = None,
+    lexicon: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR", help="The word lists of a selection, if they were moved (default: where they were)."
+        ),
+    ] = None,
+    torch: Annotated[
+        str | None,
+        typer.Option(
+            metavar="CHECKPOINT",
+            help="Decide the same items in PyTorch, too, from the model's checkpoint (default: not).",
+        ),
+    ] = None,
+    form: options.FormatOption = TABLE,
+    as_json: options.Json = False,
+) -> None:
+    """Compare a run or an exported model with what it should hold; nothing is changed.
+
+    The exit status is 2 if something is damaged; the last line names it and the command that repairs it.
+    Example: negengine verify runs/mini --sample 100
+    """
+    from ..results.verification.verify import verify as run_verify
+
+    found = run_verify(target, sample=sample, seed=seed, model=model, lexicon=lexicon, torch=torch)
+    print_result(found, form, as_json)
+    found.refuse_damage()
+
+
+if TYPE_CHECKING:
+    from ..library.shown import Shown
+
+
+class CitationFormat(StrEnum):
+    """How a citation is printed."""
+
+    TEXT = "text"
+    BIBTEX = "bibtex"
+    JSON = "json"
+
+
+def cite(
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="The folders of finished runs.")],
+    form: Annotated[
+        CitationFormat, typer.Option("--format", help="text: methods, facts, BibTeX; bibtex alone; json.")
+    ] = CitationFormat.TEXT,
+) -> None:
+    """Print a methods paragraph, BibTeX, and facts for the Responsible NLP checklist.
+
+    Example: negengine cite runs/mini
+    """
+    from ..results.report.citation import cite as run_cite
+
+    found = run_cite(*runs)
+    if form is CitationFormat.JSON:
+        document(found.document())
+    else:
+        show((found.bibtex if form is CitationFormat.BIBTEX else found.text).rstrip("\n"))
+    if form is CitationFormat.TEXT:
+        named = " ".join(shlex.quote(str(run)) for run in runs)
+        command = f"negengine cite {named} --format bibtex > references.bib"
+        say(f"read and shorten the text; `{command}` writes the BibTeX alone")
+
+
+@table_command
+def reproduce(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a finished run.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The folder of the new run.")],
+    model: Annotated[
+        Path | None, typer.Option(help="The folder of the run's model, if it was moved (default: where it was).")
+    ] = None,
+    device: Annotated[
+        str | None, typer.Option("--device", help="auto, cpu, cuda or cuda:INDEX (default: as recorded).")
+    ] = None,
+) -> "Shown":
+    """Run the same again from what a run has recorded, and say what differs.
+
+    Example: negengine reproduce runs/mini -o runs/mini-again
+    """
+    from ..results.report.reproduction import reproduce as run_reproduce
+
+    return run_reproduce(run, output, model=model, device=device, command=command_line())
+
+
+INCOMPLETE = 3
+"""The exit status where nothing is wrong with the command, but not everything that it names is finished."""
+
+
+def merge(
+    shards: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="SHARD...",
+            help="The folders of all shards; or the name of the whole run, a pattern, or a folder that holds them.",
+        ),
+    ],
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", "-o", metavar="RUN", help="The run folder (default: the shards' name without -I-of-N)."
+        ),
+    ] = None,
+    status: Annotated[
+        bool,
+        typer.Option("--status", help="Say which shards are finished, running, stopped or missing; merge nothing."),
+    ] = False,
+    form: options.FormatOption = TABLE,
+    as_json: options.Json = False,
+) -> None:
+    """Put the shards of a run together.
+
+    With --status, the exit status is 0 if all shards are finished, and 3 if not.
+    Example: negengine merge runs/mini-1-of-2 runs/mini-2-of-2 -o runs/mini
+    """
+    if not status:
+        from ..library.open import merge as run_merge
+
+        print_result(run_merge(shards, output), form, as_json)
+        return
+    from ..library.shards import shards_status
+
+    found = shards_status(shards)
+    print_result(found, form, as_json)
+    if not found.is_finished:
+        raise typer.Exit(INCOMPLETE)
+
+
+@with_common_options
+def suite(
+    setup: Setup,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A TOML file with models, probes and settings.")],
+    plan: Annotated[bool, typer.Option("--plan", help="List the runs and how far they are; run nothing.")] = False,
+    form: options.FormatOption = TABLE,
+    as_json: options.Json = False,
+) -> None:
+    """Run models × probes × settings from a file, with one table and one report of all.
+
+    Runs that are finished are not run again. If one fails, the others run, and the exit status is 3. --shard I/N runs
+    every N-th run. Example: negengine suite suite.toml
+    """
+    from ..results.suite.suite_run import plan_suite
+    from ..results.suite.suite_run import suite as run_suite
+
+    if plan:
+        print_result(plan_suite(file, **setup.run), form, as_json, verbose=setup.verbose)
+        return
+    found = run_suite(file, **setup.opening, **setup.run)
+    print_result(found, form, as_json, verbose=setup.verbose)
+    if not found.is_finished:
+        raise typer.Exit(INCOMPLETE)

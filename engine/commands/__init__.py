@@ -1,1 +1,0 @@
-"""Shared code of the commands: options, run commands, printing."""
