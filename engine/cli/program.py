@@ -1,8 +1,8 @@
 """The program and its groups of commands: how they say what commands there are, and how one is used.
 
 A command can have subcommands: `negengine nli MODEL` runs a classifier, and `negengine nli train MODEL` trains one. It
-is an ordinary command with its own arguments. If the first argument is the name of a subcommand, the subcommand gets all
-arguments after it. An argument that happens to have the name of a subcommand is written as a path: `./train`.
+is an ordinary command with its own arguments. If the first argument is the name of a subcommand, the subcommand gets
+all arguments after it. An argument that happens to have the name of a subcommand is written as a path: `./train`.
 """
 
 import re

@@ -33,7 +33,7 @@ def test_everything_that_the_registry_names_exists():
             assert not getattr(stage.publish, "__isabstractmethod__", False)
         for stage, reference in probe.runs.items():
             assert registry.load(reference).stage == stage
-        for reference in [*probe.functions.values(), *probe.commands.values(), *probe.sections.values()]:
+        for reference in [*probe.functions.values(), *filter(None, probe.commands.values()), *probe.sections.values()]:
             assert callable(registry.load(reference)), reference
         assert set(probe.functions) <= set(probe.commands)
     assert len(names) == len(set(names))
@@ -90,7 +90,7 @@ def test_a_bundled_command_is_found_without_a_look_at_what_is_installed(monkeypa
     registry.probes.cache_clear()
     found = registry.find_command("nli")
     monkeypatch.undo()
-    assert found.function == "negengine.engine.experiments.nli.nli:Nli.command()"
+    assert found.experiment == "negengine.engine.experiments.nli.nli:Nli"
     assert list(found.subcommands) == ["train"]
 
 
