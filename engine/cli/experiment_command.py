@@ -1,6 +1,7 @@
 """The command of an experiment, made from its declaration: its options, those of all run commands, its help."""
 
 import inspect
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -14,10 +15,12 @@ def experiment_command(experiment: type[Experiment]) -> Any:
     """The function of the command line, as Typer reads it."""
     fields = options_of(experiment)
 
-    def command(setup: Setup, model: str, **values: Any) -> Any:
+    def command(setup: Setup, **values: Any) -> Any:
         only_planned = values.pop("plan", False)
-        own = {name: fields[name].from_command(value) for name, value in values.items()}
-        opened = setup.model(model, experiment.task)
+        own = {name: field.from_command(values.pop(name)) for name, field in fields.items()}
+        if experiment.goes_on_from:
+            return experiment.function()(**values, **own, **setup.opening, **setup.run)
+        opened = setup.model(values["model"], experiment.task)
         if only_planned:
             return experiment(**own).plan(opened, setup.run)
         return experiment.function()(opened, **own, **setup.run)
@@ -27,10 +30,13 @@ def experiment_command(experiment: type[Experiment]) -> Any:
     model: Any = Annotated[str, named] if experiment.model_help else options.Model
     must_be_given = experiment.model_help or any(field.required for field in fields.values())
     first: dict[str, Any] = {} if must_be_given else {"default": "mini"}
-    parameters = [
-        kind("setup", kind.POSITIONAL_OR_KEYWORD, annotation=Setup),
-        kind("model", kind.POSITIONAL_OR_KEYWORD, annotation=model, **first),
-    ]
+    parameters = [kind("setup", kind.POSITIONAL_OR_KEYWORD, annotation=Setup)]
+    if experiment.goes_on_from:
+        named = typer.Argument(metavar="RUN", help=f"A run folder with a finished {experiment.goes_on_from}.")
+        parameters.append(kind("run", kind.POSITIONAL_OR_KEYWORD, annotation=Annotated[Path, named]))
+        moved = "The folder of the run's model, if it was moved (default: where it was)."
+        model, first = Annotated[str | None, typer.Option(metavar="DIR", help=moved)], {"default": None}
+    parameters.append(kind("model", kind.POSITIONAL_OR_KEYWORD, annotation=model, **first))
     for name, field in fields.items():
         own = field.option
         how: dict[str, Any] = {"metavar": own.metavar, "help": own.help, "min": own.minimum, "max": own.maximum}

@@ -43,10 +43,6 @@ PrecisionOption = Annotated[
     ),
 ]
 Seed = Annotated[int, typer.Option("--seed", min=0, metavar="N", help="Seed for all random choices.")]
-Pairs = Annotated[
-    int | None,
-    typer.Option("--pairs", min=1, metavar="N", help="Use a random sample of N [NAME, PROF] pairs (default: all)."),
-]
 Lexicon = Annotated[
     str | None,
     typer.Option(

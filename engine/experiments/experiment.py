@@ -16,7 +16,7 @@ a stage and a class of results of its own.
 import dataclasses
 import inspect
 import typing
-from abc import ABC, abstractmethod
+from abc import ABC
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -77,12 +77,21 @@ class Experiment(ABC):
     example: ClassVar[str] = ""  # of the command, for its help
     # what the command line says of the model; empty for any language model, `mini` by default
     model_help: ClassVar[str] = ""
+    goes_on_from: ClassVar[str] = ""  # what a run holds that it goes on from, such as a selection
     has_plan: ClassVar[bool] = False  # whether `plan` says what a run would do
     results: ClassVar[type[Run]]  # the class that reads a finished run
 
-    @abstractmethod
+    def call(self, model: ModelLike, **options: Unpack[RunOptions]) -> Run | ShardRun:
+        """What the function of the library does; its parameters stand before the fields of the experiment.
+
+        One that goes on from a finished run has other parameters, of which the first one is `run`: see `Score`.
+        """
+        shard_of(options)  # wrong options are refused before a model is looked for
+        return self.run(open_model(model, task=self.task), options)
+
     def stage(self, exported: ExportedModel) -> Stage[Any, Any]:
         """What is computed with a model; an `InputError` if an option or a file is wrong."""
+        raise NotImplementedError(f"{self.name} has a `call` of its own")
 
     def run(self, model: Model, options: RunOptions) -> Run | ShardRun:
         """Run the stage, or its unfinished parts."""
@@ -96,26 +105,25 @@ class Experiment(ABC):
     @cache
     def function(cls) -> Callable[..., Any]:
         """The function of the library: `ng.NAME(model, OPTIONS, RUN OPTIONS)`."""
-        fields = options_of(cls)
-
-        def run(model: ModelLike, *values: Any, **given: Any) -> Run | ShardRun:
-            named = dict(zip(fields, values, strict=False))
-            own = {name: given.pop(name) for name in fields if name in given}
-            experiment = cls(**named, **own)
-            shard_of(cast("RunOptions", given))  # wrong options are refused before a model is looked for
-            return experiment.run(open_model(model, task=cls.task), cast("RunOptions", given))
-
-        kind = inspect.Parameter
-        parameters = [kind("model", kind.POSITIONAL_OR_KEYWORD, annotation=ModelLike)]
+        fields, kind = options_of(cls), inspect.Parameter
+        first, *others, last = list(inspect.signature(cls.call).parameters.values())[1:]
+        parameters = [first]
         for name, field in fields.items():
             how = kind.POSITIONAL_OR_KEYWORD if field.required else kind.KEYWORD_ONLY
             parameters.append(kind(name, how, default=field.default_or(kind.empty), annotation=field.type))
-        parameters.append(kind("options", kind.VAR_KEYWORD, annotation=Unpack[RunOptions]))
-        returned = cls.results | ShardRun
-        run.__signature__ = inspect.Signature(parameters, return_annotation=returned)  # type: ignore[attr-defined]
-        run.__annotations__ = {one.name: one.annotation for one in parameters} | {"return": returned}
+        parameters += [*others, last]
+        signature = inspect.Signature(parameters, return_annotation=cls.results | ShardRun)
+
+        def run(*args: Any, **kwargs: Any) -> Run | ShardRun:
+            given = signature.bind(*args, **kwargs).arguments
+            options = given.pop(last.name, {})
+            experiment = cls(**{name: given.pop(name) for name in fields if name in given})
+            return experiment.call(given.pop(first.name), **given, **options)
+
+        run.__signature__ = signature  # type: ignore[attr-defined]
+        run.__annotations__ = {one.name: one.annotation for one in parameters} | {"return": signature.return_annotation}
         run.__name__ = run.__qualname__ = cls.name
-        run.__module__, run.__doc__ = cls.__module__, _docstring(cls, fields)
+        run.__module__, run.__doc__ = cls.__module__, _docstring(cls, [one.name for one in (first, *others)], fields)
         files = [name for name, field in fields.items() if field.option.is_file]
         words = [word for field in fields.values() for word in field.option.words]
         return recorded(files=files, words=words)(run)
@@ -173,9 +181,21 @@ def options_of(experiment: type[Experiment]) -> dict[str, OptionField]:
     return found
 
 
-def _docstring(experiment: type[Experiment], fields: dict[str, OptionField]) -> str:
+_TOLD = {
+    "run": "A finished {}, or its folder.",
+    "model": "From `load`, or the folder or name of an exported model{}.",
+    "device": "As for `load`, like the next three; used if the model has to be found.",
+    **dict.fromkeys(("precision", "batch_tokens", "threads"), "As for `load`."),
+}
+
+
+def _docstring(experiment: type[Experiment], first: Sequence[str], fields: dict[str, OptionField]) -> str:
     """The docstring of the library function, in the form of all others."""
-    told = {"model": "From `load`, or the folder or name of an exported model."}
+    told = {name: _TOLD[name] for name in first}
+    source = experiment.goes_on_from
+    if source:
+        told["run"] = told["run"].format(source)
+    told["model"] = told["model"].format("; the run's own by default" if source else "")
     for name, field in fields.items():
         kind = field.option.kind
         words = ", ".join(str(member.value) for one in _flat(kind) if _is_enum(one) for member in one)

@@ -44,30 +44,46 @@ class Probe:
     sections: Mapping[str, str] = field(default_factory=dict)
     references: str = ""  # the papers to cite, as `package:file.toml`; see `negengine.engine.results.report.citation`
     title: str = ""  # what a report calls the experiment; its name by default
-    experiment: str = ""  # the class that declares it; `probe_of` takes references and title from there
+    # Stage → the class that declares it; `probe_of` takes references and title from there
+    experiments: Mapping[str, str] = field(default_factory=dict)
 
 
 def declared(
-    name: str, experiment: str, stages: Sequence[str] = (), subcommands: Mapping[str, str] | None = None
+    name: str,
+    experiment: str | Mapping[str, str],
+    stages: Sequence[str] = (),
+    subcommands: Mapping[str, str] | None = None,
 ) -> Probe:
     """All that follows from an experiment, given as `module:attribute`; nothing is imported.
 
+    Where one goes on from the run of another, there are several: name → experiment, in the order in which they run.
     `stages` are given where they have classes of their own; `subcommands` are name → function.
     """
+    own = {name: experiment} if isinstance(experiment, str) else experiment
     return Probe(
         name=name,
-        stages=stages or (experiment,),
-        runs={name: f"{experiment}.results"},
-        functions={name: f"{experiment}.function()"},
-        commands={name.replace("_", "-"): ""},
+        stages=stages or tuple(own.values()),
+        runs={step: f"{place}.results" for step, place in own.items()},
+        functions={step: f"{place}.function()" for step, place in own.items()},
+        commands={step.replace("_", "-"): "" for step in own},
         subcommands={name: subcommands} if subcommands else {},
-        sections={name: f"{experiment}.sections"},
-        experiment=experiment,
+        sections={step: f"{place}.sections" for step, place in own.items()},
+        experiments=own,
     )
 
 
 BUNDLED = (
-    "negengine.engine.experiments.negation.entry:PROBE",
+    declared(
+        "self-contained-negation",
+        {
+            "select": "negengine.engine.experiments.negation.negation:Select",
+            "score": "negengine.engine.experiments.negation.negation:Score",
+        },
+        stages=(
+            "negengine.engine.experiments.negation.select:Selection",
+            "negengine.engine.experiments.negation.score:Scoring",
+        ),
+    ),
     declared(
         "gh22",
         "negengine.engine.experiments.gh22.gh22:Gh22",
@@ -148,7 +164,8 @@ def commands(among: Sequence[Probe]) -> dict[str, ProbeCommand]:
     found = {}
     for probe in among:
         for name, function in probe.commands.items():
-            found[name] = ProbeCommand(function, probe.experiment, probe.subcommands.get(name, {}))
+            declares = probe.experiments.get(name.replace("-", "_"), "")
+            found[name] = ProbeCommand(function, declares, probe.subcommands.get(name, {}))
     return found
 
 
@@ -162,8 +179,8 @@ def find_command(name: str) -> ProbeCommand | None:
 
 def experiment_summary(command: str) -> str:
     """What an experiment is, in a sentence: the first line of its class, which is not imported; empty for others."""
-    found = next((probe for probe in probes() if command in probe.commands and probe.experiment), None)
-    if found is None:
+    found = commands(probes()).get(command)
+    if found is None or not found.experiment:
         return ""
     module, _, name = found.experiment.partition(":")
     spec = importlib.util.find_spec(module)
@@ -208,9 +225,9 @@ def sections_function(stage: str) -> "Callable[[Any], Sequence[Section]] | None"
 def probe_of(stage: str) -> Probe | None:
     """The probe that a stage belongs to, by a stage that a user meets; None if there is none."""
     found = next((probe for probe in probes() if stage in probe.runs), None)
-    if found is None or not found.experiment:
+    if found is None or stage not in found.experiments:
         return found
-    experiment = load(found.experiment)
+    experiment = load(found.experiments[stage])
     return replace(found, references=experiment.references, title=experiment.title or found.name)
 
 

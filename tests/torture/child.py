@@ -201,7 +201,7 @@ def import_everything(*, with_export: bool) -> None:
     """Import what the commands import, before any fork. No model is opened: its threads would not survive a fork."""
     os.environ.update(faults.ONE_THREAD)
     import negengine.engine.cli.main
-    import negengine.engine.experiments.negation.runs
+    import negengine.engine.experiments.negation.negation
     import negengine.engine.library.open
     import onnxruntime
     import polars as pl
@@ -209,9 +209,9 @@ def import_everything(*, with_export: bool) -> None:
     from scipy import special, stats
 
     _ = negengine.engine.cli.main, negengine.engine.library.open, onnxruntime, pl, special, stats
-    runs = negengine.engine.experiments.negation.runs
-    runs.Selection.plan = functools.partial(runs.Selection.plan, candidates_per_part=48, pairs_per_lazy_part=5)  # type: ignore[method-assign]
-    runs.Scoring.plan = functools.partial(runs.Scoring.plan, triplets_per_part=20)  # type: ignore[method-assign]
+    negation = negengine.engine.experiments.negation.negation
+    negation.Selection.plan = functools.partial(negation.Selection.plan, candidates_per_part=48, pairs_per_lazy_part=5)  # type: ignore[method-assign]
+    negation.Scoring.plan = functools.partial(negation.Scoring.plan, triplets_per_part=20)  # type: ignore[method-assign]
     Diagnostics.items_per_part = 8
     if with_export:
         import negengine.export.build

@@ -1,34 +1,25 @@
-"""`ng.select` and `ng.score`: the Self-Contained Negation Test as library functions, and their results."""
+"""What `ng.select` and `ng.score` return: the results of the Self-Contained Negation Test."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from pathlib import Path
-from typing import Any, ClassVar, Unpack
+from typing import Any, ClassVar
 
 import polars as pl
 
-from ...basics.choices import Coreference, Precision, VerbConvention
-from ...basics.errors import InputError, choice
+from ...basics.choices import Precision
+from ...basics.errors import InputError
 from ...inference.audit import audit_summary
-from ...inference.exported import ExportedModel
 from ...library.again import Draw, Sample
-from ...library.call import recorded
-from ...library.model import Model, ModelLike, check_opening, find_model, open_model
-from ...library.options import RunOptions, execution, folder_of, run_folder, shard_of
 from ...library.recount import Recount
-from ...library.run import Contrast, Run, ShardRun, open_results
-from ...runs.loop import run_stage
+from ...library.run import Contrast, Run
 from ...runs.record import mask_token
 from ...runs.results import read_document
-from ...text.bundled import bundled_lexicons, bundled_patterns
 from ...text.pattern import PatternSet
-from ...text.pattern_files import load_language
 from ...views import Table
 from . import recount
 from .again import triplets, unselected
 from .contrasts import contrast
-from .plan import SelectionPlan, plan_of
 from .rates import PAIR
 from .reading import apart_methods, reading, scores_methods, selection_methods, told
 from .score import (
@@ -50,40 +41,12 @@ from .select import (
     TOKENS,
     TRIPLETS_FILE,
     Selection,
-    Settings,
 )
 from .sentences import scored_sentences, selected_sentences
 from .tables import published, rates_table, scored_apart, selected_apart, selection_table
 
 DATASET = "SCNT"
 _TRIPLET = ("name", "profession", "verb")
-
-
-@dataclass(frozen=True)
-class SelectionOptions:
-    """The arguments of `select`."""
-
-    pairs: int | None = None
-    max_verbs: int = 20
-    coreference: str = Coreference.PRONOUN
-    verbs: str = VerbConvention.IN_CONTEXT
-    lazy: bool = False
-    lexicon: str | Path | None = None
-    patterns: str | Path | None = None
-    seed: int = 0
-
-    def stage(self, exported: ExportedModel) -> Selection:
-        """The selection that they ask for; an InputError where one of them is wrong."""
-        settings = Settings(
-            seed=self.seed,
-            pairs=self.pairs,
-            max_verbs=self.max_verbs,
-            coreference=choice(Coreference, "--coreference", self.coreference),
-            verbs=choice(VerbConvention, "--verbs", self.verbs),
-            lazy=self.lazy,
-        )
-        language = load_language(self.patterns, self.lexicon)
-        return Selection.plan(exported, language.lexicon, language.patterns, settings)
 
 
 @dataclass(frozen=True, eq=False)
@@ -352,111 +315,3 @@ class ScoresRun(Run):
             for found in recount.scores(self.several_items, self.several, own, patterns):
                 yield replace(found, what=f"{SEVERAL}: {found.what}")
             yield recount.token_rates(self.several_items, self.token_rates, patterns)
-
-
-@recorded(files=("lexicon", "patterns"), words=(*bundled_patterns(), *bundled_lexicons()))
-def select(
-    model: ModelLike,
-    *,
-    pairs: int | None = None,
-    max_verbs: int = 20,
-    coreference: str = Coreference.PRONOUN,
-    verbs: str = VerbConvention.IN_CONTEXT,
-    lazy: bool = False,
-    lexicon: str | Path | None = None,
-    patterns: str | Path | None = None,
-    seed: int = 0,
-    **options: Unpack[RunOptions],
-) -> SelectionRun | ShardRun:
-    """Find the triplets [NAME, PROF, verb] whose verb the model repeats (section 3.2 of the paper).
-
-    Args:
-        model: From `load`, or the folder or name of an exported model.
-        pairs: A reproducible sample of that many [NAME, PROF] pairs; None for all.
-        max_verbs: Largest number of verbs kept for each pair.
-        coreference: Whom the target sentence is about: pronoun, same-name, same-gender or other-gender.
-        verbs: in-context: verbs that are one token at the mask; bare: those that are also one token alone; whole-words:
-            those of in-context, and apart from them the verbs of several tokens.
-        lazy: Stop testing a pair once it has `max_verbs`: the same triplets from fewer sentences.
-        lexicon: A lexicon by name, or a folder of word lists; by default the one that the patterns name, or the English
-            one.
-        patterns: A pattern set by name, or a TOML file; the paper's by default. A set in another language brings its
-            words along.
-        seed: Seed for all random choices.
-        **options: See `RunOptions`.
-
-    Returns:
-        The finished run; a `ShardRun` if only a shard was asked for.
-
-    Raises:
-        InputError: An option is wrong, the run folder belongs to another run, or the disk is full.
-    """
-    opened = open_model(model)
-    asked = SelectionOptions(pairs, max_verbs, coreference, verbs, lazy, lexicon, patterns, seed)
-    folder = run_folder(opened, options)
-    run_stage(asked.stage(opened.exported), folder, execution(opened, options))
-    return open_results(SelectionRun, folder, opened, shard_of(options))
-
-
-def plan_selection(model: ModelLike, asked: SelectionOptions, **options: Unpack[RunOptions]) -> SelectionPlan:
-    """What `select` would do, and how many pairs an interval needs. Nothing is run or written.
-
-    Raises:
-        InputError: An option is wrong.
-    """
-    opened = open_model(model)
-    return plan_of(asked.stage(opened.exported), run_folder(opened, options), shard_of(options))
-
-
-@recorded()
-def score(
-    run: SelectionRun | str | Path,
-    *,
-    model: ModelLike | None = None,
-    device: str = "auto",
-    precision: str = "auto",
-    batch_tokens: int | None = None,
-    threads: int | None = None,
-    **options: Unpack[RunOptions],
-) -> ScoresRun | ShardRun:
-    """Score the selected triplets in all patterns (section 3.3 of the paper).
-
-    Args:
-        run: A finished selection, or its folder.
-        model: The model of the selection; by default the run's own model, or the folder that the run has recorded.
-        device: As for `load`, like the next three; used if the model has to be found.
-        precision: As for `load`.
-        batch_tokens: As for `load`.
-        threads: As for `load`.
-        **options: See `RunOptions`. The scores go into the selection's folder by default.
-
-    Returns:
-        The finished run; a `ShardRun` if only a shard was asked for.
-
-    Raises:
-        InputError: The selection is not finished, the model is another one, or as for `select`.
-    """
-    check_opening(device, precision)
-    shard = shard_of(options)
-    source = run.folder if isinstance(run, SelectionRun) else Path(run)
-    selected = read_selected(source)
-    given = model or (run.model if isinstance(run, SelectionRun) else None)
-    if isinstance(given, Model):
-        opened = given
-        selected.refuse_other_model(opened.exported)
-    else:
-        exported = selected.exported(None if given is None else str(given))
-        opened = find_model(
-            exported.folder, device=device, precision=precision, batch_tokens=batch_tokens, threads=threads
-        )
-    folder = folder_of(options, source if shard.is_whole else _beside(source, "-score"))
-    run_stage(
-        Scoring.plan(selected, opened.exported), folder, execution(opened, options), earlier={Selection.name: source}
-    )
-    return open_results(ScoresRun, folder, opened, shard)
-
-
-def _beside(folder: Path, suffix: str) -> Path:
-    """A folder beside another one, also beside `.`."""
-    resolved = folder.resolve()
-    return resolved.with_name(f"{resolved.name}{suffix}")

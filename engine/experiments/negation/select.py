@@ -16,14 +16,14 @@ forms of a verb for the mask, of a verb of several tokens the main form counts.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from ...basics.choices import Coreference, VerbConvention
-from ...basics.errors import InputError, check_number
+from ...basics.errors import InputError, check_number, choice
 from ...basics.printable import counted
 from ...inference.audit import audit_summary
 from ...inference.exported import ExportedModel, refuse_too_long
@@ -41,6 +41,7 @@ from ...text.lexicon import FORMS_SEPARATOR, Lexicon
 from ...text.pattern import AT_MASK, NAME, PROFESSION, PRONOUN, VERB, WORD_SLOTS, PatternSet, column
 from ...text.token_ids import Bucket, EncodedSentences, TokenSequences
 from ...text.verbs import mask_fillers, mask_words
+from ..experiment import PAIRS, SEED, Option
 from .answers import ANSWERS_FILE, answer_columns, as_column, divided, rejoined
 from .grid import Grid, PairFillers, all_pairs, pair_fillers, sample_pairs, verb_order
 from .lazy import fewest_tests, first_repeating, share_interval
@@ -69,16 +70,29 @@ Sentences = tuple[list[Bucket], TokenSequences]
 class Settings:
     """The settings that decide, with model, lexicon and patterns, which triplets are selected."""
 
-    seed: int = 0
-    pairs: int | None = None
-    max_verbs: int = 20
-    coreference: Coreference = Coreference.PRONOUN
-    verbs: VerbConvention = VerbConvention.IN_CONTEXT
-    lazy: bool = False
+    pairs: Annotated[int | None, PAIRS] = None
+    max_verbs: Annotated[
+        int, Option("Largest number of verbs that are kept for each pair.", metavar="N", minimum=1)
+    ] = 20
+    coreference: Annotated[str, Option("Whom the target sentence is about.", kind=Coreference)] = Coreference.PRONOUN
+    verbs: Annotated[
+        str,
+        Option(
+            "in-context: verbs that are one token at the mask; bare: also one token alone; whole-words: those of "
+            "in-context, and apart from them the verbs of several tokens.",
+            kind=VerbConvention,
+        ),
+    ] = VerbConvention.IN_CONTEXT
+    lazy: Annotated[
+        bool, Option("Stop testing a pair once it has --max-verbs verbs: same triplets, fewer sentences.")
+    ] = False
+    seed: Annotated[int, SEED] = 0
 
     def __post_init__(self) -> None:
         checked_seed(self.seed)
         check_number("--max-verbs", self.max_verbs, 1, 10**6)
+        choice(Coreference, "--coreference", self.coreference)
+        choice(VerbConvention, "--verbs", self.verbs)
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,12 +160,13 @@ class Selection(DecidingStage[Sentences]):
                 name that is asked for.
         """
         settings = settings or Settings()
-        if settings.coreference is not Coreference.PRONOUN and PRONOUN not in patterns.slots:
+        coreference, convention = Coreference(settings.coreference), VerbConvention(settings.verbs)
+        if coreference is not Coreference.PRONOUN and PRONOUN not in patterns.slots:
             raise InputError(
-                f"--coreference {settings.coreference}: the patterns of {patterns.name!r} have no {{{PRONOUN}}}, so no "
+                f"--coreference {coreference}: the patterns of {patterns.name!r} have no {{{PRONOUN}}}, so no "
                 "name can stand in the target; choose other patterns"
             )
-        fillers = pair_fillers(lexicon, settings.coreference, settings.seed)
+        fillers = pair_fillers(lexicon, coreference, settings.seed)
         pairs = all_pairs(lexicon) if settings.pairs is None else sample_pairs(lexicon, settings.pairs, settings.seed)
 
         def verbs(apart: str, index: NDArray[np.int64], words: TokenSequences) -> Verbs:
@@ -159,8 +174,8 @@ class Selection(DecidingStage[Sentences]):
             per_part = pairs_per_lazy_part if settings.lazy else max(1, candidates_per_part // len(index))
             return Verbs(apart, grid, index, words, per_part)
 
-        is_whole = settings.verbs is VerbConvention.WHOLE_WORDS
-        convention = VerbConvention.IN_CONTEXT if is_whole else settings.verbs
+        is_whole = convention is VerbConvention.WHOLE_WORDS
+        convention = VerbConvention.IN_CONTEXT if is_whole else convention
         tokenizer, pattern, words = exported.tokenizer, patterns.selecting, _words(lexicon, fillers)
         base = {slot: words[slot][0] for slot in pattern.slots}
         main, further = zip(*((forms[0], forms[1:]) for forms in map(lexicon.accepted, lexicon.verbs)), strict=True)

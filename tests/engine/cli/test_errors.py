@@ -100,7 +100,7 @@ def test_a_bug_is_not_hidden(mini, selected_run, monkeypatch, command):
     def broken(*_, **__):
         raise ValueError("a bug")
 
-    monkeypatch.setattr("negengine.engine.experiments.negation.runs.score", broken)
+    monkeypatch.setattr("negengine.engine.experiments.negation.negation.read_selected", broken)
     with pytest.raises(ValueError, match="a bug"):
         command("score", selected_run)
 

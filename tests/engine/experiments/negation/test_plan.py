@@ -3,15 +3,16 @@
 import numpy as np
 import pytest
 from negengine.engine.experiments.negation import plan as planning
-from negengine.engine.experiments.negation.runs import SelectionOptions, SelectionRun, plan_selection
+from negengine.engine.experiments.negation.negation import Select
+from negengine.engine.experiments.negation.runs import SelectionRun
+from negengine.engine.library.model import open_model
 from negengine.engine.statistics import clusters_needed
 
 
 @pytest.fixture
 def planned(mini, small_lexicon, tmp_path):
     def plan(**settings):
-        asked = SelectionOptions(lexicon=small_lexicon, **settings)
-        return plan_selection(mini.folder, asked, output=tmp_path / "run")
+        return Select(lexicon=small_lexicon, **settings).plan(open_model(mini.folder), {"output": tmp_path / "run"})
 
     return plan
 

@@ -10,7 +10,7 @@ import negengine as ng
 import polars as pl
 import pytest
 from negengine.engine.basics.errors import InputError
-from negengine.engine.experiments.negation import runs
+from negengine.engine.experiments.negation import negation
 from negengine.engine.results.suite.suite_members import State
 from negengine.engine.results.suite.suite_run import plan_suite
 
@@ -23,13 +23,13 @@ def states(found):
 def opened(monkeypatch):
     """The labels of the models that are selected with, in their order."""
     seen = []
-    whole = runs.run_stage
+    whole = negation.run_stage
 
     def watched(stage, folder, execution, **more):
         seen.append(f"{stage.name} {folder.name}")
         return whole(stage, folder, execution, **more)
 
-    monkeypatch.setattr(runs, "run_stage", watched)
+    monkeypatch.setattr(negation, "run_stage", watched)
     return seen
 
 
@@ -99,14 +99,14 @@ def test_a_member_that_fails_does_not_stop_the_others_and_is_named(place, no_rep
 
 
 def test_a_bug_in_a_member_does_not_stop_the_others(place, monkeypatch, no_report):
-    whole = runs.run_stage
+    whole = negation.run_stage
 
     def fail(stage, folder, execution, **more):
         if "step1000" in folder.name:
             raise ZeroDivisionError("a bug")
         return whole(stage, folder, execution, **more)
 
-    monkeypatch.setattr(runs, "run_stage", fail)
+    monkeypatch.setattr(negation, "run_stage", fail)
     found = ng.suite("suite.toml", progress=False)
     assert list(found.failures.values()) == ["ZeroDivisionError: a bug (a bug: see -v)"]
     assert states(found)["score", "lab/tiny@step20k"] == "finished"
@@ -115,14 +115,14 @@ def test_a_bug_in_a_member_does_not_stop_the_others(place, monkeypatch, no_repor
 KILLED = """
 import os, signal
 import negengine as ng
-from negengine.engine.experiments.negation import runs
-whole, calls = runs.run_stage, []
+from negengine.engine.experiments.negation import negation
+whole, calls = negation.run_stage, []
 def killed(stage, folder, execution, **more):
     if "step1000" in folder.name:
         folder.mkdir(parents=True)
         os.kill(os.getpid(), signal.SIGKILL)
     return whole(stage, folder, execution, **more)
-runs.run_stage = killed
+negation.run_stage = killed
 ng.suite("suite.toml", progress=False)
 """
 

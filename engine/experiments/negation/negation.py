@@ -1,0 +1,117 @@
+"""The Self-Contained Negation Test (Kletz, Amsili and Candito 2023): which triplets are selected, how they are scored.
+
+[NAME, PROF, verb]         the grid of candidates                                   grid
+select   (section 3.2)     those whose verb the model repeats in the selecting      select, lazy, answers
+triplets.parquet  pattern, at most 20 for each [NAME, PROF] pair
+score    (section 3.3)     the same triplets in all patterns: is the verb still     score
+scores.parquet    repeated?
+rates.parquet     how often, and the drop where a negation forbids it      rates
+verdict  (section 3.5)     are the drops larger than those of the controls?         reading
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Unpack
+
+from ...inference.exported import ExportedModel
+from ...library.model import Model, ModelLike, check_opening, find_model
+from ...library.options import RunOptions, execution, folder_of, run_folder, shard_of
+from ...library.run import ShardRun, open_results
+from ...runs.loop import run_stage
+from ...text.bundled import bundled_lexicons, bundled_patterns
+from ...text.pattern_files import load_language
+from ..experiment import LEXICON, Experiment, Option
+from .plan import SelectionPlan, plan_of
+from .runs import ScoresRun, SelectionRun
+from .score import Scoring, read_selected
+from .sections import scored, selected
+from .select import Selection, Settings
+
+TITLE, REFERENCES = "Self-Contained Negation Test", "negengine.engine.experiments.negation:references.toml"
+
+
+@dataclass(frozen=True)
+class Select(Settings, Experiment):
+    """Find the triplets [NAME, PROF, verb] whose verb the model repeats."""
+
+    name = "select"
+    title = TITLE
+    references = REFERENCES
+    example = "negengine select mini --pairs 60"
+    has_plan = True
+    results = SelectionRun
+
+    lexicon: Annotated[str | Path | None, LEXICON] = None
+    patterns: Annotated[
+        str | Path | None,
+        Option(
+            "A bundled pattern set such as italian, or your own TOML file (default: the paper's).",
+            metavar="NAME|FILE",
+            kind=str,
+            is_file=True,
+            words=(*bundled_patterns(), *bundled_lexicons()),
+        ),
+    ] = None
+
+    def stage(self, exported: ExportedModel) -> Selection:
+        language = load_language(self.patterns, self.lexicon)
+        return Selection.plan(exported, language.lexicon, language.patterns, self)
+
+    def run(self, model: Model, options: RunOptions) -> SelectionRun | ShardRun:
+        folder = run_folder(model, options)
+        run_stage(self.stage(model.exported), folder, execution(model, options))
+        return open_results(SelectionRun, folder, model, shard_of(options))
+
+    def plan(self, model: Model, options: RunOptions) -> SelectionPlan:
+        """What a run would do, and how many pairs an interval needs."""
+        return plan_of(self.stage(model.exported), run_folder(model, options), shard_of(options))
+
+    sections = staticmethod(selected)
+
+
+@dataclass(frozen=True)
+class Score(Experiment):
+    """Score the selected triplets in all patterns: rates, drops, intervals."""
+
+    name = "score"
+    title = TITLE
+    references = REFERENCES
+    example = "negengine score runs/mini"
+    goes_on_from = "selection"
+    results = ScoresRun
+
+    def call(  # type: ignore[override]  # it goes on from a run
+        self,
+        run: SelectionRun | str | Path,
+        *,
+        model: ModelLike | None = None,
+        device: str = "auto",
+        precision: str = "auto",
+        batch_tokens: int | None = None,
+        threads: int | None = None,
+        **options: Unpack[RunOptions],
+    ) -> ScoresRun | ShardRun:
+        """The scores go into the selection's folder by default, those of a shard into one beside it."""
+        check_opening(device, precision)
+        shard = shard_of(options)
+        source = run.folder if isinstance(run, SelectionRun) else Path(run)
+        selected = read_selected(source)
+        given = model or (run.model if isinstance(run, SelectionRun) else None)
+        if isinstance(given, Model):
+            opened = given
+            selected.refuse_other_model(opened.exported)
+        else:
+            exported = selected.exported(None if given is None else str(given))
+            opened = find_model(
+                exported.folder, device=device, precision=precision, batch_tokens=batch_tokens, threads=threads
+            )
+        beside = source.resolve().with_name(f"{source.resolve().name}-score")
+        folder = folder_of(options, source if shard.is_whole else beside)
+        stage = Scoring.plan(selected, opened.exported)
+        run_stage(stage, folder, execution(opened, options), earlier={Selection.name: source})
+        return open_results(ScoresRun, folder, opened, shard)
+
+    sections = staticmethod(scored)
+
+
+select, score = Select.function(), Score.function()
