@@ -93,7 +93,7 @@ class Service:
         restart_peak()
 
     def run(self, choice: Mapping[str, int]) -> Timed:
-        from ..engine.inference.energy import energy_used  # noqa: PLC0415 - after the number of threads is set
+        from ..engine.inference.machine import energy_used  # noqa: PLC0415 - after the number of threads is set
 
         given = self._system.given(self._work, choice)
         before = usage()

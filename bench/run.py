@@ -13,7 +13,7 @@ from ..engine.basics.choices import Precision
 from ..engine.basics.errors import InputError
 from ..engine.inference.device import CPU, Device, choose_device, cpu_threads
 from ..engine.inference.exported import ExportedModel
-from ..engine.inference.opened import BATCH_TOKENS
+from ..engine.inference.model import BATCH_TOKENS
 from ..engine.inference.precision import Models, open_models
 from ..export.checkpoint import locate
 from .ceiling import ROUNDS, least_flops, product_rates

@@ -21,8 +21,18 @@ from ..engine.basics.errors import InputError
 from ..engine.basics.paths import is_model_name
 from ..engine.basics.reading import file_sha256, refuse_few_open_files
 from ..engine.basics.versions import source_commit, versions
-from ..engine.inference.exported import ADDED_BOS, SHARING_PREFIXES, VOCABULARY, load_exported
-from ..engine.inference.manifest import FORMAT, GRAPH, MANIFEST, TOKENIZER, read_origin, write_manifest
+from ..engine.inference.exported import (
+    ADDED_BOS,
+    FORMAT,
+    GRAPH,
+    MANIFEST,
+    SHARING_PREFIXES,
+    TOKENIZER,
+    VOCABULARY,
+    load_exported,
+    read_origin,
+    write_manifest,
+)
 from . import needs
 from .checkpoint import Checkpoint, Say, Source, load, load_config, load_model, locate
 from .checkpoint_files import licence_of, training_of

@@ -33,8 +33,7 @@ from transformers.models.auto.modeling_auto import (
 )
 
 from ..engine.basics.errors import InputError
-from ..engine.inference.exported import CONVOLVED, LOW_PRECISION, SHARING_PREFIXES, VOCABULARY
-from ..engine.inference.manifest import GRAPH
+from ..engine.inference.exported import CONVOLVED, GRAPH, LOW_PRECISION, SHARING_PREFIXES, VOCABULARY
 from ..engine.text.tokenizer import MASK_TOKEN, CausalTokenizer
 from . import passes, samples
 from .checkpoint import Checkpoint, Head

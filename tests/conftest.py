@@ -343,12 +343,11 @@ class Placed:
     """What ONNX Runtime did with a graph on stand-in CUDA libraries.
 
     `operators` maps a provider to its operators and how many there are; `kernels` lists the attention kernels in the
-    order of the calls, `calls` those CUDA calls that matter for graphs; `options` are the CUDA provider's.
+    order of the calls; `options` are the CUDA provider's.
     """
 
     operators: dict[str, dict[str, int]]
     kernels: list[str]
-    calls: list[str]
     options: dict[str, str]
 
 
@@ -362,12 +361,9 @@ def place_on_cuda(tmp_path_factory) -> Callable[..., Placed]:
     assert built.returncode == 0, built.stderr
 
     def run(graph: Path, batch_tokens: int, precision: str, lengths: list[int]) -> Placed:
-        log = folder / "calls"
-        log.write_text("")
         environment = {
             **os.environ,
             "LD_LIBRARY_PATH": str(folder),
-            "STAND_IN_LOG": str(log),
             "ORT_ENABLE_ATTENTION_KERNEL_DEBUG_INFO": "1",
         }
         command = [sys.executable, scripts / "place.py", graph, batch_tokens, precision, *lengths]
@@ -379,7 +375,7 @@ def place_on_cuda(tmp_path_factory) -> Callable[..., Placed]:
         for provider, operator, n in document["placed"]:
             operators.setdefault(provider, {})[operator] = n
         kernels = re.findall(r"SdpaKernel=(\w+)", "\n".join(said))
-        return Placed(operators, kernels, log.read_text().splitlines(), document["options"])
+        return Placed(operators, kernels, document["options"])
 
     return run
 

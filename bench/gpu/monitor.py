@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from ...engine.inference.device import CPU, Device, cuda_bus_address
-from ...engine.inference.energy import energy_used
+from ...engine.inference.machine import energy_used
 
 _EVERY = 0.2  # seconds
 Sample = tuple[float, float, float]  # utilisation in percent, bytes in use, watts

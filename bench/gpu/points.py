@@ -1,4 +1,4 @@
-"""Steps that time one graph at many points: sizes of batches and streams, captured graphs, kernels of attention.
+"""Steps that time one graph at many points: sizes of batches and streams, kernels of attention.
 
 Each point decides the same sentences on a runner of its own, with other settings than a run has.
 """
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ...engine.inference.batches import Runner
-from ...engine.inference.cuda import STREAMS, Graphs, Streams, attention_options
+from ...engine.inference.cuda import STREAMS, Streams, attention_options
 from ...engine.inference.device import CPU
 from ...engine.inference.exported import REFERENCE, ExportedModel
 from ...engine.inference.model import Decider, Decisions, MaskedLM
@@ -90,16 +90,6 @@ def plain(setting: Setting, *, streams: int = STREAMS, options: Mapping[str, str
     return opening
 
 
-def captured(setting: Setting, options: Mapping[str, str]) -> Opening:
-    """CUDA graphs; on the CPU the same buffers and bindings, and nothing is captured."""
-
-    def opening(graph: Path, batch_tokens: int) -> Runner:
-        session = open_session(graph, setting.device, cuda_options={**options, "enable_cuda_graph": "1"})
-        return Graphs(session, setting.device, batch_tokens)
-
-    return opening
-
-
 def sweep(setting: Setting) -> Found:
     """Model → precision → points with their rates, and the fastest of them."""
     found: Found = {}
@@ -115,29 +105,6 @@ def sweep(setting: Setting) -> Found:
                     rate, _ = timed(decider, encoded, setting.amount.rounds)
                     points.append({"tokens a batch": tokens, "streams": streams, "sentences/s": rate})
             found.setdefault(model.name, {})[precision] = {"points": points, "fastest": best(points)}
-    return found
-
-
-def graphs(setting: Setting) -> Found:
-    """Model → points: tokens in a batch, rates of both ways, and whether both find the same."""
-    found: Found = {"captured": setting.device != CPU}
-    for model in setting.models:
-        graph = low_precision_graph(model, setting)
-        options = {} if setting.device == CPU else attention_options(half=True)
-        encoded = candidates(main_job(model.exported), max(1, setting.amount.timed // 8)).encoded
-        points = []
-        for tokens in setting.amount.replayed_tokens:
-            rates, answers = {}, {}
-            for name, opening in {
-                "replayed": captured(setting, options),
-                "plain": plain(setting, options=options),
-            }.items():
-                decider = OnRunner(model.exported, setting, graph, tokens, opening)
-                rates[name], answers[name] = timed(decider, encoded, setting.amount.rounds)
-            same = same_top1(answers["replayed"], answers["plain"])
-            points.append({"tokens a batch": tokens, **rates, "times plain": rates["replayed"] / rates["plain"],
-                           "same top-1": same})  # fmt: skip
-        found[model.name] = points
     return found
 
 

@@ -24,7 +24,6 @@ class Amount(msgspec.Struct, frozen=True):
     lazy_pairs: int | None = None  # pairs of the lazy selection; None for all
     # tokens of a batch that are tried
     batch_tokens: tuple[int, ...] = (4_096, 8_192, 16_384, 32_768, 65_536, 131_072)
-    replayed_tokens: tuple[int, ...] = (512, 1_024, 2_048, 4_096)  # the same for CUDA graphs
     streams: tuple[int, ...] = (1, 2, 3, 4)  # how many batches at the same time are tried
     baseline_seconds: float = 4.0  # about how long a round of the authors' program takes
     baseline_sentences: int = 2_000  # fewest sentences of such a round
@@ -37,7 +36,6 @@ REHEARSAL = Amount(
     candidates=100,
     lazy_pairs=1,
     batch_tokens=(256, 512),
-    replayed_tokens=(256,),
     streams=(1, 2),
     baseline_seconds=0.1,
     baseline_sentences=16,
@@ -98,7 +96,6 @@ STEPS = (
     Step("selection", f"{_HERE}.selection:selection", "a million candidates, selected", 4),
     Step("lazy", f"{_HERE}.selection:lazy", "the whole lazy test set", 3),
     Step("sweep", f"{_HERE}.points:sweep", "sizes of batches and streams", 3),
-    Step("graphs", f"{_HERE}.points:graphs", "captured CUDA graphs beside plain runs", 2),
     Step("attention", f"{_HERE}.points:attention", "kernels of attention", 2),
     Step("baselines", f"{_HERE}.baselines:baselines", "PyTorch, torch.compile, Optimum, TensorRT", 6),
 )

@@ -36,7 +36,7 @@ def export(
 
     Example: negengine export roberta-base
     """
-    from ..inference.manifest import read_manifest
+    from ..inference.exported import read_manifest
     from ..library.load import check_export
     from ..library.load import export as run_export
 

@@ -9,7 +9,10 @@ from functools import partial
 from typing import TypeVar
 
 import numpy as np
+import onnxruntime as ort
 from numpy.typing import NDArray
+
+from .session import run_options
 
 INPUTS = ("input_ids", "mask_position", "expected_id")
 OUTPUTS = ("decision_ids", "decision_logits")
@@ -42,24 +45,6 @@ class Batch:
     def length(self) -> int:
         return int(self.inputs[0].shape[1])
 
-    def filled_up(self, size: int) -> list[Array]:
-        """The inputs with `size` sentences: the first is repeated, as ONNX Runtime keeps memory for each shape.
-
-        Raises:
-            ValueError: The batch is empty, or has more than `size` sentences.
-        """
-        missing = size - len(self)
-        if missing < 0 or len(self) == 0:
-            raise ValueError(f"{len(self)} sentences do not make a batch of {size}")
-        if missing == 0:
-            return [np.ascontiguousarray(array) for array in self.inputs]
-        return [np.concatenate([array, array[:1].repeat(missing, axis=0)]) for array in self.inputs]
-
-    def take(self, results: Sequence[Array]) -> None:
-        """Write the decisions, without those of the repeated sentences."""
-        for own, found in zip(self.outputs, results, strict=True):
-            own[:] = found[: len(self)]
-
 
 def sentences_in(batch_tokens: int, length: int) -> int:
     """Number of sentences of a length in a full batch."""
@@ -74,18 +59,19 @@ def rows_by_length(encoded: Sequence[Sized]) -> Iterator[NDArray[np.int64]]:
 
 
 class Runner(ABC):
-    """A graph on a device, with threads that each run one batch or one job at a time: `cpu.Cores`, `cuda.Streams`."""
+    """A session on a device, with threads that each run one batch or one job at a time: `Cores`, `Streams`."""
 
-    def __init__(self, count: int, name: str) -> None:
+    def __init__(self, session: ort.InferenceSession, count: int, name: str) -> None:
+        self._session, self._options = session, run_options()
         self._threads = ThreadPoolExecutor(count, name)
 
     @abstractmethod
     def _run(self, batch: Batch, advance: Advance) -> None:
         """Decide about the sentences of one batch."""
 
-    @abstractmethod
     def _run_one(self, outputs: Sequence[str], feeds: Feeds) -> list[Array]:
-        """Some outputs of the graph for one batch."""
+        found: list[Array] = self._session.run([*outputs], feeds, self._options)
+        return found
 
     def run(self, batches: Sequence[Batch], advance: Advance = ignored) -> None:
         """Decide about all sentences; threads call `advance`, after each batch, with its number of sentences."""

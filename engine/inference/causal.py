@@ -17,7 +17,7 @@ import math
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,16 +25,14 @@ from numpy.typing import NDArray
 from ..basics.choices import Task
 from ..basics.errors import InputError
 from . import tally
-from .batches import OUTPUTS, Advance, Feeds, Runner, sentences_in
+from .batches import INPUTS, OUTPUTS, Advance, Feeds, Runner, sentences_in
 from .device import CPU, Device
-from .exported import HIDDEN, REFERENCE, ExportedModel
-from .model import Decisions, Ids, LanguageModel, MaskedLM
+from .exported import HIDDEN, REFERENCE, VOCABULARY, ExportedModel
+from .model import Asked, Decisions, Ids, LanguageModel, MaskedLM
 
 # Rows of the vocabulary projection at a time: 26 MB of logits on a core with a vocabulary of 50,000 tokens. Fewer rows
 # would make the product less efficient, as its matrix is read anew for each of these pieces.
 _ROWS = {"cpu": 128, "cuda": 2048}
-
-
 _WORTH_IT = 0.8  # share of the tokens that may be left to compute
 _FEWEST_TOKENS = 64  # of the rest of a group's sentences, on average: less would make products inefficient
 
@@ -89,12 +87,9 @@ class CausalLM(LanguageModel):
         size = self.batch_size(length)
         for start in range(0, n, size):
             some = ids[start : start + size]
+            nothing = np.zeros(len(some), np.int32)
             batches: list[Feeds] = [
-                {
-                    "input_ids": some[part, :-1],
-                    "mask_position": np.zeros(len(some[part]), np.int32),
-                    "expected_id": np.zeros(len(some[part]), np.int32),
-                }
+                dict(zip(INPUTS, (some[part, :-1], nothing[part], nothing[part]), strict=True))
                 for part in self._divide(len(some), length - 1)
             ]
             rows = np.concatenate([hidden for (hidden,) in self._runner.fetch([HIDDEN], batches)])
@@ -112,13 +107,14 @@ class CausalLM(LanguageModel):
 
     @cached_property
     def _vocabulary(self) -> Runner:
-        return self._open(self.exported.vocabulary_graph)
+        return self._open(self.exported.folder / VOCABULARY)
 
-    def _run(self, ids: Ids, mask_position: Ids, expected: Ids, decisions: Decisions, advance: Advance) -> None:
+    def _run(self, asked: Asked, decisions: Decisions, advance: Advance) -> None:
+        ids, mask_position, expected = asked
         # what sentences share is computed once for all of them
         groups = common_prefixes(ids) if self._sharing is not None else None
         if groups is None or self._sharing is None or int(mask_position.min()) < groups.length:
-            super()._run(ids, mask_position, expected, decisions, advance)
+            super()._run(asked, decisions, advance)
             return
         parts = [part for bounds in pairwise(groups.bounds.tolist()) for part in self._parts(*bounds, ids, groups)]
         feeds: list[Feeds] = [
@@ -170,14 +166,6 @@ class CausalLM(LanguageModel):
             )
 
 
-def open_language_model(
-    exported: ExportedModel,
-    device: Device = CPU,
-    *,
-    graph: Path | None = None,
-    batch_tokens: int | None = None,
-    threads: int | None = None,
-) -> LanguageModel:
+def open_language_model(exported: ExportedModel, device: Device = CPU, **options: Any) -> LanguageModel:
     """Open a masked or a causal language model, whichever the export is; arguments and errors as for `OpenedModel`."""
-    kind = CausalLM if exported.is_causal else MaskedLM
-    return kind(exported, device, graph=graph, batch_tokens=batch_tokens, threads=threads)
+    return (CausalLM if exported.is_causal else MaskedLM)(exported, device, **options)

@@ -23,7 +23,7 @@ from . import tally
 from .batches import Advance, Feeds, ignored, rows_by_length, sentences_in
 from .exported import PRECISIONS, ExportedModel
 from .free_text import refuse_padding
-from .opened import OpenedModel
+from .model import OpenedModel
 
 TASK = Task.TEXT_CLASSIFICATION.value
 SEGMENTS = "token_type_ids"  # name of the second input, in transformers and in the graph

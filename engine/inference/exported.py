@@ -1,25 +1,34 @@
 """An exported model on disk: a folder with model.onnx, tokenizer.json and export.json.
 
 Finding a model reads only export.json, which has the digests of all files and thus the model's identity. The files
-themselves (2.4 GB for bert-large) are compared with their digests when a session is opened, by `verify_files`.
+themselves (2.4 GB for bert-large) are compared with their digests when a session is opened, by `verify_files`. That
+costs about a second a gigabyte. So the folder keeps the digest of each of its files beside the file's size, time of its
+last change and inode (`VerifiedFiles`), and reuses it while all three are the same.
 """
 
 import difflib
 import hashlib
 import json
+import time
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+import msgspec
 
 from ..basics.choices import LANGUAGE_MODELS, Task
 from ..basics.errors import InputError
-from ..basics.reading import file_sha256, is_file, is_folder
+from ..basics.paths import is_file_name, is_model_name
+from ..basics.reading import MOST_JSON, file_sha256, is_file, is_folder, read_regular
+from ..basics.sealed import DamagedError, read_sealed, unseal, write_sealed
 from ..text.tokenizer import CausalTokenizer, MaskTokenizer
-from .manifest import GRAPH, MANIFEST, TOKENIZER, VerifiedFiles, read_manifest, read_origin
 
-_BUNDLED = "mini"  # a name that can be exported without a download
 MODELS = Path("models")  # the default folder of exports
+_BUNDLED = "mini"  # a name that can be exported without a download
+FORMAT = 3  # of export.json and of the graph's inputs and outputs; raised when older exports can no longer be run
+MANIFEST, GRAPH, TOKENIZER = "export.json", "model.onnx", "tokenizer.json"
 LOW_PRECISION = {"cpu": "model.int8.onnx", "cuda": "model.fp16.onnx"}  # the low-precision graph for each kind of device
 REFERENCE = "fp32"  # the precision of the reference model
 PRECISIONS = (REFERENCE, "int8", "fp16")  # of a graph
@@ -33,9 +42,77 @@ SHARING_PREFIXES = {  # of a causal model on the CPU: graph → the same for sen
 }
 HIDDEN = "hidden"  # an output of a causal model's fp32 graphs: what enters the vocabulary projection, of all tokens
 
+_Count = Annotated[int, msgspec.Meta(ge=1, le=2**31)]
+_Digest = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{64}\Z")]
+_AGAIN = "export the model again with --force"
+
 
 class NotExportedError(InputError):
     """There is no export of this name; an export may make one."""
+
+
+class Manifest(msgspec.Struct):
+    """What the engine reads of export.json; it has further members for people."""
+
+    format: int
+    task: str
+    name: str  # hub id, or the name of the local folder that the export was made from
+    family: str  # the architecture, such as `bert`
+    # `revision` (the hub's commit, or the SHA-256 of the local folder), and versions of packages
+    made_from: dict[str, str]
+    mask_token: str  # such as `[MASK]`; empty for a classifier without one
+    padding_id: Annotated[int, msgspec.Meta(ge=0, le=2**31)] | None  # the id that no sentence may hold
+    vocab_size: _Count  # number of logits
+    max_length: _Count  # the largest number of tokens that a sentence may have
+    files: dict[str, _Digest]  # file name → SHA-256
+    origin: str = ""  # hub id, or the path of the local folder
+    labels: list[str] = []  # of a classifier, in the order of its logits
+    truncation_side: str = "right"  # where a classifier shortens a text that is too long
+
+    def __post_init__(self) -> None:
+        if not is_model_name(self.name):
+            raise ValueError(f"{self.name[:40]!r} is not the name of a model")
+        if "revision" not in self.made_from:
+            raise ValueError("made_from lacks the revision")
+        if wrong := [name for name in self.files if not is_file_name(name)]:
+            raise ValueError(f"{wrong[0][:40]!r} is not the name of a file in the folder")
+        if missing := {GRAPH, TOKENIZER} - set(self.files):
+            raise ValueError(f"files lacks {', '.join(sorted(missing))}")
+
+
+def write_manifest(folder: Path, info: dict[str, Any]) -> None:
+    """Write export.json, with its digest."""
+    write_sealed(folder / MANIFEST, info)
+
+
+def read_manifest(folder: Path) -> tuple[Manifest, dict[str, Any]]:
+    """The export.json of a folder: what the engine reads of it, and all of it.
+
+    Raises:
+        InputError: It is missing, damaged, edited, or of another format.
+    """
+    path = folder / MANIFEST
+    info = read_sealed(path, dict[str, Any], made_as=FORMAT, repair=_AGAIN)
+    try:
+        return msgspec.convert(info, Manifest), info
+    except msgspec.ValidationError as error:
+        raise InputError(f"{path}: not as negengine writes it ({str(error)[:120]}); {_AGAIN}") from None
+
+
+class Origin(msgspec.Struct):
+    """What an export was made from: what export.json says in every format. Empty where it says nothing."""
+
+    task: str = ""
+    origin: str = ""
+    made_from: dict[str, str] = {}
+
+
+def read_origin(folder: Path) -> Origin | None:
+    """What the export in a folder was made from; None if there is no export.json, or a damaged one."""
+    try:
+        return unseal(read_regular(folder / MANIFEST, MOST_JSON), Origin)
+    except (InputError, DamagedError):
+        return None
 
 
 @dataclass(frozen=True)
@@ -62,7 +139,7 @@ class ExportedModel:
     @property
     def convolved(self) -> Path | None:
         """The fp32 graph for CPUs whose convolutions are faster than their products, if the export holds it."""
-        return self.folder / CONVOLVED if CONVOLVED in self.info["files"] else None
+        return self._held(CONVOLVED)
 
     @property
     def is_causal(self) -> bool:
@@ -72,13 +149,15 @@ class ExportedModel:
     def begins_with_added_bos(self) -> bool:
         return ADDED_BOS in self.info["made_from"]
 
-    @property
-    def vocabulary_graph(self) -> Path:
-        return self.folder / VOCABULARY
-
     def sharing_prefixes(self, graph: Path) -> Path | None:
         """The graph that computes a common beginning of sentences once, if the export holds it."""
-        name = SHARING_PREFIXES.get(graph.name, "")
+        return self._held(SHARING_PREFIXES.get(graph.name, ""))
+
+    def low_precision(self, kind: str) -> Path | None:
+        """The low-precision graph for `cpu` or `cuda`, if the export holds it."""
+        return self._held(LOW_PRECISION[kind])
+
+    def _held(self, name: str) -> Path | None:
         return self.folder / name if name in self.info["files"] else None
 
     @cached_property
@@ -91,10 +170,6 @@ class ExportedModel:
         if self.is_causal:
             return CausalTokenizer.of(self.folder, self.vocab_size)
         return MaskTokenizer.load(self.folder, self.mask_token)
-
-    def low_precision(self, kind: str) -> Path | None:
-        """The low-precision graph for `cpu` or `cuda`, if the export holds it."""
-        return self.folder / LOW_PRECISION[kind] if LOW_PRECISION[kind] in self.info["files"] else None
 
     def low_precision_sha256(self, precision: str) -> str:
         """The digest of the digests of the `int8` or `fp16` graph and its weights, as `sha256` is of the others."""
@@ -128,7 +203,6 @@ def graph_precision(graph: Path) -> str:
 
 
 def _together(digests: dict[str, str]) -> str:
-    """The digest of the digests of some files."""
     return hashlib.sha256(json.dumps(digests, sort_keys=True).encode()).hexdigest()
 
 
@@ -149,7 +223,7 @@ def _damaged(path: Path) -> InputError:
 
 
 def _missing(path: Path) -> InputError:
-    return InputError(f"{path} is missing: export the model again with --force")
+    return InputError(f"{path} is missing: {_AGAIN}")
 
 
 def exported_names(models: Path = MODELS) -> list[str]:
@@ -181,16 +255,13 @@ def load_exported(reference: str | Path, *, task: str | None = None) -> Exported
     for name in manifest.files:
         if not is_file(folder / name):
             raise _missing(folder / name)
-    if (
-        file_sha256(folder / TOKENIZER) != manifest.files[TOKENIZER]
-    ):  # a run is planned with it, before a graph is opened
+    if file_sha256(folder / TOKENIZER) != manifest.files[TOKENIZER]:  # runs are planned with it, before a graph opens
         raise _damaged(folder / TOKENIZER)
-    deciding = {name: digest for name, digest in manifest.files.items() if not _is_low_precision(name)}
     return ExportedModel(
         folder=folder,
         name=manifest.name,
         revision=manifest.made_from["revision"],
-        sha256=_together(deciding),
+        sha256=_together({name: own for name, own in manifest.files.items() if not _is_low_precision(name)}),
         task=manifest.task,
         family=manifest.family,
         mask_token=manifest.mask_token,
@@ -231,3 +302,50 @@ def refuse_too_long(exported: ExportedModel, tokens: int, what: str) -> None:
         raise InputError(
             f"{what}: {tokens} tokens, but {exported.name} takes at most {exported.max_length}: shorten it"
         )
+
+
+_RECORD = ".verified.json"
+_COARSEST_CLOCK = 2 * 10**9  # nanoseconds: within one step, a second change of a file would have the same time
+
+
+class _Verified(msgspec.Struct, forbid_unknown_fields=True):
+    """A file's digest, and its state when it was read: size, time of the last change in nanoseconds, inode."""
+
+    stamp: tuple[int, int, int]
+    sha256: str
+
+
+class VerifiedFiles:
+    """The digests of the files of one folder. A damaged record of them is as good as none."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._files: dict[str, _Verified] = {}
+        self._changed = False
+        with suppress(InputError, DamagedError):
+            record = unseal(read_regular(folder / _RECORD, MOST_JSON), dict[str, dict[str, _Verified]])
+            self._files = record.get("files", {})
+
+    def sha256(self, name: str) -> str:
+        """SHA-256 of a file of the folder, in hex."""
+        path = self._folder / name
+        before = _stamp(path)
+        known = self._files.get(name)
+        if known is not None and known.stamp == before:
+            return known.sha256
+        digest = file_sha256(path)
+        if before == _stamp(path) and time.time_ns() - before[1] > _COARSEST_CLOCK:
+            self._files[name] = _Verified(before, digest)
+            self._changed = True
+        return digest
+
+    def save(self) -> None:
+        """Save the digests for the next time, if the folder can be written; else they are computed each time."""
+        if self._changed:
+            with suppress(InputError):
+                write_sealed(self._folder / _RECORD, {"files": self._files})
+
+
+def _stamp(path: Path) -> tuple[int, int, int]:
+    found = path.stat()
+    return found.st_size, found.st_mtime_ns, found.st_ino

@@ -1,4 +1,4 @@
-"""An exported language model on a device: token ids in, decisions out.
+"""An exported model that is opened on a device; of a language model: token ids in, decisions out.
 
 All sentences of a call have the same number of tokens, so nothing is padded and there is no attention mask. For each
 sentence six numbers come back, which the graph computes itself (`negengine.export.passes.outputs`). The logits over the
@@ -9,22 +9,102 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Protocol
+from pathlib import Path
+from typing import ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..basics.choices import Task
-from . import tally
-from .batches import INPUTS, OUTPUTS, WIDTHS, Advance, Batch, Feeds, Result, RunOne, ignored, sentences_in
-from .device import CPU
-from .exported import PRECISIONS, REFERENCE
-from .opened import CORES, FEWEST_TOKENS, OpenedModel
+from ..basics.errors import InputError
+from . import cuda, tally
+from .batches import INPUTS, OUTPUTS, WIDTHS, Advance, Batch, Feeds, Result, Runner, RunOne, ignored, sentences_in
+from .cpu import Cores
+from .device import CPU, Device, cpu_threads
+from .exported import PRECISIONS, REFERENCE, ExportedModel, graph_precision
+from .machine import prefers_convolutions
 
 Ids = NDArray[np.int32]
 Asked = tuple[Ids, Ids, Ids]
 """Sentences of one length: their ids, the positions of their masks, the expected tokens."""
 Logits = NDArray[np.float32]
+
+# Tokens in a batch. On the CPU each core has a batch of its own: 512 tokens are enough rows for matrix products to be
+# efficient, and few enough for intermediate results to stay in the core's cache, with AVX-512 and with AVX2 alone. On a
+# GPU a batch is large enough to hide the time that launching its kernels takes (about 130 kernels a batch in a model of
+# 12 layers).
+BATCH_TOKENS = {"cpu": 512, "cuda": 16384}
+
+# The last digits of a sentence's logits depend on its batch, those of an int8 model even the first ones. So sentences
+# are divided into the same batches for any number of threads: into a multiple of 8 of the same size, so that 1, 2, 4 or
+# 8 cores have equal work, unless the batches would be too small to be efficient. A token of a batch of 128 takes 1 to
+# 3 % longer than one of a batch of 512 (bert-base's shape, one core of an AMD EPYC), one of 54 takes 7 to 10 % longer,
+# one of 27 a quarter. So padding, to join sentences of several lengths, would not make larger batches faster.
+CORES = 8
+FEWEST_TOKENS = 128
+
+
+class OpenedModel:
+    """One session of an exported model on one device; batches of at most `batch_tokens` tokens.
+
+    `graph` is another graph than the fastest fp32 graph for the device. `threads` batches run at the same time on the
+    CPU, each on one core: by default as many as this process has cores.
+
+    Raises:
+        InputError: The model is exported for another task, a file of the export is missing or damaged, or the graph
+            does not load on the device.
+    """
+
+    task: ClassVar[str]  # what the model must be exported for
+
+    def __init__(
+        self,
+        exported: ExportedModel,
+        device: Device = CPU,
+        *,
+        graph: Path | None = None,
+        batch_tokens: int | None = None,
+        threads: int | None = None,
+    ) -> None:
+        if exported.task != self.task:
+            raise InputError(f"{exported.folder} is exported for {exported.task}, {self.task} is needed")
+        self.exported = exported
+        self.device = device
+        self.batch_tokens = batch_tokens or BATCH_TOKENS[device.kind]
+        convolved = exported.convolved if device == CPU and prefers_convolutions() else None
+        self.graph = graph or convolved or exported.graph
+        self.precision = graph_precision(self.graph)
+        exported.verify_files(self.graph)
+        self.at_a_time = (threads or cpu_threads()) if device == CPU else 1  # batches that run at the same time
+        self._runner: Runner = self._open(self.graph)
+
+    def batch_size(self, length: int) -> int:
+        """Number of sentences of this length that a caller gives at once: one batch on a GPU, 8 batches on the CPU.
+
+        It does not depend on the number of threads, so that callers make the same batches on any machine.
+        """
+        at_a_time = CORES if self.device == CPU else 1
+        return at_a_time * sentences_in(self.batch_tokens, length)
+
+    def divide_together(self, shapes: Sequence[tuple[int, int]]) -> list[list[slice]]:
+        """Divide groups, (sentences, length) of each, into batches that run together, each group into equal ones.
+
+        As there are batches of other groups, a group is not divided for the cores' sake: small groups make batches that
+        are as large as possible.
+        """
+        tokens = self.batch_tokens
+        if self.device == CPU:
+            tokens = min(tokens, max(FEWEST_TOKENS, sum(n * length for n, length in shapes) // CORES))
+        sizes = [math.ceil(n / math.ceil(n / sentences_in(tokens, length))) if n else 1 for n, length in shapes]
+        return [
+            [slice(start, start + size) for start in range(0, n, size)]
+            for (n, _), size in zip(shapes, sizes, strict=True)
+        ]
+
+    def _open(self, graph: Path) -> Runner:
+        if self.device == CPU:
+            return Cores(graph, self.at_a_time)
+        return cuda.open_batches(graph, self.device, self.batch_tokens, half=self.precision == "fp16")
 
 
 @dataclass(frozen=True)
@@ -60,10 +140,8 @@ class Decisions:
 
     def repeated(self, expected: NDArray[np.int32]) -> NDArray[np.bool_]:
         """Whether the top-1 is an expected token, int32 [n]; [n, k] where several are accepted (see `main_token`)."""
-        if expected.ndim == 1:
-            same: NDArray[np.bool_] = self.top1 == expected
-            return same
-        among: NDArray[np.bool_] = (self.top1[:, None] == expected).any(axis=1)
+        accepted = expected if expected.ndim == 2 else expected[:, None]
+        among: NDArray[np.bool_] = (self.top1[:, None] == accepted).any(axis=1)
         return among
 
     def margin(self, expected: NDArray[np.int32]) -> NDArray[np.float32]:
@@ -75,14 +153,13 @@ class Decisions:
         the true margin. Like the true margin, it changes by at most twice the largest change of a logit, and it is 0
         where the decision changes. So a bound on its error decides as safely as one on the error of the true margin.
         """
-        if expected.ndim == 2 and (several := (expected != expected[:, :1]).any(axis=1)).any():
-            gap = self.logits[:, 0] - self.logits[:, 1]
-            signed: NDArray[np.float32] = np.where(self.repeated(expected), gap, -gap)
-            return np.where(several, signed, self.margin(expected[:, 0]))
+        first, second, own, _ = self.logits.T
+        repeated = self.repeated(main_token(expected))
+        margin: NDArray[np.float32] = own - np.where(repeated, second, first)
         if expected.ndim == 2:
-            return self.margin(expected[:, 0])
-        best_other = np.where(self.repeated(expected), self.logits[:, 1], self.logits[:, 0])
-        margin: NDArray[np.float32] = self.logits[:, 2] - best_other
+            several = (expected != expected[:, :1]).any(axis=1)
+            gap = first - second
+            margin = np.where(several, np.where(self.repeated(expected), gap, -gap), margin)
         return margin
 
     @property
@@ -132,31 +209,33 @@ class Decider(Protocol):
         """
 
 
+class ManyDecider(Protocol):
+    """Anything that decides about sentences of several lengths, in groups."""
+
+    def decide_each(self, groups: Sequence[Asked], advance: Advance = ignored) -> list[Decisions]: ...
+
+
 class LanguageModel(OpenedModel):
     """A language model on one device: a sentence has a mask, and what comes back is what the model predicts there."""
 
     def decide(self, ids: Ids, mask_position: Ids, expected: Ids, advance: Advance = ignored) -> Decisions:
-        ids, mask_position = self._inputs(ids, mask_position)
-        asked = main_token(expected)
-        ids, mask_position, expected = (np.ascontiguousarray(a, np.int32) for a in (ids, mask_position, asked))
+        asked = _contiguous(*self._inputs(ids, mask_position), expected)
         decisions = Decisions.empty(len(ids), self.precision)
-        self._run(ids, mask_position, expected, decisions, advance)
-        tally.count(*ids.shape)
+        self._run(asked, decisions, advance)
+        tally.count(*asked[0].shape)
         return decisions
 
     def decide_each(self, groups: Sequence[Asked], advance: Advance = ignored) -> list[Decisions]:
         return [self.decide(*group, advance) for group in groups]
 
-    def _run(self, ids: Ids, mask_position: Ids, expected: Ids, decisions: Decisions, advance: Advance) -> None:
+    def _run(self, asked: Asked, decisions: Decisions, advance: Advance) -> None:
         """Decide about sentences as the graph reads them, into the arrays of the decisions."""
-        parts = self._divide(*ids.shape)
-        self._runner.run(_batches((ids, mask_position, expected), decisions, parts), advance)
+        self._runner.run(_batches(asked, decisions, self._divide(*asked[0].shape)), advance)
 
     def logits(self, ids: Ids, mask_position: Ids) -> NDArray[np.float32]:
         """All logits at the mask, float32 [n, V]. For few sentences: all of them are copied from the device."""
         ids, mask_position = self._inputs(ids, mask_position)
-        feeds: Feeds = dict(zip(INPUTS, (ids, mask_position, np.zeros_like(mask_position)), strict=True))
-        batches = [{name: array[part] for name, array in feeds.items()} for part in self._divide(*ids.shape)]
+        batches = [_of_logits(ids[part], mask_position[part]) for part in self._divide(*ids.shape)]
         found = np.concatenate([logits for (logits,) in self._runner.fetch(["logits"], batches)])
         tally.count(*ids.shape)
         return found
@@ -175,10 +254,7 @@ class LanguageModel(OpenedModel):
         def job(number: int, run: RunOne) -> Result:
             found = []
             for ids, mask_position in batches[number]:
-                feeds: Feeds = dict(
-                    zip(INPUTS, (*self._inputs(ids, mask_position), np.zeros_like(mask_position)), strict=True)
-                )
-                found += run(["logits"], feeds)
+                found += run(["logits"], _of_logits(*self._inputs(ids, mask_position)))
                 tally.count(*ids.shape)
             return reduce(number, found)  # type: ignore[arg-type]
 
@@ -198,6 +274,19 @@ class LanguageModel(OpenedModel):
         return [slice(start, start + size) for start in range(0, n, size)]
 
 
+def _of_logits(ids: Ids, mask_position: Ids) -> Feeds:
+    """The inputs of a run whose decisions nobody reads."""
+    return dict(zip(INPUTS, (ids, mask_position, np.zeros_like(mask_position)), strict=True))
+
+
+def _contiguous(ids: Ids, mask_position: Ids, expected: Ids) -> Asked:
+    """Arrays as IO binding reads them: by their address alone."""
+    ids, mask_position, expected = (
+        np.ascontiguousarray(own, np.int32) for own in (ids, mask_position, main_token(expected))
+    )
+    return ids, mask_position, expected
+
+
 def _batches(asked: Asked, decisions: Decisions, parts: Sequence[slice]) -> list[Batch]:
     ids, mask_position, expected = asked
     return [
@@ -212,14 +301,7 @@ class MaskedLM(LanguageModel):
     task = Task.FILL_MASK
 
     def decide_each(self, groups: Sequence[Asked], advance: Advance = ignored) -> list[Decisions]:
-        taken: list[Asked] = [
-            (
-                np.ascontiguousarray(ids, np.int32),
-                np.ascontiguousarray(mask_position, np.int32),
-                np.ascontiguousarray(main_token(expected), np.int32),
-            )
-            for ids, mask_position, expected in groups
-        ]
+        taken = [_contiguous(*group) for group in groups]
         found = [Decisions.empty(len(ids), self.precision) for ids, _, _ in taken]
         # batches of all groups run together: no core waits at the end of a group
         divided = self.divide_together([(len(ids), ids.shape[1]) for ids, _, _ in taken])

@@ -18,14 +18,12 @@ from typing import Any, Generic, TypeVar
 from ..basics.choices import Precision
 from ..basics.errors import InputError
 from .audit import audit_share, disagreement_bound
-from .calibration import Calibration, NotFiniteError
 from .causal import open_language_model
 from .device import Device
 from .exported import LOW_PRECISION, REFERENCE, ExportedModel
 from .machine import low_precision_speed
-from .mixed import CALIBRATION_SENTENCES, SENTENCES, Method, Mixed, calibrate
-from .model import LanguageModel
-from .opened import OpenedModel
+from .mixed import CALIBRATION_SENTENCES, SENTENCES, Calibration, Method, Mixed, NotFiniteError, calibrate
+from .model import LanguageModel, OpenedModel
 
 _SHARE = 20  # between fewest and most, a calibration has one of so many sentences of the run
 _TIMES = 10  # a run that is shorter than so many times the fewest would spend too much on its calibration and audit

@@ -3,9 +3,6 @@
 ONNX Runtime lists its CUDA provider on machines without a GPU, and falls back to the CPU without an error: as a whole,
 or operator by operator. This module does not allow that. A session for CUDA runs on CUDA, except for arithmetic with
 shapes. If that is not possible, the session is not opened, and the error says why.
-
-While it opens a graph, ONNX Runtime rewrites and packs the weights. The first copies are freed, but the C library keeps
-their memory: of a model of 65 MB, 68 of 138 MB. `give_back_freed_memory` asks for it.
 """
 
 import ctypes
@@ -21,6 +18,17 @@ from ..basics.errors import InputError, first_line
 from .device import Device, cpu_threads, cuda_memory
 
 _MEMORY_SHARE = 0.45  # of a device, for one session: a run at mixed precision has two
+# Fusions whose CPU kernels take longer than the operators that they replace: on 2,040 × 384 values
+# SkipLayerNormalization took 3.1 ms, the sums and the LayerNormalization 1.2; BiasGelu 5.5 ms against 3.1 (2 cores).
+_SLOWER_ON_CPU = ("SkipLayerNormFusion", "BiasGeluFusion")
+# What may stay on the CPU in a session on CUDA: counting with a few numbers. The option of ONNX Runtime that forbids
+# the CPU altogether forbids most of these as well.
+_SHAPE_ARITHMETIC = frozenset(
+    [
+        *("Shape", "Gather", "Slice", "Squeeze", "Unsqueeze", "Concat", "Reshape", "Range", "Cast"),
+        *("Add", "Sub", "Mul", "Div", "Sqrt", "Max", "Min", "Equal", "Not", "Where"),
+    ]
+)
 
 
 def open_session(
@@ -54,24 +62,9 @@ def open_session(
         raise InputError(
             f"--device {device}: CUDA does not start here; its libraries come with `pip install negengine[cuda]`"
         )
-    if refused := on_cpu(session) - _SHAPE_ARITHMETIC:
+    if refused := set(placed(session).get("CPUExecutionProvider", {})) - _SHAPE_ARITHMETIC:
         raise InputError(f"{graph}: CUDA cannot run {', '.join(sorted(refused))} of this model: use --device cpu")
     return session
-
-
-# What may stay on the CPU in a session on CUDA: counting with a few numbers. The option of ONNX Runtime that forbids
-# the CPU altogether forbids most of these as well.
-_SHAPE_ARITHMETIC = frozenset(
-    [
-        *("Shape", "Gather", "Slice", "Squeeze", "Unsqueeze", "Concat", "Reshape", "Range", "Cast"),
-        *("Add", "Sub", "Mul", "Div", "Sqrt", "Max", "Min", "Equal", "Not", "Where"),
-    ]
-)
-
-
-def on_cpu(session: ort.InferenceSession) -> set[str]:
-    """The operators that a session on CUDA leaves to the CPU."""
-    return set(placed(session).get("CPUExecutionProvider", {}))
 
 
 def placed(session: ort.InferenceSession) -> dict[str, Counter[str]]:
@@ -89,11 +82,6 @@ def run_options() -> ort.RunOptions:
     return options
 
 
-# Fusions whose CPU kernels take longer than the operators that they replace: on 2,040 × 384 values
-# SkipLayerNormalization took 3.1 ms, the sums and the LayerNormalization 1.2; BiasGelu 5.5 ms against 3.1 (2 cores).
-_SLOWER_ON_CPU = ("SkipLayerNormFusion", "BiasGeluFusion")
-
-
 def _open(
     graph: Path, options: ort.SessionOptions, providers: list[object], without: Sequence[str] = ()
 ) -> ort.InferenceSession:
@@ -106,7 +94,11 @@ def _open(
 
 
 def give_back_freed_memory() -> None:
-    """Ask the C library to give back what it keeps; nothing happens where it cannot (it is not glibc)."""
+    """Ask the C library for the memory that was freed; nothing happens where it cannot (it is not glibc).
+
+    While ONNX Runtime opens a graph, it rewrites and packs the weights. Without this, the C library keeps the memory of
+    their first copies: of a model of 65 MB, 68 of 138 MB.
+    """
     if (trim := _malloc_trim()) is not None:
         trim(0)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..basics.errors import InputError
 from ..basics.reading import is_file
-from ..inference.manifest import MANIFEST
+from ..inference.exported import MANIFEST
 from ..runs.progress import Reporter
 from .model import Model, check_opening, find_model
 from .verdict import Verdict

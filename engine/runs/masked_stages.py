@@ -15,8 +15,7 @@ from ..basics.errors import InputError
 from ..inference.causal import open_language_model
 from ..inference.exported import ExportedModel
 from ..inference.mixed import SENTENCES, Method
-from ..inference.model import Decider, LanguageModel
-from ..inference.opened import OpenedModel
+from ..inference.model import Decider, LanguageModel, OpenedModel
 from ..inference.precision import ModelPair, Workload, choose_precisions, open_decider, open_pair
 from .stage import LOW_PRECISION_SHA256, Model, ModelOptions, Stage, changed
 

@@ -20,7 +20,7 @@ from filelock import FileLock
 
 from ..basics.errors import InputError
 from ..basics.reading import file_sha256, is_file, is_folder
-from ..inference.manifest import VerifiedFiles
+from ..inference.exported import VerifiedFiles
 
 PIECE = 64 * 2**20  # bytes
 Pieces = Mapping[str, Sequence[Any]]

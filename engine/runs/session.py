@@ -16,8 +16,7 @@ from ..basics.errors import InputError, first_line, shortened
 from ..basics.paths import without_home_inside
 from ..basics.versions import deciding_versions, own_version, source_commit
 from ..inference.device import CPU
-from ..inference.energy import EnergyMeter
-from ..inference.machine import machine
+from ..inference.machine import EnergyMeter, machine
 from ..inference.tally import Tally
 from .stage import Choices
 

@@ -9,7 +9,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 
 _STORE = ("folder", "part", "record", "results", "session", "lock", "shard")
-_PRECISION = ("precision", "mixed", "audit", "calibration")
+_PRECISION = ("precision", "mixed", "audit")
 
 
 def _modules(folder: str) -> tuple[str, ...]:

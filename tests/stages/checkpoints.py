@@ -5,7 +5,7 @@ import shutil
 from pathlib import Path
 
 import numpy as np
-from negengine.engine.inference.manifest import GRAPH, read_manifest, write_manifest
+from negengine.engine.inference.exported import GRAPH, read_manifest, write_manifest
 
 WEIGHTS = f"{GRAPH}_data"
 

@@ -3,7 +3,7 @@
 import hashlib
 from pathlib import Path
 
-from negengine.engine.inference.manifest import FORMAT, write_manifest
+from negengine.engine.inference.exported import FORMAT, write_manifest
 
 
 def write_fake_export(folder: Path, tokenizer: str, **changes) -> Path:

@@ -12,7 +12,7 @@ from negengine.engine.basics.choices import Precision
 from negengine.engine.experiments.negation.score import Scoring
 from negengine.engine.experiments.negation.select import Selection
 from negengine.engine.inference.batches import ignored
-from negengine.engine.inference.calibration import Calibration
+from negengine.engine.inference.mixed import Calibration
 from negengine.engine.inference.model import Decisions
 from negengine.engine.inference.precision import Models, Workload, choose_precisions
 from negengine.engine.runs.masked_stages import PatternDeciders

@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 from negengine.engine.inference.batches import ignored
-from negengine.engine.inference.calibration import Calibration
 from negengine.engine.inference.classifier import EncodedPairs, Labels, PairBucket
 from negengine.engine.inference.exported import PRECISIONS
+from negengine.engine.inference.mixed import Calibration
 
 
 class LabelTable:

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 from negengine.engine.inference.batches import ignored
-from negengine.engine.inference.calibration import Calibration
+from negengine.engine.inference.mixed import Calibration
 from negengine.engine.inference.model import Decisions
 from negengine.engine.text.token_ids import Bucket, EncodedSentences
 

@@ -1,11 +1,9 @@
 """Stand-in CUDA libraries: `python cuda.py FOLDER` compiles them; then start a program with LD_LIBRARY_PATH=FOLDER.
 
 They answer like a machine with two Hopper-class devices and compute nothing: allocations are main memory, copies are
-copies, kernels do not run. ONNX Runtime's own CUDA provider loads on them, decides which nodes it takes and by which
-attention kernel, captures and replays graphs. What it computes is nonsense, what it decides is real.
-
-STAND_IN_LOG=FILE lists the calls that matter for CUDA graphs, one a line; `!` before a call that a capture forbids.
-Exit status 3, with the reason, where they cannot be built.
+copies, kernels do not run. ONNX Runtime's own CUDA provider loads on them, and decides which nodes it takes and by
+which attention kernel. What it computes is nonsense, what it decides is real. Exit status 3, with the reason, where
+they cannot be built.
 """
 
 import re
@@ -22,13 +20,8 @@ COMMON = """
 #include <stdlib.h>
 #include <string.h>
 #define DEVICES 2
-static __thread int capturing, device;
+static __thread int device;
 
-static void note(const char *call, int forbidden) {
-  const char *path = getenv("STAND_IN_LOG");
-  FILE *log = path ? fopen(path, "a") : 0;
-  if (log) { fprintf(log, "%s%s\\n", capturing && forbidden ? "!" : "", call); fclose(log); }
-}
 static long fresh(void **place, size_t bytes) {
   *place = aligned_alloc(256, (bytes + 511) / 256 * 256);
   return *place ? 0 : 2;
@@ -47,7 +40,7 @@ struct properties {
 
 HANDLES = {
     *("cudaStreamCreate", "cudaStreamCreateWithFlags", "cudaEventCreate", "cudaEventCreateWithFlags"),
-    *("cudaGraphInstantiate", "cudaMemPoolCreate", "__cudaGetKernel", "cublasCreate_v2", "cublasLtCreate"),
+    *("cudaMemPoolCreate", "__cudaGetKernel", "cublasCreate_v2", "cublasLtCreate"),
     *("cublasLtMatmulDescCreate", "cublasLtMatrixLayoutCreate", "cublasLtMatmulPreferenceCreate"),
     *("cublasLtMatrixTransformDescCreate", "cudnnCreate"),
 }
@@ -79,21 +72,16 @@ BODIES = {
 }""",
     "cudaMemGetInfo": "(size_t *left, size_t *all) { *left = *all = 140ul << 30; return 0; }",
     "cuDeviceTotalMem_v2": "(size_t *out) { *out = 140ul << 30; return 0; }",
-    "cudaMalloc": '(void **out, size_t n) { note("malloc", 1); return fresh(out, n); }',
-    "cudaMallocHost": '(void **out, size_t n) { note("malloc", 1); return fresh(out, n); }',
-    "cudaHostAlloc": '(void **out, size_t n) { note("malloc", 1); return fresh(out, n); }',
-    "cudaFree": '(void *p) { note("free", 1); free(p); return 0; }',
+    "cudaMalloc": "(void **out, size_t n) { return fresh(out, n); }",
+    "cudaMallocHost": "(void **out, size_t n) { return fresh(out, n); }",
+    "cudaHostAlloc": "(void **out, size_t n) { return fresh(out, n); }",
+    "cudaFree": "(void *p) { free(p); return 0; }",
     "cudaFreeHost": "(void *p) { free(p); return 0; }",
-    "cudaMemcpy": '(void *to, void *from, size_t n) { note("copy and wait", 1); memmove(to, from, n); return 0; }',
+    "cudaMemcpy": "(void *to, void *from, size_t n) { memmove(to, from, n); return 0; }",
     "cudaMemcpyAsync": "(void *to, void *from, size_t n) { memmove(to, from, n); return 0; }",
     "cudaMemset": "(void *to, int value, size_t n) { memset(to, value, n); return 0; }",
     "cudaMemsetAsync": "(void *to, int value, size_t n) { memset(to, value, n); return 0; }",
-    "cudaStreamSynchronize": '(void) { note("wait", 1); return 0; }',
-    "cudaDeviceSynchronize": '(void) { note("wait", 1); return 0; }',
-    "cudaStreamIsCapturing": "(void *stream, int *out) { *out = capturing; return 0; }",
-    "cudaStreamBeginCapture": '(void) { note("capture", 0); capturing = 1; return 0; }',
-    "cudaStreamEndCapture": "(void *stream, void **graph) { capturing = 0; return handle(graph); }",
-    "cudaGraphLaunch": '(void) { note("replay", 1); return 0; }',
+    "cudaStreamIsCapturing": "(void *stream, int *out) { *out = 0; return 0; }",
     "cudaEventElapsedTime": "(float *out) { *out = 1; return 0; }",
     "cudaFuncGetAttributes": "(void *out) { memset(out, 0, 64); ((int *)out)[6] = 1024; return 0; }",
     "cudaPointerGetAttributes": "(void *out) { memset(out, 0, 32); return 0; }",

@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 
 from ...basics.printable import counted
 from ...inference.exported import PRECISIONS, ExportedModel, refuse_too_long
-from ...inference.mixed import FIRST_CHOICES, ManyDecider, Method, take_audits
-from ...inference.model import Asked, Decisions, LanguageModel
+from ...inference.mixed import FIRST_CHOICES, Method, take_audits
+from ...inference.model import Asked, Decisions, LanguageModel, ManyDecider
 from ...inference.precision import Workload
 from ...runs.masked_stages import Deciders, MixedStage
 from ...runs.record import model_metadata

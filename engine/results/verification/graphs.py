@@ -17,7 +17,7 @@ from ...inference.audit import disagreement_bound
 from ...inference.batches import INPUTS, OUTPUTS, WIDTHS
 from ...inference.causal import CausalLM
 from ...inference.device import CPU, cpu_threads
-from ...inference.exported import CONVOLVED, LOW_PRECISION, ExportedModel
+from ...inference.exported import CONVOLVED, LOW_PRECISION, VOCABULARY, ExportedModel
 from ...inference.free_text import log_softmax
 from ...inference.session import open_session
 from ...library.again import NEAR_TIE, ROUNDING, Logits
@@ -182,7 +182,7 @@ def check_equal(
 
 def check_token_logprobs(exported: ExportedModel, asked: Sequence[Sentence]) -> Check:
     """Whether the log-probabilities of all tokens of a sentence are those of its rows, asked for one by one."""
-    check = Check(exported.vocabulary_graph.name, "log-probabilities follow from the logits", len(asked), "sentences")
+    check = Check(VOCABULARY, "log-probabilities follow from the logits", len(asked), "sentences")
     rows = [replace(sentence, mask=row) for sentence in asked for row in range(len(sentence.ids) - 1)]
     wanted = [
         float(log_softmax(own.logits)[row.ids[row.mask + 1]])

@@ -10,8 +10,7 @@ from typing import Any
 from ...basics.choices import LANGUAGE_MODELS, Task
 from ...basics.errors import InputError
 from ...basics.reading import file_sha256
-from ...inference.exported import ExportedModel, load_exported
-from ...inference.manifest import MANIFEST
+from ...inference.exported import MANIFEST, ExportedModel, load_exported
 from ...library.again import Logits, Reference
 from ...text.tokenizer import load_tokenizer
 from .checks import Check, Outcome, Verification, named

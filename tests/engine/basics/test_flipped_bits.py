@@ -102,7 +102,7 @@ def test_a_flipped_bit_in_export_json_is_noticed(mini, tmp_path):
 
 def test_a_flipped_bit_in_the_record_of_verified_files_is_never_believed(tmp_path, mini):
     """It is read as it was written, or it is ignored; it never makes a damaged file whole."""
-    from negengine.engine.inference.manifest import VerifiedFiles
+    from negengine.engine.inference.exported import VerifiedFiles
 
     (tmp_path / "graph").write_bytes(b"graph")
     os.utime(tmp_path / "graph", (1_000_000, 1_000_000))

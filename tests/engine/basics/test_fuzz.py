@@ -38,9 +38,8 @@ from negengine.engine.experiments.negation.answers import ANSWERS_FILE, kept_ans
 from negengine.engine.experiments.negation.score import read_selected
 from negengine.engine.experiments.nli.nli_pairs import read_benchmark, read_original
 from negengine.engine.experiments.vocabulary import Ranked
-from negengine.engine.inference.calibration import Calibration
-from negengine.engine.inference.exported import exported_names, load_exported
-from negengine.engine.inference.manifest import VerifiedFiles, read_origin
+from negengine.engine.inference.exported import VerifiedFiles, exported_names, load_exported, read_origin
+from negengine.engine.inference.mixed import Calibration
 from negengine.engine.results.suite.suite_file import SuiteFile
 from negengine.engine.runs import merge
 from negengine.engine.runs.part import PartFiles

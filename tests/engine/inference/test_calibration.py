@@ -11,8 +11,17 @@ from logits_table import LogitsTable
 from logits_table import sample as logits_sample
 from margin_decider import MarginDecider, calibration, sample, sentences
 from negengine.engine.basics.errors import InputError
-from negengine.engine.inference.calibration import Calibration, of_labels, of_margins, widest
-from negengine.engine.inference.mixed import FIRST_CHOICES, LABELS, SENTENCES, Mixed, calibrate
+from negengine.engine.inference.mixed import (
+    FIRST_CHOICES,
+    LABELS,
+    SENTENCES,
+    Calibration,
+    Mixed,
+    calibrate,
+    of_labels,
+    of_margins,
+    widest,
+)
 
 
 def test_calibration_measures_bias_deviation_and_bound():

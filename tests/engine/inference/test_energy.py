@@ -2,9 +2,9 @@
 
 import pynvml
 import pytest
-from negengine.engine.inference import energy
+from negengine.engine.inference import machine as energy
 from negengine.engine.inference.device import CPU, Device
-from negengine.engine.inference.energy import EnergyMeter, energy_used
+from negengine.engine.inference.machine import EnergyMeter, energy_used
 
 GPU = Device("cuda", 0)
 

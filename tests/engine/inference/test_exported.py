@@ -8,8 +8,7 @@ import shutil
 import pytest
 from negengine.engine.basics.errors import InputError
 from negengine.engine.basics.sealed import seal
-from negengine.engine.inference.exported import exported_names, load_exported, refuse_too_long
-from negengine.engine.inference.manifest import FORMAT
+from negengine.engine.inference.exported import FORMAT, exported_names, load_exported, refuse_too_long
 
 FILES = {"model.onnx": b"graph", "model.int8.onnx": b"low precision", "tokenizer.json": b"{}"}
 

@@ -16,11 +16,11 @@ from margin_decider import MarginDecider, sample, sentences
 from negengine.engine.basics.choices import Precision
 from negengine.engine.basics.errors import InputError
 from negengine.engine.inference.audit import Audit
-from negengine.engine.inference.calibration import Calibration
 from negengine.engine.inference.mixed import (
     FIRST_CHOICES,
     LABELS,
     SENTENCES,
+    Calibration,
     Method,
     Mixed,
     calibrate,

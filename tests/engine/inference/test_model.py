@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 import torch
 from negengine.engine.basics.errors import InputError
-from negengine.engine.inference import cuda, opened, tally
+from negengine.engine.inference import cuda, tally
+from negengine.engine.inference import model as opened
 from negengine.engine.inference.device import Device
 from negengine.engine.inference.exported import load_exported
 from negengine.engine.inference.model import Decisions, MaskedLM

@@ -2,7 +2,7 @@
 
 import negengine as ng
 import pytest
-from negengine.engine.inference.manifest import GRAPH
+from negengine.engine.inference.exported import GRAPH
 from negengine.engine.library.model import find_model
 
 TEXTS = ["She is happy to [MASK].", "He is a [MASK]."]

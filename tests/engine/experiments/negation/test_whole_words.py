@@ -19,10 +19,9 @@ from negengine.engine.experiments.negation.plan import plan_of
 from negengine.engine.experiments.negation.runs import ScoresRun, SelectionRun
 from negengine.engine.experiments.negation.score import Scoring, read_selected
 from negengine.engine.experiments.negation.select import Selection, Settings
-from negengine.engine.inference.calibration import Calibration
 from negengine.engine.inference.device import CPU
 from negengine.engine.inference.exported import load_exported
-from negengine.engine.inference.mixed import SENTENCES, Mixed
+from negengine.engine.inference.mixed import SENTENCES, Calibration, Mixed
 from negengine.engine.inference.model import Decisions
 from negengine.engine.inference.words import expand, repeated_words
 from negengine.engine.library.registry import publishers

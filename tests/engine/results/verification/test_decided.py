@@ -9,7 +9,7 @@ import pytest
 from lies import changed, lie, remove_parts
 from negengine.engine.experiments.negation.rates import rates
 from negengine.engine.experiments.negation.runs import SelectionRun
-from negengine.engine.inference.manifest import read_manifest, write_manifest
+from negengine.engine.inference.exported import read_manifest, write_manifest
 from negengine.engine.library.again import Compared, Draw, Verdict
 from negengine.engine.results.verification.reference import ExportedReference
 from negengine.engine.results.verification.verify import are_too_many

@@ -6,7 +6,7 @@ import shutil
 import negengine as ng
 import pytest
 from negengine.engine.basics.reading import file_sha256
-from negengine.engine.inference.manifest import read_manifest, write_manifest
+from negengine.engine.inference.exported import read_manifest, write_manifest
 from negengine.engine.results.verification.checks import Outcome
 from negengine.engine.results.verification.model import verify_model
 
