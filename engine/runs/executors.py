@@ -12,12 +12,11 @@ their time in NumPy, Polars and the operating system, and the model in ONNX Runt
 so threads are enough.
 """
 
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from ..inference import tally
 from ..inference.device import CPU, Device, cpu_threads
@@ -96,33 +95,6 @@ def worker(device: Device, threads: int | None) -> dict[str, Any]:
 def opened(description: Mapping[str, Any]) -> str:
     """The message once a model is open."""
     return ", ".join(f"{key} {value}" for key, value in description.items())
-
-
-_MOST = 64  # parts in memory that are not finished yet
-
-
-class Behind:
-    """Finishes parts in a thread, in their order; at the end all that were handed over are finished."""
-
-    def __init__(self, finish: Finish) -> None:
-        self._finish = finish
-        self._thread = ThreadPoolExecutor(1, "finish")
-        self._begun: deque[Future[None]] = deque()
-
-    def finish(self, number: int, part: EncodedPart) -> None:
-        """Hand a part over; waits if many are not finished. Raises InputError if an earlier one was not written."""
-        self._begun.append(self._thread.submit(self._finish, number, part))
-        while self._begun and (self._begun[0].done() or len(self._begun) > _MOST):
-            self._begun.popleft().result()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        self._thread.shutdown()
-        if kind is None:  # the first error is the one to tell
-            for future in self._begun:
-                future.result()
 
 
 Key = TypeVar("Key")

@@ -13,13 +13,12 @@ import os
 import pickle
 import queue
 import signal
-import struct
 import subprocess
 import sys
 import threading
 import time
 import traceback
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import IO, Any, TextIO, cast
@@ -35,8 +34,7 @@ from .stderr import Stderr
 
 _IN_FLIGHT = 3  # parts that a process has: one is decided, one is composed, one waits
 _SECONDS_TO_END = 5
-_Inbox = queue.SimpleQueue[tuple[int, bytes | None]]  # which process, and its message; None once it has ended
-_HEADER = struct.Struct("<Q")
+_Inbox = queue.SimpleQueue[tuple[int, Any]]  # which process, and its message; None once it has ended
 _RESUME = "finished parts are kept, run the same command again to resume"
 
 # The process imports from where this one does, also what a notebook or a test added to `sys.path`.
@@ -52,8 +50,8 @@ class Processes:
     @contextmanager
     def start(self, stage: Stage[Any, Any], options: ModelOptions, say: Say) -> Iterator[Workers]:
         threads = threads_each(self.devices, options.threads)
-        commands = [
-            _encoded(("open", stage, replace(options, device=device, threads=own)))
+        orders = [
+            pickle.dumps((stage, replace(options, device=device, threads=own)))
             for device, own in zip(self.devices, threads, strict=True)
         ]
         inbox: _Inbox = queue.SimpleQueue()
@@ -61,11 +59,11 @@ class Processes:
         try:
             for index, device in enumerate(self.devices):  # all are started before the first is sent anything
                 children.append(_Child.start(index, f"{device} ({index + 1} of {len(self.devices)})", inbox))
-            for child, command in zip(children, commands, strict=True):
-                child.write(command)
+            for child, order in zip(children, orders, strict=True):
+                child.write("open", order)
             descriptions: dict[int, Mapping[str, Any]] = {}
             for _ in children:
-                index, message = _next(inbox)
+                index, message = inbox.get()
                 (description,) = children[index].expect("opened", message)
                 say(f"{children[index].name}: {opened(description)}")
                 descriptions[index] = {**description, **worker(self.devices[index], threads[index])}
@@ -81,15 +79,12 @@ class _Pool:
     descriptions: Sequence[Mapping[str, Any]]
 
     def choose(self, say: Say) -> Choices:
-        self.children[0].write(_encoded(("choose",)))
-        while True:
-            index, message = _next(self.inbox)
-            if message is not None and message[0] == "say":
-                say(message[1])
-                continue
-            (choices,) = self.children[index].expect("chosen", message)
-            found: Choices = choices
-            return found
+        self.children[0].write("choose")
+        while (answer := self.inbox.get())[1] is not None and answer[1][0] == "say":
+            say(answer[1][1])
+        index, message = answer
+        (choices,) = self.children[index].expect("chosen", message)
+        return cast("Choices", choices)
 
     def run(self, numbers: Sequence[int], choices: Choices, finish: Finish, advance: Advance) -> None:
         waiting = iter(numbers)
@@ -99,19 +94,19 @@ class _Pool:
         def give(child: "_Child") -> None:
             nonlocal running, all_given
             if (number := next(waiting, None)) is not None:
-                child.write(_encoded(("part", number)))
+                child.write("part", number)
                 running += 1
             elif not all_given:  # a process looks one part ahead: it must know at once that there is none
                 all_given = True
                 for other in self.children:
-                    other.write(_encoded(("end",)))
+                    other.write("end")
 
         for child in self.children:
-            child.write(_encoded(("run", choices)))
+            child.write("run", choices)
         for child in [*self.children] * _IN_FLIGHT:
             give(child)
         while running:
-            index, message = _next(self.inbox)
+            index, message = self.inbox.get()
             child = self.children[index]
             if message is not None and message[0] == "advance":
                 advance(*message[1:])
@@ -144,18 +139,19 @@ class _Child:
         stdin, stdout = cast("tuple[IO[bytes], IO[bytes]]", (process.stdin, process.stdout))
 
         def listen() -> None:
-            with stdout, suppress(OSError, ValueError):
-                while (content := _received(stdout)) is not None:
-                    inbox.put((index, content))
+            with stdout, suppress(EOFError, OSError, ValueError, pickle.UnpicklingError):  # it has ended
+                while True:
+                    inbox.put((index, pickle.load(stdout)))  # noqa: S301 - of a process that this one has started
             inbox.put((index, None))
 
         listener = threading.Thread(target=listen, daemon=True)
         listener.start()
         return cls(name, process, stdin, listener)
 
-    def write(self, command: bytes) -> None:
+    def write(self, *command: Any) -> None:
         with suppress(OSError, ValueError):  # the listener reports a process that has ended
-            _write(self.stdin, command)
+            pickle.dump(command, self.stdin)
+            self.stdin.flush()
 
     def expect(self, kind: str, message: Any) -> tuple[Any, ...]:
         """The content of a message of this kind; raises what the process says instead."""
@@ -168,11 +164,6 @@ class _Child:
         if message[0] != kind:
             raise RuntimeError(f"--device {self.name}: {message[0]} in place of {kind}")
         return tuple(message[1:])
-
-
-def _next(inbox: _Inbox) -> tuple[int, Any]:
-    index, content = inbox.get()
-    return index, None if content is None else _decoded(content)
 
 
 def _stop(children: Sequence[_Child]) -> None:
@@ -207,19 +198,19 @@ def worker_main() -> None:
     lock = threading.Lock()
 
     def answer(*message: Any) -> None:
-        content = _encoded(message)
         with lock:
             try:
-                _write(answers, content)
+                pickle.dump(message, answers)
+                answers.flush()
             except OSError:
                 os._exit(1)  # the reader has gone
 
-    commands: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+    commands: queue.SimpleQueue[tuple[Any, ...]] = queue.SimpleQueue()
 
     def read() -> None:
-        with suppress(OSError, ValueError):
-            while (content := _received(sys.stdin.buffer)) is not None:
-                commands.put(content)
+        with suppress(EOFError, OSError, ValueError, pickle.UnpicklingError):
+            while True:
+                commands.put(pickle.load(sys.stdin.buffer))  # noqa: S301 - of the process that started this one
         os._exit(0)  # the starting process has ended, or does not need this one any more
 
     threading.Thread(target=read, daemon=True).start()
@@ -232,22 +223,23 @@ def worker_main() -> None:
     threading.Event().wait()  # until stdin closes: ending earlier could cut off the answer
 
 
-def _work(commands: "queue.SimpleQueue[bytes]", answer: Any) -> None:
-    stage: Stage[Any, Any]
-    _, stage, options = _decoded(commands.get())
+def _work(commands: "queue.SimpleQueue[tuple[Any, ...]]", answer: Callable[..., None]) -> None:
+    stage, options = pickle.loads(commands.get()[1])  # noqa: S301
     model = stage.open(options)
     answer("opened", dict(stage.describe(model)))
     while True:
-        kind, *content = _decoded(commands.get())
+        kind, *content = commands.get()
         if kind == "choose":
             answer("chosen", Choices(stage.calibrate(model, lambda line: answer("say", line))))
         elif kind == "run":
             _run(stage, stage.use(model, content[0].calibration), commands, answer)
 
 
-def _run(stage: Stage[Any, Any], model: Any, commands: "queue.SimpleQueue[bytes]", answer: Any) -> None:
+def _run(
+    stage: Stage[Any, Any], model: Any, commands: "queue.SimpleQueue[tuple[Any, ...]]", answer: Callable[..., None]
+) -> None:
     def numbers() -> Iterator[int]:
-        while (command := _decoded(commands.get()))[0] == "part":
+        while (command := commands.get())[0] == "part":
             yield command[1]
 
     def decide(number: int, prepared: Any) -> tuple[PartResult, Tally]:
@@ -258,27 +250,3 @@ def _run(stage: Stage[Any, Any], model: Any, commands: "queue.SimpleQueue[bytes]
         answer("part", number, EncodedPart.of(*result))
 
     overlap(numbers(), stage.prepare, decide, finish)
-
-
-def _encoded(message: tuple[Any, ...]) -> bytes:
-    return pickle.dumps(message, protocol=pickle.HIGHEST_PROTOCOL)
-
-
-def _decoded(content: bytes) -> Any:
-    return pickle.loads(content)  # noqa: S301 - between a process and the one that started it
-
-
-def _write(stream: IO[bytes], content: bytes) -> None:
-    stream.write(_HEADER.pack(len(content)))
-    stream.write(content)
-    stream.flush()
-
-
-def _received(stream: IO[bytes]) -> bytes | None:
-    """The next message; None at the end, also in the middle of one."""
-    header = stream.read(_HEADER.size)
-    if len(header) < _HEADER.size:
-        return None
-    (size,) = _HEADER.unpack(header)
-    content = stream.read(size)
-    return content if len(content) == size else None

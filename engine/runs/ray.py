@@ -14,7 +14,7 @@ import socket
 import threading
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,12 +24,8 @@ from ..inference.device import cpu_threads
 from .executors import Say, Workers
 from .stage import ModelOptions, Stage
 
-_MOST_WORKERS = 100_000
-_DEVICES = ("auto", "cpu", "cuda")
 _ADDRESS = re.compile(r"(?:ray://)?(?P<host>[^\s/:]+|\[[0-9a-fA-F:]+\]):(?P<port>[0-9]{1,5})")
 _SECONDS_TO_ANSWER = 5.0
-_SETTINGS = b"\x04"  # the type of a frame
-_PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0" + _SETTINGS + b"\0\0\0\0\0"
 _OBJECT_STORE = 512 * 2**20  # bytes, of a local cluster; finished parts pass through it
 _QUIET = {
     "RAY_USAGE_STATS_ENABLED": "0",  # no reports to Ray's makers
@@ -42,8 +38,9 @@ _QUIET = {
 class Patience:
     """How long to wait, in seconds."""
 
-    others: float = 10.0  # For the other workers once the first one is ready; later ones join the run
-    nobody: float = 600.0  # While no worker is there at all; then the run ends
+    others: float = 10.0  # for workers that still open their model, and for the last parts of slow or lost ones
+    nobody: float = 600.0  # until a first worker has opened its model; then the run ends
+    silent: float = 3600.0  # until any worker answers; then the run ends
 
 
 @dataclass(frozen=True)
@@ -63,23 +60,21 @@ class Ray:
     # whether each machine gets its own copy of the model's folder although it sees the folder here: for a slow
     # network file system
     copy_files: bool = False
-    patience: Patience = field(default_factory=Patience)  # how long to wait for workers
+    patience: Patience = field(default_factory=Patience)
 
     def __post_init__(self) -> None:
         _place(self.address)
-        check_number("--workers", self.workers, 1, _MOST_WORKERS)
+        check_number("--workers", self.workers, 1, 100_000)
         for option, value in (("--cpus-per-worker", self.cpus_per_worker), ("--gpus-per-worker", self.gpus_per_worker)):
             least = "more than 0" if option == "--cpus-per-worker" else "0 or more"
             if value is not None and not (0 <= value <= 1_024 and (value or option == "--gpus-per-worker")):
                 raise InputError(f"{option} {value}: give {least}, and at most 1,024")
             if value is not None and value > 1 and value != int(value):
                 raise InputError(f"{option} {value}: above 1, Ray takes whole numbers")
-        if self.device not in _DEVICES:
+        if self.device not in {"auto", "cpu", "cuda"}:
             raise InputError(f"--device {self.device}: with --ray give auto, cpu or cuda")
-        if self.device == "cpu" and self.gpus_per_worker:
-            raise InputError(f"--device cpu: this contradicts --gpus-per-worker {self.gpus_per_worker:g}")
-        if self.device == "cuda" and self.gpus_per_worker == 0:
-            raise InputError("--device cuda: this contradicts --gpus-per-worker 0")
+        if (self.device == "cpu" and self.gpus_per_worker) or (self.device == "cuda" and self.gpus_per_worker == 0):
+            raise InputError(f"--device {self.device}: this contradicts --gpus-per-worker {self.gpus_per_worker:g}")
 
     @contextmanager
     def start(self, stage: Stage[Any, Any], options: ModelOptions, say: Say) -> Iterator[Workers]:
@@ -96,7 +91,7 @@ class Ray:
                 needs_gpus=self.device == "cuda",
             )
             say(f"Ray: {counted(len(nodes), 'node')}, {counted(len(plans), 'worker')}")
-            with opened_pool(ray, stage, options, plans, say, self.copy_files, self.patience) as pool:
+            with opened_pool(stage, options, plans, say, self.copy_files, self.patience) as pool:
                 yield pool
 
 
@@ -110,6 +105,12 @@ class Resources:
     @property
     def threads(self) -> int:
         return max(1, int(self.cpus))
+
+    def room(self, cpus: float | None, gpus: float) -> int:
+        """How many workers a machine can have; without GPUs and a number of CPUs, one."""
+        by_cpu = int(self.cpus / cpus + 1e-9) if cpus else None
+        by_gpu = int(self.gpus / gpus + 1e-9) if gpus else None
+        return min((own for own in (by_cpu, by_gpu) if own is not None), default=min(1, int(self.cpus)))
 
 
 def planned(
@@ -126,44 +127,26 @@ def planned(
     own_gpus = float(gpus) if gpus is not None else 1.0 if cards else 0.0
     if needs_gpus and not own_gpus:
         raise InputError(f"--device cuda: the Ray cluster has {have}; use --device cpu")
-    rooms = [_room(node, cpus, own_gpus) for node in nodes]
-    if workers is not None and workers > sum(rooms) and cpus is None and not own_gpus:
+    rooms = [node.room(cpus, own_gpus) for node in nodes]
+    if workers is not None and cpus is None and not own_gpus:
         # More than one for each machine: with as many whole CPUs each as there is room for.
-        for each in range(int(max((node.cpus for node in nodes), default=1)), 0, -1):
-            rooms = [_room(node, each, 0.0) for node in nodes]
-            if sum(rooms) >= workers:
-                break
+        each = int(max((node.cpus for node in nodes), default=0))
+        while sum(rooms) < workers and each:
+            rooms = [node.room(each, 0.0) for node in nodes]
+            each -= 1
     if sum(rooms) < max(workers or 1, 1):
-        wanted = [
-            f"--workers {workers}" if workers else "",
-            f"--cpus-per-worker {cpus:g}" if cpus else "",
-            f"--gpus-per-worker {own_gpus:g}" if own_gpus else "",
-        ]
-        asked = " ".join(filter(None, wanted)) or "--ray"
+        wanted = {"--workers": workers, "--cpus-per-worker": cpus, "--gpus-per-worker": own_gpus}
+        asked = " ".join(f"{option} {value:g}" for option, value in wanted.items() if value) or "--ray"
         room = counted(sum(rooms), "worker")
         raise InputError(f"{asked}: the Ray cluster has {have} on {counted(len(nodes), 'node')}, room for {room}")
     # The first worker of each machine, then the second of each, and so on.
     places = sorted((turn, number) for number, room in enumerate(rooms) for turn in range(room))[:workers]
-    taken = Counter(number for _, number in places)
-    return [
-        Resources(float(cpus) if cpus else _share(nodes[number].cpus, taken[number]), own_gpus)
-        for number in sorted(taken)
-        for _ in range(taken[number])
-    ]
-
-
-def _room(node: Resources, cpus: float | None, gpus: float) -> int:
-    """How many workers a machine can have; without GPUs and a number of CPUs, one."""
-    by_cpu = int(node.cpus / cpus + 1e-9) if cpus else None
-    if gpus:
-        by_gpu = int(node.gpus / gpus + 1e-9)
-        return by_gpu if by_cpu is None else min(by_gpu, by_cpu)
-    return min(1, int(node.cpus)) if by_cpu is None else by_cpu
-
-
-def _share(cpus: float, workers: int) -> float:
-    """CPUs of each of several workers of a machine: whole ones, or a fraction if there are too few."""
-    return float(cpus // workers) if cpus >= workers else cpus / workers
+    found = []
+    for number, taken in sorted(Counter(number for _, number in places).items()):
+        own = nodes[number].cpus  # whole ones for each worker, or a fraction if there are too few
+        share = float(own // taken) if own >= taken else own / taken
+        found += [Resources(float(cpus) if cpus else share, own_gpus)] * taken
+    return found
 
 
 @contextmanager
@@ -184,19 +167,26 @@ def connected(address: str) -> Iterator[Any]:
         yield ray
         return
     _refuse_silent(address)
-    with _own_signals():
-        _connect(ray, address)
+    settings: dict[str, Any] = {"configure_logging": False, "logging_level": logging.CRITICAL, "log_to_driver": False}
+    if address == "local":
+        settings |= {"num_cpus": cpu_threads(), "include_dashboard": False, "object_store_memory": _OBJECT_STORE}
     # What Ray's processes report goes to Ray's log files: Ray would print it on stdout, into the results.
     logger, worker = logging.getLogger("ray"), ray._private.worker  # noqa: SLF001 - there is no public switch
-    before = logger.level, getattr(worker, "_worker_logs_enabled", True)
-    logger.setLevel(logging.CRITICAL)
-    worker._worker_logs_enabled = False  # noqa: SLF001
+    level, shown, stop = logger.level, getattr(worker, "_worker_logs_enabled", True), signal.getsignal(signal.SIGTERM)
     try:
+        try:
+            ray.init(address, **settings)
+        except Exception as error:  # noqa: BLE001 - Ray raises many kinds, some of gRPC
+            raise InputError(f"--ray {address}: Ray cannot connect ({first_line(error)})") from None
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, stop)  # Ray takes it; a batch system's stop must interrupt the run as before
+        logger.setLevel(logging.CRITICAL)
+        worker._worker_logs_enabled = False  # noqa: SLF001
         yield ray
     finally:
         ray.shutdown()
-        logger.setLevel(before[0])
-        worker._worker_logs_enabled = before[1]  # noqa: SLF001
+        logger.setLevel(level)
+        worker._worker_logs_enabled = shown  # noqa: SLF001
 
 
 def _place(address: str) -> tuple[str, int] | None:
@@ -210,49 +200,13 @@ def _place(address: str) -> tuple[str, int] | None:
 
 
 def _refuse_silent(address: str) -> None:
-    """Refuse an address where nothing listens, or something else than Ray: Ray itself would wait for minutes.
-
-    Ray's servers speak HTTP/2 (gRPC): they answer its preface with a frame of settings (RFC 9113, sections 3.4, 4.1).
-    """
-    if (place := _place(address)) is None:
-        return
+    """Refuse an address where nothing listens: Ray itself would wait for minutes."""
     try:
-        with socket.create_connection(place, timeout=_SECONDS_TO_ANSWER) as connection:
-            if os.environ.get("RAY_USE_TLS", "0") != "0":
-                return
-            connection.sendall(_PREFACE)
-            answer = connection.recv(4)
+        if (place := _place(address)) is not None:
+            socket.create_connection(place, timeout=_SECONDS_TO_ANSWER).close()
     except OSError as error:
         reason = error.strerror or str(error) or type(error).__name__
         raise InputError(
             f"--ray {address}: nothing answers there ({reason}); start Ray there (`ray start --head`), or give another "
             "address"
         ) from None
-    if answer[3:] != _SETTINGS:
-        raise InputError(f"--ray {address}: what answers there is not Ray; give the address that `ray start` has told")
-
-
-def _connect(ray: Any, address: str) -> None:
-    quiet = {"configure_logging": False, "logging_level": logging.CRITICAL, "log_to_driver": False}
-    own = {"num_cpus": cpu_threads(), "include_dashboard": False, "object_store_memory": _OBJECT_STORE}
-    try:
-        ray.init(address, **quiet, **(own if address == "local" else {}))
-    except (KeyboardInterrupt, InputError):
-        raise
-    except Exception as error:  # noqa: BLE001 - Ray raises many kinds, some of gRPC
-        with suppress(Exception):
-            ray.shutdown()
-        raise InputError(f"--ray {address}: Ray cannot connect ({first_line(error)})") from None
-
-
-@contextmanager
-def _own_signals() -> Iterator[None]:
-    """Ray takes SIGTERM for itself; a batch system's stop signal must interrupt the run as before."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.getsignal(signal.SIGTERM)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)

@@ -1,156 +1,200 @@
-"""Actors of Ray that decide parts, and the pool that feeds them.
+"""Actors of Ray that decide parts.
 
-Each actor has two parts: one is decided while the next one is prepared. A part can be decided twice: it gives the same
-bytes each time. Ray and this pool cure what goes wrong:
-
-    a worker dies, or its machine    Ray starts it again, elsewhere if it must; its parts go to other workers at once
-    a worker is slow, or silent      workers that have nothing left to do decide its parts, too; the first result counts
-    a part fails                     bad input ends the run, as no retry can cure it; so does a part whose worker died
-                                     four times
+Each actor has two parts: one is decided while the next one is prepared. Ray starts a dead actor again, elsewhere if it
+must, and repeats its calls. A part may be decided twice, as it gives the same bytes: workers that have nothing left to
+do decide the parts of slow, silent and lost ones after a while, and the first result counts.
 """
 
 import json
-import queue
+import os
+import shutil
 import sys
+import tempfile
 import threading
 import time
-from collections import Counter, deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import ray
+from filelock import FileLock
 from ray import cloudpickle
 from ray.exceptions import RayError, RayTaskError
 
+from ..basics.atomic import make_folder, sha256, write_atomically
 from ..basics.errors import InputError
+from ..basics.reading import file_sha256, is_file, is_folder
 from ..basics.versions import DECIDING, versions
 from ..inference import tally
 from ..inference.device import CPU, Device
 from ..inference.machine import machine
-from .executors import Advance, Behind, Finish, Say, Workers, opened, worker
+from ..inference.manifest import VerifiedFiles
+from .executors import Advance, Finish, Say, Workers, opened, worker
 from .part import EncodedPart
 from .ray import Patience, Resources
-from .ray_files import Pieces, SentFile
 from .stage import Choices, ModelOptions, Stage
 
 _IN_FLIGHT = 2  # parts of a worker
-_CHOOSING = 2  # workers that choose the precision: one may hang
-_MOST_DEATHS = 4  # of the workers of one part, and of one worker that opens its model
+_TRIES = 4  # of Ray, for a call whose worker dies
+Pieces = Mapping[str, Sequence[Any]]  # file → references to its pieces in the object store
 _RESUME = "finished parts are kept, run the same command again to resume"
 
 
-@dataclass(frozen=True, eq=False)
-class Opened:
-    """A worker that is ready: its machine's address, for messages; what is recorded of it; the deciding packages."""
-
-    node: str
-    description: Mapping[str, Any]
-    packages: Mapping[str, str]
-
-
 class Worker:
-    """The actor; its methods run in other processes, in two threads."""
+    """The actor; its methods run in another process, in two threads. Started again by Ray, it opens its model again."""
 
-    def __init__(self, negengine: str, paths: Sequence[str], order: bytes, threads: int, on_gpu: bool) -> None:
-        self._wanted, self._paths, self._order = negengine, paths, order
-        self._threads, self._device = threads, Device("cuda") if on_gpu else CPU
+    def __init__(self, order: bytes, plan: Resources, pieces: Mapping[str, Pieces] | None) -> None:
+        self._order, self._plan, self._pieces = order, plan, pieces
         self._preparing, self._deciding = threading.Lock(), threading.Lock()
-        self._stage: Stage[Any, Any] | None = None
-        self._model: Any = None
+        self._opened: tuple[Stage[Any, Any], Any, dict[str, Any]] | None = None
         self._used: tuple[Choices, Any] | None = None
 
-    def open(self, pieces: Mapping[str, Pieces] | None) -> Opened | None:
-        """Open the model; None if this machine does not see the stage's files and got no `pieces` of them.
-
-        Raises InputError if another version of negengine is installed here, or the model cannot be opened.
-        """
+    def open(self) -> tuple[str, dict[str, Any], dict[str, str]] | None:
+        """The machine's address, what is recorded of the worker, its deciding packages; None if files are missing."""
         node = str(ray.util.get_node_ip_address())
         try:
-            if (own := version("negengine")) != self._wanted:
-                raise InputError(
-                    f"negengine {own} is installed there, {self._wanted} here; install the same version there"
-                )
-            if self._stage is None and not self._open(pieces):
-                return None
+            described = self._open()[2]
+        except FileNotFoundError:
+            return None
         except InputError as error:
             raise InputError(f"node {node}: {error}") from None
-        stage = self._opened()
-        described = {**stage.describe(self._model), **worker(self._device, self._threads), "machine": machine()}
-        return Opened(node, described, versions(DECIDING))
+        return node, described, dict(versions(DECIDING))
 
-    def _open(self, pieces: Mapping[str, Pieces] | None) -> bool:
-        sys.path.extend(path for path in self._paths if path not in sys.path)
-        stage, options, files, copy_files = cloudpickle.loads(self._order)
-        places: dict[str, Path] = {}
-        for name, sent in files.items():
-            if not copy_files and sent.is_at(sent.place):
-                places[name] = sent.place
-            elif pieces is None:
-                return False
-            else:
-                places[name] = sent.copied(pieces[name], ray.get)
-        stage = stage.with_files(places)
-        self._model = stage.open(replace(options, device=self._device, threads=self._threads))
-        self._stage = stage
-        tally.take()
-        return True
-
-    def choose(self) -> tuple[Choices, list[str]]:
-        """What `Stage.calibrate` finds, and the lines that it says."""
+    def choose(self) -> tuple[int, Choices, list[str]]:
+        """What `Stage.calibrate` finds, and the lines that it says; as if it were part 0."""
+        stage, model, _ = self._open()
         said: list[str] = []
         with self._deciding:
-            return Choices(self._opened().calibrate(self._model, said.append)), said
+            return 0, Choices(stage.calibrate(model, said.append)), said
 
-    def decide(self, number: int, choices: Choices) -> tuple[EncodedPart, int, int] | None:
-        """A part, the work done for it in the unit of the stage's sizes, and the number of sentences run.
-
-        None if Ray has started this worker again: it has no model yet.
-        """
-        if self._stage is None:
-            return None
-        done = [0, 0]
-
-        def advance(units: int, sentences: int) -> None:
-            done[0] += units
-            done[1] += sentences
-
+    def decide(self, number: int, choices: Choices) -> tuple[int, EncodedPart, list[tuple[int, int]]]:
+        """A part with its number, and what was told of its progress."""
+        stage, model, _ = self._open()
+        told: list[tuple[int, int]] = []
         with self._preparing:
-            prepared = self._stage.prepare(number)
+            prepared = stage.prepare(number)
         with self._deciding:
             if self._used is None or self._used[0] != choices:
-                self._used = choices, self._stage.use(self._model, choices.calibration)
-            result = self._stage.decide(self._used[1], number, prepared, advance)
-            counted = tally.take()
-        return EncodedPart.of(result, counted), done[0], done[1]
+                self._used = choices, stage.use(model, choices.calibration)
+            result = stage.decide(self._used[1], number, prepared, lambda *done: told.append(done))
+            return number, EncodedPart.of(result, tally.take()), told
 
-    def _opened(self) -> Stage[Any, Any]:
-        if self._stage is None:
-            raise RuntimeError("the worker has no model")
-        return self._stage
+    def _open(self) -> tuple[Stage[Any, Any], Any, dict[str, Any]]:
+        """Stage, model and description; raises FileNotFoundError where the machine does not see the stage's files."""
+        with self._deciding:
+            if self._opened is None:
+                wanted, paths, content = cloudpickle.loads(self._order)
+                if (own := version("negengine")) != wanted:
+                    told = f"negengine {own} is installed there, {wanted} here; install the same version there"
+                    raise InputError(told)
+                sys.path.extend(path for path in paths if path not in sys.path)
+                stage, options, files = cloudpickle.loads(content)
+                found = {name: file.found(self._pieces and self._pieces[name], ray.get) for name, file in files.items()}
+                device, threads = Device("cuda") if self._plan.gpus else CPU, self._plan.threads
+                stage = stage.with_files(found)
+                model = stage.open(replace(options, device=device, threads=threads))
+                described = {**stage.describe(model), **worker(device, threads), "machine": machine()}
+                self._opened = stage, model, described
+                tally.take()
+            return self._opened
 
 
-@dataclass(eq=False)
-class _Slot:
-    """A worker as the pool sees it."""
+@dataclass(frozen=True)
+class SentFile:
+    """A file or folder of a stage on its way to machines that do not see it.
 
-    plan: Resources
-    actor: Any
-    opened: Opened | None = None
-    is_ready: bool = False
-    parts: set[int] = field(default_factory=set)
+    It travels through Ray's object store, in pieces, once for each machine, which keeps it in a folder that is named by
+    its digests: a later run of the same model finds it. Every digest is compared on the machine that reads the file.
+    """
 
-    @property
-    def where(self) -> str:
-        return f" on node {self.opened.node}" if self.opened else ""
+    folder: Path  # where it is on the machine that started the run: the folder, or that of the one file; absolute
+    file: str | None  # the one file; None for a folder
+    digests: Mapping[str, str]  # File → SHA-256
+
+    @classmethod
+    def at(cls, place: Path) -> "SentFile":
+        """What is at a place; hidden files of a folder do not count. Raises InputError if a file cannot be read."""
+        place = place.absolute()
+        if not is_folder(place):
+            return cls(place.parent, place.name, {place.name: file_sha256(place)})
+        names = [path.relative_to(place) for path in sorted(place.rglob("*")) if path.is_file()]
+        shown = [path.as_posix() for path in names if not any(part.startswith(".") for part in path.parts)]
+        known = VerifiedFiles(place)
+        digests = {name: known.sha256(name) for name in shown}
+        known.save()
+        return cls(place, None, digests)
+
+    def is_in(self, folder: Path) -> bool:
+        if not all(is_file(folder / name) for name in self.digests):
+            return False
+        known = VerifiedFiles(folder)
+        try:
+            same = all(known.sha256(name) == digest for name, digest in self.digests.items())
+        except InputError:
+            return False
+        if self.file is None:
+            known.save()
+        return same
+
+    def pieces(self, put: Callable[[Any], Any], size: int = 64 * 2**20) -> Pieces:
+        """File → references to its pieces of so many bytes, put into the object store with `ray.put`."""
+        found: dict[str, list[Any]] = {}
+        for name in self.digests:
+            with (self.folder / name).open("rb") as stream:
+                found[name] = [put(piece) for piece in iter(lambda: stream.read(size), b"")]
+        return found
+
+    def found(self, pieces: Mapping[str, Sequence[Any]] | None, get: Callable[[Any], Any]) -> Path:
+        """Where this machine has it; if there are pieces, a copy, which is made of them unless it is there.
+
+        Raises FileNotFoundError if it is not here and there are no pieces, and InputError if it cannot be written, or
+        arrived damaged.
+        """
+        folder = self.folder
+        if pieces is None and not self.is_in(folder):
+            raise FileNotFoundError(folder)
+        if pieces is not None:
+            own = json.dumps([self.folder.name, *sorted(self.digests.items())])
+            copies = copies_folder()
+            folder = copies / sha256(own.encode())[:32] / self.folder.name
+            with FileLock(copies / f"{folder.parent.name}.lock"):  # the workers of a machine wait for the first one
+                for name in () if self.is_in(folder) else self.digests:
+                    make_folder((folder / name).parent)
+                    write_atomically(folder / name, partial(_write, pieces[name], get))
+                if not self.is_in(folder):
+                    shutil.rmtree(folder.parent)
+                    raise InputError(
+                        f"{self.folder.name} arrived damaged (a sha256 is not that of the original): run again"
+                    )
+        return folder / self.file if self.file else folder
+
+
+def copies_folder() -> Path:
+    """Where this machine keeps this user's copies; raises InputError if the folder is somebody else's."""
+    own = os.getuid() if hasattr(os, "getuid") else 0
+    folder = Path(tempfile.gettempdir()) / f"negengine-{own}"
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{folder}: cannot be made ({error.strerror})") from None
+    if hasattr(os, "getuid") and folder.lstat().st_uid != own:
+        raise InputError(f"{folder}: belongs to another user; set TMPDIR to a folder of your own")
+    return folder
+
+
+def _write(pieces: Sequence[Any], get: Callable[[Any], Any], path: Path) -> None:
+    with path.open("wb") as stream:
+        for piece in pieces:
+            stream.write(get(piece))
 
 
 @contextmanager
 def opened_pool(
-    ray: Any,
     stage: Stage[Any, Any],
     options: ModelOptions,
     plans: Sequence[Resources],
@@ -165,204 +209,145 @@ def opened_pool(
     """
     files = {name: SentFile.at(place) for name, place in stage.files().items()}
     # cloudpickle takes a stage of a script or a notebook along with its code.
-    order = ray.put(cloudpickle.dumps((stage, options, files, copy_files)))
-    # Ray starts a dead actor again, without end. It repeats no part: a lost one goes to a worker that lives.
-    actors = ray.remote(max_restarts=-1, max_concurrency=_IN_FLIGHT, scheduling_strategy="SPREAD")(Worker)
-    paths = [path for path in sys.path if path]
-    slots = []
-    for plan in plans:
-        resources = actors.options(num_cpus=plan.cpus, num_gpus=plan.gpus)
-        slots.append(_Slot(plan, resources.remote(version("negengine"), paths, order, plan.threads, bool(plan.gpus))))
-    pool = _Pool(ray, files, slots, say, patience)
+    content = cloudpickle.dumps((stage, options, files))
+    order = ray.put(cloudpickle.dumps((version("negengine"), [path for path in sys.path if path], content)))
+    pool = _Pool(order, files, say, patience)
     try:
+        if copy_files and files:
+            pool.send_files()
+        for plan in plans:
+            pool.start(plan)
         pool.begin()
         yield pool
     finally:
-        for slot in slots:
-            with suppress(Exception):  # the cluster itself may have gone
-                ray.kill(slot.actor)
+        pool.end()
 
 
 class _Pool:
-    """The `Workers` of a cluster. All answers come into one inbox: this process waits there."""
+    """The `Workers` of a cluster."""
 
-    def __init__(
-        self, ray: Any, files: Mapping[str, SentFile], slots: list[_Slot], say: Say, patience: Patience
-    ) -> None:
-        self._ray, self._files, self._slots, self._say, self._patience = ray, files, list(slots), say, patience
-        self._inbox: queue.SimpleQueue[tuple[_Slot, str, int, int, Any]] = queue.SimpleQueue()
+    def __init__(self, order: Any, files: Mapping[str, SentFile], say: Say, patience: Patience) -> None:
+        self._order, self._files, self._say, self._patience = order, files, say, patience
         self._pieces: dict[str, Pieces] | None = None
-        self._heard = time.monotonic()
-        self._chosen: tuple[Choices, list[str]] | None = None
-        self._round = 0  # which call of `run`; late answers to an earlier one do not count
-        self._waiting: deque[int] = deque()
-        self._left: set[int] = set()
-        self._deaths: Counter[int] = Counter()
+        self._opening: dict[Any, tuple[Any, Resources]] = {}  # a call of `Worker.open` → the actor
+        self._ready: list[Any] = []
+        self._described: dict[str, dict[str, Any]] = {}
 
     @property
     def descriptions(self) -> Sequence[Mapping[str, Any]]:
         """Workers that are alike are one entry with their number, as there may be thousands."""
-        here = versions(DECIDING)
-        alike: dict[str, dict[str, Any]] = {}
-        for slot in list(self._slots):  # a thread may ask
-            if slot.opened is not None:
-                gpus = {"GPUs": slot.plan.gpus} if slot.plan.gpus else {}
-                other = {} if slot.opened.packages == here else {"packages": dict(slot.opened.packages)}
-                found = {**slot.opened.description, **gpus, **other}
-                alike.setdefault(json.dumps(found, sort_keys=True), {**found, "workers": 0})["workers"] += 1
-        return list(alike.values())
+        return list(self._described.values())
+
+    def start(self, plan: Resources) -> None:
+        settings = {"max_restarts": -1, "max_task_retries": _TRIES - 1, "max_concurrency": _IN_FLIGHT}
+        resources = {"num_cpus": plan.cpus, "num_gpus": plan.gpus, "scheduling_strategy": "SPREAD"}
+        actor = ray.remote(**settings, **resources)(Worker).remote(self._order, plan, self._pieces)
+        self._opening[actor.open.remote()] = actor, plan
 
     def begin(self) -> None:
         """Wait until the workers have opened the model; those that take long join later."""
-        for slot in self._slots:
-            self._open(slot)
-        first: float | None = None
-        while late := sum(not slot.is_ready for slot in self._slots):
-            self._listen()
-            if first is None and any(slot.is_ready for slot in self._slots):
-                first = time.monotonic()
-            if first is not None and time.monotonic() - first > self._patience.others:
-                self._say(f"Ray: {late:,} of {len(self._slots):,} workers are not ready yet; they join later")
-                break
+        until = time.monotonic() + self._patience.nobody
+        while self._opening and (left := until - time.monotonic()) > 0:
+            self._join(left)
+            if self._ready:  # a first one
+                until = min(until, time.monotonic() + self._patience.others)
+        if not self._ready:
+            raise _silence(self._patience.nobody)
+        if late := len(self._opening):
+            self._say(f"Ray: {late:,} of {late + len(self._ready):,} workers are not ready yet; they join later")
+
+    def end(self) -> None:
+        for actor in (*self._ready, *(actor for actor, _ in self._opening.values())):
+            with suppress(Exception):  # the cluster itself may have gone
+                ray.kill(actor)
 
     def choose(self, say: Say) -> Choices:
-        """Choose in two workers, and in others if these die; the first answer counts."""
-        asked: list[_Slot] = []
-        while self._chosen is None:
-            asked = [slot for slot in asked if slot.is_ready]
-            for slot in [own for own in self._slots if own.is_ready and own not in asked][: _CHOOSING - len(asked)]:
-                asked.append(slot)
-                self._expect(slot, "choose", slot.actor.choose.remote())
-            self._listen()
-        choices, lines = self._chosen
-        for line in lines:
+        _, choices, said = next(self._answers([0], lambda actor, _: actor.choose.remote()))
+        for line in said:
             say(line)
-        return choices
+        found: Choices = choices
+        return found
 
     def run(self, numbers: Sequence[int], choices: Choices, finish: Finish, advance: Advance) -> None:
-        """Decide parts. They are finished in a thread, so that an interrupt does not cut one off."""
-        with Behind(finish) as behind:
-            self._round += 1
-            self._waiting, self._left = deque(numbers), set(numbers)
-            self._deaths.clear()
-            self._choices, self._finish, self._advance = choices, behind.finish, advance
-            for slot in self._slots:
-                slot.parts.clear()
-            self._give_all()
-            while self._left:
-                self._listen()
+        for number, part, told in self._answers(numbers, lambda actor, number: actor.decide.remote(number, choices)):
+            for done in told:
+                advance(*done)
+            finish(number, part)
 
-    def _listen(self) -> None:
-        try:
-            slot, kind, of_round, number, future = self._inbox.get(timeout=1.0)
-        except queue.Empty:
-            nobody = self._patience.nobody
-            if not any(slot.is_ready for slot in self._slots) and time.monotonic() - self._heard > nobody:
-                raise InputError(
-                    f"Ray: no worker has answered for {nobody / 60:.0f} minutes (other jobs may hold the cluster: see "
-                    f"`ray status`); {_RESUME}"
-                ) from None
-            return
-        self._heard = time.monotonic()
-        number = number if of_round == self._round else -1
-        try:
-            value = future.result()
-        except RayTaskError as error:  # of a method: bad input is the run's, any other error is a bug
-            if isinstance(error.cause, InputError):
-                raise InputError(str(error.cause)) from None
-            raise RuntimeError(f"a Ray worker{slot.where}: {error}") from None
-        except RayError as error:
-            if kind == "open":
-                self._give_up(slot, error)
+    def _answers(self, numbers: Sequence[int], call: Callable[[Any, int], Any]) -> Iterator[Any]:
+        """One answer for each number, which it begins with."""
+        waiting, left, heard = deque(numbers), set(numbers), time.monotonic()
+        idle, running = deque(self._ready * _IN_FLIGHT), {}
+        while left:
+            idle.extend(self._join(0) * _IN_FLIGHT)
+            while waiting and idle:
+                actor = idle.popleft()
+                running[call(actor, waiting.popleft())] = actor
+            for reference in ray.wait([*running], timeout=self._patience.others)[0]:
+                idle.append(running.pop(reference))
+                try:
+                    answer = ray.get(reference)
+                except RayError as error:
+                    raise _failed(error, "a worker") from None
+                heard = time.monotonic()
+                if answer[0] in left:
+                    left.remove(answer[0])
+                    yield answer
+            if time.monotonic() - heard > self._patience.silent:
+                raise _silence(self._patience.silent)
+            if time.monotonic() - heard > self._patience.others:
+                waiting = waiting or deque(sorted(left))
+
+    def _join(self, seconds: float) -> list[Any]:
+        """The actors that have opened the model within so many seconds. Those that cannot are left out."""
+        joined = []
+        for call in ray.wait([*self._opening], timeout=seconds)[0] if self._opening else ():
+            actor, plan = self._opening.pop(call)
+            try:
+                answer = ray.get(call)
+            except RayError as error:
+                failure = _failed(error, "every worker")
+                if isinstance(error, RayTaskError) or not (self._ready or self._opening):
+                    raise failure from None
+                self._say(f"{failure}; the run goes on without it")
+                continue
+            if answer is None:
+                ray.kill(actor)
+                self.send_files()
+                self.start(plan)
             else:
-                self._lost(slot, number, error)
-            return
-        if kind == "open":
-            self._has_opened(slot, value)
-        elif kind == "choose":
-            self._chosen = self._chosen or value
-        elif value is None:
-            self._lost(slot, number, None)
-        elif number in self._left:
-            self._left.discard(number)
-            self._advance(*value[1:])
-            slot.parts.discard(number)
-            self._give(slot, _IN_FLIGHT)  # before the part is written, so that the worker does not wait
-            self._finish(number, value[0])
-        else:
-            slot.parts.discard(number)
-            self._give(slot, _IN_FLIGHT)
+                self._describe(plan, *answer)
+                joined.append(actor)
+        self._ready += joined
+        return joined
 
-    def _open(self, slot: _Slot) -> None:
-        slot.is_ready = False
-        reference = slot.actor.open.options(max_task_retries=_MOST_DEATHS - 1).remote(self._pieces)
-        self._expect(slot, "open", reference)
+    def send_files(self) -> None:
+        if self._pieces is None:
+            self._say("Ray: the model is sent to the nodes that do not see it")
+            self._pieces = {name: file.pieces(ray.put) for name, file in self._files.items()}
 
-    def _has_opened(self, slot: _Slot, answer: Opened | None) -> None:
-        if answer is None:
-            if self._pieces is None:
-                self._say("Ray: the model is sent to the nodes that do not see it")
-                self._pieces = {name: file.in_store(self._ray.put) for name, file in self._files.items()}
-            self._open(slot)
-            return
-        if slot.opened is None:
-            shown = {key: value for key, value in answer.description.items() if not isinstance(value, Mapping)}
-            self._say(f"Ray: node {answer.node}: {opened(shown)}")
-        slot.opened, slot.is_ready = answer, True
-        self._give(slot, _IN_FLIGHT)
-
-    def _lost(self, slot: _Slot, number: int, error: RayError | None) -> None:
-        """A worker died, or cannot be reached. Ray starts it again; meanwhile others decide its parts."""
-        if slot.is_ready:
-            self._say(f"Ray: a worker{slot.where} was lost ({_reason(error)})")
-            self._open(slot)
-        if number not in slot.parts:
-            return
-        slot.parts.discard(number)
-        self._deaths[number] += error is not None
-        if self._deaths[number] >= _MOST_DEATHS:
-            raise InputError(f"Ray: part {number}: {_ended(error)}")
-        if number in self._left and not any(number in other.parts for other in self._slots):
-            self._waiting.appendleft(number)
-            self._give_all()
-
-    def _give_up(self, slot: _Slot, error: RayError) -> None:
-        """Go on without a worker that cannot open the model, such as on a machine with too little memory."""
-        self._slots.remove(slot)
-        if not self._slots:
-            raise InputError(f"Ray: every worker: {_ended(error)}")
-        self._say(f"Ray: a worker{slot.where}: {_ended(error)}; the run goes on without it")
-
-    def _give_all(self) -> None:
-        for most in range(1, _IN_FLIGHT + 1):  # one for each worker, then the second one
-            for slot in self._slots:
-                self._give(slot, most)
-
-    def _give(self, slot: _Slot, most: int) -> None:
-        while slot.is_ready and len(slot.parts) < most and (number := self._next_part(slot)) is not None:
-            slot.parts.add(number)
-            self._expect(slot, "part", slot.actor.decide.remote(number, self._choices), number)
-
-    def _next_part(self, slot: _Slot) -> int | None:
-        """The next part; if none waits, for a worker without any, the first one that a single other worker has."""
-        if self._waiting:
-            return self._waiting.popleft()
-        if slot.parts:
-            return None
-        holders = Counter(number for other in self._slots for number in other.parts if number in self._left)
-        return min((number for number, count in holders.items() if count == 1), default=None)
-
-    def _expect(self, slot: _Slot, kind: str, reference: Any, number: int = -1) -> None:
-        of_round, inbox = self._round, self._inbox
-        reference.future().add_done_callback(lambda future: inbox.put((slot, kind, of_round, number, future)))
+    def _describe(self, plan: Resources, node: str, described: Mapping[str, Any], packages: dict[str, str]) -> None:
+        shown = {key: value for key, value in described.items() if not isinstance(value, Mapping)}
+        self._say(f"Ray: node {node}: {opened(shown)}")
+        gpus = {"GPUs": plan.gpus} if plan.gpus else {}
+        found = {**described, **gpus, **({} if packages == versions(DECIDING) else {"packages": packages})}
+        self._described.setdefault(json.dumps(found, sort_keys=True), {**found, "workers": 0})["workers"] += 1
 
 
-def _ended(error: BaseException | None) -> str:
-    return f"its process ended {_MOST_DEATHS} times ({_reason(error)}; is the memory full?); {_RESUME}"
+def _silence(seconds: float) -> InputError:
+    return InputError(
+        f"Ray: no worker has answered for {seconds / 60:.0f} minutes (other jobs may hold the cluster: see `ray "
+        f"status`); {_RESUME}"
+    )
 
 
-def _reason(error: BaseException | None) -> str:
-    """Why Ray says that a worker was lost, in one clause."""
-    text = [line.strip() for line in str(error or "it was started again").splitlines() if line.strip()]
-    found = [line for line in text if line.startswith(("ModuleNotFoundError", "ImportError", "RuntimeError"))]
-    return (found or text or [type(error).__name__])[0][:160].rstrip(".:")
+def _failed(error: RayError, who: str) -> Exception:
+    """Bad input is the run's; any other error of a method is a bug; else Ray has tried in vain."""
+    if isinstance(error, RayTaskError):
+        if isinstance(error.cause, InputError):
+            return InputError(str(error.cause))
+        return RuntimeError(f"a Ray worker: {error}")
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    found = [line for line in lines if line.startswith(("ModuleNotFoundError", "ImportError", "RuntimeError"))]
+    reason = (found or lines or [type(error).__name__])[0][:160].rstrip(".:")
+    return InputError(f"Ray: {who}: its process ended {_TRIES} times ({reason}; is the memory full?); {_RESUME}")

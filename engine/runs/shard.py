@@ -64,10 +64,6 @@ AUTO = "auto"
 _RANGE = re.compile(r"auto:([0-9]{1,9})-([0-9]{1,9})(?::([0-9]{1,9}))?")
 _NUMBER = re.compile(r"[0-9]{1,9}")
 _ARRAY = "give the first and the last index of the whole array, such as --shard auto:0-15"
-_NONE = (
-    "--shard auto: no batch system says which shard this is (SLURM_ARRAY_TASK_ID, SLURM_PROCID of srun, "
-    "PBS_ARRAY_INDEX, PBS_ARRAYID, LSB_JOBINDEX, SKYPILOT_NODE_RANK and JOB_COMPLETION_INDEX are not set)"
-)
 
 Environment = Mapping[str, str]
 
@@ -84,20 +80,71 @@ class Indices:
     def count(self) -> int:
         return (self.last - self.first) // self.step + 1
 
-    def shard(self, index: int) -> Shard | None:
-        """The shard of a task; None if the array does not have this index."""
+    def shard(self, index: int, variable: str, text: str) -> Shard:
+        """The shard of a task; raises InputError if the array does not have this index."""
         past, between = divmod(index - self.first, self.step)
-        return None if between or not 0 <= past < self.count else Shard(past + 1, self.count)
+        if between or not 0 <= past < self.count:
+            step = f", step {self.step}" if self.step > 1 else ""
+            raise InputError(
+                f"--shard {text}: {variable} is {index}, which is not an index of the array {self.first} to "
+                f"{self.last}{step}; {_ARRAY}"
+            )
+        return Shard(past + 1, self.count)
 
 
 @dataclass(frozen=True)
-class _Task:
-    """A task of a batch system: `variable` holds its index."""
+class _System:
+    """A batch system: its variables with the index of a task and, where it tells them, those of the whole array."""
 
-    system: str
-    variable: str
-    index: int
-    array: Indices
+    name: str
+    index: str
+    last: str = ""
+    first: str | int = 0  # a variable, or the index that every array begins with
+    step: str = ""
+    count: str = ""
+
+    def task(self, variables: Environment) -> int | None:
+        """The index of this process; None if it is not a task of an array."""
+        index = _number(variables, self.index)
+        return None if index is None or (isinstance(self.first, int) and index < self.first) else index
+
+    def array(self, variables: Environment, index: int) -> Indices:
+        """The indices of all tasks; raises InputError if the system does not tell them, or not those of all."""
+        told = {str(name): _number(variables, str(name)) for name in (self.count, self.first, self.last) if name}
+        said = {name: value for name, value in told.items() if not name.isdigit()}
+        if not said:
+            raise InputError(
+                f"--shard auto: {self.name} does not say how many tasks the array has ({self.index} is {index}): "
+                f"{_ARRAY}"
+            )
+        if None in said.values():
+            *names, last = said
+            raise InputError(f"--shard auto: {', '.join(names)}{' or ' if names else ''}{last} is not set; {_ARRAY}")
+        first = self.first if isinstance(self.first, int) else said[self.first] or 0
+        step, count = _number(variables, self.step) or 1, said.get(self.count)
+        found = Indices(first, said[self.last] or 0 if self.last else first + (count or 1) - 1, step)
+        if self.last and (count or found.count) == 1:
+            raise InputError(
+                f"--shard auto: this {self.name} array has one task, {index}: if it belongs to a larger array, "
+                f"{_ARRAY}; for a whole run remove --shard"
+            )
+        if count is not None and found.last - first != step * (count - 1):
+            raise InputError(
+                f"--shard auto: the {count} indices of this {self.name} array ({first} to {found.last}) are not evenly "
+                f"spaced: are these some tasks of a larger array? Then {_ARRAY}"
+            )
+        return found
+
+
+_SLURM = "SLURM_ARRAY_TASK_"
+_SYSTEMS = (
+    _System("Slurm", f"{_SLURM}ID", f"{_SLURM}MAX", f"{_SLURM}MIN", f"{_SLURM}STEP", f"{_SLURM}COUNT"),
+    _System("PBS", "PBS_ARRAY_INDEX"),
+    _System("Torque", "PBS_ARRAYID"),
+    _System("LSF", "LSB_JOBINDEX", "LSB_JOBINDEX_END", 1, "LSB_JOBINDEX_STEP"),  # 0 outside of arrays
+    _System("SkyPilot", "SKYPILOT_NODE_RANK", count="SKYPILOT_NUM_NODES"),
+    _System("Kubernetes", "JOB_COMPLETION_INDEX"),
+)
 
 
 def is_automatic(text: str) -> bool:
@@ -119,18 +166,27 @@ def find_shard(text: str, environment: Environment | None = None) -> Shard:
         return Shard.parse(text)
     given = None if text == AUTO else _given(text)
     variables = os.environ if environment is None else environment
-    step = _srun(variables)
-    tasks = [task for read in _ARRAYS if (task := read(variables, given)) is not None]
-    if given is not None and not tasks:
+    step, found, systems = _srun(variables), dict[str, Shard](), []
+    for system in _SYSTEMS:
+        if (index := system.task(variables)) is not None:
+            array = system.array(variables, index) if given is None else given
+            found[f"{system.name} ({system.index}={index})"] = array.shard(index, system.index, text)
+            systems.append(system.name)
+    if given is not None and not found:
         raise InputError(f"--shard {text}: this process is not a task of a job array: give --shard I/N")
-    found = {f"{task.system} ({task.variable}={task.index})": _shard_of(task, text) for task in tasks}
-    if step is not None and not [task for task in tasks if task.system != "Slurm"]:
+    if step is not None and set(systems) <= {"Slurm"}:
         outer = next(iter(found.values()), Shard())
         return Shard((outer.index - 1) * step.count + step.index, outer.count * step.count)
     if step is not None:
         found[f"srun (SLURM_PROCID={step.index - 1})"] = step
     if not found:
-        raise InputError(f"{_NONE}: give --shard I/N{_hint_on_srun(variables)}")
+        names = ", ".join(["SLURM_PROCID of srun", *(system.index for system in _SYSTEMS[:-1])])
+        tasks = _number(variables, "SLURM_NTASKS") or 1
+        hint = f", or put srun before the command, which starts it {tasks} times" if tasks > 1 else ""
+        raise InputError(
+            f"--shard auto: no batch system says which shard this is ({names} and {_SYSTEMS[-1].index} are not set): "
+            f"give --shard I/N{hint}"
+        )
     if len(set(found.values())) > 1:
         told = " and ".join(f"{name} says {shard}" for name, shard in found.items())
         raise InputError(f"--shard {text}: {told}: give --shard I/N")
@@ -168,86 +224,6 @@ def _given(text: str) -> Indices:
     return Indices(int(found[1]), int(found[2]), int(found[3] or 1))
 
 
-def _shard_of(task: _Task, text: str) -> Shard:
-    shard = task.array.shard(task.index)
-    if shard is None:
-        step = f", step {task.array.step}" if task.array.step > 1 else ""
-        raise InputError(
-            f"--shard {text}: {task.variable} is {task.index}, which is not an index of the array {task.array.first} "
-            f"to {task.array.last}{step}; {_ARRAY}"
-        )
-    return shard
-
-
-def _slurm(variables: Environment, given: Indices | None) -> _Task | None:
-    name = "SLURM_ARRAY_TASK_"
-    index = _number(variables, f"{name}ID")
-    if index is None:
-        return None
-    if given is None:
-        count, first, last = (_number(variables, f"{name}{key}") for key in ("COUNT", "MIN", "MAX"))
-        step = _number(variables, f"{name}STEP") or 1
-        if count is None or first is None or last is None:
-            raise InputError(f"--shard auto: {name}COUNT, {name}MIN or {name}MAX is not set; {_ARRAY}")
-        if count == 1:
-            raise _single("Slurm", index)
-        if last - first != step * (count - 1):
-            raise InputError(
-                f"--shard auto: the {count} indices of this Slurm array ({first} to {last}) are not evenly spaced: are "
-                f"these some tasks of a larger array? Then {_ARRAY}"
-            )
-        given = Indices(first, last, step)
-    return _Task("Slurm", f"{name}ID", index, given)
-
-
-def _lsf(variables: Environment, given: Indices | None) -> _Task | None:
-    index = _number(variables, "LSB_JOBINDEX")
-    if not index:  # 0: not a task of an array
-        return None
-    if given is None:
-        last = _number(variables, "LSB_JOBINDEX_END")
-        if last is None:
-            raise InputError(f"--shard auto: LSB_JOBINDEX_END is not set; {_ARRAY}")
-        if last == 1:
-            raise _single("LSF", index)
-        given = Indices(1, last, _number(variables, "LSB_JOBINDEX_STEP") or 1)  # LSF does not tell the first one
-    return _Task("LSF", "LSB_JOBINDEX", index, given)
-
-
-def _openpbs(variables: Environment, given: Indices | None) -> _Task | None:
-    return _uncounted("PBS", "PBS_ARRAY_INDEX", variables, given)
-
-
-def _torque(variables: Environment, given: Indices | None) -> _Task | None:
-    return _uncounted("Torque", "PBS_ARRAYID", variables, given)
-
-
-def _kubernetes(variables: Environment, given: Indices | None) -> _Task | None:
-    return _uncounted("Kubernetes", "JOB_COMPLETION_INDEX", variables, given)
-
-
-def _uncounted(system: str, variable: str, variables: Environment, given: Indices | None) -> _Task | None:
-    """A task of a system that does not say how many tasks there are."""
-    index = _number(variables, variable)
-    if index is None:
-        return None
-    if given is None:
-        raise InputError(
-            f"--shard auto: {system} does not say how many tasks the array has ({variable} is {index}): {_ARRAY}"
-        )
-    return _Task(system, variable, index, given)
-
-
-def _skypilot(variables: Environment, given: Indices | None) -> _Task | None:
-    rank, nodes = _number(variables, "SKYPILOT_NODE_RANK"), _number(variables, "SKYPILOT_NUM_NODES")
-    if rank is None or (given is None and not nodes):
-        return None
-    return _Task("SkyPilot", "SKYPILOT_NODE_RANK", rank, given or Indices(0, (nodes or 1) - 1))
-
-
-_ARRAYS = (_slurm, _openpbs, _torque, _lsf, _skypilot, _kubernetes)
-
-
 def _srun(variables: Environment) -> Shard | None:
     """The share of a process among those that one `srun` has started; None for a batch script itself.
 
@@ -266,18 +242,6 @@ def _srun(variables: Environment) -> Shard | None:
             f"{', and SLURM_STEP_ID is not set' if is_script else ''}: give --shard I/N"
         )
     return Shard(number + 1, count)
-
-
-def _hint_on_srun(variables: Environment) -> str:
-    count = _number(variables, "SLURM_NTASKS") or 1
-    return f", or put srun before the command, which starts it {count} times" if count > 1 else ""
-
-
-def _single(system: str, index: int) -> InputError:
-    return InputError(
-        f"--shard auto: this {system} array has one task, {index}: if it belongs to a larger array, {_ARRAY}; for a "
-        "whole run remove --shard"
-    )
 
 
 def _number(variables: Environment, name: str) -> int | None:

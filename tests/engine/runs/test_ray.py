@@ -137,7 +137,14 @@ def test_a_killed_worker_loses_no_part(cluster, tmp_path, whole):
 
 def test_other_workers_decide_the_parts_of_a_silent_one(cluster, tmp_path, whole):
     stage = Squares(parts=PARTS, fault="stop once", at=5, fifo=str(tmp_path / "fault"))
-    assert results(run(stage, tmp_path / "run", Ray())) == whole
+    assert results(run(stage, tmp_path / "run", Ray(patience=Patience(others=1.0)))) == whole
+
+
+def test_a_run_whose_workers_are_all_silent_ends(cluster, tmp_path):
+    stage = Squares(parts=PARTS, fault="stop", at=0)
+    patience = Patience(others=1.0, silent=5.0)
+    with pytest.raises(InputError, match=r"^Ray: no worker has answered for 0 minutes"):
+        run(stage, tmp_path / "run", Ray(patience=patience))
 
 
 def hanging(folder):
@@ -163,7 +170,7 @@ def test_a_node_that_goes_loses_no_part(cluster, tmp_path, whole):
     killer = threading.Thread(target=kill_its_node, daemon=True)
     killer.start()
     try:
-        assert results(run(stage, tmp_path / "run", Ray(cpus_per_worker=2))) == whole
+        assert results(run(stage, tmp_path / "run", Ray(cpus_per_worker=2, patience=Patience(others=1.0)))) == whole
         killer.join()
     finally:
         for node in added:
@@ -206,11 +213,7 @@ def test_a_run_whose_driver_ended_is_resumed(cluster, tmp_path, whole, end):
 @pytest.mark.parametrize(
     ("fault", "error", "message"),
     [
-        (
-            "kill",
-            InputError,
-            r"^Ray: (part \d+|every worker): its process ended 4 times \(.*is the memory full\?\); finished",
-        ),
+        ("kill", InputError, r"^Ray: a worker: its process ended 4 times \(.*is the memory full\?\); finished"),
         ("refuse", InputError, r"^--batch-tokens 16: too few$"),
         ("fail", RuntimeError, r"(?s)^a Ray worker.*ZeroDivisionError: nobody expected this"),
         ("open", InputError, r"^node [0-9.]+: cpu has no memory$"),

@@ -1,30 +1,31 @@
 """Files on their way to other machines: in pieces, compared by digest, copied once."""
 
 import os
-import shutil
 
 import pytest
 from negengine.engine.basics.errors import InputError
-from negengine.engine.runs.ray_files import SentFile, copies_folder
+
+pytest.importorskip("ray", reason="the extra `ray` is not installed")
+from negengine.engine.runs.ray_pool import SentFile, copies_folder
 
 
-class Store:
+class Store(list):
     """An object store: references are numbers."""
 
-    def __init__(self):
-        self.objects, self.read = [], 0
+    read = 0
 
     def put(self, value):
-        self.objects.append(value.tobytes())
-        return len(self.objects) - 1
+        self.append(value)
+        return len(self) - 1
 
     def get(self, reference):
         self.read += 1
-        return self.objects[reference]
+        return self[reference]
 
 
 @pytest.fixture
-def model(tmp_path):
+def model(tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     folder = tmp_path / "here" / "model"
     (folder / "onnx").mkdir(parents=True)
     (folder / "model.onnx").write_bytes(os.urandom(300))
@@ -34,63 +35,46 @@ def model(tmp_path):
     return folder
 
 
-@pytest.fixture
-def copies(tmp_path):
-    (tmp_path / "copies").mkdir()
-    return tmp_path / "copies"
-
-
 def contents(folder):
-    return {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    paths = [path for path in folder.rglob("*") if path.is_file() and not path.name.startswith(".")]
+    return {path.relative_to(folder): path.read_bytes() for path in paths}
 
 
-def test_a_folder_travels_in_pieces_and_is_copied_once(model, copies):
+def test_a_folder_travels_in_pieces_and_a_damaged_copy_is_made_again(model):
     store, sent = Store(), SentFile.at(model)
-    assert sent.is_at(model)
-    pieces = sent.in_store(store.put, piece=128)
-    assert [len(pieces[name]) for name in ("model.onnx", "onnx/weights", "empty")] == [3, 2, 0]
-    copy = sent.copied(pieces, store.get, copies)
-    wanted = {path: content for path, content in contents(model).items() if not path.name.startswith(".")}
-    assert {path: content for path, content in contents(copy).items() if not path.name.startswith(".")} == wanted
-    read = store.read
-    assert sent.copied(pieces, store.get, copies) == copy
-    assert store.read == read
+    assert sent.found(None, store.get) == model
+    pieces = sent.pieces(store.put, size=128)
+    assert {name: len(own) for name, own in pieces.items()} == {"empty": 0, "model.onnx": 3, "onnx/weights": 2}
+    copy = sent.found(pieces, store.get)
+    assert copy != model
+    assert contents(copy) == contents(model)
+    assert (sent.found(pieces, store.get), store.read) == (copy, 5)
+    (copy / "model.onnx").write_bytes(b"x")
+    assert contents(sent.found(pieces, store.get)) == contents(model)
 
 
-def test_a_single_file_travels_too(tmp_path, copies):
-    file = tmp_path / "stimuli.csv"
-    file.write_text("sentence\nIt is [MASK].\n")
-    store, sent = Store(), SentFile.at(file)
-    copy = sent.copied(sent.in_store(store.put), store.get, copies)
+def test_a_single_file_travels_too(model):
+    store, file = Store(), model / "model.onnx"
+    sent = SentFile.at(file)
+    copy = sent.found(sent.pieces(store.put), store.get)
     assert (copy.name, copy.read_bytes()) == (file.name, file.read_bytes())
-    assert sent.is_at(copy)
 
 
-@pytest.mark.parametrize("change", ["missing", "other"])
+@pytest.mark.parametrize("change", [os.unlink, lambda path: path.write_bytes(b"x" * 300)])
 def test_another_folder_at_the_same_path_is_not_used(model, change):
     sent = SentFile.at(model)
-    if change == "missing":
-        (model / "model.onnx").unlink()
-    else:
-        (model / "model.onnx").write_bytes(b"x" * 300)
-    assert not sent.is_at(model)
+    change(model / "model.onnx")
+    with pytest.raises(FileNotFoundError):
+        sent.found(None, Store().get)
 
 
-def test_a_damaged_copy_is_made_again(model, copies):
+def test_what_arrives_damaged_is_refused_and_leaves_nothing(model):
     store, sent = Store(), SentFile.at(model)
-    pieces = sent.in_store(store.put)
-    copy = sent.copied(pieces, store.get, copies)
-    (copy / "model.onnx").write_bytes(b"x")
-    assert sent.is_at(sent.copied(pieces, store.get, copies))
-
-
-def test_what_arrives_damaged_is_refused_and_leaves_nothing(model, copies):
-    store, sent = Store(), SentFile.at(model)
-    pieces = sent.in_store(store.put)
-    store.objects[0] = store.objects[0][:-1]
+    pieces = sent.pieces(store.put)
+    store[0] = store[0][:-1]
     with pytest.raises(InputError, match="arrived damaged"):
-        sent.copied(pieces, store.get, copies)
-    assert [path.suffix for path in copies.iterdir()] == [".lock"]
+        sent.found(pieces, store.get)
+    assert [path.suffix for path in copies_folder().iterdir()] == [".lock"]
 
 
 def test_copies_lie_in_a_folder_of_this_user_alone(tmp_path, monkeypatch):
@@ -99,6 +83,6 @@ def test_copies_lie_in_a_folder_of_this_user_alone(tmp_path, monkeypatch):
     assert folder.stat().st_mode & 0o777 == 0o700
     assert copies_folder() == folder
     monkeypatch.setattr(os, "getuid", lambda: 4_711)
-    shutil.move(folder, tmp_path / "negengine-4711")
+    folder.rename(tmp_path / "negengine-4711")
     with pytest.raises(InputError, match="belongs to another user; set TMPDIR"):
         copies_folder()
