@@ -32,8 +32,8 @@ from ..basics.reading import file_sha256, is_file, is_folder
 from ..basics.versions import DECIDING, versions
 from ..inference import tally
 from ..inference.device import CPU, Device
+from ..inference.exported import VerifiedFiles
 from ..inference.machine import machine
-from ..inference.manifest import VerifiedFiles
 from .executors import Advance, Finish, Say, Workers, opened, worker
 from .part import EncodedPart
 from .ray import Patience, Resources
