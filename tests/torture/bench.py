@@ -35,17 +35,14 @@ class Bench:
     _resumed: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
 
     def run(self, prepared: Prepared, **how: Any) -> Ended:
-        """Run the case's command in the folder as it is."""
         how.setdefault("before", self.before)
         return self.children.run(prepared.case.arguments, self.work, **how)
 
     def start(self, prepared: Prepared, **how: Any) -> Any:
-        """Start it."""
         how.setdefault("before", self.before)
         return self.children.start(prepared.case.arguments, self.work, **how)
 
     def calls(self, prepared: Prepared, ops: Op = CHANGING) -> int:
-        """How many calls of some kinds an undisturbed run makes."""
         key = (prepared.case.name, ops)
         if key not in self._calls:
             prepared.reset(self.work)
@@ -54,7 +51,6 @@ class Bench:
         return self._calls[key]
 
     def half(self, prepared: Prepared, share: float) -> None:
-        """Leave a run that was killed after a share of its calls."""
         at = max(1, round(share * self.calls(prepared)))
         prepared.reset(self.work)
         self.run(prepared, fault=Fault(Mode.KILL_AFTER, at, CHANGING))
@@ -80,7 +76,6 @@ class Bench:
         self.count(prepared, row, what, complaint, prepared.files(self.work))
 
     def count(self, prepared: Prepared, row: Row, what: str, complaint: str, files: Snapshot) -> None:
-        """Count a fault whose result is there."""
         row.faults += 1
         different = prepared.expected.differences(files)
         if not different and not complaint:

@@ -26,7 +26,6 @@ class Case:
 
     @property
     def stage(self) -> str:
-        """The stage that the command works on; an export has none."""
         return {"merge": "select"}.get(self.name.split()[0], self.name.split()[0])
 
 
@@ -73,17 +72,14 @@ class Prepared:
     again: Ended = field(repr=False)  # the same of the command run once more, which finds everything finished
 
     def reset(self, folder: Path) -> Path:
-        """Make a folder as it is before the command."""
         copy_tree(self.start, folder)
         return folder
 
     def finish(self, folder: Path) -> Path:
-        """Make a folder as it is after the command."""
         copy_tree(self.whole, folder)
         return folder
 
     def files(self, folder: Path) -> Snapshot:
-        """The files of the result now."""
         return snapshot(folder / self.case.result)
 
 

@@ -64,7 +64,6 @@ class Started:
     began: float
 
     def wait(self, seconds: float = SECONDS) -> Ended:
-        """Its end; it is killed if it does not end in time."""
         descriptor = os.pidfd_open(self.pid)
         try:
             ready, _, _ = select.select([descriptor], [], [], max(0.0, seconds))
@@ -79,7 +78,6 @@ class Started:
 
     @property
     def runs(self) -> bool:
-        """Whether it has not ended."""
         return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
 
 
@@ -117,7 +115,6 @@ class Children:
         fault: Fault | None = None,
         before: Callable[[], None] | None = None,
     ) -> Started:
-        """Fork a command."""
         pipes = [os.pipe() for _ in range(2)]  # not files: a full disk and a limit on sizes must not reach them
         for _, end in pipes:
             fcntl.fcntl(end, fcntl.F_SETPIPE_SZ, _PIPE)
@@ -136,7 +133,6 @@ class Children:
             os._exit(status)
 
     def run(self, arguments: Sequence[str], folder: Path, **how: object) -> Ended:
-        """Run a command to its end; see `start`."""
         return self.start(arguments, folder, **how).wait()  # type: ignore[arg-type]
 
     def _run(

@@ -19,12 +19,10 @@ class Snapshot:
     files: Mapping[str, bytes]
 
     def differences(self, other: "Snapshot") -> list[str]:
-        """Names of the files that are not in both, or differ."""
         names = sorted({*self.files, *other.files})
         return [name for name in names if self.files.get(name) != other.files.get(name)]
 
     def shown(self, other: "Snapshot", name: str) -> str:
-        """A file's name; of run.json also what is different in it."""
         try:
             one, two = (_flat(json.loads(side.files[name])) for side in (self, other))
         except (KeyError, ValueError):

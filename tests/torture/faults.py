@@ -100,40 +100,33 @@ class Injector:
         return {"TORTURE_SHARED": str(self._shared)}
 
     def set(self, root: Path, fault: Fault) -> None:
-        """Prepare the fault for the next child that arms itself."""
         error, slow = fault.error, fault.microseconds
         self._library.torture_set(os.fsencode(root), int(fault.ops), int(fault.mode), fault.at, error, slow)
         self._library.torture_clock(*fault.clock)
 
     def arm(self) -> None:
-        """Let the fault happen in this process."""
         self._library.torture_arm()
 
     @property
     def count(self) -> int:
-        """Calls that were counted."""
         return int(self._library.torture_count())
 
     @property
     def fired(self) -> int:
-        """How often the fault has happened."""
         return int(self._library.torture_fired())
 
     @property
     def where(self) -> str:
-        """The call that failed first."""
         name = os.fsdecode(self._library.torture_fired_name())
         op = self._library.torture_fired_op()
         return f"{Op(op).name if op else 'nothing'} {Path(name).name}"
 
     @property
     def recorded(self) -> int:
-        """How many calls have changed something."""
         return int(self._library.torture_recorded())
 
     @property
     def calls(self) -> list[Call]:
-        """The calls that changed something, in their order."""
         library = self._library
         return [
             Call(

@@ -21,7 +21,6 @@ class Entry:
     devices: bool = False  # whether it needs a command with `--device`
 
     def applies(self, case: Case) -> bool:
-        """Whether a case can have such faults."""
         return not (case.exports and self.only_runs) and not (self.devices and ("merge" in case.name or case.exports))
 
 

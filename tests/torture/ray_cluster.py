@@ -58,12 +58,10 @@ class Cluster:
     nodes: list[Any]
 
     def grow(self) -> None:
-        """Start machines until there are enough."""
         while len(self.nodes) < _NODES:
             self.nodes.append(self.made.add_node(num_cpus=1))
 
     def kill_worker(self, draw: random.Random) -> bool:
-        """Kill a worker of negengine; False if there is none."""
         found = [
             worker
             for node in self.nodes
@@ -73,7 +71,6 @@ class Cluster:
         return bool(found) and _kill(draw.choice(found).pid)
 
     def kill_node(self, draw: random.Random) -> bool:
-        """Kill a machine, with all that runs there."""
         node = draw.choice(self.nodes)
         self.nodes.remove(node)
         killed = _kill(_raylet(node))
@@ -108,12 +105,10 @@ class Disturbed:
     folder: Path
 
     def start(self) -> "subprocess.Popen[str]":
-        """Start the command."""
         words = [*_PROGRAM, *self.case.arguments, "--ray", self.cluster.made.address, "-v"]
         return subprocess.Popen(words, cwd=self.folder, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
 
     def reaches(self, process: "subprocess.Popen[str]", parts: int) -> bool:
-        """Wait until the run has so many parts; False if it ends before."""
         while process.poll() is None:
             if sum(1 for _ in self.folder.glob(f"{self.case.result}/parts/*/part-*.json")) >= parts:
                 return True

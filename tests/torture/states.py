@@ -40,7 +40,6 @@ class State:
 
     @property
     def key(self) -> str:
-        """The same for two states with the same files."""
         lines = [f"{path}\0{entry.digest}" for path, entry in sorted(self.entries.items())]
         return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
@@ -52,17 +51,14 @@ class Contents:
         self._known: dict[str, bytes] = {}
 
     def keep(self, content: bytes) -> str:
-        """Keep a content; its digest."""
         digest = hashlib.sha256(content).hexdigest()
         self._known.setdefault(digest, content)
         return digest
 
     def of(self, entry: Entry) -> bytes:
-        """The content of a file."""
         return self._known[entry.digest]
 
     def read(self, folder: Path, calls: int = 0) -> State:
-        """The state of a folder now."""
         entries = {}
         for path in (folder, *sorted(folder.rglob("*"))):
             about = path.lstat()
@@ -71,7 +67,6 @@ class Contents:
         return State(entries, calls)
 
     def write(self, state: State, folder: Path) -> None:
-        """Put a state in the place of a folder."""
         shutil.rmtree(folder, ignore_errors=True)
         for name, entry in state.entries.items():
             path = folder / name

@@ -47,27 +47,22 @@ class World:
 
     @property
     def checkpoint(self) -> Path:
-        """The model as transformers saves it."""
         return self.folder / "checkpoint"
 
     @property
     def model(self) -> Path:
-        """The same, exported."""
         return self.folder / "model"
 
     @property
     def words(self) -> Path:
-        """Word lists: 8 names, 3 professions, 10 verbs."""
         return self.folder / "words"
 
     @property
     def many_words(self) -> Path:
-        """Word lists that give the real command at least ten parts."""
         return self.folder / "many-words"
 
     @property
     def tables(self) -> Path:
-        """The tables of the diagnostics."""
         return self.folder / "tables"
 
 
