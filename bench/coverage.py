@@ -24,15 +24,9 @@ from numpy.typing import NDArray
 from scipy import special
 
 from ..engine.experiments.negation.lazy import first_repeating, share_interval
-from ..engine.statistics import (
-    clustered_mean,
-    crossed_mean,
-    mean,
-    paired_difference,
-    proportion,
-    proportion_interval,
-    relative_drop_interval,
-)
+from ..engine.statistics.clusters import clustered_mean, crossed_mean, proportion_interval
+from ..engine.statistics.differences import paired_difference
+from ..engine.statistics.intervals import mean, proportion, relative_drop_interval
 
 PAIRS = (6, 12, 30, 60, 200, 1000)
 RATES = (0.002, 0.02, 0.2, 0.5, 0.8, 0.95, 0.98, 0.995)

@@ -21,17 +21,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ..statistics import (
-    Difference,
-    cluster_sums,
-    clustered_mean,
-    holm,
-    mean,
-    paired_difference,
-    proportion,
-    proportion_interval,
-    student_interval,
-)
+from ..statistics.clusters import cluster_sums, clustered_mean, proportion_interval, student_interval
+from ..statistics.differences import PairedDifference, paired_difference
+from ..statistics.intervals import mean, proportion
+from ..statistics.p_values import holm
 from .items import ALL, by_split
 
 UNKNOWN = 0
@@ -219,7 +212,7 @@ def contrasts(items: pl.DataFrame, wanted: Sequence[Contrast]) -> list[Row]:
     return rows
 
 
-def difference_rows(key: tuple[str, str, str], name: str, outcome: str, found: Difference) -> list[Row]:
+def difference_rows(key: tuple[str, str, str], name: str, outcome: str, found: PairedDifference) -> list[Row]:
     """The row of a difference and that of its p.
 
     `key` has data set, condition and split of both; `name` is the metric of the difference, `outcome` the compared one.
@@ -229,7 +222,7 @@ def difference_rows(key: tuple[str, str, str], name: str, outcome: str, found: D
     return [difference, Row(*key, f"{P_VALUE}:{outcome}", found.p, None, None, found.n, clusters)]
 
 
-def paired(first: pl.Series, second: pl.Series, clusters: pl.Series) -> Difference:
+def paired(first: pl.Series, second: pl.Series, clusters: pl.Series) -> PairedDifference:
     """Two outcomes of the same items; an item without a cluster counts as a cluster of its own."""
     one, other = Outcomes.of(first), Outcomes.of(second)
     return _paired(one.values, other.values, numbered(clusters), yes_or_no=one.yes_or_no)
@@ -237,7 +230,7 @@ def paired(first: pl.Series, second: pl.Series, clusters: pl.Series) -> Differen
 
 def _paired(
     first: NDArray[np.float64], second: NDArray[np.float64], clusters: NDArray[np.int64], *, yes_or_no: bool
-) -> Difference:
+) -> PairedDifference:
     """As `paired`, with clusters as `numbered` gives them."""
     kind = np.bool_ if yes_or_no else np.float64
     known = (clusters != UNKNOWN).all()

@@ -27,7 +27,7 @@ from math import sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from .intervals import CONFIDENCE, Estimate, exact_proportion_interval
+from .intervals import UPPER, exact_proportion_interval, student_quantile
 
 
 @dataclass(frozen=True)
@@ -59,10 +59,9 @@ def clustered_mean(sums: NDArray[np.number], sizes: NDArray[np.integer]) -> Clus
     n, clusters = int(sizes.sum()), len(sizes)
     value = float(sums.sum()) / n
     deviations = (sums - value * sizes).astype(np.float64)
-    variance = _variance(deviations, n)
     # Where each cluster is one observation, the variance of a proportion follows from the proportion.
     freedom = float(clusters - 1) if n == clusters else _freedom(deviations)
-    return ClusteredMean(value, n, clusters, variance, freedom)
+    return ClusteredMean(value, n, clusters, _variance(deviations, n), freedom)
 
 
 def crossed_mean(
@@ -72,9 +71,8 @@ def crossed_mean(
     n = len(values)
     numbers = values.astype(np.float64)
     value = float(numbers.mean())
-    deviations = numbers - value
     both = np.unique(first.astype(np.int64) * (int(second.max()) + 1) + second, return_inverse=True)[1]
-    own, other, together = (_sums(deviations, kind) for kind in (first, second, both))
+    own, other, together = (cluster_sums(numbers - value, kind)[0] for kind in (first, second, both))
     variances = [_variance(sums, n) for sums in (own, other)]
     return ClusteredMean(
         value=value,
@@ -85,14 +83,7 @@ def crossed_mean(
     )
 
 
-def cluster_interval(
-    repetitions: NDArray[np.int64], n: NDArray[np.int64], confidence: float = CONFIDENCE
-) -> tuple[float, float]:
-    """`proportion_interval` from the successes and the size (at least 1) of each cluster: int64 [clusters]."""
-    return proportion_interval(clustered_mean(repetitions, n), confidence)
-
-
-def proportion_interval(mean: ClusteredMean, confidence: float = CONFIDENCE) -> tuple[float, float]:
+def proportion_interval(mean: ClusteredMean) -> tuple[float, float]:
     """Clopper and Pearson's interval, (low, high), with the effective sample size for the number of observations.
 
     The source is Korn and Graubard (1998, Survey Methodology 24, 193-201); ours has the degrees of freedom above in
@@ -101,10 +92,10 @@ def proportion_interval(mean: ClusteredMean, confidence: float = CONFIDENCE) -> 
     """
     if mean.clusters < 2:
         return 0.0, 1.0
-    return exact_proportion_interval(mean.value, effective_sample_size(mean, confidence), confidence)
+    return exact_proportion_interval(mean.value, effective_sample_size(mean))
 
 
-def effective_sample_size(mean: ClusteredMean, confidence: float = CONFIDENCE) -> float:
+def effective_sample_size(mean: ClusteredMean) -> float:
     """The number of independent observations that would say as much as these clusters (Korn and Graubard 1998).
 
         n_eff = p (1 - p) / v · (t(n - 1) / t(d))²
@@ -112,32 +103,21 @@ def effective_sample_size(mean: ClusteredMean, confidence: float = CONFIDENCE) -
     t is Student's quantile. Where p is 0 or 1 the variance cannot be estimated: each cluster then counts as one
     observation. There are never more than n: clusters may happen to be more alike than independent draws.
     """
-    from scipy import special  # noqa: PLC0415 - takes long to import
-
     p = mean.value
     if p in {0.0, 1.0}:
         return float(mean.clusters)
     if mean.variance == 0:  # all clusters have the same proportion
         return float(mean.n)
-    tail = (1 + confidence) / 2
-    shrunk = float((special.stdtrit(mean.n - 1, tail) / special.stdtrit(mean.freedom, tail)) ** 2)
+    shrunk = (student_quantile(mean.n - 1, UPPER) / student_quantile(mean.freedom, UPPER)) ** 2
     return min(p * (1 - p) / mean.variance * shrunk, float(mean.n))
 
 
-def student_interval(mean: ClusteredMean, confidence: float = CONFIDENCE) -> tuple[float | None, float | None]:
+def student_interval(mean: ClusteredMean) -> tuple[float | None, float | None]:
     """Interval of the mean of any numbers: m ± t(d) · √v; None and None where nothing varies between clusters."""
-    from scipy import special  # noqa: PLC0415 - takes long to import
-
     if mean.clusters < 2 or mean.variance <= 0:
         return None, None
-    half = float(special.stdtrit(mean.freedom, (1 + confidence) / 2)) * mean.standard_error
+    half = student_quantile(mean.freedom, UPPER) * mean.standard_error
     return mean.value - half, mean.value + half
-
-
-def grouped_mean(values: NDArray[np.float64], groups: NDArray[np.integer]) -> Estimate:
-    """The mean of float64 [n] without NaN, with `student_interval`; groups: int [n], the cluster of each value."""
-    mean = clustered_mean(*cluster_sums(values, groups))
-    return mean.value, *student_interval(mean)
 
 
 def cluster_sums(
@@ -152,10 +132,6 @@ def cluster_sums(
     return np.bincount(clusters, values)[present].astype(np.float64), sizes[present].astype(np.int64)
 
 
-def _sums(values: NDArray[np.float64], clusters: NDArray[np.integer]) -> NDArray[np.float64]:
-    return cluster_sums(values, clusters)[0]
-
-
 def _variance(deviations: NDArray[np.float64], n: int) -> float:
     clusters = len(deviations)
     if clusters < 2:
@@ -164,7 +140,6 @@ def _variance(deviations: NDArray[np.float64], n: int) -> float:
 
 
 def _freedom(deviations: NDArray[np.float64]) -> float:
-    """Satterthwaite's degrees of freedom: at most c - 1, so 0 for a single cluster."""
     most = float(len(deviations) - 1)
     squares = float((deviations**2).sum())
     if squares == 0:

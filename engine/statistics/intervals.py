@@ -12,43 +12,53 @@ import numpy as np
 from numpy.typing import NDArray
 
 CONFIDENCE = 0.95
+_TAIL = (1 - CONFIDENCE) / 2
+UPPER = (1 + CONFIDENCE) / 2
+"""The share below the upper end of a two-sided interval."""
 
-Estimate = tuple[float, float | None, float | None]
-"""A value, and the lower and upper end of its interval, or None and None."""
+
+def normal_quantile(share: float) -> float:
+    """What a standard normal number is below with this probability."""
+    from scipy import special  # noqa: PLC0415 - takes long to import
+
+    return float(special.ndtri(share))
+
+
+def student_quantile(freedom: float, share: float) -> float:
+    """The same of Student's distribution."""
+    from scipy import special  # noqa: PLC0415 - takes long to import
+
+    return float(special.stdtrit(freedom, share))
 
 
 def proportion(successes: int, n: int) -> tuple[float, float, float]:
     """Value, low, high: the interval of Wilson (1927, Journal of the American Statistical Association 22, 209-212)."""
-    from scipy import special  # noqa: PLC0415 - takes long to import
-
-    share, z = successes / n, float(special.ndtri(0.5 + 0.5 * CONFIDENCE))
+    share, z = successes / n, normal_quantile(UPPER)
     scale = 2 * (n + z**2)
     middle, half = (2 * n * share + z**2) / scale, z / scale * sqrt(4 * n * share * (1 - share) + z**2)
     return share, middle - half if successes else 0.0, middle + half if successes < n else 1.0
 
 
-def exact_proportion_interval(share: float, n: float, confidence: float = CONFIDENCE) -> tuple[float, float]:
+def exact_proportion_interval(share: float, n: float) -> tuple[float, float]:
     """The interval of Clopper and Pearson (1934, Biometrika 26, 404-413): low and high, as fractions.
 
     n is an effective number, which need not be whole, where observations are not independent.
     """
     from scipy import special  # noqa: PLC0415 - takes long to import
 
-    successes, tail = share * n, (1 - confidence) / 2
-    low = float(special.betaincinv(successes, n - successes + 1, tail)) if share > 0 else 0.0
-    high = float(special.betaincinv(successes + 1, n - successes, 1 - tail)) if share < 1 else 1.0
+    successes = share * n
+    low = float(special.betaincinv(successes, n - successes + 1, _TAIL)) if share > 0 else 0.0
+    high = float(special.betaincinv(successes + 1, n - successes, 1 - _TAIL)) if share < 1 else 1.0
     return low, high
 
 
-def mean(values: NDArray[np.float64]) -> Estimate:
-    """The mean of float64 [n] without NaN, with Student's interval; none for one value, or equal ones."""
-    from scipy import special  # noqa: PLC0415 - takes long to import
-
+def mean(values: NDArray[np.float64]) -> tuple[float, float | None, float | None]:
+    """Value, low, high of float64 [n] without NaN: Student's interval; none for one value, or equal ones."""
     value, n = float(np.mean(values)), len(values)
     if n < 2 or np.ptp(values) == 0:
         return value, None, None
-    tail, error = (1 - CONFIDENCE) / 2, sqrt(np.var(values) * (n / (n - 1)) / n)
-    low, high = (float(special.stdtrit(n - 1, share)) for share in (tail, 1 - tail))
+    error = sqrt(np.var(values) * (n / (n - 1)) / n)
+    low, high = (student_quantile(n - 1, share) for share in (_TAIL, 1 - _TAIL))
     return value, low * error + value, high * error + value
 
 
@@ -62,12 +72,10 @@ def relative_drop_interval(
     nor is there one where both proportions are 1. SciPy has the same interval for whole numbers only; here n may be an
     effective number.
     """
-    from scipy import special  # noqa: PLC0415 - takes long to import
-
     if after == 0 or before == 0:
         return None, None
     error = np.sqrt(max(0.0, 1 / after - 1 / n_after + 1 / before - 1 / n_before))
     if error == 0:
         return None, None
-    ratio, spread = (after / n_after) / (before / n_before), special.ndtri((1 + CONFIDENCE) / 2) * error
+    ratio, spread = (after / n_after) / (before / n_before), normal_quantile(UPPER) * error
     return 1 - float(ratio * np.exp(spread)), 1 - float(ratio * np.exp(-spread))

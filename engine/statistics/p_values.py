@@ -42,6 +42,7 @@ MANY = 300
 """Beyond so many sums without a common unit, signs are drawn."""
 
 _EQUAL = 1e-9  # of the largest sum: as far as the same numbers can differ, added up in another order
+_MOST_PARTS = 10_000  # of the smallest sum
 _MOST_UNITS = 2**20  # steps of the transform: a tenth of a second
 _STEPS = 2**17  # of 300 sums, rounding moves the total by 1 % of its standard deviation at most
 _DRAWS, _AT_ONCE = 19_999, 2**22
@@ -74,23 +75,20 @@ def smallest_p(clusters: int) -> float:
 
 
 def _common_unit(sizes: NDArray[np.float64]) -> float | None:
-    """A number that all sizes are whole multiples of; None if there is none, or the multiples are too large to count.
+    """A number that all sizes are whole multiples of; None if there is none, or the multiples are too many to count.
 
-    It is the greatest common divisor, by Euclid's algorithm on numbers that may differ in their last digits.
+    It is the smallest size or a whole part of that; sizes may differ in their last digits.
     """
-    values = np.unique(sizes)
+    values, total = np.unique(sizes[sizes > 0]), float(sizes.sum())
     if np.array_equal(values, np.rint(values)):
         return 1.0
-    equal, total = _EQUAL * float(values[-1]), float(sizes.sum())
-    unit = float(values[-1])
-    for value in values.tolist():
-        rest = value
-        while rest > equal:
-            unit, rest = rest, abs(unit - rest * round(unit / rest))
-            if unit * _MOST_UNITS < total:
-                return None
-    unit = total / float(np.rint(sizes / unit).sum())  # without the errors that have added up
-    return unit if bool((np.abs(sizes - unit * np.rint(sizes / unit)) <= equal).all()) else None
+    units = values[0] / np.arange(1, _MOST_PARTS + 1)
+    units = units[units * _MOST_UNITS >= total]
+    for value in values:
+        units = units[np.abs(value - units * np.rint(value / units)) <= _EQUAL * values[-1]]
+        if not len(units):
+            return None
+    return total / float(np.rint(sizes / units[0]).sum())  # without the errors of the last digits
 
 
 def _share_as_far(sizes: NDArray[np.int64], total: float) -> float:

@@ -22,7 +22,9 @@ from ...engine.experiments.nli.nli_judgements import WITH_CUE
 from ...engine.experiments.nli.nli_pairs import KINDS, NEW
 from ...engine.experiments.published import NLI_NEGATION, published
 from ...engine.library.shown import Shown
-from ...engine.statistics import Difference, holm, mean, paired_difference, sign_flips, smallest_p
+from ...engine.statistics.differences import Difference, paired_difference
+from ...engine.statistics.intervals import mean
+from ...engine.statistics.p_values import holm, sign_flips, smallest_p
 from ...engine.views import Column, Table
 from ...engine.views.published import fraction
 from ..checkpoint_files import TrainingRecord

@@ -24,7 +24,8 @@ import polars as pl
 from ...library.again import Draw, Question, Sample
 from ...library.recount import LOGARITHM, Recount, holds, same_figures
 from ...library.sentences import REPEATED
-from ...statistics import paired_difference, proportion
+from ...statistics.differences import paired_difference
+from ...statistics.intervals import proportion
 from ...text.pattern import (
     NAME,
     PROFESSION,

@@ -6,7 +6,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ...statistics import cluster_sums, crossed_interval, sign_flips
+from ...statistics.clusters import cluster_sums
+from ...statistics.differences import crossed_interval
+from ...statistics.p_values import sign_flips
 from .rates import PAIR
 from .runs import ScoresRun
 from .score import SCORES_FILE

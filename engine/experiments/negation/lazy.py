@@ -26,7 +26,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ...statistics import exact_proportion_interval
+from ...statistics.intervals import exact_proportion_interval
 
 # Share of the tests that a pair is expected to need which its next round makes. A smaller share gives more and smaller
 # rounds; a larger one tests verbs that are not needed.

@@ -16,7 +16,8 @@ import polars as pl
 
 from ...library.shown import Shown
 from ...runs.shard import Shard
-from ...statistics import clusters_needed, normal_quantiles
+from ...statistics.intervals import UPPER, normal_quantile
+from ...statistics.power import POWER, clusters_needed
 from ...views import Column, Table
 from .select import SEVERAL, Selection, Verbs
 
@@ -136,11 +137,11 @@ def smallest_difference(pairs: int, size: int, verbs: int) -> float:
     The two rates are taken as independent, which is careful: they are rates of the same triplets. The formula is in
     `negengine.engine.statistics.power`.
     """
-    return sum(normal_quantiles()) * sqrt(2 * two_way_variance(pairs, size, verbs))
+    return (normal_quantile(UPPER) + normal_quantile(POWER)) * sqrt(2 * two_way_variance(pairs, size, verbs))
 
 
 def _widths(size: int, verbs: int) -> pl.DataFrame:
-    two_sided, _ = normal_quantiles()
+    two_sided = normal_quantile(UPPER)
     rows = []
     for width in WIDTHS:
         pairs, more = (

@@ -14,7 +14,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ...statistics import ClusteredMean, cluster_sums, clustered_mean, crossed_mean, detectable, proportion_interval
+from ...statistics.clusters import ClusteredMean, cluster_sums, clustered_mean, crossed_mean, proportion_interval
+from ...statistics.power import detectable
 
 PAIR = ("name", "profession")
 _SCHEMA = {

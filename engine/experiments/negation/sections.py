@@ -9,7 +9,9 @@ import numpy as np
 import polars as pl
 
 from ...inference.exported import REFERENCE
-from ...statistics import cluster_interval, holm, proportion
+from ...statistics.clusters import clustered_mean, proportion_interval
+from ...statistics.intervals import proportion
+from ...statistics.p_values import holm
 from ...text.pattern import Role
 from ...views import Column, Figure, Section, Table, charts
 from .differences import differences
@@ -543,7 +545,8 @@ def _driver(frame: pl.DataFrame, what: str) -> str:
 def _clustered(rows: pl.DataFrame) -> tuple[float | None, float | None]:
     if len(rows) < 2:  # a single pair shows no variation between pairs
         return None, None
-    return cluster_interval(rows["repetitions"].to_numpy().astype(np.int64), rows["n"].to_numpy().astype(np.int64))
+    repetitions, n = (rows[name].to_numpy().astype(np.int64) for name in ("repetitions", "n"))
+    return proportion_interval(clustered_mean(repetitions, n))
 
 
 def _independent(rows: pl.DataFrame) -> tuple[float, float]:

@@ -39,17 +39,10 @@ from ...inference.mixed import LABELS, Method, take_audits
 from ...inference.precision import Workload
 from ...runs.masked_stages import Deciders, MixedStage
 from ...runs.stage import Advance, Files, FinishedParts, PartResult, part_ranges
-from ...statistics import (
-    LIBRARIES,
-    ClusteredMean,
-    clustered_mean,
-    combined,
-    effective_sample_size,
-    paired_difference,
-    proportion,
-    proportion_interval,
-    relative_drop_interval,
-)
+from ...statistics import LIBRARIES
+from ...statistics.clusters import ClusteredMean, clustered_mean, effective_sample_size, proportion_interval
+from ...statistics.differences import combined, paired_difference
+from ...statistics.intervals import proportion, relative_drop_interval
 from ..cues.cue_words import has_cue
 from ..items import ALL, ITEMS_FILE, ORIGINAL, SUMMARY_FILE, model_identity
 from ..summary import DIFFERENCE, VERSUS, Row, difference_rows, frame, with_holm

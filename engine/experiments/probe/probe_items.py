@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from ...inference.free_text import MASK, top_tokens
 from ...inference.words import WordScores
-from ...statistics import unpaired_difference
+from ...statistics.differences import unpaired_difference
 from ...text.token_ids import NOTHING
 from ...text.tokenizer import MaskTokenizer
 from ..items import ALL

@@ -16,7 +16,8 @@ from ...basics.errors import InputError
 from ...basics.printable import counted
 from ...experiments.summary import paired
 from ...library.run import Run
-from ...statistics import SMALLEST_P, crossed_interval, holm, smallest_p
+from ...statistics.differences import crossed_interval
+from ...statistics.p_values import SMALLEST_P, holm, smallest_p
 from ...views import Column, Table
 
 GROUP = ("dataset", "condition", "split", "metric")

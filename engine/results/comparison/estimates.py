@@ -11,7 +11,7 @@ import polars as pl
 
 from ...experiments.items import ALL
 from ...experiments.summary import estimated
-from ...statistics import crossed_mean, proportion_interval, student_interval
+from ...statistics.clusters import crossed_mean, proportion_interval, student_interval
 from ...views import Column, Table
 
 MODEL = "model"

@@ -6,7 +6,7 @@ from negengine.engine.experiments.negation import plan as planning
 from negengine.engine.experiments.negation.negation import Select
 from negengine.engine.experiments.negation.runs import SelectionRun
 from negengine.engine.library.model import open_model
-from negengine.engine.statistics import clusters_needed
+from negengine.engine.statistics.power import clusters_needed
 
 
 @pytest.fixture

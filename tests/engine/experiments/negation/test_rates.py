@@ -2,7 +2,8 @@ import numpy as np
 import polars as pl
 import pytest
 from negengine.engine.experiments.negation.rates import rates
-from negengine.engine.statistics import cluster_interval, crossed_mean, detectable, proportion_interval
+from negengine.engine.statistics.clusters import clustered_mean, crossed_mean, proportion_interval
+from negengine.engine.statistics.power import detectable
 
 PATTERNS = [("p0", "p1"), ("p0", "p2")]
 
@@ -78,7 +79,7 @@ def test_a_score_of_an_unknown_triplet_is_a_fault():
 def test_the_clusters_are_the_pairs_of_name_and_profession():
     # Three pairs of two triplets each: (Anna, a dancer), (Anna, an actor), (John, a dancer).
     table = row(rates(scores(a=[1, 1, 1, 0, 0, 0]), TRIPLETS, ["a"]), "a")
-    low, high = cluster_interval(np.array([2, 1, 0]), np.array([2, 2, 2]))
+    low, high = proportion_interval(clustered_mean(np.array([2, 1, 0]), np.array([2, 2, 2])))
     assert (table["drop_low"], table["drop_high"]) == pytest.approx((100 * (1 - high), 100 * (1 - low)))
 
 

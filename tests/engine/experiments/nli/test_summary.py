@@ -5,7 +5,7 @@ import polars as pl
 import pytest
 from negengine.engine.experiments.nli.nli_judgements import ITEMS, summarise
 from negengine.engine.experiments.nli.nli_pairs import KINDS
-from negengine.engine.statistics import cluster_interval
+from negengine.engine.statistics.clusters import clustered_mean, proportion_interval
 from scipy import stats
 
 from .conftest import cell
@@ -102,7 +102,7 @@ def test_the_drops_interval_combines_both_with_a_triple_as_one_draw():
     triples = [(True, True, True), (True, True, True), (True, False, False), (False, False, False)]
     row = cell(summarise(items_of([*original, *new_triples(triples)])), "SNLI", "new", "all", "drop")
     wilson = stats.binomtest(6, 8).proportion_ci(method="wilson")
-    low, high = cluster_interval(np.array([3, 3, 1, 0]), np.full(4, 3))
+    low, high = proportion_interval(clustered_mean(np.array([3, 3, 1, 0]), np.full(4, 3)))
     below, above = np.hypot(6 / 8 - wilson.low, high - 7 / 12), np.hypot(wilson.high - 6 / 8, 7 / 12 - low)
     assert (row["low"], row["high"]) == pytest.approx((row["value"] - below, row["value"] + above))
     assert row["clusters"] == 4

@@ -5,7 +5,7 @@ import polars as pl
 import pytest
 from negengine.engine.experiments.probe.probe_items import summarise
 from negengine.engine.experiments.probe.probe_sentences import Columns
-from negengine.engine.statistics import paired_difference, unpaired_difference
+from negengine.engine.statistics.differences import paired_difference, unpaired_difference
 
 GROUPED = Columns("sentence", ("target",), ("group",))
 LOGPROBS = [-1.0, -2.0, -4.0, -1.5, -3.0, -3.5]

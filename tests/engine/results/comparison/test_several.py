@@ -10,7 +10,7 @@ import pytest
 from negengine.engine.library.run import Run
 from negengine.engine.results.comparison.estimates import estimates_tables
 from negengine.engine.runs.record import StageRecord
-from negengine.engine.statistics import holm
+from negengine.engine.statistics.p_values import holm
 from negengine.engine.views.formats import render
 
 NAMES = ("small", "middle", "large")
