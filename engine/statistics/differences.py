@@ -54,10 +54,10 @@ def paired_difference(
     sums, sizes = cluster_sums(first.astype(np.float64) - second.astype(np.float64), labels)
     mean = clustered_mean(sums, sizes)
     if first.dtype == np.bool_ and mean.clusters == mean.n:
-        low, high = _newcombe(first.astype(np.bool_), second.astype(np.bool_))
+        ends: Ends = _newcombe(first.astype(np.bool_), second.astype(np.bool_))
     else:
-        low, high = _interval(first, second, lambda values: clustered_mean(*cluster_sums(values, labels)))
-    return PairedDifference(mean.value, low, high, mean.n, mean.clusters, sign_flips(sums), detectable(mean))
+        ends = _interval(first, second, lambda values: clustered_mean(*cluster_sums(values, labels)))
+    return PairedDifference(mean.value, *ends, mean.n, mean.clusters, sign_flips(sums), detectable(mean))
 
 
 def crossed_interval(first: Outcomes, second: Outcomes, one: NDArray[np.integer], other: NDArray[np.integer]) -> Ends:

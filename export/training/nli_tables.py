@@ -22,7 +22,7 @@ from ...engine.experiments.nli.nli_judgements import WITH_CUE
 from ...engine.experiments.nli.nli_pairs import KINDS, NEW
 from ...engine.experiments.published import NLI_NEGATION, published
 from ...engine.library.shown import Shown
-from ...engine.statistics.differences import Difference, paired_difference
+from ...engine.statistics.differences import PairedDifference, paired_difference
 from ...engine.statistics.intervals import mean
 from ...engine.statistics.p_values import holm, sign_flips, smallest_p
 from ...engine.views import Column, Table
@@ -287,7 +287,7 @@ class Accuracy:
 class Gain:
     """Accuracy with pairs with negation in the training, minus that without."""
 
-    difference: Difference
+    difference: PairedDifference
     deviation: float | None  # standard deviation over the seeds; None for one seed
     p_seeds: float | None  # of the test over seeds; None for one seed
 
