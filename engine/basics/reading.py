@@ -126,7 +126,7 @@ def files_below(folder: Path, pattern: str = "*") -> list[Path]:
 
     def refuse(error: OSError) -> None:
         if not isinstance(error, FileNotFoundError | NotADirectoryError):
-            raise _refusal(folder, error) from error
+            raise unreadable(Path(error.filename or folder), error) from error
 
     found, seen = [], 0
     for parent, folders, names in os.walk(folder, onerror=refuse):
@@ -137,16 +137,11 @@ def files_below(folder: Path, pattern: str = "*") -> list[Path]:
     return sorted(found)
 
 
-def _refusal(folder: Path, error: OSError) -> InputError:
-    return unreadable(Path(error.filename or folder), error)
+def refuse_few_open_files(needed: int = 64) -> None:
+    """Raise the process's own limit if it is too low; an `InputError` where the system does not allow so many.
 
-
-NEEDED = 64
-"""A run has less than twenty files open at once; some libraries end the process if one cannot be opened."""
-
-
-def refuse_few_open_files(needed: int = NEEDED) -> None:
-    """Raise the process's own limit if it is too low; an `InputError` where the system does not allow so many."""
+    A run has less than twenty files open at once; some libraries end the process if one cannot be opened.
+    """
     try:
         import resource  # noqa: PLC0415 - not on Windows, which has no such limit
     except ImportError:
@@ -162,9 +157,7 @@ def refuse_few_open_files(needed: int = NEEDED) -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
 
 
-DEEPEST = 32
-"""Levels of lists and objects. The data sets that are read have three."""
-
+DEEPEST = 32  # levels of lists and objects; the data sets that are read have three
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
 _NOT_TEXT = re.compile(r"[\x00-\x08\x0e-\x1f\x7f\ud800-\udfff]")
 

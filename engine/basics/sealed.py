@@ -26,7 +26,6 @@ T = TypeVar("T")
 
 _SEAL = b',\n  "content_sha256": "%b"\n}\n'
 _SEALED = re.compile(rb'(.*),\n  "content_sha256": "([0-9a-f]{64})"\n\}\n', re.DOTALL)
-_UNDECODABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError, ValueError, InputError)
 
 
 class DamagedError(Exception):
@@ -51,7 +50,7 @@ def unseal(content: bytes, kind: type[T]) -> T:
         raise DamagedError("it is damaged or was edited: the digest of its content is another")
     try:
         return msgspec.json.decode(found[1] + b"\n}", type=kind)
-    except _UNDECODABLE as error:
+    except (RecursionError, ValueError, InputError) as error:  # msgspec's errors are ValueErrors
         raise DamagedError(str(error)[:120]) from error
 
 
@@ -68,27 +67,14 @@ def read_sealed(path: Path, kind: type[T], *, made_as: int, repair: str) -> T:
         InputError: It cannot be read, it is damaged or edited, or it has another format.
     """
     content = read_regular(path, MOST_JSON)
-    found = format_of(content)
-    if found is not None and found != made_as:
-        raise InputError(f"{path}: format {found}, this version reads {made_as}; {repair}")
     try:
-        return unseal(content, kind)
+        found = unseal(content, _Format).format
+        if found == made_as:
+            return unseal(content, kind)
     except DamagedError as error:
         raise InputError(f"{path}: not as negengine writes it ({error}); {repair}") from None
+    raise InputError(f"{path}: format {found}, this version reads {made_as}; {repair}")
 
 
 class _Format(msgspec.Struct):
     format: int
-
-
-def format_of(content: bytes) -> int | None:
-    """The format that a document says it has; None for damaged ones, whose word counts for nothing."""
-    if _SEALED.fullmatch(content) is not None:
-        try:
-            return unseal(content, _Format).format
-        except DamagedError:
-            return None
-    try:  # formats 1 and 2 had no digest
-        return msgspec.json.decode(content, type=_Format).format
-    except _UNDECODABLE:
-        return None

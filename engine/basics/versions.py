@@ -53,7 +53,10 @@ def source_commit(root: Path = _ROOT) -> str | None:
             return None
         changed = _git(root, "status", "--porcelain", "--untracked-files=no")
         return f"{commit}{'+changes' if changed else ''}"
-    return _installed_commit()
+    try:
+        return commit_of(distribution("negengine"))
+    except PackageNotFoundError:
+        return None
 
 
 def _git(root: Path, *words: str) -> str | None:
@@ -73,16 +76,8 @@ def _git(root: Path, *words: str) -> str | None:
     return done.stdout.strip()
 
 
-def _installed_commit() -> str | None:
-    """The commit that pip has recorded (PEP 610, direct_url.json)."""
-    try:
-        return commit_of(distribution("negengine"))
-    except PackageNotFoundError:
-        return None
-
-
 def commit_of(installed: Distribution) -> str | None:
-    """The commit of a package that was installed from a repository's address; None for all others."""
+    """The commit of a package that was installed from a repository's address (PEP 610); None for all others."""
     try:
         commit = json.loads(installed.read_text("direct_url.json") or "{}")["vcs_info"]["commit_id"]
     except (ValueError, KeyError, TypeError):

@@ -16,9 +16,7 @@ from ..basics.choices import Precision
 CONFIDENCE = 0.95
 AIM = 2e-4  # the upper bound on the share of wrong decisions, if the audit finds none
 MOST = 0.05  # the largest share of the decisions that is audited, except in runs with few sentences
-DISAGREEMENTS = "disagreements"
-"""The name of the count of audited decisions that were wrong. They are corrected, and the margin is widened."""
-_PERCENTAGES = {"close_calls": 1, "disagreement_rate_upper_bound": 3}  # and their digits
+DISAGREEMENTS = "disagreements"  # the count of audited decisions that were wrong
 _SPREAD = 4  # standard deviations: a hash of each sentence decides, so the number of audited ones is random
 
 
@@ -79,11 +77,13 @@ def audit_sentences(found: Mapping[str, float | str]) -> list[str]:
     """A report of `audit_summary` in words, for the notes of a table; none for a run in fp32."""
     if found.get("kind") != Precision.MIXED:
         return []
-    close, bound = (f"{100 * float(found[name]):.{digits}f} %" for name, digits in _PERCENTAGES.items())
+    close, bound, cost = (
+        100 * float(found[name]) for name in ("close_calls", "disagreement_rate_upper_bound", "audit_cost")
+    )
     wrong = f"{found['disagreements']:,} {'was' if found['disagreements'] == 1 else 'were'} wrong"
-    cost = f" Cost: {100 * float(found['audit_cost']):.1f} % of the time of fp32." if "audit_cost" in found else ""
     text = (
-        f"Mixed precision: {close} of the decisions were close calls, made in fp32. Of the others, "
-        f"{found['audited']:,} were made again in fp32: {wrong}, so at most {bound} are wrong (95 % confidence).{cost}"
+        f"Mixed precision: {close:.1f} % of the decisions were close calls, made in fp32. Of the others, "
+        f"{found['audited']:,} were made again in fp32: {wrong}, so at most {bound:.3f} % are wrong (95 % "
+        f"confidence). Cost: {cost:.1f} % of the time of fp32."
     )
     return [text]

@@ -23,9 +23,8 @@ from . import tally
 from .batches import Advance, Feeds, ignored, rows_by_length, sentences_in
 from .exported import PRECISIONS, ExportedModel
 from .free_text import refuse_padding
-from .model import OpenedModel
+from .model import Ids, OpenedModel
 
-TASK = Task.TEXT_CLASSIFICATION.value
 SEGMENTS = "token_type_ids"  # name of the second input, in transformers and in the graph
 
 
@@ -131,10 +130,6 @@ class PairClassifier(OpenedModel):
 
     task = Task.TEXT_CLASSIFICATION
 
-    @property
-    def takes_segments(self) -> bool:
-        return bool(self.exported.info["segments"])
-
     def classify(self, pairs: EncodedPairs, advance: Advance = ignored) -> Labels:
         """Batches of all lengths run together, the longest first: no core waits for another one."""
         divided = self.divide_together([(len(bucket.rows), bucket.ids.shape[1]) for bucket in pairs.buckets])
@@ -153,10 +148,8 @@ class PairClassifier(OpenedModel):
 
     def _feeds(self, bucket: PairBucket, part: slice) -> Feeds:
         feeds: Feeds = {"input_ids": bucket.ids[part]}
-        return feeds | ({SEGMENTS: bucket.segments[part]} if self.takes_segments else {})
+        return feeds | ({SEGMENTS: bucket.segments[part]} if self.exported.info["segments"] else {})
 
-
-Ids = NDArray[np.int32]
 
 _ROUNDS = 4  # batches for each core between two reports of progress: enough that no core waits long
 

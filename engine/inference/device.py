@@ -85,13 +85,9 @@ def threads_each(devices: Sequence[Device], threads: int | None = None) -> tuple
 
     None for CUDA, as its threads do not compute.
     """
-    on_cpu = sum(device == CPU for device in devices)
-    shares = iter(_shares(cpu_threads(), on_cpu))
+    cores, processes = cpu_threads(), sum(device == CPU for device in devices)
+    shares = (max(1, cores // processes + (number < cores % processes)) for number in range(processes))
     return tuple(threads or (next(shares) if device == CPU else None) for device in devices)
-
-
-def _shares(cores: int, processes: int) -> list[int]:
-    return [max(1, cores // processes + (number < cores % processes)) for number in range(processes)]
 
 
 def missing_for_cuda() -> str | None:
@@ -109,8 +105,7 @@ def cpu_threads() -> int:
 
 
 _LIBRARY = "nvcuda.dll" if os.name == "nt" else "libcuda.so.1"
-_BUS_ADDRESS_LENGTH = 32
-_NAME_LENGTH = 256
+_LONGEST_TEXT = 256  # bytes of a name or an address
 
 
 def cuda_devices() -> int:
@@ -124,32 +119,18 @@ def cuda_devices() -> int:
 
 def cuda_memory(index: int) -> int | None:
     """Bytes of a CUDA device's memory; None if the driver does not report it."""
-    driver, total = _driver(), ctypes.c_size_t(0)
-    if driver is None or (device := _device(driver, index)) is None:
-        return None
-    if driver.cuDeviceTotalMem_v2(ctypes.byref(total), device) != 0:
-        return None
-    return total.value or None
+    total = ctypes.c_size_t(0)
+    return (total.value or None) if _told("cuDeviceTotalMem_v2", index, ctypes.byref(total)) else None
 
 
 def cuda_bus_address(index: int) -> str | None:
     """Address of a CUDA device on the PCI bus, by which NVML finds it; None if the driver does not report it."""
-    driver, address = _driver(), ctypes.create_string_buffer(_BUS_ADDRESS_LENGTH)
-    if driver is None or (device := _device(driver, index)) is None:
-        return None
-    if driver.cuDeviceGetPCIBusId(address, _BUS_ADDRESS_LENGTH, device) != 0:
-        return None
-    return address.value.decode()
+    return _text("cuDeviceGetPCIBusId", index)
 
 
 def cuda_name(index: int) -> str | None:
     """Name of a CUDA device, such as `NVIDIA H200`; None if the driver does not report it."""
-    driver, name = _driver(), ctypes.create_string_buffer(_NAME_LENGTH)
-    if driver is None or (device := _device(driver, index)) is None:
-        return None
-    if driver.cuDeviceGetName(name, _NAME_LENGTH, device) != 0:
-        return None
-    return name.value.decode(errors="replace") or None
+    return _text("cuDeviceGetName", index)
 
 
 def cuda_version() -> str | None:
@@ -169,7 +150,15 @@ def _driver() -> Any:
     return driver if driver.cuInit(0) == 0 else None
 
 
-def _device(driver: Any, index: int) -> Any:
-    """The driver's handle of a device; None if there is no such device."""
-    device = ctypes.c_int(0)
-    return device if driver.cuDeviceGet(ctypes.byref(device), index) == 0 else None
+def _told(function: str, index: int, *result: Any) -> bool:
+    """Whether a function of the driver has written what it knows of a device."""
+    driver, device = _driver(), ctypes.c_int(0)
+    if driver is None or driver.cuDeviceGet(ctypes.byref(device), index) != 0:
+        return False
+    return bool(getattr(driver, function)(*result, device) == 0)
+
+
+def _text(function: str, index: int) -> str | None:
+    text = ctypes.create_string_buffer(_LONGEST_TEXT)
+    told = _told(function, index, text, _LONGEST_TEXT)
+    return (text.value.decode(errors="replace") or None) if told else None

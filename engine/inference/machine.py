@@ -1,17 +1,18 @@
-"""The machine that this process runs on, and what its kind of processor decides. Nothing here names a host or a user.
+"""The machine that this process runs on, what its kind of processor decides, and the energy that it uses.
 
-Which fp32 graph runs, and what `auto` expects of int8, is a rule by instruction set, not a stopwatch: every machine of
-a kind chooses alike, however busy it is. BENCHMARKS.md ("Kernels of other processors") has the measurements behind it.
+Nothing here names a host or a user. Which fp32 graph runs, and what `auto` expects of int8, is a rule by instruction
+set, not a stopwatch: every machine of a kind chooses alike, however busy it is. BENCHMARKS.md ("Kernels of other
+processors") has the measurements behind it.
 
-Energy, if the machine tells: the processor's counters (RAPL), and the driver's (NVML) for CUDA devices.
-
-On Linux, often only the administrator may read the processor's counters. Missing values are not estimated. A counter is
-that of a whole processor or device: what other programs use at the same time is in it, too.
+Energy comes from the processor's counters (RAPL; on Linux, often only the administrator may read them) and from the
+driver's (NVML) for CUDA devices. Missing values are not estimated. A counter is that of a whole processor or device:
+what other programs use at the same time is in it, too.
 """
 
 import platform
+import re
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
@@ -50,7 +51,7 @@ def hardware(device: Device) -> dict[str, Any]:
     found = {
         "hardware": cuda_name(device.index),
         "memory GiB": round(memory / 2**30, 1) if memory else None,
-        "driver": _nvidia_driver(),
+        "driver": _nvml(lambda nvml: nvml.nvmlSystemGetDriverVersion()),
         "CUDA": cuda_version(),
     }
     return {key: value for key, value in found.items() if value is not None}
@@ -58,11 +59,8 @@ def hardware(device: Device) -> dict[str, Any]:
 
 def cpu_information(proc: Path = _PROC) -> dict[str, str]:
     """The entries of the first core in /proc/cpuinfo; empty where there is none."""
-    try:
-        lines = (proc / "cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        return {}
-    return {key.strip(): value.strip() for key, _, value in (line.partition(":") for line in reversed(lines))}
+    lines = reversed(_read(proc / "cpuinfo").splitlines())
+    return {key.strip(): value.strip() for key, _, value in (line.partition(":") for line in lines)}
 
 
 def cpu_model() -> str:
@@ -78,35 +76,32 @@ def cpu_model() -> str:
 
 def memory_gib(proc: Path = _PROC) -> float | None:
     """Memory of the machine in GiB; None where the system does not tell."""
-    try:
-        lines = (proc / "meminfo").read_text().splitlines()
-    except OSError:
-        return None
-    kilobytes = [line.split()[1] for line in lines if line.startswith("MemTotal")]
-    return round(float(kilobytes[0]) / 2**20, 1) if kilobytes else None
+    found = re.search(r"^MemTotal:\s+(\d+) kB", _read(proc / "meminfo"), re.MULTILINE)
+    return round(int(found[1]) / 2**20, 1) if found else None
 
 
 def host_kind(dmi: Path = _DMI) -> str | None:
     """Maker and product of the machine, physical or virtual; None where the system does not tell."""
-    words = []
-    for name in ("sys_vendor", "product_name"):
-        try:
-            words.append((dmi / name).read_text(errors="replace").strip())
-        except OSError:
-            continue
+    words = [_read(dmi / name).strip() for name in ("sys_vendor", "product_name")]
     return " ".join(filter(None, words)) or None
 
 
-def _nvidia_driver() -> str | None:
-    """Version of NVIDIA's driver; None if the driver's library for it is missing."""
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+
+
+def _nvml(ask: Callable[[Any], Any]) -> Any:
+    """What NVIDIA's library for monitoring answers; None if it is missing or does not know."""
     import pynvml  # noqa: PLC0415 - takes long to import
 
     try:
         pynvml.nvmlInit()
-        version = pynvml.nvmlSystemGetDriverVersion()
+        return ask(pynvml)
     except pynvml.NVMLError:
         return None
-    return version.decode() if isinstance(version, bytes) else str(version)
 
 
 _NUMPY_GROUPS = {  # NumPy's names for groups of instruction sets → those that count here, by their Linux names
@@ -169,17 +164,15 @@ class EnergyMeter:
         """`cpu`, `cuda:0` … → joules; without the devices whose counters cannot be read, or were reset."""
         now = self._counters()
         for device, before in self._last.items():
-            more = _difference(before, now.get(device, {}), _ranges(self._folder) if device == str(CPU) else {})
-            used = self._used[device]
+            ranges = _processor(self._folder, "max_energy_range_uj") if device == str(CPU) else {}
+            more, used = _difference(before, now.get(device, {}), ranges), self._used[device]
             self._used[device] = None if more is None or used is None else used + more
         self._last = {device: now.get(device, {}) for device in self._last}
         return {device: used for device, used in self._used.items() if used is not None}
 
     def _counters(self) -> dict[str, dict[str, float]]:
-        found = {str(CPU): _processor(self._folder)}
-        for index in range(cuda_devices()):
-            device = Device("cuda", index)
-            found[str(device)] = _cuda(device)
+        devices = [Device("cuda", index) for index in range(cuda_devices())]
+        found = {str(CPU): _processor(self._folder), **{str(device): _cuda(device) for device in devices}}
         return {device: counters for device, counters in found.items() if counters}
 
 
@@ -209,8 +202,11 @@ def _difference(before: Mapping[str, float], after: Mapping[str, float], ranges:
     return total
 
 
-def _processor(folder: Path = _POWERCAP, value: str = "energy_uj") -> dict[str, float]:
-    """Counter of each package, in joules; what lies inside a package, like its cores, is part of it."""
+def _processor(folder: Path, value: str = "energy_uj") -> dict[str, float]:
+    """Counter of each package, in joules; what lies inside a package, like its cores, is part of it.
+
+    With `max_energy_range_uj`, the value at which it starts anew.
+    """
     found = {}
     try:
         for zone in sorted(folder.glob("intel-rapl:*")):  # the name of AMD's counters too
@@ -221,22 +217,12 @@ def _processor(folder: Path = _POWERCAP, value: str = "energy_uj") -> dict[str, 
     return found
 
 
-def _ranges(folder: Path) -> dict[str, float]:
-    """The value at which the counter of each package starts anew, in joules."""
-    return _processor(folder, "max_energy_range_uj")
-
-
 def _cuda(device: Device) -> dict[str, float]:
     """Counter of a CUDA device, in joules, since its driver was loaded."""
-    address = cuda_bus_address(device.index)
-    if address is None:
+    # CUDA and NVML number devices differently: what they share is the address on the bus.
+    if (address := cuda_bus_address(device.index)) is None:
         return {}
-    import pynvml  # noqa: PLC0415 - takes long to import
-
-    try:
-        pynvml.nvmlInit()
-        # CUDA and NVML number devices differently: what they share is the address on the bus.
-        millijoules = pynvml.nvmlDeviceGetTotalEnergyConsumption(pynvml.nvmlDeviceGetHandleByPciBusId(address))
-    except pynvml.NVMLError:
-        return {}
-    return {str(device): millijoules / 1e3}
+    millijoules = _nvml(
+        lambda nvml: nvml.nvmlDeviceGetTotalEnergyConsumption(nvml.nvmlDeviceGetHandleByPciBusId(address))
+    )
+    return {} if millijoules is None else {str(device): millijoules / 1e3}

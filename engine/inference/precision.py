@@ -91,11 +91,6 @@ class Workload:
     # `total`. A lazy run does not know the number before.
     at_least: Callable[[float], int] | None = None
 
-    def known(self, found: Calibration) -> int:
-        if self.at_least is None:
-            return self.total
-        return self.at_least(disagreement_bound(found.repeated, found.sentences, _SURE))
-
 
 @dataclass(frozen=True)
 class _Candidate:
@@ -107,7 +102,11 @@ class _Candidate:
 
     @property
     def weight(self) -> tuple[int, float]:
-        return self.workload.known(self.calibration), self.calibration.close
+        """The least number of sentences, and the share of close calls."""
+        found, at_least = self.calibration, self.workload.at_least
+        if at_least is None:
+            return self.workload.total, found.close
+        return at_least(disagreement_bound(found.repeated, found.sentences, _SURE)), found.close
 
     def speedup(self, share: float) -> float:
         """How many times as fast mixed precision is expected to be as fp32, if this share is audited."""
@@ -136,17 +135,14 @@ def choose_precisions(
         NotFiniteError: With `mixed`, a model's numbers are not finite.
     """
     if models.open_low_precision is None:
-        return {
-            own.pattern: {"precision": REFERENCE, "reason": "the reference model alone is open"} for own in workloads
-        }
+        return {own.pattern: _fp32("the reference model alone is open") for own in workloads}
     ratio = low_precision_speed(models.reference.device) if speed_ratio is None else speed_ratio
     fewest = method.sizes[0]
     choices: dict[str, dict[str, Any]] = {}
     candidates: list[_Candidate] = []
     for workload in workloads:
         if precision is Precision.AUTO and workload.total < _TIMES * fewest:
-            reason = f"with {workload.total:,} sentences, mixed precision would not be faster"
-            choices[workload.pattern] = {"precision": REFERENCE, "reason": reason}
+            choices[workload.pattern] = _fp32(f"with {workload.total:,} sentences, mixed precision would not be faster")
             continue
         try:
             candidates.append(_Candidate(workload, _calibration(models, workload, seed, method), ratio))
@@ -155,7 +151,7 @@ def choose_precisions(
                 raise
             reason = "the low-precision model gives numbers that are not finite"
             say(f"{workload.pattern}: fp32; {reason}")
-            choices[workload.pattern] = {"precision": REFERENCE, "reason": reason}
+            choices[workload.pattern] = _fp32(reason)
     chosen = candidates
     while True:  # the fewer patterns have mixed precision, the more each of them must audit
         share = audit_share([candidate.weight for candidate in chosen], fewest)
@@ -171,13 +167,15 @@ def choose_precisions(
     return {workload.pattern: choices[workload.pattern] for workload in workloads}
 
 
+def _fp32(reason: str) -> dict[str, Any]:
+    return {"precision": REFERENCE, "reason": reason}
+
+
 def _calibration(models: ModelPair[Any], workload: Workload, seed: int, method: Method) -> Calibration:
     fewest, most = method.sizes
     # The sample depends on the whole run, not on the shard: all shards measure the same sentences.
     n = max(1, min(workload.total, max(fewest, min(workload.total // _SHARE, most))))
-    low = models.low_precision
-    if low is None:
-        raise ValueError("there is no low-precision model")
+    low: Any = models.low_precision
     found = calibrate(method, low, models.reference, workload.sample(n), seed=seed)
     return replace(found, low_precision=low.precision)
 
@@ -189,7 +187,7 @@ def _choice(candidate: _Candidate, share: float, *, is_mixed: bool, say: Say) ->
     times = f"{speed['speedup']:.2f} times as fast"
     if not is_mixed:
         say(f"{pattern}: fp32; mixed precision would be {times} ({measured})")
-        return {"precision": REFERENCE, "reason": f"mixed precision would be {times}", **speed}
+        return _fp32(f"mixed precision would be {times}") | speed
     say(f"{pattern}: mixed precision, about {times} as fp32 ({measured}; {share:.1%} of the others are audited)")
     return {"precision": str(Precision.MIXED), **replace(found, audit_share=share).to_json(), **speed}
 

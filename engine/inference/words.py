@@ -37,8 +37,6 @@ read the growing text before the word; `all-masks` is not defined for them.
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields
-from functools import partial
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,7 +47,7 @@ from ..text.token_ids import NOTHING, Bucket, EncodedSentences, TokenSequences
 from ..text.word_marks import Mark, WordClass, WordMarks
 from .batches import Advance, ignored
 from .exported import PRECISIONS, REFERENCE
-from .model import Decider, Ids
+from .model import Decider, Ids, LanguageModel
 
 WORDS_AT_ONCE = 4096
 """Words whose queries are in memory together; between them, progress is shown and an interrupt is noticed."""
@@ -57,45 +55,31 @@ LOGITS_AT_ONCE = 2**25
 """Logits in memory together: 128 MB, and some times that while they are summed in double precision."""
 
 
-class LogitsModel(Protocol):
-    """A model that gives all logits at a position."""
-
-    def batch_size(self, length: int) -> int:
-        """Number of sentences of this length that occupy the device."""
-
-    def logits(self, ids: Ids, mask_position: Ids) -> NDArray[np.float32]:
-        """All logits at the mask, float32 [n, V]."""
-
-
 @dataclass(frozen=True, eq=False)
 class WordScores:
     """The scores of n words of up to `widest` tokens."""
 
     words: TokenSequences
-    token_logprobs: NDArray[np.float32]  # [n, widest], natural logarithms; NaN where nothing was asked
+    # Where nothing was asked: NaN, a rank of 0, the choice `NOTHING`
+    token_logprobs: NDArray[np.float32]  # [n, widest], natural logarithms
     end_logprob: NDArray[np.float32]  # [n], of the end of the word: in whole-word scores of causal models; else 0
-    # [n, widest], of each token, 1 for the first choice; 0 where nothing was asked. With whole-word, among the tokens
-    # that can stand there
-    ranks: NDArray[np.int32]
-    choices: NDArray[np.int32]  # [n, widest], the first choice at each position; `NOTHING` where nothing was asked
-    choice_logprobs: NDArray[np.float32]  # [n, widest], of the first choices; NaN where nothing was asked
-    # [n, widest], see `Decisions.margin`; NaN where nothing was asked, and with whole-word
-    margins: NDArray[np.float32]
+    ranks: NDArray[np.int32]  # [n, widest], 1 for the first choice; with whole-word, among the tokens that can be there
+    choices: NDArray[np.int32]  # [n, widest], the first choice at each position
+    choice_logprobs: NDArray[np.float32]  # [n, widest], of the first choices
+    margins: NDArray[np.float32]  # [n, widest], see `Decisions.margin`; NaN with whole-word, too
     precision: NDArray[np.int8]  # [n, widest], which graph gave the numbers: a position in `PRECISIONS`
 
     @classmethod
     def empty(cls, words: TokenSequences) -> "WordScores":
         shape = words.tokens.shape
-        return cls(
-            words,
-            np.full(shape, np.nan, np.float32),
+        token_logprobs, choice_logprobs, margins = (np.full(shape, np.nan, np.float32) for _ in range(3))
+        end, ranks, choices = (
             np.zeros(len(words), np.float32),
             np.zeros(shape, np.int32),
             np.full(shape, NOTHING, np.int32),
-            np.full(shape, np.nan, np.float32),
-            np.full(shape, np.nan, np.float32),
-            np.full(shape, PRECISIONS.index(REFERENCE), np.int8),
         )
+        exact = np.full(shape, PRECISIONS.index(REFERENCE), np.int8)
+        return cls(words, token_logprobs, end, ranks, choices, choice_logprobs, margins, exact)
 
     def take(self, rows: NDArray[np.int64]) -> "WordScores":
         words, *arrays = (getattr(self, field.name) for field in fields(self))
@@ -147,29 +131,13 @@ class WordScores:
         return worst
 
     @property
-    def exact(self) -> NDArray[np.bool_]:
-        """Which numbers are the reference model's, bool [n, widest]."""
-        exact: NDArray[np.bool_] = self.precision == PRECISIONS.index(REFERENCE)
-        return exact
-
-    @property
     def queries(self) -> int:
         return int(np.count_nonzero(self.ranks))
 
     def near_ties(self, margin: float) -> int:
         """How many of the reference model's decisions have a margin below this, in logits."""
-        return int(np.count_nonzero((np.abs(self.margins) < margin) & self.exact))
-
-
-@dataclass(frozen=True, eq=False)
-class Queries:
-    """One query for each of some words, all with the same number of tokens."""
-
-    rows: NDArray[np.int64]  # [m], the words' positions in all words
-    ids: NDArray[np.int32]  # [m, length], of the queries
-    mask_position: NDArray[np.int32]
-    # [m]; 0 where the end of the word is asked for. [m, a] where several forms are accepted
-    expected: NDArray[np.int32]
+        exact = self.precision == PRECISIONS.index(REFERENCE)
+        return int(np.count_nonzero((np.abs(self.margins) < margin) & exact))
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,10 +152,12 @@ class Expanded:
     first: NDArray[np.int32]  # [m], the position of the first mask; the same for all words of a causal model
     causal: bool  # the model reads only what stands before a mask
 
-    def queries(self, token: int, chosen: NDArray[np.int64], *, filled: bool = True) -> Queries:
+    def queries(self, token: int, chosen: NDArray[np.int64], *, filled: bool = True) -> tuple[Bucket, Ids]:
         """The queries about one token of some words, int64 [c], with or without the tokens before it filled in.
 
-        Tokens count from 0; the number of a word's tokens asks for what follows the word.
+        Tokens count from 0; the number of a word's tokens asks for what follows the word. The rows of the bucket are
+        the words' positions in all words. The expected tokens are int32 [c], 0 where the end of the word is asked for;
+        [c, a] where several forms are accepted.
         """
         first = self.first[chosen]
         stop = int(first[0]) + token + 1 if self.causal else self.ids.shape[1]
@@ -196,12 +166,7 @@ class Expanded:
             ids[np.arange(len(chosen)), first + before] = self.words.tokens[chosen, before]
         is_end = token == self.words.tokens.shape[1]
         expected = np.zeros(len(chosen), np.int32) if is_end else self.words.take(chosen).expected(token)
-        return Queries(self.rows[chosen], np.ascontiguousarray(ids), (first + token).astype(np.int32), expected)
-
-
-def longest_query(buckets: Sequence[Bucket], words: TokenSequences) -> int:
-    """The number of tokens of a masked model's longest query: for the caller to compare with the model's length."""
-    return max((bucket.ids.shape[1] - 1 + int(words.counts[bucket.rows].max()) for bucket in buckets), default=0)
+        return Bucket(self.rows[chosen], np.ascontiguousarray(ids), (first + token).astype(np.int32)), expected
 
 
 def expand(
@@ -275,8 +240,7 @@ def score_words(
     for group in expand(buckets, words, causal=causal, at_most=at_once):
         for token in range(group.words.widest):
             chosen = np.flatnonzero(group.words.counts > token)
-            queries = group.queries(token, chosen, filled=method is TargetMethod.LEFT_TO_RIGHT)
-            _decide(model, queries, token, scores, advance)
+            _decide(model, group, token, chosen, scores, advance, filled=method is TargetMethod.LEFT_TO_RIGHT)
     return scores
 
 
@@ -298,29 +262,38 @@ def repeated_words(
     for group in expand(buckets, words, causal=causal, at_most=at_once):
         chosen = np.arange(len(group.rows))
         for token in range(group.words.widest):
-            queries = group.queries(token, chosen)
-            is_right = _decide(model, queries, token, scores, partial(_advanced, advance, is_first=token == 0))
+            is_right = _decide(model, group, token, chosen, scores, _told(advance, is_first=token == 0))
             chosen = chosen[is_right & (group.words.counts[chosen] > token + 1)]
             if not len(chosen):
                 break
     return scores
 
 
-def _decide(model: Decider, queries: Queries, token: int, scores: WordScores, advance: Advance) -> NDArray[np.bool_]:
+def _told(advance: Callable[[int, int], None], *, is_first: bool) -> Advance:
+    return lambda n: advance(n if is_first else 0, n)
+
+
+def _decide(
+    model: Decider,
+    group: Expanded,
+    token: int,
+    chosen: NDArray[np.int64],
+    scores: WordScores,
+    advance: Advance,
+    *,
+    filled: bool = True,
+) -> NDArray[np.bool_]:
     """Put the decisions about one token of some words into their scores: is it the first choice?, bool [m]."""
-    found = model.decide(queries.ids, queries.mask_position, queries.expected, advance)
-    at = queries.rows, token
+    bucket, expected = group.queries(token, chosen, filled=filled)
+    found = model.decide(bucket.ids, bucket.mask_position, expected, advance)
+    at = bucket.rows, token
     scores.token_logprobs[at] = found.expected_logprob
     scores.ranks[at] = found.expected_rank
     scores.choices[at] = found.top1
     scores.choice_logprobs[at] = found.top1_logprob
-    scores.margins[at] = found.margin(queries.expected)
+    scores.margins[at] = found.margin(expected)
     scores.precision[at] = found.precision
-    return found.repeated(queries.expected)
-
-
-def _advanced(advance: Callable[[int, int], None], n: int, *, is_first: bool) -> None:
-    advance(n if is_first else 0, n)
+    return found.repeated(expected)
 
 
 def refuse_undefined(method: TargetMethod, *, causal: bool) -> None:
@@ -330,7 +303,7 @@ def refuse_undefined(method: TargetMethod, *, causal: bool) -> None:
 
 
 def score_whole_words(
-    model: LogitsModel,
+    model: LanguageModel,
     buckets: Sequence[Bucket],
     words: TokenSequences,
     marks: WordMarks,
@@ -339,23 +312,23 @@ def score_whole_words(
     advance: Advance = ignored,
     at_once: int = WORDS_AT_ONCE,
 ) -> WordScores:
-    """Score words by `whole-word`, in fp32: from all logits, some batches at a time."""
+    """Score words by `whole-word`, in fp32: from all logits, some batches at a time; arguments as for `score_words`."""
     scores = WordScores.empty(words)
     ends = causal and marks.mark is not Mark.END
     for group in expand(buckets, words, causal=causal, at_most=at_once):
         for token in range(group.words.widest + ends):
             chosen = np.flatnonzero(group.words.counts >= token if ends else group.words.counts > token)
-            queries = group.queries(token, chosen)
-            size = max(1, min(model.batch_size(queries.ids.shape[1]), LOGITS_AT_ONCE // len(marks.classes)))
+            bucket, expected = group.queries(token, chosen)
+            size = max(1, min(model.batch_size(bucket.ids.shape[1]), LOGITS_AT_ONCE // len(marks.classes)))
             for start in range(0, len(chosen), size):
                 part = slice(start, start + size)
-                logits = model.logits(queries.ids[part], queries.mask_position[part])
+                logits = model.logits(bucket.ids[part], bucket.mask_position[part])
                 over = group.words.counts[chosen[part]] == token
-                rows, expected = queries.rows[part], queries.expected[part]
+                rows = bucket.rows[part]
                 if over.any():
                     scores.end_logprob[rows[over]] = _log_share(logits[over], marks.breaks)
                 if not over.all():
-                    _put(scores, rows[~over], token, logits[~over], expected[~over], marks, causal)
+                    _put(scores, rows[~over], token, logits[~over], expected[part][~over], marks, causal)
                 advance(len(rows))
     return scores
 
@@ -419,7 +392,7 @@ def sampled_queries(
     found = []
     for group in expand(buckets, words, causal=causal, at_most=max(1, len(words))):
         for number in np.unique(token[group.rows]).tolist():
-            queries = group.queries(number, np.flatnonzero(token[group.rows] == number))
-            expected[queries.rows] = queries.expected
-            found.append(Bucket(queries.rows, queries.ids, queries.mask_position))
+            bucket, own = group.queries(number, np.flatnonzero(token[group.rows] == number))
+            expected[bucket.rows] = own
+            found.append(bucket)
     return EncodedSentences(found, expected)

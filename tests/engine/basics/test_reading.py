@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from negengine.engine.basics.errors import InputError
 from negengine.engine.basics.reading import (
     DEEPEST,
-    NEEDED,
     LargerError,
     MissingFileError,
     exists,
@@ -228,6 +227,8 @@ def test_a_walk_goes_on_where_a_folder_has_just_been_removed(folder, failing_bel
 
 
 pytest.importorskip("resource")
+
+NEEDED = 64
 
 LIMITED = """
 import resource, sys

@@ -5,10 +5,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from negengine.engine.basics.choices import Task
 from negengine.engine.experiments.nli.nli import NliRun
 from negengine.engine.experiments.nli.nli_judgements import Judgements
 from negengine.engine.experiments.nli.nli_pairs import THREE_WAY, TWO_WAY, map_head, read_sets
-from negengine.engine.inference.classifier import TASK
 from negengine.engine.inference.classifier import labels as label_names
 from negengine.engine.inference.device import CPU
 from negengine.engine.inference.exported import load_exported
@@ -55,7 +55,12 @@ def classifiers(tmp_path_factory):
     for head, names in HEADS.items():
         folder = tmp_path_factory.mktemp("classifier")
         checkpoint = save_checkpoint(folder / head, names, seed=3)
-        made[head] = checkpoint, load_exported(build(str(checkpoint), folder / "out", task=TASK), task=TASK)
+        made[head] = (
+            checkpoint,
+            load_exported(
+                build(str(checkpoint), folder / "out", task=Task.TEXT_CLASSIFICATION), task=Task.TEXT_CLASSIFICATION
+            ),
+        )
     return made
 
 
