@@ -61,19 +61,18 @@ class Answers:
     correlation: NDArray[np.float64]  # [n], Spearman's, of the ranked scores of two texts; NaN: not defined
     token_text: Callable[[int], str]
 
-    def tops(self, texts: Sequence[tuple[str, ...]], side: int, prefix: str = "") -> dict[str, Any]:
-        """Columns `top1`, `top1_logprob`, `top2` … of some questions."""
-        rows = np.array([self.rows[own] for own in texts], np.int64)
-        columns: dict[str, Any] = {}
-        for i in range(self.top.shape[2]):
-            columns[f"{prefix}top{i + 1}"] = [self.token_text(token) for token in self.top[side, rows, i].tolist()]
-            columns[f"{prefix}top{i + 1}_logprob"] = self.top_logprob[side, rows, i]
-        return columns
+    def tops(self, row: int, side: int = 0, prefix: str = "") -> dict[str, Any]:
+        """The first choices of a question, by the columns of `top_schema`."""
+        found: dict[str, Any] = {}
+        both = zip(self.top[side, row].tolist(), self.top_logprob[side, row].tolist(), strict=True)
+        for i, (token, logprob) in enumerate(both, 1):
+            found |= {f"{prefix}top{i}": self.token_text(token), f"{prefix}top{i}_logprob": logprob}
+        return found
 
-    def places(self, texts: Sequence[tuple[str, ...]], words: Sequence[str]) -> NDArray[np.int64]:
-        """Where `rank` and `logprob` have one word of each of some questions, [n]."""
-        asked = zip(texts, words, strict=True)
-        return np.array([self.words[self.rows[own], word] for own, word in asked], np.int64)
+    def of_word(self, row: int, word: str) -> tuple[int, float]:
+        """Rank (0 if it is not one token) and log-probability (then NaN) of a word of a question."""
+        place = self.words[row, word]
+        return int(self.rank[place]), float(self.logprob[place])
 
 
 class Asked(Experiment, Generic[Item]):

@@ -18,13 +18,12 @@ import polars as pl
 
 from ..basics.atomic import sha256
 from ..library.recount import Recount, holds
-from ..library.sentences import CORRECT
-from ..views import Column, Figure, Section, Table
-from ..views.charts import Points
+from ..views import Column, Section, Table
 from .ask import Answers, Asked, Question
 from .finished_run import AskedRun, chances
 from .finished_run import means as recounted_means
-from .items import ALL, ITEM_SCHEMA, joined
+from .items import ALL, ITEM_SCHEMA, joined, top_schema
+from .view import Chart
 
 
 @dataclass(frozen=True)
@@ -71,34 +70,42 @@ class Clozes(Asked[Cloze]):
     @classmethod
     def schema(cls) -> dict[str, Any]:
         """The columns of items.parquet without the metrics."""
-        tops = {f"top{i}{what}": kind for i in range(1, cls.top + 1)
-                for what, kind in (("", pl.String), ("_logprob", pl.Float32))}  # fmt: skip
         return {
-            **ITEM_SCHEMA, "query": pl.String, "expected": pl.String, **tops, "rank": pl.Int32, "logprob": pl.Float32,
+            **ITEM_SCHEMA, "query": pl.String, "expected": pl.String, **top_schema(cls.top), "rank": pl.Int32,
+            "logprob": pl.Float32,
         }  # fmt: skip
 
     def rows(self, items: Sequence[Cloze], answers: Answers) -> pl.DataFrame:
-        texts = [(item.text,) for item in items]
-        words = [
-            None if item.expected is None else answers.words[answers.rows[item.text,], item.expected] for item in items
-        ]
-        columns = {
-            **{name: [getattr(item, name) for item in items] for name in ("dataset", "condition", "item", "cluster")},
-            "splits": [joined(item.splits) for item in items],
-            "query": [item.text for item in items],
-            "expected": [item.expected for item in items],
-            **answers.tops(texts, 0),
-            "rank": [None if word is None else int(answers.rank[word]) for word in words],
-            "logprob": [None if word is None else float(answers.logprob[word]) for word in words],
+        return pl.DataFrame([self._row(item, answers) for item in items], self.schema()).with_columns(**self.metrics)
+
+    def _row(self, item: Cloze, answers: Answers) -> dict[str, Any]:
+        row = answers.rows[item.text,]
+        rank, logprob = (None, None) if item.expected is None else answers.of_word(row, item.expected)
+        return {
+            "dataset": item.dataset,
+            "condition": item.condition,
+            "item": item.item,
+            "splits": joined(item.splits),
+            "cluster": item.cluster,
+            "query": item.text,
+            "expected": item.expected,
+            **answers.tops(row),
+            "rank": rank,
+            "logprob": logprob,
         }
-        schema = {name: kind for name, kind in self.schema().items() if name in columns}
-        return pl.DataFrame(columns, schema=schema).with_columns(**self.metrics)
 
     @staticmethod
     def sections(run: "ClozesRun") -> list[Section]:
-        (table,) = run.tables()
-        return [Section("Results", figures=[metric_figure(run, metric, table) for metric in run.metrics],
-                        notes=run.remarks())]  # fmt: skip
+        """A point with its interval for each condition and split, a small chart for each data set."""
+        charts = [
+            Chart(metric, metric, metric, f"A small chart for each data set with a point for each condition: {metric}.",
+                  f"{metric} by condition, with 95 % intervals.", label=_PLACE, scale=1)
+            for metric in run.metrics
+        ]  # fmt: skip
+        return [Section("Results", figures=[chart.figure(run, *run.tables()) for chart in charts], notes=run.remarks())]
+
+
+_PLACE = pl.when(pl.col("split") == ALL).then("condition").otherwise(pl.format("{}, {}", "condition", "split"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,14 +126,8 @@ class ClozesRun(AskedRun):
 
     def sentence_rows(self) -> pl.LazyFrame:
         """An item fails if the expected word is not the first choice."""
-        correct = pl.col("rank") == 1
-        own = ("dataset", "splits", "cluster", *self.metrics)
-        tops = (f"top{i}{what}" for i in range(2, self.declared.top + 1) for what in ("", "_logprob"))
-        return self.items.lazy().select(
-            item="item", condition="condition", sentence=self.masked("query"), expected="expected", answer="top1",
-            **{CORRECT: correct}, failed=~correct, rank="rank", logprob="logprob", answer_logprob="top1_logprob",
-            **{name: name for name in (*own, *tops)},
-        )  # fmt: skip
+        own = ("dataset", "splits", "cluster", *self.metrics, *list(top_schema(self.declared.top))[2:])
+        return self.texts(self.items.lazy(), **{name: name for name in own})
 
     def recounts(self) -> Iterator[Recount]:
         yield from chances(self.items, "logprob", ["top{}_logprob"], self.declared.top)
@@ -134,17 +135,3 @@ class ClozesRun(AskedRun):
             again = self.items.select(metric.alias(name))[name]
             yield holds(f"{name} follows from the answers", self.items, pl.col(name).eq_missing(again))
         yield recounted_means(self.summary, self.items, self.metrics)
-
-
-def metric_figure(run: ClozesRun, metric: str, table: Table) -> Figure:
-    """A point with its interval for each condition and split, a small chart for each data set."""
-    where = pl.when(pl.col("split") == ALL).then("condition").otherwise(pl.format("{}, {}", "condition", "split"))
-    rows = run.summary.filter(pl.col("metric") == metric).with_columns(where=where)
-    return Figure(
-        metric,
-        Points(rows, x="value", y="where", low="low", high="high", panel="dataset", title=metric),
-        table,
-        f"A small chart for each data set with a point for each condition: {metric}.",
-        f"{metric} by condition, with 95 % intervals.",
-        joint=True,
-    )  # fmt: skip

@@ -13,11 +13,13 @@ from ..library.model import Model
 from ..library.options import RunOptions, execution, run_folder, shard_of
 from ..library.recount import LOGARITHM, Recount, holds, same_figures
 from ..library.run import Results, Run, ShardRun, open_results
+from ..library.sentences import CORRECT
 from ..runs.loop import run_stage
 from ..runs.masked_stages import refuse_mixed
 from ..runs.record import mask_token
 from ..runs.stage import Stage
 from .items import ITEMS_FILE, SEPARATOR, SUMMARY_FILE, by_split
+from .published import Paper, paper_of
 
 OUTCOMES = ("dataset", "condition", "split", "metric", "item", "value", "cluster")
 
@@ -38,6 +40,11 @@ class SummaryRun(Run):
     @cached_property
     def summary(self) -> pl.DataFrame:
         return self.frame(SUMMARY_FILE)
+
+    @cached_property
+    def paper(self) -> Paper:
+        """What the experiment's paper prints of this model."""
+        return paper_of(self.stage, self.model_name)
 
     def told(self, condition: str, split: str, metric: str, *, digits: int = 2) -> str:
         """A value by data set, for a sentence: `TREx 0.93 [0.91, 0.95] (n = 120), SQuAD …`; empty if none has it."""
@@ -99,6 +106,18 @@ class AskedRun(SummaryRun):
     def masked(self, name: str) -> pl.Expr:
         """A column of texts with the model's own mask token."""
         return pl.col(name).str.replace_all(MASK, mask_token(self.record.metadata, self.folder), literal=True)
+
+    def texts(self, rows: pl.LazyFrame, prefix: str = "", **columns: Any) -> pl.LazyFrame:
+        """Rows of items.parquet as `sentence_rows` has them.
+
+        By default an item fails if its expected word is not the first choice, and the columns are those of `Clozes`;
+        those of the text and its first choices begin with `prefix`. `columns` are other ones, or come after them.
+        """
+        correct = columns.get(CORRECT, pl.col("rank") == 1)
+        usual: dict[str, Any] = {name: name for name in ("item", "condition")}
+        usual |= {"sentence": self.masked(f"{prefix}query"), "expected": "expected", "answer": f"{prefix}top1"}
+        usual |= {CORRECT: correct, "failed": ~correct, "rank": "rank", "logprob": "logprob"}
+        return rows.select(**(usual | {"answer_logprob": f"{prefix}top1_logprob"} | columns))
 
     def values(self, condition: str, *metrics: str, split: str | None = None) -> pl.DataFrame:
         """The rows of summary.parquet of some metrics in a condition, of one split or of all."""

@@ -1,25 +1,76 @@
-"""The figures of the other papers, shown next to ours where the model is one of theirs."""
+"""Figures that papers print, shown next to ours: a file `published.toml` in the folder of an experiment.
 
+    hub       the paper's name of a model → the names of that model on the Hugging Face hub
+    figures   that name → data set → condition → split → metric → percent, or the text that the paper prints: "≈ 50"
+    doubts    what is uncertain about all figures
+    marks     a printed text, such as "37.5 ?" → what is uncertain about it
+
+The head of each file says what else is in it.
+"""
+
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-from ..views.published import published_name, read_published
+import polars as pl
 
 _FOLDER = Path(__file__).parent
-NEGATED_LAMA, WHAT_BERT_IS_NOT, SELF_CONTAINED_NEGATION, NLI_NEGATION = "lama", "diagnostics", "gh22", "nli"
+CELL = ("dataset", "condition", "split", "metric")
+"""What names a figure, here and in summary.parquet."""
 
 
-def published(paper: str) -> dict[str, Any]:
-    """The content of a paper's file, by the folder of its probe, such as `lama`; its head says what is in it."""
-    return read_published(_FOLDER / paper)
+@dataclass(frozen=True, eq=False)
+class Paper:
+    """What a paper prints of one model: the columns of `CELL`, then `published` (a fraction) and `printed` (a text)."""
+
+    figures: pl.DataFrame
+    doubts: Sequence[str] = ()
+    marks: Mapping[str, str] = ()  # type: ignore[assignment]  # none by default
+
+    @classmethod
+    def of(cls, cells: Mapping[tuple[str, ...], float | str], doubts: Sequence[str] = (), **marks: str) -> "Paper":
+        """From percentages, or the texts that are printed, by the columns of `CELL`."""
+        rows = [(*cell, *_read(value)) for cell, value in cells.items()]
+        schema = dict.fromkeys(CELL, pl.String) | {"published": pl.Float64, "printed": pl.String}
+        return cls(pl.DataFrame(rows, schema=schema, orient="row"), doubts, marks)
 
 
-def column(paper: str, model: str) -> str | None:
-    """The paper's name for a model, by its hub id or bare name; None if it did not test it."""
-    return published_name(_FOLDER / paper, model)
+@cache
+def published(experiment: str) -> dict[str, Any]:
+    """The content of the file of an experiment, by the name of its folder; empty if there is none."""
+    file = _FOLDER / experiment / "published.toml"
+    return tomllib.loads(file.read_text("utf-8")) if file.is_file() else {}
 
 
-def trex_group(corpus: str, relation: str) -> tuple[str, ...]:
-    """1-1, N-1 or N-M for a relation of T-REx; nothing for any other."""
-    groups = published(NEGATED_LAMA)["trex"].items() if corpus == "TREx" else ()
-    return tuple(group for group, relations in groups if relation in relations)
+def column(experiment: str, model: str) -> str | None:
+    """The paper's name for a model, by its hub id or bare name; None if the paper did not test it."""
+    return next((name for name, hub in published(experiment).get("hub", {}).items() if model in hub), None)
+
+
+def paper_of(experiment: str, model: str) -> Paper:
+    """What the paper of an experiment prints of a model; without figures if it did not test it."""
+    found = published(experiment)
+    own = found.get("figures", {}).get(column(experiment, model), {})
+    cells = {
+        (dataset, condition, split, metric): value
+        for dataset, conditions in own.items()
+        for condition, splits in conditions.items()
+        for split, metrics in splits.items()
+        for metric, value in metrics.items()
+    }
+    return Paper.of(cells, found.get("doubts", ()), **found.get("marks", {}))
+
+
+def fraction(percent: float) -> float:
+    """A figure that is printed in percent, as a fraction: 44.2 gives 0.442."""
+    return round(percent / 100, 6)
+
+
+def _read(value: float | str) -> tuple[float, str | None]:
+    if not isinstance(value, str):
+        return fraction(value), None
+    return fraction(float(re.sub(r"[^\d.]", "", value))), value

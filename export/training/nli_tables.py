@@ -20,13 +20,12 @@ from ...engine.experiments.items import ALL, ORIGINAL
 from ...engine.experiments.nli.nli import NliRun
 from ...engine.experiments.nli.nli_judgements import WITH_CUE
 from ...engine.experiments.nli.nli_pairs import KINDS, NEW
-from ...engine.experiments.published import NLI_NEGATION, published
+from ...engine.experiments.published import fraction, published
 from ...engine.library.shown import Shown
 from ...engine.statistics.differences import PairedDifference, paired_difference
 from ...engine.statistics.intervals import mean
 from ...engine.statistics.p_values import holm, sign_flips, smallest_p
 from ...engine.views import Column, Table
-from ...engine.views.published import fraction
 from ..checkpoint_files import TrainingRecord
 from .settings import Settings
 
@@ -242,7 +241,7 @@ class NliTraining(Shown):
 
     def _paper(self, learned: str, condition: str, split: str) -> tuple[float | None, float | None]:
         """The lowest and the highest accuracy that the paper prints for such pairs; equal where it prints one."""
-        paper: Mapping[str, Any] = published(NLI_NEGATION)[self.source]
+        paper: Mapping[str, Any] = published("nli")[self.source]
         if self.negation is not None and condition == NEW:
             ends = paper["held_out"].get(learned) if split == ALL else None
             return (fraction(ends[0]), fraction(ends[1])) if ends else (None, None)

@@ -26,14 +26,6 @@ from .files import CPRAG, LICENSING, NAT, ROLE, SIMP, Negation, Pragmatic, Rever
 
 SHUFFLED, TRUNCATED, BOTH = CPRAG_PERTURBED = ("shuffled", "truncated", "shuffled-truncated")
 ROLE_PERTURBED = ("-Obj", "-Sub", "-ObjSub")
-CUTS = (1, 5)
-THRESHOLD = 0.01
-SENSITIVITY, BEYOND_THRESHOLD = "sensitivity", f"sensitivity>{THRESHOLD}"
-ACCURACIES = tuple(f"accuracy@{k}" for k in CUTS)
-METRICS = (*ACCURACIES, SENSITIVITY, BEYOND_THRESHOLD)
-OUTSIDE_ACCURACY, OUTSIDE_SENSITIVITY = "outside:accuracy", "outside:sensitivity"
-SPREAD = "sd:"
-
 BINS = ("cloze-1", "cloze-2", "cloze-3", "cloze-4")
 POLARITIES = ("affirmative", "negative")
 ARTICLE = "(a|an)"

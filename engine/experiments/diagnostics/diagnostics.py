@@ -28,7 +28,7 @@ upstream). `original vs …` and `affirmative vs negative` are the paired tests;
 that each item has one outcome. Clusters are the rows of a file; in ROLE-88 the pairs of contexts with the same words.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -43,45 +43,26 @@ from ...library.again import Draw, Sample
 from ...library.recount import Recount, holds
 from ...library.sentences import CORRECT
 from ...text.keys import checked_seed
-from ...views import Section, Table
+from ...views import Column, Section, Table
 from ..ask import Answers, Asked, Question
 from ..data_sets.sources import find
-from ..experiment import DATA_FOLDER, SEED, Option
+from ..experiment import DATA_FOLDER, SEED, Option, several
 from ..finished_run import AskedRun, descending, item_once
 from ..finished_run import means as recounted_means
-from ..items import ALL, ITEM_SCHEMA, ORIGINAL, SEPARATOR, by_split, joined
+from ..items import ALL, ITEM_SCHEMA, ORIGINAL, SEPARATOR, by_split, joined, top_schema
 from ..summary import Contrast, Row, contrasts, frame, means, with_holm
-from .contexts import (
-    ACCURACIES,
-    BEYOND_THRESHOLD,
-    CPRAG_PERTURBED,
-    CUTS,
-    METRICS,
-    OUTSIDE_ACCURACY,
-    OUTSIDE_SENSITIVITY,
-    POLARITIES,
-    ROLE_PERTURBED,
-    SENSITIVITY,
-    SPREAD,
-    THRESHOLD,
-    TRUNCATED,
-    Completion,
-    Item,
-    build_items,
-)
-from .diagnostics_views import (
-    Shown,
-    accuracy_tables,
-    main_table,
-    metric_figure,
-    preferred,
-    sensitivity_table,
-    tests_table,
-)
-from .files import CPRAG, LICENSING, NAT, ROLE, SIMP, Dataset, Rows, read_diagnostics
+from ..view import BESIDE, Chart, Values, View, differences
+from .contexts import BINS, CPRAG_PERTURBED, POLARITIES, ROLE_PERTURBED, TRUNCATED, Item, build_items
+from .files import CONSTRAINTS, CPRAG, DATASETS, LICENSING, NAT, ROLE, SIMP, Dataset, Rows, read_diagnostics
 
+CUTS = (1, 5)
+THRESHOLD = 0.01
+SENSITIVITY, BEYOND_THRESHOLD = "sensitivity", f"sensitivity>{THRESHOLD}"
+ACCURACIES = tuple(f"accuracy@{k}" for k in CUTS)
+METRICS = (*ACCURACIES, SENSITIVITY, BEYOND_THRESHOLD)
+OUTSIDE_ACCURACY, OUTSIDE_SENSITIVITY = "outside:accuracy", "outside:sensitivity"
+SPREAD = "sd:"
 TOP = max(CUTS)
-TOPS = [f"top{i}_probability" for i in range(1, TOP + 1)]
 COMPARED = ("good", "bad", "bad2")
 SCHEMA: Mapping[str, Any] = {
     **ITEM_SCHEMA,
@@ -90,15 +71,91 @@ SCHEMA: Mapping[str, Any] = {
     "query": pl.String,
     "expected": pl.String,
     "rank": pl.Int32,
-    **{
-        f"top{i}{what}": kind
-        for i in range(1, TOP + 1)
-        for what, kind in (("", pl.String), ("_probability", pl.Float32))
-    },
+    **top_schema(TOP, what="probability"),
     **{f"{one}{what}": kind for one in COMPARED for what, kind in (("", pl.String), ("_probability", pl.Float32))},
     "outside_expected": pl.String,
     "outside_compared": pl.String,
 }
+TOPS = [name for name in top_schema(TOP, what="probability") if "_" in name]
+
+AFFIRMATIVE, NEGATIVE = POLARITIES
+KEYS = ("dataset", "condition", "split")
+_NAMES = [Column("data", "dataset"), Column("condition", "condition"), Column("split", "split"), Column("n", "n")]
+_OUTSIDE = "outside: items with a word that is not one token of the model; it counts as wrong"
+
+
+def _keys(*rows: tuple[str, str, str]) -> pl.DataFrame:
+    return pl.DataFrame(rows, schema=KEYS, orient="row")
+
+
+ACCURACY = View(
+    "Expected word among the first k: {model} (%)",
+    KEYS,
+    [
+        *_NAMES,
+        *(
+            Values(f"@{k}", metric, spread=f"{SPREAD}{metric}", paper=BESIDE)
+            for k, metric in zip(CUTS, ACCURACIES, strict=True)
+        ),
+        Values("outside", OUTSIDE_ACCURACY),
+    ],
+    rows=_keys(
+        *((CPRAG, condition, ALL) for condition in (ORIGINAL, *CPRAG_PERTURBED)),
+        *((CPRAG, ORIGINAL, split) for split in CONSTRAINTS),
+        *((ROLE, condition, ALL) for condition in (ORIGINAL, *ROLE_PERTURBED)),
+        *((ROLE, ORIGINAL, split) for split in BINS),
+        *((dataset, ORIGINAL, AFFIRMATIVE) for dataset in (SIMP, NAT)),
+    ),
+    section="dataset",
+    notes=[f"±: standard deviation between the shuffles; {_OUTSIDE}"],
+)
+PREFERENCE = View(
+    "Good completion more probable than the bad: {model} (%)",
+    KEYS,
+    [
+        *_NAMES,
+        Values("preferred", SENSITIVITY, interval=True, paper=BESIDE),
+        Values(f"> {THRESHOLD}", BEYOND_THRESHOLD, paper=BESIDE),
+        Values("outside", OUTSIDE_SENSITIVITY),
+    ],
+    rows=_keys(
+        *((CPRAG, ORIGINAL, split) for split in (ALL, *CONSTRAINTS)),
+        (ROLE, ORIGINAL, ALL),
+        *((dataset, ORIGINAL, polarity) for dataset in (SIMP, NAT) for polarity in POLARITIES),
+        *((NAT, ORIGINAL, f"{polarity}-{kind}") for kind in LICENSING.values() for polarity in POLARITIES),
+    ),
+    section="dataset",
+    notes=[f"> {THRESHOLD}: preferred by more than that; {_OUTSIDE}"],
+)
+DIFFERENCES = differences("by sign flips of clusters")
+_WHOLE = (pl.col("split") == ALL) & pl.col("dataset").is_in([CPRAG, ROLE])
+MAIN = View(
+    "Diagnostics: {model} (%)",
+    ("dataset",),
+    [
+        Column("data set", "dataset"),
+        *(Values(f"@{k}", metric) for k, metric in zip(CUTS, ACCURACIES, strict=True)),
+        Values("preferred", SENSITIVITY, interval=True),
+        Values("negated", NEGATIVE, interval=True),
+    ],
+    where=(pl.col("condition") == ORIGINAL) & (_WHOLE | pl.col("split").is_in(POLARITIES)),
+    also={
+        "metric": pl.when((pl.col("split") == NEGATIVE) & (pl.col("metric") == SENSITIVITY))
+        .then(pl.lit(NEGATIVE))
+        .otherwise("metric")
+    },
+    notes=[
+        "@k: the expected word is among the first k, in affirmative contexts",
+        "preferred: the good completion is more probable than the bad; negated: the same in negated contexts",
+        "-v shows all tables",
+    ],
+)
+
+
+def _chart(metric: str, view: View, title: str) -> Chart:
+    alt = f"A small chart for each data set with a point for each condition: {title}."
+    caption = f"{title[0].upper()}{title[1:]} by condition, with 95 % intervals."
+    return Chart(metric.replace("@", "-"), metric, title, alt, caption, rows=view.rows, domain=(0, 100))
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,11 +169,10 @@ class DiagnosticsRun(AskedRun):
 
     def tables(self) -> list[Table]:
         """The main table is the last one."""
-        shown = Shown.of(self.summary, self.model_name)
-        return [*accuracy_tables(shown), sensitivity_table(shown), tests_table(shown), *self.main_tables()]
+        return [view.table(self) for view in (ACCURACY, PREFERENCE, DIFFERENCES, MAIN)]
 
     def main_tables(self) -> list[Table]:
-        return [main_table(Shown.of(self.summary, self.model_name))]
+        return [MAIN.table(self)]
 
     def methods(self, test: str) -> str:
         return (
@@ -126,20 +182,17 @@ class DiagnosticsRun(AskedRun):
         )
 
     def remarks(self) -> list[str]:
-        return [
-            f"{dataset}: words that are not one token of the model: {len(words)} "
-            f"({', '.join(words[:8])}{', …' if len(words) > 8 else ''})"
-            for dataset, words in self.outside.items()
-        ]
-
-    @property
-    def outside(self) -> dict[str, list[str]]:
-        """Data set → its words that are not one token of the model, in alphabetical order."""
+        """For each data set, its words that are not one token of the model."""
         columns = [self.items.select("dataset", word=name) for name in ("outside_expected", "outside_compared")]
         words = pl.concat(columns).with_columns(pl.col("word").str.split(SEPARATOR)).explode("word")
-        found = words.filter(pl.col("word") != "").unique(maintain_order=True).sort("word")
-        known = dict(found.group_by("dataset", maintain_order=True).agg("word").iter_rows())
-        return {one: known[one] for one in self.items["dataset"].unique(maintain_order=True) if one in known}
+        found = words.filter(pl.col("word") != "").unique().sort("word").group_by("dataset").agg("word")
+        known = dict(found.iter_rows())
+        return [
+            f"{dataset}: words that are not one token of the model: {len(known[dataset])} "
+            f"({', '.join(known[dataset][:8])}{', …' if len(known[dataset]) > 8 else ''})"
+            for dataset in DATASETS
+            if dataset in known
+        ]
 
     def sentence_rows(self) -> pl.LazyFrame:
         """One text for each item; for a pair of contexts (ROLE-88) the context that the word fits.
@@ -149,22 +202,16 @@ class DiagnosticsRun(AskedRun):
         """
         accuracy, cut = ACCURACIES[0], pl.col("query").str.split(MASK)
         fits = pl.col("good").str.strip_prefix(cut.list.first()).str.strip_suffix(cut.list.last())
-        alone = pl.coalesce("expected", fits) == fits
         own = ("dataset", "splits", "cluster", "draw", *ACCURACIES[1:], SENSITIVITY, BEYOND_THRESHOLD)
         compared = (f"{one}{what}" for one in COMPARED for what in ("", "_probability"))
-        further = (f"top{i}{what}" for i in range(2, TOP + 1) for what in ("", "_probability"))
-        return self.items.lazy().select(
-            item="item",
-            condition="condition",
-            sentence=self.masked("query"),
+        return self.texts(
+            self.items.lazy(),
             expected=pl.coalesce("expected", fits),
-            answer="top1",
-            **{CORRECT: accuracy},
+            **{CORRECT: pl.col(accuracy)},
             failed=~pl.coalesce(accuracy, SENSITIVITY),
-            rank="rank",
-            logprob=pl.when(alone).then(_logarithm("good_probability")),
+            logprob=pl.when(pl.coalesce("expected", fits) == fits).then(_logarithm("good_probability")),
             answer_logprob=_logarithm("top1_probability"),
-            **{name: name for name in (*own, *compared, *further)},
+            **{name: name for name in (*own, *compared, *list(top_schema(TOP, what="probability"))[2:])},
         )
 
     def again(self, draw: Draw) -> Iterator[Sample]:
@@ -174,10 +221,10 @@ class DiagnosticsRun(AskedRun):
     def recounts(self) -> Iterator[Recount]:
         items = self.items
         yield item_once(items)
-        for k in CUTS:
+        for k, metric in zip(CUTS, ACCURACIES, strict=True):
             within = (pl.col("rank") <= k).fill_null(value=False)
             yield holds(f"an expected word is among the first {k} where its rank says so", items,
-                        pl.col(f"accuracy@{k}") == within)  # fmt: skip
+                        pl.col(metric) == within)  # fmt: skip
         yield from descending(items, TOPS)
         probabilities = [*TOPS, *(f"{one}_probability" for one in COMPARED)]
         within = pl.all_horizontal(pl.col(name).is_between(0, 1).fill_null(value=True) for name in probabilities)
@@ -214,7 +261,7 @@ class Diagnostics(Asked[Item]):
     @cached_property
     def read(self) -> Rows:
         path = find("lm-diagnostics", None if self.data is None else Path(self.data))
-        return read_diagnostics(path, [self.dataset] if isinstance(self.dataset, str) else self.dataset)
+        return read_diagnostics(path, several(self.dataset))
 
     @cached_property
     def items(self) -> Sequence[Item]:
@@ -253,27 +300,36 @@ class Diagnostics(Asked[Item]):
     @staticmethod
     def sections(run: DiagnosticsRun) -> list[Section]:
         """Sensitivity first: it is the question about negation; then accuracy, then the paired tests."""
-        *accuracies, _, tests, _ = run.tables()
-        shown, (first, *_, last) = Shown.of(run.summary, run.model_name), ACCURACIES
+        accuracy, _, tests, main = run.tables()
+        preferred = _chart(SENSITIVITY, PREFERENCE, "good completion preferred (%)")
         return [
-            Section(
-                "Does the model prefer the good completion?",
-                preferred(shown),
-                figures=[metric_figure(shown, SENSITIVITY, "sensitivity", "good completion preferred (%)")],
-            ),
+            Section("Does the model prefer the good completion?", _said(main.frame), figures=[preferred.figure(run)]),
             Section(
                 "How often is the expected word among the first?",
-                [],
-                figures=[metric_figure(shown, one, one.replace("@", "-"), f"{one} (%)") for one in (first, last)],
-                tables=accuracies,
+                figures=[_chart(metric, ACCURACY, f"{metric} (%)").figure(run) for metric in ACCURACIES],
+                tables=[accuracy],
                 notes=run.remarks(),
             ),
-            Section("What changes between two conditions?", [], tables=[tests]),
+            Section("What changes between two conditions?", tables=[tests]),
         ]
 
 
+def _said(main: pl.DataFrame) -> list[str]:
+    """How often the true completion is preferred in affirmative and in negative contexts."""
+    return [
+        f"{row['dataset']}: the true completion is preferred in {100 * row[SENSITIVITY]:.1f} % of the affirmative "
+        f"contexts and in {100 * row[NEGATIVE]:.1f} % of the negative ones"
+        + (": the model mostly ignores “not”." if row[NEGATIVE] < 0.5 <= row[SENSITIVITY] else ".")
+        for row in main.drop_nulls(NEGATIVE).iter_rows(named=True)
+    ]
+
+
 def _row(item: Item, answers: Answers) -> dict[str, Any]:
-    chance = {one: _chance(answers, one) for one in item.completions}
+    def outside(words: Sequence[str], ranks: Sequence[int]) -> str:
+        return joined(dict.fromkeys(word for word, rank in zip(words, ranks, strict=True) if not rank))
+
+    known = {one: answers.of_word(answers.rows[one.text,], one.word) for one in item.completions}
+    first = item.completions[0].text
     row: dict[str, Any] = {
         "dataset": item.dataset,
         "condition": item.condition,
@@ -281,48 +337,24 @@ def _row(item: Item, answers: Answers) -> dict[str, Any]:
         "splits": joined(item.splits),
         "cluster": item.cluster,
         "draw": item.draw,
-        "query": item.completions[0].text,
+        "query": first,
     }
-    first = answers.rows[item.completions[0].text,]
-    for i in range(TOP):
-        row[f"top{i + 1}"] = answers.token_text(int(answers.top[0, first, i]))
-        row[TOPS[i]] = float(np.exp(answers.top_logprob[0, first, i]))
+    for name, value in answers.tops(answers.rows[first,]).items():
+        row[name.replace("logprob", "probability")] = value if isinstance(value, str) else float(np.exp(value))
     if item.expected:
-        ranks = [rank for one in item.expected if (rank := _rank(answers, one))]
-        row |= {f"accuracy@{k}": any(rank <= k for rank in ranks) for k in CUTS}
-        row |= {
-            "expected": joined(one.word for one in item.expected),
-            "rank": min(ranks, default=None),
-            "outside_expected": _outside(answers, item.expected),
-        }
-    if item.good is not None:
-        # Comparisons with NaN are false, differences with it too.
-        margins = [chance[item.good] - chance[bad] for bad in item.bad]
-        row |= {
-            SENSITIVITY: all(chance[item.good] > chance[bad] for bad in item.bad),
-            BEYOND_THRESHOLD: all(margin > THRESHOLD for margin in margins),
-            "outside_compared": _outside(answers, item.compared),
-        }
-        for name, one in zip(COMPARED, item.compared, strict=False):
-            row |= {name: one.sentence, f"{name}_probability": None if np.isnan(chance[one]) else chance[one]}
+        words, ranks = [one.word for one in item.expected], [known[one][0] for one in item.expected]
+        rank = min((rank for rank in ranks if rank), default=None)
+        row |= {metric: rank is not None and rank <= k for k, metric in zip(CUTS, ACCURACIES, strict=True)}
+        row |= {"expected": joined(words), "rank": rank, "outside_expected": outside(words, ranks)}
+    if item.compared:
+        # Not a number for a word that is not one token: comparisons with it are false, differences with it too.
+        good, *bad = chances = [float(np.exp(known[one][1])) for one in item.compared]
+        row[SENSITIVITY] = all(good > chance for chance in bad)
+        row[BEYOND_THRESHOLD] = all(good - chance > THRESHOLD for chance in bad)
+        row["outside_compared"] = outside([one.word for one in item.compared], [known[one][0] for one in item.compared])
+        for name, one, chance in zip(COMPARED, item.compared, chances, strict=False):
+            row |= {name: one.sentence, f"{name}_probability": None if np.isnan(chance) else chance}
     return row
-
-
-def _place(answers: Answers, one: Completion) -> int:
-    return answers.words[answers.rows[one.text,], one.word]
-
-
-def _rank(answers: Answers, one: Completion) -> int:
-    return int(answers.rank[_place(answers, one)])
-
-
-def _chance(answers: Answers, one: Completion) -> float:
-    """The probability of a completion's word; NaN if it is not one token."""
-    return float(np.exp(answers.logprob[_place(answers, one)]))
-
-
-def _outside(answers: Answers, completions: Iterable[Completion]) -> str:
-    return joined(dict.fromkeys(one.word for one in completions if not _rank(answers, one)))
 
 
 def _logarithm(probability: str) -> pl.Expr:
@@ -362,9 +394,8 @@ def _contrasts() -> list[Contrast]:
         for perturbation in perturbations
         for metric in ACCURACIES
     ]
-    affirmative, negative = POLARITIES
     polarities = [
-        Contrast(dataset, metric, (ORIGINAL, f"{affirmative}{kind}"), (ORIGINAL, f"{negative}{kind}"))
+        Contrast(dataset, metric, (ORIGINAL, f"{AFFIRMATIVE}{kind}"), (ORIGINAL, f"{NEGATIVE}{kind}"))
         for dataset, kinds in ((SIMP, ("",)), (NAT, ("", *(f"-{kind}" for kind in LICENSING.values()))))
         for kind in kinds
         for metric in (SENSITIVITY, BEYOND_THRESHOLD)

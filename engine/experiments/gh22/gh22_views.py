@@ -8,8 +8,7 @@ import polars as pl
 from ...text.pattern import PatternSet
 from ...views import Column, Figure, Section, Table
 from ...views.charts import Lines, Points
-from ...views.published import fraction
-from ..published import SELF_CONTAINED_NEGATION, column, published
+from ..published import column, fraction, published
 from ..summary import HOLM, correction_note, detectable_note
 from .gh22_patterns import Variant
 
@@ -27,9 +26,10 @@ def rates_table(summary: pl.DataFrame, variant: Variant, patterns: PatternSet, m
     """
     values = _values(summary, variant)
     ranks = _ranks(values)
-    paper = column(SELF_CONTAINED_NEGATION, model) if variant is Variant.ORIGINAL else None
-    printed = published(SELF_CONTAINED_NEGATION)["repetition_rate"][paper] if paper else {}
-    words = published(SELF_CONTAINED_NEGATION)["columns"]
+    paper = column("gh22", model) if variant is Variant.ORIGINAL else None
+    printed = published("gh22")["figures"][paper]["GH22"]["original"] if paper else {}
+    printed = {split.partition("@")[0]: own["repetition_rate"] for split, own in printed.items()}
+    words = published("gh22")["columns"]
     metrics = [f"{metric}@{rank}" for rank in ranks for metric in ("repetition_rate", "ungrammatical")]
     rows = [
         {

@@ -8,9 +8,8 @@ import polars as pl
 from ...inference.audit import audit_sentences
 from ...views import Column, Figure, Section, Table
 from ...views.charts import Points
-from ...views.published import fraction
 from ..items import ALL, ORIGINAL
-from ..published import NLI_NEGATION, published
+from ..published import fraction, published
 from ..summary import DIFFERENCE, HOLM, P_VALUE, correction_note, detectable_note
 from .nli_judgements import WITH_CUE
 from .nli_pairs import KINDS, NEW, SOURCES
@@ -38,7 +37,7 @@ def accuracy_table(
     Of the families `bert`, `roberta` and `xlnet`, the paper's accuracies stand beside. `precision` is from
     `audit_summary`.
     """
-    values, paper = _values(summary), published(NLI_NEGATION)
+    values, paper = _values(summary), published("nli")
     column = paper["families"].get(family)
     rows: list[dict[str, Any]] = []
     for source in _sources(summary):
@@ -122,7 +121,7 @@ def drops_table(summary: pl.DataFrame) -> Table | None:
 
 def label_table(summary: pl.DataFrame) -> Table:
     """Label shares (fractions) of the new pairs in the layout of Table 5, with the paper's in brackets."""
-    values, paper = _values(summary), published(NLI_NEGATION)
+    values, paper = _values(summary), published("nli")
     splits = (*KINDS, ALL)
     rows = [
         {
@@ -220,14 +219,14 @@ def sections(run: "NliRun") -> list[Section]:
     """Accuracies, label shares, and the kinds of pairs against each other."""
     family = run.record.metadata["family"]
     accuracy = accuracy_table(run.summary, run.model_name, family)
-    paper = published(NLI_NEGATION)["families"].get(family)
+    paper = published("nli")["families"].get(family)
     return [
         Section(
             "How well does the model judge pairs with a negation?",
             _against_majority(accuracy.frame),
             figures=[_accuracy(run, accuracy, paper)],
             tables=[drops] if (drops := drops_table(run.summary)) else [],
-            notes=[f"paper: {'; '.join(published(NLI_NEGATION)['doubts'])}"] if paper else [],
+            notes=[f"paper: {'; '.join(published('nli')['doubts'])}"] if paper else [],
         ),
         Section(
             "Which labels do the new pairs have?",

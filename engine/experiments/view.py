@@ -1,0 +1,262 @@
+"""Tables and figures of an experiment as declarations: what a person reads of summary.parquet.
+
+The summary has one row for each value, which its data set, condition, split and metric name. A `View` puts the values
+of several metrics beside each other, with the paper's where the model is one of the paper's; a `Chart` draws a metric.
+
+    BIRDS = View(
+        "Birds: {model} (%)",
+        ("dataset", "split"),
+        [Column("data", "dataset"), Column("birds", "n"),
+         Values("right", "accuracy", interval=True), Values("of five", "accuracy@5", paper=BESIDE)],
+        where=pl.col("condition") == "original",
+    )
+    RIGHT = Chart("right", "accuracy", "right (%)", "A point for each kind of bird.", "Right answers by kind of bird.")
+
+`BIRDS.table(run)` and `RIGHT.figure(run)` are printed in every format, shown in reports and written to files. The frame
+of a table has each value in full in a column of its own: `accuracy`, `accuracy_low`, `accuracy_high`, `accuracy@5`,
+`published accuracy@5`. A run gives its `summary`, `model_name` and `paper`, as every `SummaryRun` does.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import polars as pl
+
+from ..views import Column, Figure, Table
+from ..views.charts import Points
+from .items import ALL, ORIGINAL
+from .published import CELL, Paper
+from .summary import DIFFERENCE, HOLM, P_VALUE, VERSUS, correction_note, detectable_note
+
+EVERY = pl.lit(value=True)
+PERCENT: Mapping[str, Any] = {"decimals": 1, "scale": 100, "unit": "%", "wrap": False}
+POINTS: Mapping[str, Any] = {**PERCENT, "signed": True, "unit": "percentage points"}
+P: Mapping[str, Any] = {"significant": 2, "wrap": False}
+BESIDE = "in brackets"
+"""Where the paper's figures stand if they have no column of their own."""
+PAPER = "paper"
+"""The series of the paper's figures in a chart."""
+
+
+class Summarised(Protocol):
+    """A run whose values are shown."""
+
+    @property
+    def summary(self) -> pl.DataFrame: ...
+    @property
+    def model_name(self) -> str: ...
+    @property
+    def paper(self) -> Paper: ...
+
+
+@dataclass(frozen=True)
+class Values:
+    """One column of a view: the values of a metric, and of other metrics in the same cells."""
+
+    heading: str
+    metric: str
+    interval: bool = False
+    beside: str | None = None  # a metric that stands in brackets
+    spread: str | None = None  # a metric that stands behind ±
+    p: str | None = None  # a metric with the p of this one
+    paper: str = ""  # `BESIDE`, or the heading of a column for the paper's figures; nothing is shown where it has none
+    style: Mapping[str, Any] = field(default_factory=lambda: PERCENT)
+
+    def columns(self, *, has_paper: bool) -> list[Column]:
+        printed = f"published {self.metric}"
+        ends = {"low": f"{self.metric}_low", "high": f"{self.metric}_high"} if self.interval else {}
+        beside = printed if has_paper and self.paper == BESIDE else self.beside
+        own = Column(self.heading, self.metric, beside=beside, spread=self.spread, p=self.p, **ends, **self.style)
+        return [own, Column(self.paper, printed, **self.style)] if has_paper and self.paper != BESIDE else [own]
+
+
+@dataclass(frozen=True)
+class View:
+    """A table of values of the summary.
+
+    Attributes:
+        title: `{model}` in it is the model's name.
+        keys: The columns of the summary that name a row of the table.
+        columns: From left to right; a `Column` shows keys, `n` or `clusters` of the first values, or what `rows` has.
+        where: Which rows of the summary count.
+        also: Columns of the summary that follow from its others, such as the rank in `3N@50`, or another name of a
+            metric where a row has several of its values.
+        rows: The keys of the rows in their order, with further columns, such as labels; those without a first value are
+            left out. By default every row that has one, in the order of the summary.
+        texts: A column of the table → what a person reads in its place.
+        section: The column at whose changes a line is drawn.
+        test: What p is from, in tables that show tests; a note tells it, and what the tests can find.
+    """
+
+    title: str
+    keys: Sequence[str]
+    columns: Sequence[Column | Values]
+    where: pl.Expr = EVERY
+    also: Mapping[str, pl.Expr] = field(default_factory=dict)
+    rows: pl.DataFrame | None = None
+    texts: Mapping[str, pl.Expr] = field(default_factory=dict)
+    section: str | None = None
+    notes: Sequence[str] = ()
+    test: str = ""
+
+    def table(self, run: Summarised) -> Table:
+        counted = run.summary.filter(self.where)
+        summary = counted.with_columns(**self.also)
+        values = [column for column in self.columns if isinstance(column, Values)]
+        metrics = list(dict.fromkeys(m for v in values for m in (v.metric, v.beside, v.spread, v.p) if m))
+        printed = [column.metric for column in values if column.paper]
+        paper = run.paper.figures.filter(self.where).with_columns(**self.also)
+        frame = summary.filter(pl.col("metric") == values[0].metric).select(*self.keys, "n", "clusters")
+        if self.rows is not None:
+            frame = self.rows.join(frame, on=self.keys, maintain_order="left")  # those with a first value
+        for part in (_wide(summary, self.keys, metrics, _ENDS), _wide(paper, self.keys, printed, _PRINTED)):
+            frame = frame.join(part, on=self.keys, how="left", maintain_order="left")
+        frame = frame.with_columns(**{f"{name} as read": text for name, text in self.texts.items()})
+        has = {metric: frame[f"published {metric}"].null_count() < len(frame) for metric in printed}
+        columns: list[Column] = []
+        for column in self.columns:
+            own = has.get(column.metric, False) if isinstance(column, Values) else False
+            columns += column.columns(has_paper=own) if isinstance(column, Values) else [column]
+        texts = {name: f"{name} as read" for name in self.texts}
+        texts |= {f"published {metric}": f"printed {metric}" for metric, own in has.items() if own}
+        shown = [name for column in columns for name in column.names]
+        kept = [*(self.rows.columns if self.rows is not None else self.keys), "n", *shown, *texts, *texts.values()]
+        kept += [self.section] if self.section else []
+        notes = [*self.notes, *_doubts(values, frame, run.paper, has), *_told(counted, self.test)]
+        title = self.title.replace("{model}", run.model_name)
+        return Table(title, frame.select(list(dict.fromkeys(kept))), columns, self.section, notes, texts)
+
+
+def differences(test: str, title: str = "Against each other, on the same items") -> View:
+    """A row for each two sides that the summary compares: their difference, and p as it is and after Holm's correction.
+
+    `test` is that of `View`.
+    """
+    kind = pl.col("metric").str.splitn(":", 2).struct
+    return View(
+        title,
+        ("dataset", "condition", "split", "compared"),
+        [
+            Column("data", "dataset"),
+            Column("sides", "split"),
+            Column("metric", "compared"),
+            Column("n", "n"),
+            Values("difference", DIFFERENCE, interval=True, style=POINTS),
+            Values("p", P_VALUE, style=P),
+            Values("p (Holm)", HOLM, style=P),
+        ],
+        also={"metric": kind[0], "compared": kind[1]},
+        texts={"split": pl.when(pl.col("condition").str.contains(VERSUS)).then("condition").otherwise("split")},
+        test=test,
+    )
+
+
+def place() -> pl.Expr:
+    """Condition and split in one text, without what is the ordinary case."""
+    whole, plain = pl.col("split") == ALL, pl.col("condition") == ORIGINAL
+    return (
+        pl.when(whole & plain).then(pl.lit(ALL))
+        .when(plain).then("split")
+        .when(whole).then("condition")
+        .otherwise(pl.format("{}, {}", "condition", "split"))
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Chart:
+    """Points with intervals for a metric, beside the paper's, and a table with the same values.
+
+    Attributes:
+        name: Of the files, unique among the figures of a run.
+        metric: What is drawn; `others` are metrics that are drawn beside it, with their names.
+        title: Of the axis of values.
+        alt: What the picture shows, for readers who cannot see it.
+        rows: As in `View`.
+        label: What a point is called.
+        panel: The column of the summary with a small chart for each of its values; None for one chart.
+        keys: The columns of the table that name a row, as headings of the columns of the summary.
+    """
+
+    name: str
+    metric: str
+    title: str
+    alt: str
+    caption: str
+    where: pl.Expr = EVERY
+    rows: pl.DataFrame | None = None
+    label: pl.Expr = field(default_factory=place)
+    panel: str | None = "dataset"
+    others: Mapping[str, str] = field(default_factory=dict)
+    keys: Sequence[str] = ("dataset", "condition", "split")
+    domain: tuple[float, float] | None = None
+    zero: bool = True
+    scale: float = 100
+    notes: Sequence[str] = ()
+
+    def figure(self, run: Summarised, table: Table | None = None) -> Figure:
+        """With this table, or one of the drawn values."""
+        counted = run.summary.filter(self.where)
+        if self.rows is not None:
+            counted = self.rows.join(counted, on=self.rows.columns, maintain_order="left")
+        own = counted.filter(pl.col("metric") == self.metric)
+        series = [own.with_columns(source=pl.lit(run.model_name))]
+        for metric, name in self.others.items():
+            other = counted.filter(pl.col("metric") == metric)
+            series.append(other.with_columns(source=pl.lit(name), low=None, high=None))
+        paper = run.paper.figures.filter(pl.col("metric") == self.metric)
+        paper = own.join(paper, on=CELL, maintain_order="left")
+        series.append(paper.with_columns(source=pl.lit(PAPER), value="published", low=None, high=None))
+        points = pl.concat(series, how="diagonal_relaxed").drop_nulls("value").with_columns(
+            pl.col("value", "low", "high") * self.scale, place=self.label
+        )  # fmt: skip
+        several = points["source"].n_unique() > 1
+        plot = Points(
+            points, x="value", y="place", low="low", high="high", series="source" if several else None,
+            panel=self.panel, title=self.title, domain=self.domain, zero=self.zero,
+        )  # fmt: skip
+        wide = self.panel is not None and points[self.panel].n_unique() > 1
+        return Figure(self.name, plot, table or self._table(run), self.alt, self.caption, wide=wide, joint=True)
+
+    def _table(self, run: Summarised) -> Table:
+        heading, _, unit = self.title.partition(" (")
+        style = PERCENT if self.scale == 100 else {"decimals": 2, "unit": unit.rstrip(")")}
+        value = Values(heading, self.metric, interval=True, paper=PAPER, style=style)
+        columns = [*(Column(key, key) for key in self.keys), value, Column("n", "n")]
+        section = self.panel if self.panel in self.keys else None
+        title = f"{heading[:1].upper()}{heading[1:]}: {{model}}"
+        keys = ("dataset", "condition", "split")
+        return View(title, keys, columns, self.where, rows=self.rows, section=section, notes=self.notes).table(run)
+
+
+_ENDS = {"value": "{}", "low": "{}_low", "high": "{}_high"}
+_PRINTED = {"published": "published {}", "printed": "printed {}"}
+
+
+def _wide(rows: pl.DataFrame, keys: Sequence[str], metrics: Sequence[str], names: Mapping[str, str]) -> pl.DataFrame:
+    """The values of metrics beside each other, one row for the same keys; null where there is none."""
+    found = rows.select(*keys).unique(maintain_order=True)
+    for metric in metrics:
+        own = rows.filter(pl.col("metric") == metric)
+        named = {name.format(metric): pl.col(column) for column, name in names.items()}
+        found = found.join(own.select(*keys, **named), on=keys, how="left", maintain_order="left", validate="1:1")
+    return found
+
+
+def _doubts(values: Sequence[Values], frame: pl.DataFrame, paper: Paper, has: Mapping[str, bool]) -> list[str]:
+    """What is uncertain about the paper's figures, where any are shown."""
+    shown = [column for column in values if has.get(column.metric)]
+    if not shown:
+        return []
+    marks = (mark for column in shown for mark in frame[f"printed {column.metric}"].drop_nulls())
+    doubts = [*paper.doubts, *dict.fromkeys(paper.marks[mark] for mark in marks if mark in paper.marks)]
+    where = f"{BESIDE}: the paper" if any(column.paper == BESIDE for column in shown) else ""
+    return [f"{where}; {'; '.join(doubts)}" if where and doubts else where or f"paper: {'; '.join(doubts)}"]
+
+
+def _told(rows: pl.DataFrame, test: str) -> list[str]:
+    """What the p-values of a table are from, and which differences its tests can find."""
+    adjusted = rows.filter(pl.col("metric").str.starts_with(f"{HOLM}:"))
+    if not test or adjusted.is_empty():
+        return []
+    return [correction_note(adjusted.row(0, named=True), test), *detectable_note(rows.iter_rows(named=True))]
