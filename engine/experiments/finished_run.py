@@ -107,7 +107,7 @@ class AskedRun(SummaryRun):
         """A column of texts with the model's own mask token."""
         return pl.col(name).str.replace_all(MASK, mask_token(self.record.metadata, self.folder), literal=True)
 
-    def texts(self, rows: pl.LazyFrame, prefix: str = "", **columns: Any) -> pl.LazyFrame:
+    def texts(self, rows: pl.LazyFrame, prefix: str = "", /, **columns: Any) -> pl.LazyFrame:
         """Rows of items.parquet as `sentence_rows` has them.
 
         By default an item fails if its expected word is not the first choice, and the columns are those of `Clozes`;

@@ -55,7 +55,7 @@ def paper_of(experiment: str, model: str) -> Paper:
     """What the paper of an experiment prints of a model; without figures if it did not test it."""
     found = published(experiment)
     own = found.get("figures", {}).get(column(experiment, model), {})
-    cells = {
+    cells: dict[tuple[str, ...], float | str] = {
         (dataset, condition, split, metric): value
         for dataset, conditions in own.items()
         for condition, splits in conditions.items()

@@ -65,7 +65,7 @@ class Values:
 
     def columns(self, *, has_paper: bool) -> list[Column]:
         printed = f"published {self.metric}"
-        ends = {"low": f"{self.metric}_low", "high": f"{self.metric}_high"} if self.interval else {}
+        ends: dict[str, Any] = {end: f"{self.metric}_{end}" for end in ("low", "high") if self.interval}
         beside = printed if has_paper and self.paper == BESIDE else self.beside
         own = Column(self.heading, self.metric, beside=beside, spread=self.spread, p=self.p, **ends, **self.style)
         return [own, Column(self.paper, printed, **self.style)] if has_paper and self.paper != BESIDE else [own]
@@ -222,7 +222,7 @@ class Chart:
         heading, _, unit = self.title.partition(" (")
         style = PERCENT if self.scale == 100 else {"decimals": 2, "unit": unit.rstrip(")")}
         value = Values(heading, self.metric, interval=True, paper=PAPER, style=style)
-        columns = [*(Column(key, key) for key in self.keys), value, Column("n", "n")]
+        columns: list[Column | Values] = [*(Column(key, key) for key in self.keys), value, Column("n", "n")]
         section = self.panel if self.panel in self.keys else None
         title = f"{heading[:1].upper()}{heading[1:]}: {{model}}"
         keys = ("dataset", "condition", "split")

@@ -3,7 +3,8 @@
 import tomllib
 
 import pytest
-from negengine.engine.experiments.published import NEGATED_LAMA, WHAT_BERT_IS_NOT, column, published, trex_group
+from negengine.engine.experiments.lama.lama import trex_group
+from negengine.engine.experiments.published import CELL, paper_of, published
 
 CORPORA = {"Google-RE": "GoogleRE", "T-REx": "TREx", "ConceptNet": "ConceptNet", "SQuAD": "SQuAD"}
 SPLITS = {
@@ -14,32 +15,74 @@ SPLITS = {
 }
 
 
-def test_our_copy_of_table_1_of_negated_lama_is_the_transcript(shared):
-    transcript = tomllib.loads((shared / "data/published/negated-lama.toml").read_text("utf-8"))
-    wanted = [
-        {
-            "corpus": CORPORA[row["corpus"]],
-            "split": SPLITS.get(row["relation_group"], row["relation_group"]),
-            "facts": row["facts_count"],
-            **({"relations": row["relations_count"]} if "relations_count" in row else {}),
-            **{
-                model: {"spearman": row["spearman_x100"][model], "overlap": row["overlap_percent"][model]}
-                for model in ("bert_base", "bert_large")
-            },
+@pytest.fixture
+def transcript(shared):
+    def read(name):
+        return tomllib.loads((shared / f"data/published/{name}.toml").read_text("utf-8"))
+
+    return read
+
+
+def figures(experiment, model):
+    """Cell of the summary → percent, as `paper_of` has it."""
+    found = paper_of(experiment, model).figures
+    return {row[:4]: pytest.approx(100 * row[4]) for row in found.select(*CELL, "published").iter_rows()}
+
+
+def test_our_copy_of_table_1_of_negated_lama_is_the_transcript(transcript):
+    rows = transcript("negated-lama")["table_1"]["rows"]
+    for model in ("bert_base", "bert_large"):
+        wanted = {
+            (CORPORA[row["corpus"]], "original", SPLITS.get(row["relation_group"], row["relation_group"]), metric): row[
+                name
+            ][model]
+            for row in rows
+            for metric, name in (("spearman", "spearman_x100"), ("overlap@1", "overlap_percent"))
         }
-        for row in transcript["table_1"]["rows"]
-    ]
-    assert published(NEGATED_LAMA)["rows"] == wanted
+        assert figures("lama", f"{model.replace('_', '-')}-cased") == wanted
+    sizes = {
+        (CORPORA[row["corpus"]], SPLITS.get(row["relation_group"], row["relation_group"])): [
+            row[name] for name in ("facts_count", "relations_count") if name in row
+        ]
+        for row in rows
+    }
+    ours = published("lama")["size"]
+    assert {(corpus, split): size for corpus, own in ours.items() for split, size in own.items()} == sizes
+
+
+def test_our_copy_of_the_notes_on_the_diagnostics_is_the_transcript(transcript):
+    notes = transcript("what-bert-is-not")
+    natural = notes["neg_136"]["less_natural_negative_sentences_preferring_true_percent"]
+    role = notes["role_88"]["accuracy_bert_large_percent"]
+    both = {
+        ("CPRAG-102", "original", "all", "accuracy@5"): 50,
+        ("NEG-136-NAT", "original", "negative-unlicensed", "sensitivity"): natural,
+    }
+    large = {("ROLE-88", "original", "all", f"accuracy@{k}"): role for k in notes["role_88"]["accuracy_k_tested"]}
+    assert figures("diagnostics", "bert-base-uncased") == both
+    assert figures("diagnostics", "bert-large-uncased") == both | large
+
+
+def test_our_copy_of_table_2_of_the_replication_is_the_transcript(transcript):
+    rows = transcript("self-contained-negation-test")["table_2"]["rows"]
+    for model in ("roberta-large", "bert-large-cased"):
+        wanted = {
+            ("GH22", "original", f"{row['pattern']}{row['polarity']}@1", "repetition_rate"): row["repetition_percent"][
+                model
+            ]
+            for row in rows
+        }
+        assert figures("gh22", model) == wanted
 
 
 def test_groups_of_trex_are_those_of_the_data(shared):
     """P27 has no row in the data; the paper counts one relation more than they have among N-M."""
     lines = (shared / "data/datasets/negated-lama/relations.tsv").read_text("utf-8").splitlines()[1:]
     wanted = {fields[1]: fields[3] for fields in (line.split("\t") for line in lines) if fields[0] == "TREx"}
-    found = {relation: group for group, own in published(NEGATED_LAMA)["trex"].items() for relation in own}
+    found = {relation: group for group, own in published("lama")["trex"].items() for relation in own}
     assert found == wanted | {"P27": "N-M"}
-    sizes = {row["split"]: row["relations"] for row in published(NEGATED_LAMA)["rows"] if row["corpus"] == "TREx"}
-    assert {group: len(own) for group, own in published(NEGATED_LAMA)["trex"].items()} == sizes
+    sizes = {split: relations for split, (_, relations) in published("lama")["size"]["TREx"].items()}
+    assert {group: len(own) for group, own in published("lama")["trex"].items()} == sizes
 
 
 def test_only_relations_of_trex_have_a_group():
@@ -47,7 +90,8 @@ def test_only_relations_of_trex_have_a_group():
     assert trex_group("TREx", "P0") == trex_group("GoogleRE", "P36") == ()
 
 
-@pytest.mark.parametrize("paper", [NEGATED_LAMA, WHAT_BERT_IS_NOT])
-def test_a_model_of_no_paper_has_no_column(paper):
-    assert column(paper, "mini") is None
-    assert column(paper, "bert-large-cased" if paper == NEGATED_LAMA else "bert-large-uncased") is not None
+@pytest.mark.parametrize(
+    ("experiment", "model"), [("lama", "bert-large-uncased"), ("gh22", "mini"), ("nothing", "mini")]
+)
+def test_a_model_of_no_paper_has_no_figures(experiment, model):
+    assert paper_of(experiment, model).figures.is_empty()

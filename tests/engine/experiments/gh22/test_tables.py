@@ -1,11 +1,8 @@
 """The tables: the paper's layout and figures, ours beside them."""
 
-import tomllib
-
 import pytest
 from negengine.engine.experiments.gh22.gh22_patterns import Variant, load_variant
 from negengine.engine.experiments.gh22.gh22_views import acts_sentence, drops_table, rates_table
-from negengine.engine.experiments.published import SELF_CONTAINED_NEGATION, column, published
 from negengine.engine.views.cells import cells
 
 from .test_summary import cell
@@ -17,17 +14,6 @@ def rates(finished):
         return rates_table(finished.summary, Variant.ORIGINAL, load_variant(Variant.ORIGINAL), model)
 
     return table
-
-
-def test_our_copy_of_table_2_is_the_transcript(shared):
-    transcript = tomllib.loads((shared / "data/published/self-contained-negation-test.toml").read_text("utf-8"))
-    for model in ("roberta-large", "bert-large-cased"):
-        wanted = {
-            f"{row['pattern']}{row['polarity']}": row["repetition_percent"][model]
-            for row in transcript["table_2"]["rows"]
-        }
-        assert published(SELF_CONTAINED_NEGATION)["repetition_rate"][column(SELF_CONTAINED_NEGATION, model)] == wanted
-    assert column(SELF_CONTAINED_NEGATION, "mini") is None
 
 
 def test_the_table_has_the_papers_layout_and_its_rates_beside_ours(rates, finished):

@@ -5,7 +5,7 @@ import tomllib
 import polars as pl
 from negengine.engine.experiments.nli.nli_pairs import THREE_WAY, TWO_WAY, Label
 from negengine.engine.experiments.nli.nli_views import accuracy_table, comparison_table, label_table
-from negengine.engine.experiments.published import NLI_NEGATION, published
+from negengine.engine.experiments.published import published
 from negengine.engine.views.cells import cells
 
 from .conftest import cell
@@ -16,7 +16,7 @@ E, C, N, NOT = Label.ENTAILMENT, Label.CONTRADICTION, Label.NEUTRAL, Label.NOT_E
 def test_our_copy_of_the_tables_is_the_transcript(shared):
     transcript = tomllib.loads((shared / "data/published/nli-negation.toml").read_text("utf-8"))
     letters = {E: "E", NOT: "notE", C: "C", N: "N"}
-    ours = published(NLI_NEGATION)
+    ours = published("nli")
     for source, labels in (("RTE", TWO_WAY), ("SNLI", THREE_WAY), ("MNLI", THREE_WAY)):
         for split, shares in transcript["table_5"][source.lower()].items():
             assert ours[source]["labels"][split] == [shares[letters[label]] for label in labels]

@@ -1,0 +1,136 @@
+"""What a person reads of a summary: the tables of every experiment, and the values of its figures, beside the paper's.
+
+The files in `views` have the tables as a terminal and as CSV show them, and what a report says. To write them again
+after a change that is meant, set WRITE_VIEWS=1, run this file, and read the difference.
+"""
+
+import os
+from pathlib import Path
+
+import polars as pl
+import pytest
+from asked_stages import asked_run
+from negengine.engine.experiments.diagnostics.diagnostics import ACCURACY, PREFERENCE, Diagnostics
+from negengine.engine.experiments.lama.lama import Lama
+from negengine.engine.experiments.published import CELL
+from negengine.engine.experiments.summary import frame
+from negengine.engine.experiments.view import PERCENT, Values, View
+from negengine.engine.views import Column
+from negengine.engine.views.formats import render
+
+VIEWS = Path(__file__).parent / "views"
+SHUFFLES = ("shuffled", "shuffled-truncated")
+
+
+def values(*cells, n=40):
+    """Rows of a summary whose values all differ: 0.50, 0.51 …, with an interval of ± 0.1."""
+    return [(*cell, *(round(end + i / 100, 2) for end in (0.5, 0.4, 0.6)), n) for i, cell in enumerate(cells)]
+
+
+def compared(dataset, condition, split, metric):
+    key = (dataset, condition, split)
+    yield (*key, f"difference:{metric}", 0.25, -0.05, 0.5, 40, 20, 1.1, 0.31, None)
+    yield from ((*key, f"{p}:{metric}", value, None, None, 40, 20, None, None, 2)
+                for p, value in (("p", 0.0123456), ("p_holm", 0.0246912)))  # fmt: skip
+
+
+def lama():
+    splits = [("GoogleRE", "place_of_birth"), ("TREx", "1-1"), *(("TREx", f"P{i}") for i in range(20, 29))]
+    splits = [("GoogleRE", "all"), ("TREx", "all"), *splits]
+    metrics = ("spearman", "overlap@1")
+    conditions = ("original", "misprimed-low")
+    summary = values(
+        *((dataset, "original", split, metric) for metric in metrics for dataset, split in splits),
+        *(("GoogleRE", "original", "all", f"{metric}-by-relation") for metric in metrics),
+        *((dataset, condition, "all", f"precision@{k}") for k in (1, 5, 10) for dataset in ("GoogleRE", "TREx")
+          for condition in conditions),
+    )  # fmt: skip
+    tops = {f"top{i}": [word, "a"] for i, word in enumerate(("fly", "sing", None), 1)}
+    tops |= {f"negated_top{i}": [word, None] for i, word in enumerate(("fly", "[dig]", None), 1)}
+    logprobs = {f"{name}_logprob": [word and -0.25 * len(word) for word in words] for name, words in tops.items()}
+    queries = {
+        "query": ["Birds can [MASK] .", "No negation [MASK] ."],
+        "negated_query": ["Birds cannot [MASK] .", None],
+    }
+    return summary, pl.DataFrame(queries | tops | logprobs)
+
+
+def diagnostics():
+    accuracies, preferences = ACCURACY.rows.rows(), PREFERENCE.rows.rows()
+    preferred = ("sensitivity", "sensitivity>0.01", "outside:sensitivity")
+    summary = [
+        *values(*((*key, f"accuracy@{k}") for k in (1, 5) for key in accuracies)),
+        *values(*((*key, "outside:accuracy") for key in accuracies)),
+        *values(*(("CPRAG-102", name, "all", f"sd:accuracy@{k}") for k in (1, 5) for name in SHUFFLES)),
+        *values(*((*key, name) for name in preferred for key in preferences)),
+        *compared("CPRAG-102", "original vs shuffled", "all vs draw-1", "accuracy@1"),
+        *compared("NEG-136-NAT", "original", "affirmative-licensed vs negative-licensed", "sensitivity"),
+    ]
+    items = {"dataset": ["ROLE-88", "CPRAG-102"], "outside_expected": ["zz|a", ""], "outside_compared": ["", None]}
+    return summary, pl.DataFrame(items)
+
+
+CASES = {
+    "lama": (Lama, lama, "bert-base-cased"),
+    "diagnostics": (Diagnostics, diagnostics, "google-bert/bert-large-uncased"),
+}
+
+
+def run_of(name, model=""):
+    experiment, made, known = CASES[name]
+    summary, items = made()
+    return experiment, asked_run(experiment.results, frame(summary), items, model or known)
+
+
+def written(experiment, run):
+    texts = [render(run.tables(), "table", width=120), render(run.tables(), "csv")]
+    for section in experiment.sections(run):
+        texts.append("\n".join([f"# {section.title}", *section.sentences, *section.notes, ""]))
+        for figure in section.figures:
+            plot = figure.plot
+            told = [f"## {figure.name} ({plot.title}): {figure.caption}", figure.alt, *figure.table.notes]
+            columns = [name for name in (plot.panel, plot.y, plot.series, plot.x, plot.low, plot.high) if name]
+            texts.append("\n".join([*told, plot.data.select(columns).write_csv(float_precision=2)]))
+            assert plot.chart().to_dict(validate=False)
+    return "\n".join(texts)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_tables_and_figures_are_those_that_were_read_and_found_right(name):
+    text = written(*run_of(name))
+    file = VIEWS / f"{name}.txt"
+    if os.environ.get("WRITE_VIEWS"):
+        file.write_text(text, "utf-8")
+    assert text == file.read_text("utf-8")
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_model_of_no_paper_has_no_figures_of_it(name):
+    text = written(*run_of(name, "mini"))
+    assert "paper" not in text
+    assert "published" not in text
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_terminal_tables_fit_in_80_columns(name):
+    text = render(run_of(name)[1].tables(), "table", width=80)
+    assert "…" not in text
+    assert max(map(len, text.splitlines())) <= 80
+
+
+def test_part_of_the_data_has_the_tables_of_that_part():
+    experiment, run = run_of("diagnostics")
+    run.__dict__["summary"] = run.summary.filter(dataset="NEG-136-SIMP")
+    text = written(experiment, run)
+    assert "NEG-136-SIMP" in text
+    assert "CPRAG-102" not in text.replace(run.remarks()[0], "")
+    assert "NEG-136-NAT" not in text
+
+
+def test_a_metric_that_is_there_twice_in_a_row_of_a_view_is_an_error():
+    """It would be a table with rows that nobody can tell apart."""
+    view = View("T", ("dataset",), [Column("data", "dataset"), Values("a", "accuracy", style=PERCENT)])
+    run = asked_run(Lama.results, frame(values(("d", "c", "all", "accuracy"), ("d", "c", "one", "accuracy"))))
+    with pytest.raises(pl.exceptions.ComputeError, match="1:1"):
+        view.table(run)
+    assert set(CELL) < set(run.summary.columns)
