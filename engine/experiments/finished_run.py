@@ -157,10 +157,11 @@ def item_once(items: pl.DataFrame, names: Sequence[str] = _ITEM) -> Recount:
 def means(summary: pl.DataFrame, items: pl.DataFrame, metrics: Sequence[str]) -> Recount:
     """The metrics of summary.parquet are the means of the items of their split.
 
-    The items have the columns dataset, condition, splits (several, with `|` between) and the metrics.
+    The items have the columns dataset, condition, splits (lists, or texts with `|` between) and the metrics.
     """
-    by_split = items.with_columns(pl.col(*metrics).cast(pl.Float64), split=pl.col("splits").str.split(SEPARATOR))
-    counted = by_split.explode("split").unpivot(metrics, index=_CELL[:-1], variable_name="metric")
+    several = pl.col("splits").str.split(SEPARATOR) if items["splits"].dtype == pl.String else pl.col("splits")
+    by_split = items.with_columns(pl.col(*metrics).cast(pl.Float64), split=several)
+    counted = by_split.explode("split").drop_nulls("split").unpivot(metrics, index=_CELL[:-1], variable_name="metric")
     wanted = counted.drop_nulls("value").group_by(_CELL).agg(value=pl.col("value").mean(), n=pl.len().cast(pl.Int64))
     found = summary.filter(pl.col("metric").is_in(metrics))
     return same_figures("the rates of summary.parquet are the means of the items", found, wanted, _CELL)

@@ -16,7 +16,7 @@ from ..basics.reading import exists, paths_in
 from .agreement import Agreement, read_agreement
 from .bundled import BUNDLED_LEXICON
 from .pattern import MASK, PROFESSION, SLOT_NAME, SLOTS, WORD_SLOTS, column
-from .text_lines import Entry, read_entries
+from .text_lines import Located, read_entries
 
 VERBS_FILE = "verbs.txt"
 FORMS_SEPARATOR = ", "
@@ -136,13 +136,13 @@ def load_lexicon(folder: Path | None = None, verbs: str = VERBS_FILE) -> Lexicon
     )
 
 
-def _read(path: Path, hint: str = _HINT) -> list[Entry]:
+def _read(path: Path, hint: str = _HINT) -> list[Located]:
     if entries := read_entries(path, hint):
         return entries
     raise InputError(f"{path}:1: no entry in this file; write one entry per line")
 
 
-def _texts(entries: Sequence[Entry]) -> tuple[str, ...]:
+def _texts(entries: Sequence[Located]) -> tuple[str, ...]:
     return tuple(entry.text for entry in entries)
 
 
@@ -165,14 +165,14 @@ def _read_pronouns(folder: Path) -> tuple[dict[str, str], dict[str, str]]:
     return {labels[gender]: pronoun for gender, pronoun in found.items()}, labels
 
 
-def _gender_and_form(entry: Entry) -> tuple[str, str]:
+def _gender_and_form(entry: Located) -> tuple[str, str]:
     gender, equals, form = (part.strip() for part in entry.text.partition("="))
     if not equals or not gender.isidentifier() or not form:
         raise InputError(f"{entry.location}: {entry.text!r} is not of the form `GENDER = word`, as in `female = she`")
     return gender, form
 
 
-def _read_names(folder: Path, labels: Mapping[str, str]) -> dict[str, list[Entry]]:
+def _read_names(folder: Path, labels: Mapping[str, str]) -> dict[str, list[Located]]:
     """Label of a gender → the names."""
     _refuse_other_genders(folder, "names", labels)
     names = {label: _read(folder / f"names_{gender}.txt") for gender, label in labels.items()}
@@ -215,7 +215,7 @@ def _read_professions(
     return {labels[gender]: _texts(entries) for gender, entries in forms.items()}
 
 
-def _checked_professions(path: Path, articles: Sequence[str]) -> list[Entry]:
+def _checked_professions(path: Path, articles: Sequence[str]) -> list[Located]:
     professions = _distinct(_read(path))
     starts = tuple(article if article.endswith(("'", "’")) else f"{article} " for article in articles)
     for profession in professions:
@@ -271,9 +271,9 @@ def _read_own_slots(
     return forms, lists
 
 
-def _distinct(entries: list[Entry]) -> list[Entry]:
+def _distinct(entries: list[Located]) -> list[Located]:
     """The same entries. Raises InputError if one of them is there twice."""
-    first: dict[str, Entry] = {}
+    first: dict[str, Located] = {}
     for entry in entries:
         earlier = first.setdefault(entry.text, entry)
         if earlier is not entry:

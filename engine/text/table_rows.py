@@ -42,10 +42,10 @@ class Block:
 
     part: Part
     frame: pl.DataFrame
-    numbers: NDArray[np.int64]  # int64 [n], the number of each row in the table, from 1
+    numbers: NDArray[np.int64]  # int64 [n], the number of each row in its file, from 1
     lines: NDArray[np.int64] | None  # int64 [n], the line where each begins; None outside text files
     bad: Sequence[Bad] = ()
-    missing: Sequence[str] = ()
+    missing: Sequence[str] = ()  # what stands for a missing value
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,14 +53,13 @@ class Rows:
     """The rows of a part that can be used, and those that are skipped."""
 
     frame: pl.DataFrame
-    numbers: NDArray[np.int64]  # int64 [n], the number of each row in the table, from 1
-    lines: NDArray[np.int64] | None  # int64 [n], the line where each begins; None outside text files
+    numbers: NDArray[np.int64]  # as in `Block`
+    lines: NDArray[np.int64] | None
     skipped: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=SKIPPED_SCHEMA))
 
-    def count_reasons(self, counts: dict[str, int]) -> None:
-        """Add to each reason the number of rows that are skipped for it, the most frequent reason first."""
-        for reason, n in self.skipped["reason"].value_counts(sort=True).iter_rows():
-            counts[reason] = counts.get(reason, 0) + n
+    def line(self, place: int) -> int | None:
+        """The line where a row begins; None outside text files."""
+        return None if self.lines is None else int(self.lines[place])
 
     def without(self, reasons: pl.Series) -> "Rows":
         """The same without the rows that have a reason, which are skipped; `reasons` as `Check` gives them."""
@@ -69,15 +68,10 @@ class Rows:
         keep = reasons.is_null()
         kept, dropped = keep.to_numpy(), np.flatnonzero(~keep.to_numpy())
         bad = [
-            Bad(
-                int(self.numbers[i]),
-                None if self.lines is None else int(self.lines[i]),
-                str(reasons[i]),
-                as_json(self.frame.row(i, named=True)),
-            )
+            Bad(int(self.numbers[i]), self.line(i), str(reasons[i]), as_json(self.frame.row(i, named=True)))
             for i in dropped.tolist()
         ]
-        skipped = pl.concat([self.skipped, bad_frame(bad)]).sort("row", maintain_order=True)
+        skipped = pl.concat([self.skipped, _bad_frame(bad)]).sort("row", maintain_order=True)
         lines = None if self.lines is None else self.lines[kept]
         return Rows(self.frame.filter(keep), self.numbers[kept], lines, skipped)
 
@@ -89,13 +83,12 @@ def judged(block: Block, texts: Sequence[str], check: Check | None) -> Rows:
         column = columns.get(name, pl.Series(name, [None] * len(block.numbers)))
         columns[name] = column.cast(pl.String)
     frame = pl.DataFrame(list(columns.values()))
-    rows = Rows(frame, block.numbers, block.lines, bad_frame(block.bad))
+    rows = Rows(frame, block.numbers, block.lines, _bad_frame(block.bad))
     rows = rows.without(_missing(frame, texts, block.missing))
     return rows if check is None or rows.frame.is_empty() else rows.without(check(rows.frame))
 
 
-def bad_frame(bad: Sequence[Bad]) -> pl.DataFrame:
-    """Bad rows as a frame with `SKIPPED_SCHEMA`."""
+def _bad_frame(bad: Sequence[Bad]) -> pl.DataFrame:
     return pl.DataFrame(bad, schema=SKIPPED_SCHEMA, orient="row")
 
 
@@ -163,6 +156,4 @@ def _missing(frame: pl.DataFrame, texts: Sequence[str], stand_ins: Sequence[str]
             .then(pl.format(f"{where} {{}}, a missing value; {NEEDED}", column))
             .otherwise(reason)
         )
-    return frame.select(
-        pl.repeat(None, pl.len(), dtype=pl.String).alias("reason") if not texts else reason.alias("reason")
-    ).to_series()
+    return frame.select(reason.alias("reason")).to_series()

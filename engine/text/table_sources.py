@@ -114,6 +114,10 @@ class TextTable:
     delimiter: str  # between two fields; empty for JSON lines
     start: Place
 
+    @property
+    def name(self) -> str:
+        return str(self.path)
+
     @classmethod
     def open(cls, path: Path, kind: Kind) -> "TextTable":
         """Read the header, or the first row of JSON lines.
@@ -259,40 +263,50 @@ _AT_ONCE = 2**20  # bytes
 _NESTED = (pl.List, pl.Array, pl.Struct, pl.Object, pl.Binary)
 
 
-@dataclass(frozen=True)
-class ParquetTable:
-    """A Parquet file."""
+@dataclass(frozen=True, eq=False)
+class ColumnTable:
+    """A Parquet file, or a frame in memory: its digest is that of its names, types and values."""
 
-    path: Path
+    path: Path | None  # None for a frame
+    frame: pl.DataFrame | None = None
+
+    @property
+    def name(self) -> str:
+        return "the frame" if self.path is None else str(self.path)
 
     @cached_property
     def columns(self) -> tuple[str, ...]:
-        with _reading_parquet(self.path):
-            return tuple(self._lazy.collect_schema())
+        with self._reading() as rows:
+            return tuple(rows.collect_schema())
 
     def blocks(self, size: int, digest: "hashlib._Hash", texts: Sequence[str]) -> Iterator[Block]:
-        with _reading_parquet(self.path):
-            _refuse_no_texts(str(self.path), self._lazy.collect_schema(), texts)
-        with open_regular(self.path) as stream:
-            try:
-                while content := stream.read(_AT_ONCE):
-                    digest.update(content)
-            except OSError as error:
-                raise unreadable(self.path, error) from error
+        """All parts in one pass. Raises InputError if one of the columns `texts` holds something else."""
+        with self._reading() as rows:
+            schema = rows.collect_schema()
+        for column in texts:
+            if not isinstance(schema[column], pl.String | pl.Categorical | pl.Enum | pl.Null):
+                raise InputError(f"{self.name}: the column {column!r} holds {schema[column]}; {NEEDED} in each row")
+        if self.path is None:
+            digest.update(as_json([[name, str(dtype)] for name, dtype in schema.items()]).encode())
+        else:
+            self._digest_file(self.path, digest)
         start = 0
         for frame in self._batches(size):
-            yield _block(Part(start, len(frame)), frame)
+            block = _block(Part(start, len(frame)), frame)
+            if self.path is None:
+                digest.update(block.frame.write_ndjson().encode())
+            yield block
             start += len(frame)
 
     def block(self, part: Part, schema: Mapping[str, pl.DataType], texts: Sequence[str]) -> Block:  # noqa: ARG002
-        with _reading_parquet(self.path):
-            return _block(part, self._lazy.slice(part.start, part.size).collect())
+        with self._reading() as rows:
+            return _block(part, rows.slice(part.start, part.size).collect())
 
     def _batches(self, size: int) -> Iterator[pl.DataFrame]:
         """The rows in frames of a size; the last one may be shorter."""
-        with _reading_parquet(self.path):
-            held = self._lazy.collect_schema().to_frame()
-            for batch in self._lazy.collect_batches(chunk_size=size, maintain_order=True):
+        with self._reading() as rows:
+            held = rows.collect_schema().to_frame()
+            for batch in rows.collect_batches(chunk_size=size, maintain_order=True):
                 held = pl.concat([held, batch])
                 while len(held) >= size:
                     yield held.head(size)
@@ -300,31 +314,26 @@ class ParquetTable:
             if len(held):
                 yield held
 
-    @property
-    def _lazy(self) -> pl.LazyFrame:
-        return pl.scan_parquet(self.path, glob=False, hive_partitioning=False)
+    @staticmethod
+    def _digest_file(path: Path, digest: "hashlib._Hash") -> None:
+        with open_regular(path) as stream:
+            try:
+                while content := stream.read(_AT_ONCE):
+                    digest.update(content)
+            except OSError as error:
+                raise unreadable(path, error) from error
 
-
-@dataclass(frozen=True, eq=False)
-class FrameTable:
-    """A frame in memory; the digest gets the names, the types and the values."""
-
-    frame: pl.DataFrame
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        return tuple(self.frame.columns)
-
-    def blocks(self, size: int, digest: "hashlib._Hash", texts: Sequence[str]) -> Iterator[Block]:
-        _refuse_no_texts("the frame", self.frame.schema, texts)
-        digest.update(as_json([[name, str(dtype)] for name, dtype in self.frame.schema.items()]).encode())
-        for start in range(0, len(self.frame), size):
-            block = _block(Part(start, min(size, len(self.frame) - start)), self.frame.slice(start, size))
-            digest.update(block.frame.write_ndjson().encode())
-            yield block
-
-    def block(self, part: Part, schema: Mapping[str, pl.DataType], texts: Sequence[str]) -> Block:  # noqa: ARG002
-        return _block(part, self.frame.slice(part.start, part.size))
+    @contextmanager
+    def _reading(self) -> Iterator[pl.LazyFrame]:
+        if self.frame is not None or self.path is None:
+            yield (pl.DataFrame() if self.frame is None else self.frame).lazy()
+            return
+        with open_regular(self.path):  # refuses pipes and folders, for which Polars would wait or look inside
+            pass
+        try:
+            yield pl.scan_parquet(self.path, glob=False, hive_partitioning=False)
+        except (PolarsError, PanicException, OSError, ValueError) as error:
+            raise InputError(f"{self.path}: not a whole Parquet file ({first_line(error)}); write it again") from None
 
 
 def _block(part: Part, frame: pl.DataFrame) -> Block:
@@ -343,19 +352,3 @@ def _plain(frame: pl.DataFrame) -> pl.DataFrame:
         else:
             columns.append(column)
     return pl.DataFrame(columns)
-
-
-def _refuse_no_texts(name: str, schema: Mapping[str, pl.DataType], texts: Sequence[str]) -> None:
-    for column in texts:
-        if not isinstance(schema[column], pl.String | pl.Categorical | pl.Enum | pl.Null):
-            raise InputError(f"{name}: the column {column!r} holds {schema[column]}; {NEEDED} in each row")
-
-
-@contextmanager
-def _reading_parquet(path: Path) -> Iterator[None]:
-    with open_regular(path):  # refuses pipes and folders, for which Polars would wait or look inside
-        pass
-    try:
-        yield
-    except (PolarsError, PanicException, OSError, ValueError) as error:
-        raise InputError(f"{path}: not a whole Parquet file ({first_line(error)}); write it again") from None

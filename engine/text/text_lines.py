@@ -34,8 +34,12 @@ _CONTROL = re.compile(r"[\x00-\x08\x0e-\x1f\x7f]")
 _NUMBER = re.compile(r"[+-]?([0-9]{1,20}(\.[0-9]{0,20})?|\.[0-9]{1,20})([eE][+-]?[0-9]{1,3})?")
 _SHOWN = 60  # characters of a line in a message
 
-Located = tuple[str, str]
-"""A line without its end, and its file and number."""
+
+class Located(NamedTuple):
+    """A line without its end, or what stands on it."""
+
+    text: str
+    location: str  # file and number
 
 
 class Place(NamedTuple):
@@ -116,7 +120,7 @@ class Lines(Iterator[str]):
 
     def located(self) -> Iterator[Located]:
         for line in self:
-            yield line, self.location
+            yield Located(line, self.location)
 
 
 @contextmanager
@@ -151,7 +155,7 @@ def decoded(content: bytes, name: str) -> list[Located]:
 
 
 def _not_empty(lines: Iterator[Located], name: str) -> list[Located]:
-    if found := [(text, location) for text, location in lines if text.strip()]:
+    if found := [line for line in lines if line.text.strip()]:
         return found
     raise InputError(f"{name}:1: the file is empty")
 
@@ -213,19 +217,17 @@ def stream_rows(lines: Iterable[Located], name: str) -> Iterator[Row]:
     Raises:
         InputError: A row has more or fewer fields than the header, or there is no row.
     """
-    filled = ((line, location) for line, location in lines if line.strip())
-    header, first = next(filled, ("", f"{name}:1"))
+    filled = ((line.split("\t"), location) for line, location in lines if line.strip())
+    header, first = next(filled, ([], f"{name}:1"))
     if not header:
         raise InputError(f"{first}: the file is empty")
-    names = [column.strip() for column in header.split("\t")]
-    below = False
-    for line, location in filled:
-        below = True
-        fields = line.split("\t")
+    names = [column.strip() for column in header]
+    location = ""
+    for fields, location in filled:
         if len(fields) != len(names):
             raise InputError(f"{location}: {len(fields)} fields, but the header has {len(names)}")
         yield Row(dict(zip(names, fields, strict=True)), location)
-    if not below:
+    if not location:
         raise InputError(f"{first}: no row below the header")
 
 
@@ -242,15 +244,7 @@ def json_object(line: str, location: str) -> dict[str, Any]:
     return fields
 
 
-@dataclass(frozen=True)
-class Entry:
-    """One entry of a word list, and its file and line."""
-
-    text: str
-    location: str
-
-
-def read_entries(path: Path, hint: str = "") -> list[Entry]:
+def read_entries(path: Path, hint: str = "") -> list[Located]:
     """The entries of a word list: one a line; empty lines and lines that begin with "#" do not count.
 
     Raises:
@@ -263,7 +257,7 @@ def read_entries(path: Path, hint: str = "") -> list[Entry]:
             continue
         if fault := fault_of_entry(text):
             raise InputError(f"{location}: {fault}")
-        found.append(Entry(text, location))
+        found.append(Located(text, location))
     return found
 
 

@@ -1,4 +1,7 @@
-"""Opening a user's table, the one pass over it, and reading its parts."""
+"""Opening a user's table, the one pass over it, and reading its parts.
+
+A table is a file, a frame in memory, or a folder of files with the same columns.
+"""
 
 import hashlib
 import os
@@ -12,32 +15,34 @@ from typing import Any
 import polars as pl
 
 from ..basics.errors import InputError, did_you_mean
-from ..basics.reading import file_sha256
+from ..basics.reading import file_sha256, is_folder, paths_in
 from .table_rows import Check, Part, Rows, common_types, judged
-from .table_sources import MOST_COLUMNS, FrameTable, Kind, ParquetTable, TextTable, kind_of
+from .table_sources import MOST_COLUMNS, ColumnTable, Kind, TextTable, kind_of
 
 ROWS_PER_PART = 4096
+ENDINGS = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet")
 TableLike = str | Path | pl.DataFrame | pl.LazyFrame | Mapping[str, Sequence[Any]] | Any
 """A file, a Polars frame, a pandas frame, or a dictionary of columns."""
 
-Source = TextTable | ParquetTable | FrameTable
+Source = TextTable | ColumnTable
 
 
 @dataclass(frozen=True, eq=False)
 class Table:
     """A user's table before its rows are read."""
 
-    source: Source
-    path: Path | None  # None for a frame in memory
+    title: str  # without its folder and its ending
+    sources: tuple[Source, ...]  # one, or the files of a folder in the order of their names
 
     @property
     def name(self) -> str:
-        return "the frame" if self.path is None else str(self.path)
+        """For messages."""
+        return self.sources[0].name
 
     @property
     def columns(self) -> tuple[str, ...]:
         """The names of the columns; in JSON lines those of the first row."""
-        return self.source.columns
+        return self.sources[0].columns
 
     def scan(
         self,
@@ -47,36 +52,41 @@ class Table:
         skip_bad: bool = False,
         rows_per_part: int = ROWS_PER_PART,
     ) -> "Stimuli":
-        """Read all rows once, one part at a time: count them, check them, and find the digest and the parts.
+        """Read all rows once, one part at a time: count them, check them, and find the digests and the parts.
 
         Every row must hold a text in each of the columns `texts`. `check` says what else makes a row bad, such as a
         sentence without a mask; it gets a part's rows with all columns. Bad rows are counted with `skip_bad`.
 
         Raises:
-            InputError: The file cannot be read; a row is bad, without `skip_bad`; no row can be used.
+            InputError: A file cannot be read; a row is bad, without `skip_bad`; no row of a file can be used.
         """
-        digest = hashlib.sha256()
-        stamp = _stamp(self.path)
-        parts: list[Part] = []
+        parts: list[tuple[int, Part]] = []
         schema: dict[str, pl.DataType] = {}
-        skipped, first = 0, ""
-        for block in self.source.blocks(rows_per_part, digest, texts):
-            rows = judged(block, texts, check)
-            if len(rows.skipped):
-                first = first or _told(self.name, rows.skipped.row(0, named=True))
-                if not skip_bad:
-                    raise InputError(first)
-            skipped += len(rows.skipped)
-            parts.append(block.part)
-            schema = common_types(schema, block.frame)
-            if len(schema) > MOST_COLUMNS:
-                raise InputError(f"{self.name}: more than {MOST_COLUMNS:,} columns; write one object of few per line")
-        n = sum(part.size for part in parts)
-        if skipped == n:
-            raise InputError(first or f"{self.name}: there is no row below the names of the columns")
+        skipped, digests, stamps = 0, [], [_stamp(source.path) for source in self.sources]
+        for number, source in enumerate(self.sources):
+            digest = hashlib.sha256()
+            n, bad, first = 0, 0, ""
+            for block in source.blocks(rows_per_part, digest, texts):
+                rows = judged(block, texts, check)
+                if len(rows.skipped):
+                    worst = rows.skipped.row(0, named=True)
+                    first = first or f"{_location(source.name, worst['row'], worst['line'])}: {worst['reason']}"
+                    if not skip_bad:
+                        raise InputError(first)
+                n, bad = n + block.part.size, bad + len(rows.skipped)
+                parts.append((number, block.part))
+                schema = common_types(schema, block.frame)
+                if len(schema) > MOST_COLUMNS:
+                    raise InputError(
+                        f"{source.name}: more than {MOST_COLUMNS:,} columns; write one object of few per line"
+                    )
+            if bad == n:
+                raise InputError(first or f"{source.name}: there is no row below the names of the columns")
+            skipped += bad
+            digests.append(digest.hexdigest())
         schema = {name: dtype if dtype != pl.Null else pl.String() for name, dtype in schema.items()}
         return Stimuli(
-            self.source, self.path, tuple(texts), schema, tuple(parts), n, skipped, digest.hexdigest(), stamp
+            self.title, self.sources, tuple(texts), schema, tuple(parts), skipped, tuple(digests), tuple(stamps)
         )
 
 
@@ -84,55 +94,101 @@ class Table:
 class Stimuli:
     """A user's table whose rows are known, to be read part by part. It travels to other processes by pickling."""
 
-    source: Source = field(repr=False)
-    path: Path | None  # None for a frame in memory
+    title: str
+    sources: tuple[Source, ...] = field(repr=False)
     texts: tuple[str, ...]
     schema: Mapping[str, pl.DataType]  # of all columns; those of CSV and TSV are texts
-    parts: tuple[Part, ...] = field(repr=False)
-    n: int
+    parts: tuple[tuple[int, Part], ...] = field(repr=False)  # number of the file, and its rows
     skipped: int
-    sha256: str  # hexadecimal: of the file's bytes, or of the frame's names, types and values
-    stamp: tuple[int, int] | None = field(repr=False)
+    digests: tuple[str, ...]  # SHA-256 in hex: of a file's bytes, or of a frame's names, types and values
+    stamps: tuple[tuple[int, int] | None, ...] = field(repr=False)
+
+    @property
+    def sizes(self) -> list[int]:
+        """The rows of each part."""
+        return [part.size for _, part in self.parts]
+
+    @property
+    def n(self) -> int:
+        """The rows, bad ones among them."""
+        return sum(self.sizes)
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """What results call each of several files; empty for a single one."""
+        return tuple(Path(source.name).stem for source in self.sources) if len(self.sources) > 1 else ()
+
+    @property
+    def sha256(self) -> str:
+        """Of the one file, or of the names and digests of all."""
+        if not self.files:
+            return self.digests[0]
+        lines = [f"{digest}  {file}\n" for file, digest in zip(self.files, self.digests, strict=True)]
+        return hashlib.sha256("".join(lines).encode()).hexdigest()
 
     def read(self, number: int, check: Check | None = None) -> Rows:
-        """Rows with the columns of `schema`. Raises InputError if the file cannot be read, or was changed since."""
-        self._refuse_change()
-        block = self.source.block(self.parts[number], self.schema, self.texts)
-        rows = judged(block, self.texts, check)
-        return replace(rows, frame=rows.frame.cast(pl.Schema(self.schema)))
+        """The rows of a part with the columns of `schema`.
 
-    def location(self, number: int, line: int | None) -> str:
-        """Where a row stands, for a message: file and line of a text file, or the number of the row."""
-        return _location("the frame" if self.path is None else str(self.path), number, line)
+        Raises:
+            InputError: The file cannot be read, or was changed since.
+        """
+        file, part = self.parts[number]
+        source = self.sources[file]
+        if source.path is not None and (stamp := _stamp(source.path)) != self.stamps[file]:
+            _refuse_change(source.path, stamp, self.digests[file])
+        rows = judged(source.block(part, self.schema, self.texts), self.texts, check)
+        absent = [pl.lit(None).alias(name) for name in self.schema if name not in rows.frame.columns]
+        frame = rows.frame.with_columns(absent).select(*self.schema).cast(pl.Schema(self.schema))
+        return replace(rows, frame=frame)
 
-    def at(self, path: Path) -> "Stimuli":
-        """The same table in a copy of its file."""
-        if isinstance(self.source, FrameTable):
-            return self
-        return replace(self, path=path, source=replace(self.source, path=path))
+    def file(self, number: int) -> str | None:
+        """What results call the file of a part; None where there is one file."""
+        return self.files[self.parts[number][0]] if self.files else None
 
-    def _refuse_change(self) -> None:
-        if self.path is None or (stamp := _stamp(self.path)) == self.stamp:
-            return
-        if not _has_digest(self.path, stamp, self.sha256):
-            raise InputError(
-                f"{self.path}: changed since the run began; give the run another --output, or undo the change"
-            )
+    def location(self, number: int, row: int, line: int | None) -> str:
+        """Where a row of a part stands, for a message: file and line of a text file, or the number of the row."""
+        return _location(self.sources[self.parts[number][0]].name, row, line)
+
+    def paths(self) -> dict[str, Path]:
+        """The files by names of our own."""
+        return {f"table {i}": source.path for i, source in enumerate(self.sources) if source.path is not None}
+
+    def at(self, places: Mapping[str, Path]) -> "Stimuli":
+        """The same table with some of its `paths` in other places."""
+        moved = [
+            replace(source, path=places[name]) if (name := f"table {i}") in places else source
+            for i, source in enumerate(self.sources)
+        ]
+        return replace(self, sources=tuple(moved))
 
 
 def open_table(source: TableLike) -> Table:
-    """Open a user's table: read its header, not its rows.
+    """Open a user's table, or all tables of a folder in the order of their names: read their headers, not their rows.
 
     Raises:
-        InputError: There is no such file; it is packed, a spreadsheet or something else; its header is bad.
+        InputError: There is no such file; it is packed, a spreadsheet or something else; its header is bad; a folder
+            has no table, or tables with other columns.
     """
-    if isinstance(source, str | Path):
-        path = Path(source)
-        kind = kind_of(path)
-        table = Table(ParquetTable(path) if kind is Kind.PARQUET else TextTable.open(path, kind), path)
-        assert table.columns is not None  # noqa: S101 - reads the header of Parquet
-        return table
-    return Table(FrameTable(_frame(source)), None)
+    if not isinstance(source, str | Path):
+        return Table("frame", (ColumnTable(None, _frame(source)),))
+    path = Path(source)
+    if not is_folder(path):
+        return Table(path.stem, (_open_file(path),))
+    paths = [own for own in paths_in(path) if own.suffix.lower() in ENDINGS]
+    if not paths:
+        raise InputError(f"{path}: this folder does not hold a table; the name of a table ends in {', '.join(ENDINGS)}")
+    first, *others = [_open_file(own) for own in paths]
+    for other in others:
+        if further := sorted(set(other.columns) ^ set(first.columns)):
+            raise InputError(f"{other.name}: only one of this file and {first.name} has the column {further[0]!r}")
+    return Table(path.resolve().name, (first, *others))
+
+
+def _open_file(path: Path) -> Source:
+    kind = kind_of(path)
+    source: Source = ColumnTable(path) if kind is Kind.PARQUET else TextTable.open(path, kind)
+    assert source.columns is not None  # noqa: S101 - reads the header of Parquet
+    return source
 
 
 def _frame(source: Any) -> pl.DataFrame:
@@ -173,16 +229,13 @@ def _stamp(path: Path | None) -> tuple[int, int] | None:
 
 
 @lru_cache(maxsize=16)
-def _has_digest(path: Path, stamp: tuple[int, int] | None, sha256: str) -> bool:  # noqa: ARG001 - part of the key
-    return file_sha256(path) == sha256
+def _refuse_change(path: Path, stamp: tuple[int, int] | None, sha256: str) -> None:  # noqa: ARG001 - part of the key
+    if file_sha256(path) != sha256:
+        raise InputError(f"{path}: changed since the run began; give the run another --output, or undo the change")
 
 
 def _location(name: str, number: int, line: int | None) -> str:
     return f"{name}, row {number}" if line is None else f"{name}:{line}"
-
-
-def _told(name: str, bad: Mapping[str, Any]) -> str:
-    return f"{_location(name, bad['row'], bad['line'])}: {bad['reason']}"
 
 
 def find_column(table: Table, option: str, given: str | None, obvious: Sequence[str] = ()) -> str | None:

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from ....engine.experiments.probe.probe_sentences import LOGPROB, Columns
+from ....engine.experiments.probe.probe_items import LOGPROB
+from ....engine.experiments.probe.probe_sentences import Columns
 from ....engine.experiments.probe.probe_stage import OwnStimuli
 from ....engine.experiments.vocabulary import Ranked
 from ....engine.runs.executors import overlap

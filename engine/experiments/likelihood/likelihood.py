@@ -1,6 +1,5 @@
-"""How probable are whole sentences? `negengine likelihood`: options, results, and what a run would do."""
+"""How probable are whole sentences? `negengine likelihood`: options and results."""
 
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,89 +13,24 @@ from ...basics.printable import counted
 from ...basics.reading import exists
 from ...inference.exported import ExportedModel
 from ...library.again import Draw, Sample
-from ...library.model import Model
-from ...library.options import RunOptions, opening_of, run_folder, shard_of
 from ...library.recount import Recount
-from ...runs.shard import Shard
-from ...runs.stage import ModelOptions
-from ...text.user_table import TableLike
+from ...text.user_table import TableLike, open_table
 from ...views import Table
 from ..data_sets.sources import find
-from ..experiment import Experiment, Option
-from ..finished_run import OUTCOMES, SummaryRun
+from ..experiment import Option
 from ..items import ALL
-from ..probe.probe import ProbePlan
-from .likelihood_items import SIDE, Faults, refuse_incomplete, refuse_result_names
+from ..own_table import COLUMNS, TableExperiment, TableRun, refuse_result_names
+from .likelihood_items import RESULTS, SIDE, Faults, refuse_incomplete
 from .likelihood_scores import Encoder
-from .likelihood_stage import COLUMNS, LOG_LIKELIHOOD, NAME, ROWS_PER_PART, Likelihoods, Prepared
-from .likelihood_summary import MEANS, RATES, condition, item_name, metrics, recounts, sentence_rows, sentences, splits
-from .likelihood_tables import BLIMP, GOOD, Columns, Method, open_tables, scan_tables
+from .likelihood_stage import LOG_LIKELIHOOD, NAME, ROWS_PER_PART, Likelihoods
+from .likelihood_summary import MEANS, RATES, condition, counts, item_name, metrics, recounts, sentence_rows, sentences
+from .likelihood_tables import BLIMP, GOOD, Columns, Method
 from .likelihood_views import sections as report_sections
 from .likelihood_views import tables
 
-_SECONDS = 1.0  # of the measurement
-_TRIED = 64  # sentences whose time is measured
-
-
-def plan_of(stage: Likelihoods, options: ModelOptions, devices: int, folder: Path, shard: Shard) -> ProbePlan:
-    """Count the sentences and tokens of a run, and estimate its time from a few of its sentences.
-
-    Raises:
-        InputError: A row is bad, or the model cannot be opened.
-    """
-    own = shard.parts(len(stage.tables.parts))
-    sentences = tokens = copies = read = longest = 0
-    skipped: dict[str, int] = {}
-    tried: list[Prepared] = []
-    for number in own:
-        part = stage.prepare(number)
-        tried = tried or [part] * bool(part.texts)
-        sentences, tokens = sentences + len(part.texts), tokens + sum(len(one.scored) for one in part.sentences)
-        copies += sum(len(one.scored) if stage.method else 1 for one in part.sentences)
-        read += _tokens_read(stage, part)
-        longest = max([longest, *(len(one.ids) for one in part.sentences)])
-        part.rows.count_reasons(skipped)
-    work: dict[str, int | float] = {
-        "sentences": sentences,
-        "tokens to score": tokens,
-        "sentences that the model reads" if stage.method is None else "masked copies that the model reads": copies,
-        "tokens that the model reads": read,
-        "tokens of the longest sentence": longest,
-        "parts of this run" if shard.is_whole else f"parts of shard {shard}": len(own),
-    }
-    if skipped:
-        work["rows that would be skipped"] = sum(skipped.values())
-    if tried:
-        speed = _tokens_a_second(stage, options, tried[0]) * devices
-        work |= {"tokens a second": round(speed), "minutes": read / speed / 60}
-    return ProbePlan(stage.exported.name, work, skipped, folder)
-
-
-def _tokens_read(stage: Likelihoods, part: Prepared) -> int:
-    """How many tokens the model reads; windows of a causal model overlap, which is not counted."""
-    longest = stage.exported.max_length
-    if stage.method is None:
-        return sum(len(one.ids) for one in part.sentences)
-    return sum(len(one.scored) * min(len(one.ids), longest) for one in part.sentences)
-
-
-def _tokens_a_second(stage: Likelihoods, options: ModelOptions, part: Prepared) -> float:
-    """Measured on sentences of middle length, after a first try."""
-    order = sorted(range(len(part.texts)), key=lambda i: len(part.sentences[i].ids))
-    first = max(0, (len(order) - _TRIED) // 2)
-    some = [part.sentences[i] for i in order[first : first + _TRIED]]
-    tried = Prepared(part.rows, part.file, [""] * len(some), some)
-    model = stage.open(options)
-    stage.logprobs(model, some, lambda *_: None)
-    done, start = 0, time.perf_counter()
-    while (seconds := time.perf_counter() - start) < _SECONDS:
-        stage.logprobs(model, some, lambda *_: None)
-        done += _tokens_read(stage, tried)
-    return done / seconds
-
 
 @dataclass(frozen=True, eq=False)
-class LikelihoodRun(SummaryRun):
+class LikelihoodRun(TableRun):
     """A finished run; `items` has one row for each sentence."""
 
     stage: ClassVar[str] = Likelihoods.name
@@ -156,28 +90,13 @@ class LikelihoodRun(SummaryRun):
 
     def outcomes(self) -> pl.DataFrame:
         """One row for each pair, or for each sentence."""
-        columns, dataset = self.columns, self.record.metadata[NAME]
-        wanted = metrics(columns)
-        items = self.items.filter(pl.col(SIDE) == GOOD) if columns.has_pairs else self.items
-        cluster = pl.lit(None, pl.String) if columns.cluster is None else pl.col(columns.cluster).cast(pl.String)
-        every = [pl.lit(ALL), *splits(columns)]
-        values = [pl.col(own).cast(pl.Float64).alias(name) for name, own in wanted.items()]
-        return (
-            pl.concat(
-                items.select(
-                    *values,
-                    dataset=pl.lit(dataset),
-                    condition=pl.lit(condition(columns)),
-                    split=split,
-                    item=item_name(items.columns),
-                    cluster=cluster,
-                )
-                for split in every
-            )
-            .unpivot(list(wanted), index=["dataset", "condition", "split", "item", "cluster"], variable_name="metric")
-            .drop_nulls(["split", "value"])
-            .select(OUTCOMES)
-        )
+        items, columns = self.items.filter(counts(self.columns)), self.columns
+        keys = {**self._keys, "item": item_name(items.columns), "cluster": columns.clusters}
+        return self.in_splits(items, columns, metrics(columns), keys)
+
+    @property
+    def _keys(self) -> dict[str, pl.Expr]:
+        return {"dataset": pl.lit(self.record.metadata[NAME]), "condition": pl.lit(condition(self.columns))}
 
     def sentence_rows(self) -> pl.LazyFrame:
         return sentence_rows(self.items.lazy(), self.columns)
@@ -186,7 +105,9 @@ class LikelihoodRun(SummaryRun):
         yield sentences(draw, self.sentence_rows(), self.method)
 
     def recounts(self) -> Iterator[Recount]:
-        return recounts(self.folder, self.items, self.summary, self.columns)
+        yield from recounts(self.folder, self.items, self.columns)
+        items = self.items.filter(counts(self.columns))
+        yield self.means_again(items, self.columns, metrics(self.columns), self._keys)
 
 
 def _column(what: str) -> Option:
@@ -194,7 +115,7 @@ def _column(what: str) -> Option:
 
 
 @dataclass(frozen=True, eq=False)
-class Likelihood(Experiment):
+class Likelihood(TableExperiment):
     """Compute likelihoods of whole sentences, and accuracies on minimal pairs such as BLiMP.
 
     Masked models: --method original (Salazar and others 2020) or within-word-l2r (Kauf and Ivanova 2023).
@@ -205,7 +126,6 @@ class Likelihood(Experiment):
     title = "Likelihoods of sentences"
     references = "negengine.engine.experiments.likelihood:references.toml"
     example = "negengine likelihood mini sentences.csv --per-word"
-    has_plan = True
     results = LikelihoodRun
     rows_per_part: ClassVar[int] = ROWS_PER_PART
 
@@ -262,9 +182,9 @@ class Likelihood(Experiment):
             )
         kind = None if exported.is_causal else choice(Method, "--method", self.method or Method.ORIGINAL)
         is_blimp = isinstance(self.data, str) and self.data == BLIMP and not exists(Path(BLIMP))
-        name, tables = open_tables(find(BLIMP) if is_blimp else self.data)
+        table = open_table(find(BLIMP) if is_blimp else self.data)
         columns = Columns.of(
-            tables[0],
+            table,
             sentence=self.sentence,
             good=self.good,
             bad=self.bad,
@@ -273,23 +193,16 @@ class Likelihood(Experiment):
             group=self.group,
             cluster=self.cluster,
         )
-        for table in tables:
-            refuse_result_names(table.name, table.columns)
+        for source in table.sources:
+            refuse_result_names(source.name, source.columns, RESULTS)
         longest = None if self.windows else exported.max_length
         faults = Faults(columns, Encoder(exported.tokenizer, exported.is_causal), longest)
-        known = scan_tables(
-            name, tables, columns.texts, faults, skip_bad=self.skip_bad, rows_per_part=self.rows_per_part
-        )
-        refuse_result_names(tables[0].name, list(known.schema))  # rows of JSON lines can have further columns
+        known = table.scan(columns.texts, faults, skip_bad=self.skip_bad, rows_per_part=self.rows_per_part)
+        refuse_result_names(table.name, list(known.schema), RESULTS)  # rows of JSON lines can have further columns
         if columns.pair is not None and not self.skip_bad:
             refuse_incomplete(known, columns, faults)
         details = {"windows": self.windows, "per_token": self.per_token, "per_word": self.per_word}
         return Likelihoods(exported, known, columns, kind, skip_bad=self.skip_bad, **details)
-
-    def plan(self, model: Model, options: RunOptions) -> ProbePlan:
-        stage = self.stage(model.exported)
-        folder, shard = run_folder(model, options, stage.name), shard_of(options)
-        return plan_of(stage, opening_of(model), len(model.devices), folder, shard)
 
     sections = staticmethod(report_sections)
 

@@ -33,16 +33,16 @@ from numpy.typing import NDArray
 from ...basics.errors import InputError
 from ...text.table_rows import Check, Rows
 from ...text.tokenizer import MaskTokenizer
-from ..probe.probe_sentences import ROW, SKIPPED
+from ...text.user_table import Stimuli
+from ..own_table import FILE, ROW
 from .likelihood_scores import Encoder, Sentence
-from .likelihood_tables import BAD, GOOD, SIDES, Columns, Tables, side_words
+from .likelihood_tables import BAD, GOOD, SIDES, Columns, side_words
 
-FILE, SIDE = "file", "side"
+SIDE = "side"
 LIKELIHOOD, PER_TOKEN = "log_likelihood", "per_token"
 CORRECT, CORRECT_PER_TOKEN, TIE = "correct", "correct_per_token", "tie"
 VERDICTS = (CORRECT, CORRECT_PER_TOKEN, TIE)
 TOKENS_FILE, WORDS_FILE = "tokens.parquet", "words.parquet"
-REASON = SKIPPED[1]
 SCORES = {
     LIKELIHOOD: pl.Float64(),
     "tokens": pl.Int32(),
@@ -70,16 +70,8 @@ LISTS: Mapping[str, Mapping[str, pl.DataType]] = {
 _WORD = re.compile(r"\S+")
 
 
-def refuse_result_names(name: str, columns: Sequence[str]) -> None:
-    """Refuse a table with a column that has the name of a result.
-
-    Raises:
-        InputError: There is one.
-    """
-    lists = [column for own in LISTS.values() for column in own]
-    taken = {ROW, FILE, SIDE, *SCORES, *VERDICTS, *SKIPPED, *lists}
-    if both := [column for column in columns if column in taken]:
-        raise InputError(f"{name}: the column {both[0]!r} has the name of a result column; give it another name")
+RESULTS = (ROW, FILE, SIDE, *SCORES, *VERDICTS, *(column for own in LISTS.values() for column in own))
+"""Names that no column of a user's table may have."""
 
 
 def item_schema(table: Mapping[str, pl.DataType], columns: Columns, *, several: bool) -> dict[str, pl.DataType]:
@@ -177,21 +169,16 @@ def with_joined_verdicts(items: pl.LazyFrame, columns: Columns) -> pl.LazyFrame:
     return joined.with_columns(_verdicts(pl.col(SIDE) == GOOD)).drop([name + _OTHER for name in _KEPT])
 
 
-def refuse_incomplete(tables: Tables, columns: Columns, check: Check) -> None:
-    """Refuse pairs without exactly one good and one bad row among the rows that count.
-
-    Raises:
-        InputError: There is such a pair.
-    """
+def refuse_incomplete(stimuli: Stimuli, columns: Columns, check: Check) -> None:
+    """Raise InputError for a pair without exactly one good and one bad row among the rows that count."""
     pair = str(columns.pair)
     seen: dict[tuple[str | None, str], tuple[set[str], str]] = {}
-    for number in range(len(tables.parts)):
-        rows, file = tables.read(number, check)
+    for number in range(len(stimuli.parts)):
+        rows = stimuli.read(number, check)
         sides = rows.frame.select(pl.col(pair).cast(pl.String).alias("pair"), columns.side().alias("side"))
         for place, (key, side) in enumerate(sides.iter_rows()):
-            line = None if rows.lines is None else int(rows.lines[place])
-            where = tables.location(number, int(rows.numbers[place]), line)
-            found = seen.setdefault((file, key), (set(), where))[0]
+            where = stimuli.location(number, int(rows.numbers[place]), rows.line(place))
+            found = seen.setdefault((stimuli.file(number), key), (set(), where))[0]
             if side in found:
                 raise InputError(f"{where}: the pair {key!r} has two {side} sentences; it needs one of each")
             found.add(side)
@@ -215,7 +202,7 @@ _ONE_WORD = r"^\s*\S*\s*$"
 
 @dataclass(frozen=True)
 class Faults:
-    """Finds the rows of a table that cannot be scored; a `stimuli.Check`."""
+    """Finds the rows of a table that cannot be scored; a `Check`."""
 
     columns: Columns
     encoder: Encoder

@@ -20,18 +20,14 @@ from ...basics.printable import counted
 from ...inference.causal import CausalLM
 from ...inference.exported import ExportedModel
 from ...inference.model import LanguageModel
-from ...runs.masked_stages import ReferenceStage
 from ...runs.record import model_metadata
 from ...runs.stage import Advance, Files, FinishedParts, PartResult, changed
-from ...statistics import LIBRARIES
 from ...text.table_rows import Rows
+from ...text.user_table import Stimuli
 from ..items import ITEMS_FILE, SUMMARY_FILE, model_identity
-from ..probe.probe_items import SKIPPED_FILE
-from ..probe.probe_sentences import ROW, SKIPPED
+from ..own_table import COLUMNS, FILE, ROW, SKIPPED_FILE, TOKENS, TableStage, divided, part_rows
 from .likelihood_items import (
-    FILE,
     LISTS,
-    REASON,
     SIDE,
     TOKENS_FILE,
     WORDS_FILE,
@@ -44,11 +40,12 @@ from .likelihood_items import (
 )
 from .likelihood_scores import Encoder, Sentence, causal_logprobs, pseudo_logprobs
 from .likelihood_summary import summarise
-from .likelihood_tables import Columns, Method, Tables
+from .likelihood_tables import Columns, Method
 
 ROWS_PER_PART = 2048
 PSEUDO, LOG_LIKELIHOOD = "pseudo-log-likelihood", "log-likelihood"
-COLUMNS, NAME, DETAILS = "columns", "dataset", "details"  # keys of the metadata
+NAME, DETAILS = "dataset", "details"  # keys of the metadata
+_TRIED = 64  # sentences whose time is measured
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,21 +53,19 @@ class Prepared:
     """A part that is ready for the model."""
 
     rows: Rows
-    file: str | None  # what results call the table; None for a single one
     texts: Sequence[str]  # of pairs in one row the good one, then the bad one
     sentences: Sequence[Sentence]  # the same as tokens
 
 
 @dataclass(frozen=True, eq=False)
-class Likelihoods(ReferenceStage[Prepared]):
+class Likelihoods(TableStage[Prepared]):
     """A run."""
 
     name: ClassVar[str] = "likelihood"
     rows_file: ClassVar[str | None] = ITEMS_FILE
-    libraries: ClassVar[tuple[str, ...]] = LIBRARIES
 
     exported: ExportedModel
-    tables: Tables
+    stimuli: Stimuli
     columns: Columns
     method: Method | None = Method.ORIGINAL  # None for a causal model
     windows: bool = False  # whether long sentences are read in windows
@@ -80,13 +75,13 @@ class Likelihoods(ReferenceStage[Prepared]):
 
     @property
     def sizes(self) -> Sequence[int]:
-        return [size * len(self.columns.texts) for size in self.tables.sizes]
+        return [size * len(self.columns.texts) for size in self.stimuli.sizes]
 
     @property
     def identity(self) -> dict[str, Any]:
         return {
             **model_identity(self.exported),
-            "data sha256": self.tables.sha256,
+            "data sha256": self.stimuli.sha256,
             **self.columns.to_json(),
             "scores": LOG_LIKELIHOOD if self.method is None else PSEUDO,
             "method": None if self.method is None else str(self.method),
@@ -94,7 +89,7 @@ class Likelihoods(ReferenceStage[Prepared]):
             "skip bad rows": self.skip_bad,
             "per token": self.per_token,
             "per word": self.per_word,
-            "rows per part": self.tables.stimuli[0].parts[0].size,
+            "rows per part": self.stimuli.sizes[0],
         }
 
     @property
@@ -102,15 +97,15 @@ class Likelihoods(ReferenceStage[Prepared]):
         return {
             **model_metadata(self.exported),
             COLUMNS: self.columns.to_json(),
-            NAME: self.tables.name,
-            DETAILS: [name for name, wanted in ((TOKENS_FILE, self.per_token), (WORDS_FILE, self.per_word)) if wanted],
+            NAME: self.stimuli.title,
+            DETAILS: self.details,
         }
 
     def files(self) -> Mapping[str, Path]:
-        return {**super().files(), **self.tables.places()}
+        return {**super().files(), **self.stimuli.paths()}
 
     def with_files(self, places: Mapping[str, Path]) -> Self:
-        return changed(super().with_files(places), tables=self.tables.at(places))
+        return changed(super().with_files(places), stimuli=self.stimuli.at(places))
 
     @cached_property
     def encoder(self) -> Encoder:
@@ -122,43 +117,67 @@ class Likelihoods(ReferenceStage[Prepared]):
 
     def check(self, say: Callable[[str], None]) -> None:
         """All rows were checked when the tables were read."""
-        rows, skipped = (sum(getattr(own, name) for own in self.tables.stimuli) for name in ("n", "skipped"))
-        say(f"{counted(rows, 'row')}, skipped: {skipped:,}; {counted(len(self.tables.parts), 'part')}")
+        rows, parts = counted(self.stimuli.n, "row"), counted(len(self.stimuli.parts), "part")
+        say(f"{rows}, skipped: {self.stimuli.skipped:,}; {parts}")
 
     def prepare(self, number: int) -> Prepared:
         """The sentences of a part as tokens; an `InputError` if one cannot be scored."""
-        rows, file = self.tables.read(number, self.faults)
+        rows = self.stimuli.read(number, self.faults)
         texts = [text for row in rows.frame.select(self.columns.texts).iter_rows() for text in row]
         sentences = self.encoder.encode(texts)
         for place, sentence in enumerate(sentences):
             if not len(sentence.scored) or (not self.windows and len(sentence.ids) > self.exported.max_length):
                 row, side = divmod(place, len(self.columns.texts))
-                line = None if rows.lines is None else int(rows.lines[row])
-                where = self.tables.location(number, int(rows.numbers[row]), line)
+                where = self.stimuli.location(number, int(rows.numbers[row]), rows.line(row))
                 raise InputError(f"{where}: {self.faults.of(texts[place], sentence, self.columns.texts[side])}")
-        return Prepared(rows, file, texts, sentences)
+        return Prepared(rows, texts, sentences)
+
+    def work(self, part: Prepared) -> dict[str, int]:
+        scored = sum(len(one.scored) for one in part.sentences)
+        return {
+            "sentences": len(part.texts),
+            "tokens to score": scored,
+            **({} if self.method is None else {"masked copies that the model reads": scored}),
+            TOKENS: self._tokens_read(part.sentences),
+        }
+
+    def skipped(self, part: Prepared) -> pl.DataFrame:
+        return part.rows.skipped
+
+    def read_some(self, model: LanguageModel, part: Prepared) -> int:
+        """Sentences of middle length."""
+        order = sorted(part.sentences, key=lambda sentence: len(sentence.ids))
+        first = max(0, (len(order) - _TRIED) // 2)
+        some = order[first : first + _TRIED]
+        self.logprobs(model, some, lambda *_: None)
+        return self._tokens_read(some)
+
+    def _tokens_read(self, sentences: Sequence[Sentence]) -> int:
+        """How many tokens the model reads; windows of a causal model overlap, which is not counted."""
+        if self.method is None:
+            return sum(len(one.ids) for one in sentences)
+        return sum(len(one.scored) * min(len(one.ids), self.exported.max_length) for one in sentences)
 
     def decide(self, model: LanguageModel, number: int, prepared: Prepared | None, advance: Advance) -> PartResult:
         """One row for each sentence; then, with `skip_bad`, the rows that are skipped."""
         part = prepared or self.prepare(number)
         logprobs = self.logprobs(model, part.sentences, advance)
-        skipped = part.rows.skipped.rename(dict(zip(("line", "reason", "content"), SKIPPED, strict=True)))
-        advance(len(skipped) * len(self.columns.texts), 0)
-        items = item_rows(part.rows, part.file, self.columns, part.texts, part.sentences, logprobs)
+        skipped, file = len(part.rows.skipped), self.stimuli.file(number)
+        advance(skipped * len(self.columns.texts), 0)
+        items = item_rows(part.rows, file, self.columns, part.texts, part.sentences, logprobs)
         if self.columns.good is not None:
             items = with_verdicts(items)
-        if self.per_token or self.per_word:
+        schema = item_schema(self.stimuli.schema, self.columns, several=file is not None)
+        if self.details:
             lists = opened_lists(self.encoder.tokenizer, part.texts, part.sentences, logprobs)
-            items = items.with_columns(lists[name] for names in self._lists for name in names)
-        schema = item_schema(self.tables.schema, self.columns, several=bool(self.tables.files))
-        schema |= {name: dtype for names in self._lists for name, dtype in names.items()}
-        if self.skip_bad:
-            schema |= dict(zip(SKIPPED, (pl.Int64(), pl.String(), pl.String()), strict=True))
-        named = [] if part.file is None else [pl.lit(part.file).alias(FILE)]
-        rows = [pl.DataFrame(schema=schema), items, *([skipped.with_columns(named)] if self.skip_bad else [])]
+            for name in self.details:
+                items = items.with_columns(lists[column] for column in LISTS[name])
+                schema |= LISTS[name]
         unknown = sum(int(np.isin(sentence.tokens, self._unknown).any()) for sentence in part.sentences)
-        counts = {"sentences": len(part.texts), "with unknown tokens": unknown, "skipped": len(skipped)}
-        return PartResult(pl.concat(rows, how="diagonal"), counts)
+        return PartResult(
+            part_rows(items, part.rows, schema, skip_bad=self.skip_bad, file=file),
+            {"sentences": len(part.texts), "with unknown tokens": unknown, "skipped": skipped},
+        )
 
     def logprobs(self, model: LanguageModel, sentences: Sequence[Sentence], advance: Advance) -> NDArray[np.float32]:
         """The log-probabilities of all scored tokens; a sentence counts as done in proportion to its tokens."""
@@ -184,28 +203,22 @@ class Likelihoods(ReferenceStage[Prepared]):
         return np.array([] if token is None else [token], np.int32)
 
     @property
-    def _lists(self) -> list[Mapping[str, pl.DataType]]:
-        return [LISTS[name] for name, wanted in ((TOKENS_FILE, self.per_token), (WORDS_FILE, self.per_word)) if wanted]
+    def details(self) -> list[str]:
+        """The files about tokens and words that are wanted."""
+        return [name for name, wanted in ((TOKENS_FILE, self.per_token), (WORDS_FILE, self.per_word)) if wanted]
 
     @staticmethod
     def publish(parts: FinishedParts) -> Files:
         columns, metadata = Columns.from_json(parts.metadata[COLUMNS]), parts.metadata
         names = parts.rows.collect_schema().names()
-        rows, files = parts.rows, {}
-        if REASON in names:
-            good = pl.col(REASON).is_null()
-            place = [name for name in (FILE, ROW) if name in names]
-            own = dict(zip(SKIPPED, ("line", "reason", "content"), strict=True))
-            files[SKIPPED_FILE] = rows.filter(~good).select(*place, *SKIPPED).rename(own)
-            rows = rows.filter(good).drop(SKIPPED)
-        elif (parts.folder / SKIPPED_FILE).exists():  # the rows come from items.parquet
+        rows, files = divided(parts.rows, [name for name in (FILE, ROW) if name in names])
+        if not files and (parts.folder / SKIPPED_FILE).exists():  # the rows come from items.parquet
             files[SKIPPED_FILE] = pl.scan_parquet(parts.folder / SKIPPED_FILE)
         for name in metadata[DETAILS]:
             files[name] = (
                 _opened(rows, name) if set(LISTS[name]) <= set(names) else pl.scan_parquet(parts.folder / name)
             )
-        lists = [column for own in LISTS.values() for column in own if column in names]
-        items = rows.drop(lists)
+        items = rows.drop([column for own in LISTS.values() for column in own if column in names])
         if columns.pair is not None:
             items = with_joined_verdicts(items, columns)
         return {ITEMS_FILE: items, SUMMARY_FILE: summarise(items, columns, metadata[NAME]), **files}

@@ -27,94 +27,63 @@ import polars as pl
 from ...inference.free_text import log_softmax
 from ...library.again import ROUNDING as SAME_LOGPROB
 from ...library.again import Compared, Draw, Reference, Sample, Verdict
-from ...library.recount import LOGARITHM, Recount, holds, same_figures
-from ..items import ALL, SEPARATOR
-from ..probe.probe_sentences import ROW
-from ..summary import Row, estimated, frame
+from ...library.recount import LOGARITHM, Recount, holds
+from ..own_table import FILE, ROW, mean_rows
+from ..summary import Row, frame
 from .likelihood_items import (
     CORRECT,
     CORRECT_PER_TOKEN,
-    FILE,
     LIKELIHOOD,
     PER_TOKEN,
     ROUNDING,
     SIDE,
     TIE,
     TOKENS_FILE,
-    VERDICTS,
     WORDS_FILE,
 )
 from .likelihood_scores import Encoder, Ids, Sentence
 from .likelihood_tables import BAD, GOOD, Columns, Method
 
-SENTENCES, PAIRS = "sentences", "pairs"
 MEANS = (LIKELIHOOD, PER_TOKEN, "per_word", "per_character")
 RATES = {"accuracy": CORRECT, "accuracy_per_token": CORRECT_PER_TOKEN, "ties": TIE}
 PERPLEXITY = "perplexity"
-_VALUE, _CLUSTER = ": value", ": cluster"
+_CLUSTER = "cluster of a row"
 
 
 def condition(columns: Columns) -> str:
-    """What the summary is about: sentences or pairs."""
-    return PAIRS if columns.has_pairs else SENTENCES
+    """What the summary is about."""
+    return "pairs" if columns.has_pairs else "sentences"
 
 
 def metrics(columns: Columns) -> dict[str, str]:
     """Metric → the column of the items that it is the mean of."""
-    return dict(RATES) if columns.has_pairs else dict(zip(MEANS, MEANS, strict=True))
+    return RATES if columns.has_pairs else dict(zip(MEANS, MEANS, strict=True))
 
 
-def splits(columns: Columns) -> list[pl.Expr]:
-    """For each column of groups, the names of the splits that its rows belong to."""
-    named = [
-        (name, pl.col(name).cast(pl.String).str.replace_all(SEPARATOR, "/", literal=True)) for name in columns.groups
-    ]
-    if len(named) < 2:
-        return [value.alias(name) for name, value in named]
-    return [(pl.lit(f"{name}: ") + value).alias(name) for name, value in named]
+def counts(columns: Columns) -> pl.Expr:
+    """Whether an item counts: every sentence, or the good one of each pair."""
+    return pl.col(SIDE) == GOOD if columns.has_pairs else pl.lit(value=True)
 
 
 def summarise(items: pl.LazyFrame, columns: Columns, dataset: str) -> pl.DataFrame:
     """The summary of a run's items; numbers and names of groups alone are held in memory."""
-    counted = items.filter(pl.col(SIDE) == GOOD) if columns.has_pairs else items
-    found: dict[str, list[Row]] = {}
-    for metric, own in metrics(columns).items():  # one at a time: the values of one are in memory
-        for split, values, clusters in _by_split(counted, columns, own):
-            key = (dataset, condition(columns), split, metric)
-            found.setdefault(split, []).append(Row._make([*key, *estimated(values, clusters), None, None]))
-    if not columns.has_pairs:
-        sums = {split: float(values.sum()) for split, values, _ in _by_split(counted, columns, LIKELIHOOD)}
-        for split, values, _ in _by_split(counted, columns, "tokens"):
-            perplexity = float(np.exp(-sums[split] / float(values.sum())))
-            found[split].append(
-                Row(dataset, condition(columns), split, PERPLEXITY, perplexity, None, None, len(values))
-            )
-    return frame([row for rows in found.values() for row in rows])
-
-
-def _by_split(items: pl.LazyFrame, columns: Columns, column: str) -> Iterator[tuple[str, pl.Series, pl.Series]]:
-    """The values of a column in each split that has any, and their clusters."""
-    cluster = pl.lit(None, pl.String) if columns.cluster is None else pl.col(columns.cluster).cast(pl.String)
-    held = items.select(pl.col(column).alias(_VALUE), *splits(columns), cluster.alias(_CLUSTER))
-    known = held.filter(pl.col(_VALUE).is_not_null()).collect(engine="streaming")
-    if not known.is_empty():
-        yield ALL, known[_VALUE], known[_CLUSTER]
-    for name in columns.groups:
-        for split in known[name].unique(maintain_order=True).drop_nulls().to_list():
-            own = known.filter(pl.col(name) == split)
-            yield split, own[_VALUE], own[_CLUSTER]
+    wanted = metrics(columns)
+    needed = dict.fromkeys([*wanted.values(), *columns.groups, *([] if columns.has_pairs else ["tokens"])])
+    held = items.filter(counts(columns)).select(*needed, columns.clusters.alias(_CLUSTER)).collect(engine="streaming")
+    rows: list[Row] = []
+    for split, own in columns.splits(held):
+        key = (dataset, condition(columns), split)
+        rows += mean_rows(own, key, wanted, _CLUSTER)
+        if not columns.has_pairs and not own.is_empty():
+            perplexity = float(np.exp(-float(own[LIKELIHOOD].sum()) / float(own["tokens"].sum())))
+            rows.append(Row(*key, PERPLEXITY, perplexity, None, None, len(own)))
+    return frame(rows)
 
 
 def item_name(names: list[str]) -> pl.Expr:
     """How an item is called: the number of its row, with its file where there are several."""
     row = pl.col(ROW).cast(pl.String)
     return pl.col(FILE) + pl.lit(":") + row if FILE in names else row
-
-
-def sentence_of(columns: Columns) -> pl.Expr:
-    """The text of an item."""
-    texts = [pl.when(pl.col(SIDE) == side).then(name) for side, name in columns.by_side.items() if side is not None]
-    return pl.coalesce(texts) if texts else pl.col(str(columns.sentence))
 
 
 def sentence_rows(items: pl.LazyFrame, columns: Columns) -> pl.LazyFrame:
@@ -126,11 +95,14 @@ def sentence_rows(items: pl.LazyFrame, columns: Columns) -> pl.LazyFrame:
     """
     names = items.collect_schema().names()
     correct = pl.col(CORRECT) if columns.has_pairs else pl.lit(None, pl.Boolean)
+    sentence = pl.col(columns.texts[0])
+    if columns.good is not None:
+        sentence = pl.when(pl.col(SIDE) == GOOD).then(sentence).otherwise(pl.col(columns.texts[1]))
     kept = dict.fromkeys([*columns.groups, *filter(None, [columns.cluster])])
     return items.select(
         item=item_name(names),
-        condition=pl.col(SIDE) if columns.has_pairs else pl.lit(SENTENCES),
-        sentence=sentence_of(columns),
+        condition=pl.col(SIDE) if columns.has_pairs else pl.lit(condition(columns)),
+        sentence=sentence,
         expected=pl.lit(None, pl.String),
         answer=pl.lit(None, pl.String),
         **{CORRECT: correct},
@@ -148,8 +120,8 @@ _TAKEN = ("item", "condition", "sentence", "expected", "answer", CORRECT, "faile
 _SUMS = 1e-4  # natural logarithms: a sum of single digits in fp32, added in another order
 
 
-def recounts(folder: Path, items: pl.DataFrame, summary: pl.DataFrame, columns: Columns) -> Iterator[Recount]:
-    """What must hold of a finished run."""
+def recounts(folder: Path, items: pl.DataFrame, columns: Columns) -> Iterator[Recount]:
+    """What must hold of the items of a finished run."""
     key = [name for name in (FILE, ROW, SIDE) if name in items.columns]
     yield holds("each sentence is there once", items, ~pl.struct(key).is_duplicated(), key)
     yield holds("log-likelihoods are at most 0", items, pl.col(LIKELIHOOD) <= LOGARITHM * pl.col("tokens"), key)
@@ -167,33 +139,12 @@ def recounts(folder: Path, items: pl.DataFrame, summary: pl.DataFrame, columns: 
                 f"the log-probabilities of {name} sum to log_likelihood", both, same.fill_null(value=False), key
             )
     if columns.has_pairs:
-        yield _verdicts(items, columns)
-    yield _means(items, summary, columns)
-
-
-def _verdicts(items: pl.DataFrame, columns: Columns) -> Recount:
-    keys = [name for name in (FILE, columns.pair or ROW) if name in items.columns]
-    good, bad = (items.filter(pl.col(SIDE) == side) for side in (GOOD, BAD))
-    both = good.join(bad.select(*keys, other=LIKELIHOOD), on=keys, how="inner")
-    larger = pl.col(LIKELIHOOD) - pl.col("other")
-    right = (pl.col(VERDICTS[0]) == (larger > ROUNDING)) & (pl.col(VERDICTS[2]) == (larger.abs() <= ROUNDING))
-    return holds("a pair is correct where its good sentence is the more probable one", both, right, [ROW])
-
-
-def _means(items: pl.DataFrame, summary: pl.DataFrame, columns: Columns) -> Recount:
-    counted = items.filter(pl.col(SIDE) == GOOD) if columns.has_pairs else items
-    wanted = metrics(columns)
-    every = [pl.lit("all").alias("all"), *splits(columns)]
-    long = pl.concat(
-        counted.select(split, *(pl.col(own).cast(pl.Float64).alias(name) for name, own in wanted.items()))
-        .rename({split.meta.output_name(): "split"})
-        .unpivot(list(wanted), index="split", variable_name="metric")
-        for split in every
-    )
-    means = long.drop_nulls().group_by("split", "metric").agg(pl.col("value").mean(), n=pl.len().cast(pl.Int64))
-    found = summary.filter(pl.col("metric").is_in(list(wanted)))
-    what = "rates" if wanted.keys() == RATES.keys() else "means"
-    return same_figures(f"the {what} of summary.parquet are those of the items", found, means, ["split", "metric"])
+        keys = [name for name in (FILE, columns.pair or ROW) if name in items.columns]
+        good, bad = (items.filter(pl.col(SIDE) == side) for side in (GOOD, BAD))
+        both = good.join(bad.select(*keys, other=LIKELIHOOD), on=keys, how="inner")
+        larger = pl.col(LIKELIHOOD) - pl.col("other")
+        right = (pl.col(CORRECT) == (larger > ROUNDING)) & (pl.col(TIE) == (larger.abs() <= ROUNDING))
+        yield holds("a pair is correct where its good sentence is the more probable one", both, right, [ROW])
 
 
 FEWER = 10

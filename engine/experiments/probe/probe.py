@@ -1,8 +1,10 @@
-"""What does a model say at the masks of a user's own sentences? `negengine probe`: options, results, plan."""
+"""What does a model say at the masks of a user's own sentences? `negengine probe`: options and results.
 
-import time
+A sentence fails if its target is not the first choice.
+"""
+
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
@@ -14,118 +16,43 @@ from ...basics.choices import TargetMethod
 from ...basics.errors import InputError, check_number, choice
 from ...basics.printable import counted
 from ...inference.exported import ExportedModel
-from ...inference.model import LanguageModel
+from ...inference.free_text import MASK
 from ...inference.words import refuse_undefined
-from ...library.again import Draw, Sample
-from ...library.model import Model
-from ...library.options import RunOptions, opening_of, run_folder, shard_of
-from ...library.recount import Recount
-from ...library.shown import Shown
+from ...library.again import Draw, Question, Sample
+from ...library.recount import LOGARITHM, Recount, holds
+from ...library.sentences import CORRECT
 from ...runs.record import mask_token
-from ...runs.shard import Shard
-from ...runs.stage import ModelOptions
 from ...text.user_table import TableLike, open_table
-from ...views import Column, Table
-from ..experiment import Experiment, Option
-from ..finished_run import OUTCOMES, SummaryRun
+from ...text.word_marks import Mark, WordClass, WordMarks
+from ...views import Table
+from ..experiment import Option
+from ..finished_run import OUTCOMES, descending, item_once
 from ..items import ALL
+from ..own_table import COLUMNS, ROW, SKIPPED_FILE, TableExperiment, TableRun, refuse_result_names
 from ..vocabulary import Ranked, Vocabulary
-from .probe_again import recounts, samples, sentence_rows
-from .probe_items import DATASET, METRICS, SKIPPED_FILE, splits
-from .probe_sentences import ROW, TARGET_COLUMN, TARGET_TOKENS, Columns, Encoded, FewValues, refuse_result_names
-from .probe_stage import COLUMNS, ROWS_PER_PART, OwnStimuli
-from .probe_views import groups_table, pairs_table, skipped_table, targets_table
+from .probe_items import (
+    DATASET,
+    EXPECTED,
+    IS_TOP1,
+    LOGPROB,
+    METRICS,
+    RANK,
+    TARGET_COLUMN,
+    TARGET_TOKENS,
+    result_schema,
+)
+from .probe_sentences import Columns, FewValues
+from .probe_stage import ROWS_PER_PART, OwnStimuli
 from .probe_views import sections as report_sections
-
-_TRIED = 256  # sentences whose time is measured
-_SECONDS = 1.0  # of the measurement
-
-
-@dataclass(frozen=True, eq=False)
-class ProbePlan(Shown):
-    """A run that was planned, not done."""
-
-    model: str
-    work: Mapping[str, int | float]  # quantity → number, as a person reads them
-    skipped: Mapping[str, int]  # reason → how many rows would be skipped
-    folder: Path
-
-    def tables(self) -> list[Table]:
-        work = pl.DataFrame(
-            {"what": list(self.work), "number": [float(value) for value in self.work.values()]},
-            schema={"what": pl.String, "number": pl.Float64},
-        ).with_columns(decimals=pl.when(pl.col("number") == pl.col("number").round(0)).then(0).otherwise(2))
-        columns = [Column("", "what"), Column("number", "number", decimals="decimals")]
-        return [Table(f"Plan: {self.model}", work, columns)]
-
-    def remarks(self) -> list[str]:
-        return [
-            *(f"{counted(n, 'row')} would be skipped: {reason}" for reason, n in self.skipped.items()),
-            f"Nothing was written. Without --plan, the results are written to {self.folder}",
-        ]
-
-    def document(self) -> dict[str, Any]:
-        return {
-            "model": self.model,
-            "run": str(self.folder),
-            "work": dict(self.work),
-            "skipped": dict(self.skipped),
-        }
-
-
-def plan_of(stage: OwnStimuli, options: ModelOptions, devices: int, folder: Path, shard: Shard) -> ProbePlan:
-    """Count the items and tokens of a run, and estimate its time from a few of its sentences.
-
-    Raises:
-        InputError: A row is bad, or the model cannot be opened.
-    """
-    stage.check(lambda _: None)
-    own = shard.parts(len(stage.stimuli.parts))
-    rows = sentences = tokens = several = 0
-    skipped: dict[str, int] = {}
-    tried: list[Encoded] = []
-    for number in own:
-        asked = stage.prepare(number)
-        tried = tried or [asked]
-        rows, sentences = rows + len(asked.rows.frame), sentences + len(asked.texts)
-        tokens += asked.tokens
-        several += int((asked.words.counts > 1).sum())
-        asked.rows.count_reasons(skipped)
-    work: dict[str, int | float] = {
-        "rows": rows,
-        "items (rows × targets)": rows * len(stage.columns.targets),
-        "different sentences": sentences,
-        "tokens": tokens,
-        "parts of this run" if shard.is_whole else f"parts of shard {shard}": len(own),
-    }
-    if several:
-        work["targets of several tokens"] = several
-    if skipped:
-        work["rows that would be skipped"] = sum(skipped.values())
-    if tried and tried[0].texts:
-        speed = _tokens_a_second(stage.open(options), tried[0]) * devices
-        work |= {"tokens a second": round(speed), "minutes": tokens / speed / 60}
-    return ProbePlan(stage.exported.name, work, skipped, folder)
-
-
-def _tokens_a_second(model: LanguageModel, asked: Encoded) -> float:
-    """Measured on some of the sentences, after a first try."""
-    some = max(asked.buckets, key=lambda bucket: bucket.ids.size)
-    ids, mask = some.ids[:_TRIED], some.mask_position[:_TRIED]
-    expected = np.zeros(len(ids), np.int32)
-    model.decide(ids, mask, expected)
-    done, start = 0, time.perf_counter()
-    while (seconds := time.perf_counter() - start) < _SECONDS:
-        model.decide(ids, mask, expected)
-        done += ids.size
-    return done / seconds
-
+from .probe_views import tables
 
 MOST_TOP = 100
+_ITEM = (ROW, TARGET_COLUMN)
+_ASKED = ("item", "condition", "sentence", "expected", "answer", CORRECT, "failed", "rank", "logprob", "answer_logprob")
 
 
 @dataclass(frozen=True, eq=False)
-class ProbeRun(SummaryRun):
+class ProbeRun(TableRun):
     """A finished run; `items` has each row of the table, once for each of its targets."""
 
     stage: ClassVar[str] = OwnStimuli.name
@@ -153,12 +80,7 @@ class ProbeRun(SummaryRun):
         return self.frame(SKIPPED_FILE)
 
     def tables(self) -> list[Table]:
-        tables = [targets_table(self.summary, self.model_name, self.columns)]
-        if not (groups := groups_table(self.summary, self.columns)).frame.is_empty():
-            tables.append(groups)
-        if len(self.columns.targets) > 1:
-            tables.append(pairs_table(self.summary))
-        return [*tables, *([skipped_table(self.skipped)] if len(self.skipped) else [])]
+        return tables(self.summary, self.model_name, self.columns, self.skipped)
 
     def remarks(self) -> list[str]:
         if self.skipped.is_empty():
@@ -175,7 +97,8 @@ class ProbeRun(SummaryRun):
         words = {"all": "all tokens", "words": "the tokens that are words"}
         listed = f"the {len(self.record.metadata['ranked words']):,} words of a list"
         told = "; ".join(
-            f"{column}: {self._rate(column)}, mean log-probability {self._mean(column)}"
+            f"{column}: {self._told(column, IS_TOP1, 100, ' %', 1)}, mean log-probability "
+            f"{self._told(column, LOGPROB, 1, '', 2)}"
             for column in self.columns.targets
         )
         several = (
@@ -191,46 +114,86 @@ class ProbeRun(SummaryRun):
 
     def outcomes(self) -> pl.DataFrame:
         """An item is a row of the table, a condition is a column of targets."""
-        columns = self.columns
-        frames = []
-        cluster = pl.col(columns.clustered).cast(pl.String) if columns.clustered else pl.lit(None, pl.String)
-        own = [name for name in columns.groups if name not in {*OUTCOMES, *METRICS}]
-        for name, part in splits(self.items, columns):
-            frames.append(
-                part.select(
-                    dataset=pl.lit(DATASET),
-                    condition=TARGET_COLUMN,
-                    split=pl.lit(name),
-                    item=pl.col(ROW).cast(pl.String),
-                    cluster=cluster,
-                    **{group: pl.col(group).cast(pl.String) for group in own},
-                    **{metric: pl.col(metric).cast(pl.Float64) for metric in METRICS},
-                )
-            )
-        keys = ["dataset", "condition", "split", "item", "cluster", *own]
-        unpivoted = pl.concat(frames).unpivot(METRICS, index=keys, variable_name="metric")
-        return unpivoted.drop_nulls("value").select(*OUTCOMES, *own)
+        own = [name for name in self.columns.groups if name not in {*OUTCOMES, *METRICS}]
+        keys = {
+            "dataset": pl.lit(DATASET),
+            "condition": pl.col(TARGET_COLUMN),
+            "item": pl.col(ROW).cast(pl.String),
+            "cluster": self.columns.clusters,
+        }
+        return self.in_splits(self.items, self.columns, dict(zip(METRICS, METRICS, strict=True)), keys, own)
 
     def sentence_rows(self) -> pl.LazyFrame:
-        return sentence_rows(self.items.lazy(), self.columns, mask_token(self.record.metadata, self.folder))
+        """One row for each row of the table and target; an item is the number of a row, a condition its target.
 
-    def again(self, draw: Draw) -> Iterator[Sample]:
-        ranked = Ranked(self.record.identity["vocabulary"], tuple(self.record.metadata["ranked words"]))
-        yield from samples(draw, self.sentence_rows(), TargetMethod(self.record.identity["method"]), ranked)
+        Other columns of items.parquet follow. A column of the table that has the name of one before is `table_NAME`.
+        """
+        items, sentence = self.items.lazy(), pl.col(self.columns.sentence)
+        mask = mask_token(self.record.metadata, self.folder)
+        results = {EXPECTED, LOGPROB, RANK, ROW, TARGET_COLUMN, IS_TOP1, "top1", "top1_logprob", self.columns.sentence}
+        others = [name for name in self.items.columns if name not in results]
+        values = (
+            pl.col(ROW),
+            pl.col(TARGET_COLUMN),
+            sentence.str.strip_chars().str.replace_all(MASK, mask, literal=True),
+            pl.col(EXPECTED),
+            pl.col("top1"),
+            pl.col(IS_TOP1),
+            ~pl.col(IS_TOP1),
+            pl.col(RANK),
+            pl.col(LOGPROB),
+            pl.col("top1_logprob"),
+        )
+        return items.select(
+            **dict(zip(_ASKED, values, strict=True)),
+            **{f"table_{name}" if name in _ASKED else name: pl.col(name) for name in others},
+        )
 
     def recounts(self) -> Iterator[Recount]:
-        return recounts(self.items, self.summary, self.columns)
+        items, behind = self.items, pl.col(LOGPROB) - pl.col("top1_logprob")
+        yield item_once(items, _ITEM)
+        first = (pl.col(RANK) >= 1) & (~pl.col(IS_TOP1) | (pl.col(RANK) == 1))
+        yield holds("a target that is the first choice has rank 1", items, first, _ITEM)
+        yield holds(
+            "log-probabilities are at most 0, and the target's is that of the first choice where its rank is 1",
+            items,
+            (pl.col("top1_logprob") <= LOGARITHM)
+            & pl.when(pl.col(RANK) == 1).then(behind.abs() <= LOGARITHM).otherwise(behind <= LOGARITHM),
+            _ITEM,
+        )
+        tops = [name for name in items.columns if name.startswith("top") and name.endswith("_logprob")]
+        yield from descending(items, tops, _ITEM)
+        keys = {"dataset": pl.lit(DATASET), "condition": pl.col(TARGET_COLUMN)}
+        yield self.means_again(items, self.columns, dict(zip(METRICS, METRICS, strict=True)), keys)
+
+    def again(self, draw: Draw) -> Iterator[Sample]:
+        """With the method `whole-word` each row is more than one decision."""
+        rows, several = self.sentence_rows(), "targets of several tokens"
+        method = TargetMethod(self.record.identity["method"])
+        if method is TargetMethod.WHOLE_WORD:
+            marks = WordMarks.of(draw.tokenizer, draw.exported.vocab_size)
+            yield Sample(several, [_whole_word(draw, row, marks) for row in draw.rows(rows)])
+            return
+        fills = method is not TargetMethod.ALL_MASKS
+        words = [
+            replace(draw.word_question(row, row[TARGET_TOKENS]), fills=fills)
+            for row in draw.rows(rows.filter(pl.col(TARGET_TOKENS) > 1))
+        ]
+        single = [draw.question(row) for row in draw.rows(rows.filter(pl.col(TARGET_TOKENS) == 1))]
+        ranked = Ranked(self.record.identity["vocabulary"], tuple(self.record.metadata["ranked words"]))
+        if ranked.name != Vocabulary.ALL:
+            own = ranked.ids(draw.tokenizer, draw.exported.vocab_size)
+            others = np.setdiff1d(np.arange(draw.exported.vocab_size), own)
+            single = [replace(question, unranked=(others,), among_ranked=True) for question in single]
+        if words:
+            yield Sample(several, words)
+        if single or not words:
+            yield Sample("items", single)
 
     @cached_property
     def _several(self) -> int:
         """How many items have a target of several tokens."""
         return int((self.items[TARGET_TOKENS] > 1).sum())
-
-    def _rate(self, target: str) -> str:
-        return self._told(target, "is_top1", 100, " %", 1)
-
-    def _mean(self, target: str) -> str:
-        return self._told(target, "logprob", 1, "", 2)
 
     def _told(self, target: str, metric: str, scale: float, unit: str, digits: int) -> str:
         row: Mapping[str, Any] = self.summary.row(
@@ -242,6 +205,23 @@ class ProbeRun(SummaryRun):
         return f"{scale * row['value']:.{digits}f}{unit}{interval}"
 
 
+def _whole_word(draw: Draw, row: Mapping[str, Any], marks: WordMarks) -> Question:
+    """A token competes only with those that can stand there, and the end of the word counts where it is a choice."""
+    question = draw.word_question(row, row[TARGET_TOKENS])
+    unranked = []
+    for query, [token] in enumerate(question.tokens):
+        own = marks.classes[token]
+        if not draw.exported.is_causal:
+            competes = marks.classes == own
+        elif query or marks.mark is Mark.END:
+            competes = np.ones(len(marks.classes), np.bool_)
+        else:
+            competes = marks.unmarked if own == WordClass.CONTINUES else marks.breaks
+        unranked.append(np.flatnonzero(~competes))
+    has_end = draw.exported.is_causal and marks.mark is not Mark.END
+    return replace(question, unranked=tuple(unranked), among_ranked=True, ends=marks.breaks if has_end else None)
+
+
 def _column(what: str) -> Option:
     return Option(what, metavar="COLUMN")
 
@@ -251,14 +231,13 @@ def _columns(what: str) -> Option:
 
 
 @dataclass(frozen=True, eq=False)
-class OwnSentences(Experiment):
+class OwnSentences(TableExperiment):
     """Ask about your own sentences: probability and rank of target words, by group."""
 
     name = "probe"
     title = "Own stimuli"
     references = "negengine.engine.experiments.probe:references.toml"
     example = "negengine probe mini sentences.csv --group condition"
-    has_plan = True
     results = ProbeRun
 
     data: Annotated[
@@ -318,19 +297,17 @@ class OwnSentences(Experiment):
             cluster=self.cluster,
             item=self.item,
         )
-        refuse_result_names(table.name, table.columns, self.top)
+        if len(table.sources) > 1:
+            raise InputError(f"{self.data}: a folder of {len(table.sources)} tables; give one of them")
+        results = [ROW, *result_schema(self.top)]
+        refuse_result_names(table.name, table.columns, results)
         check = FewValues(columns, exported.mask_token, table.name)
         stimuli = table.scan(columns.texts, check, skip_bad=self.skip_bad, rows_per_part=ROWS_PER_PART)
-        refuse_result_names(table.name, list(stimuli.schema), self.top)  # rows of JSON lines can have further columns
+        refuse_result_names(table.name, list(stimuli.schema), results)  # rows of JSON lines can have further columns
         stage = OwnStimuli(exported, stimuli, columns, ranked, self.top, kind, self.skip_bad)
         if kind is TargetMethod.WHOLE_WORD:
             stage.marks  # noqa: B018 - refuses a vocabulary without marks
         return stage
-
-    def plan(self, model: Model, options: RunOptions) -> ProbePlan:
-        stage = self.stage(model.exported)
-        folder, shard = run_folder(model, options, stage.name), shard_of(options)
-        return plan_of(stage, opening_of(model), len(model.devices), folder, shard)
 
     sections = staticmethod(report_sections)
 

@@ -11,7 +11,7 @@ by their mean. Other groups are compared without a test. Clusters are the values
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Any
@@ -25,28 +25,30 @@ from ...inference.words import WordScores
 from ...statistics.differences import unpaired_difference
 from ...text.token_ids import NOTHING
 from ...text.tokenizer import MaskTokenizer
-from ..items import ALL
+from ..own_table import ROW, mean_rows
 from ..summary import DIFFERENCE, VERSUS, Row, difference_rows, estimated, frame, paired, with_holm
-from .probe_sentences import (
-    EXPECTED,
-    IS_TOP1,
-    LOGPROB,
-    RANK,
-    REPEATS,
-    ROW,
-    SKIPPED,
-    TARGET_COLUMN,
-    TARGET_TOKENS,
-    Columns,
-    Encoded,
-    Ids,
-    Rows64,
-)
+from .probe_sentences import Columns, Encoded, Ids, Rows64
 
+TARGET_COLUMN, EXPECTED, TARGET_TOKENS = "target_column", "expected", "target_tokens"
+LOGPROB, RANK, IS_TOP1, REPEATS = "logprob", "rank", "is_top1", "repeats_word"
 Logits = NDArray[np.float32]
-SKIPPED_FILE = "skipped.parquet"
 _WORD = re.compile(r"\w+")
-_TOP = {"": pl.String, "_logprob": pl.Float32}
+
+
+def result_schema(top: int) -> dict[str, pl.DataType]:
+    """The columns that a run adds behind those of the table; `ROW` stands before them."""
+    tops = {name: dtype for i in range(1, top + 1)
+            for name, dtype in ((f"top{i}", pl.String()), (f"top{i}_logprob", pl.Float32()))}  # fmt: skip
+    return {
+        TARGET_COLUMN: pl.String(),
+        EXPECTED: pl.String(),
+        TARGET_TOKENS: pl.Int32(),
+        LOGPROB: pl.Float32(),
+        RANK: pl.Int32(),
+        IS_TOP1: pl.Boolean(),
+        **tops,
+        REPEATS: pl.Boolean(),
+    }
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,48 +108,31 @@ def item_rows(asked: Encoded, columns: Columns, answers: Answers, tokenizer: Mas
     rows, targets = asked.rows, len(columns.targets)
     each = np.repeat(np.arange(len(rows.frame)), targets)
     words = [rows.frame[column].str.strip_chars().to_list() for column in columns.targets]
-    expected = [words[target][row] for row in range(len(rows.frame)) for target in range(targets)]
-    further: dict[str, pl.Series] = {}
+    expected = [word for own in zip(*words, strict=True) for word in own]
+    tops: list[Any] = []
     for i in range(answers.top.shape[1]):
         texts = _token_texts(answers.top[:, i], tokenizer)
         if i == 0:
             for item, tokens in answers.choices.items():
                 texts[item] = tokenizer.word_text(tokens)
-        further[f"top{i + 1}"] = pl.Series(f"top{i + 1}", texts, pl.String)
-        name = f"top{i + 1}_logprob"
-        further[name] = pl.Series(name, answers.top_logprob[:, i]).fill_nan(None)
+        tops += [texts, pl.Series(answers.top_logprob[:, i]).fill_nan(None)]
     spelled = [_spelled(text) for text in asked.texts]
     repeats = [_spelled(word) in spelled[own] for word, own in zip(expected, asked.sentence.tolist(), strict=True)]
+    values = [
+        list(columns.targets) * len(rows.frame),
+        expected,
+        asked.words.counts.astype(np.int32),
+        answers.logprob,
+        answers.rank,
+        answers.is_top1,
+        *tops,
+        repeats,
+    ]
+    schema = result_schema(answers.top.shape[1])
     return pl.DataFrame({ROW: rows.numbers[each]}).with_columns(
         *rows.frame[each],
-        pl.Series(TARGET_COLUMN, list(columns.targets) * len(rows.frame), pl.String),
-        pl.Series(EXPECTED, expected, pl.String),
-        pl.Series(TARGET_TOKENS, asked.words.counts.astype(np.int32)),
-        pl.Series(LOGPROB, answers.logprob),
-        pl.Series(RANK, answers.rank),
-        pl.Series(IS_TOP1, answers.is_top1),
-        *further.values(),
-        pl.Series(REPEATS, repeats, pl.Boolean),
+        *(pl.Series(name, own, dtype) for (name, dtype), own in zip(schema.items(), values, strict=True)),
     )
-
-
-def item_schema(schema: Mapping[str, pl.DataType], top: int, *, skip_bad: bool) -> dict[str, Any]:
-    """The columns of a part's rows; those of `SKIPPED` are among them with `skip_bad`."""
-    tops = {f"top{i}{what}": kind for i in range(1, top + 1) for what, kind in _TOP.items()}
-    skipped = dict(zip(SKIPPED, (pl.Int64, pl.String, pl.String), strict=True)) if skip_bad else {}
-    return {
-        ROW: pl.Int64,
-        **schema,
-        TARGET_COLUMN: pl.String,
-        EXPECTED: pl.String,
-        TARGET_TOKENS: pl.Int32,
-        LOGPROB: pl.Float32,
-        RANK: pl.Int32,
-        IS_TOP1: pl.Boolean,
-        **tops,
-        REPEATS: pl.Boolean,
-        **skipped,
-    }
 
 
 def _token_texts(ids: Ids, tokenizer: MaskTokenizer) -> list[str | None]:
@@ -187,42 +172,18 @@ def used(columns: Columns) -> list[str]:
 
 def summarise(items: pl.DataFrame, columns: Columns) -> pl.DataFrame:
     """The summary of a run's items; they have the columns of `used`."""
-    items = items.with_columns(
-        **{
-            _CLUSTER: pl.col(columns.clustered).cast(pl.String) if columns.clustered else pl.lit(None, pl.String),
-            _ITEM: pl.col(columns.item).cast(pl.String) if columns.item else pl.lit(None, pl.String),
-        }
-    )
+    item = pl.col(columns.item).cast(pl.String) if columns.item else pl.lit(None, pl.String)
+    items = items.with_columns(**{_CLUSTER: columns.clusters, _ITEM: item})
     by_target = {column: items.filter(pl.col(TARGET_COLUMN) == column) for column in columns.targets}
     rows: list[Row] = []
-    for column, own in by_target.items():
-        rows += _means(own, columns, column)
-        rows += _group_differences(own, columns, column)
+    for target, own in by_target.items():
+        for split, part in columns.splits(own):
+            rows += mean_rows(part, (DATASET, target, split), dict(zip(METRICS, METRICS, strict=True)), _CLUSTER)
+        for groups in columns.by_group(own):
+            rows += _group_differences(groups, target, has_items=columns.item is not None)
     for one, other in combinations(by_target, 2):
         rows += _target_differences(by_target[one], by_target[other], columns, f"{one}{VERSUS}{other}")
     return with_holm(frame(rows))
-
-
-def splits(items: pl.DataFrame, columns: Columns) -> Iterator[tuple[str, pl.DataFrame]]:
-    """The name and the items of each split: all, then each group."""
-    yield ALL, items
-    for column in columns.groups:
-        for value, own in _groups(items, column):
-            yield f"{column}={value}", own
-
-
-def _groups(items: pl.DataFrame, column: str) -> list[tuple[str, pl.DataFrame]]:
-    """The groups of a column in the order of their first row; rows without a value are in none."""
-    known = items.filter(pl.col(column).is_not_null())
-    parts = known.group_by(pl.col(column).cast(pl.String).alias(_SECOND), maintain_order=True)
-    return [(str(value), own) for (value,), own in parts]
-
-
-def _means(items: pl.DataFrame, columns: Columns, target: str) -> Iterator[Row]:
-    for name, own in splits(items, columns):
-        for metric in METRICS:
-            if not own.is_empty():
-                yield Row(DATASET, target, name, metric, *estimated(own[metric], own[_CLUSTER]))
 
 
 def _target_differences(first: pl.DataFrame, second: pl.DataFrame, columns: Columns, target: str) -> Iterator[Row]:
@@ -230,7 +191,7 @@ def _target_differences(first: pl.DataFrame, second: pl.DataFrame, columns: Colu
     both = first.join(other, on=ROW, maintain_order="left").with_columns(
         (pl.col(LOGPROB) > pl.col(f"{LOGPROB} {_SECOND}")).alias(PREFERRED)
     )
-    for name, own in splits(both, columns):
+    for name, own in columns.splits(both):
         if own.is_empty():
             continue
         yield Row(DATASET, target, name, PREFERRED, *estimated(own[PREFERRED], own[_CLUSTER]))
@@ -239,19 +200,17 @@ def _target_differences(first: pl.DataFrame, second: pl.DataFrame, columns: Colu
             yield from difference_rows((DATASET, target, name), f"{DIFFERENCE}:{metric}", metric, found)
 
 
-def _group_differences(items: pl.DataFrame, columns: Columns, target: str) -> Iterator[Row]:
-    for column in columns.groups:
-        groups = _groups(items, column)
-        if len(groups) > MOST_COMPARED:
-            continue
-        for (one, first), (other, second) in combinations(groups, 2):
-            key = (DATASET, target, f"{column}={one}{VERSUS}{column}={other}")
-            for metric in TESTED:
-                if columns.item and not (pairs := _pairs(first, second, metric)).is_empty():
-                    found = paired(pairs[metric], pairs[_SECOND], pairs[_CLUSTER])
-                    yield from difference_rows(key, f"{DIFFERENCE}:{metric}", metric, found)
-                else:
-                    yield _unpaired(key, metric, first, second)
+def _group_differences(groups: Sequence[tuple[str, pl.DataFrame]], target: str, *, has_items: bool) -> Iterator[Row]:
+    if len(groups) > MOST_COMPARED:
+        return
+    for (one, first), (other, second) in combinations(groups, 2):
+        key = (DATASET, target, f"{one}{VERSUS}{other}")
+        for metric in TESTED:
+            if has_items and not (pairs := _pairs(first, second, metric)).is_empty():
+                found = paired(pairs[metric], pairs[_SECOND], pairs[_CLUSTER])
+                yield from difference_rows(key, f"{DIFFERENCE}:{metric}", metric, found)
+            else:
+                yield _unpaired(key, metric, first, second)
 
 
 def _pairs(first: pl.DataFrame, second: pl.DataFrame, metric: str) -> pl.DataFrame:

@@ -1,8 +1,7 @@
 """A user's table of sentences: what its columns are for, its token ids, and what is refused."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 import polars as pl
@@ -16,28 +15,16 @@ from ...text.table_rows import Rows
 from ...text.token_ids import Bucket, TokenSequences
 from ...text.tokenizer import MaskTokenizer
 from ...text.user_table import Table, find_column, needed_column
-
-ROW, TARGET_COLUMN, EXPECTED, TARGET_TOKENS = "row", "target_column", "expected", "target_tokens"
-LOGPROB, RANK, IS_TOP1, TOP1, REPEATS = "logprob", "rank", "is_top1", "top1", "repeats_word"
-SKIPPED = ("skipped: line", "skipped: reason", "skipped: content")
-_OBVIOUS = {
-    "sentence": ("sentence",),
-    "target": ("target",),
-    "group": ("group",),
-    "cluster": ("cluster",),
-    "item": ("item", "pair"),
-}
+from ..own_table import OwnColumns, find_columns
 
 
 @dataclass(frozen=True)
-class Columns:
+class Columns(OwnColumns):
     """Columns of a table by their purpose."""
 
     sentence: str  # the sentences, with one mask each
     targets: tuple[str, ...]  # the words that could stand at the mask; each makes an item of its own
-    groups: tuple[str, ...] = ()  # what rates are computed for
-    cluster: str | None = None  # what rows share that depend on each other; None where they are independent
-    item: str | None = None  # what the rows of one minimal pair share; None where there are no pairs
+    item: str | None = field(default=None, kw_only=True)  # what the rows of one minimal pair share; None without pairs
 
     @classmethod
     def of(
@@ -57,14 +44,13 @@ class Columns:
         Raises:
             InputError: The table lacks a column, or a column is named twice.
         """
-        targets = _several(table, "--target", target)
-        groups = _several(table, "--group", group)
+        targets = find_columns(table, "--target", target)
         return cls(
-            needed_column(table, "--sentence", sentence, _OBVIOUS["sentence"]),
-            targets or (needed_column(table, "--target", None, _OBVIOUS["target"]),),
-            groups or tuple(filter(None, [find_column(table, "--group", None, _OBVIOUS["group"])])),
-            find_column(table, "--cluster", cluster, _OBVIOUS["cluster"]),
-            find_column(table, "--item", item, _OBVIOUS["item"]),
+            needed_column(table, "--sentence", sentence, ["sentence"]),
+            targets or (needed_column(table, "--target", None, ["target"]),),
+            groups=find_columns(table, "--group", group, ["group"]),
+            cluster=find_column(table, "--cluster", cluster, ["cluster"]),
+            item=find_column(table, "--item", item, ["item", "pair"]),
         )
 
     @property
@@ -73,42 +59,10 @@ class Columns:
         return self.sentence, *self.targets
 
     @property
-    def clustered(self) -> str | None:
-        """The column with the clusters of an interval: the rows of a minimal pair depend on each other, too."""
-        return self.cluster or self.item
-
-    def to_json(self) -> dict[str, Any]:
-        return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
-
-    @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> "Columns":
-        fields: dict[str, Any] = {name: tuple(own) if isinstance(own, list) else own for name, own in value.items()}
-        return cls(**fields)
-
-
-def result_names(top: int) -> list[str]:
-    """The columns that a run adds to those of the table."""
-    further = [name for i in range(1, top + 1) for name in (f"top{i}", f"top{i}_logprob")]
-    return [ROW, TARGET_COLUMN, EXPECTED, TARGET_TOKENS, LOGPROB, RANK, IS_TOP1, *further, REPEATS]
-
-
-def refuse_result_names(name: str, columns: Sequence[str], top: int) -> None:
-    """Refuse a table with a column that has the name of a result.
-
-    Raises:
-        InputError: There is one.
-    """
-    taken = {*result_names(top), *SKIPPED}
-    if both := [column for column in columns if column in taken]:
-        raise InputError(f"{name}: the column {both[0]!r} has the name of a result column; give it another name")
-
-
-def _several(table: Table, option: str, given: str | Sequence[str]) -> tuple[str, ...]:
-    names = [given] if isinstance(given, str) else list(given)
-    found = tuple(needed_column(table, option, name, [name]) for name in names)
-    if twice := [name for name in found if found.count(name) > 1]:
-        raise InputError(f"{option} {twice[0]}: given twice; name each column once")
-    return found
+    def clusters(self) -> pl.Expr:
+        """The rows of a minimal pair depend on each other, too."""
+        name = self.cluster or self.item
+        return pl.col(name).cast(pl.String) if name else pl.lit(None, pl.String)
 
 
 Ids = NDArray[np.int32]
@@ -130,11 +84,6 @@ class Encoded:
     sentence: Rows64  # [n · t], the sentence of each item, from 0; the items of a row stand together
     buckets: Sequence[Bucket]  # the sentences by length; their rows are positions in `texts`
     words: TokenSequences  # the tokens of each item's target
-
-    @property
-    def tokens(self) -> int:
-        """Of all different sentences."""
-        return sum(bucket.ids.size for bucket in self.buckets)
 
     def with_sentences(self, wanted: Rows64) -> list[Bucket]:
         """The buckets with some of the sentences only, by their positions in `texts`."""
@@ -170,26 +119,28 @@ class Encoder:
     def encode(self, rows: Rows) -> Encoded:
         """Encode the rows of a part; rows that the model cannot be asked about are skipped."""
         known: dict[str, int] = {}
-        sentence = np.array([known.setdefault(text, len(known)) for text in self._texts(rows.frame)], np.int64)
+        read = [text.strip().replace(self.tokenizer.mask_token, MASK) for text in rows.frame[self.columns.sentence]]
+        sentence = np.array([known.setdefault(text, len(known)) for text in read], np.int64)
         texts = list(known)
         ids, faults = self._ids(texts)
         rows, sentence = _without(rows, sentence, [faults[own] for own in sentence.tolist()])
-        of_row = [texts[own] for own in sentence.tolist()]
-        own_ids = [ids[own] for own in sentence.tolist()]
-        sequences = self._sequences(rows.frame, of_row, own_ids)
-        lengths = np.array([len(own) for own in own_ids], np.int64)
-        target_faults = self._target_faults(rows.frame, sequences, lengths)
-        kept = [row for row, fault in enumerate(target_faults) if fault is None]
+        words, target_faults = self._words(
+            rows.frame, [texts[own] for own in sentence.tolist()], [ids[own] for own in sentence.tolist()]
+        )
         rows, sentence = _without(rows, sentence, target_faults)
         used, sentence = np.unique(sentence, return_inverse=True)
-        buckets = self._buckets([ids[own] for own in used.tolist()])
-        tokens = [own[row] for row in kept for own in sequences]
-        words = TokenSequences.of([own for own in tokens if not isinstance(own, str)])
-        each = np.repeat(sentence.astype(np.int64), len(self.columns.targets))
-        return Encoded(rows, [texts[own] for own in used.tolist()], each, buckets, words)
-
-    def _texts(self, frame: pl.DataFrame) -> list[str]:
-        return [text.strip().replace(self.tokenizer.mask_token, MASK) for text in frame[self.columns.sentence]]
+        own_ids = [ids[own] for own in used.tolist()]
+        masks = np.array([np.argmax(own == self.tokenizer.mask_id) for own in own_ids], np.int32)
+        return Encoded(
+            rows,
+            texts=[texts[own] for own in used.tolist()],
+            sentence=np.repeat(sentence.astype(np.int64), len(self.columns.targets)),
+            buckets=[
+                Bucket(group, np.stack([own_ids[row] for row in group]), masks[group])
+                for group in (rows_by_length(own_ids) if own_ids else ())
+            ],
+            words=TokenSequences.of(words),
+        )
 
     def _ids(self, texts: Sequence[str]) -> tuple[list[Ids], list[str | None]]:
         """The ids of sentences, and why they cannot be asked: their masks, their length, the padding token."""
@@ -208,35 +159,23 @@ class Encoder:
                 faults[row] = _NOTHING_BEFORE
         return ids, faults
 
-    def _buckets(self, ids: Sequence[Ids]) -> list[Bucket]:
-        positions = np.array([np.argmax(own == self.tokenizer.mask_id) for own in ids], np.int32)
-        return [
-            Bucket(group, np.stack([ids[row] for row in group]), positions[group])
-            for group in (rows_by_length(ids) if ids else ())
-        ]
-
-    def _sequences(
+    def _words(
         self, frame: pl.DataFrame, texts: Sequence[str], ids: Sequence[Ids]
-    ) -> list[list[tuple[int, ...] | str]]:
-        """For each column of targets, each row's tokens, or why the target cannot be predicted there."""
+    ) -> tuple[list[tuple[int, ...]], list[str | None]]:
+        """The tokens of the targets of all rows that can be asked about, and why each other row cannot."""
         contexts = [(before, after) for before, _, after in (text.partition(MASK) for text in texts)]
-        return [
-            self.tokenizer.word_sequences(contexts, frame[column].str.strip_chars().to_list(), ids)
-            for column in self.columns.targets
-        ]
-
-    def _target_faults(
-        self, frame: pl.DataFrame, sequences: Sequence[Sequence[tuple[int, ...] | str]], lengths: Rows64
-    ) -> list[str | None]:
-        """Why rows cannot be asked because of their targets; None where they can."""
-        faults: list[str | None] = [None] * len(frame)
         ranked = None if self.ranked is None else frozenset(self.ranked.tolist())
-        for column, own in zip(self.columns.targets, sequences, strict=True):
+        tokens: list[list[tuple[int, ...]]] = [[] for _ in texts]
+        faults: list[str | None] = [None] * len(texts)
+        for column in self.columns.targets:
             words = frame[column].str.strip_chars().to_list()
-            for row, (tokens, length) in enumerate(zip(own, lengths.tolist(), strict=True)):
-                if faults[row] is None and (fault := self._fault(tokens, length, ranked)):
-                    faults[row] = f"{column} {words[row]!r}: {fault}"
-        return faults
+            for row, own in enumerate(self.tokenizer.word_sequences(contexts, words, ids)):
+                if fault := self._fault(own, len(ids[row]), ranked):
+                    faults[row] = faults[row] or f"{column} {words[row]!r}: {fault}"
+                elif isinstance(own, tuple):
+                    tokens[row].append(own)
+        good = (own for own, fault in zip(tokens, faults, strict=True) if fault is None)
+        return [word for own in good for word in own], faults
 
     def _fault(self, tokens: tuple[int, ...] | str, length: int, ranked: frozenset[int] | None) -> str:
         if isinstance(tokens, str):
@@ -268,18 +207,19 @@ def mask_faults(columns: Columns, mask_token: str) -> pl.Expr:
         pl.when(masks == 0)
         .then(pl.lit(f"{columns.sentence} has no {MASK}; write {MASK} where the target belongs"))
         .when(masks > 1)
-        .then(pl.format(f"{columns.sentence} has {{}} {MASK}; one is needed", masks))
+        .then(pl.lit(f"{columns.sentence} has ") + masks.cast(pl.String) + f" {MASK}; one is needed")
+        .alias("reason")
     )
 
 
-MOST_VALUES = 1_000
+_MOST_VALUES = 1_000
 
 
 class FewValues:
-    """A `stimuli.Check` that also refuses a column of groups with too many values: it holds no groups."""
+    """A `Check` that also refuses a column of groups with too many values: it holds no groups."""
 
     def __init__(self, columns: Columns, mask_token: str, name: str) -> None:
-        self._faults = mask_faults(columns, mask_token).alias("reason")
+        self._faults = mask_faults(columns, mask_token)
         self._name = name
         self._values: dict[str, set[str]] = {column: set() for column in columns.groups}
 
@@ -287,9 +227,9 @@ class FewValues:
         for column, known in self._values.items():
             if column in frame.columns:  # a part can lack a column of JSON lines
                 known.update(frame[column].drop_nulls().unique().cast(pl.String).to_list())
-            if len(known) > MOST_VALUES:
+            if len(known) > _MOST_VALUES:
                 raise InputError(
-                    f"{self._name}: the column {column!r} has more than {MOST_VALUES:,} different values; give another "
-                    "--group, or name it with --cluster or --item if it says which rows belong together"
+                    f"{self._name}: the column {column!r} has more than {_MOST_VALUES:,} different values; give "
+                    "another --group, or name it with --cluster or --item if it says which rows belong together"
                 )
         return frame.select(self._faults).to_series()

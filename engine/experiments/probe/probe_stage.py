@@ -19,31 +19,27 @@ from ...basics.printable import counted
 from ...inference.exported import ExportedModel
 from ...inference.model import LanguageModel
 from ...inference.words import score_whole_words, score_words
-from ...runs.masked_stages import ReferenceStage
 from ...runs.record import model_metadata
 from ...runs.stage import Advance, Files, FinishedParts, PartResult, changed
-from ...statistics import LIBRARIES
 from ...text.tokenizer import MaskTokenizer
 from ...text.user_table import Stimuli
 from ...text.word_marks import WordMarks
 from ..items import ITEMS_FILE, SUMMARY_FILE, model_identity
+from ..own_table import COLUMNS, ROW, TOKENS, TableStage, divided, part_rows
 from ..vocabulary import Ranked, Vocabulary
-from .probe_items import SKIPPED_FILE, Answers, item_rows, item_schema, summarise, used
-from .probe_sentences import ROW, SKIPPED, Columns, Encoded, Encoder, Ids, Rows64, mask_faults
+from .probe_items import Answers, item_rows, result_schema, summarise, used
+from .probe_sentences import Columns, Encoded, Encoder, Ids, Rows64, mask_faults
 
 ROWS_PER_PART = 2048
 LOGITS_AT_ONCE = 2**22  # 16 MB, and twice that for their exponentials
-COLUMNS = "columns"  # the key of the table's columns in the metadata
-_TABLE = "stimuli"  # the table among the files that the stage reads
-_SKIPPED_NAMES = ("line", "reason", "content")
+_TRIED = 256  # sentences whose time is measured
 
 
 @dataclass(frozen=True, eq=False)
-class OwnStimuli(ReferenceStage[Encoded]):
+class OwnStimuli(TableStage[Encoded]):
     """A run of the probe."""
 
     name: ClassVar[str] = "probe"
-    libraries: ClassVar[tuple[str, ...]] = LIBRARIES
 
     exported: ExportedModel
     stimuli: Stimuli
@@ -56,7 +52,7 @@ class OwnStimuli(ReferenceStage[Encoded]):
 
     @property
     def sizes(self) -> Sequence[int]:
-        return [part.size for part in self.stimuli.parts]
+        return self.stimuli.sizes
 
     @property
     def unit(self) -> str:
@@ -73,7 +69,7 @@ class OwnStimuli(ReferenceStage[Encoded]):
             "top": self.top,
             "method": str(self.method),
             "skip bad rows": self.skip_bad,
-            "rows per part": self.stimuli.parts[0].size,
+            "rows per part": self.stimuli.sizes[0],
         }
 
     @property
@@ -110,7 +106,7 @@ class OwnStimuli(ReferenceStage[Encoded]):
         for number in range(len(self.stimuli.parts)):
             rows = self.prepare(number).rows
             for bad in rows.skipped.head(1).iter_rows(named=True):
-                first = first or f"{self.stimuli.location(bad['row'], bad['line'])}: {bad['reason']}"
+                first = first or f"{self.stimuli.location(number, bad['row'], bad['line'])}: {bad['reason']}"
             if first and not self.skip_bad:
                 raise InputError(first)
             if self.skip_bad and len(rows.frame):
@@ -121,11 +117,10 @@ class OwnStimuli(ReferenceStage[Encoded]):
         say(f"{counted(self.stimuli.n, 'row')}{', of which bad ones are skipped' * self.skip_bad}")
 
     def files(self) -> Mapping[str, Path]:
-        return {**super().files(), **({} if self.stimuli.path is None else {_TABLE: self.stimuli.path})}
+        return {**super().files(), **self.stimuli.paths()}
 
     def with_files(self, places: Mapping[str, Path]) -> Self:
-        moved = super().with_files(places)
-        return changed(moved, stimuli=self.stimuli.at(places[_TABLE])) if _TABLE in places else moved
+        return changed(super().with_files(places), stimuli=self.stimuli.at(places))
 
     def prepare(self, number: int) -> Encoded:
         encoder = Encoder(self.columns, self.exported, self.tokenizer, self.ranked_ids)
@@ -133,55 +128,63 @@ class OwnStimuli(ReferenceStage[Encoded]):
 
     def faults(self, frame: pl.DataFrame) -> pl.Series:
         """What is wrong with rows as their texts show it."""
-        return frame.select(mask_faults(self.columns, self.exported.mask_token).alias("reason")).to_series()
+        return frame.select(mask_faults(self.columns, self.exported.mask_token)).to_series()
+
+    def work(self, part: Encoded) -> dict[str, int]:
+        rows, several = len(part.rows.frame), int((part.words.counts > 1).sum())
+        return {
+            "rows": rows,
+            "items (rows × targets)": rows * len(self.columns.targets),
+            "different sentences": len(part.texts),
+            **({"targets of several tokens": several} if several else {}),
+            TOKENS: sum(bucket.ids.size for bucket in part.buckets),
+        }
+
+    def skipped(self, part: Encoded) -> pl.DataFrame:
+        return part.rows.skipped
+
+    def read_some(self, model: LanguageModel, part: Encoded) -> int:
+        some = max(part.buckets, key=lambda bucket: bucket.ids.size)
+        ids, mask = some.ids[:_TRIED], some.mask_position[:_TRIED]
+        model.decide(ids, mask, np.zeros(len(ids), np.int32))
+        return int(ids.size)
 
     def decide(self, model: LanguageModel, number: int, prepared: Encoded | None, advance: Advance) -> PartResult:
         """One row for each row of the table and target; then, with `skip_bad`, the rows that are skipped."""
         asked = prepared or self.prepare(number)
         ranked = self.exported.vocab_size if self.ranked_ids is None else len(self.ranked_ids)
         answers = Answers.empty(len(asked.words), min(self.top, ranked))
-        skipped = asked.rows.skipped.rename(dict(zip(_SKIPPED_NAMES, SKIPPED, strict=True)))
-        advance(len(skipped), 0)
+        skipped = len(asked.rows.skipped)
+        advance(skipped, 0)
         self._answer(model, asked, answers, advance)
         items = item_rows(asked, self.columns, answers, self.tokenizer)
-        schema = item_schema(self.stimuli.schema, self.top, skip_bad=self.skip_bad)
-        parts = [pl.DataFrame(schema=schema), items, *([skipped] if self.skip_bad else [])]
-        return PartResult(pl.concat(parts, how="diagonal"), {"skipped": len(skipped)})
+        schema = {ROW: pl.Int64(), **self.stimuli.schema, **result_schema(self.top)}
+        return PartResult(part_rows(items, asked.rows, schema, skip_bad=self.skip_bad), {"skipped": skipped})
 
     @staticmethod
     def publish(parts: FinishedParts) -> Files:
-        rows, columns = parts.rows, Columns.from_json(parts.metadata[COLUMNS])
-
-        def summary(items: pl.LazyFrame) -> pl.DataFrame:
-            return summarise(items.select(used(columns)).collect(engine="streaming"), columns)
-
-        if SKIPPED[1] not in rows.collect_schema():
-            return {ITEMS_FILE: rows, SUMMARY_FILE: summary(rows)}
-        items = rows.filter(pl.col(SKIPPED[1]).is_null()).drop(SKIPPED)
-        skipped = rows.filter(pl.col(SKIPPED[1]).is_not_null()).select(ROW, *SKIPPED)
-        return {
-            ITEMS_FILE: items,
-            SUMMARY_FILE: summary(items),
-            SKIPPED_FILE: skipped.rename(dict(zip(SKIPPED, _SKIPPED_NAMES, strict=True))),
-        }
+        columns = Columns.from_json(parts.metadata[COLUMNS])
+        items, skipped = divided(parts.rows)
+        summary = summarise(items.select(used(columns)).collect(engine="streaming"), columns)
+        return {ITEMS_FILE: items, SUMMARY_FILE: summary, **skipped}
 
     def _answer(self, model: LanguageModel, asked: Encoded, answers: Answers, advance: Advance) -> None:
         """Ask about all items: those of one token in their sentences, the others token by token."""
+
+        def several_targets(_: int, sentences: int) -> None:
+            advance(0, sentences)  # they do not complete a row
+
         targets = len(self.columns.targets)
-        alone = asked.words.counts == 1
-        if self.method is TargetMethod.WHOLE_WORD:
-            alone[:] = False
+        told = advance if targets == 1 else several_targets
+        alone = (asked.words.counts == 1) & (self.method is not TargetMethod.WHOLE_WORD)
         single, several = np.flatnonzero(alone), np.flatnonzero(~alone)
         distinct = len(np.unique(asked.sentence[single])) == len(single)
         if distinct and self.top == 1 and self.ranked_ids is None:
-            self._decide(model, asked, single, answers, advance if targets == 1 else _uncounted(advance))
+            self._decide(model, asked, single, answers, told)
         else:
-            self._judge(model, asked, single, answers, advance if targets == 1 else _uncounted(advance))
-        self._score(model, asked, several, answers, _uncounted(advance))
-        if targets == 1:
-            advance(len(several), 0)
-        else:
-            advance(len(asked.words) // targets, 0)
+            self._judge(model, asked, single, answers, told)
+        self._score(model, asked, several, answers, several_targets)
+        advance(len(several) if targets == 1 else len(asked.words) // targets, 0)
 
     def _decide(self, model: LanguageModel, asked: Encoded, items: Rows64, answers: Answers, advance: Advance) -> None:
         """One target for each sentence: the model's own decisions say everything, and no logits are copied."""
@@ -225,8 +228,3 @@ class OwnStimuli(ReferenceStage[Encoded]):
         else:
             scores = score_words(model, buckets, words, self.method, causal=causal, advance=told)
         answers.put_words(items, scores)
-
-
-def _uncounted(advance: Advance) -> Advance:
-    """Tells of sentences that do not complete a row."""
-    return lambda _, sentences: advance(0, sentences)

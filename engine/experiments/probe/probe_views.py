@@ -7,19 +7,50 @@ import polars as pl
 from ...basics.printable import counted
 from ...views import Column, Figure, Section, Table
 from ...views.charts import Points
+from ..own_table import ROW
 from ..summary import DIFFERENCE, HOLM, P_VALUE, VERSUS, correction_note
-from .probe_items import MOST_COMPARED, PREFERRED, TESTED
-from .probe_sentences import IS_TOP1, LOGPROB, Columns
+from .probe_items import IS_TOP1, LOGPROB, MOST_COMPARED, PREFERRED, TESTED
+from .probe_sentences import Columns
 
 if TYPE_CHECKING:
     from .probe import ProbeRun
 
 _MOST_REASONS = 10
-_FIGURES = ("value", "low", "high")
 _KEYS = ("condition", "split")
 
 
-def targets_table(summary: pl.DataFrame, model: str, columns: Columns) -> Table:
+def tables(summary: pl.DataFrame, model: str, columns: Columns, skipped: pl.DataFrame) -> list[Table]:
+    """The targets by group; then, where there are any, differences of groups and of targets, and skipped rows."""
+    found = [_targets(summary, model, columns)]
+    if not (groups := _groups(summary, columns)).frame.is_empty():
+        found.append(groups)
+    if len(columns.targets) > 1:
+        found.append(_target_pairs(summary))
+    return [*found, _skipped(skipped)] if len(skipped) else found
+
+
+_GROUPS, _TARGETS, _SKIPPED = "Groups compared", "Targets compared", "Rows that were skipped"
+_QUESTIONS = {
+    _GROUPS: "Do the groups differ?",
+    _TARGETS: "Which target does the model prefer?",
+    _SKIPPED: "Which rows were skipped?",
+}
+
+
+def sections(run: "ProbeRun") -> list[Section]:
+    """Targets by group, then what differs, then what was skipped."""
+    table, *others = run.tables()
+    asked = f"{counted(len(run.items), 'target')} in {counted(run.items[ROW].n_unique(), 'sentence')}"
+    first = Section(
+        "How probable are the targets?",
+        [f"{run.model_name} was asked about {asked}."],
+        figures=[_figure(run, table, IS_TOP1), _figure(run, table, LOGPROB)],
+    )
+    said = {_SKIPPED: run.remarks()}
+    return [first, *(Section(_QUESTIONS[own.title], said.get(own.title, []), tables=[own]) for own in others)]
+
+
+def _targets(summary: pl.DataFrame, model: str, columns: Columns) -> Table:
     """A row for each target and group: how often the target is the first choice, and its mean log-probability."""
     parts = [
         summary.filter(pl.col("metric") == metric).select(
@@ -34,8 +65,8 @@ def targets_table(summary: pl.DataFrame, model: str, columns: Columns) -> Table:
         Column("group", "split"),
         Column("n", "n", wrap=False),
         *([Column("clusters", "clusters", wrap=False)] if frame["clusters"].null_count() < len(frame) else []),
-        Column("first choice", IS_TOP1, low=f"{IS_TOP1}_low", high=f"{IS_TOP1}_high", **_percent()),
-        Column("log-probability", LOGPROB, low=f"{LOGPROB}_low", high=f"{LOGPROB}_high", decimals=2, wrap=False),
+        Column("first choice", IS_TOP1, **_ends(IS_TOP1), **_percent()),
+        Column("log-probability", LOGPROB, **_ends(LOGPROB), decimals=2, wrap=False),
     ]
     notes = ["first choice: rows in which the target is the model's first choice; means with 95 % intervals"]
     for column in columns.groups:
@@ -45,7 +76,7 @@ def targets_table(summary: pl.DataFrame, model: str, columns: Columns) -> Table:
     return Table(f"Targets by group: {model}", frame, shown, section="condition", notes=notes)
 
 
-def groups_table(summary: pl.DataFrame, columns: Columns) -> Table:
+def _groups(summary: pl.DataFrame, columns: Columns) -> Table:
     """A row for each two groups of a column: their difference."""
     frame = _differences(summary, pl.col("split").str.contains(VERSUS, literal=True))
     sides = pl.col("split").str.split(VERSUS)
@@ -63,10 +94,10 @@ def groups_table(summary: pl.DataFrame, columns: Columns) -> Table:
     if columns.groups and columns.item is None:
         notes.append("groups have no test: name the column that the rows of a minimal pair share with --item")
     frame = frame.with_columns(label=group)
-    return Table("Groups compared", frame, shown, section="condition", notes=notes, texts={"split": "label"})
+    return Table(_GROUPS, frame, shown, section="condition", notes=notes, texts={"split": "label"})
 
 
-def pairs_table(summary: pl.DataFrame) -> Table:
+def _target_pairs(summary: pl.DataFrame) -> Table:
     """A row for each two targets and group: how often the first target is the more probable one, and by how much."""
     preferred = summary.filter(pl.col("metric") == PREFERRED).select(*_KEYS, *_named(PREFERRED))
     frame = preferred.join(_differences(summary, pl.lit(value=True)), on=_KEYS, how="left", maintain_order="left")
@@ -85,30 +116,28 @@ def pairs_table(summary: pl.DataFrame) -> Table:
         *_tests(summary, frame),
     ]
     frame = frame.with_columns(label=pl.format("{} − {}", sides.list.first(), sides.list.last()))
-    return Table("Targets compared", frame, shown, section="condition", notes=notes, texts={"condition": "label"})
+    return Table(_TARGETS, frame, shown, section="condition", notes=notes, texts={"condition": "label"})
 
 
-def skipped_table(skipped: pl.DataFrame) -> Table:
+def _skipped(skipped: pl.DataFrame) -> Table:
     """The reasons why rows were skipped, the most frequent ones first."""
     counts = skipped.group_by("reason", maintain_order=True).agg(n=pl.len(), row=pl.col("row").first())
     counts = counts.sort("n", "row", descending=[True, False])
     more = len(counts) - _MOST_REASONS
     notes = [f"and {more:,} more reasons"] if more > 0 else []
     columns = [Column("reason", "reason"), Column("rows", "n"), Column("first row", "row")]
-    return Table("Rows that were skipped", counts.head(_MOST_REASONS), columns, notes=notes)
+    return Table(_SKIPPED, counts.head(_MOST_REASONS), columns, notes=notes)
 
 
 def _differences(summary: pl.DataFrame, wanted: pl.Expr) -> pl.DataFrame:
     """The differences of every metric beside each other, with their p."""
     rows = summary.filter(wanted)
-    frame = rows.filter(pl.col("metric") == f"{DIFFERENCE}:{LOGPROB}").select(*_KEYS, "n", "clusters", *_named(LOGPROB))
+    frame = rows.filter(pl.col("metric") == f"{DIFFERENCE}:{LOGPROB}").select(*_KEYS, "n", "clusters")
     for metric in TESTED:
-        if metric != LOGPROB:
-            own = rows.filter(pl.col("metric") == f"{DIFFERENCE}:{metric}").select(*_KEYS, *_named(metric))
-            frame = frame.join(own, on=_KEYS, how="left", maintain_order="left")
-        for kind in (P_VALUE, HOLM):
-            own = rows.filter(pl.col("metric") == f"{kind}:{metric}")
-            own = own.select(*_KEYS, pl.col("value").alias(f"{kind}_{metric}"))
+        shown = {f"{DIFFERENCE}:{metric}": _named(metric)}
+        shown |= {f"{kind}:{metric}": [pl.col("value").alias(f"{kind}_{metric}")] for kind in (P_VALUE, HOLM)}
+        for name, columns in shown.items():
+            own = rows.filter(pl.col("metric") == name).select(*_KEYS, *columns)
             frame = frame.join(own, on=_KEYS, how="left", maintain_order="left")
     return frame
 
@@ -133,31 +162,12 @@ def _ends(metric: str) -> dict[str, Any]:
 
 
 def _named(metric: str) -> list[pl.Expr]:
-    names = [metric, f"{metric}_low", f"{metric}_high"]
-    return [pl.col(figure).alias(name) for figure, name in zip(_FIGURES, names, strict=True)]
+    ends = (pl.col(end).alias(f"{metric}_{end}") for end in ("low", "high"))
+    return [pl.col("value").alias(metric), *ends]
 
 
 def _percent(unit: str = "%") -> dict[str, Any]:
     return {"decimals": 1, "scale": 100, "unit": unit, "wrap": False}
-
-
-def sections(run: "ProbeRun") -> list[Section]:
-    """Targets by group, then what differs, then what was skipped."""
-    table = targets_table(run.summary, run.model_name, run.columns)
-    found = [
-        Section(
-            "How probable are the targets?",
-            [_said(run)],
-            figures=[_figure(run, table, IS_TOP1), _figure(run, table, LOGPROB)],
-        )
-    ]
-    if not (groups := groups_table(run.summary, run.columns)).frame.is_empty():
-        found.append(Section("Do the groups differ?", tables=[groups]))
-    if len(run.columns.targets) > 1:
-        found.append(Section("Which target does the model prefer?", tables=[pairs_table(run.summary)]))
-    if len(run.skipped):
-        found.append(Section("Which rows were skipped?", run.remarks(), tables=[skipped_table(run.skipped)]))
-    return found
 
 
 def _figure(run: "ProbeRun", table: Table, metric: str) -> Figure:
@@ -183,8 +193,3 @@ def _figure(run: "ProbeRun", table: Table, metric: str) -> Figure:
         f"{what.capitalize()} in each group, with 95 % intervals.",
         joint=True,
     )
-
-
-def _said(run: "ProbeRun") -> str:
-    rows, items = run.items["row"].n_unique(), len(run.items)
-    return f"{run.model_name} was asked about {counted(items, 'target')} in {counted(rows, 'sentence')}."

@@ -33,7 +33,7 @@ from negengine.engine.experiments.diagnostics.files import read_diagnostics
 from negengine.engine.experiments.lama.facts import read_facts
 from negengine.engine.experiments.likelihood.likelihood_items import Faults
 from negengine.engine.experiments.likelihood.likelihood_scores import Encoder
-from negengine.engine.experiments.likelihood.likelihood_tables import Columns, open_tables, scan_tables
+from negengine.engine.experiments.likelihood.likelihood_tables import Columns
 from negengine.engine.experiments.negation.answers import ANSWERS_FILE, kept_answers
 from negengine.engine.experiments.negation.score import read_selected
 from negengine.engine.experiments.nli.nli_pairs import read_benchmark, read_original
@@ -195,10 +195,10 @@ def read_training(folder: Path) -> None:
 
 def read_pairs(folder: Path) -> object:
     tokenizer = MaskTokenizer.load(folder / "model", "[MASK]")
-    name, tables = open_tables(folder / "pairs.jsonl")
-    columns = Columns.of(tables[0])
+    table = open_table(folder / "pairs.jsonl")
+    columns = Columns.of(table)
     faults = Faults(columns, Encoder(tokenizer), 12)
-    known = scan_tables(name, tables, columns.texts, faults, skip_bad=True, rows_per_part=1)
+    known = table.scan(columns.texts, faults, skip_bad=True, rows_per_part=1)
     return [known.read(part, faults) for part in range(len(known.parts))]
 
 

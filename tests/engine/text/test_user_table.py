@@ -264,7 +264,7 @@ def test_a_file_that_changes_is_refused_and_a_copy_is_taken(tmp_path):
     write_csv(tmp_path / "own.csv")
     stimuli = scanned(tmp_path / "own.csv", rows_per_part=2)
     (tmp_path / "copy.csv").write_bytes((tmp_path / "own.csv").read_bytes())
-    assert stimuli.at(tmp_path / "copy.csv").read(1).frame.equals(FRAME[2:])
+    assert stimuli.at({"table 0": tmp_path / "copy.csv"}).read(1).frame.equals(FRAME[2:])
     (tmp_path / "own.csv").write_bytes((tmp_path / "own.csv").read_bytes().replace(b"bark", b"purr "))
     with pytest.raises(InputError, match="changed since the run began"):
         stimuli.read(1)

@@ -253,7 +253,9 @@ def test_a_plan_counts_and_writes_nothing(model, table, mini_tokenizer, tmp_path
     assert plan.work["rows"] == 6
     assert plan.work["items (rows × targets)"] == 12
     assert plan.work["different sentences"] == 5
-    assert plan.work["tokens"] == sum(map(len, mini_tokenizer.encode(FRAME["sentence"].unique().to_list())))
+    assert plan.work["tokens that the model reads"] == sum(
+        map(len, mini_tokenizer.encode(FRAME["sentence"].unique().to_list()))
+    )
     assert plan.work["minutes"] > 0
     assert plan.document()["run"] == str(tmp_path / "run")
     assert not (tmp_path / "run").exists()

@@ -7,7 +7,7 @@ from negengine.engine.experiments.probe.probe_items import summarise
 from negengine.engine.experiments.probe.probe_sentences import Columns
 from negengine.engine.statistics.differences import paired_difference, unpaired_difference
 
-GROUPED = Columns("sentence", ("target",), ("group",))
+GROUPED = Columns("sentence", ("target",), groups=("group",))
 LOGPROBS = [-1.0, -2.0, -4.0, -1.5, -3.0, -3.5]
 
 
@@ -50,7 +50,7 @@ def test_groups_without_items_are_two_samples_without_a_test():
 
 
 def test_rows_of_one_item_are_a_minimal_pair():
-    found = summarise(items(pair=[1, 1, 2, 2, 3, 3]), Columns("sentence", ("target",), ("group",), item="pair"))
+    found = summarise(items(pair=[1, 1, 2, 2, 3, 3]), Columns("sentence", ("target",), groups=("group",), item="pair"))
     wanted = paired_difference(np.array([-1.0, -4.0, -3.0]), np.array([-2.0, -1.5, -3.5]))
     split = "group=a vs group=b"
     assert row(found, split, "difference:logprob")["value"] == pytest.approx(wanted.value)
@@ -60,7 +60,7 @@ def test_rows_of_one_item_are_a_minimal_pair():
 
 
 def test_several_rows_of_one_item_and_group_count_by_their_mean():
-    columns = Columns("sentence", ("target",), ("group",), item="pair")
+    columns = Columns("sentence", ("target",), groups=("group",), item="pair")
     found = summarise(items(pair=[1, 1, 1, 2, 2, 2], group=["a", "b", "a", "a", "b", "b"]), columns)
     difference = row(found, "group=a vs group=b", "difference:logprob")
     assert difference["n"] == 2
@@ -69,14 +69,14 @@ def test_several_rows_of_one_item_and_group_count_by_their_mean():
 
 def test_the_clusters_of_a_cluster_column_widen_the_interval():
     frame = items(speaker=["x", "x", "x", "y", "y", "y"])
-    with_clusters = summarise(frame, Columns("sentence", ("target",), ("group",), cluster="speaker"))
+    with_clusters = summarise(frame, Columns("sentence", ("target",), groups=("group",), cluster="speaker"))
     assert row(with_clusters, "all", "logprob")["clusters"] == 2
     assert row(summarise(frame, GROUPED), "all", "logprob")["clusters"] is None
 
 
 def test_two_targets_of_a_row_are_compared():
     both = pl.concat([items(), items().with_columns(target_column=pl.lit("other"), logprob=pl.lit(-2.25))])
-    found = summarise(both, Columns("sentence", ("target", "other"), ("group",)))
+    found = summarise(both, Columns("sentence", ("target", "other"), groups=("group",)))
     assert row(found, "all", "preferred", "target vs other")["value"] == pytest.approx(0.5)
     assert row(found, "group=a", "difference:logprob", "target vs other")["value"] == pytest.approx(-8 / 3 + 2.25)
     assert row(found, "all", "p:logprob", "target vs other")["n"] == 6

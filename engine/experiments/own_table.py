@@ -1,0 +1,269 @@
+"""What the experiments on a user's own table share: groups and clusters, skipped rows, means by group, and the plan.
+
+A row that cannot be asked about is an error, or it is skipped and listed in skipped.parquet. Rows count in the split
+`all`, and in one split for each column of groups in which they have a value.
+"""
+
+import time
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Self, TypeVar
+
+import polars as pl
+
+from ..basics.errors import InputError
+from ..basics.printable import counted
+from ..inference.model import LanguageModel
+from ..library.model import Model
+from ..library.options import RunOptions, opening_of, run_folder, shard_of
+from ..library.recount import Recount
+from ..library.shown import Shown
+from ..runs.masked_stages import ReferenceStage
+from ..runs.shard import Shard
+from ..runs.stage import ModelOptions
+from ..statistics import LIBRARIES
+from ..text.table_rows import Rows
+from ..text.user_table import Table as UserTable
+from ..text.user_table import find_column, needed_column
+from ..views import Column, Table
+from .experiment import Experiment
+from .finished_run import OUTCOMES, SummaryRun
+from .finished_run import means as recounted_means
+from .items import ALL
+from .summary import Row, estimated
+
+ROW, FILE = "row", "file"
+COLUMNS = "columns"  # the key of the table's columns in the metadata of a run
+SKIPPED_FILE = "skipped.parquet"
+_LISTED = {"line": pl.Int64(), "reason": pl.String(), "content": pl.String()}
+SKIPPED: Mapping[str, pl.DataType] = {f"skipped: {name}": dtype for name, dtype in _LISTED.items()}
+_REASON, _SPLIT = "skipped: reason", "split of a row"
+TOKENS = "tokens that the model reads"
+_SECONDS = 1.0  # of the measurement
+Prepared = TypeVar("Prepared")
+
+
+@dataclass(frozen=True, kw_only=True)
+class OwnColumns:
+    """Columns of a table by their purpose."""
+
+    groups: tuple[str, ...] = ()  # what means and rates are computed for, beside those of all rows
+    cluster: str | None = None  # what rows share that depend on each other; None where they are independent
+
+    def split_names(self) -> list[pl.Expr]:
+        """For each column of groups, the split that a row is in; null where it has no value."""
+        return [pl.lit(f"{column}=") + pl.col(column).cast(pl.String) for column in self.groups]
+
+    @property
+    def clusters(self) -> pl.Expr:
+        """The cluster of a row, a text; null where rows are independent."""
+        return pl.lit(None, pl.String) if self.cluster is None else pl.col(self.cluster).cast(pl.String)
+
+    def by_group(self, items: pl.DataFrame) -> Iterator[list[tuple[str, pl.DataFrame]]]:
+        """For each column of groups its splits and their items, in the order of their first rows."""
+        for name in self.split_names():
+            named = items.with_columns(name.alias(_SPLIT)).drop_nulls(_SPLIT)
+            yield [(str(split), own) for (split,), own in named.group_by(_SPLIT, maintain_order=True)]
+
+    def splits(self, items: pl.DataFrame) -> Iterator[tuple[str, pl.DataFrame]]:
+        """Every split and its items: all, then each group."""
+        yield ALL, items
+        for groups in self.by_group(items):
+            yield from groups
+
+    def to_json(self) -> dict[str, Any]:
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Self:
+        fields: dict[str, Any] = {name: tuple(own) if isinstance(own, list) else own for name, own in value.items()}
+        return cls(**fields)
+
+
+def find_columns(
+    table: UserTable, option: str, given: str | Sequence[str], obvious: Sequence[str] = ()
+) -> tuple[str, ...]:
+    """The columns that a user named for a purpose; else one with an obvious name, if there is one.
+
+    Raises:
+        InputError: The table lacks a column, or a column is named twice.
+    """
+    names = [given] if isinstance(given, str) else list(given)
+    found = tuple(needed_column(table, option, name, [name]) for name in names)
+    if twice := [name for name in found if found.count(name) > 1]:
+        raise InputError(f"{option} {twice[0]}: given twice; name each column once")
+    return found or tuple(filter(None, [find_column(table, option, None, obvious)]))
+
+
+def refuse_result_names(name: str, columns: Sequence[str], results: Sequence[str]) -> None:
+    """Raise InputError for a table with a column that has the name of a result."""
+    if both := [column for column in columns if column in results or column in SKIPPED]:
+        raise InputError(f"{name}: the column {both[0]!r} has the name of a result column; give it another name")
+
+
+def part_rows(
+    items: pl.DataFrame, rows: Rows, schema: Mapping[str, pl.DataType], *, skip_bad: bool, file: str | None = None
+) -> pl.DataFrame:
+    """The rows of a part in the columns of `schema`: its items, and with `skip_bad` the rows that are skipped."""
+    if not skip_bad:
+        return pl.concat([pl.DataFrame(schema=schema), items], how="diagonal")
+    skipped = rows.skipped.rename(dict(zip(_LISTED, SKIPPED, strict=True)))
+    if file is not None:
+        skipped = skipped.with_columns(pl.lit(file).alias(FILE))
+    return pl.concat([pl.DataFrame(schema={**schema, **SKIPPED}), items, skipped], how="diagonal")
+
+
+def divided(rows: pl.LazyFrame, place: Sequence[str] = (ROW,)) -> tuple[pl.LazyFrame, dict[str, pl.LazyFrame]]:
+    """The items of all parts, and skipped.parquet if rows were skipped; `place` are the columns that name a row."""
+    if _REASON not in rows.collect_schema():
+        return rows, {}
+    skipped = rows.filter(pl.col(_REASON).is_not_null()).select(*place, *SKIPPED)
+    items = rows.filter(pl.col(_REASON).is_null()).drop(SKIPPED)
+    return items, {SKIPPED_FILE: skipped.rename(dict(zip(SKIPPED, _LISTED, strict=True)))}
+
+
+def mean_rows(
+    items: pl.DataFrame, key: tuple[str, str, str], metrics: Mapping[str, str], clusters: str
+) -> Iterator[Row]:
+    """The rows of summary.parquet for the items of a split; `key` is data set, condition and split.
+
+    `metrics` are names → columns of the items, null where a metric does not apply.
+    """
+    dataset, condition, split = key
+    for metric, column in metrics.items():
+        known = items.filter(pl.col(column).is_not_null())
+        if not known.is_empty():
+            yield Row(dataset, condition, split, metric, *estimated(known[column], known[clusters]))
+
+
+@dataclass(frozen=True, eq=False)
+class TableRun(SummaryRun):
+    """A finished run on a user's table."""
+
+    def in_splits(
+        self,
+        items: pl.DataFrame,
+        columns: OwnColumns,
+        metrics: Mapping[str, str],
+        keys: Mapping[str, pl.Expr],
+        further: Sequence[str] = (),
+    ) -> pl.DataFrame:
+        """The outcomes of items in every split that they count in.
+
+        `keys` are dataset, condition, item and cluster; `further` are columns that items are grouped by.
+        """
+        values = {metric: pl.col(column).cast(pl.Float64) for metric, column in metrics.items()}
+        groups = {name: pl.col(name).cast(pl.String) for name in further}
+        every = pl.concat(
+            own.select(split=pl.lit(split), **keys, **groups, **values) for split, own in columns.splits(items)
+        )
+        long = every.unpivot(list(metrics), index=["split", *keys, *groups], variable_name="metric")
+        return long.drop_nulls("value").select(*OUTCOMES, *groups)
+
+    def means_again(
+        self, items: pl.DataFrame, columns: OwnColumns, metrics: Mapping[str, str], keys: Mapping[str, pl.Expr]
+    ) -> Recount:
+        """The means of summary.parquet counted without the code that made them; `keys` are dataset and condition."""
+        values = {metric: pl.col(column) for metric, column in metrics.items()}
+        splits = pl.concat_list(pl.lit(ALL), *columns.split_names())
+        return recounted_means(self.summary, items.select(**keys, splits=splits, **values), list(metrics))
+
+
+@dataclass(frozen=True, eq=False)
+class TablePlan(Shown):
+    """A run that was planned, not done."""
+
+    model: str
+    work: Mapping[str, int | float]  # quantity → number, as a person reads them
+    skipped: Mapping[str, int]  # reason → how many rows would be skipped
+    folder: Path
+
+    def tables(self) -> list[Table]:
+        work = pl.DataFrame(
+            {"what": list(self.work), "number": [float(value) for value in self.work.values()]},
+            schema={"what": pl.String, "number": pl.Float64},
+        ).with_columns(decimals=pl.when(pl.col("number") == pl.col("number").round(0)).then(0).otherwise(2))
+        columns = [Column("", "what"), Column("number", "number", decimals="decimals")]
+        return [Table(f"Plan: {self.model}", work, columns)]
+
+    def remarks(self) -> list[str]:
+        return [
+            *(f"{counted(n, 'row')} would be skipped: {reason}" for reason, n in self.skipped.items()),
+            f"Nothing was written. Without --plan, the results are written to {self.folder}",
+        ]
+
+    def document(self) -> dict[str, Any]:
+        return {
+            "model": self.model,
+            "run": str(self.folder),
+            "work": dict(self.work),
+            "skipped": dict(self.skipped),
+        }
+
+
+class TableStage(ReferenceStage[Prepared]):
+    """A stage whose parts are ranges of rows. Each row is read where it lies: a table can have any size."""
+
+    libraries = LIBRARIES
+
+    @abstractmethod
+    def prepare(self, number: int) -> Prepared:
+        """The rows of a part as tokens."""
+
+    @abstractmethod
+    def work(self, part: Prepared) -> Mapping[str, int]:
+        """How much there is to do in a part, by what a plan calls it; `TOKENS` is among it."""
+
+    @abstractmethod
+    def skipped(self, part: Prepared) -> pl.DataFrame:
+        """The rows of a part that are skipped; see `Rows`."""
+
+    @abstractmethod
+    def read_some(self, model: LanguageModel, part: Prepared) -> int:
+        """Let the model read a few sentences of a part; returns the number of their tokens."""
+
+    def plan(self, options: ModelOptions, devices: int, folder: Path, shard: Shard) -> TablePlan:
+        """Count what a run would do, and estimate its time from a few sentences.
+
+        Raises:
+            InputError: A row is bad, or the model cannot be opened.
+        """
+        self.check(lambda _: None)
+        own = shard.parts(len(self.sizes))
+        work: dict[str, int | float] = {}
+        skipped: dict[str, int] = {}
+        tried: Prepared | None = None
+        for number in own:
+            part = self.prepare(number)
+            for what, n in self.work(part).items():
+                work[what] = work.get(what, 0) + n
+            for reason, n in self.skipped(part)["reason"].value_counts(sort=True).iter_rows():
+                skipped[reason] = skipped.get(reason, 0) + n
+            tried = part if tried is None and self.work(part)[TOKENS] else tried
+        work["parts of this run" if shard.is_whole else f"parts of shard {shard}"] = len(own)
+        if skipped:
+            work["rows that would be skipped"] = sum(skipped.values())
+        if tried is not None:
+            speed = self._tokens_a_second(self.open(options), tried) * devices
+            work |= {"tokens a second": round(speed), "minutes": work[TOKENS] / speed / 60}
+        return TablePlan(self.exported.name, work, skipped, folder)
+
+    def _tokens_a_second(self, model: LanguageModel, part: Prepared) -> float:
+        self.read_some(model, part)  # the first time takes longer
+        done, start = 0, time.perf_counter()
+        while (seconds := time.perf_counter() - start) < _SECONDS:
+            done += self.read_some(model, part)
+        return done / seconds
+
+
+class TableExperiment(Experiment):
+    """An experiment on a user's table."""
+
+    has_plan = True
+
+    def plan(self, model: Model, options: RunOptions) -> TablePlan:
+        stage: TableStage[Any] = self.stage(model.exported)  # type: ignore[assignment]
+        folder, shard = run_folder(model, options, stage.name), shard_of(options)
+        return stage.plan(opening_of(model), len(model.devices), folder, shard)
