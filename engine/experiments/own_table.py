@@ -74,7 +74,8 @@ class OwnColumns:
             yield from groups
 
     def to_json(self) -> dict[str, Any]:
-        return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
+        known = {name: value for name, value in asdict(self).items() if value is not None}
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in known.items()}
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Self:
